@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Inside the agent: what its files share. */
+/* The agent's state, and the functions that its files share. agent.c builds the object.
+ *
+ * What comes in: state.c reads the state directory, card_events.c follows the cards, watches.c the
+ * API server, plugins.c the calls of the kubelet, enforce.c the findings of the audits.
+ * What goes out: offer.c tells the kubelet the devices, desired_node.c the API server the Node
+ * object, agent_events.c writes Events, agent_metrics.c serves metrics. */
 
 #include "gpu/cards/card_source.h"
 #include "gpu/cards/cdi.h"
@@ -16,28 +21,11 @@
 #include "node/audit/hung_reader.h"
 #include "node/audit/memory_audit.h"
 #include "node/audit/slicedir_watch.h"
-#include "node/keys.h"
+#include "node/event_reasons.h"
+#include "node/node_config.h"
+#include "node/node_keys.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
-#include "node/terms.h"
-
-typedef struct AgentCounters {
-        uint64_t registrations, lost[DEVICE_KINDS_];
-        uint64_t card_troubles;
-        uint64_t killed;         /* processes of those who hold too much */
-        uint64_t overuse_killed; /* of those who have too much time */
-        uint64_t hung_killed;    /* and of those whose kernel does not end */
-        uint64_t dropped;        /* by the kubelet, without a word */
-} AgentCounters;
-
-/* What was last said of one cause in an Event of the node, or is to be said once the node object
- * has come. */
-typedef struct AgentWarning {
-        const char *reason; /* static; NULL: free */
-        Fault note;
-        bool told;
-} AgentWarning;
-enum { WARNINGS_MAX = 12 }; /* causes; there are eleven */
 
 struct Agent {
         AgentOptions o;
@@ -54,7 +42,7 @@ struct Agent {
         StartVerifier *start_verifier;
         Plugin *plugins[DEVICE_KINDS_];
         bool registered[DEVICE_KINDS_];
-        size_t healthy[DEVICE_KINDS_]; /* devices that are offered */
+        size_t healthy[DEVICE_KINDS_]; /* offered devices */
         Recheck *recheck;
         Reflector *pods, *nodes;
         sd_event_source *list_again;
@@ -69,48 +57,63 @@ struct Agent {
         HungReader *hung_reader;
         HungFilter hung_filter;
         SlicedirWatch *slicedir_watch;
-        Terms terms;
+        NodeConfig node_config;
+        bool node_config_saved; /* the file says what node_config says */
         NodeKeys keys;
-        bool keys_known;    /* the keys of the Node object have been judged */
-        bool offers;        /* the unit in force is one that the cards can be offered in */
-        Fault unit_fault;   /* what is wrong with the unit in force; "": nothing */
-        Fault wanted_fault; /* and with the one that is wanted */
-        Fault node_fault;   /* what the node's own ledger said last of the Node object */
-        Fault change_said;  /* the change that waits, as the last Event told it; "": none waits */
-        char *node_uid;     /* NULL: the node object has not come yet */
-        char *node_text;    /* the Node object as it came last; NULL: it has not come yet */
-        char *checkpoint, *pod_resources_socket, *records_dir, *cards_file, *fences_file, *terms_file,
-                *cdi_file;
-        bool terms_saved; /* the file says what `terms` says */
-        AgentWarning warnings[WARNINGS_MAX];
-        size_t n_warnings; /* ever */
+        bool keys_known;            /* the keys of the Node object have been checked */
+        bool offers;                /* the cards can be offered in the unit in force */
+        Fault unit_fault;           /* of the unit in force; "": none, as in the next ones */
+        Fault wanted_unit_fault;    /* of the unit that is asked for */
+        Fault ledger_fault;         /* of the Node object, as the node's own ledger read it last */
+        Fault told_change;          /* the pending change of the last Event */
+        char *node_uid, *node_text; /* of the Node object; NULL: it is not known yet */
+        char *checkpoint, *pod_resources_socket, *records_dir, *cdi_file; /* paths, as the next ones */
+        char *cards_file, *fences_file, *node_config_file;
+        EventReasons event_reasons;
         HttpServer *metrics;
-        AgentCounters counters;
+        struct { /* dropped: resources, by the kubelet and unannounced. *killed: processes */
+                uint64_t registrations, lost[DEVICE_KINDS_], card_troubles, dropped;
+                uint64_t killed, overuse_killed, hung_killed;
+        } counters;
         KubeCall *last_look;
         sd_event_source *last_wait;
         void (*stopped)(void *userdata);
         void *stopped_userdata;
 };
 
-/* Each begins one part, 0 or negative errno. state.c: before all else, and once there are
- * plugins. */
-int agent_open_state(Agent *a, Fault *fault);
-int agent_remember(Agent *a);
-int agent_begin_plugins(Agent *a, Fault *fault); /* plugins.c: what the kubelet calls */
-int agent_begin_source(Agent *a, Fault *fault);  /* source.c: what the cards tell */
-int agent_follow(Agent *a);                      /* follow.c: what the API server tells */
-
-/* offer.c: what is offered, from cards and terms. */
-int agent_take_cards(Agent *a, const CardList *cards);            /* 0 or -ENOMEM */
-void agent_take_fences(void *userdata, const CardFences *fences); /* userdata: the agent */
-/* The Node object as it is now: decoded and as text. listed: as of publisher_saw(). 0 or
- * -ENOMEM. */
-int agent_take_node(Agent *a, const Node *node, Str text, bool listed);
-void agent_settle(Agent *a); /* slices came or went, or something is wanted: what can come into force does */
-size_t agent_holders(const Agent *a);
-void agent_said_unit(Agent *a, const char *unit); /* remembered over restarts */
-
-void agent_publish(Agent *a); /* words.c: what the node object is to say */
-
-/* agent_metrics.c */
+/* Those that return an int return 0 or negative errno. userdata is the agent. */
+int agent_open_state(Agent *a, Fault *fault); /* before all others */
+int agent_load_state(Agent *a);               /* once there are plugins */
+int agent_start_plugins(Agent *a, Fault *fault);
+int agent_start_card_events(Agent *a, Fault *fault);
+int agent_start_watches(Agent *a);
 int agent_serve_metrics(Agent *a, Fault *fault);
+
+void agent_on_excess(void *userdata, const MemoryExcess *excess);
+void agent_on_overuse(void *userdata, const ComputeExcess *excess);
+void agent_on_hung(void *userdata, const HungKernel *kernel);
+bool agent_on_foreign(void *userdata, const ForeignSlice *foreign); /* false: report it again */
+
+int agent_set_cards(Agent *a, const CardList *cards);
+void agent_save_fences(void *userdata, const CardFences *fences);
+int agent_observe_node(Agent *a, const Node *node, Str text, bool listed); /* as publisher_observe() */
+void agent_apply_config(Agent *a);          /* slices came or went, or another mode or unit is wanted */
+size_t agent_count_holders(const Agent *a); /* of slices: pods */
+void agent_save_published_unit(Agent *a, const char *unit); /* kept over restarts */
+void agent_publish(Agent *a);                               /* updates the Node object */
+
+/* An Event of the node waits until its object is known. tell_node writes one each time, tell_once
+ * when the note differs from the last one of that reason. reason is static, killed may be NULL. */
+void agent_tell_node(Agent *a, const char *reason, const Fault *note);
+void agent_tell_once(Agent *a, const char *reason, const Fault *note);
+void agent_tell_pending(Agent *a); /* call it when the Node object is known */
+void agent_tell_node_now(Agent *a, const char *reason, const char *note);
+void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcesses *killed);
+void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProcesses *killed);
+void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledProcesses *killed);
+void agent_tell_foreign(Agent *a, const ForeignSlice *foreign);
+void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory);
+void agent_tell_grown(void *userdata, const SlicedirGrown *grown);
+void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c);
+void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);
+void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note);

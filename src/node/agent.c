@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 
@@ -21,7 +21,7 @@ static void on_dying_change(void *userdata) {
         Agent *a = userdata;
 
         isolation_sweep(&a->isolation, &a->records);
-        agent_settle(a);
+        agent_apply_config(a);
 }
 
 static int build_allocate(Agent *a) {
@@ -71,8 +71,8 @@ static int build_audit(Agent *a) {
                                                    .proc = a->o.proc,
                                                    .cgroups = a->o.cgroup_root,
                                                    .ignores_disable = a->o.ignores_disable,
-                                                   .on_excess = agent_tell_excess,
-                                                   .on_stray = agent_tell_stray,
+                                                   .on_excess = agent_on_excess,
+                                                   .on_stray = agent_tell_unaccounted,
                                                    .userdata = a},
                              &a->memory_audit);
         if (r < 0)
@@ -86,7 +86,7 @@ static int build_audit(Agent *a) {
                                                      .ignores_disable = a->o.ignores_disable,
                                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
                                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
-                                                     .on_excess = agent_tell_overuse,
+                                                     .on_excess = agent_on_overuse,
                                                      .userdata = a},
                               &a->compute_audit);
         if (r < 0)
@@ -95,7 +95,7 @@ static int build_audit(Agent *a) {
                                                           .board = &a->isolation.slicedir,
                                                           .turn = a->o.census,
                                                           .on_grown = agent_tell_grown,
-                                                          .on_foreign = agent_tell_foreign,
+                                                          .on_foreign = agent_on_foreign,
                                                           .userdata = a},
                                   &a->slicedir_watch);
 }
@@ -119,13 +119,13 @@ static int build(Agent *a, Fault *fault) {
         if (r == 0)
                 r = build_audit(a);
         if (r == 0)
-                r = agent_begin_plugins(a, fault);
+                r = agent_start_plugins(a, fault);
         if (r == 0)
-                r = agent_remember(a);
+                r = agent_load_state(a);
         if (r == 0)
-                r = agent_begin_source(a, fault);
+                r = agent_start_card_events(a, fault);
         if (r == 0)
-                r = agent_follow(a);
+                r = agent_start_watches(a);
         return r < 0 || !a->o.metrics_listen ? r : agent_serve_metrics(a, fault);
 }
 
@@ -184,7 +184,7 @@ Agent *agent_free(Agent *a) {
         free(a->records_dir);
         free(a->cards_file);
         free(a->fences_file);
-        free(a->terms_file);
+        free(a->node_config_file);
         free(a->cdi_file);
         free(a);
         return NULL;
@@ -228,7 +228,7 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
         kube_url_escape(&path, str_from(a->o.node_name));
         if (reply->outcome == KUBE_DONE && reply->status == 200 &&
             node_decode(reply->body, &arena, &node, NULL) == 0 && !str_is_empty(node.mode) &&
-            !share_mode_has_memory(share_mode_from_label(node.mode)) && agent_holders(a) == 0 &&
+            !share_mode_has_memory(share_mode_from_label(node.mode)) && agent_count_holders(a) == 0 &&
             buf_result(&path) == 0 &&
             kube_merge_patch(a->client, path.data, "status", str_from(patch), STR(""), on_last_written, a,
                              &a->last_look) == 0)

@@ -63,7 +63,7 @@ static CardSums sums_of(const Agent *a, uint32_t card) {
 enum { MODE_NONE = 0, MODE_SHARE = 2 };
 
 static void write_cards(const Agent *a, Buf *out) {
-        bool sharing = share_mode_has_memory(a->terms.mode);
+        bool sharing = share_mode_has_memory(a->node_config.mode);
 
         head(out, "DCGM_CUSTOM_ALLOCATE_MODE", "gauge", "0 none, 1 exclusive, 2 share");
         for (size_t i = 0; i < a->cards.n; i++) {

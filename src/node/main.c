@@ -136,7 +136,7 @@ typedef struct Options {
         const char *kubeconfig;
         AgentOptions agent;
         NodeArbiter arbiter;
-        bool alone;
+        bool no_supervisor;
 } Options;
 
 static error_t parse_paths(int key, const char *text, Options *o) {
@@ -285,7 +285,7 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 parse_policy(text, o, state);
                 return 0;
         case KEY_NO_SUPERVISOR:
-                o->alone = true;
+                o->no_supervisor = true;
                 return 0;
         case KEY_DEFAULTS ... KEY_DEFAULTS_END:
                 parse_default((NodeKey) (key - KEY_DEFAULTS), text, o, state);
@@ -356,7 +356,7 @@ static int block_child_signal(void) {
  * again. */
 static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata);
 static int watch_arbiter(sd_event *event, Options *o) {
-        if (!o->alone || o->arbiter.pid < 1)
+        if (!o->no_supervisor || o->arbiter.pid < 1)
                 return 0;
         return sd_event_add_child(event, NULL, o->arbiter.pid, WEXITED, on_arbiter, o);
 }
@@ -436,6 +436,6 @@ int node_main(int argc, char **argv) {
         allow_files();
         node_arbiter_start(&o.arbiter, o.agent.slices, UINT64_C(1000000000) * o.agent.hung);
         o.agent.arbiter = o.arbiter.hear;
-        supervise_others(on_ended);
-        return o.alone ? run(&o) : supervise(run, &o);
+        supervise_on_other_child(on_ended);
+        return o.no_supervisor ? run(&o) : supervise(run, &o);
 }

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/state_file.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 
 static bool save_text(const char *path, const Buf *text) {
         Fault fault = FAULT_NULL;
@@ -24,7 +24,7 @@ static void save_cards(const Agent *a) {
         (void) save_text(a->cards_file, &text);
 }
 
-void agent_take_fences(void *userdata, const CardFences *fences) {
+void agent_save_fences(void *userdata, const CardFences *fences) {
         const Agent *a = userdata;
         _cleanup_buf_ Buf text = BUF_NULL;
 
@@ -32,20 +32,20 @@ void agent_take_fences(void *userdata, const CardFences *fences) {
         (void) save_text(a->fences_file, &text);
 }
 
-static void save_terms(Agent *a) {
+static void save_node_config(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        terms_write(&a->terms, &text);
-        a->terms_saved = save_text(a->terms_file, &text);
+        node_config_write(&a->node_config, &text);
+        a->node_config_saved = save_text(a->node_config_file, &text);
 }
 
-void agent_said_unit(Agent *a, const char *unit) {
+void agent_save_published_unit(Agent *a, const char *unit) {
         /* What a full disk did not take is tried again: without it the next agent would take this
          * text for a user's. */
-        if (strcmp(a->terms.said_unit, unit) == 0 && a->terms_saved)
+        if (strcmp(a->node_config.published_unit, unit) == 0 && a->node_config_saved)
                 return;
-        (void) snprintf(a->terms.said_unit, sizeof a->terms.said_unit, "%s", unit);
-        save_terms(a);
+        (void) snprintf(a->node_config.published_unit, sizeof a->node_config.published_unit, "%s", unit);
+        save_node_config(a);
 }
 
 /* The runtime reads the specification when a container starts: it stands before the first device is
@@ -95,16 +95,16 @@ static bool is_offered(Agent *a) {
         int r;
 
         a->unit_fault = FAULT_NULL;
-        r = inventory_check_unit(&a->cards, a->terms.unit, &a->unit_fault);
-        if (r == 0 && a->cards_known && a->cards.n > 0 && !a->terms.offered) {
-                a->terms.offered = true;
-                a->terms_saved = false;
+        r = inventory_check_unit(&a->cards, a->node_config.unit, &a->unit_fault);
+        if (r == 0 && a->cards_known && a->cards.n > 0 && !a->node_config.offered) {
+                a->node_config.offered = true;
+                a->node_config_saved = false;
         }
-        return r == 0 || (r == INVENTORY_E_LARGE && a->terms.offered);
+        return r == 0 || (r == INVENTORY_E_LARGE && a->node_config.offered);
 }
 
 static void offer(Agent *a) {
-        if (inventory_set(&a->inventory, &a->cards, a->terms.mode, a->terms.unit) < 0) {
+        if (inventory_set(&a->inventory, &a->cards, a->node_config.mode, a->node_config.unit) < 0) {
                 log_error("out of memory: the cards are offered as before");
                 return;
         }
@@ -116,7 +116,7 @@ static void offer(Agent *a) {
                         set_devices(a, (DeviceKind) kind, !a->offers || !a->cards_known);
 }
 
-size_t agent_holders(const Agent *a) {
+size_t agent_count_holders(const Agent *a) {
         size_t n = orphans_count(a->orphans);
 
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
@@ -127,8 +127,8 @@ size_t agent_holders(const Agent *a) {
 /* Until the pods have been listed, an earlier run's slices may be out there. */
 static bool slices_are_held(const Agent *a) {
         if (!a->roster.synced)
-                return a->terms.mode != SHARE_MODE_NONE;
-        return agent_holders(a) > 0;
+                return a->node_config.mode != SHARE_MODE_NONE;
+        return agent_count_holders(a) > 0;
 }
 
 /* The node's own ledger counts in what this agent says is in force, whatever label and annotation
@@ -144,11 +144,11 @@ static void feed_ledger(Agent *a) {
         if (!a->node_text || node_decode(str_from(a->node_text), &arena, &node, NULL) != 0)
                 return;
         node_defaults_apply(&a->o.defaults, &node);
-        keys_apply_good(&a->keys, &node); /* wrong keys are reported once, by agent_take_node() */
-        memory_unit_format(a->terms.unit, &unit);
+        node_keys_apply_good(&a->keys, &node); /* wrong keys are reported once, by agent_take_node() */
+        memory_unit_format(a->node_config.unit, &unit);
         node.mode = (Str){0};
-        if (a->terms.mode != SHARE_MODE_NONE)
-                node.mode = str_from(share_mode_to_string(a->terms.mode));
+        if (a->node_config.mode != SHARE_MODE_NONE)
+                node.mode = str_from(share_mode_to_string(a->node_config.mode));
         node.annotations.mode_in_force = node.mode;
         node.annotations.unit = buf_str(&unit);
         node.annotations.unit_in_force = buf_str(&unit);
@@ -156,33 +156,33 @@ static void feed_ledger(Agent *a) {
         r = roster_node(&a->roster, &node, &fault);
         if (r < 0)
                 (void) fault_set(&fault, r, "out of memory");
-        if (fault.text[0] != '\0' && strcmp(fault.text, a->node_fault.text) != 0)
+        if (fault.text[0] != '\0' && strcmp(fault.text, a->ledger_fault.text) != 0)
                 log_warning("node: %s", fault.text);
-        a->node_fault = fault;
+        a->ledger_fault = fault;
 }
 
-void agent_settle(Agent *a) {
+void agent_apply_config(Agent *a) {
         Fault fault = FAULT_NULL;
 
-        if (a->cards_known && a->terms.wanted_unit.mib != a->terms.unit.mib &&
-            inventory_check_unit(&a->cards, a->terms.wanted_unit, &fault) != 0) {
-                a->terms.wanted_unit = a->terms.unit;
-                a->wanted_fault = fault;
+        if (a->cards_known && a->node_config.wanted_unit.mib != a->node_config.unit.mib &&
+            inventory_check_unit(&a->cards, a->node_config.wanted_unit, &fault) != 0) {
+                a->node_config.wanted_unit = a->node_config.unit;
+                a->wanted_unit_fault = fault;
         }
-        if (terms_settle(&a->terms, slices_are_held(a))) {
-                log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->terms.mode),
-                         a->terms.unit.mib);
+        if (node_config_apply(&a->node_config, slices_are_held(a))) {
+                log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->node_config.mode),
+                         a->node_config.unit.mib);
                 offer(a);
-                a->terms_saved = false;
+                a->node_config_saved = false;
                 feed_ledger(a);
         }
-        if (!a->terms_saved && a->node_text)
-                save_terms(a);
+        if (!a->node_config_saved && a->node_text)
+                save_node_config(a);
         isolation_publish_compute(&a->isolation, &a->inventory);
         agent_publish(a);
 }
 
-int agent_take_cards(Agent *a, const CardList *cards) {
+int agent_set_cards(Agent *a, const CardList *cards) {
         CardList copy = {0};
 
         if (card_list_copy(cards, &copy) < 0)
@@ -199,16 +199,19 @@ int agent_take_cards(Agent *a, const CardList *cards) {
 static void check_keys(Agent *a, const Node *node) {
         _cleanup_buf_ Buf unit = BUF_NULL;
 
-        memory_unit_format(a->terms.unit, &unit);
-        keys_check(&a->keys, node, share_mode_to_string(a->terms.mode),
-                   buf_result(&unit) < 0 ? "" : unit.data);
+        memory_unit_format(a->node_config.unit, &unit);
+        node_keys_check(&a->keys, node, share_mode_to_string(a->node_config.mode),
+                        buf_result(&unit) < 0 ? "" : unit.data);
         a->keys_known = true;
-        for (int key = 0; key < NODE_KEYS_; key++)
-                if ((a->keys.changed >> key & 1) != 0 && a->keys.wrong[key].text[0] != '\0')
-                        agent_tell_node(a, "GPUShareMisconfigured", a->keys.wrong[key].text);
 }
 
-int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
+static void tell_wrong_keys(Agent *a) {
+        for (int key = 0; key < NODE_KEYS_; key++)
+                if ((a->keys.changed >> key & 1) != 0 && a->keys.wrong[key].text[0] != '\0')
+                        agent_tell_node_now(a, REASON_MISCONFIGURED, a->keys.wrong[key].text);
+}
+
+int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         bool had_cards = a->roster.has_cards;
         char *copy = str_dup(text);
 
@@ -216,20 +219,23 @@ int agent_take_node(Agent *a, const Node *node, Str text, bool listed) {
                 return -ENOMEM;
         free(a->node_text);
         a->node_text = copy;
-        a->wanted_fault = FAULT_NULL;
+        a->wanted_unit_fault = FAULT_NULL;
         check_keys(a, node);
-        terms_want(&a->terms, &(TermsWish){.label = node->mode,
-                                           .unit = node->annotations.unit,
-                                           .configured = a->o.unit,
-                                           .place_while_changing = keys_place_while_changing(&a->keys),
-                                           .drain = keys_drain(&a->keys)});
+        tell_wrong_keys(a);
+        node_config_request(
+                &a->node_config,
+                &(NodeConfigRequest){.label = node->mode,
+                                     .unit = node->annotations.unit,
+                                     .configured = a->o.unit,
+                                     .place_while_changing = node_keys_place_while_changing(&a->keys),
+                                     .drain = node_keys_drain(&a->keys)});
         (void) node_compute_update(&a->isolation.compute, &node->annotations, a->o.policy,
                                    NULL); /* what is wrong there is among the keys */
-        agent_settle(a);
+        agent_apply_config(a);
         feed_ledger(a);
         /* Nothing is judged before it is known what the cards hold, and the pods may have been
          * listed before. */
         for (const RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next)
                 repair_look(a->repair, pod);
-        return publisher_saw(a->publisher, node, text, listed);
+        return publisher_observe(a->publisher, node, text, listed);
 }

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 
 enum { CPU_STATE_MAX = 1 << 20 };
 
@@ -43,8 +43,8 @@ static void check_cpu_manager(Agent *a) {
         if (buf_result(&path) < 0 || file_read(path.data, CPU_STATE_MAX, &text) < 0 ||
             !memmem(text.data ? text.data : "", text.len, "\"policyName\":\"static\"", 21))
                 return;
-        agent_warn(
-                a, "CPUManagerStatic",
+        agent_tell_once(
+                a, REASON_CPU_MANAGER_STATIC,
                 &(Fault){
                         .text = "the kubelet's CPU manager policy is static, which is not supported on nodes "
                                 "that share GPUs: set cpuManagerPolicy to none"});
@@ -90,7 +90,7 @@ static const PluginHandler plugin_handler = {
         .on_lost = on_lost,
 };
 
-int agent_begin_plugins(Agent *a, Fault *fault) {
+int agent_start_plugins(Agent *a, Fault *fault) {
         const RecheckOptions recheck = {.event = a->event,
                                         .socket = a->pod_resources_socket,
                                         .expected = expected_devices,

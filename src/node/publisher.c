@@ -15,58 +15,58 @@
 #define RETRY_CAP  (30 * USEC_PER_SEC)
 #define SAME_AFTER (1 * USEC_PER_SEC) /* the same patch again: another writer undoes it each time */
 
-typedef enum Word {
-        WORD_CARD_NAME,
-        WORD_CARD_MEM,
-        WORD_CARD_COUNT,
-        WORD_HOLDS_SLICES,
-        WORD_LABELS_, /* those before it are labels */
-        WORD_CARDS = WORD_LABELS_,
-        WORD_UNIT,
-        WORD_HELD_SLICES,
-        WORD_MODE_IN_FORCE,
-        WORD_UNIT_IN_FORCE,
-        WORD_CHANGE_PENDING,
-        WORD_METADATA_, /* those before it stand in the metadata */
-        WORD_GPU_COUNT = WORD_METADATA_,
-        WORDS_,
-} Word;
+typedef enum NodeField {
+        FIELD_CARD_NAME,
+        FIELD_CARD_MEM,
+        FIELD_CARD_COUNT,
+        FIELD_HOLDS_SLICES,
+        FIELD_LABELS_, /* those before it are labels */
+        FIELD_CARDS = FIELD_LABELS_,
+        FIELD_UNIT,
+        FIELD_HELD_SLICES,
+        FIELD_MODE_IN_FORCE,
+        FIELD_UNIT_IN_FORCE,
+        FIELD_CHANGE_PENDING,
+        FIELD_METADATA_, /* those before it stand in the metadata */
+        FIELD_GPU_COUNT = FIELD_METADATA_,
+        FIELDS_,
+} NodeField;
 
-static const char *const word_keys[] = {
-        [WORD_CARD_NAME] = LABEL_CARD_NAME,
-        [WORD_CARD_MEM] = LABEL_CARD_MEM,
-        [WORD_CARD_COUNT] = LABEL_CARD_COUNT,
-        [WORD_HOLDS_SLICES] = LABEL_HOLDS_SLICES,
-        [WORD_CARDS] = ANNOTATION_CARDS,
-        [WORD_UNIT] = ANNOTATION_UNIT,
-        [WORD_HELD_SLICES] = ANNOTATION_HELD_SLICES,
-        [WORD_MODE_IN_FORCE] = ANNOTATION_MODE_IN_FORCE,
-        [WORD_UNIT_IN_FORCE] = ANNOTATION_UNIT_IN_FORCE,
-        [WORD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
+static const char *const field_keys[] = {
+        [FIELD_CARD_NAME] = LABEL_CARD_NAME,
+        [FIELD_CARD_MEM] = LABEL_CARD_MEM,
+        [FIELD_CARD_COUNT] = LABEL_CARD_COUNT,
+        [FIELD_HOLDS_SLICES] = LABEL_HOLDS_SLICES,
+        [FIELD_CARDS] = ANNOTATION_CARDS,
+        [FIELD_UNIT] = ANNOTATION_UNIT,
+        [FIELD_HELD_SLICES] = ANNOTATION_HELD_SLICES,
+        [FIELD_MODE_IN_FORCE] = ANNOTATION_MODE_IN_FORCE,
+        [FIELD_UNIT_IN_FORCE] = ANNOTATION_UNIT_IN_FORCE,
+        [FIELD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
 };
 
-/* What a condition says while nothing is wrong. unsaid: a node that does not carry it stays without
+/* What a condition says while nothing is wrong. omitted: a node that does not carry it stays without
  * it then. */
 static const struct {
         const char *reason, *message;
-        bool unsaid;
-} calm[] = {
+        bool omitted;
+} healthy[] = {
         [CONDITION_CHANGE_PENDING] = {"InForce", "what the node asks for is in force", false},
         [CONDITION_MISCONFIGURED] = {"Valid",
                                      "every label and annotation of the node that steers it is valid", true},
 };
 
-typedef enum ConditionWord {
+typedef enum ConditionField {
         CONDITION_STATUS,
         CONDITION_REASON,
         CONDITION_MESSAGE,
         CONDITION_SINCE,
-        CONDITION_WORDS_
-} ConditionWord;
+        CONDITION_FIELDS_
+} ConditionField;
 
 typedef struct Condition {
-        char *seen[CONDITION_WORDS_];  /* NULL: not seen */
-        char *wanted[CONDITION_SINCE]; /* NULL: of no concern */
+        char *observed[CONDITION_FIELDS_]; /* NULL: not observed */
+        char *desired[CONDITION_SINCE];    /* NULL: of no concern */
 } Condition;
 
 typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
@@ -74,14 +74,14 @@ typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
 struct Publisher {
         KubeClient *client;
         char *path;
-        char *seen[WORDS_], *wanted[WORDS_]; /* NULL: not seen; of no concern */
+        char *observed[FIELDS_], *desired[FIELDS_]; /* NULL: not observed; of no concern */
         Condition conditions[CONDITIONS_];
         uint64_t version; /* resourceVersion that the last patch made; 0: none is known */
         KubeCall *call;
         Part part; /* that the call is about */
         sd_event_source *retry;
         unsigned attempt;
-        bool saw_node;
+        bool observed_node;
         struct {
                 uint64_t hash; /* of the last patch of this part */
                 usec_t at;     /* when it was sent; 0: never */
@@ -109,58 +109,58 @@ Publisher *publisher_free(Publisher *p) {
                 return NULL;
         kube_call_free(p->call);
         sd_event_source_disable_unref(p->retry);
-        for (int i = 0; i < WORDS_; i++) {
-                free(p->seen[i]);
-                free(p->wanted[i]);
+        for (int i = 0; i < FIELDS_; i++) {
+                free(p->observed[i]);
+                free(p->desired[i]);
         }
         for (int kind = 0; kind < CONDITIONS_; kind++) {
-                for (int i = 0; i < CONDITION_WORDS_; i++)
-                        free(p->conditions[kind].seen[i]);
+                for (int i = 0; i < CONDITION_FIELDS_; i++)
+                        free(p->conditions[kind].observed[i]);
                 for (int i = 0; i < CONDITION_SINCE; i++)
-                        free(p->conditions[kind].wanted[i]);
+                        free(p->conditions[kind].desired[i]);
         }
         free(p->path);
         free(p);
         return NULL;
 }
 
-static int set_word(char **word, Str text) {
+static int set_text(char **to, Str text) {
         char *copy = str_dup(text);
 
         if (!copy)
                 return -ENOMEM;
-        free(*word);
-        *word = copy;
+        free(*to);
+        *to = copy;
         return 0;
 }
 
 /* ---- what differs ---- */
 
-static bool is_other(const char *wanted, const char *seen) {
-        return wanted && strcmp(wanted, seen ? seen : "") != 0;
+static bool is_other(const char *desired, const char *observed) {
+        return desired && strcmp(desired, observed ? observed : "") != 0;
 }
 
-static bool differs(const Publisher *p, int word) {
-        return is_other(p->wanted[word], p->seen[word]);
+static bool differs(const Publisher *p, int field) {
+        return is_other(p->desired[field], p->observed[field]);
 }
 
 static bool condition_differs(const Publisher *p, int kind) {
         const Condition *c = &p->conditions[kind];
-        bool is_there = c->seen[CONDITION_STATUS] && c->seen[CONDITION_STATUS][0] != '\0';
+        bool is_there = c->observed[CONDITION_STATUS] && c->observed[CONDITION_STATUS][0] != '\0';
 
-        if (calm[kind].unsaid && !is_there && c->wanted[CONDITION_STATUS] &&
-            strcmp(c->wanted[CONDITION_STATUS], "False") == 0)
+        if (healthy[kind].omitted && !is_there && c->desired[CONDITION_STATUS] &&
+            strcmp(c->desired[CONDITION_STATUS], "False") == 0)
                 return false;
         for (int i = 0; i < CONDITION_SINCE; i++)
-                if (is_other(c->wanted[i], c->seen[i]))
+                if (is_other(c->desired[i], c->observed[i]))
                         return true;
         return false;
 }
 
 static bool part_differs(const Publisher *p, Part part) {
         if (part == PART_COUNT)
-                return differs(p, WORD_GPU_COUNT);
-        for (int i = 0; part == PART_METADATA && i < WORD_METADATA_; i++)
+                return differs(p, FIELD_GPU_COUNT);
+        for (int i = 0; part == PART_METADATA && i < FIELD_METADATA_; i++)
                 if (differs(p, i))
                         return true;
         for (int kind = 0; part == PART_CONDITIONS && kind < CONDITIONS_; kind++)
@@ -178,23 +178,23 @@ bool publisher_is_done(const Publisher *p) {
 
 /* ---- patches ---- */
 
-static void write_words(const Publisher *p, JsonWriter *w, const char *name, int from, int to) {
+static void write_fields(const Publisher *p, JsonWriter *w, const char *name, int from, int to) {
         json_write_object(w, name);
         for (int i = from; i < to; i++) {
                 if (!differs(p, i))
                         continue;
-                if (p->wanted[i][0] != '\0')
-                        json_write_text(w, word_keys[i], p->wanted[i]);
+                if (p->desired[i][0] != '\0')
+                        json_write_text(w, field_keys[i], p->desired[i]);
                 else
-                        json_write_null(w, word_keys[i]);
+                        json_write_null(w, field_keys[i]);
         }
         json_write_object_end(w);
 }
 
 static void write_metadata(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "metadata");
-        write_words(p, w, "labels", 0, WORD_LABELS_);
-        write_words(p, w, "annotations", WORD_LABELS_, WORD_METADATA_);
+        write_fields(p, w, "labels", 0, FIELD_LABELS_);
+        write_fields(p, w, "annotations", FIELD_LABELS_, FIELD_METADATA_);
         json_write_object_end(w);
 }
 
@@ -204,7 +204,7 @@ static void write_count(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "status");
         for (size_t i = 0; i < ELEMENTSOF(lists); i++) {
                 json_write_object(w, lists[i]);
-                json_write_text(w, RESOURCE_GPU_COUNT, p->wanted[WORD_GPU_COUNT]);
+                json_write_text(w, RESOURCE_GPU_COUNT, p->desired[FIELD_GPU_COUNT]);
                 json_write_object_end(w);
         }
         json_write_object_end(w);
@@ -214,14 +214,14 @@ static void write_count(const Publisher *p, JsonWriter *w) {
  * `kubectl wait` and people read it for (core/v1 NodeCondition). */
 static void write_condition(const Condition *c, const char *type, JsonWriter *w) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
-        const char *since = c->seen[CONDITION_SINCE];
-        bool turned = is_other(c->wanted[CONDITION_STATUS], c->seen[CONDITION_STATUS]);
+        const char *since = c->observed[CONDITION_SINCE];
+        bool turned = is_other(c->desired[CONDITION_STATUS], c->observed[CONDITION_STATUS]);
 
         json_write_object(w, NULL);
         json_write_text(w, "type", type);
-        json_write_text(w, "status", c->wanted[CONDITION_STATUS]);
-        json_write_text(w, "reason", c->wanted[CONDITION_REASON]);
-        json_write_text(w, "message", c->wanted[CONDITION_MESSAGE]);
+        json_write_text(w, "status", c->desired[CONDITION_STATUS]);
+        json_write_text(w, "reason", c->desired[CONDITION_REASON]);
+        json_write_text(w, "message", c->desired[CONDITION_MESSAGE]);
         json_write_text(w, "lastHeartbeatTime", now.text);
         json_write_text(w, "lastTransitionTime", turned || !since || since[0] == '\0' ? now.text : since);
         json_write_object_end(w);
@@ -262,16 +262,16 @@ static uint64_t version_of(const Node *node) {
         return version;
 }
 
-static int see(Publisher *p, const Node *node, Str text);
+static int observe(Publisher *p, const Node *node, Str text);
 
 /* The answer of a patch is the whole object as it is then. */
-static int see_written(Publisher *p, Str body) {
+static int observe_written(Publisher *p, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Node node;
         int r = node_decode(body, &arena, &node, NULL);
 
         if (r == 0)
-                r = see(p, &node, body);
+                r = observe(p, &node, body);
         if (r == 0)
                 p->version = version_of(&node);
         return r;
@@ -281,8 +281,8 @@ static void on_written(void *userdata, const KubeReply *reply) {
         Publisher *p = userdata;
 
         p->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status < 300 && see_written(p, reply->body) == 0) {
-                /* What is not as it was sent, because the server changed it or more is wanted by
+        if (reply->outcome == KUBE_DONE && reply->status < 300 && observe_written(p, reply->body) == 0) {
+                /* What is not as it was sent, because the server changed it or more is desired by
                  * now, is not hurried. */
                 if (part_differs(p, p->part))
                         retry_later(p, 0);
@@ -338,7 +338,7 @@ static int send_part(Publisher *p, Part part) {
 }
 
 static void sync_node(Publisher *p) {
-        if (!p->saw_node || p->call || p->retry)
+        if (!p->observed_node || p->call || p->retry)
                 return;
         for (int part = 0; part < PARTS_; part++) {
                 if (!part_differs(p, (Part) part))
@@ -351,104 +351,103 @@ static void sync_node(Publisher *p) {
 
 /* ---- in and out ---- */
 
-static int see_conditions(Publisher *p, Str text) {
+static int observe_conditions(Publisher *p, Str text) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         ConditionText found[CONDITIONS_];
 
         if (conditions_read(text, &arena, found, NULL) != 0)
                 return -ENOMEM; /* the text was decoded once: it is not malformed */
         for (int kind = 0; kind < CONDITIONS_; kind++) {
-                char **seen = p->conditions[kind].seen;
+                char **observed = p->conditions[kind].observed;
 
-                if (set_word(&seen[CONDITION_STATUS], found[kind].status) < 0 ||
-                    set_word(&seen[CONDITION_REASON], found[kind].reason) < 0 ||
-                    set_word(&seen[CONDITION_MESSAGE], found[kind].message) < 0 ||
-                    set_word(&seen[CONDITION_SINCE], found[kind].since) < 0)
+                if (set_text(&observed[CONDITION_STATUS], found[kind].status) < 0 ||
+                    set_text(&observed[CONDITION_REASON], found[kind].reason) < 0 ||
+                    set_text(&observed[CONDITION_MESSAGE], found[kind].message) < 0 ||
+                    set_text(&observed[CONDITION_SINCE], found[kind].since) < 0)
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int see(Publisher *p, const Node *node, Str text) {
-        const Str seen[] = {
-                [WORD_CARD_NAME] = node->card_name,
-                [WORD_CARD_MEM] = node->card_mem,
-                [WORD_CARD_COUNT] = node->card_count,
-                [WORD_HOLDS_SLICES] = node->holds_slices,
-                [WORD_CARDS] = node->annotations.cards,
-                [WORD_UNIT] = node->annotations.unit,
-                [WORD_HELD_SLICES] = node->annotations.held_slices,
-                [WORD_MODE_IN_FORCE] = node->annotations.mode_in_force,
-                [WORD_UNIT_IN_FORCE] = node->annotations.unit_in_force,
-                [WORD_CHANGE_PENDING] = node->annotations.change_pending,
-                [WORD_GPU_COUNT] = node->allocatable_count,
+static int observe(Publisher *p, const Node *node, Str text) {
+        const Str observed[] = {
+                [FIELD_CARD_NAME] = node->card_name,
+                [FIELD_CARD_MEM] = node->card_mem,
+                [FIELD_CARD_COUNT] = node->card_count,
+                [FIELD_HOLDS_SLICES] = node->holds_slices,
+                [FIELD_CARDS] = node->annotations.cards,
+                [FIELD_UNIT] = node->annotations.unit,
+                [FIELD_HELD_SLICES] = node->annotations.held_slices,
+                [FIELD_MODE_IN_FORCE] = node->annotations.mode_in_force,
+                [FIELD_UNIT_IN_FORCE] = node->annotations.unit_in_force,
+                [FIELD_CHANGE_PENDING] = node->annotations.change_pending,
+                [FIELD_GPU_COUNT] = node->allocatable_count,
         };
 
-        for (size_t i = 0; i < ELEMENTSOF(seen); i++)
-                if (set_word(&p->seen[i], seen[i]) < 0)
+        for (size_t i = 0; i < ELEMENTSOF(observed); i++)
+                if (set_text(&p->observed[i], observed[i]) < 0)
                         return -ENOMEM;
-        return see_conditions(p, text);
+        return observe_conditions(p, text);
 }
 
-int publisher_saw(Publisher *p, const Node *node, Str text, bool listed) {
+int publisher_observe(Publisher *p, const Node *node, Str text, bool listed) {
         uint64_t version = version_of(node);
         int r;
 
         if (!listed && version > 0 && version < p->version)
                 return 0;
         p->version = version;
-        r = see(p, node, text);
+        r = observe(p, node, text);
         if (r < 0)
                 return r;
-        p->saw_node = true;
+        p->observed_node = true;
         sync_node(p);
         return 0;
 }
 
-static int want_word(char **word, const char *text) {
+static int set_desired_text(char **to, const char *text) {
         if (text)
-                return set_word(word, str_from(text));
-        free(*word);
-        *word = NULL;
+                return set_text(to, str_from(text));
+        free(*to);
+        *to = NULL;
         return 0;
 }
 
-static int want_condition(Condition *c, int kind, const ConditionWords *words) {
-        bool is_true = words->reason && words->reason[0] != '\0';
-        int r;
+static int set_desired_condition(Condition *c, int kind, const DesiredCondition *desired) {
+        bool is_true = desired->reason && desired->reason[0] != '\0';
+        const char *texts[CONDITION_SINCE] = {NULL};
+        int r = 0;
 
-        r = want_word(&c->wanted[CONDITION_STATUS], !words->reason ? NULL : is_true ? "True" : "False");
-        if (r == 0)
-                r = want_word(&c->wanted[CONDITION_REASON], !words->reason ? NULL
-                                                            : is_true      ? words->reason
-                                                                           : calm[kind].reason);
-        if (r == 0)
-                r = want_word(&c->wanted[CONDITION_MESSAGE], !words->reason ? NULL
-                                                             : is_true      ? words->message
-                                                                            : calm[kind].message);
+        if (desired->reason) {
+                texts[CONDITION_STATUS] = is_true ? "True" : "False";
+                texts[CONDITION_REASON] = is_true ? desired->reason : healthy[kind].reason;
+                texts[CONDITION_MESSAGE] = is_true ? desired->message : healthy[kind].message;
+        }
+        for (int i = 0; r == 0 && i < CONDITION_SINCE; i++)
+                r = set_desired_text(&c->desired[i], texts[i]);
         return r;
 }
 
-int publisher_want(Publisher *p, const NodeWords *words) {
-        const char *const wanted[] = {
-                [WORD_CARD_NAME] = words->card_name,
-                [WORD_CARD_MEM] = words->card_mem,
-                [WORD_CARD_COUNT] = words->card_count,
-                [WORD_HOLDS_SLICES] = words->holds_slices,
-                [WORD_CARDS] = words->cards,
-                [WORD_UNIT] = words->unit,
-                [WORD_HELD_SLICES] = words->held_slices,
-                [WORD_MODE_IN_FORCE] = words->mode_in_force,
-                [WORD_UNIT_IN_FORCE] = words->unit_in_force,
-                [WORD_CHANGE_PENDING] = words->change_pending,
-                [WORD_GPU_COUNT] = words->gpu_count,
+int publisher_set_desired(Publisher *p, const DesiredNode *node) {
+        const char *const texts[] = {
+                [FIELD_CARD_NAME] = node->card_name,
+                [FIELD_CARD_MEM] = node->card_mem,
+                [FIELD_CARD_COUNT] = node->card_count,
+                [FIELD_HOLDS_SLICES] = node->holds_slices,
+                [FIELD_CARDS] = node->cards,
+                [FIELD_UNIT] = node->unit,
+                [FIELD_HELD_SLICES] = node->held_slices,
+                [FIELD_MODE_IN_FORCE] = node->mode_in_force,
+                [FIELD_UNIT_IN_FORCE] = node->unit_in_force,
+                [FIELD_CHANGE_PENDING] = node->change_pending,
+                [FIELD_GPU_COUNT] = node->gpu_count,
         };
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(wanted); i++)
-                r = want_word(&p->wanted[i], wanted[i]);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(texts); i++)
+                r = set_desired_text(&p->desired[i], texts[i]);
         for (int kind = 0; r == 0 && kind < CONDITIONS_; kind++)
-                r = want_condition(&p->conditions[kind], kind, &words->conditions[kind]);
+                r = set_desired_condition(&p->conditions[kind], kind, &node->conditions[kind]);
         if (r == 0)
                 sync_node(p);
         return r;

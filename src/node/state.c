@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 #include "slicedir/slicedir_tmpfs.h"
 
 enum { STATE_MAX = 1 << 20 };
@@ -31,16 +31,16 @@ static void remember_fences(Agent *a) {
 
 /* A new agent registers with what the old one knew: NVML takes its time, and until we are
  * registered the kubelet refuses pods. */
-int agent_remember(Agent *a) {
+int agent_load_state(Agent *a) {
         _cleanup_buf_ Buf terms = BUF_NULL, cards = BUF_NULL;
         _cleanup_(card_list_done) CardList list = {0};
         Fault fault = FAULT_NULL;
 
-        terms_init(&a->terms, a->o.unit);
-        if (read_state(a->terms_file, &terms) == 0) {
-                a->terms_saved = terms_read(buf_str(&terms), &a->terms, &fault) == 0;
-                if (!a->terms_saved)
-                        log_warning("passed over %s: %s", a->terms_file, fault.text);
+        node_config_init(&a->node_config, a->o.unit);
+        if (read_state(a->node_config_file, &terms) == 0) {
+                a->node_config_saved = node_config_read(buf_str(&terms), &a->node_config, &fault) == 0;
+                if (!a->node_config_saved)
+                        log_warning("passed over %s: %s", a->node_config_file, fault.text);
         }
         if (read_state(a->cards_file, &cards) < 0)
                 return 0;
@@ -49,7 +49,7 @@ int agent_remember(Agent *a) {
                 return 0;
         }
         remember_fences(a);
-        return agent_take_cards(a, &list);
+        return agent_set_cards(a, &list);
 }
 
 static char *path_of(const char *directory, const char *name) {
@@ -65,10 +65,10 @@ static int make_paths(Agent *a) {
         a->records_dir = path_of(a->o.state_dir, "pods");
         a->cards_file = path_of(a->o.state_dir, "cards.json");
         a->fences_file = path_of(a->o.state_dir, "fences.json");
-        a->terms_file = path_of(a->o.state_dir, "terms.json");
+        a->node_config_file = path_of(a->o.state_dir, "terms.json");
         a->cdi_file = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
         return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file &&
-                               a->fences_file && a->terms_file && a->cdi_file
+                               a->fences_file && a->node_config_file && a->cdi_file
                        ? 0
                        : -ENOMEM;
 }
@@ -88,7 +88,7 @@ static const char *mount_board(Agent *a) {
 
         if (a->o.slices_mib > 0 && slicedir_tmpfs_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) ==
                                            SLICEDIR_TMPFS_E_MISSING)
-                agent_warn(a, "SliceBoardUnbounded", &why);
+                agent_tell_once(a, REASON_SLICE_BOARD_UNBOUNDED, &why);
         return apart ? proc : NULL;
 }
 
@@ -111,7 +111,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                                                               .simulated = a->o.simulate_dir,
                                                               .ignores_disable = a->o.ignores_disable,
                                                               .policy = a->o.policy,
-                                                              .on_odd = agent_tell_odd,
+                                                              .on_odd = agent_tell_compute_refused,
                                                               .userdata = a});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }

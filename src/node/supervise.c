@@ -22,7 +22,7 @@ enum { EXIT_BROKEN = 3 };
 
 static void (*on_other)(void *userdata, pid_t pid);
 
-void supervise_others(void (*ended)(void *userdata, pid_t pid)) {
+void supervise_on_other_child(void (*ended)(void *userdata, pid_t pid)) {
         on_other = ended;
 }
 

@@ -18,4 +18,4 @@ int supervise(SupervisedMain run, void *userdata);
 
 /* Before supervise(): is called in the parent when another one of its children has ended. NULL:
  * nobody asks. */
-void supervise_others(void (*ended)(void *userdata, pid_t pid));
+void supervise_on_other_child(void (*ended)(void *userdata, pid_t pid));

@@ -6,8 +6,8 @@
 #include <assert.h>
 
 #include "gpu/cards/card_table.h"
+#include "node/node_config.h"
 #include "node/records/records.h"
-#include "node/terms.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_(record_freep) Record *record = NULL;
         Str text = {(const char *) data, size};
         Fault fault = FAULT_NULL;
-        Terms terms;
+        NodeConfig terms;
         int r;
 
         r = record_read(text, &record, &fault);
@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (r == 0)
                 check_record(record);
         fault = FAULT_NULL;
-        r = terms_read(text, &terms, &fault);
-        assert(r == 0 ? terms.unit.mib > 0 : r == TERMS_E_MALFORMED && fault.text[0] != '\0');
+        r = node_config_read(text, &terms, &fault);
+        assert(r == 0 ? terms.unit.mib > 0 : r == NODE_CONFIG_E_MALFORMED && fault.text[0] != '\0');
         check_fences(text);
         return 0;
 }

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "kube/escape.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 
 #define LIST_AGAIN (1 * USEC_PER_SEC)
 
@@ -43,8 +43,8 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
 
 /* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each
  * thing once. The pipe keeps it. */
-static void hear_arbiter(Agent *a) {
-        int r = hung_reader_new(a->event, a->o.arbiter, agent_tell_hung, a, &a->hung_reader);
+static void start_hung_reader(Agent *a) {
+        int r = hung_reader_new(a->event, a->o.arbiter, agent_on_hung, a, &a->hung_reader);
 
         if (r < 0)
                 log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
@@ -57,13 +57,13 @@ static void on_pods_end(void *userdata) {
         roster_list_end(&a->roster);
         if (first) {
                 start_verifier_adopt(a->start_verifier);
-                hear_arbiter(a);
+                start_hung_reader(a);
         }
         orphans_sweep(a->orphans);
         isolation_sweep(&a->isolation, &a->records);
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 repair_look(a->repair, pod);
-        agent_settle(a);
+        agent_apply_config(a);
         start_verifier_wake(a->start_verifier);
 }
 
@@ -84,7 +84,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 return;
         if (!pod)
                 isolation_sweep(&a->isolation, &a->records);
-        agent_settle(a);
+        agent_apply_config(a);
         start_verifier_wake(a->start_verifier);
 }
 
@@ -114,8 +114,8 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
         if (r == 0 && !a->node_uid)
                 a->node_uid = str_dup(node.meta.uid);
         if (r == 0) {
-                agent_tell_waiting(a);
-                r = agent_take_node(a, &node, object, event == REFLECTOR_LISTED);
+                agent_tell_pending(a);
+                r = agent_observe_node(a, &node, object, event == REFLECTOR_LISTED);
         }
         if (r != 0)
                 log_warning("node: %s", fault.text[0] ? fault.text : "out of memory");
@@ -148,7 +148,7 @@ static int follow_pods(Agent *a) {
         return follow(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->pods);
 }
 
-int agent_follow(Agent *a) {
+int agent_start_watches(Agent *a) {
         int r;
 
         a->roster.on_pod = on_pod_change;

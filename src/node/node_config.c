@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/terms.h"
+#include "node/node_config.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -7,39 +7,39 @@
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
-void terms_init(Terms *t, MemoryUnit unit) {
-        *t = (Terms){
+void node_config_init(NodeConfig *t, MemoryUnit unit) {
+        *t = (NodeConfig){
                 .mode = SHARE_MODE_NONE, .unit = unit, .wanted_mode = SHARE_MODE_NONE, .wanted_unit = unit};
 }
 
 /* "Deleting the label does not mean exclusive mode", and a value that CONTRACT section 1 does not
  * list means nothing. */
-static ShareMode mode_of(const Terms *t, Str label) {
+static ShareMode mode_of(const NodeConfig *t, Str label) {
         ShareMode mode = share_mode_from_label(label);
 
         return mode == SHARE_MODE_NONE || mode == SHARE_MODE_UNKNOWN ? t->mode : mode;
 }
 
-void terms_want(Terms *t, const TermsWish *wish) {
+void node_config_request(NodeConfig *t, const NodeConfigRequest *wish) {
         t->wanted_mode = mode_of(t, wish->label);
         t->place_while_changing = wish->place_while_changing;
         t->drain = wish->drain;
-        t->users_unit = !str_is_empty(wish->unit) && !str_eq(wish->unit, str_from(t->said_unit));
-        if (!t->users_unit)
+        t->unit_by_user = !str_is_empty(wish->unit) && !str_eq(wish->unit, str_from(t->published_unit));
+        if (!t->unit_by_user)
                 t->wanted_unit = wish->configured;
         else if (memory_unit_parse(wish->unit, &t->wanted_unit) != 0)
                 t->wanted_unit = t->unit;
 }
 
-bool terms_pending(const Terms *t) {
+bool node_config_is_pending(const NodeConfig *t) {
         return t->wanted_mode != t->mode || t->wanted_unit.mib != t->unit.mib;
 }
 
-bool terms_settle(Terms *t, bool slices_are_held) {
+bool node_config_apply(NodeConfig *t, bool slices_are_held) {
         /* In no mode, or in a unit that was never offered, this agent gave out no slice. Pods that
          * hold some come from before the state directory was lost, or from another agent: a node
          * that offers nothing would wait for them for ever. */
-        if ((slices_are_held && t->mode != SHARE_MODE_NONE && t->offered) || !terms_pending(t))
+        if ((slices_are_held && t->mode != SHARE_MODE_NONE && t->offered) || !node_config_is_pending(t))
                 return false;
         t->offered = t->offered && t->unit.mib == t->wanted_unit.mib;
         t->mode = t->wanted_mode;
@@ -47,7 +47,7 @@ bool terms_settle(Terms *t, bool slices_are_held) {
         return true;
 }
 
-void terms_write_stopping(const Terms *t, Buf *out) {
+void node_config_write_blocking(const NodeConfig *t, Buf *out) {
         bool mode = t->wanted_mode != t->mode && !t->place_while_changing;
 
         if (mode)
@@ -63,7 +63,7 @@ void terms_write_stopping(const Terms *t, Buf *out) {
 
 /* ---- on disk ---- */
 
-void terms_write(const Terms *t, Buf *out) {
+void node_config_write(const NodeConfig *t, Buf *out) {
         _cleanup_buf_ Buf unit = BUF_NULL;
         JsonWriter w;
 
@@ -72,41 +72,41 @@ void terms_write(const Terms *t, Buf *out) {
         json_write_object(&w, NULL);
         json_write_text(&w, "mode", share_mode_to_string(t->mode));
         json_write_str(&w, "unit", buf_str(&unit));
-        json_write_text(&w, "saidUnit", t->said_unit);
+        json_write_text(&w, "saidUnit", t->published_unit);
         json_write_bool(&w, "offered", t->offered);
         json_write_object_end(&w);
         out->broken |= unit.broken;
 }
 
-typedef struct TermsText {
+typedef struct NodeConfigText {
         Str mode, unit, said;
         bool offered;
-} TermsText;
+} NodeConfigText;
 
-static const JsonField terms_fields[] = {
-        JSON_FIELD(TermsText, mode, "mode", json_field_str),
-        JSON_FIELD(TermsText, unit, "unit", json_field_str),
-        JSON_FIELD(TermsText, said, "saidUnit", json_field_str),
-        JSON_FIELD(TermsText, offered, "offered", json_field_bool),
+static const JsonField node_config_fields[] = {
+        JSON_FIELD(NodeConfigText, mode, "mode", json_field_str),
+        JSON_FIELD(NodeConfigText, unit, "unit", json_field_str),
+        JSON_FIELD(NodeConfigText, said, "saidUnit", json_field_str),
+        JSON_FIELD(NodeConfigText, offered, "offered", json_field_bool),
 };
 
-int terms_read(Str json, Terms *ret, Fault *fault) {
+int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        TermsText text = {
+        NodeConfigText text = {
                 .offered =
                         true}; /* a file without this member was written by an agent that offered every unit */
-        Terms t;
+        NodeConfig t;
         JsonReader r;
         int e;
 
         json_init(&r, json);
-        json_field_decode(&r, &arena, terms_fields, ELEMENTSOF(terms_fields), &text);
+        json_field_decode(&r, &arena, node_config_fields, ELEMENTSOF(node_config_fields), &text);
         e = json_finish(&r, fault);
         if (e != 0)
-                return e < 0 ? e : TERMS_E_MALFORMED;
-        terms_init(&t, MEMORY_UNIT_GIB);
-        if (memory_unit_parse(text.unit, &t.unit) != 0 || text.said.len >= sizeof t.said_unit)
-                return fault_set(fault, TERMS_E_MALFORMED, "unit \"%.*s\" is none",
+                return e < 0 ? e : NODE_CONFIG_E_MALFORMED;
+        node_config_init(&t, MEMORY_UNIT_GIB);
+        if (memory_unit_parse(text.unit, &t.unit) != 0 || text.said.len >= sizeof t.published_unit)
+                return fault_set(fault, NODE_CONFIG_E_MALFORMED, "unit \"%.*s\" is none",
                                  (int) (text.unit.len < 64 ? text.unit.len : 64), text.unit.data);
         /* Neither "none" nor "unknown", which an agent may have written, is a label's value. */
         t.mode = share_mode_from_label(text.mode);
@@ -116,8 +116,8 @@ int terms_read(Str json, Terms *ret, Fault *fault) {
         t.wanted_mode = t.mode;
         t.wanted_unit = t.unit;
         if (text.said.len > 0)
-                memcpy(t.said_unit, text.said.data, text.said.len);
-        t.said_unit[text.said.len] = '\0';
+                memcpy(t.published_unit, text.said.data, text.said.len);
+        t.published_unit[text.said.len] = '\0';
         *ret = t;
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/keys.h"
+#include "node/node_keys.h"
 
 enum { SHOWN = 64 }; /* bytes of a wrong value */
 
@@ -40,7 +40,7 @@ static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
         k->wrong[key] = said;
 }
 
-void keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit) {
+void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit) {
         k->changed = 0;
         for (int key = 0; key < NODE_KEYS_; key++) {
                 const char *in_force = otherwise[key];
@@ -51,22 +51,22 @@ void keys_check(NodeKeys *k, const Node *node, const char *mode, const char *uni
         }
 }
 
-void keys_apply_good(const NodeKeys *k, Node *node) {
+void node_keys_apply_good(const NodeKeys *k, Node *node) {
         for (int key = 0; key < NODE_KEYS_; key++)
                 if (k->wrong[key].text[0] != '\0')
                         node_key_set(node, (NodeKey) key, str_from(k->good[key]));
 }
 
-void keys_write_wrong(const NodeKeys *k, Buf *out) {
+void node_keys_write_wrong(const NodeKeys *k, Buf *out) {
         for (int key = 0; key < NODE_KEYS_; key++)
                 if (k->wrong[key].text[0] != '\0')
                         buf_appendf(out, "%s%s", out->len > 0 ? "; " : "", k->wrong[key].text);
 }
 
-bool keys_place_while_changing(const NodeKeys *k) {
+bool node_keys_place_while_changing(const NodeKeys *k) {
         return strcmp(k->good[NODE_KEY_PLACE_WHILE_CHANGING], "true") == 0;
 }
 
-bool keys_drain(const NodeKeys *k) {
+bool node_keys_drain(const NodeKeys *k) {
         return strcmp(k->good[NODE_KEY_UNIT_CHANGE], "drain") == 0;
 }

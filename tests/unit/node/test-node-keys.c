@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/keys.h"
+#include "node/node_keys.h"
 #include "test.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
@@ -45,7 +45,7 @@ static void each_key_is_judged_by_itself(void) {
 
                 for (size_t j = 0; j < ELEMENTSOF(cases); j++)
                         set(&node, j, j == i ? cases[j].bad : cases[j].good);
-                keys_check(&k, &node, "share", "GiB");
+                node_keys_check(&k, &node, "share", "GiB");
                 for (size_t j = 0; j < ELEMENTSOF(cases); j++)
                         ASSERT_INT(k.wrong[cases[j].key].text[0] != '\0', j == i);
                 ASSERT_INT(k.changed, UINT32_C(1) << cases[i].key);
@@ -53,15 +53,15 @@ static void each_key_is_judged_by_itself(void) {
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].bad);
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].rule);
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].in_force);
-                keys_check(&k, &node, "share", "GiB"); /* the same again is no change */
+                node_keys_check(&k, &node, "share", "GiB"); /* the same again is no change */
                 ASSERT_INT(k.changed, 0);
-                keys_write_wrong(&k, &all);
+                node_keys_write_wrong(&k, &all);
                 ASSERT_TEXT(all.data, k.wrong[cases[i].key].text);
                 set(&node, i, cases[i].good);
-                keys_check(&k, &node, "share", "GiB");
+                node_keys_check(&k, &node, "share", "GiB");
                 ASSERT_INT(k.changed, UINT32_C(1) << cases[i].key);
                 buf_clear(&all);
-                keys_write_wrong(&k, &all);
+                node_keys_write_wrong(&k, &all);
                 ASSERT_INT(all.len, 0);
         }
 }
@@ -71,15 +71,15 @@ static void the_last_good_value_stays(void) {
         Node node = {.placement = STR("spread"),
                      .annotations = {.place_while_changing = STR("true"), .unit_change = STR("drain")}};
 
-        keys_check(&k, &node, "share", "GiB");
-        ASSERT_TRUE(keys_place_while_changing(&k) && keys_drain(&k));
+        node_keys_check(&k, &node, "share", "GiB");
+        ASSERT_TRUE(node_keys_place_while_changing(&k) && node_keys_drain(&k));
         node.placement = node.annotations.place_while_changing = node.annotations.unit_change = STR("x");
-        keys_check(&k, &node, "share", "GiB");
-        ASSERT_TRUE(keys_place_while_changing(&k) && keys_drain(&k));
+        node_keys_check(&k, &node, "share", "GiB");
+        ASSERT_TRUE(node_keys_place_while_changing(&k) && node_keys_drain(&k));
         ASSERT_CONTAINS(k.wrong[NODE_KEY_PLACEMENT].text, "; spread stays");
         node = (Node){0}; /* an absent key is its default, which is no fault */
-        keys_check(&k, &node, "share", "GiB");
-        ASSERT_FALSE(keys_place_while_changing(&k) || keys_drain(&k));
+        node_keys_check(&k, &node, "share", "GiB");
+        ASSERT_FALSE(node_keys_place_while_changing(&k) || node_keys_drain(&k));
 }
 
 static void a_huge_value_is_cut(void) {
@@ -90,7 +90,7 @@ static void a_huge_value_is_cut(void) {
         memset(huge, 'x', sizeof huge - 1);
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
                 set(&node, i, huge);
-        keys_check(&k, &node, "share", "GiB");
+        node_keys_check(&k, &node, "share", "GiB");
         for (size_t i = 0; i < ELEMENTSOF(cases); i++)
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, "stays in force");
 }

@@ -1,62 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/terms.h"
+#include "node/node_config.h"
 #include "test.h"
 
-static void want(Terms *t, const char *label, const char *unit) {
-        terms_want(t, &(TermsWish){.label = str_from(label),
-                                   .unit = str_from(unit),
-                                   .configured = MEMORY_UNIT_GIB,
-                                   .place_while_changing = t->place_while_changing,
-                                   .drain = t->drain});
+static void want(NodeConfig *t, const char *label, const char *unit) {
+        node_config_request(t, &(NodeConfigRequest){.label = str_from(label),
+                                                    .unit = str_from(unit),
+                                                    .configured = MEMORY_UNIT_GIB,
+                                                    .place_while_changing = t->place_while_changing,
+                                                    .drain = t->drain});
 }
 
-static void begin(Terms *t, const char *label) {
-        terms_init(t, MEMORY_UNIT_GIB);
+static void begin(NodeConfig *t, const char *label) {
+        node_config_init(t, MEMORY_UNIT_GIB);
         want(t, label, "");
-        ASSERT_TRUE(terms_settle(t, false));
+        ASSERT_TRUE(node_config_apply(t, false));
         t->offered = true;
 }
 
-static void stops(const Terms *t, const char *text) {
+static void stops(const NodeConfig *t, const char *text) {
         _cleanup_buf_ Buf out = BUF_NULL;
 
-        terms_write_stopping(t, &out);
+        node_config_write_blocking(t, &out);
         ASSERT_TEXT(out.len > 0 ? out.data : "", text);
 }
 
 static void a_mode_waits_for_the_last_slice(void) {
-        Terms t;
+        NodeConfig t;
 
         begin(&t, "share");
         ASSERT_INT(t.mode, SHARE_MODE_SHARE);
         stops(&t, "");
         want(&t, "core_mem", "");
-        ASSERT_FALSE(terms_settle(&t, true));
-        ASSERT_TRUE(terms_pending(&t));
+        ASSERT_FALSE(node_config_apply(&t, true));
+        ASSERT_TRUE(node_config_is_pending(&t));
         ASSERT_INT(t.mode, SHARE_MODE_SHARE);
         stops(&t, "mode share -> core_mem");
         t.place_while_changing = true;
         stops(&t, "");
-        ASSERT_TRUE(terms_settle(&t, false));
+        ASSERT_TRUE(node_config_apply(&t, false));
         ASSERT_INT(t.mode, SHARE_MODE_CORE_MEM);
         want(&t, "default", "");
-        ASSERT_TRUE(terms_settle(&t, false));
+        ASSERT_TRUE(node_config_apply(&t, false));
         ASSERT_INT(t.mode, SHARE_MODE_DEFAULT);
 }
 
 static void no_label_and_an_unknown_one_change_nothing(void) {
         static const char *const labels[] = {"", "core-mem", "SHARE", "share ", "unknown", "none"};
-        Terms t;
+        NodeConfig t;
 
         for (size_t i = 0; i < ELEMENTSOF(labels); i++) {
                 begin(&t, "cgpu");
                 want(&t, labels[i], "");
-                ASSERT_FALSE(terms_pending(&t));
-                ASSERT_FALSE(terms_settle(&t, false));
+                ASSERT_FALSE(node_config_is_pending(&t));
+                ASSERT_FALSE(node_config_apply(&t, false));
                 ASSERT_INT(t.mode, SHARE_MODE_CGPU);
-                terms_init(&t, MEMORY_UNIT_GIB); /* a node that never shared */
+                node_config_init(&t, MEMORY_UNIT_GIB); /* a node that never shared */
                 want(&t, labels[i], "");
-                ASSERT_FALSE(terms_pending(&t));
+                ASSERT_FALSE(node_config_is_pending(&t));
                 ASSERT_INT(t.wanted_mode, SHARE_MODE_NONE);
         }
 }
@@ -64,43 +64,43 @@ static void no_label_and_an_unknown_one_change_nothing(void) {
 /* Slices that are held in no mode come from before the state directory was lost: waiting for them
  * would never end. */
 static void no_mode_waits_for_no_slice(void) {
-        Terms t;
+        NodeConfig t;
 
-        terms_init(&t, MEMORY_UNIT_GIB);
+        node_config_init(&t, MEMORY_UNIT_GIB);
         want(&t, "share", "");
-        ASSERT_TRUE(terms_settle(&t, true));
+        ASSERT_TRUE(node_config_apply(&t, true));
         ASSERT_INT(t.mode, SHARE_MODE_SHARE);
 }
 
 /* Likewise in a unit that no card can hold: nothing was ever offered in it. */
 static void a_unit_that_was_never_offered_waits_for_no_slice(void) {
-        Terms t;
+        NodeConfig t;
 
-        terms_init(&t, (MemoryUnit){20480});
+        node_config_init(&t, (MemoryUnit){20480});
         want(&t, "share", "20GiB");
-        ASSERT_TRUE(terms_settle(&t, true));
+        ASSERT_TRUE(node_config_apply(&t, true));
         want(&t, "share", "");
-        ASSERT_TRUE(terms_settle(&t, true));
+        ASSERT_TRUE(node_config_apply(&t, true));
         ASSERT_INT(t.unit.mib, 1024);
 }
 
 static void the_users_unit_goes_before_the_charts(void) {
-        Terms t;
+        NodeConfig t;
 
         begin(&t, "share");
         want(&t, "share", "128MiB");
-        ASSERT_TRUE(t.users_unit);
-        ASSERT_FALSE(terms_settle(&t, true));
+        ASSERT_TRUE(t.unit_by_user);
+        ASSERT_FALSE(node_config_apply(&t, true));
         stops(&t, ""); /* refused while slices are held, and stops nothing */
         t.drain = true;
         stops(&t, "gpu-mem-unit GiB -> 128MiB");
         want(&t, "cgpu", "128MiB");
         stops(&t, "mode share -> cgpu, gpu-mem-unit GiB -> 128MiB");
-        ASSERT_TRUE(terms_settle(&t, false));
+        ASSERT_TRUE(node_config_apply(&t, false));
         ASSERT_INT(t.unit.mib, 128);
         ASSERT_FALSE(t.offered);
         /* What this agent wrote is no user's wish: the chart may change it. */
-        (void) snprintf(t.said_unit, sizeof t.said_unit, "128MiB");
+        (void) snprintf(t.published_unit, sizeof t.published_unit, "128MiB");
         want(&t, "cgpu", "128MiB");
         ASSERT_INT(t.wanted_unit.mib, 1024);
         want(&t, "cgpu", "lots");
@@ -109,22 +109,23 @@ static void the_users_unit_goes_before_the_charts(void) {
 
 static void terms_survive_a_restart(void) {
         _cleanup_buf_ Buf text = BUF_NULL;
-        Terms t, again;
+        NodeConfig t, again;
 
-        terms_init(&t, (MemoryUnit){256});
+        node_config_init(&t, (MemoryUnit){256});
         t.mode = SHARE_MODE_CGPU;
-        (void) snprintf(t.said_unit, sizeof t.said_unit, "256MiB");
-        terms_write(&t, &text);
-        ASSERT_OK(terms_read(buf_str(&text), &again, NULL));
+        (void) snprintf(t.published_unit, sizeof t.published_unit, "256MiB");
+        node_config_write(&t, &text);
+        ASSERT_OK(node_config_read(buf_str(&text), &again, NULL));
         ASSERT_INT(again.mode, SHARE_MODE_CGPU);
         ASSERT_INT(again.unit.mib, 256);
-        ASSERT_TEXT(again.said_unit, "256MiB");
+        ASSERT_TEXT(again.published_unit, "256MiB");
         ASSERT_FALSE(again.offered);
-        ASSERT_OK(terms_read(STR("{\"mode\":\"unknown\",\"unit\":\"GiB\"}"), &again, NULL));
+        ASSERT_OK(node_config_read(STR("{\"mode\":\"unknown\",\"unit\":\"GiB\"}"), &again, NULL));
         ASSERT_INT(again.mode, SHARE_MODE_NONE);
         ASSERT_TRUE(again.offered);
-        ASSERT_INT(terms_read(STR("{\"mode\":\"share\",\"unit\":\"0\"}"), &again, NULL), TERMS_E_MALFORMED);
-        ASSERT_INT(terms_read(STR("{\"mode\":"), &again, NULL), TERMS_E_MALFORMED);
+        ASSERT_INT(node_config_read(STR("{\"mode\":\"share\",\"unit\":\"0\"}"), &again, NULL),
+                   NODE_CONFIG_E_MALFORMED);
+        ASSERT_INT(node_config_read(STR("{\"mode\":"), &again, NULL), NODE_CONFIG_E_MALFORMED);
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
 /* The labels and annotations by which an administrator steers a node, each judged by itself: a
  * wrong value of one key changes nothing of another. A wrong value leaves in force what the key
  * said last, or its default where it has said nothing good since the agent started. Mode and unit
- * have their own memory (node/terms.h), which outlives a restart. Pure. */
+ * have their own memory (node/node_config.h), which outlives a restart. Pure. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -18,15 +18,15 @@ typedef struct NodeKeys {
 
 /* Judges all keys of the node. mode and unit: what is in force, for the sentences ("none" for no
  * mode). */
-void keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit);
+void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit);
 
 /* Puts the last good value in the place of each wrong one. The Node then points into *k. */
-void keys_apply_good(const NodeKeys *k, Node *node);
+void node_keys_apply_good(const NodeKeys *k, Node *node);
 
 /* The sentences of all wrong keys, with "; " between them. Appends nothing where every key is
  * good. */
-void keys_write_wrong(const NodeKeys *k, Buf *out);
+void node_keys_write_wrong(const NodeKeys *k, Buf *out);
 
 /* The switches, as their last good values say; both are off by default. */
-bool keys_place_while_changing(const NodeKeys *k);
-bool keys_drain(const NodeKeys *k);
+bool node_keys_place_while_changing(const NodeKeys *k);
+bool node_keys_drain(const NodeKeys *k);

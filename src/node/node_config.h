@@ -11,39 +11,39 @@
 #include "share/memory_unit.h"
 #include "share/mode.h"
 
-typedef struct Terms {
+typedef struct NodeConfig {
         ShareMode mode; /* in force */
         MemoryUnit unit;
         ShareMode wanted_mode;
         MemoryUnit wanted_unit;
-        bool users_unit; /* the annotation aliquot.dev/gpu-mem-unit was written by a user, not by this agent */
-        char said_unit[24]; /* what this agent wrote into it */
+        bool unit_by_user; /* the annotation aliquot.dev/gpu-mem-unit was written by a user, not by this agent */
+        char published_unit[24]; /* what this agent wrote into it */
         bool offered; /* the unit in force was good for all cards, so slices may have been given in it */
         bool place_while_changing; /* the switches of the node: ANNOTATION_PLACE_WHILE_CHANGING, */
         bool drain;                /* ANNOTATION_UNIT_CHANGE */
-} Terms;
+} NodeConfig;
 
-void terms_init(Terms *t, MemoryUnit unit);
+void node_config_init(NodeConfig *t, MemoryUnit unit);
 
 /* What the node object asks for now. label: of LABEL_SCHEDULE; empty or not in CONTRACT section 1:
  * the mode in force is wanted. unit: of ANNOTATION_UNIT; a text that is not this agent's own goes
  * before `configured`, and one that is malformed asks for the unit in force. The switches are
  * copied. */
-typedef struct TermsWish {
+typedef struct NodeConfigRequest {
         Str label, unit;
         MemoryUnit configured;
         bool place_while_changing, drain;
-} TermsWish;
-void terms_want(Terms *t, const TermsWish *wish);
+} NodeConfigRequest;
+void node_config_request(NodeConfig *t, const NodeConfigRequest *wish);
 
-bool terms_pending(const Terms *t); /* something is wanted that is not in force */
+bool node_config_is_pending(const NodeConfig *t); /* something is wanted that is not in force */
 /* Brings into force what is wanted, unless slices are held. Returns true when something changed. */
-bool terms_settle(Terms *t, bool slices_are_held);
+bool node_config_apply(NodeConfig *t, bool slices_are_held);
 
 /* The text of ANNOTATION_CHANGE_PENDING: the changes that wait and stop new slices. Appends nothing
  * where there are none. */
-void terms_write_stopping(const Terms *t, Buf *out);
+void node_config_write_blocking(const NodeConfig *t, Buf *out);
 
-void terms_write(const Terms *t, Buf *out);
-enum { TERMS_E_MALFORMED = 2 };
-int terms_read(Str json, Terms *ret, Fault *fault); /* 0, TERMS_E_MALFORMED, -ENOMEM */
+void node_config_write(const NodeConfig *t, Buf *out);
+enum { NODE_CONFIG_E_MALFORMED = 2 };
+int node_config_read(Str json, NodeConfig *ret, Fault *fault); /* 0, TERMS_E_MALFORMED, -ENOMEM */

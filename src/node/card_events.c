@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "gpu/cards/simulated_cards.h"
-#include "node/events-internal.h"
+#include "node/agent-internal.h"
 
 static void on_cards(void *userdata, const CardList *cards) {
         Agent *a = userdata;
@@ -16,9 +16,9 @@ static void on_cards(void *userdata, const CardList *cards) {
                          cards->cards[i].uuid, cards->cards[i].mib,
                          cards->cards[i].healthy ? "true" : "false", cards->cards[i].trouble[0] ? ": " : "",
                          cards->cards[i].trouble);
-        if (agent_take_cards(a, cards) < 0)
+        if (agent_set_cards(a, cards) < 0)
                 log_error("out of memory: the cards are offered as before");
-        agent_settle(a);
+        agent_apply_config(a);
 }
 
 static void on_card_trouble(void *userdata, const Fault *fault) {
@@ -26,7 +26,7 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 
         a->counters.card_troubles++;
         log_warning("cards: %s", fault->text);
-        agent_warn(a, "GPUDriverTrouble", fault);
+        agent_tell_once(a, REASON_DRIVER_TROUBLE, fault);
 }
 
 static void warn_of_untold(Agent *a, const CardCensus *census) {
@@ -40,7 +40,7 @@ static void warn_of_untold(Agent *a, const CardCensus *census) {
                         "the driver does not tell what processes use of %s, so somebody may use more "
                         "than his share unseen: %s",
                         census->spans[i].uuid, census->spans[i].untold);
-                agent_warn(a, "GPUUseUntold", &why);
+                agent_tell_once(a, REASON_USE_UNTOLD, &why);
                 return;
         }
 }
@@ -55,14 +55,14 @@ static void on_usage(void *userdata, const CardCensus *census) {
                         "not all that hold memory of the cards are known, so somebody may hold more than his "
                         "slice unseen: %s",
                         census->untold);
-                agent_warn(a, "GPUProcessesUntold", &why);
+                agent_tell_once(a, REASON_PROCESSES_UNTOLD, &why);
         }
         memory_audit_take(a->memory_audit, census);
         warn_of_untold(a, census);
         compute_audit_take(a->compute_audit, census);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_take_fences, on_usage};
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences, on_usage};
 
 /* The simulated driver's NVML reads the variable, in the child that is made later. */
 static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
@@ -75,7 +75,7 @@ static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
         return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
 }
 
-int agent_begin_source(Agent *a, Fault *fault) {
+int agent_start_card_events(Agent *a, Fault *fault) {
         _cleanup_(card_list_done) CardList simulated = {0};
         _cleanup_buf_ Buf nvml = BUF_NULL;
         CardSourceOptions options = {

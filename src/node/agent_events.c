@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The Events of the agent, for its node and for pods. Each function writes one, and nothing else. */
+
+#include "base/log.h"
+#include "node/agent-internal.h"
+#include "slice/container_paths.h"
+
+void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
+        log_warning("%s: %s", reason, note);
+        if (!a->node_uid)
+                return; /* there was no memory for the UID: only the log has the text */
+        kube_event(a->recorder, &(KubeEvent){.kind = "Node",
+                                             .name = str_from(a->o.node_name),
+                                             .uid = str_from(a->node_uid),
+                                             .type = "Warning",
+                                             .reason = reason,
+                                             .note = note});
+}
+
+void agent_tell_pending(Agent *a) {
+        for (size_t i = 0; a->node_uid && i < EVENT_REASONS_MAX; i++) {
+                EventReason *e = &a->event_reasons.entries[i];
+
+                if (!e->reason || e->told)
+                        continue;
+                e->told = true;
+                agent_tell_node_now(a, e->reason, e->note.text);
+        }
+}
+
+void agent_tell_node(Agent *a, const char *reason, const Fault *note) {
+        EventReason *e = event_reasons_entry(&a->event_reasons, reason);
+
+        e->note = *note;
+        e->told = false;
+        agent_tell_pending(a);
+}
+
+void agent_tell_once(Agent *a, const char *reason, const Fault *note) {
+        if (strcmp(event_reasons_entry(&a->event_reasons, reason)->note.text, note->text) != 0)
+                agent_tell_node(a, reason, note);
+}
+
+/* ---- Events of pods ---- */
+
+static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
+        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = str_from(pod->namespace_),
+                                             .name = str_from(pod->name),
+                                             .uid = str_from(pod->api_uid),
+                                             .type = "Warning",
+                                             .reason = reason,
+                                             .note = note->text});
+}
+
+enum { KILLED_TEXT = 128 };
+
+/* "; N of its processes were killed", and how many could not be. Empty when killed is NULL. */
+static void format_killed(const KilledProcesses *killed, bool of_container, char ret[static KILLED_TEXT]) {
+        int n;
+
+        ret[0] = '\0';
+        if (!killed)
+                return;
+        n = snprintf(ret, KILLED_TEXT, "; %zu of its processes were killed%s", killed->killed,
+                     killed->all && of_container ? " (all of the container's)" : "");
+        if (n > 0 && n < KILLED_TEXT && killed->failed > 0)
+                (void) snprintf(ret + n, (size_t) (KILLED_TEXT - n), ", %zu could not be", killed->failed);
+}
+
+/* The driver still lists processes that have ended while other processes have their open files. */
+static void format_ended(const MemoryExcess *excess, char *ret, size_t size) {
+        ret[0] = '\0';
+        if (excess->n_ended > 0)
+                (void) snprintf(ret, size,
+                                "; %zu of %zu have ended and others have the driver's file of theirs",
+                                excess->n_ended, excess->n_pids);
+}
+
+/* Of an excess with several processes. */
+static const char *or_another(const char *container) {
+        return container ? " or another one of the container" : " or another one of the pod";
+}
+
+void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcesses *killed) {
+        char done[KILLED_TEXT], ended[128];
+        Fault note = FAULT_NULL;
+
+        format_killed(killed, excess->container != NULL, done);
+        format_ended(excess, ended, sizeof ended);
+        (void) fault_set(&note, 0,
+                         "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
+                         "the gate%s%s",
+                         (unsigned long long) (excess->used >> 20), excess->card,
+                         (unsigned long long) (excess->limit >> 20),
+                         excess->n_pids > 0 ? excess->pids[0].pid : 0,
+                         excess->n_pids > 1 ? or_another(excess->container) : "", ended, done);
+        if (excess->container)
+                (void) fault_wrap(&note, 0, "container %s", excess->container);
+        warn_pod(a, excess->pod, REASON_MEMORY_EXCEEDED, &note);
+}
+
+void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProcesses *killed) {
+        char done[KILLED_TEXT];
+        Fault note = FAULT_NULL;
+
+        format_killed(killed, excess->container != NULL, done);
+        (void) fault_set(&note, 0,
+                         "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and %s "
+                         "%u.%u %%: process %u%s is not held by the gate%s",
+                         excess->used / 10000, excess->used / 1000 % 10, excess->card,
+                         (unsigned long long) (excess->nsec / 1000000000),
+                         excess->shared
+                                 ? "by its windows, its part and what the others left it might have had"
+                                 : "its share is",
+                         excess->share / 10000, excess->share / 1000 % 10, excess->pid,
+                         excess->several ? or_another(excess->container) : "", done);
+        if (excess->container)
+                (void) fault_wrap(&note, 0, "container %s", excess->container);
+        warn_pod(a, excess->pod, REASON_COMPUTE_EXCEEDED, &note);
+}
+
+void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledProcesses *killed) {
+        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+        char done[KILLED_TEXT];
+        Fault note = FAULT_NULL;
+
+        format_killed(killed, true, done);
+        (void) fault_set(
+                &note, 0,
+                "container %.*s: a kernel has run for %llu s on " STR_FMT ", and others wait for the card%s",
+                STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid),
+                paused ? "; a process of it is stopped or frozen, and cannot say that it has ended" : done);
+        if (pod)
+                warn_pod(a, pod, REASON_KERNEL_HUNG, &note);
+        else
+                log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
+}
+
+/* The container starts as if it had not made the request. */
+void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->compute_fault);
+        warn_pod(a, pod, REASON_COMPUTE_REFUSED, &note);
+}
+
+void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note) {
+        warn_pod(userdata, pod, REASON_ALLOCATION_TAMPERED, note);
+}
+
+void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
+        warn_pod(userdata, pod, REASON_PLACE_IMPOSSIBLE, note);
+}
+
+/* ---- Events of the node, from what the audits found ---- */
+
+void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
+        char largest[96] = ", and no process is listed with them";
+        Fault note = FAULT_NULL;
+
+        if (memory->pid > 0)
+                (void) snprintf(largest, sizeof largest, "; process %u, which is in no pod, holds %llu MiB",
+                                memory->pid, (unsigned long long) (memory->pid_bytes >> 20));
+        (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s",
+                         (unsigned long long) (memory->used >> 20), memory->card,
+                         (unsigned long long) (memory->bytes >> 20), largest);
+        agent_tell_node(userdata, REASON_MEMORY_UNACCOUNTED, &note);
+}
+
+/* The pod and container of "agent NAMESPACE/POD/CONTAINER". Returns NULL for the other owners, which
+ * are users of this machine, and for a pod that is not known. */
+static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
+        Str rest = str_from(owner), namespace_, pod;
+
+        if (!str_has_prefix(rest, STR(SLICEDIR_AGENT)))
+                return NULL;
+        (void) str_split(&rest, ' ');
+        namespace_ = str_split(&rest, '/');
+        pod = str_split(&rest, '/');
+        *ret_container = rest;
+        return roster_find_name(&a->roster, namespace_, pod);
+}
+
+void agent_tell_grown(void *userdata, const SlicedirGrown *grown) {
+        Agent *a = userdata;
+        Fault note = FAULT_NULL;
+        Str container = STR("");
+        const RosterPod *pod = pod_of(a, grown->owner, &container);
+
+        (void) fault_set(&note, 0,
+                         "its slice's counters (" SLICE_PAGES "/%u/counters) had grown to %llu KiB and were "
+                         "cut back: a process of the container writes to them",
+                         grown->number, (unsigned long long) (grown->bytes >> 10));
+        if (!pod) {
+                log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
+                return;
+        }
+        (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
+        warn_pod(a, pod, REASON_SLICE_FILE_GROWN, &note);
+}
+
+void agent_tell_foreign(Agent *a, const ForeignSlice *foreign) {
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(
+                &note, 0,
+                "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
+                "that share cards among pods are not for aliquot run",
+                foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20), foreign->card,
+                foreign->uuid);
+        agent_tell_node(a, REASON_FOREIGN_SLICE, &note);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The labels, annotations, gpu-count and conditions that the Node object should have now. */
+
+#include "base/log.h"
+#include "node/agent-internal.h"
+#include "share/fault_join.h"
+#include "wire/annotation.h"
+#include "wire/card_info.h"
+
+enum { HOLDERS_NAMED = 8 };
+
+static int compare_pods(const void *a, const void *b) {
+        const RosterPod *const *x = a, *const *y = b;
+        int order = strcmp((*x)->namespace_, (*y)->namespace_);
+
+        return order != 0 ? order : strcmp((*x)->name, (*y)->name);
+}
+
+/* The holders are sorted, so that the text does not change when a pod is only updated. */
+static void list_holders(const Agent *a, Buf *out) {
+        size_t n = 0, n_dying = orphans_count(a->orphans);
+        const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
+
+        if (!holders) {
+                out->broken = true;
+                return;
+        }
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                if (pod->grant)
+                        holders[n++] = pod;
+        qsort(holders, n, sizeof *holders, compare_pods);
+        for (size_t i = 0; i < n && i < HOLDERS_NAMED; i++)
+                buf_appendf(out, "%s%s/%s", i > 0 ? ", " : "", holders[i]->namespace_, holders[i]->name);
+        if (n > HOLDERS_NAMED)
+                buf_appendf(out, " and %zu more", n - HOLDERS_NAMED);
+        if (n_dying > 0)
+                buf_appendf(out, "%s%zu deleted pods whose processes still run", n > 0 ? ", and " : "",
+                            n_dying);
+        free(holders);
+}
+
+static void explain_mode(const Agent *a, Fault *ret) {
+        (void) fault_set(
+                ret, 0,
+                "label " LABEL_SCHEDULE " asks for mode %s: mode %s stays in force until the last "
+                "slice is gone, and %s",
+                share_mode_to_string(a->node_config.wanted_mode), share_mode_to_string(a->node_config.mode),
+                a->node_config.place_while_changing
+                        ? "new pods are placed in it meanwhile (annotation " ANNOTATION_PLACE_WHILE_CHANGING
+                          ")"
+                        : "no new pod is placed meanwhile");
+}
+
+static void explain_unit(const Agent *a, Fault *ret) {
+        _cleanup_buf_ Buf now = BUF_NULL, wanted = BUF_NULL;
+
+        memory_unit_format(a->node_config.unit, &now);
+        memory_unit_format(a->node_config.wanted_unit, &wanted);
+        (void) fault_set(
+                ret, 0, "%s asks for unit %.*s: %s; %.*s stays in force until the last slice is gone",
+                a->node_config.unit_by_user ? "annotation " ANNOTATION_UNIT : "option --gpu-mem-unit",
+                STR_ARG(buf_str(&wanted)),
+                a->node_config.drain
+                        ? "no new pod is placed meanwhile (annotation " ANNOTATION_UNIT_CHANGE ")"
+                        : "refused while slices are held, and new pods go on being placed (to stop "
+                          "them set annotation " ANNOTATION_UNIT_CHANGE " to drain)",
+                STR_ARG(buf_str(&now)));
+}
+
+/* Explains the refused unit and the pending changes, without the holders. Returns the reason of the
+ * condition, which is the mode's if several apply; "" when there is nothing to explain. */
+static const char *explain_pending(const Agent *a, Fault *ret) {
+        const Fault *refused = a->unit_fault.text[0] != '\0' ? &a->unit_fault : &a->wanted_unit_fault;
+        bool mode = a->roster.synced && a->node_config.mode != a->node_config.wanted_mode,
+             unit = a->roster.synced && a->node_config.unit.mib != a->node_config.wanted_unit.mib;
+        Fault more = FAULT_NULL;
+
+        *ret = FAULT_NULL;
+        fault_join(ret, refused);
+        if (mode) {
+                explain_mode(a, &more);
+                fault_join(ret, &more);
+        }
+        if (unit) {
+                explain_unit(a, &more);
+                fault_join(ret, &more);
+        }
+        return mode                           ? REASON_MODE_KEPT
+               : refused->text[0] != '\0'     ? REASON_UNIT_REFUSED
+               : unit && a->node_config.drain ? REASON_UNIT_DRAINING
+               : unit                         ? REASON_UNIT_KEPT
+                                              : "";
+}
+
+typedef struct Texts {
+        Buf name, mem, count, cards, unit, held, gpu_count, blocking, pending, wrong;
+        const char *reason; /* of the condition GPUShareChangePending; NULL: it stays as it is */
+        Fault change;       /* its message, without the holders */
+} Texts;
+
+static void texts_done(Texts *t) {
+        buf_done(&t->name);
+        buf_done(&t->mem);
+        buf_done(&t->count);
+        buf_done(&t->cards);
+        buf_done(&t->unit);
+        buf_done(&t->held);
+        buf_done(&t->gpu_count);
+        buf_done(&t->blocking);
+        buf_done(&t->pending);
+        buf_done(&t->wrong);
+}
+
+enum { LABEL_MAX = 63 };
+
+static bool is_plain(char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* Blanks become "-", as ACK writes them, and so do all characters that a label's value must not
+ * have ("Quadro RTX 6000/8000"). */
+static void write_label(const char *text, Buf *out) {
+        for (const char *p = text; *p && out->len < LABEL_MAX; p++)
+                buf_append_char(out, is_plain(*p) || *p == '.' || *p == '_' ? *p : '-');
+        while (out->len > 0 && !is_plain(out->data[out->len - 1]))
+                out->data[--out->len] = '\0';
+}
+
+/* The labels describe one card: the first, when the cards differ. */
+static void write_card_texts(const Agent *a, Texts *t) {
+        const MachineCard *first = &a->cards.cards[0];
+
+        write_label(first->model, &t->name);
+        buf_appendf(&t->mem, "%uMiB", first->mib);
+        buf_append_u64(&t->count, a->cards.n);
+        card_info_format(a->inventory.infos, a->inventory.cards.n, &t->cards);
+}
+
+static const char *text_of(const Buf *b) {
+        return b->len > 0 && !b->broken ? b->data : "";
+}
+
+static void write_pending(const Agent *a, Texts *t, DesiredNode *node) {
+        _cleanup_buf_ Buf holders = BUF_NULL;
+        const char *reason = explain_pending(a, &t->change);
+        bool held = reason[0] != '\0' && strcmp(reason, REASON_UNIT_REFUSED) != 0;
+
+        if (held)
+                list_holders(a, &holders);
+        buf_appendf(&t->pending, "%s%s" STR_FMT, t->change.text, held ? "; held by " : "",
+                    STR_ARG(buf_str(&holders)));
+        t->pending.broken |= holders.broken;
+        if (t->pending.broken)
+                return; /* no memory: the next change writes it */
+        if (!a->roster.synced && reason[0] == '\0')
+                return; /* the holders are not known yet, so the condition of an earlier run stays */
+        t->reason = reason;
+        node->conditions[CONDITION_CHANGE_PENDING] = (DesiredCondition){reason, text_of(&t->pending)};
+}
+
+/* One Event for each pending change, not for each holder that ends. */
+static void tell_change(Agent *a, const Texts *t) {
+        Fault note = FAULT_NULL;
+
+        if (!t->reason || strcmp(a->told_change.text, t->change.text) == 0)
+                return;
+        a->told_change = t->change;
+        (void) fault_set(&note, 0, "%s", text_of(&t->pending));
+        if (t->reason[0] != '\0')
+                agent_tell_node(a, t->reason, &note);
+}
+
+static bool is_refused(const Agent *a) {
+        return !a->offers && a->unit_fault.text[0] != '\0';
+}
+
+/* The annotation that makes the scheduler place no pod here, with its cause. */
+static void write_blocking(const Agent *a, Texts *t) {
+        if (is_refused(a))
+                buf_append_str(&t->blocking, str_from(a->unit_fault.text));
+        else
+                node_config_write_blocking(&a->node_config, &t->blocking);
+}
+
+static void write_in_force(const Agent *a, Texts *t, DesiredNode *node) {
+        bool sharing = share_mode_has_memory(a->node_config.mode);
+
+        memory_unit_format(a->node_config.unit, &t->unit);
+        node->mode_in_force = sharing ? share_mode_to_string(a->node_config.mode) : "";
+        node->unit_in_force = sharing && !is_refused(a) ? text_of(&t->unit) : "";
+        write_blocking(a, t);
+        if (a->roster.synced || !sharing)
+                node->change_pending = sharing ? text_of(&t->blocking) : "";
+}
+
+static void write_misconfigured(const Agent *a, Texts *t, DesiredNode *node) {
+        if (!a->keys_known)
+                return;
+        node_keys_write_wrong(&a->keys, &t->wrong);
+        if (!t->wrong.broken)
+                node->conditions[CONDITION_MISCONFIGURED] =
+                        (DesiredCondition){t->wrong.len > 0 ? "InvalidKey" : "", text_of(&t->wrong)};
+}
+
+/* Every sharing node has the label, because the DaemonSet selects nodes by it. When the mode's label
+ * is removed the node keeps its mode, and without an agent the kubelet would refuse each pod. */
+static void write_slices(const Agent *a, Texts *t, DesiredNode *node) {
+        bool sharing = share_mode_has_memory(a->node_config.mode);
+
+        orphans_write(a->orphans, &t->held);
+        node->held_slices = text_of(&t->held);
+        if (a->roster.synced)
+                node->holds_slices = agent_count_holders(a) > 0 ? "true" : sharing ? "false" : "";
+}
+
+static void write_cards(const Agent *a, Texts *t, DesiredNode *node) {
+        bool sharing = share_mode_has_memory(a->node_config.mode);
+
+        if (!a->cards_known)
+                return;
+        buf_append_u64(&t->gpu_count, sharing ? a->cards.n : 0);
+        node->gpu_count = text_of(&t->gpu_count);
+        if (a->cards.n == 0)
+                return;
+        write_card_texts(a, t);
+        node->card_name = text_of(&t->name);
+        node->card_mem = text_of(&t->mem);
+        node->card_count = text_of(&t->count);
+        node->cards = sharing ? text_of(&t->cards) : "";
+        /* Until the Node object is known, a user may have written the annotation. */
+        if (sharing && a->node_text && !a->node_config.unit_by_user)
+                node->unit = text_of(&t->unit);
+}
+
+void agent_publish(Agent *a) {
+        _cleanup_(texts_done) Texts t = {0};
+        DesiredNode node = {0};
+
+        write_pending(a, &t, &node);
+        write_misconfigured(a, &t, &node);
+        write_in_force(a, &t, &node);
+        write_slices(a, &t, &node);
+        write_cards(a, &t, &node);
+        tell_change(a, &t);
+        if (node.unit)
+                agent_save_published_unit(a, node.unit);
+        if (publisher_set_desired(a->publisher, &node) < 0)
+                log_error("out of memory: the node object is put right later");
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The reasons of the agent's Events (core/v1 Event.reason), and the note that each reason of the
+ * node last had. Pure. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/fault.h"
+
+/* Events of a pod. */
+#define REASON_MEMORY_EXCEEDED     "GPUMemoryExceeded"
+#define REASON_COMPUTE_EXCEEDED    "GPUComputeExceeded"
+#define REASON_KERNEL_HUNG         "GPUKernelHung"
+#define REASON_COMPUTE_REFUSED     "GPUComputeRefused"
+#define REASON_ALLOCATION_TAMPERED "GPUAllocationTampered"
+#define REASON_PLACE_IMPOSSIBLE    "GPUPlaceImpossible"
+#define REASON_SLICE_FILE_GROWN    "SliceFileGrown"
+
+/* Events of the node. */
+#define REASON_MISCONFIGURED         "GPUShareMisconfigured"
+#define REASON_MEMORY_UNACCOUNTED    "GPUMemoryUnaccounted"
+#define REASON_FOREIGN_SLICE         "ForeignSlice"
+#define REASON_CPU_MANAGER_STATIC    "CPUManagerStatic"
+#define REASON_DRIVER_TROUBLE        "GPUDriverTrouble"
+#define REASON_USE_UNTOLD            "GPUUseUntold"
+#define REASON_PROCESSES_UNTOLD      "GPUProcessesUntold"
+#define REASON_SLICE_BOARD_UNBOUNDED "SliceBoardUnbounded"
+
+/* Events of the node, and reasons of its condition GPUShareChangePending. */
+#define REASON_MODE_KEPT     "GPUShareModeKept"
+#define REASON_UNIT_REFUSED  "GPUMemoryUnitRefused"
+#define REASON_UNIT_DRAINING "GPUMemoryUnitDraining"
+#define REASON_UNIT_KEPT     "GPUMemoryUnitKept"
+
+enum { EVENT_REASONS_MAX = 12 };
+
+typedef struct EventReason {
+        const char *reason; /* static; NULL: a free entry */
+        Fault note;
+        bool told; /* false: an Event is to be written once the Node object is known */
+} EventReason;
+
+typedef struct EventReasons { /* all zero: empty */
+        EventReason entries[EVENT_REASONS_MAX];
+        size_t n_added; /* ever */
+} EventReasons;
+
+/* The entry of that reason. A new one has an empty note and takes the place of the oldest entry when
+ * all are in use. */
+EventReason *event_reasons_entry(EventReasons *r, const char *reason);
