@@ -15,7 +15,8 @@
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 
-/* What travels alone is a program of its own, found beside this one. */
+/* aliquot-run and aliquot-smi are programs of their own, because they also run without this one.
+ * They are found beside it. */
 static int become(const char *program, char **argv) {
         char path[4096];
         ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
@@ -59,7 +60,7 @@ static void print_usage(FILE *out) {
                 out);
 }
 
-/* Words that did not reach their reader are no success. */
+/* Output that was not written is a failure. */
 static int said(void) {
         return fflush(stdout) == 0 ? 0 : EXIT_BROKEN;
 }

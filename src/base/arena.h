@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Many small allocations with one death date: what one decoded object or one request needs. Reset
- * keeps the memory for the next one. Never for what can grow for the life of a connection. */
+/* Many small allocations that are freed together: what one decoded object or one request needs. A
+ * reset keeps the memory for the next one. Not for data that grows over the life of
+ * a connection. */
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -16,7 +17,7 @@ typedef struct Arena {
 #define ARENA_NULL ((Arena){0})
 
 void arena_done(Arena *a);
-void arena_reset(Arena *a); /* everything handed out dies; the newest block is kept */
+void arena_reset(Arena *a); /* frees all allocations; keeps the newest block */
 
 /* Zeroed, aligned for any type; NULL when out of memory or when the product overflows. */
 void *arena_alloc(Arena *a, size_t count, size_t size) __attribute__((warn_unused_result));

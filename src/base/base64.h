@@ -3,8 +3,8 @@
 
 #include "base/buf.h"
 
-/* Appends the bytes that standard base64 (RFC 4648, padding optional, line breaks passed over)
- * stands for. false, and *out as it was, when the text is malformed. */
+/* Appends the bytes that the standard base64 text encodes (RFC 4648; padding is optional, line
+ * breaks are ignored). Returns false and leaves *out unchanged when the text is malformed. */
 bool base64_decode(Str text, Buf *out);
 
 /* Standard base64 with padding, in one line. */

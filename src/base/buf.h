@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A growing byte buffer: JSON on its way out, tables for people, bodies on their way in. Out of
- * memory is sticky: appends to a broken buffer do nothing, and the one check stands at the end,
- * where the text is used. */
+/* A growing byte buffer for JSON output, tables and request bodies. An allocation failure is
+ * sticky: appends to a broken buffer do nothing, so a caller checks once, where it uses
+ * the text. */
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -30,8 +30,8 @@ void buf_appendf(Buf *b, const char *format, ...) _printf_(2, 3);
 /* 0, or -ENOMEM when any append since the last clear failed. */
 int buf_result(const Buf *b);
 
-/* The text, owned by the caller, b empty again; NULL when broken. Never NULL for an empty buffer in
- * good order. */
+/* Returns the text, which the caller then owns, and empties b. NULL when an append failed; an empty
+ * buffer gives an empty text. */
 char *buf_take(Buf *b) __attribute__((warn_unused_result));
 
 static inline Str buf_str(const Buf *b) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Arithmetic on amounts. Quotas never wrap: each function returns false and leaves *ret alone when
- * the result does not fit, and the caller says which object and which value it was. */
+/* Arithmetic that never wraps. Each function returns false and leaves *ret unchanged when the
+ * result does not fit; the caller reports which object and value caused it. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Scope owns: every local that owns something carries _cleanup_(), and ownership is handed over by
- * TAKE_PTR or TAKE_FD, so that each error path is a plain return. Declaration order is reverse
- * destruction order, on purpose. */
+/* Scope owns. A local variable that owns something carries _cleanup_(), and TAKE_PTR or TAKE_FD
+ * hands ownership over, so that each error path is a plain return. Variables are destroyed in the
+ * reverse order of their declaration. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static inline void cleanup_freep(void *p) {
 
 static inline void cleanup_closep(const int *fd) {
         if (*fd >= 0)
-                (void) close(*fd); /* nothing was written that a late error could concern */
+                (void) close(*fd); /* a late error would concern no data */
 }
 
 DEFINE_CLEANUP(FILE *, fclose)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Time is passed in, not asked for, wherever a decision depends on it; this is where programs get
- * it. */
+/* The clocks. Code that decides takes the time as an argument; only programs read the clock. */
 
 #include <stdint.h>
 #include <time.h>

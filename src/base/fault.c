@@ -32,6 +32,7 @@ int fault_wrap(Fault *fault, int r, const char *format, ...) {
                 fault->text[0] = '\0';
         va_end(args);
         n = strlen(fault->text);
-        (void) snprintf(fault->text + n, sizeof fault->text - n, ": %s", said); /* cut when it is too long */
+        /* the text is cut when it is too long */
+        (void) snprintf(fault->text + n, sizeof fault->text - n, ": %s", said);
         return r;
 }

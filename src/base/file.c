@@ -54,8 +54,8 @@ int file_hold_standard(void) {
 
                 if (fcntl(fd, F_GETFD) >= 0)
                         continue;
-                r = open("/dev/null",
-                         (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_NOCTTY); /* the lowest that is free */
+                /* opens the lowest free descriptor */
+                r = open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_NOCTTY);
                 if (r < 0)
                         return -errno;
         }

@@ -8,11 +8,11 @@
  * read(). */
 int file_read(const char *path, size_t limit, Buf *into);
 
-/* The same of what is open already, from where it stands. */
+/* The same for an open descriptor, from its current offset. */
 int file_read_open(int fd, size_t limit, Buf *into);
 
-/* Takes the descriptors 0 to 2 where the parent left them closed. Otherwise the first sockets of a
- * program get these numbers, and what it prints goes to a peer. They are open the wrong way around,
- * so that it fails to read and write there as on closed ones. For main(), first of all. 0 or
- * negative errno. */
+/* Opens the descriptors 0 to 2 where the parent left them closed. Otherwise the first sockets of a
+ * program get these numbers, and its output goes to a peer. Standard input is opened for writing
+ * and the others for reading, so that I/O fails as on closed descriptors. Call it first in main().
+ * Returns 0 or negative errno. */
 int file_hold_standard(void);

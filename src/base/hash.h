@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* <uthash.h> as the house uses it: out of memory is an answer (left alone it calls exit()), and
- * keys are hashed by words. Include this, never <uthash.h> itself. After every HASH_ADD_*():
+/* <uthash.h> with two changes: out of memory is an answer instead of a call of exit(), and keys are
+ * hashed by words. Include this, never <uthash.h> itself. After every HASH_ADD_*():
  *
  *     if (!hash_added(element, hh))
  *             return -ENOMEM; // and the table is as it was before */
@@ -15,8 +15,8 @@
 #error "include base/hash.h instead of <uthash.h>"
 #endif
 
-/* Multiply and fold, eight bytes at a time. Not for keys that an enemy chooses: he could pick
- * colliding ones. */
+/* Multiply and fold, eight bytes at a time. Not for keys that an attacker chooses, because
+ * colliding keys are easy to find. */
 static inline uint32_t hash_bytes(const void *key, size_t n) {
         const char *p = key;
         uint64_t h = n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What our programs need beside themselves, the gate and the simulator, lies where a build leaves
- * it (beside the executable) or where an installation has it (../lib/aliquot and its kin of other
- * systems). The environment has no say. */
+/* Where the files are that our programs need: the preload library and the simulator. They lie
+ * beside the executable, as a build leaves them, or in an installation's folder such as
+ * ../lib/aliquot. The environment cannot change that. */
 
 #include <stddef.h>
 
@@ -11,10 +11,11 @@
 
 enum { LOCATE_PATH = 4096 };
 
-/* Directory of the running executable. 0, or negative errno with a fault. */
+/* Sets *ret to the directory of the running executable. Returns 0, or negative errno with
+ * a fault. */
 int locate_own_directory(char *ret, size_t size, Fault *fault);
 
-/* The path of a file of ours that can be read, as "libaliquot.so" or "sim/libcuda.so.1". 0, or
- * negative errno with a fault that says where it was looked for: -ENOENT when it is nowhere,
- * -EACCES when it is there and may not be read. */
+/* Finds one of our files, such as "libaliquot.so" or "sim/libcuda.so.1", and sets *ret to its path.
+ * Returns 0, or negative errno with a fault that names the places: -ENOENT when it is in none of
+ * them, -EACCES when it cannot be read. */
 int locate_file(const char *name, char *ret, size_t size, Fault *fault);

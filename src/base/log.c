@@ -8,7 +8,7 @@
 
 enum { LINES_PER_SECOND = 200 };
 
-/* The only state that is not an object: where a line goes must not depend on who is asked. One
+/* The only global state: every line goes to the same place, whichever function writes it. Only one
  * thread writes. */
 static struct {
         LogLevel level;
@@ -26,7 +26,7 @@ LogLevel log_get_level(void) {
         return log_state.level;
 }
 
-/* A noisy peer cannot fill our disk. */
+/* Limits the rate, so that a noisy peer cannot fill the disk. */
 static bool log_allowed(time_t now) {
         if (now != log_state.second) {
                 if (log_state.lost > 0)
@@ -65,5 +65,5 @@ void log_write(LogLevel level, const char *format, ...) {
                 return;
         n = strnlen(line, sizeof line - 2);
         line[n++] = '\n';
-        (void) !write(STDERR_FILENO, line, n); /* nobody to tell when stderr is gone */
+        (void) !write(STDERR_FILENO, line, n); /* nothing can be done when stderr is closed */
 }

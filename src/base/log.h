@@ -16,7 +16,8 @@ typedef enum LogLevel {
 void log_set_level(LogLevel level);
 LogLevel log_get_level(void);
 
-/* Loses the line rather than wait: at most 200 lines a second, and a count of what was lost. */
+/* Drops the line rather than wait: at most 200 lines a second. A later line says how many were
+ * dropped. */
 void log_write(LogLevel level, const char *format, ...) _printf_(2, 3);
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

@@ -34,7 +34,8 @@ static int map_ids(unsigned uid, unsigned gid) {
         char map[32];
         int r;
 
-        (void) write_file("/proc/self/setgroups", "deny"); /* where it cannot be, the map below says so */
+        /* where this fails, writing the map below fails too and is reported */
+        (void) write_file("/proc/self/setgroups", "deny");
         (void) snprintf(map, sizeof map, "%u %u 1", uid, uid);
         r = write_file("/proc/self/uid_map", map);
         (void) snprintf(map, sizeof map, "%u %u 1", gid, gid);
@@ -57,8 +58,8 @@ int simulator_enter(Fault *fault) {
 
 /* ---- the server ---- */
 
-/* Who is not root has rights in his user namespace, and would lose them with exec: it mounts, and
- * reads the memory of who calls. */
+/* A process without root has its capabilities only in its user namespace and loses them at exec.
+ * The simulator needs them: it mounts, and it reads the memory of its callers. */
 static void keep_rights(void) {
         static const int wanted[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE};
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -69,9 +70,10 @@ static void keep_rights(void) {
         for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
                 data[0].inheritable |= data[0].permitted & 1U << wanted[i];
         if (syscall(SYS_capset, &header, data) < 0)
-                return; /* it will say that it cannot mount */
+                return; /* the simulator will report that it cannot mount */
         for (size_t i = 0; i < ELEMENTSOF(wanted); i++)
-                (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0); /* the same */
+                /* the simulator will report it */
+                (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, wanted[i], 0, 0);
 }
 
 static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_t parent, int out) {
@@ -87,7 +89,7 @@ static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_
 
         if (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
                 _exit(127);
-        (void) setpgid(0, 0); /* what a terminal sends is for the command */
+        (void) setpgid(0, 0); /* signals of the terminal are meant for the command */
         keep_rights();
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(127);
@@ -100,7 +102,8 @@ static bool says_ready(const char *text) {
         return strncmp(text, "ready\n", 6) == 0 || strstr(text, "\nready\n") != NULL;
 }
 
-/* It says when it is ready; when it ends before, it, or what it is made of, has said why. */
+/* Waits until the simulator reports that it is mounted. If it exits first, it or the loader has
+ * printed why. */
 static int await(int fd, pid_t *pid, Fault *fault) {
         char text[512] = "";
         size_t n = 0;

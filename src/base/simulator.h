@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server of simulated cards (aliquot-sim) that lives as long as we do: it is mounted in a mount
- * namespace of our own, so that its mount goes with the last process of that namespace, and it is
- * ended when the thread that started it ends, however that came. */
+/* A server of simulated cards (aliquot-sim) that lives as long as this process. It is mounted in a
+ * mount namespace of its own, so the mount disappears with the last process of that namespace. The
+ * kernel ends it when the thread that started it ends. */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/fault.h"
 
-/* Where what serves programs on top of the driver is: libcuda, NVML and nvidia-smi. */
+/* The simulator's NVML; its libcuda and nvidia-smi are beside it. */
 #define SIMULATOR_NVML "sim/libnvidia-ml.so.1"
 
-/* A mount namespace of our own, and a user namespace for whoever is not root: he keeps his ids, and
- * this process all rights over what it makes there. Must be called while there is one thread. 0, or
- * negative errno with a fault. */
+/* Moves this process into a new mount namespace. Without root it also gets a user namespace, in
+ * which it keeps its ids and has all capabilities. Call it while the process has one thread.
+ * Returns 0, or negative errno with a fault. */
 int simulator_enter(Fault *fault);
 
-/* Whether FUSE is to be had at all, before anything is changed for its sake. 0, or negative errno
- * with a fault. */
+/* Checks that FUSE is available, before anything is changed. Returns 0, or negative errno with a
+ * fault. */
 int simulator_check(Fault *fault);
 
 typedef struct SimulatorSpec {
-        const char *cards;   /* 4xTesla-V100-SXM2-16GB:16160MiB */
-        const char *name;    /* the node's, which UUIDs are made from; NULL: aliquot-sim's own default */
-        const char *devices; /* an empty directory, where the driver's files will be */
+        const char *cards; /* 4xTesla-V100-SXM2-16GB:16160MiB */
+        /* node name that UUIDs are made from; NULL: the default of aliquot-sim */
+        const char *name;
+        const char *devices; /* an empty directory, the mount point for the driver's files */
 } SimulatorSpec;
 
-/* Starts one and waits until it is mounted. 0, or negative errno with a fault, which has its own
- * words when it said any. */
+/* Starts a simulator and waits until it is mounted. Returns 0, or negative errno with a fault,
+ * which carries the simulator's own message when it printed one. */
 int simulator_start(const SimulatorSpec *spec, pid_t *ret, Fault *fault);
 
-/* Whether it has ended by itself; it is then waited for, and *pid is 0. */
+/* Tells whether the simulator has ended by itself. If so it is reaped, and *pid becomes 0. */
 bool simulator_ended(pid_t *pid);
 
-/* Ends it, if it is there, and waits for that. What still has its files open gets ENOTCONN. *pid is
- * 0 then. */
+/* Ends the simulator, if it runs, and waits for its end; *pid becomes 0. Processes that still have
+ * its files open get ENOTCONN. */
 void simulator_stop(pid_t *pid);

@@ -41,6 +41,6 @@ int state_file_write(const char *path, const Buf *text, mode_t mode, Fault *faul
         if (r == 0)
                 return 0;
         if (n > 0 && n < (int) sizeof beside)
-                (void) unlink(beside); /* half a text is of no use, and takes room */
+                (void) unlink(beside); /* a partial text is of no use and takes space */
         return fault_set(fault, r, "cannot write %s: %s", path, strerror(-r));
 }

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
-/* Replaces a file as a whole: written beside it and renamed, so that a reader, or a process that
- * starts after a crash, sees the old text or the new one, in either case for whom `mode` says. 0,
- * or negative errno with a fault that names the file; the old text then stands. */
+/* Replaces a file as a whole, by a new file and a rename. A reader, or a process that starts after
+ * a crash, finds the old text or the new one, with the permissions of `mode`. Returns 0, or
+ * negative errno with a fault that names the file; the old text then stays. */
 int state_file_write(const char *path, const Buf *text, mode_t mode, Fault *fault);

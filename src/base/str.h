@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A Str is a view of bytes somebody else owns: text that was received, an arena, a literal. It is
- * passed by value and never freed. data may be NULL only when len is 0; an absent string and an
- * empty one compare equal, as they do in Kubernetes objects. */
+/* A Str is a view of bytes that it does not own: received text, an arena, a literal. It is passed
+ * by value and never freed. data may be NULL only when len is 0. An absent string equals an empty
+ * one, as in Kubernetes objects. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ typedef struct Str {
 #define STR_FMT      "%.*s"
 #define STR_ARG(s)   (int) (s).len, (s).data
 
-/* The first `most` bytes, for messages about what others sent. */
+/* The first `most` bytes, for messages about received text. */
 #define STR_CUT(s, most) (int) ((s).len < (most) ? (s).len : (most)), (s).data
 
 static inline Str str_from(const char *text) {
@@ -39,16 +39,18 @@ int str_compare(Str a, Str b);
 bool str_has_prefix(Str s, Str prefix);
 Str str_trim(Str s);
 
-/* Splits *rest at the first `separator`: returns what stands before it and moves *rest behind it,
- * or to empty. */
+/* Splits *rest at the first `separator`. Returns the part before it and moves *rest behind it, or
+ * to empty. */
 Str str_split(Str *rest, char separator);
 
 /* NUL-terminated copy, owned by the caller; NULL when out of memory. */
 char *str_dup(Str s) __attribute__((malloc, warn_unused_result));
 
-/* Decimal digits only, no sign, no blanks. false when empty, malformed or over the type. */
+/* Parses decimal digits, without sign or blanks. false when the text is empty, malformed or too
+ * large for the type. */
 bool str_to_u64(Str s, uint64_t *ret);
 bool str_to_u32(Str s, uint32_t *ret);
 
-/* FNV-1a: stable between runs, for telling applications apart; not for hostile hash tables. */
+/* FNV-1a. Its value is stable between runs, to tell applications apart. Not for hash tables with
+ * keys that an attacker chooses. */
 uint64_t str_hash64(Str s, uint64_t seed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Raw system calls, for code that is a guest in somebody else's process: no symbol that the process
- * or another library may have put in the way, no errno touched, no libc state. Each returns what
- * the kernel returns: a negative errno on failure. */
+/* Raw system calls, for code inside a process that is not ours. They use no symbol that the process
+ * or another library may interpose, set no errno and touch no libc state. Each returns what the
+ * kernel returns: a negative errno on failure. */
 
 #include <stdint.h>
 #include <sys/syscall.h>

@@ -46,8 +46,8 @@ static void write_binding(Buf *out, const KubeBinding *b) {
         json_write_object_end(&w);
 }
 
-/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h): a
- * Binding that was sent by a leader is answered, or given up, before another can lead. */
+/* Less than the 5 s between a leader's renew deadline and the end of its lease (elector.h). A
+ * leader's Binding is answered or given up before another instance can lead. */
 #define BINDING_TIMEOUT (4 * USEC_PER_SEC)
 
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
@@ -102,7 +102,7 @@ int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, 
 
 /* ---- merge patch ---- */
 
-/* A raw key is copied between its quotes, with the escapes that it came with. */
+/* A raw key is copied between its quotes, with its escapes. */
 static void copy_member(Buf *out, Str key, Str value) {
         if (out->data[out->len - 1] != '{')
                 buf_append_char(out, ',');
@@ -119,7 +119,7 @@ static void open_metadata(Buf *out, Str resource_version) {
         json_write_quoted(out, resource_version);
 }
 
-/* The patch's own members of metadata, behind ours. A version that it brings along gives way. */
+/* Appends the patch's own members of metadata. Its resourceVersion is left out, ours counts. */
 static void merge_metadata(JsonReader *r, Buf *out, Str resource_version) {
         Str key, value = {NULL, 0};
 

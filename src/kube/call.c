@@ -14,9 +14,9 @@ enum {
 
 /* ---- what curl tells us about a call ---- */
 
-/* Called when a connection stands and the request is about to be written. A second time means that
- * curl found a kept connection dead behind the first writing and would, unasked, write again. The
- * server may have read the first. */
+/* Called when a connection stands and the request is about to be written. A second call means that
+ * curl found a kept connection dead after the first write and would write again. The server may
+ * have read the first request. */
 static int on_sending(void *userdata, char *ip, char *local_ip, int port, int local_port) {
         KubeCall *call = userdata;
 
@@ -26,11 +26,12 @@ static int on_sending(void *userdata, char *ip, char *local_ip, int port, int lo
         return CURL_PREREQFUNC_ABORT;
 }
 
-/* curl counts the bytes that it gave to a socket, over all sendings. */
+/* curl counts the bytes that it gave to a socket, over all attempts. */
 static bool was_sent(const KubeCall *call) {
         long bytes = 0;
 
-        (void) curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &bytes); /* a known name: cannot fail */
+        /* cannot fail for this option */
+        (void) curl_easy_getinfo(call->easy, CURLINFO_REQUEST_SIZE, &bytes);
         return bytes > 0 || call->n_sendings > 1;
 }
 
@@ -41,7 +42,7 @@ static unsigned status_of(const KubeCall *call) {
         return (unsigned) status;
 }
 
-/* false ends the transfer. */
+/* Returns false to end the transfer. */
 static bool tell_data(KubeCall *call, Str bytes) {
         if (call->on_data(call->userdata, bytes) == 0)
                 return call->state == CALL_STARTED;
@@ -91,7 +92,7 @@ static bool take_body(KubeCall *call, Str bytes) {
 }
 
 static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
-        return take_body(userdata, (Str){data, n}) ? n : 0; /* size is 1, by curl's promise */
+        return take_body(userdata, (Str){data, n}) ? n : 0; /* curl documents that size is 1 */
 }
 
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -102,7 +103,8 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata) {
         kube_client_enter(c);
         if (quiet < call->idle_timeout) {
                 (void) sd_event_source_set_time_relative(source, call->idle_timeout - quiet);
-                (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* at worst nobody watches */
+                /* without it only the idle timeout is lost */
+                (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         } else {
                 call->stopped = "nothing was heard for too long";
                 kube_call_finish(call, CURLE_OPERATION_TIMEDOUT);
@@ -161,8 +163,7 @@ static bool set_address(KubeCall *call) {
                OPT(PROXY, c->config->proxy) && OPT(NOPROXY, c->local && !c->config->proxy ? "*" : NULL);
 }
 
-/* The cluster's CA alone, without the directory of the system's: that is 7 MiB of resident
- * memory. */
+/* Uses the cluster's CA alone. Loading the system's CAs costs 7 MiB of resident memory. */
 static bool set_tls(KubeCall *call) {
         const KubeConfig *k = call->client->config;
 
@@ -174,8 +175,8 @@ static bool set_tls(KubeCall *call) {
         return !k->cert_file || (OPT(SSLCERT, k->cert_file) && OPT(SSLKEY, k->key_file));
 }
 
-/* A connection that has been idle for long may be closed by the other side at the moment when we
- * write (API servers wait 90 s): better not to take it at all. */
+/* The other side may close an idle connection at the moment when we write; API servers wait 90 s. A
+ * connection that has been idle for long is therefore not used. */
 static bool set_connection(KubeCall *call) {
         long msec = call->timeout == KUBE_NO_TIMEOUT ? 0 : (long) ((call->timeout + 999) / USEC_PER_MSEC);
 
@@ -192,7 +193,7 @@ static bool set_callbacks(KubeCall *call) {
                OPT(PREREQFUNCTION, on_sending) && OPT(PREREQDATA, call);
 }
 
-/* A body goes out at once: `Expect` would cost a round trip. */
+/* Sends a body at once: `Expect` would cost a round trip. */
 static bool set_request(KubeCall *call) {
         if (!prepare_headers(call) || !OPT(USERAGENT, "aliquot/" ALIQUOT_VERSION))
                 return false;
@@ -221,7 +222,8 @@ static int prepare(KubeCall *call) {
 /* ---- birth and death ---- */
 
 static bool copy_request(KubeCall *call, const KubeRequest *request) {
-        (void) snprintf(call->method, sizeof call->method, "%s", request->method); /* DELETE is the longest */
+        /* DELETE is the longest */
+        (void) snprintf(call->method, sizeof call->method, "%s", request->method);
         call->path = str_dup(str_from(request->path));
         if (request->content_type)
                 call->content_type = str_dup(str_from(request->content_type));
@@ -279,8 +281,8 @@ void kube_call_destroy(KubeCall *call) {
         free(call);
 }
 
-/* The server has not acted on what it answered with 401: when the kubelet has meanwhile written a
- * newer token, the same request goes out with that. */
+/* The server has not acted on a request that it answered with 401. If the kubelet has written a
+ * newer token meanwhile, the same request is sent with it. */
 static bool send_again(KubeCall *call) {
         if (call->sent_again || status_of(call) != 401 ||
             !kube_token_renew(&call->client->token, clock_monotonic_usec()))

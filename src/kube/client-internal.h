@@ -20,29 +20,33 @@ struct KubeClient {
         const KubeConfig *config;
         CURLM *multi;
         sd_event_source *timer; /* curl's next deadline */
-        sd_event_source *soon;  /* the same, when it is now: no timer needs to be armed for it */
+        sd_event_source *soon;  /* the same, when the deadline is now; saves arming the timer */
         KubeCall *calls;
         CURL *pool[KUBE_POOL];
         size_t n_pool;
 
-        char *url;         /* the server, or in its place the name that its certificate must carry... */
-        char *host_header; /* ...then the name that it is called by... */
-        char *connect_to;  /* ...and where curl goes instead; both NULL otherwise */
-        bool local;        /* on this machine: never through a proxy */
+        /* the server's URL; under tls_server_name the host is the name that the certificate
+         * carries, */
+        char *url;
+        /* ...this is the Host header... */
+        char *host_header;
+        /* ...and this tells curl where to connect; both NULL otherwise */
+        char *connect_to;
+        bool local; /* on this machine: no proxy is used */
 
         KubeToken token;
 
-        unsigned in_curl;  /* curl is on the stack: no handle may be added or removed */
-        unsigned in_event; /* and so are we: the client may not go away */
-        bool unsettled;    /* calls were made or cancelled while curl was on the stack */
-        bool doomed;       /* freed meanwhile */
+        unsigned in_curl;  /* depth of curl on the stack: no handle may be added or removed */
+        unsigned in_event; /* depth of our callbacks: the client may not be freed */
+        bool unsettled;    /* calls were made or cancelled inside curl */
+        bool doomed;       /* freed inside a callback */
 };
 
 typedef enum CallState {
-        CALL_WAITING,   /* for curl to be off the stack */
+        CALL_WAITING,   /* until curl is off the stack */
         CALL_STARTED,   /* in curl's hands */
-        CALL_FINISHED,  /* its reply is being told; dies behind that */
-        CALL_CANCELLED, /* dies when curl is off the stack */
+        CALL_FINISHED,  /* its `done` runs; freed afterwards */
+        CALL_CANCELLED, /* freed when curl is off the stack */
 } CallState;
 
 struct KubeCall {
@@ -60,12 +64,12 @@ struct KubeCall {
         void *userdata;
 
         sd_event_source *idle;
-        usec_t heard;        /* when the last byte came */
-        unsigned n_sendings; /* how often curl was about to write the request */
-        bool sent_again;     /* with a newer token: once is enough */
-        bool streams;        /* a 2xx head came, on_data takes the rest */
+        usec_t heard;        /* arrival of the last byte */
+        unsigned n_sendings; /* attempts of curl to write the request */
+        bool sent_again;     /* with a newer token, at most once */
+        bool streams;        /* a 2xx head arrived, on_data takes the body */
         size_t header_bytes;
-        const char *stopped; /* why we ended it ourselves, static text */
+        const char *stopped; /* why we ended it, static text */
         Buf body;
         char error[CURL_ERROR_SIZE];
 };

@@ -7,9 +7,8 @@
 #include "kube/client-internal.h"
 
 /* curl says which sockets it waits for and when it wants to be called next; sd-event does the
- * waiting. The one rule that shapes this file: while curl is on the stack (curl_multi_socket_action
- * and the callbacks below it), no handle may be added to it or removed. What callers ask for
- * meanwhile is marked on the call, and settled behind it. */
+ * waiting. While curl is on the stack (curl_multi_socket_action and the callbacks below it), no
+ * handle may be added to it or removed. Callers' requests are marked on the call until then. */
 
 /* ---- turns of the loop ---- */
 
@@ -24,8 +23,7 @@ void kube_client_leave(KubeClient *c) {
                 client_destroy(c);
 }
 
-/* From the beginning after each step, because a reply that is told here may change the list
- * anywhere. */
+/* Starts over after each step, because a `done` may change the list anywhere. */
 static KubeCall *next_unsettled(const KubeClient *c) {
         for (KubeCall *call = c->calls; call; call = call->next)
                 if (call->state == CALL_WAITING || call->state == CALL_CANCELLED)
@@ -63,7 +61,7 @@ static int turn(KubeClient *c, curl_socket_t fd, int events) {
         kube_client_enter(c);
         c->in_curl++;
         (void) curl_multi_socket_action(c->multi, fd, events,
-                                        &running); /* each transfer tells its own errors */
+                                        &running); /* each transfer reports its own errors */
         c->in_curl--;
         settle(c);
         tell_finished(c);
@@ -132,7 +130,8 @@ CURL *kube_client_take_handle(KubeClient *c) {
 }
 
 void kube_client_give_handle(KubeClient *c, CURL *easy) {
-        (void) curl_multi_remove_handle(c->multi, easy); /* harmless for one that was never added */
+        /* harmless for a handle that was never added */
+        (void) curl_multi_remove_handle(c->multi, easy);
         if (c->n_pool == KUBE_POOL) {
                 curl_easy_cleanup(easy);
                 return;
@@ -191,8 +190,8 @@ static bool is_local(const char *host) {
         return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0;
 }
 
-/* curl takes the name that a certificate must carry from the URL; so the URL says that name, and
- * curl is told apart where to connect to. */
+/* curl checks a certificate against the host of the URL. So the URL carries the certificate's name,
+ * and CURLOPT_CONNECT_TO the real address. */
 static int rename_server(KubeClient *c, CURLU *url, const char *host) {
         _cleanup_(curl_freep) char *port = NULL, *renamed = NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -293,7 +292,8 @@ static void client_destroy(KubeClient *c) {
                 kube_call_destroy(c->calls);
         while (c->n_pool > 0)
                 curl_easy_cleanup(c->pool[--c->n_pool]);
-        curl_multi_cleanup(c->multi); /* closes the connections, and with them their event sources */
+        /* closes the connections and their event sources */
+        curl_multi_cleanup(c->multi);
         sd_event_source_disable_unref(c->timer);
         sd_event_source_disable_unref(c->soon);
         sd_event_unref(c->event);
@@ -305,8 +305,8 @@ static void client_destroy(KubeClient *c) {
         curl_global_cleanup();
 }
 
-/* From one of its callbacks: no call is told anything more, and the rest dies behind the
- * callback. */
+/* Inside one of its callbacks: no further `done` is called, and memory is freed after
+ * the callback. */
 KubeClient *kube_client_free(KubeClient *c) {
         KubeCall *next;
 

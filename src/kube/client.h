@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One API server, spoken to from the event loop: libcurl's multi interface joined to sd-event.
- * Connections are kept and shared; nothing blocks. A call is an object: freeing it cancels it, and
- * its reply is then never called. Any callback may make calls, cancel calls (its own too) and free
+/* A client of one API server, from the event loop: libcurl's multi interface joined to sd-event.
+ * Connections are kept and shared; nothing blocks. Freeing a call cancels it, and its `done` is
+ * then never called. Any callback may make calls, cancel calls (its own too) and free
  * the client. */
 
 #include <systemd/sd-event.h>
@@ -14,14 +14,15 @@
 typedef struct KubeClient KubeClient;
 typedef struct KubeCall KubeCall;
 
-/* The line between the last two is drawn at the first byte handed to a connection: before it the
- * server cannot have acted, behind it nobody here knows. Only a GET is ever repeated by itself,
- * when a kept connection turns out to be dead; anything else is then KUBE_UNKNOWN, because it might
- * be carried out twice. */
+/* Whether the server can have acted. Until the first byte is handed to a connection it cannot have
+ * acted (NOT_SENT); after that the outcome is open (UNKNOWN). Only a GET is repeated, when a kept
+ * connection turns out to be dead. Other requests might then be carried out twice, so they end as
+ * KUBE_UNKNOWN. */
 typedef enum KubeOutcome {
         KUBE_DONE,     /* the server answered; see status */
         KUBE_NOT_SENT, /* no connection: the server cannot have acted on it */
-        KUBE_UNKNOWN,  /* sent, but the answer never came (timeout, reset): it may have been carried out */
+        /* sent, but no answer (timeout, reset): it may have been carried out */
+        KUBE_UNKNOWN,
 } KubeOutcome;
 
 typedef struct KubeReply {
@@ -29,9 +30,10 @@ typedef struct KubeReply {
         unsigned status;    /* HTTP status when KUBE_DONE */
         Str body;           /* complete, valid during the callback; empty when on_data took it */
         usec_t retry_after; /* from Retry-After, 0 when absent */
-        const char *
-                reason; /* `reason` of a Status object ("Conflict", "AlreadyExists", "Expired"), "" when none */
-        Fault fault;    /* for people: what failed, with method and path; "" when the status is 2xx */
+        /* `reason` of a Status object ("Conflict", "Expired"), "" when none */
+        const char *reason;
+        /* the error with method and path; "" when the status is 2xx */
+        Fault fault;
 } KubeReply;
 
 typedef struct KubeRequest {
@@ -40,11 +42,11 @@ typedef struct KubeRequest {
         const char *content_type; /* of the body; NULL: application/json */
         Str body;                 /* copied */
         usec_t timeout;           /* whole call; 0: 30 s; KUBE_NO_TIMEOUT: none (watch) */
-        usec_t idle_timeout; /* no byte for so long ends the call as KUBE_UNKNOWN; 0: none. Watches set it */
+        /* ends the call as KUBE_UNKNOWN when no byte comes for so long; 0: none. For watches */
+        usec_t idle_timeout;
 
-        /* Streams the body of a 2xx answer. Called once with no bytes when such an answer begins.
-         * Nonzero ends the call, and `done` says KUBE_UNKNOWN: what the reader found is the
-         * reader's to remember. */
+        /* Receives the body of a 2xx answer in pieces; the first call has no bytes. Nonzero ends
+         * the call as KUBE_UNKNOWN; the reader keeps its own reason. */
         int (*on_data)(void *userdata, Str bytes);
 } KubeRequest;
 
@@ -53,24 +55,24 @@ typedef void (*KubeDone)(void *userdata, const KubeReply *reply);
 #define KUBE_NO_TIMEOUT UINT64_MAX
 
 enum {
-        KUBE_MAX_BODY =
-                32 * 1024 * 1024,  /* of one answer that is not streamed; a longer one is KUBE_UNKNOWN */
-        KUBE_MAX_CONNECTIONS = 64, /* calls beyond wait for one, within their timeout */
+        /* of an answer that is not streamed; a longer one is KUBE_UNKNOWN */
+        KUBE_MAX_BODY = 32 * 1024 * 1024,
+        KUBE_MAX_CONNECTIONS = 64, /* further calls wait, within their timeout */
 };
 
-int kube_client_new(sd_event *event, const KubeConfig *config,
-                    KubeClient **ret);       /* config outlives the client */
+/* config outlives the client */
+int kube_client_new(sd_event *event, const KubeConfig *config, KubeClient **ret);
 KubeClient *kube_client_free(KubeClient *c); /* cancels every call */
 sd_event *kube_client_event(const KubeClient *c);
 
-/* 0 or -ENOMEM; everything else comes through `done`, never before this returns. *ret may be freed
- * to cancel, also inside its own callback, and is NULL-ed by nobody: it dies by itself after
- * `done`. ret may be NULL for fire and forget. */
+/* Starts a call. Returns 0 or -ENOMEM; every other outcome comes through `done`, never before this
+ * returns. *ret may be freed to cancel, also inside its own callback. It is not set to NULL when
+ * the call ends: it is freed after `done`. ret may be NULL. */
 int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret);
 KubeCall *kube_call_free(KubeCall *call);
 
-/* Is this answer worth trying again (429, 5xx, no answer), and when: Retry-After, else exponential
- * with full jitter. attempt counts from 0; never more than `cap`. */
+/* Whether an answer is worth another attempt (429, 5xx, no answer), and when: Retry-After, else
+ * exponential with full jitter. attempt counts from 0; the result is at most `cap`. */
 bool kube_reply_is_transient(const KubeReply *reply);
 usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after);
 

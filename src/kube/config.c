@@ -43,7 +43,7 @@ KubeConfig *kube_config_free(KubeConfig *c) {
         return NULL;
 }
 
-/* An empty string in a kubeconfig is an absent one. */
+/* An empty string in a kubeconfig counts as absent. */
 static bool set(char **field, Str value) {
         if (str_is_empty(value))
                 return true;
@@ -73,7 +73,7 @@ static int write_all(int fd, Str bytes) {
         return 0;
 }
 
-/* Data becomes a memory file, and *path its name below /proc. */
+/* Puts data into a memory file and its name below /proc into *path. */
 static int keep_secret(KubeConfig *c, Str bytes, char **path) {
         _cleanup_close_ int fd = memfd_create("kubeconfig", MFD_CLOEXEC);
         char name[32];
@@ -111,7 +111,7 @@ static int set_path(const KubeconfigEntry *e, Str file, char **path) {
         return *path ? 0 : -ENOMEM;
 }
 
-/* From a file and/or data, which comes first, as in client-go. */
+/* Sets a PEM file from data or a path; data comes first, as in client-go. */
 static int set_pem(KubeConfig *c, const KubeconfigEntry *e, const char *field, Str file, Str data,
                    char **path, Fault *fault) {
         _cleanup_buf_ Buf pem = BUF_NULL;
@@ -201,7 +201,7 @@ static bool says_nothing(const Kubeconfig *k) {
         return !k->clusters && !k->users && !k->contexts && str_is_empty(k->current_context);
 }
 
-/* paths: separated by colons. Those that do not exist are passed over when there may be none, as in
+/* paths: separated by colons. Missing files are skipped when must_exist is false, as for
  * KUBECONFIG. */
 static int from_files(Str paths, bool must_exist, const char *context, KubeConfig **ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -242,7 +242,7 @@ static int read_namespace(KubeConfig *c, const char *directory) {
         if (!path)
                 return -ENOMEM;
         if (file_read(path, SMALL_FILE_MAX, &text) < 0)
-                return 0; /* not mounted by everybody */
+                return 0; /* not every pod mounts it */
         return set(&c->namespace_, str_trim(buf_str(&text))) ? 0 : -ENOMEM;
 }
 

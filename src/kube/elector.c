@@ -8,19 +8,19 @@
 #include "kube/random.h"
 #include "kube/timestamp.h"
 
-/* Why two never lead at once. A leader counts its time from the moment before it sent the renewal
- * that succeeded, and stops renew_deadline later; a candidate counts from the moment when it saw
- * the Lease change, which is behind the moment when it was written, and waits the whole lease. With
- * renew_deadline < lease the first has stopped before the second begins, whatever the clocks say
- * about the time of day, as long as both count seconds alike. Every write carries the
- * resourceVersion that was read: of two candidates one gets a 409. */
+/* Why two instances never lead at once. A leader counts from the moment before it sent the renewal
+ * that succeeded, and stops after renew_deadline. A candidate counts from the moment when it saw
+ * the Lease change, which is later, and waits the whole lease. Since renew_deadline < lease, the
+ * leader stops before the candidate begins. This holds for any time of day, as long as both clocks
+ * run at the same rate. Every write carries the resourceVersion that was read: of two candidates
+ * one gets a 409. */
 
 enum {
         LEASE_SEC = 15,
         RENEW_DEADLINE_SEC = 10,
         RETRY_SEC = 2,
-        LEASE_MAX_SEC = 3600,        /* what another one's Lease may ask us to wait */
-        LEASE_MAX_TEXT = 256 * 1024, /* somebody else may have annotated it */
+        LEASE_MAX_SEC = 3600,        /* the longest lease of another instance that we wait for */
+        LEASE_MAX_TEXT = 256 * 1024, /* other controllers may have annotated it */
 };
 
 typedef enum ElectorState {
@@ -33,21 +33,22 @@ typedef enum ElectorState {
 struct Elector {
         KubeClient *client;
         char *namespace_, *name, *identity;
-        char *collection, *path; /* to create it; the Lease itself */
+        char *collection, *path; /* path for creating it; path of the Lease itself */
         usec_t lease, renew_deadline, retry;
         void (*on_change)(void *userdata, bool leading);
         void *userdata;
 
         ElectorState state;
         KubeCall *call;
-        sd_event_source *next;     /* the next try */
-        sd_event_source *deadline; /* of our leading */
-        Buf known;       /* the Lease as it was last read or written; empty when that is not certain */
-        Buf version;     /* the resourceVersion that was seen last... */
-        usec_t observed; /* ...and when it was new to us */
-        usec_t sent;     /* the write in flight */
-        bool taking;     /* it makes us the leader, or keeps us so; else it gives back */
-        usec_t renewed;  /* the last write that succeeded: when it was sent */
+        sd_event_source *next;     /* the next attempt */
+        sd_event_source *deadline; /* for our leading */
+        /* the Lease as last read or written; empty when that is not certain */
+        Buf known;
+        Buf version;     /* the last resourceVersion that was seen... */
+        usec_t observed; /* ...and when it was first seen */
+        usec_t sent;     /* when the current write was sent */
+        bool taking;     /* the write makes us leader or keeps us so; else it releases */
+        usec_t renewed;  /* when the last successful write was sent */
 
         void (*released)(void *userdata);
         void *released_userdata;
@@ -59,7 +60,7 @@ struct Elector {
 
 static void attempt(Elector *e);
 
-/* Goes on while the machine sleeps, as the lease does. */
+/* CLOCK_BOOTTIME goes on while the machine sleeps, as the lease does. */
 static usec_t now_usec(void) {
         return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
 }
@@ -96,7 +97,7 @@ Elector *elector_free(Elector *e) {
                 destroy(e);
                 return NULL;
         }
-        /* The client may be gone as well when the stack has unwound. */
+        /* The client may be gone when the callback returns. */
         e->doomed = true;
         e->call = kube_call_free(e->call);
         e->next = sd_event_source_disable_unref(e->next);
@@ -114,9 +115,10 @@ static void set_state(Elector *e, ElectorState state) {
         bool was = e->state == ELECTOR_LEADING, is = state == ELECTOR_LEADING;
 
         e->state = state;
+        /* if it fires all the same, it finds nothing to
+         * do */
         if (was && !is)
-                (void) sd_event_source_set_enabled(e->deadline,
-                                                   SD_EVENT_OFF); /* at worst it finds nothing to do */
+                (void) sd_event_source_set_enabled(e->deadline, SD_EVENT_OFF);
         if (was != is)
                 e->on_change(e->userdata, is);
 }
@@ -131,8 +133,7 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* A renewal that was stored counts from when it was sent; one that came too late to be of use does
- * not count. */
+/* A stored renewal counts from the moment it was sent; one that arrived too late does not count. */
 static void renewed(Elector *e) {
         e->renewed = e->sent;
         if (now_usec() >= e->renewed + e->renew_deadline ||
@@ -150,12 +151,13 @@ static void attempt_later(Elector *e) {
 
         if (e->doomed || sd_event_source_set_time_relative(e->next, wait) < 0)
                 return;
-        (void) sd_event_source_set_enabled(e->next, SD_EVENT_ONESHOT); /* fails only for a dead source */
+        /* fails only for a dead source */
+        (void) sd_event_source_set_enabled(e->next, SD_EVENT_ONESHOT);
 }
 
 /* ---- what is known ---- */
 
-/* Keeps the Lease that an answer carries; *ret are views of the reply. */
+/* Keeps the Lease of an answer; *ret holds views of the reply. */
 static int learn(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
         int r;
 
@@ -172,7 +174,7 @@ static int learn(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
                 buf_append_str(&e->version, ret->resource_version);
         }
         if (buf_result(&e->version) < 0)
-                buf_clear(&e->version); /* then it counts as new once more: we wait longer */
+                buf_clear(&e->version); /* then it counts as new once more, and we wait longer */
         return buf_result(&e->known);
 }
 
@@ -206,7 +208,7 @@ static int write_lease(Elector *e, const Lease *lease, bool create, bool taking)
         return kube_call(e->client, &request, on_written, e, &e->call);
 }
 
-/* from: the Lease as it is, NULL when there is none. */
+/* from: the current Lease, NULL when there is none. */
 static int take(Elector *e, const Lease *from) {
         Timestamp now = timestamp_micro(clock_realtime_nsec());
         Lease lease = from ? *from : (Lease){0};
@@ -229,7 +231,7 @@ static int give_back(Elector *e, const Lease *from) {
 
         lease.holder = STR("");
         lease.renew_time = str_from(now.text);
-        lease.duration_sec = 1; /* nobody holds it; the field may not be 0 */
+        lease.duration_sec = 1; /* no holder; the field must not be 0 */
         return write_lease(e, &lease, false, false);
 }
 
@@ -249,13 +251,13 @@ static void on_written(void *userdata, const KubeReply *reply) {
         e->call = NULL;
         e->taking = false;
         if (!written || learn(e, reply, &arena, &lease) != 0)
-                buf_clear(&e->known); /* before the next write it is read again */
+                buf_clear(&e->known); /* it is read again before the next write */
         if (e->state == ELECTOR_RELEASING && taking)
-                attempt(e); /* what we asked for before we went: back with it, if we got it */
+                attempt(e); /* a take-over sent before the release: undone if it succeeded */
         else if (e->state == ELECTOR_RELEASING && (written || now_usec() >= e->release_until))
                 released(e);
         else if (reply->outcome == KUBE_DONE && reply->status == 409 && e->state != ELECTOR_FOLLOWING)
-                attempt(e); /* at once: is it still ours? */
+                attempt(e); /* reads at once whether the Lease is still ours */
         else {
                 if (written)
                         renewed(e);
@@ -266,7 +268,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
 
 /* ---- deciding ---- */
 
-/* 0 when something was sent, 1 when there is nothing to do now. */
+/* Returns 0 when a request was sent, 1 when there is nothing to do now. */
 static int decide(Elector *e, const Lease *lease) {
         bool ours = str_eq(lease->holder, str_from(e->identity));
 
@@ -279,7 +281,8 @@ static int decide(Elector *e, const Lease *lease) {
         if (ours || str_is_empty(lease->holder) || has_run_out(e, lease))
                 return take(e, lease);
         if (e->state == ELECTOR_LEADING)
-                set_state(e, ELECTOR_FOLLOWING); /* somebody has it, whatever our clock says */
+                /* another instance holds it, whatever our clock says */
+                set_state(e, ELECTOR_FOLLOWING);
         return 1;
 }
 
@@ -302,8 +305,8 @@ static void on_read(void *userdata, const KubeReply *reply) {
         leave(e);
 }
 
-/* Who holds the lease knows it, and writes without reading first; a write that meets something else
- * is a 409. */
+/* The holder of the lease writes without reading first; if another instance has written since, the
+ * answer is 409. */
 static void attempt(Elector *e) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         KubeRequest request = {.method = "GET", .path = e->path, .timeout = e->renew_deadline / 2};
@@ -333,9 +336,11 @@ int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
 
         if (e->state == ELECTOR_RELEASING || e->state == ELECTOR_RELEASED)
                 return 1;
-        if (!asked) /* else what became of it is waited for: it may be carried out whether we listen or not */
+        /* else a call is in flight, whose outcome is awaited because it may be carried out */
+        if (!asked)
                 e->call = kube_call_free(e->call);
-        (void) sd_event_source_set_enabled(e->next, SD_EVENT_OFF); /* fails only for a dead source */
+        /* fails only for a dead source */
+        (void) sd_event_source_set_enabled(e->next, SD_EVENT_OFF);
         e->released = done;
         e->released_userdata = userdata;
         e->release_until = now_usec() + e->renew_deadline;
@@ -392,8 +397,8 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
         if (r >= 0)
                 r = sd_event_add_time(kube_client_event(c), &e->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
                                       e);
-        /* A process that was stopped wakes up to requests that are as late as the deadline: it is
-         * told first. */
+        /* A process that was stopped wakes up to requests that are as late as the deadline, so the
+         * deadline is handled first. */
         if (r >= 0)
                 r = sd_event_source_set_priority(e->deadline, SD_EVENT_PRIORITY_IMPORTANT);
         if (r >= 0)

@@ -9,14 +9,14 @@
 #include "kube/timestamp.h"
 #include "wire/json_write.h"
 
-/* Two tables: what was said (so that it is counted and not said again) and about whom (so that one
- * object in trouble cannot flood the server). Both forget their oldest beyond a bound; insertion
- * order is age, and use moves to the end. */
+/* Two tables: Events that were written, so that repeats are only counted, and objects, so that one
+ * object in trouble cannot flood the server. Both drop their oldest entry beyond a bound; insertion
+ * order is age, and use moves an entry to the end. */
 
 enum {
         EVENT_MAX_SAID = 1024,
         EVENT_MAX_OBJECTS = 1024,
-        EVENT_MAX_NOTE = 1024, /* the API server refuses longer ones */
+        EVENT_MAX_NOTE = 1024, /* the API server refuses longer notes */
         EVENT_BURST = 25,
         EVENT_REFILL_SEC = 300,
         EVENT_REPEAT_SEC = 600,
@@ -27,9 +27,9 @@ typedef struct Said {
         KubeEventRecorder *recorder;
         char *key; /* object, type, reason and note */
         char *path, *name;
-        Buf head; /* the Event up to what changes with each repeat */
+        Buf head; /* the Event, except what each repeat changes */
         char *first;
-        uint64_t count, written; /* how often it was said; what the server has */
+        uint64_t count, written; /* repeats so far; repeats on the server */
         usec_t last;
         KubeCall *call;
 } Said;
@@ -111,7 +111,7 @@ static void object_key(Buf *out, const KubeEvent *e) {
                     STR_ARG(e->name), STR_ARG(e->uid));
 }
 
-/* Takes over key. */
+/* Takes ownership of key. */
 static Object *object_add(KubeEventRecorder *r, char *key, usec_t now) {
         Object *o = calloc(1, sizeof *o);
 
@@ -141,7 +141,7 @@ static void refill(Object *o, usec_t now) {
         o->tokens = more >= EVENT_BURST - o->tokens ? EVENT_BURST : o->tokens + (unsigned) more;
 }
 
-/* One event more about this object? */
+/* Whether the rate of this object allows one more Event. */
 static bool may_speak(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
         _cleanup_buf_ Buf key = BUF_NULL;
         Object *o = NULL;
@@ -165,7 +165,7 @@ static bool may_speak(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
 
 static void on_written(void *userdata, const KubeReply *reply);
 
-/* Everything that a repeat does not change, without the closing brace. */
+/* Writes everything that a repeat does not change, without the closing brace. */
 static int write_head(Said *s, const KubeEvent *e, Str namespace_) {
         JsonWriter w;
 
@@ -225,7 +225,7 @@ static int patch(Said *s, const char *now) {
                          on_written, s, &s->call);
 }
 
-/* One call at a time for each; what is said meanwhile goes out behind it. */
+/* One call at a time for each Event; repeats meanwhile go out with the next call. */
 static void write_out(Said *s) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         bool exists = s->written > 0;
@@ -244,8 +244,8 @@ static void write_out(Said *s) {
                 s->recorder->counters.created++;
 }
 
-/* A repeat whose Event has meanwhile been forgotten (they live an hour) is an Event anew: with the
- * next repeat. */
+/* The server drops Events after an hour. A repeat of a dropped one is created anew with the next
+ * repeat. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Said *s = userdata;
         KubeEventRecorder *r = s->recorder;
@@ -262,11 +262,12 @@ static void on_written(void *userdata, const KubeReply *reply) {
 /* ---- what was said ---- */
 
 static Str namespace_of(const KubeEvent *e) {
-        return str_is_empty(e->namespace_) ? STR("default") : e->namespace_; /* where nodes' Events live */
+        /* Events of nodes are in this namespace */
+        return str_is_empty(e->namespace_) ? STR("default") : e->namespace_;
 }
 
-/* Object names go up to 253 bytes, as those of Events do: the end makes room for what makes it
- * unique. */
+/* Names of objects and of Events have at most 253 bytes, so the object's name is cut to make room
+ * for the unique suffix. */
 static int said_init(Said *s, const KubeEvent *e) {
         _cleanup_buf_ Buf path = BUF_NULL, name = BUF_NULL;
         uint64_t now = clock_realtime_nsec();
@@ -284,7 +285,7 @@ static int said_init(Said *s, const KubeEvent *e) {
         return write_head(s, e, namespace_of(e));
 }
 
-/* Takes over key. NULL when out of memory. */
+/* Takes ownership of key. NULL when out of memory. */
 static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
         Said *s = calloc(1, sizeof *s);
 
@@ -308,7 +309,7 @@ static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
         return s;
 }
 
-/* Found, and moved to the young end; NULL when it was said too long ago, or never. */
+/* Finds the entry and moves it to the young end; NULL when there is none or it is too old. */
 static Said *said_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
         Said *s = NULL;
 

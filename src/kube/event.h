@@ -2,9 +2,9 @@
 #pragma once
 
 /* Events of v1 about a pod or a node. Repeats of the same (object, type, reason, note) within ten
- * minutes are counted and patched instead of created again, as client-go's correlator does; at most
- * 25 per object and then one per 5 min. Best effort: what is not taken or not written is counted,
- * and nobody waits. */
+ * minutes are counted and patched, as client-go's correlator does. The rate is at most 25 per
+ * object and then one per 5 min. Best effort: an Event that is dropped or lost is counted, and no
+ * caller waits. */
 
 #include "kube/client.h"
 
@@ -15,7 +15,7 @@ typedef struct KubeEvent {
         Str namespace_, name, uid;
         const char *type;   /* "Normal", "Warning" */
         const char *reason; /* CamelCase */
-        const char *note;   /* cut behind 1024 bytes */
+        const char *note;   /* cut after 1024 bytes */
 } KubeEvent;
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret);
@@ -23,7 +23,7 @@ KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r); /* before its
 void kube_event(KubeEventRecorder *r, const KubeEvent *event);
 
 typedef struct KubeEventCounters {
-        uint64_t created, repeated; /* written: new ones, and higher counts */
+        uint64_t created, repeated; /* written: new Events; higher counts */
         uint64_t dropped;           /* over the rate of their object */
         uint64_t lost;              /* refused by the server, or no answer */
 } KubeEventCounters;

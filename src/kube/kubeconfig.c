@@ -6,18 +6,19 @@
 #include "wire/json_field.h"
 #include "wire/yaml.h"
 
-/* Nobody has so many clusters; a file that repeats itself by YAML aliases might. */
+/* Bounds the memory of a file that repeats itself by YAML aliases. */
 enum { KUBECONFIG_MAX_ENTRIES = 4096 };
 
 typedef struct Reading {
         Kubeconfig *config;
         Arena *arena;
         Str file, directory;
-        bool seen; /* a document of this file: kubectl reads the first and forgets the others, we refuse them */
+        /* a document was read: kubectl ignores further documents of a file, we refuse them */
+        bool seen;
         size_t n_entries;
 } Reading;
 
-/* One list on its way into the struct: entries keep the order of the file. */
+/* One list of the file; entries keep their order. */
 typedef struct EntryList {
         KubeconfigEntry *first, **end;
         size_t n;
@@ -142,7 +143,7 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
                 .users = {.end = &d.users.first, .decode_body = decode_user, .body = "user"},
                 .contexts = {.end = &d.contexts.first, .decode_body = decode_context, .body = "context"},
         };
-        Str text = arena_str(f->arena, json); /* the decoded strings point into it */
+        Str text = arena_str(f->arena, json); /* the decoded strings are views of it */
         JsonReader reader;
         int r;
 
@@ -193,7 +194,7 @@ static int refuse(Fault *fault, const KubeconfigEntry *e, const char *list, cons
                          NAME_ARG(e->name), what);
 }
 
-/* Control characters in a token would end its header line and begin another. */
+/* A control character in a token would end its header line and begin another. */
 static bool is_printable(Str s) {
         for (size_t i = 0; i < s.len; i++)
                 if ((unsigned char) s.data[i] <= ' ' || s.data[i] == 0x7f)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The text of kubeconfig files, decoded and merged, without touching files or environment. The rule
- * is kubectl's: the first file that says something wins, per cluster, user and context, and for the
- * current context. */
+/* Decodes and merges the text of kubeconfig files, without reading files or the environment. As in
+ * kubectl, the first file that sets a cluster, user, context or the current context wins. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -13,7 +12,7 @@ enum { KUBECONFIG_E_MALFORMED = 1 };
 typedef struct KubeconfigEntry {
         struct KubeconfigEntry *next;
         Str name;
-        Str directory; /* of its file: relative paths begin there */
+        Str directory; /* of its file: relative paths start there */
         Str file;      /* for faults */
 
         /* of a cluster */
@@ -41,7 +40,6 @@ typedef struct KubeconfigChoice {
         Str namespace_;
 } KubeconfigChoice;
 
-/* context: NULL for the current one. Checks what can be checked without looking at files: that
- * every name leads somewhere, and that nothing is asked for that we do not have. Returns 0 or
- * KUBECONFIG_E_MALFORMED. */
+/* context: NULL for the current one. Checks everything that needs no files: that every name is
+ * defined, and that no unsupported method is asked for. Returns 0 or KUBECONFIG_E_MALFORMED. */
 int kubeconfig_choose(const Kubeconfig *k, const char *context, KubeconfigChoice *ret, Fault *fault);

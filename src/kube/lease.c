@@ -11,8 +11,8 @@ static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
         Lease *lease = into;
         JsonReader before = *r;
 
-        json_raw(&before,
-                 &lease->metadata); /* the same text, read once as a whole and once for its version */
+        /* the same text, read as a whole and for its resourceVersion */
+        json_raw(&before, &lease->metadata);
         json_field_decode(r, arena, fields, ELEMENTSOF(fields), lease);
 }
 

@@ -8,22 +8,23 @@
 #include "kube/random.h"
 #include "kube/watch_decoder.h"
 
-/* Four states and two questions. The questions, whenever a call has ended: is what we know still
- * the beginning of what comes (then the watch goes on at the last version), or has the server
- * forgotten that version (then a list); and was this a failure (then wait first, longer each
- * time). */
+/* When a call has ended, two questions decide what is next. Does the server still know our
+ * resourceVersion? Then the watch continues from it, else a list begins. Was the end a failure?
+ * Then a wait comes first, longer each time. */
 
 enum {
         PAGE_DEFAULT = 500,
-        MAX_OBJECT_DEFAULT = 8 * 1024 * 1024, /* etcd takes 1.5 MiB unless told otherwise */
+        MAX_OBJECT_DEFAULT = 8 * 1024 * 1024, /* etcd accepts 1.5 MiB by default */
         LIST_TIMEOUT_SEC = 120,
         LIST_IDLE_SEC = 30,
-        WATCH_MIN_SEC = 300, /* the server ends a watch by then; spread, so that not all come back at once */
+        /* the shortest timeout asked of a watch; spread, so that not all end together */
+        WATCH_MIN_SEC = 300,
         WATCH_MAX_SEC = 600,
         BACKOFF_MSEC = 500,
         BACKOFF_CAP_SEC = 30,
         IDLE_SEC = 150,
-        SHORT_WATCH_SEC = 1, /* one that ends sooner, and says nothing, has failed whatever its status */
+        /* a watch that ends sooner without an event has failed, whatever its status */
+        SHORT_WATCH_SEC = 1,
 };
 
 typedef enum ReflectorState {
@@ -33,13 +34,13 @@ typedef enum ReflectorState {
         REFLECTOR_WAITING_TO_WATCH,
 } ReflectorState;
 
-/* What the sink answers to stop its decoder; apart from the decoder's own positive answers. */
+/* What the sink returns to stop its decoder; distinct from the decoder's own positive results. */
 enum { SINK_FREED = 100, SINK_EXPIRED, SINK_ERROR };
 
 struct Reflector {
         KubeClient *client;
         char *path, *selector;
-        ReflectorOptions options; /* with the defaults filled in */
+        ReflectorOptions options; /* defaults filled in */
         ReflectorHandler handler;
         void *userdata;
 
@@ -47,23 +48,23 @@ struct Reflector {
         KubeCall *call;
         WatchDecoder *decoder;
         sd_event_source *timer;
-        Buf version;   /* where the watch goes on */
+        Buf version;   /* where the watch continues */
         Buf continue_; /* of the list in progress */
         bool begun;    /* on_list_begin was called for it */
         bool listed;   /* the view is complete */
-        bool behind;   /* the watch broke, and no new one stands yet */
+        bool behind;   /* the watch broke, and no new one is established */
 
-        /* of the call in progress */
+        /* of the current call */
         usec_t began;
         uint64_t n_events;
-        int verdict; /* of the decoder */
+        int verdict; /* result of the decoder */
         Fault fault;
         usec_t retry_after;
 
         unsigned attempt; /* failures in a row */
-        unsigned expired; /* watches in a row whose version was forgotten before a single event */
+        unsigned expired; /* watches in a row that expired before their first event */
 
-        unsigned depth; /* a handler may be on the stack */
+        unsigned depth; /* calls of handlers on the stack */
         bool doomed;
 };
 
@@ -99,7 +100,7 @@ Reflector *reflector_free(Reflector *r) {
                 destroy(r);
                 return NULL;
         }
-        /* The client may be gone as well when the stack has unwound. */
+        /* The client may be gone when the callback returns. */
         r->doomed = true;
         r->call = kube_call_free(r->call);
         r->timer = sd_event_source_disable_unref(r->timer);
@@ -122,9 +123,9 @@ static void wait_to(Reflector *r, ReflectorState state) {
 
         r->attempt++;
         r->state = state;
+        /* fails only for a dead source */
         if (sd_event_source_set_time_relative(r->timer, wait) >= 0)
-                (void) sd_event_source_set_enabled(r->timer,
-                                                   SD_EVENT_ONESHOT); /* fails only for a dead source */
+                (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
 
 static void fail(Reflector *r, ReflectorState next, const Fault *fault) {
@@ -160,7 +161,8 @@ static int on_data(void *userdata, Str bytes) {
 
         enter(r);
         if (r->state == REFLECTOR_WATCHING)
-                r->behind = false; /* the server has taken the version, and tells what comes behind it */
+                /* the server accepted the version and sends what follows it */
+                r->behind = false;
         if (r->state == REFLECTOR_LISTING && !r->begun) {
                 r->begun = true;
                 r->handler.on_list_begin(r->userdata);
@@ -193,11 +195,11 @@ static int on_listed(void *userdata, const WatchEvent *event) {
 }
 
 static void list_finished(Reflector *r) {
-        begin_again(r); /* nothing is left of this list */
+        begin_again(r); /* the list starts over */
         r->listed = true;
         r->behind = false;
-        r->attempt =
-                r->expired; /* a server that forgets every version at once must not have us list in a circle */
+        /* a server that expires every version at once must not make us list in a loop */
+        r->attempt = r->expired;
         r->handler.on_list_end(r->userdata);
         if (!r->doomed)
                 watch(r);
@@ -219,8 +221,8 @@ static void page_finished(Reflector *r) {
                 list_finished(r);
 }
 
-/* A page of which nothing has come by may be asked for again; else, and when its token is refused
- * (410: compacted meanwhile), the list begins from the start. */
+/* A page that delivered nothing may be requested again. Otherwise, or when its token is refused
+ * (410: compacted meanwhile), the list starts over. */
 static void page_failed(Reflector *r, const KubeReply *reply) {
         if (r->n_events > 0 || !kube_reply_is_transient(reply))
                 begin_again(r);
@@ -233,7 +235,7 @@ static void explain(Reflector *r, const char *verb) {
         (void) fault_wrap(&r->fault, 0, "%s %s", verb, r->path);
 }
 
-/* What came is no list. */
+/* The answer is no list. */
 static void page_refused(Reflector *r) {
         explain(r, "list");
         begin_again(r);
@@ -269,7 +271,7 @@ static ReflectorEvent event_of(WatchType type) {
                                         : REFLECTOR_DELETED;
 }
 
-/* {"type":"ERROR"} is the last line of a watch: the status that its head can no longer carry. */
+/* {"type":"ERROR"} is the last line of a watch: a status that the head could no longer carry. */
 static int on_error(Reflector *r, const KubeStatus *status) {
         bool gone = status->code == 410 || str_eq(status->reason, STR("Expired")) ||
                     str_eq(status->reason, STR("Gone"));
@@ -309,8 +311,8 @@ static void expired(Reflector *r, const Fault *fault) {
         fail(r, REFLECTOR_WAITING_TO_LIST, fault);
 }
 
-/* Refusals of the request itself: the version, or what is watched, is no longer what it was. 504 is
- * the server's "too large resource version": it was restored from a backup. */
+/* Refusals that only a list can resolve: the version is no longer valid. 504 is "too large resource
+ * version": the server was restored from a backup. */
 static bool wants_list(const KubeReply *reply) {
         if (reply->outcome != KUBE_DONE)
                 return false;
@@ -327,7 +329,7 @@ static bool wants_list(const KubeReply *reply) {
         }
 }
 
-/* The server said all it had to say, and that was well-formed. */
+/* The watch ended with well-formed text. */
 static void watch_ended(Reflector *r) {
         usec_t lived = clock_monotonic_usec() - r->began;
         Fault fault;
@@ -347,7 +349,7 @@ static void watch_failed(Reflector *r, const KubeReply *reply) {
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
 }
 
-/* What the decoder stopped at counts more than what became of the call behind it. */
+/* The reason why the decoder stopped counts more than the outcome of the call. */
 static void watch_stopped(Reflector *r) {
         if (r->verdict == SINK_ERROR)
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
@@ -355,7 +357,7 @@ static void watch_stopped(Reflector *r) {
                 expired(r, &r->fault);
         else {
                 explain(r, "watch");
-                expired(r, &r->fault); /* what it could not read there, it would meet there again */
+                expired(r, &r->fault); /* a resumed watch would fail at the same object */
         }
 }
 
@@ -382,7 +384,7 @@ static void on_watch_done(void *userdata, const KubeReply *reply) {
 
 /* ---- requests ---- */
 
-/* false: out of memory, and a timer that tries again. */
+/* false: out of memory; a timer tries again. */
 static bool prepare(Reflector *r, WatchKind kind) {
         r->decoder = watch_decoder_free(r->decoder);
         r->began = clock_monotonic_usec();

@@ -5,12 +5,12 @@
 
 enum { BODY_SHOWN = 120 };
 
-/* A query may carry a long continue token, and says nothing to people. */
+/* The query is left out: a continue token is long and of no use to people. */
 static int path_len(const char *path) {
         return (int) strcspn(path, "?");
 }
 
-/* What stands in an answer that is not a Status: usually a proxy's words. One line of it. */
+/* The first line of an answer that is not a Status, usually from a proxy. */
 static Str first_line(Str body) {
         body = str_trim(body);
         if (body.len > BODY_SHOWN)

@@ -4,15 +4,15 @@
 #include "kube/client.h"
 #include "kube/status.h"
 
-/* What became of a call, as the transport saw it; from this and the body the reply is made, without
+/* The outcome of a call as the transport saw it. kube_reply_init() makes the reply from it without
  * any I/O. */
 typedef struct KubeTransfer {
         const char *method, *path;
         bool answered;      /* a complete answer came */
         bool sent;          /* bytes of the request were handed to a connection */
-        unsigned status;    /* HTTP status, 0 when not even the head came */
+        unsigned status;    /* HTTP status, 0 when no head arrived */
         usec_t retry_after; /* from the header */
-        const char *error;  /* in the transport's words, when not answered */
+        const char *error;  /* the transport's message, when not answered */
         Str body;
 } KubeTransfer;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* meta/v1 Status: how the API server says no, as the body of an answer or as the object of an ERROR
+/* meta/v1 Status: the API server's refusal, as the body of an answer or as the object of an ERROR
  * event. */
 
 #include "base/arena.h"
@@ -13,5 +13,6 @@ typedef struct KubeStatus {
         int64_t retry_after_sec; /* details.retryAfterSeconds, 0 when absent */
 } KubeStatus;
 
-/* false when the text is not a Status object (a proxy answers in HTML); *ret is then untouched. */
+/* Returns false, and leaves *ret unchanged, when the text is not a Status object (a proxy answers
+ * in HTML). */
 bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret);

@@ -8,8 +8,8 @@ static struct tm utc_of(uint64_t realtime_nsec) {
         time_t seconds = (time_t) (realtime_nsec / 1000000000);
         struct tm utc = {.tm_mday = 1, .tm_year = 70};
 
-        (void) gmtime_r(&seconds,
-                        &utc); /* fails behind the year 2^31: 1970 then, which is as wrong as any other */
+        /* fails only after the year 2^31; 1970 is then used */
+        (void) gmtime_r(&seconds, &utc);
         return utc;
 }
 

@@ -21,7 +21,7 @@ void kube_token_done(KubeToken *t) {
         *t = (KubeToken){0};
 }
 
-/* A blank or a control character would end the header's line, or the token in it. */
+/* A blank or a control character would end the header line, or the token in it. */
 static bool fits_header(Str token) {
         for (size_t i = 0; i < token.len; i++)
                 if ((unsigned char) token.data[i] <= ' ' || token.data[i] == 0x7f)

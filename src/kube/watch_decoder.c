@@ -7,7 +7,7 @@
 #include "wire/json_field.h"
 #include "wire/json_stream.h"
 
-/* {"type":"ADDED","object":{...}} stands around an object of a watch. */
+/* The bytes around an object of a watch: {"type":"ADDED","object":{...}}. */
 enum { ENVELOPE = 256 };
 
 struct WatchDecoder {
@@ -34,8 +34,8 @@ static void decode_metadata(JsonReader *r, Arena *arena, void *into) {
         json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);
 }
 
-/* Reads no further than the metadata, which the API server writes in front of the bulk. The grammar
- * of the rest has been checked, or will be by whoever decodes the object. */
+/* Reads only the metadata, which the API server writes first. The rest of the object is checked
+ * when it is decoded. */
 static int object_version(Str object, Arena *arena, Str *ret, Fault *fault) {
         Metadata m = {0};
         JsonReader r;
@@ -83,7 +83,7 @@ static int decode_envelope(Str line, Arena *arena, Envelope *ret, Fault *fault) 
         return 0;
 }
 
-/* false for a type that we do not know: a newer server's, and not for us. */
+/* Returns false for an unknown type: a newer server may send it. */
 static bool type_from_text(Str text, WatchType *ret) {
         static const struct {
                 Str text;
@@ -194,7 +194,7 @@ WatchDecoder *watch_decoder_free(WatchDecoder *d) {
         return NULL;
 }
 
-/* The stream's two ways to refuse a text are one to us. */
+/* Both ways in which the stream refuses a text give one result. */
 static int answer(int r) {
         return r == JSON_STREAM_E_TOO_LONG ? WATCH_E_MALFORMED : r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the reflector makes of bytes: the page of a list, or the lines of a watch, arriving in
- * pieces of any size. No I/O, no clock; memory is bounded by one object. */
+/* Decodes the pages of a list, or the lines of a watch, from pieces of any size. No I/O, no clock;
+ * memory is bounded by one object. */
 
 #include "kube/status.h"
 
@@ -13,18 +13,18 @@ typedef enum WatchType {
         WATCH_DELETED,
         WATCH_BOOKMARK, /* only resource_version */
         WATCH_ERROR,    /* only status */
-        WATCH_TOO_LONG, /* an object over the limit was passed over; nothing else is known of it */
+        WATCH_TOO_LONG, /* an object over the limit was skipped; nothing else is known of it */
 } WatchType;
 
 typedef struct WatchEvent {
         WatchType type;
         Str object;
-        Str resource_version; /* "" in lists, and where the server did not say */
+        Str resource_version; /* "" in lists, and where the server sent none */
         KubeStatus status;
 } WatchEvent;
 
-/* Views, valid during the call. Nonzero stops the decoder and comes back from watch_decoder_feed().
- * The decoder must not be freed in here. */
+/* The event holds views, valid during the call. A nonzero result stops the decoder and is returned
+ * by watch_decoder_feed(). The decoder must not be freed in here. */
 typedef int (*WatchSink)(void *userdata, const WatchEvent *event);
 
 typedef enum WatchKind { WATCH_KIND_LIST, WATCH_KIND_WATCH } WatchKind;
@@ -34,16 +34,16 @@ typedef struct WatchDecoder WatchDecoder;
 enum { WATCH_E_MALFORMED = 1 };
 enum { WATCH_MAX_VERSION = 128, WATCH_MAX_CONTINUE = 16 * 1024 };
 
-/* 0 or -ENOMEM. max_object: of one object's text. */
+/* Returns 0 or -ENOMEM. max_object: bytes of one object's text. */
 int watch_decoder_new(WatchKind kind, size_t max_object, WatchSink sink, void *userdata, WatchDecoder **ret);
 WatchDecoder *watch_decoder_free(WatchDecoder *d);
 
-/* The next bytes; and the end. 0, WATCH_E_MALFORMED (also a text that is cut within a value),
- * -ENOMEM, or the sink's. */
+/* Feeds the next bytes; ends the text. Returns 0, WATCH_E_MALFORMED (also for a text cut within a
+ * value), -ENOMEM, or the sink's result. */
 int watch_decoder_feed(WatchDecoder *d, Str bytes, Fault *fault);
 int watch_decoder_finish(WatchDecoder *d, Fault *fault);
 
-/* Of a list that is finished: its metadata. */
+/* Metadata of a finished list. */
 Str watch_decoder_resource_version(const WatchDecoder *d);
 Str watch_decoder_continue(const WatchDecoder *d); /* "" on the last page */
 

@@ -34,10 +34,11 @@ static int put_cards(const Command *c) {
                                         c->cards[i]->uuid);
         if (setenv("NVIDIA_VISIBLE_DEVICES", text, 1) < 0)
                 return -1;
-        return setenv("CUDA_VISIBLE_DEVICES", text, 1); /* the others have no slice here, and are refused */
+        /* the other cards have no slice here, and calls on them are refused */
+        return setenv("CUDA_VISIBLE_DEVICES", text, 1);
 }
 
-/* In front of what is preloaded already. */
+/* Puts the gate in front of other libraries in LD_PRELOAD. */
 static int put_gate(const Command *c) {
         const char *others = getenv("LD_PRELOAD");
         _cleanup_free_ char *text = NULL;
@@ -77,13 +78,14 @@ typedef struct Signals {
         sigset_t mask;
 } Signals;
 
-/* What a terminal sends goes to the whole group, the command included: there it is only not to end
- * us. */
+/* The terminal sends its signals to the whole process group, and so to the command. This process
+ * only has to survive them. */
 static void take_signals(Signals *ret_old) {
         sigset_t all;
 
         (void) sigfillset(&all);
-        (void) sigprocmask(SIG_BLOCK, &all, &ret_old->mask); /* until there is somebody to pass them to */
+        /* blocked until there is a process to pass signals to */
+        (void) sigprocmask(SIG_BLOCK, &all, &ret_old->mask);
         for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
                 bool from_terminal = signals[i] == SIGINT || signals[i] == SIGQUIT;
                 struct sigaction action = {.sa_flags = SA_RESTART};
@@ -99,11 +101,11 @@ static void give_signals_back(const Signals *old) {
         (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
 }
 
-/* Away from the numbers that scripts take. Who closes it has the slice through the gate only, once
- * it has asked the driver something. */
+/* Moves the owner descriptor away from the numbers that scripts use. A command that closes it holds
+ * its slice only through the gate, after its first driver call. */
 static void inherit(int owner) {
         if (fcntl(owner, F_DUPFD, OWNER_FD) < 0)
-                (void) fcntl(owner, F_SETFD, 0); /* so few descriptors: where it is */
+                (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: stays at its number */
 }
 
 static _Noreturn void become(const Command *c, const Signals *old) {

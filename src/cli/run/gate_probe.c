@@ -16,8 +16,9 @@
 #define WORD "--probe-gate"
 
 enum {
-        ARGUMENTS = 5,     /* its name, WORD, the gate, the slices, the driver's files */
-        SLICES_PATH = 200, /* what the gate has room for (preload/memory/setup.c, PATH_SIZE), and some */
+        ARGUMENTS = 5, /* its name, WORD, the gate, the slices, the driver's files */
+        /* what the gate has room for (PATH_SIZE in preload/memory/setup.c), less a margin */
+        SLICES_PATH = 200,
         SAYS_YES = 0,
         SAYS_NO_GATE = 10,
         SAYS_NO_DRIVER,
@@ -34,8 +35,8 @@ int gate_probe_check_path(const char *gate, Fault *fault) {
 
 /* ---- inside ---- */
 
-/* By the name it was asked for: numbers of devices and inodes are not the same everywhere for file
- * systems that lie over others. */
+/* Compares the path under which the library was loaded. Device and inode numbers are not reliable
+ * on overlay file systems. */
 static bool is_loaded(const char *gate) {
         void *function = dlsym(RTLD_DEFAULT, "ioctl");
         Dl_info info;
@@ -44,7 +45,8 @@ static bool is_loaded(const char *gate) {
                strcmp(info.dli_fname, gate) == 0;
 }
 
-/* A control of nothing: the driver says no, and the gate has looked for its slices before. */
+/* Sends the driver an RM control without a client. The driver refuses it, and the gate looks for
+ * its slices before that. */
 static bool ask(const char *devices) {
         RmControl control = {.client = 0};
         _cleanup_close_ int fd = -1;
@@ -54,11 +56,13 @@ static bool ask(const char *devices) {
                 return false;
         fd = open(path, O_RDWR | O_CLOEXEC);
         if (fd >= 0)
-                (void) ioctl(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control); /* whatever it says */
+                /* the driver's answer does not matter */
+                (void) ioctl(fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control);
         return fd >= 0;
 }
 
-/* Nobody else is in a new slice: a row that is alive is ours, taken by the gate in this process. */
+/* The slice is new, so no other process has a row in it: a live row was taken by the gate in this
+ * process. */
 static bool is_held(int slices, uint32_t number) {
         _cleanup_close_ int fd = -1;
         SliceReport report = {.n_alive = 0};

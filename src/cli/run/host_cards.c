@@ -10,7 +10,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* A simulated driver's files are no character devices: they are known by where they are. */
+/* The files of a simulated driver are no character devices; they are identified by device and
+ * inode. */
 static int read_file(const char *devices, const char *name, SliceFile *ret, Fault *fault) {
         char path[512];
         struct stat st;
@@ -77,8 +78,9 @@ static int read_cards(const Nvml *nvml, const char *devices, HostCards *m, Fault
                 r = read_card(nvml, i, devices, &m->cards[m->n], fault);
                 if (r < 0)
                         return r;
-                m->n += r ==
-                        0; /* one that is not given to this container, or does not answer, is passed over */
+                /* a card that is not given to this container, or does not answer, is
+                 * skipped */
+                m->n += r == 0;
         }
         return m->n > 0 ? 0 : HOST_CARDS_E_NONE;
 }
@@ -91,7 +93,8 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
         r = read_file(devices, "nvidiactl", &m.ctl, fault);
         if (r != 0)
                 return r;
-        (void) read_file(devices, "nvidia-uvm", &m.uvm, NULL); /* not there before CUDA has run once */
+        /* not there before CUDA has run once */
+        (void) read_file(devices, "nvidia-uvm", &m.uvm, NULL);
         r = nvml_load(library, "", &nvml, fault);
         if (r != 0)
                 return HOST_CARDS_E_NONE;

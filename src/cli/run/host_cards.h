@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cards of this machine for a command that is about to run on one of them, by NVML's word:
- * asked once, in this process. */
+/* The cards of this machine for `aliquot run`, as NVML reports them. They are read once, in this
+ * process. */
 
 #include "base/fault.h"
 #include "slicedir/slicedir.h"
@@ -13,7 +13,7 @@ typedef struct HostCard {
         uint64_t bytes; /* what nvidia-smi shows as the total, whole MiB */
         char uuid[SLICE_UUID];
         SliceFile device;
-        uint64_t taken; /* bytes of the slices that others have of it */
+        uint64_t taken; /* bytes of the other slices on it */
         uint32_t core_taken;
 } HostCard;
 
@@ -23,12 +23,12 @@ typedef struct HostCards {
         SliceFile ctl, uvm;
 } HostCards;
 
-/* devices: where the driver's files are: /dev, or the directory of a simulated driver. library: as
- * nvml_load() takes it. 0, HOST_CARDS_E_NONE with a fault (no driver, no card), or negative errno with
- * a fault. */
+/* devices: directory of the driver's files, /dev or that of a simulated driver. library: as
+ * nvml_load() takes it. Returns 0, HOST_CARDS_E_NONE with a fault (no driver, no card), or negative
+ * errno with a fault. */
 enum { HOST_CARDS_E_NONE = 1 };
 int host_cards_read(const char *devices, const char *library, HostCards *ret, Fault *fault);
 
-/* What the living slices on the board have of the cards. Under the board's lock. 0 or negative
- * errno. */
+/* Adds up what the living slices of the slice directory hold of each card. The caller has locked
+ * the directory. Returns 0 or negative errno. */
 int host_cards_count_slices(HostCards *m, Slicedir *b);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. Beside libc
- * it needs nothing, because a GPU machine often has nothing else. */
+/* aliquot-run: a command in a slice of a card, on one machine and without Kubernetes. It needs libc
+ * only, because a GPU machine often has nothing else. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -50,7 +50,7 @@ static int wrong(const char *option, const char *value, const char *rule) {
 static int take_number(const char *option, const char *value, uint64_t low, uint64_t high, uint64_t *ret) {
         char rule[96];
 
-        /* a number of units, cards or percents: 2Gi of them is never meant */
+        /* plain digits only: 2Gi units, cards or percent is never meant */
         if (value[strspn(value, "0123456789")] == '\0' && quantity_parse(str_from(value), ret) == 0 &&
             *ret >= low && *ret <= high)
                 return 0;
@@ -121,7 +121,7 @@ static int take_option(Options *o, int option) {
                 o->board = optarg;
                 return 0;
         default:
-                return EXIT_USAGE; /* getopt has said why */
+                return EXIT_USAGE; /* getopt has printed why */
         }
 }
 
@@ -129,7 +129,7 @@ static int take_option(Options *o, int option) {
 static int take_options(int argc, char **argv, Options *o) {
         int option, r = 0;
 
-        argv[0] = (char *) "aliquot run"; /* for getopt's complaints */
+        argv[0] = (char *) "aliquot run"; /* the name in getopt's messages */
         while (r == 0 && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
                 if (option == OPTION_HELP || option == 'h') {
                         (void) fputs(usage, stdout);
@@ -173,9 +173,8 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
         };
 }
 
-/* Others on the board may have our number: in a pid namespace of their own, or as what is left of
- * an earlier run. They are alive, because those that are not were thrown away when the board was
- * counted. */
+/* Another owner may have our number: a process in another pid namespace, or one left from an
+ * earlier run. Such owners are alive, because counting the slices removed the dead ones. */
 static int put_under_name(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
                           Fault *fault) {
         int r = -EEXIST;
@@ -201,13 +200,14 @@ static int put(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *f
         owner[strcspn(owner, "\n")] = '\0';
         for (uint32_t i = 0; i < o->request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
-                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name comes later */
+                describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name follows later */
         }
         return put_under_name(b, owner, specs, o->request.cards, ret, fault);
 }
 
-/* Whoever is not root has a board of his own, and sees root's, which he cannot lock: two who begin
- * in the same moment may miss each other. Boards of other users are their own affair. */
+/* A user without root has a slice directory of its own. It sees root's directory but cannot lock
+ * it, so two runs that start at the same moment may not see each other. Directories of other users
+ * are not counted. */
 static int count(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r = host_cards_count_slices(m, b);
@@ -237,13 +237,14 @@ static void give_back(Slicedir *b, Taken *t) {
 
         (void) close(t->owner);
         if (slicedir_lock(b, &ignored) < 0)
-                return;                 /* the next one finds that nobody has it */
-        slicedir_remove_dead(b, t->id); /* what the command has left behind may have it still */
+                return; /* the next run finds that the slice has no owner */
+        /* processes that the command left behind may still hold it */
+        slicedir_remove_dead(b, t->id);
         slicedir_unlock(b);
 }
 
-/* Everybody who has a limit brings an arbiter; one of them has the board, and the others wait for
- * its end. -1: none. */
+/* Every run with a compute limit starts an arbiter. One of them serves the slice directory, and the
+ * others wait for its end. -1: no arbiter. */
 static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
         int stop = -1, r = o->request.core > 0 ? respawn_daemon(b->path, &stop) : -ENOENT;
 
@@ -264,7 +265,7 @@ static int no_slice(const Fault *fault) {
         return EXIT_NO_SLICE;
 }
 
-/* The command may go to another directory, and the gate believes no path that is not absolute. */
+/* The command may change its directory, and the gate accepts only absolute paths. */
 static int make_absolute(Slicedir *b, Fault *fault) {
         char path[SLICEDIR_PATH_SIZE];
 
@@ -274,7 +275,8 @@ static int make_absolute(Slicedir *b, Fault *fault) {
         return 0;
 }
 
-/* The gate of the outer slice would count what the inner one has, or not at all. */
+/* Refuses to run inside a slice: the outer gate would count the inner slice's memory, or not see it
+ * at all. */
 static int is_inside(Fault *fault) {
         const char *slices = slice_container_pages();
 

@@ -12,7 +12,8 @@
 enum { PROCESSES_MAX = 1024 };
 
 typedef struct Processes {
-        pid_t pids[PROCESSES_MAX]; /* ascending as /proc lists them; those beyond are only counted */
+        /* ascending as /proc lists them; those beyond are only counted */
+        pid_t pids[PROCESSES_MAX];
         size_t n;
 } Processes;
 

@@ -14,8 +14,8 @@
 #define FOLDER       "/tmp/aliquot-sim-"
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-/* otherwise: where it would be looked for if the variable were not there, which it is from now on;
- * NULL: nowhere. */
+/* Puts `directory` first in a path variable. otherwise: the paths to search after it when the
+ * variable is not set; NULL: none. */
 static int put_first(const char *variable, const char *directory, const char *otherwise) {
         const char *old = getenv(variable) ? getenv(variable) : otherwise;
         _cleanup_free_ char *text = NULL;
@@ -25,8 +25,8 @@ static int put_first(const char *variable, const char *directory, const char *ot
         return setenv(variable, text, 1);
 }
 
-/* A name of its own for each: two that look alike are two drivers, and a board must not take the
- * cards of one for those of the other. */
+/* Each simulator gets a node name of its own. Two with the same name would have the same UUIDs, and
+ * the slice directory would take the cards of one for those of the other. */
 static int start(const char *cards, Programs *p, Fault *fault) {
         char name[32];
         int r;
@@ -58,7 +58,7 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
         if (r < 0)
                 return r;
         (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
-                        p->simulated); /* it is shorter */
+                        p->simulated); /* the program's path is shorter */
         if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 || put_first("PATH", folder, DEFAULT_PATH) < 0 ||
             setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
@@ -66,7 +66,8 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
 }
 
 int programs_find(const char *cards, Programs *ret, Fault *fault) {
-        const char *dir = secure_getenv("ALIQUOT_SIM_DIR"); /* as the simulator's libraries have it */
+        /* the variable that the simulator's libraries use */
+        const char *dir = secure_getenv("ALIQUOT_SIM_DIR");
         int r;
 
         *ret = PROGRAMS_NULL;
@@ -83,7 +84,8 @@ void programs_done(Programs *p) {
         reaper_end(&p->reaper);
         simulator_stop(&p->simulator);
         if (p->nvml && p->devices[0]) {
-                (void) umount2(p->devices, MNT_DETACH); /* where there was no reaper */
+                /* does nothing where the reaper has done it */
+                (void) umount2(p->devices, MNT_DETACH);
                 (void) rmdir(p->devices);
         }
         *p = PROGRAMS_NULL;

@@ -14,9 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ROUNDS = 1000, PAUSE_NSEC = 10 * 1000 * 1000 }; /* ten seconds of processes that will not go */
+/* waits ten seconds at most for processes to end */
+enum { ROUNDS = 1000, PAUSE_NSEC = 10 * 1000 * 1000 };
 
-/* A process that has ended and is not waited for has none. */
+/* A zombie has no namespace. */
 static bool is_in(const char *pid, const char *namespace_) {
         char path[64], text[64];
         ssize_t n;
@@ -27,7 +28,7 @@ static bool is_in(const char *pid, const char *namespace_) {
         return n > 0 && strcmp(text, namespace_) == 0;
 }
 
-/* Returns how many there were. */
+/* Kills the processes of the namespace; returns how many there were. */
 static unsigned end_all(const char *namespace_, pid_t runner) {
         DIR *proc = opendir("/proc");
         const struct dirent *entry;
@@ -39,7 +40,7 @@ static unsigned end_all(const char *namespace_, pid_t runner) {
                 if (pid <= 1 || pid == getpid() || (pid == runner && getppid() == runner) ||
                     !is_in(entry->d_name, namespace_))
                         continue;
-                (void) kill(pid, SIGKILL); /* it may be gone by now */
+                (void) kill(pid, SIGKILL); /* it may have ended */
                 n++;
         }
         if (proc)
@@ -58,21 +59,22 @@ static void end_namespace(pid_t runner) {
                 (void) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NSEC}, NULL);
 }
 
-/* Nothing that the runner has open is kept open: somebody may wait for the end of its output. */
+/* The reaper closes the runner's descriptors, so that a reader of the runner's output sees
+ * its end. */
 static _Noreturn void keep(const char *folder, pid_t runner, int wait_for) {
         sigset_t all;
         char byte;
 
         (void) sigfillset(&all);
         (void) sigprocmask(SIG_BLOCK, &all, NULL);
-        (void) setsid(); /* a child is no leader yet */
+        (void) setsid(); /* succeeds: a new child leads no process group */
         if (dup2(wait_for, STDIN_FILENO) < 0)
                 _exit(1);
         closefrom(STDIN_FILENO + 1);
         while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
                 ;
         end_namespace(runner);
-        (void) umount2(folder, MNT_DETACH); /* a server that was killed does not do it */
+        (void) umount2(folder, MNT_DETACH); /* a server that was killed leaves its mount behind */
         (void) rmdir(folder);
         _exit(0);
 }

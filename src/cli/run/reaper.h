@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Simulated cards end with the run that brought them, and what is left behind would talk to nobody.
- * So a process of its own waits for the end of the run, however that comes, and ends what is still
- * in its mount namespace, and the folder the cards were in. */
+/* Ends what a run with simulated cards leaves behind, because those processes have lost their
+ * driver. A child process waits for the end of the run, however it ends. Then it kills the other
+ * processes of its mount namespace and removes the folder of the cards. */
 
 #include <sys/types.h>
 
@@ -11,15 +11,15 @@
 
 typedef struct Reaper {
         pid_t pid; /* 0: none */
-        int hold;  /* as long as we have it open, it waits */
+        int hold;  /* the child waits as long as this pipe is open */
 } Reaper;
 
 #define REAPER_NULL ((Reaper){.hold = -1})
 
-/* folder: where the cards will be mounted. The caller has one thread, and is in a mount namespace
- * that he has made for this. 0, or negative errno with a fault. */
+/* folder: the mount point of the cards. The caller has one thread and is in a mount namespace made
+ * for this run. Returns 0, or negative errno with a fault. */
 int reaper_start(const char *folder, Reaper *ret, Fault *fault);
 
-/* Waits until all others of the namespace are ended, the simulator among them, and the folder is
- * gone. */
+/* Waits until the other processes of the namespace, the simulator among them, have ended and the
+ * folder is removed. */
 void reaper_end(Reaper *k);

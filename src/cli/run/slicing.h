@@ -13,15 +13,16 @@ typedef struct SliceRequest {
         const char *only;  /* a card's index or UUID; NULL: any */
 } SliceRequest;
 
-/* What the container sees of a card (slice/visible.h), in bytes. 0 when it asks for more than the
- * card has. */
+/* Bytes of a card that the container sees (slice/visible.h). 0 when the request exceeds
+ * the card. */
 uint64_t slicing_visible_bytes(uint64_t card_bytes, uint64_t units, uint64_t unit_mib);
 
 enum { SLICING_E_NO_ROOM = 1 };
 
-/* The fullest cards that have room, so that others stay whole; ret has room for request->cards
- * indices of m->cards. 0, or SLICING_E_NO_ROOM with a fault that says what each card has. */
+/* Chooses the fullest cards that have room, so that empty cards stay empty. ret has room for
+ * request->cards indices of m->cards. Returns 0, or SLICING_E_NO_ROOM with a fault that lists the
+ * free memory of each card. */
 int slicing_choose(const HostCards *m, const SliceRequest *request, uint32_t *ret, Fault *fault);
 
-/* "GiB", "128MiB", "2GiB". Returns MiB, 0 when it is none. */
+/* Parses "GiB", "128MiB", "2GiB". Returns MiB, 0 when the text is no unit. */
 uint64_t slicing_unit(const char *text);

@@ -26,9 +26,10 @@ typedef struct Row {
         char container[256];
         uint32_t card, core;
         uint64_t used, limit, peak, refused; /* bytes, bytes, bytes, reservations */
-        bool damaged;                        /* counters that cannot be read: only the limit is known */
+        /* counters that cannot be read; only the limit is known */
+        bool damaged;
         UtilizationSample look;
-        double busy; /* percent of the card's time; below zero: not known */
+        double busy; /* percent of the card's time; negative: not known */
         char uuid[SLICE_UUID];
         Processes processes;
 } Row;
@@ -47,8 +48,8 @@ static const char usage[] =
 
 /* ---- reading ---- */
 
-/* Written by us or the agent; a container cannot, but what people see holds no control
- * characters. */
+/* The text is ours or the agent's, and containers cannot write it. Control characters are replaced
+ * all the same, because it goes to a terminal. */
 static void copy_text(char *to, size_t size, const char *from, size_t from_size) {
         size_t n = strnlen(from, from_size);
 
@@ -85,7 +86,7 @@ static int add(Table *t, const SliceLimits *limits, const SliceReport *report, i
         return 0;
 }
 
-/* 0 when it was read or is no slice, or -ENOMEM. */
+/* Returns 0 when the directory was read or is no slice, or -ENOMEM. */
 static int read_directory(Table *t, int fd) {
         SliceReport report = {.used = 0};
         SliceLimits limits;
@@ -101,7 +102,7 @@ static int read_directory(Table *t, int fd) {
         return r;
 }
 
-/* Where those of this process are: inside a container, or inside `aliquot run`. NULL: it is in
+/* The directory of this process's slices, in a container or inside `aliquot run`. NULL: it has
  * none. */
 static const char *own_slices(void) {
         const char *mounted = slice_container_pages(), *named = secure_getenv("ALIQUOT_SLICES");
@@ -154,11 +155,11 @@ static int read_board(Table *t, const char *path, Fault *fault) {
 
         r = slicedir_open(&board, path, false, fault);
         if (r == -ENOENT && !path)
-                return 0; /* nobody has ever had one here */
+                return 0; /* no slice was ever made here */
         return r < 0 ? r : slicedir_each(&board, visit, &(Visit){.table = t, .board = &board});
 }
 
-/* The moment is waited for only where somebody is held. */
+/* Waits the sampling time only if a slice has a compute limit. */
 static void measure(Table *t) {
         bool wait = false;
 
@@ -179,7 +180,8 @@ static int compare(const void *a, const void *b) {
 
 /* ---- showing ---- */
 
-/* "28.7/30"; "-" for what is not known or not limited, and for all of it where nobody is held. */
+/* Formats "28.7/30". "-" stands for a part that is not known or not limited, and for the whole
+ * where compute is not limited. */
 static void format_compute(const Row *row, char ret[static 24]) {
         char used[12] = "-", limit[12] = "-";
 
@@ -261,7 +263,7 @@ static const struct option options[] = {
 static int take_options(int argc, char **argv, bool *ret_json, const char **ret_board) {
         int option;
 
-        argv[0] = (char *) "aliquot smi"; /* for getopt's complaints */
+        argv[0] = (char *) "aliquot smi"; /* the name in getopt's messages */
         while ((option = getopt_long(argc, argv, "o:h", options, NULL)) != -1)
                 if (option == 'b')
                         *ret_board = optarg;

@@ -12,8 +12,8 @@ static bool is_held(const SliceLimits *l) {
                (l->core_percent > 0 && !(l->flags & SLICE_FLAG_OPEN));
 }
 
-/* `used` and `seen` are written side by side: the arbiter's own clock, so that it does not matter
- * when either of us looks. */
+/* The arbiter writes `used` and `seen` together, by its own clock, so the time of this read does
+ * not matter. */
 static void take(const SliceLimits *l, uint64_t *used, uint64_t *seen) {
         *used = atomic_load_explicit(&l->schedule.used, memory_order_relaxed);
         *seen = atomic_load_explicit(&l->schedule.seen, memory_order_relaxed);
@@ -40,6 +40,6 @@ double utilization_end(UtilizationSample *look) {
         look->directory = -1;
         (void) close(directory);
         if (look->seen == 0 || seen <= look->seen || used < look->used)
-                return -1; /* begun anew, or nobody counts */
+                return -1; /* the count was restarted, or no arbiter counts */
         return 100.0 * (double) (used - look->used) / (double) (seen - look->seen);
 }

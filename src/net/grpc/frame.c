@@ -9,7 +9,7 @@ static uint32_t announced(const FrameReader *r) {
                (uint32_t) r->prefix[4];
 }
 
-/* Moves bytes into the prefix and judges it, as soon as it is complete. */
+/* Moves bytes into the prefix and checks it as soon as it is complete. */
 static int feed_prefix(FrameReader *r, Str *bytes, size_t max_message) {
         size_t n = FRAME_PREFIX - r->n_prefix;
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* gRPC's frame around a message (grpc/doc/PROTOCOL-HTTP2.md): a byte that says "compressed", four
- * of length, the message. A reader takes the one message of a unary call, cut into pieces anyhow.
- * What is too long is refused from its length; and the length is only a promise: memory is taken
- * for bytes that came, not for bytes that were announced. */
+/* gRPC's frame around a message (grpc/doc/PROTOCOL-HTTP2.md): one byte "compressed", four bytes of
+ * length, the message. A reader collects the one message of a unary call from pieces of any size. A
+ * message that is too long is refused as soon as its length is known. Memory is allocated only for
+ * bytes that have arrived. */
 
 #include "base/buf.h"
 
 enum { FRAME_PREFIX = 5 };
 
 enum {
-        FRAME_E_COMPRESSED = 1, /* we offered no compression, so that nobody may use it */
+        FRAME_E_COMPRESSED = 1, /* no compression was offered */
         FRAME_E_TOO_LONG,
-        FRAME_E_SURPLUS, /* bytes behind the one message */
-        FRAME_E_CUT,     /* it ended before the message did, or there was none */
+        FRAME_E_SURPLUS, /* bytes follow the one message */
+        FRAME_E_CUT,     /* the message is incomplete or missing */
 };
 
 typedef struct FrameReader {
@@ -25,8 +25,8 @@ typedef struct FrameReader {
 
 #define FRAME_READER_NULL ((FrameReader){.message = BUF_NULL})
 
-/* 0, FRAME_E_COMPRESSED, FRAME_E_TOO_LONG, FRAME_E_SURPLUS, -ENOMEM. After a failure the reader is
- * good for nothing but frame_reader_done(). */
+/* Returns 0, FRAME_E_COMPRESSED, FRAME_E_TOO_LONG, FRAME_E_SURPLUS or -ENOMEM. After a failure only
+ * frame_reader_done() may be called. */
 int frame_reader_feed(FrameReader *r, Str bytes, size_t max_message);
 int frame_reader_finish(const FrameReader *r); /* 0: the message is whole; FRAME_E_CUT */
 void frame_reader_done(FrameReader *r);

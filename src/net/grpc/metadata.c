@@ -11,8 +11,8 @@ static Str cut_text(Str text) {
         if (text.len <= METADATA_MAX_TEXT)
                 return text;
         text.len = METADATA_MAX_TEXT;
-        /* data[len] is the first byte left out: while it continues a character, so does what is
-         * kept. */
+        /* data[len] is the first byte left out. While it continues a character, that character is
+         * cut. */
         while (text.len > 0 && ((unsigned char) text.data[text.len] & 0xc0) == 0x80)
                 text.len--;
         return text;
@@ -43,7 +43,7 @@ static int hex_value(char c) {
         return -1;
 }
 
-/* One byte of the text; *rest moves behind what it was made of. */
+/* Decodes one byte of the text and moves *rest behind its encoding. */
 static unsigned char next_byte(Str *rest) {
         unsigned char c = (unsigned char) rest->data[0];
         size_t n = 1;

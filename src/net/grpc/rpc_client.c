@@ -11,17 +11,18 @@
 
 enum {
         MAX_MESSAGE = 16 * 1024 * 1024,
-        MAX_DETAIL = 384, /* of what the peer says; the rest of a Fault is for method and path */
+        MAX_DETAIL = 384, /* bytes of the peer's text; the rest of a Fault is for method and path */
 };
 
 #define DEFAULT_TIMEOUT  (10 * USEC_PER_SEC)
 #define TIMEOUT_ACCURACY USEC_PER_MSEC
 
-/* It waits for a connection, is a stream of the session, or waits to be told as finished. */
+/* A request waits for a connection, or is a stream of the session, or is finished and waits until
+ * its `done` is called. */
 struct RpcRequest {
-        RpcStream stream; /* the first member: a stream of ours is a request */
+        RpcStream stream; /* the first member, so that a stream can be cast to its request */
         RpcClient *client;
-        RpcRequest *next, **link; /* while it waits for either */
+        RpcRequest *next, **link; /* in the list of waiting or of finished requests */
         const char *method;
         usec_t timeout;
         sd_event_source *deadline;
@@ -45,7 +46,7 @@ struct RpcClient {
         size_t max_message;
         RpcSession *session;
         Queue waiting, finished;
-        bool working, freed; /* freed by whom it calls: on_work() finishes it */
+        bool working, freed; /* freed inside a callback; on_work() completes that */
 };
 
 /* ---- requests ---- */
@@ -55,7 +56,8 @@ static RpcRequest *request_of(RpcStream *stream) {
 }
 
 static void client_work(RpcClient *c) {
-        (void) sd_event_source_set_enabled(c->work, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
+        /* cannot fail for a live loop */
+        (void) sd_event_source_set_enabled(c->work, SD_EVENT_ONESHOT);
 }
 
 static void queue_append(Queue *q, RpcRequest *r) {
@@ -89,7 +91,7 @@ static void request_destroy(RpcRequest *r) {
 }
 
 RpcRequest *rpc_request_free(RpcRequest *r) {
-        if (!r || r->delivering) /* in its own `done`: it is freed behind it */
+        if (!r || r->delivering) /* inside its own `done`, which frees it afterwards */
                 return NULL;
         queue_remove(r);
         rpc_stream_reset(&r->stream, NGHTTP2_CANCEL);
@@ -102,7 +104,7 @@ static void set_status(RpcRequest *r, RpcStatus status, const char *detail) {
         (void) snprintf(r->detail, sizeof r->detail, "%s", detail);
 }
 
-/* Its outcome is known; the loop will tell. */
+/* The outcome is known; the loop calls `done`. */
 static void request_finish(RpcRequest *r) {
         r->deadline = sd_event_source_disable_unref(r->deadline);
         queue_remove(r);
@@ -146,7 +148,7 @@ static void on_data(RpcStream *stream, Str bytes) {
         int e;
 
         if (r->http_status != 200)
-                return; /* somebody's page, not a message */
+                return; /* not a gRPC message, perhaps an error page */
         e = frame_reader_feed(&r->in, bytes, r->client->max_message);
         if (e == 0)
                 return;
@@ -157,7 +159,7 @@ static void on_data(RpcStream *stream, Str bytes) {
 static void on_end(RpcStream *stream) {
 }
 
-/* Without a status of gRPC: as grpc/doc/PROTOCOL-HTTP2.md maps errors of HTTP/2. */
+/* Without a gRPC status, maps the HTTP/2 error as grpc/doc/PROTOCOL-HTTP2.md does. */
 static void settle_by_error(RpcRequest *r, uint32_t error) {
         switch (error) {
         case SESSION_LOST:
@@ -201,7 +203,7 @@ static void on_down(void *userdata, int error) {
         RpcClient *c = userdata;
 
         c->session = session_free(c->session);
-        client_work(c); /* those who wait may dial again */
+        client_work(c); /* waiting requests may connect again */
 }
 
 static const SessionOps ops = {
@@ -240,8 +242,8 @@ static void request_submit(RpcRequest *r) {
         session_request(r->client->session, &r->stream, headers, ELEMENTSOF(headers));
 }
 
-/* A connection that takes no more calls is waited out, within the deadlines of those who wait;
- * without calls it goes. */
+/* A connection that takes no more calls stays until its calls have ended or reached their
+ * deadlines; it is closed once it has none. */
 static void client_submit(RpcClient *c) {
         if (c->session && !session_can_request(c->session)) {
                 if (!session_is_idle(c->session))
@@ -315,7 +317,7 @@ RpcClient *rpc_client_free(RpcClient *c) {
         if (!c || c->freed)
                 return NULL;
         c->freed = true;
-        session_free(c->session); /* its requests are finished by that */
+        session_free(c->session); /* which finishes its requests */
         while (c->waiting.first)
                 rpc_request_free(c->waiting.first);
         while (c->finished.first)

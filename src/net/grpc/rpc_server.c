@@ -15,29 +15,31 @@
 enum {
         MAX_CONNECTIONS = 16,
         MAX_MESSAGE = 4 * 1024 * 1024,
-        MESSAGES_AT_ONCE = 8, /* times the limit of one: what all peers together can make us hold */
-        MAX_ACCEPTS = 1000,   /* a second: accept() that fails for want of descriptors fails at once again */
+        /* times the limit of one message: the bound of all unfinished requests */
+        MESSAGES_AT_ONCE = 8,
+        /* per second: accept() without free descriptors would fail in a busy loop */
+        MAX_ACCEPTS = 1000,
 };
 
-#define REQUEST_TIMEOUT  (30 * USEC_PER_SEC) /* for what comes over a local socket whole */
+#define REQUEST_TIMEOUT  (30 * USEC_PER_SEC) /* for a whole request over a local socket */
 #define TIMEOUT_ACCURACY USEC_PER_MSEC
 
 typedef struct Connection Connection;
 
-/* A call has two owners: its stream, until that is over, and the handler, from the moment it is
- * called until it answers. The last one frees it. */
+/* A call has two owners: its stream, until that is closed, and the handler, from its call until it
+ * answers. The last owner frees it. */
 struct RpcCall {
-        RpcStream stream; /* the first member: a stream of ours is a call */
+        RpcStream stream; /* the first member, so that a stream can be cast to its call */
         RpcServer *server;
         RpcCall *next, **link; /* in ready or closed of the server */
         const RpcMethod *method;
         FrameReader in;
         size_t held; /* of server->held */
         bool is_post, is_grpc, has_path, in_service;
-        bool heard, begun, answered; /* the headers; our headers; the status is settled */
+        bool heard, begun, answered; /* headers received; our headers sent; status decided */
         RpcStatus status;
         Buf text;                /* percent-encoded */
-        usec_t timeout, expires; /* as said, 0: none; on the monotonic clock */
+        usec_t timeout, expires; /* as the peer said, 0: none; expires: monotonic clock */
         sd_event_source *deadline;
         void (*on_close)(void *userdata);
         void *userdata;
@@ -46,7 +48,7 @@ struct RpcCall {
 struct Connection {
         RpcServer *server;
         RpcSession *session;
-        Connection *next, **link; /* the latest one first */
+        Connection *next, **link; /* newest first */
 };
 
 struct RpcServer {
@@ -59,9 +61,9 @@ struct RpcServer {
         void *userdata;
         Connection *connections;
         unsigned n_connections;
-        RpcCall *ready, **ready_end; /* for their handlers, in the order they came */
-        RpcCall *closed;             /* for their on_close */
-        bool working, freed;         /* freed by whom it calls: on_work() finishes it */
+        RpcCall *ready, **ready_end; /* wait for their handlers, in order of arrival */
+        RpcCall *closed;             /* wait for their on_close */
+        bool working, freed;         /* freed inside a callback; on_work() completes that */
 };
 
 /* ---- calls ---- */
@@ -94,7 +96,8 @@ static void call_list_ready(RpcCall *call) {
         call->link = s->ready_end;
         *s->ready_end = call;
         s->ready_end = &call->next;
-        (void) sd_event_source_set_enabled(s->work, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
+        /* cannot fail for a live loop */
+        (void) sd_event_source_set_enabled(s->work, SD_EVENT_ONESHOT);
 }
 
 static void call_list_closed(RpcCall *call) {
@@ -117,7 +120,7 @@ static void call_free(RpcCall *call) {
         free(call);
 }
 
-/* The handler is done with it. */
+/* The handler gives the call up. */
 static void call_leave(RpcCall *call) {
         call->in_service = false;
         if (!call->stream.session)
@@ -144,7 +147,7 @@ static void call_begin(RpcCall *call) {
         rpc_stream_respond(&call->stream, headers, ELEMENTSOF(headers), true);
 }
 
-/* The status as the only thing that is said, in the form that gRPC calls Trailers-Only. */
+/* Answers with a status alone, in the form that gRPC calls Trailers-Only. */
 static void call_say_status(RpcCall *call, Str http_status) {
         char digits[4];
         nghttp2_nv headers[4] = {session_header(":status", http_status),
@@ -155,7 +158,7 @@ static void call_say_status(RpcCall *call, Str http_status) {
         rpc_stream_respond(&call->stream, headers, n, false);
 }
 
-/* Settles the answer, with the handler or without it. */
+/* Decides the answer, whether the handler has run or not. */
 static void call_finish(RpcCall *call, RpcStatus status, Str text, Str http_status) {
         call_unlist(call);
         call_forget_message(call);
@@ -164,7 +167,7 @@ static void call_finish(RpcCall *call, RpcStatus status, Str text, Str http_stat
         call->status = status;
         metadata_encode_text(&call->text, text);
         if (buf_result(&call->text) < 0)
-                buf_done(&call->text); /* the number says enough */
+                buf_done(&call->text); /* out of memory: the number alone is sent */
         if (call->begun)
                 rpc_stream_end(&call->stream);
         else
@@ -201,7 +204,7 @@ static void on_header(RpcStream *stream, Str name, Str value) {
         RpcCall *call = call_of(stream);
 
         if (call->heard)
-                return; /* trailers: gRPC's clients have none */
+                return; /* trailers, which gRPC clients do not send */
         if (str_eq(name, STR(":method")))
                 call->is_post = str_eq(value, STR("POST"));
         else if (str_eq(name, STR(":path")))
@@ -209,12 +212,12 @@ static void on_header(RpcStream *stream, Str name, Str value) {
         else if (str_eq(name, STR("content-type")))
                 call->is_grpc = metadata_is_grpc(value);
         else if (str_eq(name, STR("grpc-timeout")) && !metadata_parse_timeout(value, &call->timeout))
-                call->timeout = 0; /* as if it had not been said */
+                call->timeout = 0; /* ignored */
         else if (str_eq(name, STR("grpc-timeout")) && call->timeout == 0)
-                call->timeout = 1; /* "0m" has passed, and 0 is "none" */
+                call->timeout = 1; /* "0m" has expired, and 0 stands for no timeout */
 }
 
-/* The peer is to hear it, and so is the handler; it may free the server. */
+/* Answers the peer and calls on_close, which may free the server. */
 static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
         RpcCall *call = userdata;
         void (*on_close)(void *userdata) = call->in_service ? call->on_close : NULL;
@@ -229,12 +232,13 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
         return 0;
 }
 
-/* First the request must come whole; then the peer's own deadline counts, if it has one. */
+/* The deadline of a call: first for the complete request, then the peer's own, if it has one. */
 static int call_arm(RpcCall *call) {
         usec_t now, end;
         int r;
 
-        (void) sd_event_now(call->server->event, CLOCK_MONOTONIC, &now); /* that clock is known */
+        /* cannot fail for this clock */
+        (void) sd_event_now(call->server->event, CLOCK_MONOTONIC, &now);
         if (call->timeout > 0)
                 call->expires = now + call->timeout;
         end = now + call->server->request_timeout;
@@ -249,10 +253,11 @@ static void call_rearm(RpcCall *call) {
         if (call->expires == 0)
                 call->deadline = sd_event_source_disable_unref(call->deadline);
         else
-                (void) sd_event_source_set_time(call->deadline, call->expires); /* cannot fail for a timer */
+                /* cannot fail for a timer */
+                (void) sd_event_source_set_time(call->deadline, call->expires);
 }
 
-/* The headers are there: can this become a call at all? */
+/* The headers are complete: decides whether they begin a valid call. */
 static void on_headers(RpcStream *stream) {
         RpcCall *call = call_of(stream);
 
@@ -357,8 +362,8 @@ static const SessionOps ops = {
         .down = on_down,
 };
 
-/* The oldest connection without calls goes: kubelets and people dial again, and connections that
- * are only held open cannot keep them out. */
+/* Closes the oldest connection without calls. Clients connect again, and idle connections cannot
+ * keep others out. */
 static bool make_room(RpcServer *s) {
         Connection *idle = NULL;
 
@@ -400,7 +405,8 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
         int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (peer >= 0)
-                (void) rpc_server_adopt(userdata, peer); /* its peer sees that the connection closes */
+                /* on failure the peer sees that the connection closes */
+                (void) rpc_server_adopt(userdata, peer);
         return 0;
 }
 
@@ -424,8 +430,8 @@ static void call_handle(RpcCall *call) {
         call_forget_message(call);
         call->in_service = true;
         call->method->handle(s->userdata, call, buf_str(&message));
-        /* Without on_close nobody would know that the call is gone. Its stream keeps it until the
-         * loop turns. */
+        /* A handler that returned without an answer needs on_close, or it would never learn that
+         * the call is gone. The stream keeps the call until the loop's next turn. */
         assert(s->freed || !call->in_service || call->on_close);
 }
 
@@ -485,7 +491,7 @@ int rpc_server_new(sd_event *event, const RpcServerOptions *options, void *userd
 }
 
 RpcServer *rpc_server_free(RpcServer *s) {
-        if (!s || s->freed) /* by an on_close that is told of it */
+        if (!s || s->freed) /* freed by an on_close that was called here */
                 return NULL;
         s->freed = true;
         sd_event_source_disable_unref(s->accept);
@@ -515,7 +521,7 @@ int rpc_send(RpcCall *call, Str message) {
 
         assert(call->in_service);
         if (!call->stream.session)
-                return 0; /* on_close is about to tell */
+                return 0; /* on_close follows */
         r = rpc_stream_write(&call->stream, message);
         if (r == 0)
                 call_begin(call);

@@ -2,10 +2,12 @@
 #pragma once
 
 /* A gRPC server on a unix socket, in the event loop: HTTP/2 by nghttp2, one thread. A handler gets
- * the whole request message and answers now or later, once; a stream is answered many times.
- * Everything a peer can make us hold is bounded: 16 connections (a new one takes the place of one
- * without calls), 64 calls on each, 16 KiB of headers, 30 s until the request is there, and all
- * unfinished requests together 8 times max_message. */
+ * the whole request message and answers once, at once or later; a streaming call is answered many
+ * times.
+ *
+ * Peers are bounded: 16 connections (a new one replaces one without calls), 64 calls on each, 16
+ * KiB of headers, 30 s for a request. All unfinished requests together hold at most 8 times
+ * max_message. */
 
 #include <systemd/sd-event.h>
 
@@ -15,11 +17,11 @@
 #include "net/grpc/rpc_status.h"
 
 typedef struct RpcServer RpcServer;
-typedef struct RpcCall
-        RpcCall; /* one call and the answer that is owed; dies with the answer, or with its peer */
+/* one call; it ends with its answer, or with its peer */
+typedef struct RpcCall RpcCall;
 
-/* message: the request, valid until the handler returns. A handler that does not answer at once
- * must have said rpc_call_on_close() when it returns. */
+/* message: the request, valid until the handler returns. A handler that has not answered when it
+ * returns must have called rpc_call_on_close(). */
 typedef void (*RpcHandler)(void *userdata, RpcCall *call, Str message);
 
 typedef struct RpcMethod {
@@ -28,40 +30,42 @@ typedef struct RpcMethod {
 } RpcMethod;
 
 typedef struct RpcServerOptions {
-        const char *path; /* of the socket; a socket that stands there is replaced. Mode 0600. NULL: none */
+        /* of the socket, mode 0600; replaces a socket of this name. NULL: no socket */
+        const char *path;
         const RpcMethod *methods; /* static; others are answered UNIMPLEMENTED */
         size_t n_methods;
-        size_t max_message; /* of a request; a longer one is RESOURCE_EXHAUSTED before it is buffered; 0: 4 MiB */
-        usec_t request_timeout; /* until it is there; 0: 30 s */
+        /* of a request, default 4 MiB; a longer one is refused unbuffered as RESOURCE_EXHAUSTED */
+        size_t max_message;
+        usec_t request_timeout; /* for receiving a request; 0: 30 s */
 } RpcServerOptions;
 
-/* 0, -ENAMETOOLONG, -EEXIST (something that is no socket stands there) and the like with a fault that names the path,
- * -ENOMEM. */
+/* Returns 0, -ENOMEM, or negative errno with a fault that names the path: -ENAMETOOLONG, -EEXIST (a
+ * file that is no socket has this name) and the errors of sockets. */
 int rpc_server_new(sd_event *event, const RpcServerOptions *options, void *userdata, RpcServer **ret,
                    Fault *fault);
 
-/* Cuts open calls (on_close is told) and unlinks the socket, if it is still ours. Handlers and
- * on_close may call it. */
+/* Cuts open calls (on_close is called) and removes the socket's name while it is ours. Handlers and
+ * on_close may call this. */
 RpcServer *rpc_server_free(RpcServer *s);
 
-/* One more connection, by other ways than our socket: a connected, non-blocking one, taken in any case. 0,
- * -EBUSY when all 16 have calls, -ENOMEM. */
+/* Serves a connected, non-blocking socket that did not come through our own. Takes the descriptor
+ * even on failure. Returns 0, -EBUSY when all 16 connections have calls, or -ENOMEM. */
 int rpc_server_adopt(RpcServer *s, int fd);
 
-/* The one answer, or with rpc_send() before it the last one. message is copied, at most 16 MiB. The
- * call is gone afterwards. */
+/* Sends the one answer, or the last one after rpc_send(). message is copied, at most 16 MiB. The
+ * call is freed. */
 void rpc_reply(RpcCall *call, Str message);
-void rpc_fail(RpcCall *call, RpcStatus status,
-              const char *text); /* text: UTF-8, the first 2,000 bytes; status not RPC_OK */
+/* text: UTF-8, the first 2,000 bytes are sent; status: not RPC_OK */
+void rpc_fail(RpcCall *call, RpcStatus status, const char *text);
 
-/* One of many; the stream stays open. 0, -ENOMEM, or -ENOBUFS when more than 16 MiB would wait for
- * a peer that does not read. rpc_end() closes it in peace. */
+/* Sends one of many answers; the stream stays open. Returns 0, -ENOMEM, or -ENOBUFS when more than
+ * 16 MiB would wait for a peer that does not read. rpc_end() ends the stream with RPC_OK. */
 int rpc_send(RpcCall *call, Str message);
 void rpc_end(RpcCall *call);
 
-/* The peer cancelled, its deadline (grpc-timeout) passed, or its connection went: whoever keeps a
- * call past its handler must drop it here; it cannot be answered any more. Called from the loop, or
- * by rpc_server_free(). */
+/* on_close is called when the peer cancelled, its deadline (grpc-timeout) passed or its connection
+ * ended. The call cannot be answered any more: a handler that keeps it must drop it here. Called
+ * from the loop, or by rpc_server_free(). */
 void rpc_call_on_close(RpcCall *call, void (*on_close)(void *userdata), void *userdata);
 
 DEFINE_CLEANUP(RpcServer *, rpc_server_free)

@@ -16,7 +16,7 @@ static int make_address(const char *path, const char *suffix, struct sockaddr_un
         return n < 0 || (size_t) n >= sizeof ret->sun_path ? -ENAMETOOLONG : 0;
 }
 
-/* The name must be free, or hold a socket. */
+/* Checks that the name is free, or is a socket. */
 static int check_place(const char *path) {
         struct stat st;
 
@@ -25,14 +25,15 @@ static int check_place(const char *path) {
         return S_ISSOCK(st.st_mode) ? 0 : -EEXIST;
 }
 
-/* The kernel gives the name the mode of the socket (less the umask): fchmod() before bind() leaves
- * no moment in which others could connect. */
+/* The kernel gives the file the mode of the socket, less the umask. With fchmod() before bind()
+ * there is no moment in which other users could connect. */
 static int bind_private(const struct sockaddr_un *address) {
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         if (fd < 0)
                 return -errno;
-        if (unlink(address->sun_path) < 0 && errno != ENOENT) /* of an instance that was killed */
+        /* left by an instance that was killed */
+        if (unlink(address->sun_path) < 0 && errno != ENOENT)
                 return -errno;
         if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *) address, sizeof *address) < 0)
                 return -errno;
@@ -66,7 +67,7 @@ static int listen_at(const char *path, RpcSocket *ret) {
         fd = r;
         r = listen_and_move(fd, address.sun_path, path, &st);
         if (r < 0) {
-                (void) unlink(address.sun_path); /* the first failure is the one to tell */
+                (void) unlink(address.sun_path); /* the first error is reported */
                 return r;
         }
         *ret = (RpcSocket){TAKE_FD(fd), TAKE_PTR(copy), st.st_dev, st.st_ino};
@@ -87,7 +88,7 @@ void rpc_socket_done(RpcSocket *s) {
         struct stat st;
 
         if (s->path && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
-                (void) unlink(s->path); /* a name that stays is replaced by whoever comes next */
+                (void) unlink(s->path); /* a name that stays is replaced by the next instance */
         cleanup_closep(&s->fd);
         free(s->path);
         *s = RPC_SOCKET_NULL;

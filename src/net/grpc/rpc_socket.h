@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Unix sockets with a name in the file system, ours as long as the name leads to it. */
+/* Unix sockets with a name in the file system. A socket removes its name only while the name leads
+ * to it. */
 
 #include <sys/types.h>
 
@@ -16,15 +17,15 @@ typedef struct RpcSocket {
 
 #define RPC_SOCKET_NULL ((RpcSocket){.fd = -1})
 
-/* Listens at path, mode 0600. It appears there complete, by a rename: no client ever finds a socket
- * that nobody listens to. A socket that stands there is replaced; anything else is left alone and
- * -EEXIST. -ENAMETOOLONG when path and ".new" do not fit into an address; else the errno of the
- * call that failed. fault names the path. */
+/* Listens at path, mode 0600. The name appears by a rename, so a client never finds a socket that
+ * does not listen yet. An existing socket is replaced. Returns 0, or negative errno with a fault
+ * that names the path: -EEXIST for any other file, -ENAMETOOLONG when path and ".new" do not fit
+ * into an address, or the error of the call that failed. */
 int rpc_socket_listen(const char *path, RpcSocket *ret, Fault *fault);
 
-/* Closes, and takes the name away unless somebody else has put his own socket there. */
+/* Closes the socket and removes the name, unless another process has put its own socket there. */
 void rpc_socket_done(RpcSocket *s);
 
-/* Connects; the descriptor is non-blocking. A unix socket's connect() never takes long: -EAGAIN is
- * a full backlog. */
+/* Connects and returns a non-blocking descriptor, or negative errno. connect() of a unix socket
+ * never blocks for long; -EAGAIN: the backlog is full. */
 int rpc_socket_connect(const char *path);

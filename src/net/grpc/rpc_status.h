@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* gRPC status codes (grpc/doc/statuscodes.md): all of them, because a peer may say any. Enum and
- * names come from the one list. */
+/* All gRPC status codes (grpc/doc/statuscodes.md), because a peer may send any. Enum and names come
+ * from one list. */
 
 #include <stdint.h>
 
@@ -31,10 +31,9 @@ typedef enum RpcStatus { RPC_STATUS_LIST(RPC_STATUS_ENUM) } RpcStatus;
 
 const char *rpc_status_to_string(RpcStatus status); /* "RESOURCE_EXHAUSTED"; static */
 
-/* What a number from the wire means: one that is not in the list is UNKNOWN, as in the other
+/* Maps a number from the wire. A number that is not in the list is UNKNOWN, as in other
  * implementations. */
 RpcStatus rpc_status_from_wire(uint64_t code);
 
-/* For an answer without grpc-status: what its HTTP status amounts to
- * (grpc/doc/http-grpc-status-mapping.md). */
+/* Maps the HTTP status of an answer without grpc-status (grpc/doc/http-grpc-status-mapping.md). */
 RpcStatus rpc_status_from_http(uint64_t http);

@@ -9,10 +9,12 @@
 #include "net/grpc/frame.h"
 
 enum {
-        READ_SIZE = 64 * 1024,    /* per turn of the loop, so that no connection starves the others */
-        WRITE_SIZE = 64 * 1024,   /* frames are gathered up to this: a small answer is one send() */
+        /* per turn of the loop, so that no connection starves the others */
+        READ_SIZE = 64 * 1024,
+        /* frames are gathered up to this size, so that a small answer is one send() */
+        WRITE_SIZE = 64 * 1024,
         WRITE_TURN = 1024 * 1024, /* per turn */
-        KEEP_SIZE = 8 * 1024,     /* a buffer of this size outlives its use */
+        KEEP_SIZE = 8 * 1024,     /* a buffer up to this size is kept */
 };
 
 struct RpcSession {
@@ -21,7 +23,7 @@ struct RpcSession {
         const SessionOps *ops;
         void *userdata;
         RpcStream *streams;
-        Buf wire; /* frames on their way out */
+        Buf wire; /* frames to be sent */
         size_t wire_sent;
         unsigned resets;
         int fd, error;
@@ -71,11 +73,12 @@ static RpcStream *find_stream(nghttp2_session *h2, int32_t id) {
         return nghttp2_session_get_stream_user_data(h2, id);
 }
 
-/* A call that is reset has cost us work and its peer nothing; done without end that is an attack
- * ("rapid reset"). Each call that ends well makes up for one. */
+/* A call that is reset has cost us work and its peer nothing; an endless series of them is an
+ * attack ("rapid reset"). Each call that ends well offsets one reset. */
 static void count_reset(RpcSession *s) {
         if (++s->resets == SESSION_MAX_RESETS)
-                (void) nghttp2_session_terminate_session(s->h2, NGHTTP2_ENHANCE_YOUR_CALM); /* or -ENOMEM */
+                /* or -ENOMEM, which ends the session later */
+                (void) nghttp2_session_terminate_session(s->h2, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *userdata) {
@@ -88,7 +91,8 @@ static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, voi
         if (!stream)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         stream_link(s, stream, frame->hd.stream_id);
-        (void) nghttp2_session_set_stream_user_data(h2, frame->hd.stream_id, stream); /* it does exist */
+        /* cannot fail: the stream exists */
+        (void) nghttp2_session_set_stream_user_data(h2, frame->hd.stream_id, stream);
         return 0;
 }
 
@@ -138,17 +142,17 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *
 
         if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
                 count_reset(s);
-        /* A server that answers before it has heard all must say that it will not listen any more
-         * (RFC 9113 8.1). */
+        /* A server that answers before the end of a request must tell the peer to stop sending (RFC
+         * 9113 8.1). */
+        /* on -ENOMEM the peer may go on sending */
         if (s->ops->open && body && (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) &&
             nghttp2_session_get_stream_remote_close(h2, frame->hd.stream_id) == 0)
                 (void) nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, frame->hd.stream_id,
-                                                 NGHTTP2_NO_ERROR); /* or -ENOMEM: it may go on talking */
+                                                 NGHTTP2_NO_ERROR);
         return 0;
 }
 
-/* A request that could not even be sent (the peer said GOAWAY in between) has no stream that could
- * close. */
+/* A request that was never sent, because the peer sent GOAWAY, has no stream that could close. */
 static int on_frame_not_sent(nghttp2_session *h2, const nghttp2_frame *frame, int error, void *userdata) {
         RpcSession *s = userdata;
 
@@ -182,14 +186,14 @@ static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *bytes, size_t m
         size_t n;
 
         if (!stream)
-                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* given up in between */
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* given up meanwhile */
         n = stream_waiting(stream) < max ? stream_waiting(stream) : max;
         if (n > 0)
                 memcpy(bytes, stream->out.data + stream->sent, n);
         stream->sent += n;
         if (stream_waiting(stream) > 0)
                 return (ssize_t) n;
-        buf_done(&stream->out); /* a list of devices is long, and the next one may be days away */
+        buf_done(&stream->out); /* a message can be long, and the next one days away */
         stream->sent = 0;
         if (!stream->ending)
                 return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
@@ -216,9 +220,8 @@ static void set_callbacks(nghttp2_session_callbacks *c) {
 DEFINE_CLEANUP(nghttp2_session_callbacks *, nghttp2_session_callbacks_del)
 DEFINE_CLEANUP(nghttp2_option *, nghttp2_option_del)
 
-/* Kubelets of the 1.25 line and older send a socket's path as :authority, for which nghttp2's
- * checks of HTTP would reset every call. They are off; server.c and client.c look at what
- * matters. */
+/* Kubelets up to 1.25 send a socket's path as :authority, for which nghttp2's HTTP checks would
+ * reset every call. These checks are off; rpc_server.c and rpc_client.c check what matters. */
 static int make_h2(RpcSession *s) {
         _cleanup_(nghttp2_session_callbacks_delp) nghttp2_session_callbacks *callbacks = NULL;
         _cleanup_(nghttp2_option_delp) nghttp2_option *option = NULL;
@@ -228,8 +231,10 @@ static int make_h2(RpcSession *s) {
                 return -ENOMEM;
         set_callbacks(callbacks);
         nghttp2_option_set_no_http_messaging(option, 1);
-        nghttp2_option_set_no_closed_streams(option, 1); /* kept for priorities, which gRPC has not */
-        nghttp2_option_set_peer_max_concurrent_streams(option, SESSION_MAX_STREAMS); /* until it says */
+        /* closed streams serve priorities, which gRPC does not use */
+        nghttp2_option_set_no_closed_streams(option, 1);
+        /* until its SETTINGS arrive */
+        nghttp2_option_set_peer_max_concurrent_streams(option, SESSION_MAX_STREAMS);
         r = s->ops->open ? nghttp2_session_server_new2(&s->h2, callbacks, s, option)
                          : nghttp2_session_client_new2(&s->h2, callbacks, s, option);
         return r == 0 ? 0 : -ENOMEM;
@@ -240,7 +245,8 @@ static int send_settings(RpcSession *s) {
                 {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, SESSION_WINDOW},
                 {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, SESSION_MAX_HEADERS},
                 {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, SESSION_MAX_STREAMS},
-                {NGHTTP2_SETTINGS_ENABLE_PUSH, 0}, /* a client's to say, and the last one for that */
+                /* only a client may send this, so it is last in the list */
+                {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         };
 
         if (nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, settings,
@@ -292,7 +298,7 @@ static void forget_sent(RpcSession *s) {
                 buf_clear(&s->wire);
 }
 
-/* 0: all is out. 1: more is to be written when the socket takes it. */
+/* Returns 0 when everything is sent, 1 when more is to be sent once the socket accepts it. */
 static int session_write(RpcSession *s) {
         for (size_t written = 0; written < WRITE_TURN;) {
                 ssize_t n;
@@ -317,7 +323,7 @@ static int session_flush(RpcSession *s) {
         if (r < 0)
                 return r;
         if (r == 0 && !nghttp2_session_want_read(s->h2) && !nghttp2_session_want_write(s->h2))
-                return -ECONNRESET; /* GOAWAY has been said, and all calls are over */
+                return -ECONNRESET; /* GOAWAY was sent, and all calls have ended */
         if (s->want_out == (r > 0))
                 return 0;
         s->want_out = r > 0;
@@ -349,9 +355,10 @@ static int on_flush(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Answers come in the middle of anything; they go out with the loop's next turn. */
+/* Answers are made inside callbacks, and are sent in the loop's next turn. */
 static void session_kick(RpcSession *s) {
-        (void) sd_event_source_set_enabled(s->flush, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
+        /* cannot fail for a live loop */
+        (void) sd_event_source_set_enabled(s->flush, SD_EVENT_ONESHOT);
 }
 
 static void session_check(RpcSession *s, int h2_error) {
@@ -406,7 +413,7 @@ bool session_can_request(const RpcSession *s) {
 /* ---- saying something ---- */
 
 nghttp2_nv session_header(const char *name, Str value) {
-        /* nghttp2 knows no const here; it copies both */
+        /* nghttp2 takes no const here; it copies both */
         return (nghttp2_nv){.name = (uint8_t *) (uintptr_t) name,
                             .namelen = strlen(name),
                             .value = (uint8_t *) (uintptr_t) value.data,
@@ -416,7 +423,7 @@ nghttp2_nv session_header(const char *name, Str value) {
 void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers, size_t n) {
         int32_t id = nghttp2_submit_request(s->h2, NULL, headers, n, &provider, stream);
 
-        stream_link(s, stream, id); /* an invalid one is closed with the connection */
+        stream_link(s, stream, id); /* an invalid stream is closed with the connection */
         session_check(s, id < 0 ? id : 0);
 }
 
@@ -433,21 +440,23 @@ void rpc_stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n) {
 }
 
 static void stream_resume(RpcStream *s) {
-        (void) nghttp2_session_resume_data(s->session->h2, s->id); /* an error says that it does not wait */
+        /* an error means that the stream did not wait */
+        (void) nghttp2_session_resume_data(s->session->h2, s->id);
         session_kick(s->session);
 }
 
 int rpc_stream_write(RpcStream *s, Str message) {
         if (message.len > SESSION_MAX_WAITING || stream_waiting(s) + message.len > SESSION_MAX_WAITING)
                 return -ENOBUFS;
-        if (s->sent > s->out.len / 2) { /* what is gone makes room, at most as often as it doubles */
+        /* sent bytes are dropped when they are the larger part */
+        if (s->sent > s->out.len / 2) {
                 memmove(s->out.data, s->out.data + s->sent, stream_waiting(s));
                 s->out.len -= s->sent;
                 s->sent = 0;
         }
         frame_append(&s->out, message);
         if (buf_result(&s->out) < 0) {
-                s->out.broken = false; /* what stood there is whole */
+                s->out.broken = false; /* the bytes before the failed append are intact */
                 return -ENOMEM;
         }
         if (s->session)
@@ -466,7 +475,8 @@ void rpc_stream_reset(RpcStream *s, uint32_t error) {
 
         if (!session)
                 return;
-        (void) nghttp2_session_set_stream_user_data(session->h2, s->id, NULL); /* unless it is gone anyway */
+        /* fails only for a stream that is gone */
+        (void) nghttp2_session_set_stream_user_data(session->h2, s->id, NULL);
         stream_unlink(s);
         session_check(session, nghttp2_submit_rst_stream(session->h2, NGHTTP2_FLAG_NONE, s->id, error));
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An HTTP/2 connection in the event loop, either side: nghttp2 between a socket and streams of
- * messages. Nothing of gRPC but its framing is known here.
+/* An HTTP/2 connection in the event loop, client or server: nghttp2 between a socket and streams of
+ * messages. Of gRPC it knows the framing only.
  *
- * The operations are called in the middle of nghttp2's work: they take notes, may write to, end or
- * reset streams, and never free the session (`down` may, and must). Whoever wants to call out does
- * it later, from the loop. */
+ * nghttp2 calls the operations in the middle of its work. They may write to, end or reset streams,
+ * but never free the session; only `down` may, and must. Callbacks to other code wait for
+ * the loop. */
 
 #include <nghttp2/nghttp2.h>
 #include <systemd/sd-event.h>
@@ -19,55 +19,60 @@ typedef struct RpcStream RpcStream;
 enum {
         SESSION_MAX_STREAMS = 64,        /* that a peer may open at once */
         SESSION_MAX_HEADERS = 16 * 1024, /* of one call, counted as HPACK does */
-        SESSION_WINDOW = 1024 * 1024,    /* a request of 1 MiB comes in one go */
-        SESSION_MAX_RESETS = 500,        /* more than the calls that ended well: somebody plays */
-        SESSION_MAX_WAITING = 16777216,  /* of one stream, for a peer that does not read */
+        SESSION_WINDOW = 1024 * 1024,    /* a request of 1 MiB arrives without a window update */
+        SESSION_MAX_RESETS = 500,        /* more than calls that ended well: an attack */
+        SESSION_MAX_WAITING = 16777216,  /* bytes of one stream, for a peer that does not read */
 };
 
-#define SESSION_LOST UINT32_MAX /* the connection went: an error code that HTTP/2 does not have */
+#define SESSION_LOST UINT32_MAX /* the connection broke; HTTP/2 has no such error code */
 
-/* Embedded in the call or the request it carries. */
+/* Embedded in an RpcCall or RpcRequest. */
 struct RpcStream {
-        RpcSession *session; /* NULL when the stream is over, or not begun */
+        RpcSession *session; /* NULL before the stream begins and after it is closed */
         RpcStream *next, **link;
         int32_t id;
         size_t header_bytes;
         Buf out;
-        size_t sent; /* of out */
-        bool ending; /* nothing comes behind out */
+        size_t sent; /* bytes of out */
+        bool ending; /* the stream ends after `out` */
 };
 
 typedef struct SessionOps {
-        RpcStream *(*open)(void *userdata); /* a peer's call begins; NULL: out of memory. A client has none */
+        /* a peer's call begins; NULL: out of memory. Clients have no such operation */
+        RpcStream *(*open)(void *userdata);
         void (*header)(RpcStream *s, Str name, Str value);
-        void (*headers)(RpcStream *s); /* a block of them is complete: headers, or trailers */
+        void (*headers)(RpcStream *s); /* a block is complete: headers or trailers */
         void (*data)(RpcStream *s, Str bytes);
-        void (*end)(RpcStream *s);      /* the peer has said all */
-        void (*trailers)(RpcStream *s); /* out is gone and ending: rpc_stream_trailers(). A client has none */
-        void (*closed)(RpcStream *s, uint32_t error); /* NGHTTP2_NO_ERROR and the like, SESSION_LOST */
-        void (*down)(void *userdata, int error); /* negative errno; every stream has been closed before */
+        void (*end)(RpcStream *s); /* the peer has sent everything */
+        /* `out` is sent and the stream ends: call rpc_stream_trailers(). Clients have no such
+         * operation */
+        void (*trailers)(RpcStream *s);
+        /* an NGHTTP2_ error code or SESSION_LOST */
+        void (*closed)(RpcStream *s, uint32_t error);
+        /* negative errno; every stream was closed before */
+        void (*down)(void *userdata, int error);
 } SessionOps;
 
-/* Takes fd, a connected non-blocking socket, also when it fails. A session without `open` is a
- * client. 0, -ENOMEM. */
+/* Takes fd, a connected non-blocking socket, even on failure. A session without `open` is a client.
+ * Returns 0 or -ENOMEM. */
 int session_new(sd_event *event, int fd, const SessionOps *ops, void *userdata, RpcSession **ret);
-RpcSession *session_free(RpcSession *s);   /* `closed` is told for each stream, `down` is not */
+RpcSession *session_free(RpcSession *s);   /* calls `closed` for each stream, not `down` */
 bool session_is_idle(const RpcSession *s); /* no stream */
 bool session_can_request(const RpcSession *s);
 
-/* Headers are copied. Out of memory breaks the connection, later and by itself. */
+/* Headers are copied. When memory runs out, the connection breaks later by itself. */
 void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers, size_t n);
 void rpc_stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data);
 void rpc_stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n);
 
-/* A message behind those that wait. 0, -ENOMEM, -ENOBUFS when more than SESSION_MAX_WAITING would
- * wait. */
+/* Queues a message. Returns 0, -ENOMEM, or -ENOBUFS when more than SESSION_MAX_WAITING
+ * would wait. */
 int rpc_stream_write(RpcStream *s, Str message);
 void rpc_stream_end(RpcStream *s);
 
-/* Gives the stream up: it belongs to its owner again, `closed` is not told. */
+/* Resets the stream. It belongs to its owner again, and `closed` is not called. */
 void rpc_stream_reset(RpcStream *s, uint32_t error);
-void rpc_stream_done(RpcStream *s); /* the queue; the stream must be over */
+void rpc_stream_done(RpcStream *s); /* frees the queue; the stream must be closed */
 
 nghttp2_nv session_header(const char *name, Str value);
 

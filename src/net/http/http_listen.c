@@ -23,7 +23,7 @@ static int split_address(const char *address, char host[static 256], char port[s
         if (h.len >= 2 && h.data[0] == '[' && h.data[h.len - 1] == ']')
                 h = (Str){h.data + 1, h.len - 2};
         else if (h.len > 0 && memchr(h.data, ':', h.len))
-                return -EINVAL; /* an IPv6 address needs brackets: which colon is the port's? */
+                return -EINVAL; /* without brackets it is unclear which colon precedes the port */
         if (h.len >= 256 || !str_to_u32(p, &number) || number > 65535 || p.len >= 8)
                 return -EINVAL;
         (void) snprintf(host, 256, STR_FMT, STR_ARG(h));
@@ -52,7 +52,7 @@ static int listen_on(const struct addrinfo *ai, bool every_address, uint16_t *re
         fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return -errno;
-        /* A restart must not wait for the old connections' TIME_WAIT. */
+        /* A restart must not wait for old connections in TIME_WAIT. */
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0)
                 return -errno;
         if (every_address && ai->ai_family == AF_INET6 &&
@@ -81,7 +81,7 @@ int http_listen(const char *address, uint16_t *ret_port, Fault *fault) {
                 return fault_set(fault, -EINVAL, "listen address \"%s\": the host must be a numeric address",
                                  address);
         r = listen_on(list, host[0] == '\0', ret_port);
-        if (r == -EAFNOSUPPORT && host[0] == '\0') { /* a kernel without IPv6 */
+        if (r == -EAFNOSUPPORT && host[0] == '\0') { /* the kernel has no IPv6 */
                 freeaddrinfo(list);
                 list = NULL;
                 hints.ai_family = AF_INET;

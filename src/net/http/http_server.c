@@ -12,25 +12,26 @@
 #include "net/http/tls.h"
 
 /* libmicrohttpd runs without threads of its own: its epoll descriptor is one source of our loop,
- * its next deadline another. A request travels through three states of its exchange:
+ * its next deadline another. A request passes through three states of its exchange:
  *
- *   receiving   body pieces are collected, up to the limit
- *   open        the handler has it; unless it answered at once, the connection is suspended
- *   answered    a response (or a verdict to cut) is there; the resumed connection picks it up
+ *     receiving   body pieces are collected, up to the limit
+ *     open        the handler has it; until it answers, the connection is suspended
+ *     answered    a response (or the decision to cut) is set; the resumed connection picks it up
  *
- * A suspended connection is not polled by libmicrohttpd, so that a peer that leaves would stay
- * unnoticed: while somebody wants to know, we watch the socket for its hang-up ourselves. */
+ * libmicrohttpd does not poll a suspended connection, so it would not notice that the peer is gone.
+ * For exchanges with an on_close we watch the socket for a hang-up ourselves. */
 
 #define TLS_PRIORITIES "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 
 enum {
         STREAM_QUEUE_MAX = 64 * 1024 * 1024,
         STREAM_BLOCK = 64 * 1024,
-        CONNECTION_MEMORY = 32 * 1024, /* all of it is cleared after each request: more is slower */
-        IDLE_TIMEOUT_SEC =
-                300, /* longer than Go's 90 s, so that the peer closes first and no request is lost */
+        CONNECTION_MEMORY = 32 * 1024, /* cleared after each request, so a larger pool is slower */
+        /* longer than the 90 s of Go's clients, so that the peer closes first and no
+         * request is lost */
+        IDLE_TIMEOUT_SEC = 300,
         CONNECTIONS_DEFAULT = 1024,
-        BODIES_AT_ONCE = 8, /* times the limit of one: what all peers together can make us hold */
+        BODIES_AT_ONCE = 8, /* times the limit of one body: the bound of all connections */
 };
 
 typedef enum ExchangeState {
@@ -43,9 +44,9 @@ typedef enum ExchangeState {
 struct HttpStream {
         HttpExchange *exchange;
         Buf queue;
-        size_t sent; /* bytes of the queue that have gone out */
+        size_t sent; /* bytes of the queue that were sent */
         bool ended, cut;
-        HttpStreamClosed on_close; /* NULL once the owner let go */
+        HttpStreamClosed on_close; /* NULL once the owner ended the stream */
         void (*on_drain)(void *userdata);
         void *userdata;
 };
@@ -56,7 +57,7 @@ struct HttpExchange {
         struct MHD_Connection *connection;
         ExchangeState state;
         bool suspended, in_handler;
-        bool gone; /* the peer hung up: an answer that comes now is dropped */
+        bool gone; /* the peer hung up; an answer is dropped */
         char *method, *path;
         Buf body;
         bool too_large, crowded, broken;
@@ -64,7 +65,7 @@ struct HttpExchange {
         unsigned status;
         struct {
                 char *name, *value;
-        } header; /* one extra header is all our answers need */
+        } header; /* no answer needs more than one extra header */
         HttpStream *stream;
         void (*on_close)(void *userdata);
         void *on_close_userdata;
@@ -78,11 +79,11 @@ struct HttpServer {
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;
-        size_t max_body, bodies; /* of one request, and of all that are here now */
+        size_t max_body, bodies; /* of one request; of all current requests */
         usec_t armed;            /* when the timer fires */
-        unsigned idle_turns;     /* "at once", one after another, and nothing moved */
+        unsigned idle_turns;     /* turns in a row with an expired deadline and no progress */
         uint16_t port;
-        bool closing, ending; /* of the server, and of each connection with its next answer */
+        bool closing, ending; /* the server closes; each connection ends after its next answer */
         TlsPair tls;
 };
 
@@ -137,9 +138,10 @@ static void exchange_resume(HttpExchange *x) {
         x->suspended = false;
         sd_event_source_disable_unref(TAKE_PTR(x->hang_up));
         MHD_resume_connection(x->connection);
-        /* Only the next MHD_run() takes it up again, and no descriptor announces it. */
+        /* Only the next MHD_run() resumes it, and no descriptor becomes ready for that. */
         x->server->idle_turns = 0;
-        (void) sd_event_source_set_enabled(x->server->wake, SD_EVENT_ONESHOT); /* fails for NULL alone */
+        /* fails only for NULL */
+        (void) sd_event_source_set_enabled(x->server->wake, SD_EVENT_ONESHOT);
 }
 
 static void exchange_set_state(HttpExchange *x, ExchangeState state) {
@@ -158,7 +160,7 @@ static void exchange_drop(HttpExchange *x) {
         exchange_resume(x);
 }
 
-/* The peer hung up while we had nothing to say to it. */
+/* The peer hung up before it was answered. */
 static int on_hang_up(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         HttpExchange *x = userdata;
 
@@ -176,8 +178,8 @@ static void exchange_suspend(HttpExchange *x) {
         if (!x->stream && !x->on_close)
                 return;
         info = MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        /* Without this source the departure is noticed at the next write, which is late but not
-         * wrong. */
+        /* Without this source the hang-up is noticed at the next write, which is late
+         * but correct. */
         if (info)
                 (void) sd_event_add_io(x->server->event, &x->hang_up, info->connect_fd, EPOLLRDHUP,
                                        on_hang_up, x);
@@ -196,13 +198,13 @@ static enum MHD_Result queue_text(struct MHD_Connection *connection, unsigned st
         return r;
 }
 
-/* The answer is there, or the connection waits for it. */
+/* Sends the answer, or suspends the connection until there is one. */
 static enum MHD_Result exchange_proceed(HttpExchange *x) {
         switch (x->state) {
         case EXCHANGE_ANSWERED:
                 return MHD_queue_response(x->connection, x->status, x->response);
         case EXCHANGE_CUT:
-                return MHD_NO; /* closes the connection without a word */
+                return MHD_NO; /* closes the connection without an answer */
         case EXCHANGE_OPEN:
         case EXCHANGE_RECEIVING:
         default:
@@ -238,7 +240,7 @@ static bool announces_too_much(HttpServer *s, struct MHD_Connection *connection)
         return length && (!str_to_u64(str_from(length), &n) || n > s->max_body);
 }
 
-/* What is over a limit is read to its end and forgotten, so that the peer hears why. */
+/* A body over the limit is read to its end and dropped, so that the peer receives the error. */
 static void exchange_receive(HttpExchange *x, const char *data, size_t n) {
         HttpServer *s = x->server;
 
@@ -314,11 +316,11 @@ static int server_set_timer(HttpServer *s, usec_t when) {
         return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* Idle deadlines move with every request. The timer is only ever set to something earlier; when it
- * fires for nothing, it is set anew. So a request costs no system call for a timer.
+/* Idle deadlines move with every request, but the timer is only moved to an earlier time. When it
+ * fires too early, it is set again. So a request costs no system call for a timer.
  *
- * "At once" is a deferred source. libmicrohttpd 0.9.75 also says it of a TLS handshake that waits
- * for the peer, for as long as the peer likes: turns that move nothing slow down. */
+ * An expired deadline is a deferred source. libmicrohttpd 0.9.75 reports one also for a TLS
+ * handshake that waits for the peer, without end: turns without progress therefore slow down. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
         usec_t now, when;
@@ -337,8 +339,8 @@ static int server_arm(HttpServer *s) {
         return server_set_timer(s, when);
 }
 
-/* GnuTLS asks for a certificate without telling on whose behalf. Handshakes go on inside MHD_run()
- * alone, and there is one thread: the server whose turn it is. */
+/* GnuTLS asks for a certificate without naming the server. Handshakes happen only inside MHD_run()
+ * and there is one thread, so this is the server that runs. */
 static HttpServer *in_turn;
 
 static void server_run(HttpServer *s) {
@@ -380,7 +382,7 @@ static int on_wake(sd_event_source *source, void *userdata) {
         return server_turn(userdata);
 }
 
-/* Behind the others: a deferred source counts as pending since it was made, and would always come
+/* After other sources: a deferred source counts as pending since it was made, and would always come
  * first. */
 static int server_add_wake(HttpServer *s) {
         int r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
@@ -409,8 +411,7 @@ static int server_join(HttpServer *s) {
 }
 
 static void discard_log(void *userdata, const char *format, va_list args) {
-        /* What peers do wrong on the wire is not news; our own failures are reported by return
-         * values. */
+        /* Errors of peers are not reported; our own failures are return values. */
 }
 
 static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd) {
@@ -476,9 +477,8 @@ HttpServer *http_server_free(HttpServer *s) {
         if (!s)
                 return NULL;
         s->closing = true;
-        /* libmicrohttpd panics when it is stopped with suspended connections, so that all are let
-         * go first.
-         */
+        /* libmicrohttpd aborts when it is stopped with suspended connections, so all are resumed
+         * first. */
         for (HttpExchange *x = s->exchanges; x; x = x->next)
                 exchange_drop(x);
         if (s->daemon) {
@@ -517,14 +517,15 @@ const char *http_query(HttpExchange *x, const char *name) {
 
 static void exchange_answer(HttpExchange *x, unsigned status, const char *content_type,
                             struct MHD_Response *response) {
-        x->on_close = NULL; /* whoever answers has let go, also when there is nobody to hear it any more */
+        /* an answered exchange has no on_close, even when its peer is gone */
+        x->on_close = NULL;
         if (x->gone) {
                 if (response)
                         MHD_destroy_response(response);
                 return;
         }
         if (!response) {
-                exchange_set_state(x, EXCHANGE_CUT); /* no memory even to say so */
+                exchange_set_state(x, EXCHANGE_CUT); /* out of memory, even for an error response */
                 return;
         }
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
@@ -538,7 +539,7 @@ static void exchange_answer(HttpExchange *x, unsigned status, const char *conten
 }
 
 void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body) {
-        /* MUST_COPY does not write to the buffer; the parameter only lacks a const. */
+        /* MUST_COPY does not write to the buffer, although the parameter is not const. */
         void *bytes = (void *) (uintptr_t) (body.len > 0 ? body.data : "");
 
         exchange_answer(x, status, content_type,
@@ -613,7 +614,7 @@ HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *cont
         return s;
 }
 
-/* Drops what has gone out once it is the larger part, so that a steady reader keeps the queue
+/* Drops the sent bytes once they are the larger part, so that the queue of a steady reader stays
  * small. */
 static void stream_compact(HttpStream *s) {
         if (s->sent < s->queue.len / 2)

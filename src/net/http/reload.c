@@ -13,8 +13,8 @@ struct HttpReload {
         HttpReloadOptions o;
         char *cert_path, *key_path;
         sd_event_source *timer;
-        Buf cert, key; /* as they were when they were last looked at */
-        int error;     /* of reading them then */
+        Buf cert, key; /* as they were at the last look */
+        int error;     /* of the last attempt to read them */
 };
 
 static int read_file(const char *path, Buf *into, Fault *fault) {
@@ -22,7 +22,7 @@ static int read_file(const char *path, Buf *into, Fault *fault) {
 
         if (r < 0)
                 return fault_set(fault, r, "cannot read %s: %s", path, strerror(-r));
-        buf_append_char(into, '\0'); /* an empty file is a text, too */
+        buf_append_char(into, '\0'); /* an empty file is an empty text */
         return buf_result(into);
 }
 
@@ -34,7 +34,7 @@ static void pass(Buf *from, Buf *to) {
         *from = BUF_NULL;
 }
 
-/* 1: nothing has changed since. */
+/* Nothing has changed since the last look. */
 enum { SAME = 100 };
 
 static int look(HttpReload *r, Fault *fault) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The certificate of a server that can be changed while it serves. GnuTLS asks for it at each
- * handshake and gets a copy of its own, so that one which is replaced in the middle of somebody's
- * handshake dies with that handshake. */
+/* The certificate of a server, which can be replaced while it serves. GnuTLS takes a copy for each
+ * handshake, so a handshake keeps its certificate when the pair is replaced. */
 
 #include <gnutls/abstract.h>
 
@@ -18,12 +17,12 @@ enum {
         TLS_CHAIN_MAX = 8, /* certificates in one chain */
 };
 
-/* Takes copies, after a look: the chain and the key are PEM and belong together. 0,
- * TLS_E_CERTIFICATE with a fault and the pair as it was, or -ENOMEM. */
+/* Checks that chain and key are PEM and match, and copies them. Returns 0, -ENOMEM, or
+ * TLS_E_CERTIFICATE with a fault; the pair is then unchanged. */
 int tls_pair_set(TlsPair *p, const char *cert, const char *key, Fault *fault);
 void tls_pair_done(TlsPair *p);
 
-/* For gnutls_certificate_set_retrieve_function3(): a copy that the session frees. 0, or -1, which
- * ends the handshake. */
+/* For gnutls_certificate_set_retrieve_function3(): gives the session a copy, which it frees.
+ * Returns 0, or -1, which ends the handshake. */
 int tls_pair_retrieve(const TlsPair *p, gnutls_pcert_st **ret, unsigned *ret_n, gnutls_privkey_t *ret_key,
                       unsigned *ret_flags);
