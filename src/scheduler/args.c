@@ -22,7 +22,7 @@ typedef struct Reading {
         int result;      /* of the pod; nonzero ends the reading */
         bool handed_out; /* the names */
 
-        /* Candidates wait here until there are enough of them to look up together. */
+        /* Nodes are collected here until there are enough of them to look up together. */
         Str raws[DIRECTORY_BATCH], names[DIRECTORY_BATCH];
         size_t n_waiting;
 } Reading;
@@ -44,7 +44,7 @@ static void hand_out(Reading *g, Str raw, Str name) {
                 hand_out_waiting(g);
 }
 
-/* A name with an escape in it is legal JSON and no node's name, but it is answered as it was
+/* A name with an escape in it is legal JSON and no name of a node. The answer has it as it was
  * written. */
 static Str plain_name(Reading *g, Str raw) {
         Str name = {raw.data + 1, raw.len - 2};
@@ -86,7 +86,7 @@ static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
 
 static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
 
-/* v1.NodeList: its elements are handed out whole, and answered as they came. */
+/* v1.NodeList. The answer has its elements as they came. */
 static void read_items(Reading *g) {
         if (!json_array_begin(&g->reader))
                 return;
@@ -134,7 +134,7 @@ static void member_raw(JsonReader *r, Str *ret) {
         *ret = null ? (Str){NULL, 0} : raw;
 }
 
-/* Hands the pod to the visitor. The result stands in g as well: it ends the reading. */
+/* Hands the pod to the visitor. A nonzero result is also kept in g, where it ends the reading. */
 static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
         ExtenderArgs args = {.pod_text = text, .by_name = by_name};
         int r;
@@ -148,7 +148,7 @@ static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
         return r;
 }
 
-/* Names behind their pod, as Go writes them, are handed out in passing. */
+/* Names behind the pod, as Go writes them, are handed out while the text is read. */
 static void names_member(Reading *g, Members *m, Fault *fault) {
         bool in_passing = !str_is_empty(m->pod) && json_peek(&g->reader) == JSON_ARRAY;
 
@@ -187,7 +187,7 @@ static int read_members(Reading *g, Str body, Members *m, Fault *fault) {
         return k > 0 ? ARGS_E_MALFORMED : k;
 }
 
-/* The other ways round: the members are known by now, and read once more. */
+/* The nodes came before the pod. All members are known by now, and the nodes are read once more. */
 static int read_candidates(Reading *g, const Members *m, Fault *fault) {
         bool by_name = !str_is_empty(m->names);
         int k;

@@ -5,8 +5,8 @@
  * tags, so that Go writes their fields as they are named and reads them in any case; so does this
  * reader.
  *
- * One call has thousands of nodes. They are handed out one by one while the text is read, because Go
- * writes the pod before them. A text with the nodes before the pod is read twice. */
+ * One call has thousands of nodes. They are handed out one by one while the text is read, because
+ * Go writes the pod before them. A text with the nodes before the pod is read twice. */
 
 #include "scheduler/directory.h"
 #include "wire/json.h"
@@ -26,8 +26,8 @@ typedef struct ExtenderArgs {
         bool by_name; /* the nodes came as NodeNames, and the answer names them so */
 } ExtenderArgs;
 
-/* What args_read() calls: `pod` first and once, then `node` for each node. A nonzero result of `pod`
- * ends the reading, and args_read() returns it. */
+/* What args_read() calls: `pod` first and once, then `node` for each node. A nonzero result of
+ * `pod` ends the reading, and args_read() returns it. */
 typedef struct ArgsVisitor {
         int (*pod)(void *userdata, const ExtenderArgs *args);
         void (*node)(void *userdata, const ArgsNode *c);

@@ -27,9 +27,9 @@ struct Bind {
         void *userdata;
         KubeCall *call;
         sd_event_source *timer;
-        uint64_t assume_time; /* tells our annotations from somebody else's */
-        unsigned attempt;     /* of asking */
-        bool conflict;        /* the Binding was answered with 409: it was not carried out, this time */
+        uint64_t assume_time; /* assume time; tells the annotations of this bind from those of another */
+        unsigned attempt;     /* of GETs */
+        bool conflict;        /* the Binding was answered with 409: this one was not carried out */
         bool unbound_once;    /* seen not bound after a lost answer */
         Fault fault;          /* why the Binding failed */
         char texts[];
@@ -155,8 +155,8 @@ static void bind_succeed(Bind *bind, MetricsBind outcome) {
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
-                /* A list that was begun before may lack this pod, or know it unbound: it came by
-                 * all the same. */
+                /* A list that was begun before the bind may lack this pod, or have it unbound: it
+                 * must not be dropped at the end of that list. */
                 pod->generation = v->kinds[VIEW_PODS].generation;
                 pod->reserved = false;
                 free(pod->request);
@@ -169,7 +169,7 @@ static void bind_succeed(Bind *bind, MetricsBind outcome) {
         bind_free(bind);
 }
 
-/* Gives the reservation back, unless the pod's own object has replaced it by what is true. */
+/* Gives the reservation back, unless the pod's own object has replaced it already. */
 static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
         ViewPod *pod = bind->pod;
 
@@ -185,7 +185,7 @@ static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
         bind_free(bind);
 }
 
-/* When nothing can be asked for want of memory, the reservation counts as the grant until the next
+/* When no GET can be sent for want of memory, the reservation counts as the grant until the next
  * list. */
 static void bind_leave(Bind *bind) {
         bind->pod->generation = bind->binder->options.view->kinds[VIEW_PODS].generation;
@@ -221,7 +221,7 @@ static void bind_wait(Bind *bind, usec_t delay) {
         sd_event *event = kube_client_event(bind->binder->options.client);
 
         bind->timer = sd_event_source_disable_unref(bind->timer);
-        /* An eighth of slack: sd-event's own, for 0, is a quarter of a second. */
+        /* Accuracy of an eighth. The default of sd-event, for 0, is a quarter of a second. */
         if (sd_event_add_time_relative(event, &bind->timer, CLOCK_MONOTONIC, delay, delay / 8 + 1, on_timer,
                                        bind) < 0) {
                 bind_leave(bind);
@@ -230,8 +230,8 @@ static void bind_wait(Bind *bind, usec_t delay) {
         bind_set_state(bind, BIND_WAITING);
 }
 
-/* The pod is not bound. After a lost answer this may be a moment too early, for the API server may
- * still be at it: a second look, a little later, settles it. */
+/* The pod is not bound. After a lost answer that may be too early, because the API server may still
+ * be writing: a second GET a little later decides. */
 static void bind_is_unbound(Bind *bind) {
         if (bind->conflict || bind->unbound_once) {
                 bind_fail(bind, METRICS_BIND_REJECTED, bind->fault.text);
@@ -247,12 +247,12 @@ static bool is_ours(const Bind *bind, const Pod *pod) {
 
         if (!str_eq(pod->node_name, bind->node))
                 return false;
-        return bind->assume_time == 0 /* a pod that asks for nothing of ours */ ||
+        return bind->assume_time == 0 /* a pod without a share */ ||
                (str_to_u64(pod->annotations.assume_time, &time) && time == bind->assume_time);
 }
 
-/* Hands the pod's object to the view, and ends the bind by what it says. False when it could not be
- * taken over. */
+/* Hands the pod's object to the view, and ends the bind by what it says. False when the view has no
+ * memory for it. */
 static bool bind_is_bound(Bind *bind, const Pod *pod) {
         bool ours = is_ours(bind, pod);
 
@@ -323,9 +323,9 @@ static void on_posted(void *userdata, const KubeReply *reply) {
                 bind_succeed(bind, METRICS_BIND_BOUND);
                 return;
         }
-        /* 4xx are said before anything is written. 409 may mean that it has been written before, by
-         * a Binding of ours whose answer was lost; 5xx comes from behind the write as well (etcd's
-         * time-outs). */
+        /* A 4xx is answered before anything is written. 409 may mean that an earlier Binding of
+         * this bind was carried out and its answer lost. 5xx may also come after the write
+         * (time-outs of etcd). */
         if (reply->outcome == KUBE_NOT_SENT || (heard && reply->status < 500 && reply->status != 409)) {
                 bind_fail(bind, METRICS_BIND_REJECTED, reply->fault.text);
                 return;
@@ -356,8 +356,7 @@ static void bind_post(Bind *bind, Str annotations) {
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
 }
 
-/* A pod that asks for nothing of ours gets no annotations; those of ours that it carries are
- * emptied. */
+/* A pod without a share gets no annotations; system keys that it carries are emptied. */
 static void bind_without_place(Bind *bind, const Pod *pod) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
 
@@ -392,7 +391,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         };
         int r;
 
-        assert(!bind->pod->grant); /* it would be charged for ever */
+        assert(!bind->pod->grant); /* or nothing would free the earlier one */
         r = grant_new(bind->binder->options.view->ledger, &spec, &bind->pod->grant);
         bind->pod->reserved = r == 0;
         return r;
@@ -439,8 +438,7 @@ static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
         bind_fail(bind, METRICS_BIND_REFUSED, buf_result(&text) == 0 ? text.data : "out of memory");
 }
 
-/* Where the pod is. The watch may have brought a grant while the answer, which did not know of it,
- * was on its way. */
+/* Where the pod is bound. The watch may have brought a grant after the answer was written. */
 static Str node_of(const Bind *bind, const Pod *pod) {
         const Grant *grant = bind->pod->grant;
 
@@ -514,7 +512,7 @@ static void bind_fetch(Bind *bind) {
 
 /* ---- the request ---- */
 
-/* A pod that holds something is bound: the same request once more, or one that comes too late. */
+/* A pod with a grant is bound: this request repeats an earlier one, or comes too late. */
 static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, BinderDone done,
                          void *userdata) {
         Str node = ledger_node_name(grant_node(pod->grant));
@@ -579,5 +577,5 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
                 bind_place(bind, pod->request);
         else
                 bind_fetch(bind);
-        *ret = b->n_open > open_before ? bind : NULL; /* it may have ended, and be freed, by now */
+        *ret = b->n_open > open_before ? bind : NULL; /* the bind may have ended, and be freed, by now */
 }

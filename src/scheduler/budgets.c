@@ -15,7 +15,7 @@ typedef struct Term {
         size_t n_values;
 } Term;
 
-/* Everything in one arena, which dies with the budget. */
+/* The budget and all its texts are in one arena. */
 struct Budget {
         UT_hash_handle hh;
         Arena arena;
@@ -220,8 +220,8 @@ static const JsonField budget_fields[] = {
         JSON_NESTED("status", read_status),
 };
 
-/* One member that is kept: its text is copied into the budget's arena first, because what is
- * decoded points into it. */
+/* Reads one member. Its text is copied into the arena of the budget first, because the decoded
+ * views point into it. */
 static int decode_member(Draft *d, Str text, void (*read)(JsonReader *r, Arena *arena, Draft *d),
                          Fault *fault) {
         Arena *arena = &d->budget->arena;

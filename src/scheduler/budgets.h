@@ -21,16 +21,22 @@ enum {
 /* One object of the watch. Returns 0, BUDGET_E_MALFORMED with a fault (also for a selector over the
  * limits; an earlier state of the object stays), or -ENOMEM. */
 int budgets_set(Budgets *b, Str object, bool deleted, uint32_t generation, Fault *fault);
-size_t budgets_sweep(Budgets *b, uint32_t generation); /* drops what is of an older list; returns how many */
+
+/* Drops the budgets of an older list. Returns how many. */
+size_t budgets_sweep(Budgets *b, uint32_t generation);
 void budgets_done(Budgets *b);
 size_t budgets_count(const Budgets *b);
 
-/* The budgets that an eviction of this pod would count against: of its namespace, whose selector
- * matches its labels, and whose status.disruptedPods does not name it (kube-scheduler's
- * filterPodsWithPDBViolation leaves those out as well: the API server has counted them already).
- * Returns how many were written to ret. A null selector matches no pod. An empty one selects every
- * pod of the namespace, as policy/v1 and the Eviction API have it; kube-scheduler 1.36 matches no
- * pod with it (filterPodsWithPDBViolation). A pod without labels is in no budget. */
+/* The budgets that an eviction of this pod counts against. A budget does when it is of the pod's
+ * namespace, its selector matches the pod's labels, and status.disruptedPods does not name the pod.
+ * kube-scheduler leaves the named ones out as well (filterPodsWithPDBViolation), because the API
+ * server has counted them already.
+ *
+ * A null selector matches no pod, and a pod without labels is in no budget. An empty selector
+ * matches every pod of the namespace, as policy/v1 and the Eviction API have it; kube-scheduler
+ * 1.36 matches no pod with it.
+ *
+ * Returns how many were written to ret. */
 size_t budgets_of(const Budgets *b, const Profile *pod, const Budget *ret[static BUDGETS_OF_A_POD_MAX]);
 
 int64_t budget_allowed(const Budget *b); /* status.disruptionsAllowed */

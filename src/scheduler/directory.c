@@ -3,11 +3,11 @@
 
 #include <errno.h>
 
-/* Open addressing with linear probing, at most half full; removals move later entries back, so that
- * there are no tombstones and a look-up of an unknown name ends at the first hole. */
+/* Open addressing with linear probing, at most half full. A removal moves later entries back, so
+ * that there are no tombstones: a look-up of an unknown name ends at the first free slot. */
 
 typedef struct DirectorySlot {
-        uint64_t hash; /* beside the pointer: a probe that fails costs no look at the node */
+        uint64_t hash; /* beside the pointer: a probe that fails does not read the node */
         DirectoryNode *node;
 } DirectorySlot;
 
@@ -26,8 +26,9 @@ static uint64_t mix(uint64_t a, uint64_t b) {
         return (uint64_t) product ^ (uint64_t) (product >> 64);
 }
 
-/* Eight bytes at a time, the last eight overlapping. Names that are looked up are not inserted, and
- * who may create Node objects can do worse than slow us down: no secret is needed. */
+/* Hashes eight bytes at a time, the last eight overlapping. No secret is needed: only names of Node
+ * objects are inserted, and a user with the right to create them can do more harm than slow
+ * look-ups down. */
 static uint64_t name_hash(Str name) {
         const uint64_t k0 = UINT64_C(0x9e3779b97f4a7c15), k1 = UINT64_C(0xd6e8feb86659fd93);
         uint64_t h = name.len * k0, word = 0;
@@ -138,7 +139,8 @@ int directory_put(Directory *d, Str name, LedgerNode *ledger_node, DirectoryNode
         return 0;
 }
 
-/* Closes the hole at i: whoever could not have its own place because of it moves up. */
+/* Frees slot i. A later entry of the run moves there, unless that would put it before its home
+ * slot. */
 static void close_hole(Directory *d, size_t i) {
         for (size_t k = (i + 1) & d->mask; d->slots[k].node; k = (k + 1) & d->mask) {
                 size_t home = d->slots[k].hash & d->mask;
@@ -174,8 +176,7 @@ void directory_find_batch(const Directory *d, const Str *names, size_t n, Direct
                 __builtin_prefetch(&d->slots[hashes[i] & d->mask]);
         }
         for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(
-                        d->slots[hashes[i] & d->mask].node); /* mostly the right one; a guess costs nothing */
+                __builtin_prefetch(d->slots[hashes[i] & d->mask].node); /* a wrong guess costs nothing */
         for (size_t i = 0; i < n; i++) {
                 ret[i] = slot_of(d, names[i], hashes[i])->node;
                 ledger_nodes[i] = ret[i] ? ret[i]->ledger_node : NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The nodes that have a Node object, by name. The ledger can be asked for a name as well, but a
- * scheduling cycle brings 5,000 of them twice, and the order is nearly that of the last cycle: each
- * node remembers who followed it, so that most look-ups are one comparison with a name that is
- * already in the cache, and the rest one good hash. */
+/* The nodes that have a Node object, by name. The ledger finds a node by name as well, but a
+ * scheduling cycle brings 5,000 names twice, in nearly the same order as the last cycle. Each node
+ * therefore remembers which node followed it. Most look-ups are then one comparison with a name
+ * that is already in the cache, and the others one hash. */
 
 #include "share/ledger.h"
 
@@ -13,9 +13,9 @@ typedef struct Directory Directory;
 typedef struct DirectoryNode {
         LedgerNode *ledger_node;
         uint64_t hash;
-        uint32_t generation; /* of the list that it came by in; the owner's */
-        uint8_t mode_told;   /* ShareMode that an Event was written about; the owner's */
-        uint64_t wrong_told; /* hash of what was last said of its keys, 0 for nothing; the owner's */
+        uint32_t generation; /* of the list that last had the node; the owner's */
+        uint8_t mode_told;   /* ShareMode that an Event was written for; the owner's */
+        uint64_t wrong_told; /* hash of the last report about its keys, 0: none; the owner's */
         uint16_t name_len;
         char name[];
 } DirectoryNode;
@@ -31,15 +31,16 @@ void directory_remove(Directory *d, DirectoryNode *n);
 /* NULL for unknown names. */
 DirectoryNode *directory_find(const Directory *d, Str name);
 
-/* The same for several names. A look-up waits three times for memory, one wait behind the other;
- * the waits of a batch overlap, and what the caller will look at first in each ledger node is on
- * its way when this returns. n: at most DIRECTORY_BATCH. */
+/* The same for several names. A look-up waits for memory three times, one after the other. In a
+ * batch these waits overlap, and the part of each ledger node that placement reads first is
+ * prefetched. n: at most DIRECTORY_BATCH. */
 enum { DIRECTORY_BATCH = 16 };
 void directory_find_batch(const Directory *d, const Str *names, size_t n, DirectoryNode **ret);
 
 size_t directory_size(const Directory *d);
-DirectoryNode *directory_at(const Directory *d,
-                            size_t i); /* 0..size-1; a removal moves the last one into its place */
+
+/* i: from 0 to the size minus 1. A removal moves the last node to the index that becomes free. */
+DirectoryNode *directory_at(const Directory *d, size_t i);
 
 static inline Str directory_name(const DirectoryNode *n) {
         return (Str){n->name, n->name_len};

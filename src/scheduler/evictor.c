@@ -9,7 +9,7 @@
 #include "scheduler/victims.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
-#define STEP_NEXT    (2 * USEC_PER_MSEC) /* to the look at the next waiter: other work is done in between */
+#define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two waiters: requests are answered then */
 #define BACKOFF_BASE (10 * USEC_PER_SEC)
 #define BACKOFF_CAP  (300 * USEC_PER_SEC)
 
@@ -28,7 +28,7 @@ typedef struct Evicted {
         Str namespace_, name, uid;
 } Evicted;
 
-/* What is copied for one try, in its arena. */
+/* Copies of what one try needs, in its arena. */
 typedef struct Try {
         Arena arena;
         Str namespace_, name, uid, node;
@@ -104,8 +104,8 @@ static void try_end(Evictor *e, const char *why) {
         e->try = (Try){0};
 }
 
-/* The pod waits longer for its next try: at least a second, because the jitter of a back-off may
- * leave nothing. */
+/* The pod waits longer for its next try. The delay is at least a second, because the jitter of a
+ * back-off may be near 0. */
 static void put_off(Evictor *e, Waiter *w, usec_t retry_after) {
         w->due = e->now + USEC_PER_SEC + kube_backoff(w->attempt++, BACKOFF_BASE, BACKOFF_CAP, retry_after);
 }
@@ -193,8 +193,8 @@ static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply
                     reply->retry_after);
 }
 
-/* A conflict is answered for a pod of another UID under the name, and also for a pod that is still
- * there (its budget was changed at the same time): there the watch decides. */
+/* The API server answers 409 when the name belongs to a pod of another UID. It also does when the
+ * pod is still there and its budget was changed at the same time. The watch decides which. */
 static bool is_gone(const Evictor *e, const Evicted *victim, const KubeReply *reply) {
         const ViewPod *pod = view_pod_find(e->options.view, victim->uid);
 
@@ -249,8 +249,8 @@ static void evict_next(Evictor *e) {
 typedef struct Plan {
         LedgerNode *node;
         VictimChoice choice;
-        bool fits;    /* somewhere already: kube-scheduler will find it */
-        bool blocked; /* somewhere it would do, but for a PodDisruptionBudget */
+        bool fits;    /* fits on some node already: kube-scheduler will find it */
+        bool blocked; /* would fit on some node, but for a PodDisruptionBudget */
 } Plan;
 
 static bool is_nominated_to(const View *v, Str node) {
@@ -297,7 +297,7 @@ static int consider_node(Evictor *e, const Waiter *w, const Request *request, St
                 return 0;
         r = victims_choose(&q, arena, &choice);
         plan->blocked |= r == VICTIMS_E_BUDGETS;
-        if (r != 0 || choice.n == 0) /* nothing helps, or it fits as soon as those that are going have gone */
+        if (r != 0 || choice.n == 0) /* no set helps, or it fits when deleted pods are gone */
                 return r < 0 ? r : 0;
         if (choice.cost.violations > 0)
                 plan->blocked = true;
@@ -328,8 +328,8 @@ static int copy_victim(Try *t, const Profile *p) {
         return victim->namespace_.data && victim->name.data && victim->uid.data ? 0 : -ENOMEM;
 }
 
-/* Pods with a PodDisruptionBudget first: their eviction may be refused, which then costs no other
- * pod. */
+/* Pods with a PodDisruptionBudget first: when their eviction is refused, no other pod has been
+ * evicted in vain. */
 static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choice) {
         const Budget *found[BUDGETS_OF_A_POD_MAX];
         int r = 0;
@@ -403,8 +403,8 @@ static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan 
         evict_next(e);
 }
 
-/* Does it still wait, not by kube-scheduler's own preemption, and may it preempt? Takes over the
- * priority from the watch. */
+/* Whether the pod still waits, not for victims that kube-scheduler chose, and may preempt. Takes
+ * over the priority from the watch. */
 static const Request *request_of(const View *v, Waiter *w) {
         Str uid = str_from(w->uid);
         const ViewPod *pod = view_pod_find(v, uid);
@@ -423,7 +423,7 @@ static void look_at(Evictor *e, Waiter *w) {
 
         if (!request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits ||
             (!plan.node && !plan.blocked)) {
-                waiters_rest(&e->waiters, str_from(w->uid)); /* the next filter call brings it again */
+                waiters_rest(&e->waiters, str_from(w->uid)); /* the next filter call notes it again */
                 return;
         }
         if (plan.node) {
@@ -449,7 +449,7 @@ static void forget_served(Evictor *e) {
         }
 }
 
-/* One waiter in one step: requests to the extender wait for this thread. */
+/* One waiter in one step, because requests to the extender wait for this thread. */
 static void step_idle(Evictor *e) {
         Waiter *w;
 
@@ -464,7 +464,8 @@ static void step_idle(Evictor *e) {
 
 /* ---- draining and keeping ---- */
 
-/* Processes of a pod that is gone still hold its slices: the agent names them on the node. */
+/* Whether processes of a pod that is gone still hold its slices: the agent names them on the
+ * node. */
 static bool is_held(const LedgerNode *node, Str uid) {
         for (const Grant *g = node ? ledger_node_held(node) : NULL; g; g = grant_next(g))
                 if (str_eq(grant_uid(g), uid))
@@ -485,7 +486,7 @@ static bool is_drained(const Evictor *e) {
         return true;
 }
 
-/* The hold went with a Binding that failed: the place is held again, if it is still there. */
+/* The hold ended with a Binding that failed. The cards are held again, if they are still free. */
 static void hold_again(Evictor *e, const Request *request) {
         DirectoryNode *node = directory_find(e->options.view->directory, e->try.node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -497,8 +498,8 @@ static void hold_again(Evictor *e, const Request *request) {
                 try_put_off(e, "the hold is lost", 0);
 }
 
-/* The agent may name slices of a victim as held after the victim's pod is gone: the state then goes
- * back to draining. */
+/* The agent may report slices of a victim as held after its pod is gone. The state then goes back
+ * to draining. */
 static void step_drain(Evictor *e) {
         bool drained = is_drained(e);
 
@@ -518,7 +519,7 @@ static void step_waiting(Evictor *e) {
         if (wait == WAIT_GONE)
                 try_done(e, "the pod is gone");
         else if (wait == WAIT_BINDING)
-                return; /* its end tells */
+                return; /* the end of the bind decides */
         else if (wait == WAIT_BOUND)
                 try_done(e, "the pod is bound");
         else if (e->now >= e->try.until)

@@ -7,7 +7,7 @@
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"
 
-enum { OUT_KEEP_MAX = 4 << 20 }; /* what one answer has grown to is kept for the next, up to here */
+enum { OUT_KEEP_MAX = 4 << 20 }; /* the buffer of an answer is kept for the next one up to this size */
 
 void extender_done(Extender *e) {
         buf_done(&e->out);
@@ -19,7 +19,7 @@ typedef struct Call {
         Extender *extender;
         VerbContext context;
         Str body;
-        Str rest; /* of the path, behind the route's */
+        Str rest; /* the path behind the route's prefix */
         Buf *out;
         const char *type; /* of the answer */
 } Call;
@@ -51,7 +51,7 @@ static unsigned on_healthz(Call *c) {
         return 200;
 }
 
-/* The route asks for a view in sync. */
+/* The route needs a view that is in sync. */
 static unsigned on_readyz(Call *c) {
         const Extender *e = c->extender;
         const char *why_not = e->why_not_ready ? e->why_not_ready(e->userdata) : NULL;
@@ -75,7 +75,7 @@ static unsigned on_metrics(Call *c) {
 typedef struct Route {
         const char *method;
         Str path;
-        unsigned (*answer)(Call *c); /* NULL: bind, which is answered later */
+        unsigned (*answer)(Call *c); /* NULL: bind, which answers later */
         int handler;                 /* MetricsHandler; -1: not measured */
         bool needs_view;             /* 503 until the view is in sync */
         bool has_rest;               /* a name may follow */
@@ -196,8 +196,8 @@ const char *extender_may_not_bind(const Extender *e) {
         return NULL;
 }
 
-/* ExtenderBindingResult. An error goes there and not into the status, because kube-scheduler shows
- * the text to people only from there. */
+/* ExtenderBindingResult. An error stands in the body and not in the status, because kube-scheduler
+ * shows people only the text of the body. */
 static void respond_result(HttpExchange *x, const char *error) {
         _cleanup_buf_ Buf out = BUF_NULL;
 
@@ -221,7 +221,7 @@ static void on_bound(void *userdata, const char *error) {
         free(call);
 }
 
-/* kube-scheduler waits no longer (5 s, unless its configuration says otherwise). */
+/* kube-scheduler has closed the connection: after 5 s, unless its configuration says otherwise. */
 static void on_gone(void *userdata) {
         BindCall *call = userdata;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The HTTP face: CONTRACT section 9. Paths stand under /gpushare-scheduler; what probes and
- * Prometheus ask for is answered at the root as well, where they look for it. */
+/* The HTTP server of the extender (docs/reference.md). Its paths are under /gpushare-scheduler.
+ * Probes and Prometheus also find theirs at the root. */
 
 #include "net/http/http_server.h"
 #include "scheduler/binder.h"
@@ -13,9 +13,11 @@ typedef struct Extender {
         View *view; /* these outlive it */
         Metrics *metrics;
         Binder *binder;
-        bool leading;                                 /* we may bind, as far as the election goes */
-        const bool *fresh;                            /* pods have been listed since then; NULL: always */
-        const char *(*why_not_ready)(void *userdata); /* a line, or NULL; asked by /readyz. NULL: nobody */
+        bool leading; /* whether the election lets this replica bind */
+        /* Whether pods were listed since this replica leads; NULL: always. */
+        const bool *fresh;
+        /* Asked by /readyz: NULL, or the line of the answer. NULL: always ready. */
+        const char *(*why_not_ready)(void *userdata);
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
         Waiters *waiters;             /* the evictor's; NULL: it is off */
@@ -30,7 +32,7 @@ void extender_done(Extender *e);
 unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, const char **ret_type,
                          const char **ret_allow);
 
-/* Is a bind refused from the start: NULL, or why. */
+/* NULL, or why a bind is refused before anything is looked at. */
 const char *extender_may_not_bind(const Extender *e);
 
 /* An HttpHandler; userdata: the Extender. The server must be freed before the binder. */

@@ -20,8 +20,8 @@ struct Fence {
         UT_hash_handle hh;
         uint32_t generation;
         CardSet cards;                   /* in force */
-        CardSet good_devices, good_gpus; /* what each key fenced when all of it was understood */
-        Fault wrong;                     /* what is not understood now; "": nothing */
+        CardSet good_devices, good_gpus; /* the cards of each key when all of it was last understood */
+        Fault wrong;                     /* the entries that are not understood now; "": none */
         char *node;                      /* view of name */
         char name[];                     /* of the ConfigMap */
 };
@@ -53,7 +53,7 @@ static const JsonField configmap_fields[] = {
 
 /* One key of a ConfigMap while it is read. Each entry is judged by itself. */
 typedef struct Reading {
-        CardSet fenced, sound; /* what entries that are understood say of their cards */
+        CardSet fenced, sound; /* the cards that the understood entries name */
         Fault wrong;           /* "": all entries are understood */
 } Reading;
 
@@ -105,7 +105,8 @@ static Str unquote(Str raw) {
         return raw.len >= 2 && raw.data[0] == '"' ? (Str){raw.data + 1, raw.len - 2} : raw;
 }
 
-/* 0: understood, or of another type than gpu; else the rule that it breaks, static text. */
+/* NULL when the device is understood or of another type than gpu; else the rule that it breaks, as
+ * static text. */
 static const char *judge_device(const Device *d, Reading *r) {
         Str healthy = unquote(d->healthy);
         uint32_t card;
@@ -177,8 +178,8 @@ static int read_devices(Str text, Reading *r) {
         return 0;
 }
 
-/* The cards that a key fences now. When some of it is not understood, what it fenced when all of it
- * was stays fenced, but for the cards that an entry which is understood speaks of. */
+/* The cards that a key fences now. When some of it is not understood, it still fences the cards of
+ * when all of it was, except those that an understood entry names. */
 static CardSet settle(const Reading *r, CardSet *good) {
         CardSet cards = r->fenced;
 
@@ -217,8 +218,8 @@ static bool node_of(Str name, Str *ret_node) {
         return false;
 }
 
-/* What all ConfigMaps together say of this node: to the ledger, and what is wrong with them to the
- * owner. */
+/* Applies what all ConfigMaps of this node say together: the fences go to the ledger, and the
+ * faults to the owner. */
 static int tell(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
         Fault wrong = FAULT_NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which of these nodes could take the pod now. The answer is written while the request is read:
- * nodes that fit are copied from the text they came in, neighbours together; the others get their
+/* Decides which of these nodes could take the pod now. The answer is written while the request is
+ * read: nodes that fit are copied from its text, neighbours together, and each other node gets its
  * sentence. */
 
 #include "scheduler/args.h"
@@ -19,10 +19,10 @@ typedef struct Filter {
         Request request;
         Refusal refusal;      /* when final */
         Buf *out;             /* nodes that fit */
-        Buf failed, hopeless; /* members of FailedNodes, of FailedAndUnresolvableNodes */
+        Buf failed, hopeless; /* members of FailedNodes and of FailedAndUnresolvableNodes */
         Buf sentence, quoted;
-        Buf for_cards; /* names of nodes that were refused for their cards alone, each with a new line behind it */
-        const char *run, *run_end; /* neighbours in the request that fit, not written yet */
+        Buf for_cards;             /* names of nodes refused for their cards alone, each with a newline */
+        const char *run, *run_end; /* neighbours in the request that fit and are not written yet */
         bool any;
 } Filter;
 
@@ -64,9 +64,9 @@ static void accept(Filter *f, Str raw) {
         f->run_end = raw.data + raw.len;
 }
 
-/* Could it fit here when pods were evicted? kube-scheduler does not try that on nodes that are
- * named in FailedAndUnresolvableNodes (1.22 and later; older ones know FailedNodes alone, so that
- * every node is there too: the former takes precedence in those that know both). */
+/* Whether the pod could fit here after evictions. kube-scheduler 1.22 and later does not try
+ * evictions on nodes that FailedAndUnresolvableNodes names. Older versions know FailedNodes alone,
+ * so that every refused node stands there too; where both name a node, the former counts. */
 static bool eviction_may_help(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD || code == REFUSAL_NODE_MIXED;
 }
@@ -101,8 +101,8 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                 append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
 }
 
-/* With these refusals only the room on the cards is missing: the mode of the node, the kind of its
- * pods, and the health and size of its cards suit the pod. */
+/* Whether only the room on the cards is missing. With these refusals the mode of the node, the kind
+ * of its pods, and the health and size of its cards suit the pod. */
 static bool is_for_cards(RefusalCode code) {
         return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
 }
@@ -127,9 +127,9 @@ static void on_node(void *userdata, const ArgsNode *c) {
         }
 }
 
-/* The evictor may help a pod that no node takes, and that some refuse for their cards alone.
- * Whether it may preempt, and with which priority, the watch says: the body of this request may
- * come from anyone. */
+/* The evictor may help a pod that no node takes, and that some nodes refuse for their cards alone.
+ * Its priority, and whether it may preempt, come from the watch: any client can send a request with
+ * this body. */
 static void tell_waiters(const Filter *f) {
         const VerbContext *c = f->context;
         const ViewPod *known = view_pod_find(c->view, f->pod.meta.uid);

@@ -12,9 +12,9 @@ typedef struct Follower Follower;
 int follower_new(KubeClient *client, View *view, Follower **ret);
 Follower *follower_free(Follower *f);
 
-/* Lists nodes and pods anew, from the API server's quorum. A watch may lag behind what another
- * leader has bound, so that whoever becomes the leader lists before it binds. The view stays as it
- * is until the lists are there. */
+/* Lists nodes and pods anew, from the API server's quorum. A new leader calls it before it binds,
+ * because its watch may lag behind what the former leader has bound. The view stays as it is until
+ * the lists are complete. */
 int follower_list_again(Follower *f);
 
 /* False from follower_list_again() until its lists are complete. The pointer lives as long as the

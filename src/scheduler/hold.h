@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A place on a node's cards that is kept for one pod while its victims leave. It is a grant in the
+/* Cards of a node that are reserved for one pod while its victims leave. A hold is a grant in the
  * ledger, without a UID: filter, prioritize and bind count it as taken. It is no obstacle to the
- * pod that it is kept for, nor to a pod of higher priority, which ends it where the node has no
- * other card. There is at most one in a cluster (evictor.h). */
+ * pod that it is for, nor to a pod of higher priority, which ends it where the node has no other
+ * card. There is at most one in a cluster (evictor.h). */
 
 #include "share/placement.h"
 
@@ -14,8 +14,8 @@ typedef struct Hold {
         int64_t priority;
 } Hold;
 
-/* Charges the slices of `place` on the node. 0, -ENOMEM, or -E2BIG as grant_new(). Ends an earlier
- * hold. */
+/* Charges the slices of the placement on the node, and ends an earlier hold. 0, -ENOMEM, or -E2BIG
+ * as grant_new(). */
 typedef struct HoldSpec {
         Str namespace_, name, uid, node;
         int64_t priority;
@@ -24,13 +24,13 @@ typedef struct HoldSpec {
 int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *placement);
 void hold_end(Hold *h);
 
-/* The pod that asks for a place. */
+/* The pod that asks for cards. */
 typedef struct HoldAsker {
         Str uid;
         int64_t priority; /* INT64_MIN: not known */
 } HoldAsker;
 
-/* Is a place held on that node, and is it no obstacle to this pod? */
+/* Whether cards are held on that node, and the hold is no obstacle to this pod. */
 bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *node);
 
 /* placement_check() as this pod sees the node: a hold that yields to it counts as free. Also
@@ -38,8 +38,8 @@ bool hold_yields_to(const Hold *h, const HoldAsker *asker, const LedgerNode *nod
 int hold_check(const Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                Refusal *ret);
 
-/* placement_choose_cards() likewise. The hold ends when its own pod is given cards, and when a pod
- * of higher priority is given cards of it; the caller charges the cards before anything else can
- * happen. */
+/* placement_choose_cards() as this pod sees the node. The hold ends when its own pod is given
+ * cards, and when a pod of higher priority is given cards of the hold. The caller then charges the
+ * chosen cards at once. */
 int hold_choose_cards(Hold *h, const HoldAsker *asker, const LedgerNode *node, const Request *request,
                       Arena *arena, Placement *ret, Refusal *ret_refusal);

@@ -16,12 +16,12 @@
 #define PATCH_ON  "{\"metadata\":{\"labels\":{\"" LEADER_LABEL "\":\"true\"}}}"
 #define PATCH_OFF "{\"metadata\":{\"labels\":{\"" LEADER_LABEL "\":null}}}"
 
-enum { OTHERS_MAX = 16 }; /* taken from one list; the rest is left for the next look */
+enum { OTHERS_MAX = 16 }; /* pods that are taken from one list; the others wait for the next one */
 
 typedef enum Stage {
-        STAGE_OWN,    /* our pod's label is to be written */
-        STAGE_LIST,   /* who else carries it? */
-        STAGE_OTHERS, /* and off it goes */
+        STAGE_OWN,    /* the label of this process's pod is to be written */
+        STAGE_LIST,   /* list the other pods with the label */
+        STAGE_OTHERS, /* take it off one of them */
         STAGE_DONE,
 } Stage;
 
@@ -29,7 +29,7 @@ struct LeaderLabel {
         KubeClient *client;
         char *collection, *pod; /* path and name */
         bool leading;
-        bool changed; /* while a call was under way: begin again */
+        bool changed; /* set while a call was under way: begin again */
         Stage stage;
         char *others[OTHERS_MAX];
         size_t n_others;
@@ -201,7 +201,7 @@ void leader_label_set(LeaderLabel *l, bool leading) {
         if (l->leading == leading)
                 return;
         l->leading = leading;
-        l->changed = l->call != NULL; /* an answer that is on its way speaks of what was */
+        l->changed = l->call != NULL; /* an answer to an earlier request is out of date */
         if (l->call)
                 return;
         begin(l);

@@ -15,8 +15,8 @@
 #define LISTEN_DEFAULT    "127.0.0.1:12345"
 #define NAMESPACE_DEFAULT "kube-system"
 #define WEBHOOK_SERVICE   "aliquot-webhook"
-#define RELEASE_MAX       (2 * USEC_PER_SEC) /* of waiting for the lease to be given back */
-#define DRAIN             (5 * USEC_PER_SEC) /* of answering on, in a pod */
+#define RELEASE_MAX       (2 * USEC_PER_SEC) /* for the lease to be given back at a clean end */
+#define DRAIN             (5 * USEC_PER_SEC) /* goes on answering, in a pod */
 
 enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 enum { KEPT_BUFFER = 8 << 20 };
@@ -88,7 +88,7 @@ typedef struct End {
         bool in_pod, begun;
 } End;
 
-/* Both are DNS labels, as Kubernetes has it, and become part of names and paths. */
+/* Both are DNS labels, as in Kubernetes, and become part of names and paths. */
 static bool is_label(Str s) {
         for (size_t i = 0; i < s.len; i++)
                 if (!((s.data[i] >= 'a' && s.data[i] <= 'z') || (s.data[i] >= '0' && s.data[i] <= '9') ||
@@ -198,17 +198,18 @@ static void on_released(void *userdata) {
 }
 
 static void on_released_in_pod(void *userdata) {
-        /* on_time ends it */
+        /* on_time() ends the loop */
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
-        /* A lease that was not given back runs out by itself. */
+        /* A lease that was not given back expires by itself. */
         return sd_event_exit(sd_event_source_get_event(source), 0);
 }
 
-/* A clean end gives the lease back, so that the next leader need not wait for it to run out. A pod
- * is told of its end at the moment when all nodes are told to call others, and is called until they
- * have heard. A second signal is meant. */
+/* A clean end gives the lease back, so that the next leader need not wait until it expires.
+ * Kubernetes signals a pod and tells all nodes to use other pods at the same moment. Calls arrive
+ * until the nodes have heard of it, so that the process goes on answering. A second signal ends it
+ * at once. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata) {
         sd_event *event = sd_event_source_get_event(source);
         End *end = userdata;
@@ -241,8 +242,8 @@ static int broken(const char *what) {
         return EXIT_BROKEN;
 }
 
-/* Set by the manifest from the downward API; without them we run in no pod, and the usual namespace
- * is meant. */
+/* The manifest sets these from the downward API. Without them the process runs in no pod, and takes
+ * the usual namespace. */
 static void set_place(SchedulerOptions *o) {
         const char *pod = getenv("POD_NAME"), *namespace_ = getenv("POD_NAMESPACE");
 
@@ -288,9 +289,8 @@ static int run(Options *o) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* The names of a large cluster are 100 KB in each request and each answer. Left alone, glibc gives
- * such a buffer back to the kernel every time, and pays for its pages again at the next: a third of
- * the slowest hundredth of a filter. */
+/* The names of a large cluster are 100 KB in each request and each answer. By default glibc gives
+ * such a buffer back to the kernel each time, and takes page faults again for the next one. */
 static void keep_memory(void) {
         (void) mallopt(M_MMAP_THRESHOLD, KEPT_BUFFER); /* tuning: nothing depends on it */
         (void) mallopt(M_TRIM_THRESHOLD, 2 * KEPT_BUFFER);

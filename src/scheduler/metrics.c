@@ -105,7 +105,7 @@ static void sum_node(const LedgerNode *n, Sums *s, UnitSums *memory) {
         add_bytes(&s->bytes_pending, ledger_node_pending(n), unit);
 }
 
-/* Nodes that share nothing are left out: their unit says nothing. */
+/* Nodes that share nothing are left out: their unit means nothing. */
 static bool has_memory(const LedgerNode *n) {
         return ledger_node_n_cards(n) > 0 || ledger_node_pending(n) > 0;
 }
@@ -169,7 +169,7 @@ static void write_gauges(const Sums *s, Buf *out) {
         }
 }
 
-/* One series per unit: units of different sizes are not to be added. */
+/* One series per unit, because amounts in different units cannot be added. */
 static void write_units(const UnitList *units, Buf *out) {
         static const struct {
                 const char *name, *help;

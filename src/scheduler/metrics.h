@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What /metrics shows, in Prometheus' text format. Counters live here and are counted by whoever
- * does the thing; gauges are sums of the ledger, taken when they are asked for. */
+/* What /metrics shows, in the text format of Prometheus. The code that does a thing counts it in
+ * these counters. Gauges are sums of the ledger, computed when /metrics is read. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -18,10 +18,10 @@
 #define METRICS_BINDS(X)                                                                                     \
         X(BOUND, "bound")         /* by this request */                                                      \
         X(ALREADY, "already")     /* before: a repetition */                                                 \
-        X(REFUSED, "refused")     /* by us: no room, not ours to bind, gone */                               \
+        X(REFUSED, "refused")     /* by us: no room, no share, gone */                                       \
         X(REJECTED, "rejected")   /* by the API server; the reservation was given back */                    \
-        X(ELSEWHERE, "elsewhere") /* somebody else bound the pod meanwhile */                                \
-        X(UNKNOWN, "unknown")     /* the outcome was not known at first; counted besides what became of it */
+        X(ELSEWHERE, "elsewhere") /* by another scheduler meanwhile */                                       \
+        X(UNKNOWN, "unknown")     /* no answer at first; counted besides the final outcome */
 
 #define METRICS_EVICTIONS(X)                                                                                 \
         X(DONE, "done")       /* the pod is being deleted, or was gone */                                    \

@@ -88,8 +88,8 @@ static Entry *entry_ensure(NodeStatus *s, Str name) {
         return e;
 }
 
-/* NULL and "" are the same: no text. Returns false when there is no memory, and *at stays as it
- * is. */
+/* Keeps a copy of the text; NULL and "" mean none. Returns false when there is no memory, and *at
+ * stays as it is. */
 static bool set_text(char **at, Str text) {
         char *copy = NULL;
 
@@ -107,8 +107,8 @@ static bool set_text(char **at, Str text) {
 
 /* ---- writing ---- */
 
-/* lastTransitionTime is of the status, and stays where only the message changes: a strategic merge
- * patch keeps what it does not name, and finds the condition by its type. */
+/* lastTransitionTime changes only with the status. A strategic merge patch keeps the fields that it
+ * does not name, and finds the condition by its type. */
 static void write_condition(const Entry *e, Buf *out) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         JsonWriter w;
@@ -193,8 +193,8 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* What was written is taken for seen until the watch says otherwise. 404: the node is gone, as the
- * watch will tell. */
+/* What was written counts as seen until the watch says otherwise. 404: the node is gone, and the
+ * watch will say so. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Entry *e = userdata;
 

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which pods must go so that the pod finds its cards. kube-scheduler sends, for each candidate
- * node, the victims that free enough of the node's sums, by UID (nodeCacheCapable) or whole, and
- * knows no cards. The answer names victims by UID:
+/* Decides which pods must go so that the pod finds its cards. For each candidate node
+ * kube-scheduler sends the victims that free enough of the node's sums, by UID (nodeCacheCapable)
+ * or whole; it knows no cards. The answer names victims by UID:
  *
  *   - the proposed ones as they are, where the pod fits when they are gone;
- *   - otherwise the cheapest set that frees the cards (victims.h), if what it adds may stand for what it leaves out;
+ *   - otherwise the cheapest set that frees the cards (victims.h), if the pods that it adds may
+ *     stand for those that it leaves out;
  *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
  *   - nothing for a node where no eviction makes room.
  *
  * What kube-scheduler does with the answer (pkg/scheduler/extender.go and
  * framework/preemption/preemption.go, v1.22 to v1.36): it turns each UID into the pod of that UID
- * on that node in its own snapshot, and a UID that is not there fails the whole preemption of this
- * pod until its next try (convertPodUIDToPod); a node without victims fails it too (callExtenders).
+ * on that node in its own snapshot. A UID that is not there fails the whole preemption of this pod
+ * until its next try (convertPodUIDToPod). A node without victims fails it too (callExtenders).
+ *
  * It takes NumPDBViolations from the answer and the highest priority from the first pod
  * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its
  * filters again: a victim that is left out must be outweighed here. */
@@ -78,7 +80,7 @@ static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
         json_field_decode(r, arena, uid_fields, ELEMENTSOF(uid_fields), ret_str);
 }
 
-/* A MetaPod {UID} or a v1.Pod: one has no metadata, the other has its UID there alone. */
+/* A MetaPod {UID} or a v1.Pod: the first has no metadata, the second has its UID there alone. */
 static void read_victim(JsonReader *r, Arena *arena, Victims *v) {
         Str uid = {NULL, 0}, key;
 
@@ -163,13 +165,13 @@ static int victims_settle(Victims *v, Arena *arena) {
 typedef struct NodeCase {
         const LedgerNode *node;
         const Victims *proposed;
-        const Grant **grants; /* of the proposed ones, each once */
+        const Grant **grants; /* of the proposed victims, each once */
         size_t n_grants;
-        const Request **first; /* of pods that are nominated here and go before this one */
+        const Request **first; /* of pods that are nominated here and come before this one */
         size_t n_first;
 } NodeCase;
 
-/* The victims' grants on this node, each once. Victims that hold nothing free nothing. */
+/* Finds the victims' grants on this node, each once. A victim without a slice frees none. */
 static int find_grants(Preempt *p, NodeCase *f) {
         const Victims *v = f->proposed;
         size_t n = 0;
@@ -187,8 +189,8 @@ static int find_grants(Preempt *p, NodeCase *f) {
         return 0;
 }
 
-/* kube-scheduler counts a pod that is nominated to a node, and is not of lower priority, as being
- * there (RunFilterPluginsWithNominatedPods); so do we. */
+/* kube-scheduler counts a pod that is nominated to a node as being there when its priority is not
+ * lower (RunFilterPluginsWithNominatedPods). So does this answer. */
 static int find_first(Preempt *p, NodeCase *f) {
         const View *v = p->context->view;
 
@@ -206,7 +208,7 @@ static int find_first(Preempt *p, NodeCase *f) {
         return 0;
 }
 
-/* gone: do the proposed ones count as gone? */
+/* gone: whether the proposed victims count as gone. */
 static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
         const View *v = p->context->view;
         HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
@@ -243,11 +245,11 @@ static int compare_parts(const void *a, const void *b) {
         return str_compare(((const Part *) a)->of.name, ((const Part *) b)->of.name);
 }
 
-/* What stands against what, where the choice replaces the proposed victims. */
+/* What the choice adds and what it leaves out, where it replaces the proposed victims. */
 typedef struct Exchange {
         const Profile **left_out, **added;
         size_t n_left_out, n_added;
-        bool unknown; /* a pod is left out that may free more than the resources that are known */
+        bool unknown; /* a pod is left out that may free more than resources */
 } Exchange;
 
 static bool may_leave_out(const Preempt *p, const Profile *pod) {
@@ -295,8 +297,8 @@ static size_t n_requests_of(const Profile *const *pods, size_t n) {
         return sum;
 }
 
-/* Parts of one resource, from parts[*at] on: do the added pods request as much as those that are
- * left out? */
+/* Compares the parts of one resource, from parts[*at] on: whether the added pods request as much of
+ * it as those that are left out. */
 static bool outweighs(const Part *parts, size_t n, size_t *at) {
         int64_t left_out = 0, added = 0;
         Str name = parts[*at].of.name;
@@ -310,9 +312,11 @@ static bool outweighs(const Part *parts, size_t n, size_t *at) {
         return !overflow && added >= left_out;
 }
 
-/* May the choice stand for the proposed victims? One of them is left out only if those that are
- * added request at least as much of every resource, and are as many; and if nothing else than
- * resources can have been the reason to propose it. Returns 0 or -ENOMEM. */
+/* Whether the choice may stand for the proposed victims. A proposed victim is left out only under
+ * two conditions. The added pods request at least as much of every resource, and are as many. And
+ * nothing but resources can have been the reason to propose it.
+ *
+ * Returns 0 or -ENOMEM. */
 static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bool *ret) {
         size_t n = 0, at = 0;
         Exchange e;
@@ -340,7 +344,7 @@ static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bo
 
 typedef struct Answer {
         Victims victims; /* most important first */
-        VictimCost cost; /* of those that are known */
+        VictimCost cost; /* of the victims that are known */
 } Answer;
 
 static int answer_of(Preempt *p, const Profile **pods, size_t n, Answer *ret) {
@@ -363,7 +367,7 @@ static int answer_init(Preempt *p, size_t room, Answer *ret, const Profile ***re
         return ret->victims.uids && *ret_pods ? 0 : -ENOMEM;
 }
 
-/* Of pods that hold no slice the priority is not known here. kube-scheduler's own order tells where
+/* The priority of pods that hold no slice is not known here. kube-scheduler's own order says where
  * they belong: before the others if its first one is such a pod. */
 static int unite(Preempt *p, const Victims *v, const VictimChoice *c, Answer *ret) {
         const Profiles *profiles = &p->context->view->profiles;
@@ -423,8 +427,8 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
         json_write_object_end(w);
 }
 
-/* Victims of the two kinds, where both are possible the cheaper ones. 0, VICTIMS_E_NONE or
- * -ENOMEM. */
+/* Tries both kinds of answer, and takes the cheaper one where both are possible. 0, VICTIMS_E_NONE
+ * or -ENOMEM. */
 static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *besides, Answer *ret) {
         VictimChoice instead;
         Answer replaced;
@@ -476,7 +480,7 @@ static int answer_node(Preempt *p, Str name, const Victims *v) {
         return r;
 }
 
-/* The key as text: with its quotes around it, it is a JSON string like any other. */
+/* The key as text. With its quotes around it, it is a JSON string like any other. */
 static Str name_of(Str raw_key, Arena *arena) {
         Str name = raw_key;
         JsonReader r;
@@ -592,6 +596,6 @@ unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         if (r == 0)
                 r = buf_result(out);
         if (r == 0 && p.any && c->waiters)
-                waiters_rest(c->waiters, p.uid); /* kube-scheduler evicts for it */
+                waiters_rest(c->waiters, p.uid); /* kube-scheduler evicts for it; the evictor need not */
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which of these nodes is best. kube-scheduler takes scores from 0 to 10 (MaxExtenderPriority),
- * multiplies them by our weight, and adds what its own plugins think; it then takes the highest,
- * and among equals any. Ten steps cannot carry our order of thousands of nodes, and need not: one
- * pod goes to one node. So the ten best get 10 to 1, in their order, and all others 0. */
+/* Ranks the nodes. kube-scheduler takes scores from 0 to 10 (MaxExtenderPriority), multiplies them
+ * by the weight of this extender, and adds the scores of its own plugins. It takes the highest sum,
+ * and any node among equals.
+ *
+ * Ten steps cannot carry the order of thousands of nodes, and need not, because one pod goes to one
+ * node. The ten best nodes get 10 to 1, in their order, and all others 0. */
 
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
@@ -12,13 +14,13 @@
 
 enum {
         MAX_SCORE = 10,
-        KEPT = 32, /* of the best, so that ten are left when some are spoken for */
+        KEPT = 32, /* more than ten: some may be full of pods on their way */
 };
 
 typedef struct Ranked {
-        uint64_t rank; /* smaller is better; ties by name, so that every replica of us answers the same */
+        uint64_t rank; /* smaller is better; ties by name, so that every replica answers the same */
         Str name;
-        size_t at; /* of the score's digit in the answer */
+        size_t at; /* offset of the score's digit in the answer */
         const LedgerNode *node;
 } Ranked;
 
@@ -95,15 +97,14 @@ static void on_node(void *userdata, const ArgsNode *c) {
         at = put_host(p->out, quoted);
         if (!p->fits_somewhere || !c->node)
                 return;
-        /* Another pod may have taken the room since the filter: such a node is not worth a
-         * point. */
+        /* Another pod may have taken the room since the filter: such a node gets no points. */
         if (placement_check(c->node->ledger_node, &p->request, &refusal) == 0)
                 keep_if_best(p, &(Ranked){placement_rank(c->node->ledger_node, &p->request), c->name, at,
                                           c->node->ledger_node});
 }
 
-/* Nodes that would be full of what is on its way to them go behind those that would not, each group
- * in its order; and this pod is on its way to the first. */
+/* Nodes that pods on their way would fill go behind the other nodes; each group keeps its order.
+ * Notes that this pod is on its way to the first. */
 static void mind_promises(Prioritize *p) {
         const VerbContext *c = p->context;
         Ranked sorted[KEPT];
@@ -123,7 +124,7 @@ static void mind_promises(Prioritize *p) {
         p->n_best = n < MAX_SCORE ? n : MAX_SCORE;
 }
 
-/* Scores are put in where they belong; only the best has two digits, and moves what follows. */
+/* Writes the scores over the zeros. Only the best has two digits, and moves the text behind it. */
 static int finish(Prioritize *p) {
         Buf *out = p->out;
 

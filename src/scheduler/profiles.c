@@ -31,13 +31,13 @@ const Profile *profiles_find(const Profiles *p, Str uid) {
         return find(p->holding, uid);
 }
 
-/* kube-scheduler does not know pods that have ended (its informer leaves them out): they can be no
- * victims. */
+/* kube-scheduler does not know pods that have ended, because its informer leaves them out: they
+ * cannot be victims. */
 static bool going(const Pod *pod) {
         return pod->meta.terminating || pod_is_terminal(pod);
 }
 
-/* Most pods that wait are not nominated, and are not decoded a second time. */
+/* Most pods that wait are not nominated, and need no second decoding. */
 static bool mentions_nomination(Str object) {
         return memmem(object.data, object.len, "nominatedNodeName", sizeof "nominatedNodeName" - 1) != NULL;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What preemption needs to know of pods, by UID, from the scheduler's watch: of pods that hold a
- * slice (they may become victims), and of pods that are nominated to a node. All other pods of the
- * cluster are not read for it. */
+/* What preemption needs to know of pods, by UID, from the watch. It concerns pods that hold a
+ * slice, which may become victims, and pods that are nominated to a node. No other pod is decoded
+ * for it. */
 
 #include "base/hash.h"
 #include "wire/pod.h"
@@ -12,11 +12,11 @@
 /* A copy of a PodProfile, in one allocation. */
 typedef struct Profile {
         UT_hash_handle hh;   /* by uid */
-        uint32_t generation; /* of the list of pods that it came by in */
+        uint32_t generation; /* of the list that last had the pod */
         bool going;          /* deletionTimestamp is set, or the phase is Succeeded or Failed */
-        bool mirror;         /* of a static pod: its containers run on when the API server deletes it */
-        bool too_large; /* its labels are over PROFILE_TEXT_MAX and were left out: never chosen as a victim */
-        PodProfile is;  /* its texts, labels and requests are in this allocation */
+        bool mirror;         /* of a static pod: deleting it ends no container */
+        bool too_large;      /* its labels are over PROFILE_TEXT_MAX and left out: never chosen as a victim */
+        PodProfile is;       /* its texts, labels and requests are in this allocation */
         Str uid, namespace_, name;
 } Profile;
 
@@ -24,15 +24,15 @@ enum { PROFILE_TEXT_MAX = 16 << 10 }; /* bytes of labels and resource names kept
 
 typedef struct Profiles {
         Profile *holding;   /* of bound pods with a grant */
-        Profile *nominated; /* of pods that are not bound and whose status names a node */
+        Profile *nominated; /* of pods that are not bound and have status.nominatedNodeName */
 } Profiles;
 
-/* Takes over one pod as the watch has it. holding: it has a grant. A pod that is neither holding
- * nor nominated is dropped. object: its text. Returns 0 or -ENOMEM; a text that does not decode is
- * a pod without a profile. */
+/* Takes over one pod as the watch has it. object: its text. holding: it has a grant. A pod that is
+ * neither holding nor nominated is dropped. A text that does not decode makes a pod without a
+ * profile. Returns 0 or -ENOMEM. */
 int profiles_set(Profiles *p, const Pod *pod, Str object, bool holding, uint32_t generation, Arena *arena);
 void profiles_drop(Profiles *p, Str uid);
-void profiles_sweep(Profiles *p, uint32_t generation); /* drops what is of an older list */
+void profiles_sweep(Profiles *p, uint32_t generation); /* drops profiles of an older list */
 void profiles_done(Profiles *p);
 
 /* Of a pod that holds a slice; NULL when it is not known. */

@@ -17,7 +17,7 @@
 #include "wire/node.h"
 #include "wire/pod.h"
 
-/* Names of the Deployment that runs us, and of what it writes. */
+/* Names of the Deployment of this process, and of what it writes. */
 #define COMPONENT       "aliquot-scheduler"
 #define LEASE_NAME      "aliquot-scheduler"
 #define LEASE_NAMESPACE "kube-system"
@@ -26,8 +26,8 @@
 #define REASON_DIFFERS  "GPUAllocationDiffers"
 
 enum {
-        /* Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims of a preemption with
-         * all their pods. */
+        /* The largest requests: Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims
+         * of a preemption with all their pods. */
         BODY_MAX = 64 << 20,
         CONNECTIONS_MAX = 512,
 };
@@ -44,7 +44,7 @@ struct Scheduler {
         HttpServer *server;
         HttpReload *reload; /* of its certificate */
         Webhook *webhook;   /* NULL: not asked for */
-        LeaderLabel *label; /* NULL: we run in no pod */
+        LeaderLabel *label; /* NULL: this process runs in no pod */
         Follower *follower;
         Elector *elector;
         char identity[HOST_NAME_MAX + 32];
@@ -101,7 +101,7 @@ static void on_fences(void *userdata, Str node, const char *text) {
         node_status_fences(((Scheduler *) userdata)->node_status, node, text);
 }
 
-/* Before all ConfigMaps are known a condition that is True would seem to be over. */
+/* Before all ConfigMaps are known, a condition that is True would wrongly be ended. */
 static bool may_write_status(void *userdata) {
         const Scheduler *s = userdata;
 
@@ -116,8 +116,8 @@ static void on_list_end(void *userdata, ViewKind kind) {
                 node_status_settle(s->node_status);
 }
 
-/* kube-scheduler would stay with us on the connection that it has, whomever the Service names now:
- * so who does not lead keeps none. */
+/* kube-scheduler keeps its connections, whichever replica the Service selects now. A replica that
+ * does not lead therefore closes them. */
 static void tell_leading(Scheduler *s, bool leading) {
         http_server_keep_alive(s->server, leading);
         if (s->webhook)
@@ -179,8 +179,8 @@ static const char *why_not_ready(void *userdata) {
         return s->webhook && !webhook_is_ready(s->webhook) ? "the webhook has no certificate yet\n" : NULL;
 }
 
-/* A replica without a certificate is not ready: the API server, which is sent to any that is, could
- * not call it. */
+/* A replica without a certificate is not ready: the API server may be sent to any ready replica,
+ * and could not call it. */
 static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         WebhookOptions options = {
                 .event = event,
@@ -244,8 +244,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
                 return 0;
         }
         http_server_keep_alive(s->server, false);
-        (void) gethostname(host,
-                           sizeof host - 1); /* the pid tells replicas on one host apart, the host the rest */
+        (void) gethostname(host, sizeof host - 1); /* the pid tells replicas of one host apart */
         if (o->identity)
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
         else
@@ -253,9 +252,8 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         return elector_new(s->client, &options, on_leading, s, &s->elector);
 }
 
-/* A process that was frozen finds requests beside the timer that would tell it that its lease has
- * run out, and may be given them first: so the clock is asked, and not only what we have been
- * told. */
+/* After a freeze, requests may be read before the timer that ends the lease. The clock is therefore
+ * read here, besides the state of the election. */
 static const char *may_not_bind(void *userdata) {
         const Scheduler *s = userdata;
 
@@ -342,7 +340,7 @@ Scheduler *scheduler_free(Scheduler *s) {
         leader_label_free(s->label);
         webhook_free(s->webhook);
         http_reload_free(s->reload);
-        http_server_free(s->server); /* cuts open exchanges, which lets go of their binds */
+        http_server_free(s->server); /* closes open exchanges, which abandons their binds */
         evictor_free(s->evictor);
         binder_free(s->binder);
         extender_done(&s->extender);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The extender of CONTRACT section 9 as an object in an event loop: a view of the cluster that
- * follows the API server, the ledger made from it, and the HTTP face that kube-scheduler calls.
- * Beside it, if asked for, the admission webhook. */
+/* The extender as an object in an event loop. It has a view of the cluster that follows the API
+ * server, the ledger made from it, and the HTTP server that kube-scheduler calls. Optionally it has
+ * the admission webhook. */
 
 #include <systemd/sd-event.h>
 
@@ -21,17 +21,17 @@ typedef struct SchedulerOptions {
         bool evict_for_cards;   /* the evictor (evictor.h) */
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
-        const char *pod;        /* that we run in, which gets the leader's label; NULL: none */
+        const char *pod;        /* of this process, which gets the label of the leader; NULL: none */
 
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */
         const char *webhook_tls_cert, *webhook_tls_key;  /* files; NULL: kept in a Secret */
-        /* Users that write system keys of pods besides aliquot's accounts, commas between them.
-         * NULL: none */
+        /* Users with the right to write system keys of pods, besides aliquot's accounts; commas
+         * between them. NULL: none */
         const char *system_accounts;
         bool runtime_devices;  /* the node agents run with --device-access=runtime */
-        NodeDefaults defaults; /* settings of nodes whose annotations do not say them */
-} SchedulerOptions;            /* whose texts outlive the scheduler */
+        NodeDefaults defaults; /* settings of nodes without the annotation */
+} SchedulerOptions;            /* the texts outlive the scheduler */
 
 /* 0, or negative errno with a fault for people. */
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);
@@ -39,13 +39,13 @@ Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
 uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
 
-/* What /readyz answers: the view is in sync, and the webhook, if there is one, has a
+/* Whether /readyz answers 200: the view is in sync, and the webhook, if there is one, has a
  * certificate. */
 bool scheduler_is_ready(const Scheduler *s);
 
-/* Stops binding, stops wanting the lease, and gives it to whoever wants it; done is called when
- * that is known or has failed. Returns 0, 1 when there is nothing to give (done is not called
- * then), or negative errno. */
+/* Stops binding, leaves the election, and gives the lease back. done is called when that is known
+ * or has failed. Returns 0, 1 when there is no lease to give (done is not called then), or negative
+ * errno. */
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot scheduler`. Returns the exit code. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* GET /inspect: who has what, as the ledger counts it. */
+/* GET /inspect: what each pod holds, as the ledger counts it. */
 
 #include "scheduler/verbs.h"
 #include "wire/inspect_json.h"

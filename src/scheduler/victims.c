@@ -6,7 +6,7 @@
 
 /* ---- costs ---- */
 
-/* Priorities are 32-bit: counted from the lowest one, a sum of them grows with each pod. */
+/* Priorities have 32 bits. Counted from the lowest one, their sum grows with each pod. */
 #define PRIORITY_OFFSET (INT64_C(1) << 31)
 
 static const VictimCost no_cost = {.highest = INT64_MIN, .start = INT64_MAX};
@@ -15,7 +15,7 @@ static int compare_i64(int64_t a, int64_t b) {
         return (a > b) - (a < b);
 }
 
-/* Without the start, in which a larger set may be the better one. */
+/* Compares without the start, by which a larger set may be the better one. */
 static int compare_but_start(const VictimCost *a, const VictimCost *b) {
         int r = compare_i64(a->violations, b->violations);
 
@@ -52,7 +52,7 @@ static VictimCost cost_with(VictimCost cost, const Profile *pod, bool violates) 
 
 /* ---- budgets ---- */
 
-/* What is left of a budget while pods are taken in order, most important first
+/* What is left of a budget while pods are taken, most important first
  * (filterPodsWithPDBViolation). */
 typedef struct Allowance {
         const Budget *budget;
@@ -64,7 +64,7 @@ typedef struct Candidate {
         const Grant *grant;
         size_t allowances[BUDGETS_OF_A_POD_MAX]; /* indexes */
         size_t n_allowances;
-        bool gone, violates; /* in the set that is considered; violates, if all before it went */
+        bool gone, violates; /* gone: in the set. violates: with all pods before it gone */
 } Candidate;
 
 typedef struct Allowances {
@@ -98,7 +98,7 @@ static int allowances_init(Allowances *a, const Budgets *budgets, Candidate *can
         return 0;
 }
 
-/* Takes the pod's part of its budgets; true when one of them is violated by it. */
+/* Subtracts the pod from its budgets. True when it violates one of them. */
 static bool spend(Allowances *a, const Candidate *c) {
         bool violates = false;
 
@@ -116,12 +116,12 @@ static void give_back(Allowances *a, const Candidate *c) {
 
 typedef struct Search {
         const VictimQuestion *question;
-        PlacementTrial *trial; /* the candidates that are gone are taken from it */
+        PlacementTrial *trial; /* a copy of the node without the candidates that are gone */
         Candidate *candidates; /* most important first */
         size_t n;
         Allowances allowances;
         uint64_t steps; /* left */
-        bool *best;     /* of the candidates: in the best set */
+        bool *best;     /* of each candidate: whether it is in the best set */
         VictimCost best_cost;
         bool found, blocked; /* blocked: VICTIMS_E_BUDGETS */
 } Search;
@@ -172,7 +172,7 @@ static void spare_each(Search *s, bool violating) {
         }
 }
 
-/* kube-scheduler's way. All candidates are gone when it begins, and the pod fits. */
+/* kube-scheduler's way. At the beginning all candidates are gone, and the pod fits. */
 static void spare(Search *s) {
         VictimCost cost;
 
@@ -186,9 +186,9 @@ static void spare(Search *s) {
         consider(s, &cost);
 }
 
-/* Candidates before i are decided; i and those behind it are gone; the pod fits. cost: of those
- * before i that are gone. Each candidate is spared first. A set whose cost reaches the best one's
- * is not followed: one more pod adds to it. */
+/* Decides candidate i: it is spared first, then gone. Candidates before i are decided, i and those
+ * behind it are gone, and the pod fits. cost: of the candidates before i that are gone. A set is
+ * not followed when its cost reaches that of the best one, because each further pod adds to it. */
 static void branch(Search *s, size_t i, VictimCost cost) {
         Candidate *c = &s->candidates[i];
         VictimCost more;
@@ -210,8 +210,8 @@ static void branch(Search *s, size_t i, VictimCost cost) {
         give_back(&s->allowances, c);
 }
 
-/* The Eviction API refuses a pod that a budget allows no disruption of (429), and a pod with more
- * than one budget, whatever they allow (500: checkAndDecrement is written for one;
+/* The Eviction API refuses a pod with a budget that allows no disruption (429). It also refuses a
+ * pod with more than one budget, whatever they allow (500: checkAndDecrement handles one;
  * registry/core/pod/storage/eviction.go). */
 static bool is_refused(const Search *s, const Candidate *c) {
         return c->n_allowances > 1 ||
@@ -223,8 +223,8 @@ static void all_gone(Search *s) {
                 set_gone(s, &s->candidates[i], true);
 }
 
-/* Pods that the Eviction API refuses come into question no longer. All candidates are gone when it
- * begins, and the pod fits. */
+/* Leaves out the pods that the Eviction API refuses. At the beginning all candidates are gone, and
+ * the pod fits. */
 static void leave_refused_out(Search *s) {
         size_t n = 0;
 
@@ -275,8 +275,8 @@ static bool is_gone(const VictimQuestion *q, const Grant *g) {
         return g == q->hold;
 }
 
-/* Without a profile the pod is not known to be bound: its Binding may be under way, and
- * kube-scheduler would refuse the whole answer for a victim that it does not find on the node
+/* Without a profile the pod may not be bound yet: its Binding may be under way. kube-scheduler
+ * would refuse the whole answer for a victim that it does not find on the node
  * (convertPodUIDToPod). */
 static bool may_go(const VictimQuestion *q, const Grant *g) {
         const Profile *p = profiles_find(q->profiles, grant_uid(g));
@@ -296,7 +296,7 @@ static bool touches(const Grant *g, uint32_t card) {
         return false;
 }
 
-/* Grants without a card yet count on every card. */
+/* A grant without a card yet counts on every card. */
 static bool matters(const VictimQuestion *q, const Grant *g, bool one_card, uint32_t card) {
         return !one_card || touches(g, card) || grant_pending(g) > 0 ||
                placement_is_mixed_out_by(q->node, q->request, g);
@@ -306,7 +306,7 @@ static int compare_candidates(const void *a, const void *b) {
         return victim_compare(&((const Candidate *) a)->profile, &((const Candidate *) b)->profile);
 }
 
-/* one_card: only the grants that take room on this card, or keep the pod off it. */
+/* one_card: only grants that take room on this card, or keep the pod off it. */
 static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one_card, uint32_t card,
                         Arena *arena, Search *ret) {
         size_t room = 0;
@@ -360,8 +360,7 @@ static int trial_begin(const VictimQuestion *q, PlacementTrial **ret) {
                 if (is_gone(q, g))
                         placement_trial_take(*ret, g);
         for (size_t i = 0; i < q->n_first; i++)
-                (void) placement_trial_place(*ret,
-                                             q->first[i]); /* one that does not fit waits for others to go */
+                (void) placement_trial_place(*ret, q->first[i]); /* it waits when it does not fit */
         return 0;
 }
 

@@ -5,16 +5,22 @@
  * of lower priority. Pure: it reads the ledger, the profiles and the budgets, and changes nothing.
  *
  * Sets are compared as kube-scheduler compares nodes (framework/preemption,
- * pickOneNodeForPreemption): fewest violated PodDisruptionBudgets; lowest highest priority; lowest
- * sum of priorities, each counted from the lowest possible one; fewest pods; latest start of the
- * earliest started among those of the highest priority.
+ * pickOneNodeForPreemption), by the first of these that differs:
+ *
+ *   - fewest violated PodDisruptionBudgets;
+ *   - lowest highest priority;
+ *   - lowest sum of priorities, each counted from the lowest possible one;
+ *   - fewest pods;
+ *   - latest start of the earliest started among those of the highest priority.
  *
  * The search is exact where at most VICTIMS_EXACT pods come into question: on one card for a
  * request of one card, on the node for a request of several. Beyond that it ends after a number of
- * steps with the best set found so far, which is never worse than kube-scheduler's own way: spare
- * one pod after the other, those that would violate a budget first, then the most important ones,
- * as long as the pod still fits. Such a set has no pod to spare, and without violated budgets no
- * other set has a lower highest priority. */
+ * steps with the best set found so far.
+ *
+ * That set is never worse than the one of kube-scheduler's own way, which spares one pod after the
+ * other as long as the pod still fits. Pods that would violate a budget are spared first, then the
+ * most important ones. In such a set no pod can be spared, and without violated budgets no other
+ * set has a lower highest priority. */
 
 #include "scheduler/budgets.h"
 #include "scheduler/profiles.h"
@@ -34,9 +40,9 @@ typedef struct VictimCost {
 /* Negative when a is the better one. */
 int victim_cost_compare(const VictimCost *a, const VictimCost *b);
 
-/* Decides between pods of equal priority by start, the earlier one being more important
- * (MoreImportantPod of kube-scheduler), and between equal ones by UID, so that the same question
- * has the same answer. For qsort(), most important first. */
+/* For qsort(), most important first. Pods of equal priority are ordered by start: the earlier one
+ * is more important (MoreImportantPod of kube-scheduler). Equal ones are ordered by UID, so that
+ * the same question has the same answer. */
 int victim_compare(const void *a, const void *b); /* of const Profile *const * */
 
 typedef struct VictimQuestion {
@@ -44,22 +50,24 @@ typedef struct VictimQuestion {
         const Profiles *profiles;
         const Budgets *budgets;
         const Request *request;
-        int64_t priority;  /* of the pod that asks */
-        const Grant *hold; /* its own hold, NULL: none */
-        const Request *const *
-                first; /* of pods nominated to this node that come before it; those that fit are placed first */
+        int64_t priority;  /* of the pod that needs cards */
+        const Grant *hold; /* the hold of that pod; NULL: none */
+        /* Of pods nominated to this node that come before this one. Those that fit are placed
+         * first. */
+        const Request *const *first;
         size_t n_first;
-        const Grant *const *gone; /* these count as gone already, besides those of pods that are going */
+        const Grant *const *gone; /* these count as gone, as do pods that are being deleted */
         size_t n_gone;
         bool by_eviction; /* the victims are evicted by the Eviction API: only pods that it evicts come into question */
-        uint64_t *steps; /* left for this and other questions together; at 0 the exact search is left out */
+        /* Steps left for this and other questions together. At 0 the exact search is left out. */
+        uint64_t *steps;
 } VictimQuestion;
 
 typedef struct VictimChoice {
         const Profile **pods; /* most important first; in the arena */
-        size_t n;             /* 0: it fits as soon as those that count as gone are */
+        size_t n;             /* 0: it fits as soon as the pods that count as gone are gone */
         VictimCost cost;
-        Placement placement; /* where the pod fits then; in the arena */
+        Placement placement; /* the cards of the pod then; in the arena */
 } VictimChoice;
 
 /* 0, VICTIMS_E_NONE, VICTIMS_E_BUDGETS or -ENOMEM. */

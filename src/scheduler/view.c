@@ -14,7 +14,7 @@ static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
                                          [VIEW_CONFIGMAPS] = "configmaps",
                                          [VIEW_BUDGETS] = "poddisruptionbudgets"};
 
-enum { NAME_MAX_LEN = 253 }; /* of any name in Kubernetes (RFC 1123); UIDs are shorter */
+enum { NAME_MAX_LEN = 253 }; /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 
 int view_new(View **ret) {
         _cleanup_(view_freep) View *v = calloc(1, sizeof *v);
@@ -62,7 +62,7 @@ bool view_in_sync(const View *v) {
         return v->kinds[VIEW_NODES].synced && v->kinds[VIEW_PODS].synced;
 }
 
-/* A list that was complete before tells what the watch has missed: that is worth counting. */
+/* After a first complete list, a difference is one that the watch has missed. */
 static void count_difference(View *v, ViewKind kind, ReflectorEvent event) {
         if (event == REFLECTOR_LISTED && v->kinds[kind].synced)
                 v->kinds[kind].differences++;
@@ -148,8 +148,8 @@ static bool has_slice(const Grant *g, const Slice *wanted) {
 
 enum { COMPARED_SLICES_MAX = 32 };
 
-/* Most events about a pod are about its status: the ledger need not hear of them. Pods with very
- * many slices are taken for changed, which costs no more than a new grant. */
+/* Most events about a pod concern its status, and do not change the ledger. Pods with very many
+ * slices count as changed, which costs no more than a new grant. */
 static bool grant_says(const Grant *g, const GrantSpec *spec) {
         size_t n;
 
@@ -164,8 +164,8 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
         return true;
 }
 
-/* The pod's own object says what it holds. The new grant is made before the old one is freed, so
- * that a lack of memory leaves the old one. */
+/* Makes the grant that the pod's own object says. The new grant is made before the old one is
+ * freed, so that a lack of memory keeps the old one. */
 static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         ViewPod *pod = view_pod_ensure(v, spec->uid);
         Grant *grant;
@@ -190,7 +190,7 @@ static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         return 0;
 }
 
-/* Nothing is held by this pod, or it is gone. */
+/* The pod holds nothing, or is gone. */
 static void pod_release(View *v, Str uid, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, uid);
 
@@ -203,9 +203,9 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
         view_pod_settle(v, pod);
 }
 
-/* An object that is not bound does not take a grant away: spec.nodeName is never unset, so this is
- * an old state of a pod that we have bound since. Only a list that was begun after the bind can
- * know better. */
+/* An object without spec.nodeName does not take a grant away. The API server never unsets nodeName,
+ * so that this is an old state of a pod that was bound since. Only a list that began after the bind
+ * knows better. */
 static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         ViewPod *pod = view_pod_find(v, object->meta.uid);
         uint32_t generation = v->kinds[VIEW_PODS].generation;
@@ -227,7 +227,7 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         r = request_from_pod(object, &v->arena, &request, &refusal);
         if (r < 0)
                 return r;
-        if (r > 0 || object->meta.terminating) { /* nothing that could be bound from here */
+        if (r > 0 || object->meta.terminating) { /* nothing to bind */
                 if (pod) {
                         drop_request(pod);
                         view_pod_settle(v, pod);
@@ -242,12 +242,12 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         return view_pod_set_request(pod, &request);
 }
 
-/* Never 0, which stands for nothing said. */
+/* Never 0, which stands for no report. */
 static uint64_t hash_of(const char *text) {
         return str_hash64(str_from(text), 0) | 1;
 }
 
-/* A pod whose annotations give reason to speak is remembered for that, also when it holds
+/* Reports on the annotations of a pod. The pod is remembered for that, even when it holds
  * nothing. */
 static int tell_odd(View *v, const Pod *object, const char *text) {
         ViewPod *pod =
@@ -274,7 +274,7 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         GrantSpec spec;
 
         if (event == REFLECTOR_DELETED) {
-                (void) tell_odd(v, pod, ""); /* forgets, which needs no memory */
+                (void) tell_odd(v, pod, ""); /* removes the grant, which needs no memory */
                 pod_release(v, pod->meta.uid, event);
                 return 0;
         }
@@ -294,7 +294,7 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         return 0;
 }
 
-/* Nobody can create other ones, but what we read is not for us to trust. */
+/* The API server creates no other names, but its answer is not trusted. */
 static int check_identity(const ObjectMeta *meta, Fault *fault) {
         if (meta->namespace_.len > NAME_MAX_LEN || meta->name.len > NAME_MAX_LEN)
                 return fault_set(fault, OBJECT_E_MALFORMED,
@@ -306,8 +306,7 @@ static int check_identity(const ObjectMeta *meta, Fault *fault) {
         return 0;
 }
 
-/* The evictor evicts for the priority that the API server has, and not for the one in a request to
- * the extender. */
+/* The evictor uses the priority of the API server, not the one in a request to the extender. */
 static int keep_priority(View *v, ViewPod *known, Str object) {
         PodProfile profile;
         int r;
@@ -322,7 +321,7 @@ static int keep_priority(View *v, ViewPod *known, Str object) {
         return 0;
 }
 
-/* What preemption needs, of the pods that it concerns. */
+/* Keeps what preemption needs, of the pods that it concerns. */
 static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str object) {
         ViewPod *known = view_pod_find(v, pod->meta.uid);
         int r = event == REFLECTOR_DELETED ? 0 : keep_priority(v, known, object);
@@ -343,7 +342,7 @@ static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         r = pod_decode(object, &v->arena, &pod, fault);
         if (r == 0)
                 r = check_identity(&pod.meta, fault);
-        v->kinds[VIEW_PODS].blurred |= r > 0;
+        v->kinds[VIEW_PODS].incomplete |= r > 0;
         if (r == 0)
                 r = view_pod_set(v, &pod, event);
         return r == 0 ? keep_profile(v, &pod, event, object) : r;
@@ -355,7 +354,7 @@ static size_t sweep_pods(View *v) {
 
         profiles_sweep(&v->profiles, v->kinds[VIEW_PODS].generation);
         HASH_ITER(hh, v->pods, pod, next) {
-                /* What becomes of a pod that is being bound, the bind finds out. */
+                /* The bind finds out what becomes of a pod that is being bound. */
                 if (pod->generation == v->kinds[VIEW_PODS].generation || pod->bind)
                         continue;
                 pod_free(v, pod);
@@ -394,7 +393,7 @@ void view_forget_told(View *v) {
                 pod->told = 0;
 }
 
-/* An agent of ours, whose mark is the mode in force, reports the wrong keys of its node itself. */
+/* A node with a mode in force has an agent of ours, which reports the wrong keys itself. */
 static void tell_wrong(View *v, DirectoryNode *n, const Node *node, const char *text) {
         uint64_t told = text[0] != '\0' ? hash_of(text) : 0;
 
@@ -446,7 +445,7 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
         if (r == 0 && (str_is_empty(node.meta.name) || node.meta.name.len > NAME_MAX_LEN))
                 r = fault_set(fault, OBJECT_E_MALFORMED, "a node's name must have from 1 to %d characters",
                               NAME_MAX_LEN);
-        v->kinds[VIEW_NODES].blurred |= r > 0;
+        v->kinds[VIEW_NODES].incomplete |= r > 0;
         if (r != 0)
                 return r;
         node_defaults_apply(&v->defaults, &node);
@@ -502,7 +501,7 @@ static size_t sweep(View *v, ViewKind kind) {
 void view_list_begin(View *v, ViewKind kind) {
         v->kinds[kind].generation++;
         v->kinds[kind].listing = true;
-        v->kinds[kind].blurred = false;
+        v->kinds[kind].incomplete = false;
         v->kinds[kind].differences = 0;
 }
 
@@ -528,7 +527,7 @@ int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
 void view_list_end(View *v, ViewKind kind) {
         uint64_t differences = v->kinds[kind].differences;
 
-        if (v->kinds[kind].blurred)
+        if (v->kinds[kind].incomplete)
                 log_warning("nothing was dropped after the list of %s, because not all of it could be read",
                             kind_names[kind]);
         else
@@ -545,9 +544,9 @@ void view_list_end(View *v, ViewKind kind) {
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
-        /* In the middle of a list this may be an object that was passed over for its size: who
-         * knows whose it was. */
+        /* During a list this may be an object that was passed over for its size. Its name is not
+         * known. */
         if (v->kinds[kind].listing)
-                v->kinds[kind].blurred = true;
+                v->kinds[kind].incomplete = true;
         log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cluster as the scheduler knows it: fed with the objects of four reflectors, it keeps the
- * ledger equal to what they say. No sockets here: a test feeds texts.
+/* The cluster as the scheduler knows it. It takes the objects of four reflectors, and keeps the
+ * ledger equal to what they say. It has no sockets: a test feeds texts.
  *
- * Of a pod only what is needed is kept. Bound, it is a grant. Not bound yet, and asking for our
- * resources, it is its request, so that a bind needs no GET. In between, while its Binding is under
- * way, it has a reservation: a grant that the API server has not confirmed, which a watch that lags
- * behind must not take away, and the pod's own object, as soon as it says where the pod is,
- * replaces. */
+ * Of a pod only what is needed is kept:
+ *   - not bound yet, with a share: its request, so that a bind needs no GET;
+ *   - while its Binding is under way: a reservation, which is a grant that the API server has not
+ *     confirmed. A watch that lags behind must not take it away. The pod's own object replaces it
+ *     as soon as it says where the pod is;
+ *   - bound: a grant. */
 
 #include "base/hash.h"
 #include "kube/reflector.h"
@@ -27,10 +28,10 @@ typedef struct ViewPod {
         Grant *grant;
         Request *request;    /* of a pod that is not bound; one allocation with its containers */
         struct Bind *bind;   /* the bind that is under way, the binder's */
-        uint32_t generation; /* of the list that it came by in, or during which it was bound */
+        uint32_t generation; /* of the list that last had the pod, or during which it was bound */
         uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
         int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
-        uint64_t told;       /* hash of what was last said of its annotations; 0: nothing */
+        uint64_t told;       /* hash of the last report about its annotations; 0: none */
         bool reserved;       /* the grant is a reservation */
         bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
@@ -41,7 +42,7 @@ typedef struct ViewStats {
         uint64_t objects[VIEW_KINDS_];
         uint64_t malformed[VIEW_KINDS_];   /* could not be read, and changed nothing */
         uint64_t lists[VIEW_KINDS_];       /* complete ones */
-        uint64_t differences[VIEW_KINDS_]; /* found by re-lists: the watch had missed them */
+        uint64_t differences[VIEW_KINDS_]; /* found by lists: the watch had missed them */
 } ViewStats;
 
 typedef struct View {
@@ -51,23 +52,23 @@ typedef struct View {
         Fences fences;
         Profiles profiles; /* of pods that hold a slice or are nominated */
         Budgets budgets;
-        Hold hold; /* a place kept for one pod; the evictor's */
+        Hold hold; /* cards held for one pod; owned by the evictor */
         ViewStats stats;
         struct {
                 uint32_t generation;  /* counts lists begun */
                 bool listing, synced; /* synced: a list has been completed */
-                bool blurred; /* something of this list could not be read: nothing may be dropped after it */
+                bool incomplete;      /* an object could not be read: nothing is dropped after this list */
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
         Arena arena;           /* of the object that is being read */
         NodeDefaults defaults; /* for the nodes; set before the first one is read */
-        /* What the owner reports to people. Each may be NULL. */
+        /* Reports to the owner, which writes Events. Each may be NULL. */
         void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode); /* mps, topology, mig */
-        /* Keys of a node that no agent of ours reports on do not decode. Once until the text
-         * changes. */
+        /* Keys of a node do not decode, and no agent of ours reports them. Called once until the
+         * text changes. */
         void (*on_wrong_node)(void *userdata, const Node *node, const char *text);
-        /* Annotations of a bound pod do not decode, or differ from its limits. Once until the text
-         * changes. */
+        /* Annotations of a bound pod do not decode, or differ from its limits. Called once until
+         * the text changes. */
         void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
         void (*on_node)(void *userdata, const Node *node); /* came or changed */
         void (*on_node_gone)(void *userdata, Str name);
@@ -78,23 +79,22 @@ typedef struct View {
 int view_new(View **ret);
 View *view_free(View *v);
 
-/* What a reflector tells. 0, or -ENOMEM: then the view lacks something until the next complete
- * list. */
+/* For the reflectors. 0, or -ENOMEM: then the view lacks an object until the next complete list. */
 void view_list_begin(View *v, ViewKind kind);
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object);
 void view_list_end(View *v, ViewKind kind);
 void view_trouble(View *v, ViewKind kind, const Fault *fault);
 
-/* Nodes and pods have been listed once: from here on the view only lags, by what the watch
- * takes. */
+/* Whether nodes and pods have been listed once. From then on the view only lags, by the delay of
+ * the watch. */
 bool view_in_sync(const View *v);
 
-/* The next list tells everything again that is told once: another replica was to write the Events
- * until now. */
+/* Makes the next list report again what is reported once. For a new leader: so far another replica
+ * wrote the Events. */
 void view_forget_told(View *v);
 
-/* Pods by UID. ensure: made when it is not known. settle: forgets it when nothing is left to
- * remember. */
+/* Pods by UID. find: NULL when not known. ensure: made when not known; NULL when out of memory.
+ * settle: frees the entry when it holds nothing. */
 ViewPod *view_pod_find(const View *v, Str uid);
 ViewPod *view_pod_ensure(View *v, Str uid);
 void view_pod_settle(View *v, ViewPod *pod);

@@ -50,7 +50,7 @@ static bool gives_way_before(const Waiter *a, const Waiter *b) {
         return rests(a) != rests(b) ? rests(a) : a->priority < b->priority;
 }
 
-/* A free slot, else that of a waiter that rests, else that of the lowest priority if it is lower
+/* A free slot, else that of a waiter that rests, else that of the lowest priority, if it is lower
  * than this one. */
 static Waiter *slot_for(Waiters *w, int64_t priority) {
         Waiter *lowest = NULL;

@@ -12,9 +12,9 @@
 
 #define BACKOFF       (USEC_PER_SEC / 2)
 #define BACKOFF_CAP   (30 * USEC_PER_SEC)
-#define WRITE_SPACING USEC_PER_SEC /* somebody else may be as stubborn as we are */
+#define WRITE_SPACING USEC_PER_SEC /* another writer may write back as often */
 #define WATCH_LAG     (5 * USEC_PER_SEC)
-#define PATIENCE      (2 * USEC_PER_SEC) /* a leader needs less */
+#define PATIENCE      (2 * USEC_PER_SEC) /* longer than an election takes */
 #define SETTLED_AFTER (5 * 60 * USEC_PER_SEC)
 
 #define API "/apis/admissionregistration.k8s.io/v1/"
@@ -35,8 +35,10 @@ typedef struct Target {
 
         bool listed, seen;
         bool heard; /* of the object since the last write began */
-        Buf object; /* as the watch last told it; empty when there is none */
-        usec_t bare; /* a webhook of ours has no bundle at all: from when on anybody may write it; 0: each has one */
+        Buf object; /* as the watch last had it; empty when there is none */
+        /* When a replica that does not lead may write it, because a webhook of ours has no bundle
+         * at all; 0: each has one. */
+        usec_t bare;
         usec_t in_place; /* since when it carries the bundle; 0: it does not */
 } Target;
 
@@ -101,7 +103,7 @@ static void read_webhooks(JsonReader *r, Arena *arena, void *ret) {
 
                 json_field_decode(r, arena, webhook_fields, ELEMENTSOF(webhook_fields), &w);
                 if (c->n < WEBHOOKS_MAX)
-                        c->webhooks[c->n++] = w; /* those beyond are not ours: we have two */
+                        c->webhooks[c->n++] = w; /* only two are ours */
         }
 }
 
@@ -152,8 +154,8 @@ static void keep(Target *t, Str object) {
         }
 }
 
-/* What the answer shows is not taken: the watch may have told of something newer already, and
- * versions cannot be compared. It tells of our own write, too. */
+/* The object in the answer is not taken. The watch may have brought a newer one already, and
+ * versions cannot be compared. It brings this write, too. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Target *t = userdata;
 
@@ -179,8 +181,8 @@ static void write_op(JsonWriter *w, const char *op, const char *path, Str value)
         json_write_object_end(w);
 }
 
-/* All that is to be written takes nothing away: what is there is absent, or what some tool puts in
- * its place ("\n" is common), and not "-----BEGIN" in base64. */
+/* Whether writing the bundle replaces no other one: what is there is absent, or a placeholder that
+ * some tool puts there ("\n" is common), and not "-----BEGIN" in base64. */
 static bool is_bare(const CaInjector *i, const Configuration *c) {
         bool bare = false;
 
@@ -194,8 +196,8 @@ static bool is_bare(const CaInjector *i, const Configuration *c) {
         return bare;
 }
 
-/* Others are to have had their time: the leader, if there is one; and not all of those who follow
- * come at once. */
+/* Waits so that the leader, if there is one, can write first. The delay is random, so that the
+ * other replicas do not all write at once. */
 static bool may_write(Target *t, const Configuration *c) {
         usec_t now = clock_monotonic_usec();
 
@@ -213,7 +215,7 @@ static bool may_write(Target *t, const Configuration *c) {
         return false;
 }
 
-/* A JSON patch, because a merge patch could replace the list of webhooks only as a whole. */
+/* A JSON patch, because a merge patch could only replace the whole list of webhooks. */
 static size_t write_patch(const CaInjector *i, const Configuration *c, Buf *out) {
         size_t n = 0;
         JsonWriter w;

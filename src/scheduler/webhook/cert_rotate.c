@@ -7,7 +7,7 @@
 #include "kube/escape.h"
 #include "kube/reflector.h"
 
-#define LOOK_EVERY  (10 * 60 * USEC_PER_SEC) /* certificates age without an event */
+#define LOOK_EVERY  (10 * 60 * USEC_PER_SEC) /* no event says that a certificate has aged */
 #define WATCH_LAG   (5 * USEC_PER_SEC)
 #define BACKOFF     (USEC_PER_SEC / 2)
 #define BACKOFF_CAP (30 * USEC_PER_SEC)
@@ -23,11 +23,11 @@ struct CertRotate {
         unsigned attempt;
         bool leading;
 
-        bool listed, present, seen; /* seen: came by in the list that is running */
+        bool listed, present, seen; /* seen: was in the list that is running */
         bool heard;                 /* of the Secret since the last write began */
         char *version;
         Keyring known;  /* as the Secret has it */
-        Keyring served; /* the last one that could be */
+        Keyring served; /* the last one that could be served */
 };
 
 static int64_t now_sec(void) {
@@ -98,7 +98,7 @@ static void take(CertRotate *k, Str object) {
         if (!copy || !str_eq(name, str_from(k->o.secret))) {
                 free(copy);
                 keyring_done(&fresh);
-                return; /* another one, from a server that passes over selectors; or the next list brings it */
+                return; /* another Secret: the server ignores selectors */
         }
         free(k->version);
         k->version = copy;
@@ -149,8 +149,8 @@ static const ReflectorHandler handler = {
 
 /* ---- what is to be written ---- */
 
-/* What the answer shows is not taken: the watch may have told of something newer already, and
- * versions cannot be compared. It tells of our own write, too. */
+/* The object in the answer is not taken. The watch may have brought a newer one already, and
+ * versions cannot be compared. It brings this write, too. */
 static void on_written(void *userdata, const KubeReply *reply) {
         CertRotate *k = userdata;
 
@@ -163,7 +163,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
                         look_after(k, WATCH_LAG);
                 return;
         }
-        /* 409: somebody was faster, and the watch brings what he wrote. */
+        /* 409: another replica wrote first, and the watch brings its Secret. */
         if (reply->outcome != KUBE_DONE || reply->status != 409)
                 trouble(k, "cannot be written", reply->fault.text);
         look_again(k, reply->retry_after);
@@ -196,7 +196,7 @@ static const char *news_of(KeyringNeed need) {
         }
 }
 
-/* Somebody has deleted or emptied the Secret, and what we serve is good. */
+/* The Secret was deleted or emptied, and the served keyring is good. */
 static bool is_to_come_back(const CertRotate *k, KeyringNeed need) {
         return need == KEYRING_EMPTY && keyring_look(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
 }

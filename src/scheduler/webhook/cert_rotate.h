@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps the Secret with our certificates, and follows what others make of it. Whoever finds none
- * makes one (the API server lets one of them win, and the others read his); renewing, and changing
- * the CA, is the leader's. The Secret may be made beforehand without data, so that nobody needs the
- * right to create Secrets. When somebody empties or deletes it, what is served now is written
- * back. */
+/* Keeps the Secret with the webhook's certificates, and follows changes of it. A replica that finds
+ * no keyring in it makes one. When several do, the API server accepts one of them, and the others
+ * read that one. Only the leader renews the certificate and changes the CA.
+ *
+ * The Secret may be created beforehand without data, so that no replica needs the right to create
+ * Secrets. When it is emptied or deleted, the replicas write back what they serve. */
 
 #include "kube/client.h"
 #include "scheduler/webhook/keyring.h"
@@ -17,10 +18,9 @@ typedef struct CertRotateOptions {
         const char *namespace_, *secret;
         const char *const *names; /* what the certificate is for */
 
-        bool (*bundle_is_known)(void *userdata); /* the announced CAs stand wherever the API servers look */
-        void (*on_keyring)(void *userdata,
-                           const Keyring *k);              /* one that can be served, whenever it changes */
-        void (*on_news)(void *userdata, const char *what); /* something was written */
+        bool (*bundle_is_known)(void *userdata); /* whether every API server has the announced CAs */
+        void (*on_keyring)(void *userdata, const Keyring *k); /* one to serve, each time it changes */
+        void (*on_news)(void *userdata, const char *what);    /* something was written */
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
 } CertRotateOptions;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Certificates, made and looked at: ECDSA P-256 and SHA-256, random serials of 127 bits. Time is
- * passed in, in seconds since 1970; what is made is valid from an hour before, because clocks in a
- * cluster differ. No I/O. */
+/* Makes certificates and reads them: ECDSA P-256 and SHA-256, random serials of 127 bits. The time
+ * is an argument, in seconds since 1970. A new certificate is valid from CERTIFICATE_SKEW_SEC
+ * before it, because clocks in a cluster differ. No I/O. */
 
 #include <stdint.h>
 
@@ -25,7 +25,7 @@ enum {
 };
 
 typedef struct CertificateRequest {
-        const char *name;         /* CN; of a CA made unlike any other by some of its serial */
+        const char *name;         /* CN; for a CA, some of its serial makes it unique */
         const char *const *names; /* DNS names, NULL-terminated; NULL: a CA */
         int64_t now, life;        /* seconds */
 } CertificateRequest;
@@ -39,14 +39,14 @@ typedef struct CertificateLife {
         int64_t not_before, not_after;
 } CertificateLife;
 
-/* These look at the first certificate of the text; NULL or malformed texts are answered with
- * false. */
+/* These read the first certificate of the text. For NULL and malformed texts they return false. */
 bool certificate_life(const char *cert, CertificateLife *ret);
 bool certificate_belongs(const char *cert, const char *key);
 bool certificate_is_for(const char *cert, const char *const *names); /* each of them */
-/* Its signature is by the first certificate of `issuer`, which may issue; time is not looked at. */
+/* Whether it is signed by the first certificate of `issuer`, and that one may issue. Time is not
+ * looked at. */
 bool certificate_is_signed_by(const char *cert, const char *issuer);
 
-/* Appends those certificates of the text that are not over at `now` and do not stand in *out yet,
+/* Appends the certificates of the text that have not expired at `now` and are not in *out yet,
  * while *out has fewer than `max`. */
 void certificate_bundle_add(Buf *out, const char *certs, int64_t now, unsigned max);

@@ -46,9 +46,9 @@ static bool is_over(CertificateLife life, int64_t now) {
         return now >= life.not_after;
 }
 
-/* A certificate of the future was made by a clock that was wrong, or ours is. Within these bounds a
- * new one helps in the first case, and is good for two thirds of its life in the second; beyond
- * them it might be over when it is made. */
+/* A certificate from the future was made by a wrong clock, or this clock is wrong. Within these
+ * bounds a new one helps in the first case, and is good for two thirds of its life in the second.
+ * Beyond them it might have expired when it is made. */
 static bool is_early(CertificateLife life, int64_t now) {
         return life.not_before > now && life.not_before - now < KEYRING_CERT_LIFE / 3;
 }
@@ -70,7 +70,7 @@ static bool needs_certificate(const Keyring *k, const char *const *names, int64_
                !certificate_is_for(k->texts[KEYRING_CERT], names);
 }
 
-/* The next CA can be adopted: it is one, and in the bundle. */
+/* Whether the next CA can be adopted: it is a CA, and in the bundle. */
 static bool is_announced(const Keyring *k, int64_t now) {
         const char *next = k->texts[KEYRING_NEXT];
         CertificateLife life;
@@ -137,7 +137,7 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         CertificateLife authority;
         int r;
 
-        /* Nothing is trusted longer than its issuer. */
+        /* A certificate does not outlive its issuer. */
         if (certificate_life(issuer.cert, &authority) && now + request.life > authority.not_after)
                 request.life = authority.not_after - now;
         r = certificate_make(&request, &issuer, &pair, fault);
@@ -146,8 +146,7 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return put_pair(k, KEYRING_CERT, KEYRING_KEY, &pair);
 }
 
-/* What replicas serve until they hear of the new one may be signed by what is in the bundle: it
- * stays. */
+/* The bundle keeps its CAs, because they may have signed what other replicas still serve. */
 static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
         int r = make_authority(now, &pair, fault);
@@ -187,9 +186,9 @@ static int adopt(Keyring *k, const char *const *names, int64_t now, Fault *fault
         return renew(k, names, now, fault);
 }
 
-/* Somebody may have put a CA there whose signature is worth nothing: no CA by its own word, for
- * other uses, over in a minute. Rather than list the ways, what was made is looked at as verifiers
- * do. */
+/* The Secret may hold a CA that verifiers reject: without the CA bit, for other uses, about to
+ * expire. The new certificate is therefore checked as verifiers do, instead of listing these
+ * cases. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault) {
         _cleanup_keyring_ Keyring next = KEYRING_NULL;

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the Secret of the webhook holds, and what is to be done about it; pure, so that ten years
- * pass in a test.
+/* What the Secret of the webhook holds, and the next step with it. Pure, so that a test passes ten
+ * years at once.
  *
- * A CA of ours, which lives ten years, signs the servers' certificate, which lives ninety days.
- * What the API server trusts (caBundle) names the CAs alone: the certificate is renewed every sixty
- * days without anybody being told, and a replica that still serves the old one is trusted as well.
+ * A CA of ours, which lives ten years, signs the servers' certificate, which lives ninety days. The
+ * caBundle names the CAs alone. The certificate is therefore renewed every sixty days without a
+ * change of the bundle, and a replica that still serves the old one is trusted as well.
+ *
  * A new CA comes in two steps. First it is announced: it stands in the bundle beside the old one
- * and signs nothing. When the webhook configurations have carried that bundle for a while, it is
- * adopted: it signs the next certificate, and the old one stays in the bundle until it is over. At
- * each moment, what any replica serves is signed by something that every API server has been told
- * of. */
+ * and signs nothing. It is adopted when the webhook configurations have carried that bundle for a
+ * while. From then on it signs the next certificate, and the old CA stays in the bundle until it
+ * expires. At each moment, every API server has been told of the CA behind what any replica
+ * serves. */
 
 #include "base/arena.h"
 #include "scheduler/webhook/certificate.h"
 
 /* One list: name here, name in the Secret's data. */
 #define KEYRING_LIST(X)                                                                                      \
-        X(AUTHORITIES, "ca.crt")   /* the one that signs, then others that are trusted */                    \
+        X(AUTHORITIES, "ca.crt")   /* the CA that signs, then others that are trusted */                     \
         X(AUTHORITY_KEY, "ca.key") /* of the first of them */                                                \
         X(CERT, "tls.crt")                                                                                   \
         X(KEY, "tls.key")                                                                                    \
@@ -47,32 +48,34 @@ int keyring_copy(const Keyring *from, Keyring *ret); /* 0 or -ENOMEM */
 
 typedef enum KeyringNeed {
         KEYRING_GOOD,   /* nothing */
-        KEYRING_EMPTY,  /* everything: nothing of ours is there */
-        KEYRING_BROKEN, /* everything: there is no CA that could sign, or one of the future */
-        KEYRING_RENEW, /* a certificate: none, unfit, for other names, of the future, or two thirds of its life are over */
-        KEYRING_ANNOUNCE, /* a new CA into the bundle: two thirds of the old one's life are over */
-        KEYRING_ADOPT,    /* it has been announced: once that is known everywhere, let it sign */
+        KEYRING_EMPTY,  /* make everything: nothing of ours is there */
+        KEYRING_BROKEN, /* make everything: no CA can sign, or it is from the future */
+        /* Renew the certificate: there is none, it is unfit, for other names or from the future, or
+         * two thirds of its life are over. */
+        KEYRING_RENEW,
+        KEYRING_ANNOUNCE, /* put a new CA into the bundle: two thirds of the old one's life are over */
+        KEYRING_ADOPT,    /* let the announced CA sign, once every API server knows it */
 } KeyringNeed;
 
 /* names: what the certificate must be for. */
 KeyringNeed keyring_look(const Keyring *k, const char *const *names, int64_t now);
 
-/* The keyring behind that step. 0, or negative errno with a fault. */
+/* Makes the keyring after that step. 0, or negative errno with a fault. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault);
 
-/* Is there something to serve: a certificate and its key, signed by the first CA? Another one would
- * be trusted by nobody. */
+/* Whether there is a certificate to serve: with its key, and signed by the first CA. No API server
+ * would trust another one. */
 bool keyring_can_serve(const Keyring *k);
 
 /* ---- the Secret ---- */
 
 enum { KEYRING_E_MALFORMED = 1 };
 
-/* Texts that are no base64 or too long count as absent, as what they stand for cannot be used. 0, KEYRING_E_MALFORMED or
- * -ENOMEM; *ret_name and *ret_version are views of json or arena. */
+/* Decodes the Secret. Texts that are no base64 or too long count as absent. 0, KEYRING_E_MALFORMED
+ * or -ENOMEM; *ret_name and *ret_version are views of json or arena. */
 int keyring_decode(Str json, Arena *arena, Keyring *ret, Str *ret_name, Str *ret_version, Fault *fault);
 
-/* {"data":{...}} as a merge patch: absent texts are null. With a name, the whole object for
- * POST. */
+/* Appends {"data":{...}} as a merge patch: absent texts are null. With a name it is the whole
+ * object, for a POST. */
 void keyring_write(const Keyring *k, const char *namespace_, const char *name, Buf *out);

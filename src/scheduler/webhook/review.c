@@ -141,8 +141,8 @@ static void write_refusal(JsonWriter *w, Buf *why) {
         json_write_object_end(w);
 }
 
-/* "add" replaces a member that is there (RFC 6902, 4.1): one patch for an absent name and for the
- * default one. */
+/* "add" replaces a member that is there (RFC 6902, 4.1): the same patch serves an absent name and
+ * the default one. */
 static int write_patch(JsonWriter *w, const Answer *a) {
         _cleanup_buf_ Buf patch = BUF_NULL, text = BUF_NULL;
 
@@ -160,7 +160,7 @@ static int write_patch(JsonWriter *w, const Answer *a) {
         return buf_result(&patch) < 0 ? buf_result(&patch) : buf_result(&text);
 }
 
-/* kubectl prints each one. The API server cuts a warning at 256 characters and all of a response at
+/* kubectl prints each warning. The API server cuts one at 256 characters, and all of a response at
  * 4096. */
 static int write_warnings(JsonWriter *w, uint32_t removed) {
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -202,7 +202,8 @@ static int write_answer(const Review *v, Answer *a, Buf *out) {
 
 /* ---- the decision ---- */
 
-/* 0: decoded. VERDICT_E_REFUSED: ours, but it cannot be read. SUBJECT_SKIP: none, or none of ours. */
+/* 0: decoded. VERDICT_E_REFUSED: it names our resources, but cannot be read. SUBJECT_SKIP: no pod,
+ * or none with our resources. */
 enum { SUBJECT_SKIP = 100 };
 
 static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject *ret, Buf *why) {
@@ -220,9 +221,9 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         return VERDICT_E_REFUSED;
 }
 
-/* Also from mirror pods: the kubelet knows its mirror by the annotation kubernetes.io/config.mirror
- * alone (pkg/kubelet/pod, IsMirrorPodOf), and the node agent writes the place of a static pod
- * itself. */
+/* Removes system keys from mirror pods, too. The kubelet knows its mirror by the annotation
+ * kubernetes.io/config.mirror alone (pkg/kubelet/pod, IsMirrorPodOf), and the node agent writes the
+ * allocation of a static pod itself. */
 static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
         SystemKeys keys;
@@ -232,7 +233,7 @@ static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
                 return 0;
         r = system_keys_read(v->object, arena, &keys, &fault);
         if (r != 0)
-                return r < 0 ? r : 0; /* not a Pod that the API server would send */
+                return r < 0 ? r : 0; /* no Pod of the API server */
         a->removed = system_keys_changed(NULL, &keys);
         return 0;
 }
@@ -248,7 +249,7 @@ static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer
         r = remove_system_keys(v, arena, a);
         if (r < 0)
                 return r;
-        r = read_subject(kind, v->object, arena, &s, &unsaid); /* refusing is for the other task */
+        r = read_subject(kind, v->object, arena, &s, &unsaid); /* only the validating task refuses */
         if (r < 0)
                 return r;
         a->sets_scheduler = r == 0 && verdict_wants_scheduler(&s, arena);
@@ -269,8 +270,7 @@ static bool is_system_account(const Review *v, const ReviewRules *rules) {
                is_listed(rules->accounts, v->user);
 }
 
-/* pods/status as well: through it annotations change, too (pkg/registry/core/pod,
- * podStatusStrategy). */
+/* Also for pods/status, which can change annotations (pkg/registry/core/pod, podStatusStrategy). */
 static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
         SystemKeys old, now;
@@ -292,7 +292,8 @@ static int validate_system_keys(const Review *v, const ReviewRules *rules, Arena
         return 0;
 }
 
-/* A mirror pod names the UID under which a node knows a static pod. A user could name any pod's. */
+/* A mirror pod names the UID by which a node knows a static pod. A user could name the UID of any
+ * pod. */
 static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Subject *s, bool update,
                              Buf *ret_why) {
         if (update || !s->is_mirror || v->is_node || is_system_account(v, rules))

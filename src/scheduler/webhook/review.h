@@ -2,9 +2,10 @@
 #pragma once
 
 /* AdmissionReview of admission.k8s.io/v1, from text to text. Nothing is kept between reviews and
- * nothing is done besides the answer, so that a dry run is like any other. Let in untouched are
- * deletions, subresources other than pods/status, kinds without a pod in them, and pods that ask
- * for no share and whose system keys do not change. */
+ * nothing is done besides the answer, so that a dry run is like any other.
+ *
+ * Deletions are allowed untouched, and so are subresources other than pods/status and kinds without
+ * a pod in them. So are pods that ask for no share, when their system keys do not change. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -19,16 +20,18 @@ typedef enum ReviewTask {
 #define REVIEW_ACCOUNT_NODE      "system:serviceaccount:kube-system:aliquot-node"
 
 typedef struct ReviewRules {
-        Str accounts; /* user names, commas between them: they change system keys, as the two above and system:masters do */
-        bool runtime_devices; /* agents give cards by NVIDIA_VISIBLE_DEVICES (--device-access=runtime) */
+        /* User names, commas between them. They may change system keys, as may the two above and
+         * system:masters. */
+        Str accounts;
+        bool runtime_devices; /* the agents run with --device-access=runtime (NVIDIA_VISIBLE_DEVICES) */
 } ReviewRules;
 
 typedef enum ReviewVerdict { REVIEW_ALLOWED, REVIEW_PATCHED, REVIEW_REFUSED, REVIEW_VERDICTS_ } ReviewVerdict;
 
 enum { REVIEW_E_MALFORMED = 1 };
 
-/* Appends the answer to *out. 0; REVIEW_E_MALFORMED when the text is no review (fault: why; *out as
- * it was); -ENOMEM. An object that we cannot read is refused when its text names our resources, and
- * otherwise let in. */
+/* Appends the answer to *out. 0; -ENOMEM; or REVIEW_E_MALFORMED with a fault when the text is no
+ * review, and *out stays as it was. An object that cannot be read is refused when its text names
+ * our resources, and otherwise allowed. */
 int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out, ReviewVerdict *ret_verdict,
                   Fault *fault);

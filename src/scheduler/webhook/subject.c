@@ -8,7 +8,7 @@
 
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror" /* k8s.io/api/core/v1, MirrorPodAnnotationKey */
 
-/* What the pod decoder does not read. */
+/* The fields that the pod decoder does not read. */
 typedef struct Outer {
         bool terminating, mirror;
         Str pod_template; /* raw; empty when absent */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The system keys of a pod (POD_SYSTEM_KEYS) at admission: a new pod carries none, and only system
- * accounts change one. They are read apart from the rest of the pod, so that a pod that cannot be
- * decoded for another reason is treated in the same way. */
+ * accounts change one. They are decoded apart from the rest of the pod, so that a pod that cannot
+ * be decoded for another reason is treated in the same way. */
 
 #include "wire/pod.h"
 
@@ -22,8 +22,8 @@ int system_keys_read(Str json, Arena *arena, SystemKeys *ret, Fault *fault);
  * pod. */
 uint32_t system_keys_changed(const SystemKeys *old, const SystemKeys *now);
 
-/* The operations of a JSON patch that removes these keys, without the brackets around them and with
- * a comma between them. */
+/* Appends the operations of a JSON patch that removes these keys, without the brackets around them
+ * and with a comma between them. */
 void system_keys_write_removal(uint32_t keys, Buf *out);
 
 /* Appends why the user may not make this change. changed: not 0. */

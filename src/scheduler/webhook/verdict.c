@@ -23,7 +23,7 @@ bool verdict_wants_scheduler(const Subject *s, Arena *arena) {
 
 /* ---- which field it is ---- */
 
-/* A refusal names the container as the pod does: by the same bytes. */
+/* Names the container as the pod does: by the same bytes. */
 static const PodContainer *container_of(const Pod *pod, const Refusal *r) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (!str_is_empty(r->container) && pod->containers[i].name.data == r->container.data)
@@ -93,7 +93,7 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
         return true;
 }
 
-/* A bound pod has its cards: another number of them would be a lie. */
+/* A bound pod has its cards: its number of cards must not change. */
 static int refuse_new_label(const Pod *old, const Pod *now, const char *path, Buf *why) {
         buf_appendf(why,
                     "%s" FIELD_LABEL ": label " LABEL_POD_COUNT " is \"" STR_FMT "\", must stay \"" STR_FMT
@@ -140,7 +140,7 @@ static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
         return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
-/* In every mode: which node a pod gets is not known when it is submitted. */
+/* In every mode, because the node of a pod is not known when it is submitted. */
 static int judge_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
@@ -157,8 +157,8 @@ static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Are
         int r = request_from_pod(pod, arena, &request, &refusal);
 
         if (r == REQUEST_E_NONE && !str_is_empty(pod->gpu_count_label)) {
-                /* The scheduler has no business with such a pod; here somebody wanted cards, and
-                 * would get none. */
+                /* The scheduler ignores such a pod, but here its author wanted cards, and would get
+                 * none. */
                 refusal = (Refusal){.code = REFUSAL_COUNT_WITHOUT_MEM, .text = pod->gpu_count_label};
                 return refuse(pod, &refusal, path, why);
         }

@@ -10,8 +10,8 @@
 #define PATH "/gpushare-scheduler/webhook/"
 
 enum {
-        /* An update shows the object as it was and as it is to be, and the API server takes 3 MiB
-         * in a request; the rest is for the envelope. */
+        /* An update carries the old and the new object, and the API server takes 3 MiB in a
+         * request. The rest is for the envelope. */
         BODY_MAX = 7 << 20,
         CONNECTIONS_MAX = 256,
         NAMES = 3,
@@ -111,7 +111,7 @@ static void serve(Webhook *w, const Keyring *k) {
         w->o.on_news(w->o.userdata, "serving the certificate of Secret " WEBHOOK_SECRET);
 }
 
-/* The bundle first: when it is us who write it, it is on its way before the certificate is
+/* The bundle first: if this replica writes it, the write begins before the certificate is
  * served. */
 static void on_keyring(void *userdata, const Keyring *k) {
         Webhook *w = userdata;

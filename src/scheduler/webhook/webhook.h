@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The admission webhook as an object in an event loop: an HTTPS server, which answers
+/* The admission webhook as an object in an event loop. It has an HTTPS server, which answers
  *
- *     POST /gpushare-scheduler/webhook/mutate      pods that are created
- *     POST /gpushare-scheduler/webhook/validate    pods and workloads, created and updated; pods/status, updated
+ *     POST /gpushare-scheduler/webhook/mutate     pods that are created
+ *     POST /gpushare-scheduler/webhook/validate   pods and workloads, created and updated;
+ *                                                 pods/status, updated
  *
- * and its certificate: from files, which are followed; or else from a Secret that we keep
- * ourselves, with the caBundle of the webhook configurations kept in step. */
+ * and its certificate. The certificate comes from files, which are followed, or from a Secret that
+ * the webhook keeps itself (cert_rotate.h). It then keeps the caBundle of the webhook
+ * configurations equal to it (ca_injector.h). */
 
 #include "kube/client.h"
 #include "scheduler/webhook/review.h"
@@ -20,10 +22,10 @@ typedef struct WebhookOptions {
         sd_event *event;
         KubeClient *client; /* outlives the webhook; not used with files */
         const char *listen;
-        const char *service_namespace, *service_name;      /* what the API server calls us */
+        const char *service_namespace, *service_name;      /* names by which the API server calls it */
         const char *tls_cert, *tls_key;                    /* files; both or neither */
         usec_t settled_after;                              /* as CaInjectorOptions */
-        ReviewRules rules;                                 /* whose texts outlive the webhook */
+        ReviewRules rules;                                 /* its texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
@@ -42,7 +44,8 @@ Webhook *webhook_free(Webhook *w); /* before its client */
 /* The leader renews the certificate and writes the caBundle. */
 void webhook_set_leading(Webhook *w, bool leading);
 
-/* The end is near: every answer ends its connection, so that the API server goes to the others. */
+/* The process ends soon: every answer closes its connection, so that the API server calls the other
+ * replicas. */
 void webhook_drain(Webhook *w);
 
 uint16_t webhook_port(const Webhook *w);
