@@ -16,7 +16,7 @@ BEGIN {
         may["preload/memory"] = "base gpu/rm slice preload/inject"
         may["preload/launch"] = "base slice preload/inject preload/memory"
         may["wire"] = "base"
-        may["share"] = "base wire"
+        may["share"] = "base wire slice" # slice: the policies of compute, one enum from annotation to page
         may["net/http"] = "base"
         may["local/apiserver"] = "base wire net/http"
         may["kube"] = "base wire"

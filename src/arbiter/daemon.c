@@ -132,7 +132,7 @@ static void take_over(EngineWindow *ret, const SliceSchedule *window) {
 
 /* Whatever window an arbiter before us has opened is waited for. */
 static bool add_to_engine(Daemon *d, DaemonTenant *p, uint64_t now) {
-        TenantPolicy policy = tenant_policy(&p->channel.wish);
+        TenantPolicy policy = tenant_policy(&p->channel.compute, &p->channel.request);
         const SliceSchedule *window = &p->channel.limits->schedule;
         int card = find_card(d, p->channel.uuid, now), tenant;
         TenantReport report;
@@ -216,7 +216,7 @@ static void scan_channel(Daemon *d, int directory, const char *id, uint32_t numb
         ask_counters(d, p, directory);
         watch_doorbell(d, p);
         if (slice_channel_policy_changed(&p->channel)) {
-                TenantPolicy policy = tenant_policy(&p->channel.wish);
+                TenantPolicy policy = tenant_policy(&p->channel.compute, &p->channel.request);
 
                 engine_set_policy(&d->cards[p->card]->engine, p->tenant, &policy);
                 d->cards[p->card]->next = 0;

@@ -33,17 +33,6 @@ static int open_own(int directory, const char *name, int flags, mode_t type) {
         return (st.st_mode & S_IFMT) == type ? TAKE_FD(fd) : -EINVAL;
 }
 
-static PolicyWish wish_of(const SliceLimits *l) {
-        if (l->flags & SLICE_FLAG_OPEN)
-                return (PolicyWish){.policy = 1 + POLICY_NATIVE};
-        return (PolicyWish){.policy = l->policy,
-                            .percent = l->core_percent,
-                            .weight = l->weight,
-                            .max_inst = l->max_inst,
-                            .prio_ratio = l->prio_ratio,
-                            .high = l->high_priority != 0};
-}
-
 /* Nothing is written to counters: as long as somebody has them open for writing nobody can lease
  * them (slicedir/file_lease.h). */
 void slice_channel_open_missing(SliceChannel *s, int directory) {
@@ -88,7 +77,8 @@ int slice_channel_open(int directory, SliceChannel *ret) {
                 return r;
         }
         memcpy(s.uuid, limits.uuid, sizeof s.uuid);
-        s.wish = wish_of(&limits);
+        s.compute = slice_files_compute(&limits);
+        s.request = slice_files_request(&limits);
         slice_channel_open_missing(&s, directory);
         *ret = s;
         return 0;
@@ -106,20 +96,24 @@ void slice_channel_done(SliceChannel *s) {
         *s = (SliceChannel){.limits_fd = -1, .counters = -1, .doorbell = -1};
 }
 
-static bool is_same(const PolicyWish *a, const PolicyWish *b) {
-        return a->policy == b->policy && a->percent == b->percent && a->weight == b->weight &&
-               a->max_inst == b->max_inst && a->prio_ratio == b->prio_ratio && a->high == b->high;
+static bool is_same(const CardCompute *a, const ComputeRequest *b, const CardCompute *c,
+                    const ComputeRequest *d) {
+        return a->policy == c->policy && a->max_inst == c->max_inst && a->prio_ratio == c->prio_ratio &&
+               b->percent == d->percent && b->weight == d->weight && b->high_priority == d->high_priority;
 }
 
 bool slice_channel_policy_changed(SliceChannel *s) {
-        PolicyWish wish;
+        CardCompute compute;
+        ComputeRequest request;
 
         if (!slice_channel_is_whole(s))
                 return false;
-        wish = wish_of(s->limits);
-        if (is_same(&wish, &s->wish))
+        compute = slice_files_compute(s->limits);
+        request = slice_files_request(s->limits);
+        if (is_same(&compute, &request, &s->compute, &s->request))
                 return false;
-        s->wish = wish;
+        s->compute = compute;
+        s->request = request;
         return true;
 }
 

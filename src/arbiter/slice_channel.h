@@ -19,7 +19,8 @@ typedef struct SliceChannel {
         int limits_fd, counters, doorbell; /* -1: there is none */
         uint64_t dev, ino;                 /* of limits */
         char uuid[SLICE_UUID];
-        PolicyWish wish;
+        CardCompute compute;
+        ComputeRequest request;
         ReportAggregate aggregate;
         EngineWindow window;                /* as it was written last */
         uint64_t written_at, window_opened; /* when; and when its newest window was */

@@ -162,15 +162,12 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
                 .card_bytes = MIB * card->mib,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = slice->card,
-                .core_percent = g->slices->mode == SHARE_MODE_CORE_MEM ? slice->core : 0,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .container = g->name,
-                .weight = g->slices->compute.weight,
-                .high_priority = g->slices->compute.high_priority,
-                .policy = 1 + g->slices->rule.policy,
-                .max_inst = g->slices->rule.max_inst,
-                .prio_ratio = g->slices->rule.prio_ratio,
+                .compute = g->slices->compute,
+                .request = g->slices->request,
         };
+        ret->request.percent = g->slices->mode == SHARE_MODE_CORE_MEM ? slice->core : 0;
         (void) snprintf(name, sizeof name, "nvidia%u", slice->card); /* it fits */
         r = identify(g, name, &ret->device, fault);
         if (r == 0)
@@ -180,15 +177,10 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
 
 /* As the node agent does: a weight is for all of its card. */
 static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
-        const ComputeRule *rule = &g->slices->rule;
-        const SlicePolicy policy = {.compute = {.policy = 1 + rule->policy,
-                                                .max_inst = rule->max_inst,
-                                                .prio_ratio = rule->prio_ratio},
-                                    .yields = rule->yields};
         int r = 0;
 
         for (size_t i = 0; i < g->slices->n && r == 0; i++)
-                r = slice_policy_apply(&g->m->board, &policy, specs[i].uuid, fault);
+                r = slice_policy_apply(&g->m->board, &g->slices->compute, specs[i].uuid, fault);
         return r;
 }
 

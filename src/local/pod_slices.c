@@ -38,16 +38,16 @@ static const PodContainer *container_of(const Pod *pod, ContainerKind kind, uint
 }
 
 static void read_compute(const Node *node, const PodContainer *c, PodSlices *s) {
-        ComputeTerms terms = {.policy = COMPUTE_NATIVE};
+        CardCompute configured = compute_configured(COMPUTE_NATIVE);
         Fault own = FAULT_NULL, theirs = FAULT_NULL;
 
-        (void) compute_ask(c, &s->compute, &own);
-        if (compute_terms_want(&terms, &node->annotations, COMPUTE_NATIVE, &theirs) != 0)
+        (void) compute_request(c, &s->request, &own);
+        if (compute_update(&configured, &node->annotations, COMPUTE_NATIVE, &theirs) != 0)
                 (void) fault_set(&s->odd, 0, "%s%sits node's %s", own.text, own.text[0] ? "; " : "",
                                  theirs.text);
         else
                 s->odd = own;
-        s->rule = compute_rule(&terms, s->mode);
+        s->compute = compute_for_mode(&configured, s->mode);
 }
 
 static int text_of(const json_t *object, Arena *arena, Str *ret) {

@@ -23,10 +23,10 @@ typedef struct PodSlices {
         ShareMode mode;
         CardInfo *cards; /* the node's */
         size_t n_cards;
-        bool not_isolated; /* it says CGPU_DISABLE */
-        ComputeAsk compute;
-        ComputeRule rule; /* of its node */
-        Fault odd;        /* what pod or node say of compute and nobody understands; "": nothing */
+        bool not_isolated;      /* it says CGPU_DISABLE */
+        ComputeRequest request; /* percent: not set */
+        CardCompute compute;    /* of its node */
+        Fault odd;              /* what pod or node say of compute and nobody understands; "": nothing */
 } PodSlices;
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. Objects that do not

@@ -27,7 +27,7 @@ typedef struct AgentOptions {
         const char *slices, *gate; /* as in node/isolation/isolation.h */
         uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
         bool ignores_disable;
-        uint32_t policy;       /* of compute, 0..5, where the node's annotation says none */
+        ComputePolicy policy;  /* where the node's annotation says none */
         NodeDefaults defaults; /* of other settings, where its annotations say none */
         bool kills_excess;     /* else it is only told */
         bool kills_overuse; /* who has more of a card's time than his share, by the driver's word; else that is only told */

@@ -192,8 +192,11 @@ static void parse_access(const char *text, Options *o, struct argp_state *state)
 }
 
 static void parse_policy(const char *text, Options *o, struct argp_state *state) {
-        if (!str_to_u32(str_from(text), &o->agent.policy) || o->agent.policy > COMPUTE_POLICY_MAX)
+        uint32_t number;
+
+        if (!str_to_u32(str_from(text), &number) || number > COMPUTE_NUMBER_MAX)
                 argp_error(state, "--policy is \"%s\", must be 0 to 5", text);
+        o->agent.policy = compute_policy_from_number(number);
 }
 
 static void parse_hung(const char *text, Options *o, struct argp_state *state) {

@@ -30,36 +30,50 @@ static bool read_number(NodeKey key, Str text, uint32_t *ret, bool *bad, Fault *
         return false;
 }
 
-int compute_terms_want(ComputeTerms *t, const NodeAnnotations *annotations, uint32_t configured,
-                       Fault *fault) {
-        bool bad[3] = {false, false, false};
+static bool yields(ComputePolicy policy, bool annotated) {
+        return policy == COMPUTE_PREEMPTIVE || (policy == COMPUTE_NATIVE && !annotated);
+}
 
-        if (read_number(NODE_KEY_POLICY, annotations->policy, &t->policy, &bad[0], fault))
-                t->users_policy = true;
-        else if (!bad[0]) {
-                t->users_policy = false;
-                t->policy = configured;
-        }
-        if (!read_number(NODE_KEY_MAX_INST, annotations->max_inst, &t->max_inst, &bad[1], fault) && !bad[1])
-                t->max_inst = 0;
-        if (!read_number(NODE_KEY_PRIO_RATIO, annotations->prio_ratio, &t->prio_ratio, &bad[2], fault) &&
+static void set_policy(CardCompute *c, ComputePolicy policy, bool annotated) {
+        c->policy = policy;
+        c->yields = yields(policy, annotated);
+}
+
+CardCompute compute_configured(ComputePolicy policy) {
+        CardCompute c = {.policy = COMPUTE_UNSET};
+
+        set_policy(&c, policy, false);
+        return c;
+}
+
+int compute_update(CardCompute *c, const NodeAnnotations *annotations, ComputePolicy configured,
+                   Fault *fault) {
+        bool bad[3] = {false, false, false};
+        uint32_t number;
+
+        if (read_number(NODE_KEY_POLICY, annotations->policy, &number, &bad[0], fault))
+                set_policy(c, compute_policy_from_number(number), true);
+        else if (!bad[0])
+                set_policy(c, configured, false);
+        if (!read_number(NODE_KEY_MAX_INST, annotations->max_inst, &c->max_inst, &bad[1], fault) && !bad[1])
+                c->max_inst = 0;
+        if (!read_number(NODE_KEY_PRIO_RATIO, annotations->prio_ratio, &c->prio_ratio, &bad[2], fault) &&
             !bad[2])
-                t->prio_ratio = 0;
-        return bad[0] || bad[1] || bad[2] ? COMPUTE_E_TERMS : 0;
+                c->prio_ratio = 0;
+        return bad[0] || bad[1] || bad[2] ? COMPUTE_E_NODE : 0;
 }
 
 /* Without an arbiter a gate divides by itself, and must be told by how many. */
-ComputeRule compute_rule(const ComputeTerms *t, ShareMode mode) {
-        ComputeRule rule = {.policy = t->policy, .max_inst = t->max_inst, .prio_ratio = t->prio_ratio};
+CardCompute compute_for_mode(const CardCompute *node, ShareMode mode) {
+        CardCompute c = *node;
 
-        if (share_mode_has_core(mode))
-                rule.policy = COMPUTE_FIXED;
-        else
-                rule.yields =
-                        t->policy == COMPUTE_PREEMPTIVE || (t->policy == COMPUTE_NATIVE && !t->users_policy);
-        if (rule.policy == COMPUTE_FAIR && rule.max_inst == 0)
-                rule.max_inst = COMPUTE_INSTANCES;
-        return rule;
+        if (share_mode_has_core(mode)) {
+                c.policy = COMPUTE_FIXED;
+                c.yields = false;
+        }
+        if (c.policy == COMPUTE_FAIR && c.max_inst == 0)
+                c.max_inst = COMPUTE_INSTANCES;
+        return c;
 }
 
 /* ---- containers ---- */
@@ -76,8 +90,8 @@ static bool is_said(const EnvironmentText *v, const char *name, Fault *fault, bo
         return !v->elsewhere && !str_is_empty(v->text);
 }
 
-int compute_ask(const PodContainer *c, ComputeAsk *ret, Fault *fault) {
-        ComputeAsk ask = {.weight = 1};
+int compute_request(const PodContainer *c, ComputeRequest *ret, Fault *fault) {
+        ComputeRequest ask = {.weight = 1};
         bool bad = false;
         uint32_t n;
 
@@ -99,5 +113,5 @@ int compute_ask(const PodContainer *c, ComputeAsk *ret, Fault *fault) {
                 }
         }
         *ret = ask;
-        return bad ? COMPUTE_E_ASK : 0;
+        return bad ? COMPUTE_E_REQUEST : 0;
 }

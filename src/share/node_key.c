@@ -34,7 +34,7 @@ static bool is_number(Str text, uint32_t low, uint32_t high) {
 }
 
 static bool is_policy(Str text) {
-        return is_number(text, 0, COMPUTE_POLICY_MAX);
+        return is_number(text, 0, COMPUTE_NUMBER_MAX);
 }
 
 static bool is_max_inst(Str text) {

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "slice/compute_policy.h"
 #include "slice/schedule.h"
 
 enum {
@@ -71,8 +72,7 @@ typedef struct SliceLimits {
         SliceSchedule schedule;
         uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, 1 at least; 0 is taken as 1 */
         uint32_t high_priority;
-        uint32_t
-                policy; /* 1 + the number of CONTRACT section 8; 0: not said, so 3 with core_percent and 5 without */
+        uint32_t policy;     /* ComputePolicy */
         uint32_t max_inst;   /* of policy 0 */
         uint32_t prio_ratio; /* percent, 20..99; 0: not said */
         uint8_t reserved[3564];

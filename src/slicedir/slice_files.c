@@ -97,6 +97,21 @@ int slice_files_read_limits(int directory, SliceLimits *ret) {
         return 0;
 }
 
+CardCompute slice_files_compute(const SliceLimits *l) {
+        if (l->flags & SLICE_FLAG_OPEN)
+                return (CardCompute){.policy = COMPUTE_NATIVE};
+        return (CardCompute){.policy = l->policy < COMPUTE_POLICIES ? l->policy : COMPUTE_UNSET,
+                             .max_inst = l->max_inst,
+                             .prio_ratio = l->prio_ratio};
+}
+
+ComputeRequest slice_files_request(const SliceLimits *l) {
+        if (l->flags & SLICE_FLAG_OPEN)
+                return (ComputeRequest){.percent = 0};
+        return (ComputeRequest){
+                .percent = l->core_percent, .weight = l->weight, .high_priority = l->high_priority != 0};
+}
+
 /* ---- the report ---- */
 
 /* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is
@@ -295,16 +310,16 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                          .card_bytes = spec->card_bytes,
                          .group_bytes = spec->group_bytes,
                          .card = spec->card,
-                         .core_percent = spec->core_percent,
+                         .core_percent = spec->request.percent,
                          .flags = spec->flags,
                          .ctl = spec->ctl,
                          .device = spec->device,
                          .uvm = spec->uvm,
-                         .weight = spec->weight,
-                         .high_priority = spec->high_priority,
-                         .policy = spec->policy,
-                         .max_inst = spec->max_inst,
-                         .prio_ratio = spec->prio_ratio};
+                         .weight = spec->request.weight,
+                         .high_priority = spec->request.high_priority,
+                         .policy = spec->compute.policy,
+                         .max_inst = spec->compute.max_inst,
+                         .prio_ratio = spec->compute.prio_ratio};
 
         if (strlen(spec->uuid) >= sizeof l.uuid)
                 return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
@@ -429,23 +444,23 @@ static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
         return r < 0 ? r : write_at(fd, words, sizeof words[0], offsetof(SliceLimits, generation));
 }
 
-static bool says_compute(const SliceLimits *l, const SliceCompute *c) {
+static bool says_compute(const SliceLimits *l, const CardCompute *c) {
         return generation_of(l) % 2 == 0 && l->policy == c->policy && l->max_inst == c->max_inst &&
                l->prio_ratio == c->prio_ratio;
 }
 
 /* The arbiter's mapping has the turn of the same page: only our own words are written. */
-static int write_compute(int fd, uint64_t generation, const SliceCompute *c) {
+static int write_compute(int fd, uint64_t generation, const CardCompute *c) {
+        const uint32_t words[] = {c->policy, c->max_inst, c->prio_ratio};
         uint64_t word = odd_after(generation);
         int r;
 
         _Static_assert(offsetof(SliceLimits, max_inst) == offsetof(SliceLimits, policy) + 4 &&
-                               offsetof(SliceLimits, prio_ratio) == offsetof(SliceLimits, policy) + 8 &&
-                               sizeof *c == 12,
+                               offsetof(SliceLimits, prio_ratio) == offsetof(SliceLimits, policy) + 8,
                        "one write");
         r = write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
         if (r == 0)
-                r = write_at(fd, c, sizeof *c, offsetof(SliceLimits, policy));
+                r = write_at(fd, words, sizeof words, offsetof(SliceLimits, policy));
         word++;
         return r < 0 ? r : write_at(fd, &word, sizeof word, offsetof(SliceLimits, generation));
 }
@@ -475,7 +490,7 @@ int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
         return changed(r != 0 ? r : write_limit(fd, generation_of(&limits), bytes), fault);
 }
 
-int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault) {
+int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fault) {
         _cleanup_close_ int fd = -1;
         SliceLimits limits;
         int r = open_limits(directory, &limits, &fd);

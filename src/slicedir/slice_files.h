@@ -17,12 +17,12 @@
 
 typedef struct SliceSpec {
         uint64_t limit, card_bytes, group_bytes; /* bytes, as in SliceLimits */
-        uint32_t card, core_percent, flags;
+        uint32_t card, flags;
         const char *uuid;      /* shorter than SLICE_UUID */
         const char *container; /* for people; cut where it is too long */
         SliceFile ctl, device, uvm;
-        uint32_t weight, high_priority; /* of compute; all of these as in SliceLimits, 0: not said */
-        uint32_t policy, max_inst, prio_ratio;
+        CardCompute compute;
+        ComputeRequest request;
 } SliceSpec;
 
 typedef struct SliceReport {
@@ -36,11 +36,6 @@ typedef struct SliceReport {
         bool alive[SLICE_ROWS];
         int64_t held[SLICE_ROWS]; /* bytes; below zero when a process gave back what another one took */
 } SliceReport;
-
-/* What may change of compute while a container runs; as in SliceLimits. */
-typedef struct SliceCompute {
-        uint32_t policy, max_inst, prio_ratio;
-} SliceCompute;
 
 #define SLICE_DOORBELL "bell"
 
@@ -78,7 +73,7 @@ int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
 
 /* The same for the policy of compute. Nothing is written where the page says so already, and no
  * process died writing it. */
-int slice_files_set_compute(int directory, const SliceCompute *compute, Fault *fault);
+int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fault);
 
 /* counters can be written by the container, and so can be made larger than they are: what is above
  * their size, or was reserved above it, is given back to the file system. *ret_bytes is what the
@@ -93,4 +88,8 @@ int slice_files_give_back(int directory);
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl; ret is untouched
  * then. */
 int slice_files_read_limits(int directory, SliceLimits *ret);
+
+/* The settings of compute that a page says. An open slice is native. */
+CardCompute slice_files_compute(const SliceLimits *l);
+ComputeRequest slice_files_request(const SliceLimits *l);
 int slice_files_read_report(int directory, SliceReport *ret);

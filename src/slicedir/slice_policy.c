@@ -10,7 +10,7 @@ enum { CARDS_MOST = 256 }; /* that weights are asked for; further ones stay with
 
 typedef struct Round {
         Slicedir *board;
-        const SlicePolicy *policy;
+        const CardCompute *policy;
         const char *uuid;
         char weighted[CARDS_MOST][SLICE_UUID];
         size_t n_weighted;
@@ -52,12 +52,12 @@ static int find_weights(void *userdata, const SlicedirEntry *slice) {
 }
 
 static int say_one(const Round *round, const char *id, uint32_t number, const SliceLimits *l) {
-        SliceCompute compute = round->policy->compute;
+        CardCompute compute = *round->policy;
         char path[SLICEDIR_ID_SIZE + 16];
         _cleanup_close_ int fd = -1;
 
         if (is_weighted(round, l->uuid))
-                compute.policy = SLICE_POLICY_WEIGHTED;
+                compute.policy = COMPUTE_WEIGHTED;
         (void) snprintf(path, sizeof path, "%s/%u", id, number);
         fd = openat(round->board->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
@@ -78,7 +78,7 @@ static int say(void *userdata, const SlicedirEntry *slice) {
         return 0;
 }
 
-int slice_policy_apply(Slicedir *b, const SlicePolicy *policy, const char *uuid, Fault *fault) {
+int slice_policy_apply(Slicedir *b, const CardCompute *policy, const char *uuid, Fault *fault) {
         Round round = {.board = b, .policy = policy, .uuid = uuid, .fault = fault};
         int r = 0;
 

@@ -8,14 +8,7 @@
 
 #include "slicedir/slicedir.h"
 
-enum { SLICE_POLICY_WEIGHTED = 1 + 2 }; /* SliceLimits.policy */
-
-typedef struct SlicePolicy {
-        SliceCompute compute;
-        bool yields;
-} SlicePolicy;
-
 /* Says it in the agent's slices of this card, or of all when uuid is NULL. Pages that cannot be
  * written are passed over. 0, negative errno when the board cannot be read, or what the last page
  * that was passed over was about, as slice_files_set_compute() returns it; all with a fault. */
-int slice_policy_apply(Slicedir *b, const SlicePolicy *policy, const char *uuid, Fault *fault);
+int slice_policy_apply(Slicedir *b, const CardCompute *policy, const char *uuid, Fault *fault);

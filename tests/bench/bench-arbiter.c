@@ -101,7 +101,7 @@ static void make_slices(unsigned n) {
         for (unsigned i = 0; i < n; i++) {
                 SliceSpec spec = {.limit = 1 << 20,
                                   .card_bytes = 1 << 30,
-                                  .core_percent = 100 / n,
+                                  .request.percent = 100 / n,
                                   .uuid = "GPU-bench",
                                   .container = "bench"};
                 char id[16];

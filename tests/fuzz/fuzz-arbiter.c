@@ -73,8 +73,10 @@ static uint64_t step(Engine *e, SliceChannel *s, uint32_t tenant, uint64_t now) 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static Engine e;
         SliceSpec spec = {
-                .limit = UINT64_C(2154) << 20, .core_percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
-        TenantPolicy honest = tenant_policy(&(PolicyWish){.percent = 50}), policy;
+                .limit = UINT64_C(2154) << 20, .request.percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
+        TenantPolicy honest = tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET},
+                                            &(ComputeRequest){.percent = 50}),
+                     policy;
         uint64_t now = 1000000000;
         Fault fault = FAULT_NULL;
         int tenant;
@@ -94,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         engine_init(&e, now);
         assert(engine_add(&e, now, &honest, 0, false) == 0);
-        policy = tenant_policy(&s.wish);
+        policy = tenant_policy(&s.compute, &s.request);
         tenant = engine_add(&e, now, &policy, 0, size % 2 == 0);
         for (unsigned i = 0; i < 4; i++)
                 now = step(&e, &s, (uint32_t) tenant, now);

@@ -93,15 +93,13 @@ ComputeAudit *compute_audit_free(ComputeAudit *m) {
 /* ---- the share ---- */
 
 /* As the arbiter understands the same page: ppm; POLICY_PPM: without a cap. */
-static uint32_t cap_of(const ComputeAudit *m, const ComputeAsk *ask, uint32_t percent) {
-        ComputeRule rule = compute_rule(&m->o.compute->terms, m->o.inventory->mode);
-        TenantPolicy terms = tenant_policy(&(PolicyWish){.policy = 1 + rule.policy,
-                                                         .percent = percent,
-                                                         .weight = ask ? ask->weight : 1,
-                                                         .max_inst = rule.max_inst,
-                                                         .prio_ratio = rule.prio_ratio,
-                                                         .high = ask && ask->high_priority});
+static uint32_t cap_of(const ComputeAudit *m, const ComputeRequest *asked, uint32_t percent) {
+        CardCompute compute = compute_for_mode(&m->o.compute->configured, m->o.inventory->mode);
+        ComputeRequest request = asked ? *asked : (ComputeRequest){.weight = 1};
+        TenantPolicy terms;
 
+        request.percent = percent;
+        terms = tenant_policy(&compute, &request);
         return terms.gated && !terms.conserving ? terms.rate : POLICY_PPM;
 }
 
@@ -114,7 +112,7 @@ bool compute_audit_wants(const ComputeAudit *m) {
         return caps(m) || m->shares;
 }
 
-static const ComputeAsk *ask_of(const RosterPod *pod, const char *name) {
+static const ComputeRequest *ask_of(const RosterPod *pod, const char *name) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (strcmp(pod->containers[i].name, name) == 0)
                         return &pod->containers[i].compute;

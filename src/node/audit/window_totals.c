@@ -87,14 +87,10 @@ static WindowPage *page_of(WindowTotals *g, const char *id, uint32_t number, uin
 
 /* As the arbiter understands it. */
 static TenantPolicy terms_of(const SliceLimits *l) {
-        if (l->flags & SLICE_FLAG_OPEN)
-                return (TenantPolicy){.weight = 1};
-        return tenant_policy(&(PolicyWish){.policy = l->policy,
-                                           .percent = l->core_percent,
-                                           .weight = l->weight,
-                                           .max_inst = l->max_inst,
-                                           .prio_ratio = l->prio_ratio,
-                                           .high = l->high_priority != 0});
+        CardCompute compute = slice_files_compute(l);
+        ComputeRequest request = slice_files_request(l);
+
+        return tenant_policy(&compute, &request);
 }
 
 /* A page that was made anew, for the container's next start, begins at 0. */

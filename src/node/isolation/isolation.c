@@ -197,12 +197,11 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
                 .card_bytes = MIB * card->mib,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = index,
-                .core_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .uuid = card->uuid,
-                .weight = c->compute.weight,
-                .high_priority = c->compute.high_priority,
+                .request = c->compute,
         };
+        ret->request.percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0;
         node_compute_fill(&i->compute, v->mode, ret);
         return read_files(i, card->minor, ret, fault);
 }

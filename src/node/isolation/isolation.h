@@ -25,7 +25,7 @@ typedef struct IsolationOptions {
         const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
-        uint32_t policy;       /* of compute, 0..5, where the node's annotation names none */
+        ComputePolicy policy;  /* where the node's annotation names none */
         /* A container starts with compute settings that are not understood (c->compute_fault). May
          * be NULL. */
         void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);

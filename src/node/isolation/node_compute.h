@@ -8,17 +8,18 @@
 #include "slicedir/slice_policy.h"
 
 typedef struct NodeCompute {
-        ComputeTerms terms;
-        ShareMode mode; /* for which the pages were last written */
-        bool known;     /* the node object has come; until then running containers keep their pages */
-        bool stale;     /* pages may differ from the settings */
+        CardCompute configured; /* of the node, before its mode is applied */
+        ShareMode mode;         /* for which the pages were last written */
+        bool known;             /* the node object has come; until then running containers keep their pages */
+        bool stale;             /* pages may differ from the settings */
 } NodeCompute;
 
-void node_compute_init(NodeCompute *c, uint32_t policy); /* policy: of the chart, 0..5 */
+void node_compute_init(NodeCompute *c, ComputePolicy policy); /* policy: of the chart */
 
-/* Takes the settings from the node's annotations. 0, or COMPUTE_E_TERMS with a fault that names the
+/* Takes the settings from the node's annotations. 0, or COMPUTE_E_NODE with a fault that names the
  * malformed ones, whose earlier values stay. */
-int node_compute_update(NodeCompute *c, const NodeAnnotations *annotations, uint32_t policy, Fault *fault);
+int node_compute_update(NodeCompute *c, const NodeAnnotations *annotations, ComputePolicy policy,
+                        Fault *fault);
 
 /* Fills the node's part of a page that is to be made. node_compute_publish() then corrects it by
  * what the other containers of the card ask. */

@@ -88,7 +88,7 @@ static int take_compute(RosterContainer *to, const PodContainer *from) {
         Fault fault = FAULT_NULL;
 
         to->compute.weight = 1;
-        if (!from || compute_ask(from, &to->compute, &fault) == 0)
+        if (!from || compute_request(from, &to->compute, &fault) == 0)
                 return 0;
         to->compute_fault = strdup(fault.text);
         return to->compute_fault ? 0 : -ENOMEM;

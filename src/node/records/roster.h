@@ -18,7 +18,7 @@ typedef struct RosterContainer {
         uint32_t index;
         uint32_t mem, core; /* asked for: units of each card, percent */
         bool not_isolated;  /* it says CGPU_DISABLE */
-        ComputeAsk compute;
+        ComputeRequest compute;
         char *compute_fault; /* what it says of compute and is not understood; NULL: nothing */
         char *gate_cover;    /* what it mounts over the gate (wire/gate_cover.h), as text; NULL: nothing */
 } RosterContainer;

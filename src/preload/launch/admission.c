@@ -13,9 +13,7 @@
 
 enum {
         PERCENT = 100,
-        EXCUSED = 8,         /* launches */
-        POLICY_FAIR = 1 + 0, /* SliceLimits.policy */
-        POLICY_NATIVE = 1 + 5,
+        EXCUSED = 8, /* launches */
 };
 
 #define WINDOW_POLL_NS    (20 * MSEC) /* until one looks again though nothing was said */
@@ -71,9 +69,9 @@ static uint32_t word(const uint32_t *p) {
 static uint32_t percent_of(const SliceLimits *l) {
         uint32_t policy = word(&l->policy), percent = word(&l->core_percent);
 
-        if (policy == POLICY_NATIVE)
+        if (policy == COMPUTE_NATIVE)
                 return 0;
-        if (policy == POLICY_FAIR && word(&l->max_inst) > 0)
+        if (policy == COMPUTE_FAIR && word(&l->max_inst) > 0)
                 percent = PERCENT / word(&l->max_inst);
         return percent < PERCENT ? percent : 0;
 }

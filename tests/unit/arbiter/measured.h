@@ -9,11 +9,11 @@
 static Model m;
 
 static inline TenantPolicy fixed(uint32_t percent) {
-        return tenant_policy(&(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = percent});
+        return tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED}, &(ComputeRequest){.percent = percent});
 }
 
 static inline TenantPolicy weighted(uint32_t weight) {
-        return tenant_policy(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .weight = weight});
+        return tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED}, &(ComputeRequest){.weight = weight});
 }
 
 static inline uint32_t tenant(TenantPolicy policy) {

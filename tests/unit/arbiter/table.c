@@ -64,7 +64,8 @@ TableResult table_run(const TableCase *c, uint64_t seed) {
         m->late = c->late;
         for (uint32_t t = 0; t < c->n_tenants; t++) {
                 TenantPolicy policy =
-                        tenant_policy(&(PolicyWish){.policy = c->native ? 6 : 4, .percent = c->caps[t]});
+                        tenant_policy(&(CardCompute){.policy = c->native ? COMPUTE_NATIVE : COMPUTE_FIXED},
+                                      &(ComputeRequest){.percent = c->caps[t]});
                 uint32_t tenant = model_tenant(m, &policy);
 
                 for (uint32_t p = 0; p < c->n_processes; p++)

@@ -53,8 +53,8 @@ static void rests_beside_what_is_longer(void) {
 /* One who comes first comes in the middle of another one's kernel, at each request: the card is
  * that other one's for as long as its turn is. */
 static void who_comes_first_with_rests(void) {
-        TenantPolicy first = tenant_policy(
-                &(PolicyWish){.policy = 1 + POLICY_FIXED, .percent = 60, .high = true, .prio_ratio = 99});
+        TenantPolicy first = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED, .prio_ratio = 99},
+                                           &(ComputeRequest){.percent = 60, .high_priority = true});
         Books b;
 
         model_init(&m, 5);

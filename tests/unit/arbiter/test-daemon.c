@@ -60,8 +60,8 @@ static Slicedir begin(void) {
 static void put_as(Slicedir *b, const char *id, uint32_t percent, uint32_t policy, const char *uuid) {
         SliceSpec spec = {.limit = 1 << 20,
                           .card_bytes = 1 << 24,
-                          .core_percent = percent,
-                          .policy = policy,
+                          .request.percent = percent,
+                          .compute.policy = policy,
                           .uuid = uuid,
                           .container = id};
         Fault fault = FAULT_NULL;

@@ -13,7 +13,8 @@ static uint64_t next_random(uint64_t *seed) {
 /* ---- policies ---- */
 
 static void fair_share_leaves_empty_places_idle(void) {
-        TenantPolicy t = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_FAIR, .max_inst = 4});
+        TenantPolicy t = tenant_policy(&(CardCompute){.policy = COMPUTE_FAIR, .max_inst = 4},
+                                       &(ComputeRequest){.percent = 0});
 
         model_init(&m, 1);
         (void) model_process(&m, tenant(t), 100 * USEC);
@@ -24,7 +25,8 @@ static void fair_share_leaves_empty_places_idle(void) {
 }
 
 static void preemptive_shares_among_those_with_work(void) {
-        TenantPolicy t = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_PREEMPTIVE});
+        TenantPolicy t =
+                tenant_policy(&(CardCompute){.policy = COMPUTE_PREEMPTIVE}, &(ComputeRequest){.percent = 0});
         Shares s;
 
         model_init(&m, 2);
@@ -86,8 +88,8 @@ static void soft_caps_bind_under_contention_only(void) {
 
         model_init(&m, 4);
         for (unsigned i = 0; i < 2; i++)
-                (void) tenant(
-                        tenant_policy(&(PolicyWish){.policy = 1 + POLICY_SOFT, .percent = i ? 70 : 30}));
+                (void) tenant(tenant_policy(&(CardCompute){.policy = COMPUTE_SOFT},
+                                            &(ComputeRequest){.percent = i ? 70 : 30}));
         (void) model_process(&m, 0, 100 * USEC);
         model_run(&m, 2 * SEC);
         ASSERT_TRUE(share(0, 2 * SEC) > 99);
@@ -101,9 +103,10 @@ static void soft_caps_bind_under_contention_only(void) {
 static void native_gates_nobody(void) {
         model_init(&m, 5);
         for (unsigned i = 0; i < 2; i++)
-                (void) model_process(
-                        &m, tenant(tenant_policy(&(PolicyWish){.policy = 1 + POLICY_NATIVE, .percent = 10})),
-                        100 * USEC);
+                (void) model_process(&m,
+                                     tenant(tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE},
+                                                          &(ComputeRequest){.percent = 10})),
+                                     100 * USEC);
         model_run(&m, 2 * SEC);
         ASSERT_NEAR(share(0, SEC), 50, 1);
         ASSERT_INT(m.opens, 0);
@@ -125,19 +128,33 @@ static void caps_beside_weights(void) {
 }
 
 static void wishes_are_taken_as_they_can_be(void) {
-        TenantPolicy t = tenant_policy(&(PolicyWish){.percent = 30});
+        TenantPolicy t =
+                tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET}, &(ComputeRequest){.percent = 30});
 
         ASSERT_TRUE(t.gated && !t.conserving && t.rate == 300000);
-        ASSERT_FALSE(tenant_policy(&(PolicyWish){0}).gated);
-        ASSERT_FALSE(tenant_policy(&(PolicyWish){.policy = 4}).gated); /* fixed, without a percentage */
-        ASSERT_INT(tenant_policy(&(PolicyWish){.policy = 77, .percent = 4000000000u}).rate, POLICY_PPM);
-        ASSERT_INT(tenant_policy(&(PolicyWish){.policy = 1}).rate, POLICY_PPM / POLICY_INSTANCES);
-        ASSERT_TRUE(tenant_policy(&(PolicyWish){.policy = 1, .max_inst = UINT32_MAX}).rate > 0);
-        t = tenant_policy(&(PolicyWish){.policy = 2, .high = true, .prio_ratio = 5});
+        ASSERT_FALSE(tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET}, &(ComputeRequest){.percent = 0})
+                             .gated);
+        ASSERT_FALSE(tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED}, &(ComputeRequest){.percent = 0})
+                             .gated);
+        ASSERT_INT(tenant_policy(&(CardCompute){.policy = (ComputePolicy) 77},
+                                 &(ComputeRequest){.percent = 4000000000u})
+                           .rate,
+                   POLICY_PPM);
+        ASSERT_INT(
+                tenant_policy(&(CardCompute){.policy = COMPUTE_FAIR}, &(ComputeRequest){.percent = 0}).rate,
+                POLICY_PPM / COMPUTE_INSTANCES);
+        ASSERT_TRUE(tenant_policy(&(CardCompute){.policy = COMPUTE_FAIR, .max_inst = UINT32_MAX},
+                                  &(ComputeRequest){.percent = 0})
+                            .rate > 0);
+        t = tenant_policy(&(CardCompute){.policy = COMPUTE_PREEMPTIVE, .prio_ratio = 5},
+                          &(ComputeRequest){.high_priority = true});
         ASSERT_TRUE(t.high && t.rate == 200000); /* 20 % at least */
-        t = tenant_policy(&(PolicyWish){.policy = 4, .percent = 30, .high = true});
+        t = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED},
+                          &(ComputeRequest){.percent = 30, .high_priority = true});
         ASSERT_TRUE(t.high && t.rate == 300000); /* a cap stays one */
-        ASSERT_FALSE(tenant_policy(&(PolicyWish){.policy = 6, .high = true}).high);
+        ASSERT_FALSE(tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE},
+                                   &(ComputeRequest){.high_priority = true})
+                             .high);
 }
 
 /* ---- waking ---- */
@@ -191,15 +208,16 @@ static void policies_change_under_way(void) {
                 (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
         model_run(&m, 3 * SEC);
         ASSERT_NEAR(share(0, 5 * SEC), 20, 1);
-        for (uint32_t policy = 0; policy < POLICY_N; policy++) {
-                TenantPolicy t =
-                        tenant_policy(&(PolicyWish){.policy = 1 + policy, .percent = 20, .max_inst = 5});
+        for (ComputePolicy policy = COMPUTE_FAIR; policy < COMPUTE_POLICIES; policy++) {
+                TenantPolicy t = tenant_policy(&(CardCompute){.policy = policy, .max_inst = 5},
+                                               &(ComputeRequest){.percent = 20});
 
                 for (uint32_t i = 0; i < 2; i++)
                         engine_set_policy(&m.engine, i, &t);
                 m.wake = m.now;
                 model_run(&m, m.now + SEC);
-                ASSERT_NEAR(share(0, 5 * SEC), policy == POLICY_FAIR || policy == POLICY_FIXED ? 20 : 50, 1);
+                ASSERT_NEAR(share(0, 5 * SEC), policy == COMPUTE_FAIR || policy == COMPUTE_FIXED ? 20 : 50,
+                            1);
         }
         for (uint32_t i = 0; i < 2; i++)
                 engine_set_policy(&m.engine, i, &(TenantPolicy){.gated = true, .rate = 200000, .weight = 1});
@@ -849,11 +867,12 @@ static void whatever_happens(void) {
 
                 model_init(&m, round);
                 for (unsigned i = 0; i < 20; i++) {
-                        TenantPolicy t =
-                                tenant_policy(&(PolicyWish){.policy = (uint32_t) (next_random(&seed) % 7),
-                                                            .percent = (uint32_t) (next_random(&seed) % 40),
-                                                            .weight = (uint32_t) (next_random(&seed) % 4),
-                                                            .high = next_random(&seed) % 8 == 0});
+                        TenantPolicy t = tenant_policy(
+                                &(CardCompute){
+                                        .policy = (ComputePolicy) (next_random(&seed) % COMPUTE_POLICIES)},
+                                &(ComputeRequest){.percent = (uint32_t) (next_random(&seed) % 40),
+                                                  .weight = (uint32_t) (next_random(&seed) % 4),
+                                                  .high_priority = next_random(&seed) % 8 == 0});
                         uint32_t at = tenant(t);
 
                         for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {

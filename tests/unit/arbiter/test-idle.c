@@ -63,7 +63,8 @@ static void check(const RestCase *c, const Seen *s, double could, const char *wh
 
 /* What it could use is what it has where nobody is held. */
 static void alone(void) {
-        TenantPolicy native = tenant_policy(&(PolicyWish){.policy = 1 + POLICY_NATIVE});
+        TenantPolicy native =
+                tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE}, &(ComputeRequest){.percent = 0});
 
         for (size_t i = 0; i < N_CASES; i++) {
                 Seen s = run(&cases[i], fixed(cases[i].cap), false, LIE_NONE);
@@ -141,11 +142,12 @@ static void each_in_the_others_pauses(void) {
 /* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one
  * who looks at the right times does not take several of them for a long one. */
 static void pauses_in_a_row(void) {
-        const PolicyWish first = {.policy = 1 + POLICY_WEIGHTED, .weight = 1, .high = true, .prio_ratio = 80};
+        const CardCompute card = {.policy = COMPUTE_WEIGHTED, .prio_ratio = 80};
+        const ComputeRequest first = {.weight = 1, .high_priority = true};
         Shares s;
 
         model_init(&m, 5);
-        start(tenant_policy(&first), 20 * USEC, 20 * USEC, 75 * USEC);
+        start(tenant_policy(&card, &first), 20 * USEC, 20 * USEC, 75 * USEC);
         start(weighted(1), MSEC, 0, 0);
         model_run(&m, 3 * SEC);
         s = shares(20 * SEC);

@@ -56,7 +56,8 @@ static void a_window_that_goes_on(void) {
 /* Who comes first opens a window beside the two: of three at once, too, no time is charged
  * twice. */
 static void three_at_once(void) {
-        TenantPolicy high = tenant_policy(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        TenantPolicy high = tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
+                                          &(ComputeRequest){.high_priority = true});
         ModelProcess *p;
         Books b;
 

@@ -18,9 +18,9 @@ static uint64_t p99(ModelProcess *p) {
         return p->latencies[p->n_latencies * 99 / 100];
 }
 
-static uint64_t requests(bool neighbour, uint32_t policy) {
-        TenantPolicy high = tenant_policy(
-                &(PolicyWish){.policy = 1 + policy, .percent = 90, .high = true, .prio_ratio = 99});
+static uint64_t requests(bool neighbour, ComputePolicy policy) {
+        TenantPolicy high = tenant_policy(&(CardCompute){.policy = policy, .prio_ratio = 99},
+                                          &(ComputeRequest){.percent = 90, .high_priority = true});
         ModelProcess *p;
 
         model_init(&m, 11);
@@ -28,14 +28,16 @@ static uint64_t requests(bool neighbour, uint32_t policy) {
         p->request = 20 * MSEC;
         p->rest = 31 * MSEC;
         if (neighbour)
-                (void) model_process(
-                        &m, tenant(tenant_policy(&(PolicyWish){.policy = 1 + policy, .percent = 10})), MSEC);
+                (void) model_process(&m,
+                                     tenant(tenant_policy(&(CardCompute){.policy = policy},
+                                                          &(ComputeRequest){.percent = 10})),
+                                     MSEC);
         model_run(&m, 60 * SEC);
         return p99(p);
 }
 
 static void high_priority_is_hardly_disturbed(void) {
-        uint32_t policies[] = {POLICY_WEIGHTED, POLICY_SOFT};
+        ComputePolicy policies[] = {COMPUTE_WEIGHTED, COMPUTE_SOFT};
 
         for (size_t i = 0; i < 2; i++) {
                 uint64_t alone = requests(false, policies[i]), beside = requests(true, policies[i]);
@@ -47,7 +49,8 @@ static void high_priority_is_hardly_disturbed(void) {
 }
 
 static void high_priority_is_bounded(void) {
-        TenantPolicy high = tenant_policy(&(PolicyWish){.policy = 3, .high = true, .prio_ratio = 80});
+        TenantPolicy high = tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
+                                          &(ComputeRequest){.high_priority = true});
         Shares s;
 
         model_init(&m, 12);
@@ -60,7 +63,8 @@ static void high_priority_is_bounded(void) {
 }
 
 static TenantPolicy first(void) {
-        return tenant_policy(&(PolicyWish){.policy = 1 + POLICY_WEIGHTED, .high = true, .prio_ratio = 80});
+        return tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
+                             &(ComputeRequest){.high_priority = true});
 }
 
 /* What is left of the card is all of the others', whenever they come: also who comes when the first

@@ -84,7 +84,8 @@ static void mixed(void) {
 
         model_init(&m, 7);
         for (uint32_t i = 0; i < 4; i++) {
-                TenantPolicy policy = tenant_policy(&(PolicyWish){.percent = caps[i]});
+                TenantPolicy policy = tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET},
+                                                    &(ComputeRequest){.percent = caps[i]});
 
                 (void) model_process(&m, model_tenant(&m, &policy), kernels[i]);
         }

@@ -31,7 +31,7 @@ static inline SliceSpec pages_spec(uint64_t limit) {
                            .card_bytes = UINT64_C(16160) << 20,
                            .group_bytes = UINT64_C(8) << 20,
                            .card = 1,
-                           .core_percent = 30,
+                           .request.percent = 30,
                            .uuid = "GPU-7f1b2c3d-0000-4000-8000-0123456789ab",
                            .container = "default/resnet/train",
                            .device = {.dev = 5, .ino = 7}};

@@ -82,11 +82,11 @@ static void says_who_comes_first(void) {
         Fault fault = FAULT_NULL;
         SliceLimits l;
 
-        spec.weight = 3;
-        spec.high_priority = 1;
-        spec.policy = 5;
-        spec.max_inst = 8;
-        spec.prio_ratio = 80;
+        spec.request.weight = 3;
+        spec.request.high_priority = true;
+        spec.compute.policy = COMPUTE_SOFT;
+        spec.compute.max_inst = 8;
+        spec.compute.prio_ratio = 80;
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(l.weight, 3);
@@ -105,7 +105,7 @@ static void turn(const Pages *p, const SliceSchedule *turn) {
 /* In place, beside what the arbiter writes, and not at all where nothing is new. */
 static void the_policy_changes_in_place(void) {
         Pages p = pages_make(SLICE_UNIT);
-        SliceCompute soft = {.policy = 5, .max_inst = 8, .prio_ratio = 30};
+        CardCompute soft = {.policy = COMPUTE_SOFT, .max_inst = 8, .prio_ratio = 30};
         SliceSchedule theirs = {.window = 7, .flags = SCHED_F_GATED, .granted = 99};
         uint64_t odd = 3;
         Fault fault = FAULT_NULL;
@@ -250,7 +250,7 @@ static void says_why_not(void) {
         pages_write(&p, "limits", "?", 1, 0);
         ASSERT_INT(slice_files_read_limits(p.directory, &l), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), SLICE_FILES_E_DAMAGED);
-        ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault),
+        ASSERT_INT(slice_files_set_compute(p.directory, &(CardCompute){.policy = COMPUTE_FAIR}, &fault),
                    SLICE_FILES_E_DAMAGED);
         ASSERT_CONTAINS(fault.text, "version 1");
         ASSERT_OK(unlinkat(p.directory, "limits", 0));
@@ -258,7 +258,8 @@ static void says_why_not(void) {
         ASSERT_INT(slice_files_read_limits(p.directory, &l), -ENOENT);
         ASSERT_INT(slice_files_read_report(p.directory, &report), -ENOENT);
         ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), -ENOENT);
-        ASSERT_INT(slice_files_set_compute(p.directory, &(SliceCompute){.policy = 1}, &fault), -ENOENT);
+        ASSERT_INT(slice_files_set_compute(p.directory, &(CardCompute){.policy = COMPUTE_FAIR}, &fault),
+                   -ENOENT);
         ASSERT_OK(mkdirat(p.directory, "counters", 0700));
         ASSERT_TRUE(slice_files_make(p.directory, &spec, &fault) < 0);
         ASSERT_CONTAINS(fault.text, "cannot write the slice's counters");

@@ -33,14 +33,15 @@ static void end(void) {
 
 /* The agent's, with slices of two cards. */
 static void put(const char *id, const char *first, const char *second, uint32_t weight, bool high) {
-        SliceSpec specs[2] = {
-                {.uuid = first, .container = id, .policy = 6, .weight = weight, .high_priority = high},
-                {.uuid = second,
-                 .container = id,
-                 .policy = 6,
-                 .card = 1,
-                 .weight = weight,
-                 .high_priority = high}};
+        SliceSpec specs[2] = {{.uuid = first,
+                               .container = id,
+                               .compute.policy = COMPUTE_NATIVE,
+                               .request = {.weight = weight, .high_priority = high}},
+                              {.uuid = second,
+                               .container = id,
+                               .compute.policy = COMPUTE_NATIVE,
+                               .card = 1,
+                               .request = {.weight = weight, .high_priority = high}}};
 
         ASSERT_OK(
                 slicedir_update(&board, id, SLICEDIR_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
@@ -67,29 +68,28 @@ static SliceLimits page(const char *id, uint32_t number) {
         return want.limits;
 }
 
-static void say(uint32_t policy, bool yields, const char *uuid) {
-        const SlicePolicy p = {.compute = {.policy = policy, .max_inst = 4, .prio_ratio = 50},
-                               .yields = yields};
+static void say(ComputePolicy policy, bool yields, const char *uuid) {
+        const CardCompute p = {.policy = policy, .max_inst = 4, .prio_ratio = 50, .yields = yields};
 
         ASSERT_OK(slice_policy_apply(&board, &p, uuid, &fault));
 }
 
 static void all_pages_of_the_agent(void) {
-        SliceSpec spec = {.uuid = "GPU-a", .container = "x", .policy = 4};
+        SliceSpec spec = {.uuid = "GPU-a", .container = "x", .compute.policy = COMPUTE_FIXED};
         int owner;
 
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
         put("two", "GPU-b", NULL, 1, false);
         ASSERT_OK(slicedir_create(&board, "three", "run 1 x", &spec, 1, &owner, &fault));
-        say(1, true, NULL);
+        say(COMPUTE_FAIR, true, NULL);
         ASSERT_INT(page("one", 0).policy, 1);
         ASSERT_INT(page("one", 1).policy, 1);
         ASSERT_INT(page("two", 0).policy, 1);
         ASSERT_INT(page("two", 0).max_inst, 4);
         ASSERT_INT(page("two", 0).prio_ratio, 50);
         ASSERT_INT(page("three", 0).policy, 4); /* of `aliquot run` */
-        say(5, true, "GPU-b");
+        say(COMPUTE_SOFT, true, "GPU-b");
         ASSERT_INT(page("one", 0).policy, 1);
         ASSERT_INT(page("one", 1).policy, 5);
         ASSERT_INT(page("two", 0).policy, 5);
@@ -102,34 +102,34 @@ static void a_weight_is_for_its_cards(void) {
         put("one", "GPU-a", "GPU-b", 1, false);
         put("two", "GPU-b", NULL, 3, false);
         put("three", "GPU-c", NULL, 1, true);
-        say(6, true, NULL);
+        say(COMPUTE_NATIVE, true, NULL);
         ASSERT_INT(page("one", 0).policy, 6);
-        ASSERT_INT(page("one", 1).policy, SLICE_POLICY_WEIGHTED);
-        ASSERT_INT(page("two", 0).policy, SLICE_POLICY_WEIGHTED);
-        ASSERT_INT(page("three", 0).policy, SLICE_POLICY_WEIGHTED);
+        ASSERT_INT(page("one", 1).policy, COMPUTE_WEIGHTED);
+        ASSERT_INT(page("two", 0).policy, COMPUTE_WEIGHTED);
+        ASSERT_INT(page("three", 0).policy, COMPUTE_WEIGHTED);
         slicedir_remove(&board, "two");
-        say(6, true, NULL); /* and over with it */
+        say(COMPUTE_NATIVE, true, NULL); /* and over with it */
         ASSERT_INT(page("one", 1).policy, 6);
         put("two", "GPU-b", NULL, 3, false);
-        say(6, false, NULL); /* where the node insists */
+        say(COMPUTE_NATIVE, false, NULL); /* where the node insists */
         ASSERT_INT(page("one", 1).policy, 6);
         ASSERT_INT(page("two", 0).policy, 6);
         end();
 }
 
 static void who_is_not_held_has_no_say(void) {
-        SliceSpec open = {.uuid = "GPU-a", .container = "x", .weight = 9, .flags = SLICE_FLAG_OPEN};
+        SliceSpec open = {.uuid = "GPU-a", .container = "x", .request.weight = 9, .flags = SLICE_FLAG_OPEN};
 
         begin();
         put("one", "GPU-a", NULL, 1, false);
         ASSERT_OK(slicedir_update(&board, "open", SLICEDIR_AGENT "x", &open, 1, &fault));
-        say(6, true, NULL);
+        say(COMPUTE_NATIVE, true, NULL);
         ASSERT_INT(page("one", 0).policy, 6);
         end();
 }
 
 static void the_rest_goes_on_beside_a_bad_page(void) {
-        const SlicePolicy p = {.compute = {.policy = 2}};
+        const CardCompute p = {.policy = COMPUTE_PREEMPTIVE};
         char page_path[SLICEDIR_PATH_SIZE + 32];
 
         begin();

@@ -76,8 +76,8 @@ static void make_page(size_t which, const char *id, const char *uuid, uint32_t w
                           .card_bytes = 1 << 30,
                           .uuid = uuid,
                           .container = "d/a",
-                          .weight = weight,
-                          .policy = 1 + POLICY_WEIGHTED};
+                          .request.weight = weight,
+                          .compute.policy = COMPUTE_WEIGHTED};
         Fault fault = FAULT_NULL;
         char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];
         int fd;
@@ -115,7 +115,7 @@ static void give_windows(const unsigned percent[3]) {
         }
 }
 
-static void begin(ShareMode mode, uint32_t policy, const char *disabled) {
+static void begin(ShareMode mode, ComputePolicy policy, const char *disabled) {
         Fault fault = FAULT_NULL;
         CardList cards = {0};
         char path[96], text[2048];
@@ -200,7 +200,7 @@ static void count_excess(void *userdata, const ComputeExcess *excess) {
 static void by_container(void) {
         unsigned lasting = 0;
 
-        begin(SHARE_MODE_CORE_MEM, 5, "");
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(10, "aaa");
         process(11, "aaa");
         process(20, "bbb");
@@ -231,7 +231,7 @@ static void by_container(void) {
 }
 
 static void of_which_it_was_given_nothing(void) {
-        begin(SHARE_MODE_CORE_MEM, 5, "");
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(30, "ccc");
         WINDOWS(20, {30, 5});
         ASSERT_INT(told, 0);
@@ -244,7 +244,7 @@ static void of_which_it_was_given_nothing(void) {
 
 /* Of one that is not in the status yet. */
 static void who_cannot_be_told_is_the_pod(void) {
-        begin(SHARE_MODE_CORE_MEM, 5, "");
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(40, "zzz");
         WINDOWS(20, {40, 85});
         ASSERT_INT(told, 0);
@@ -260,7 +260,8 @@ static void who_cannot_be_told_is_the_pod(void) {
 }
 
 static void where_nobody_is_capped(void) {
-        static const uint32_t policies[] = {1, 2, 4, 5};
+        static const ComputePolicy policies[] = {COMPUTE_PREEMPTIVE, COMPUTE_WEIGHTED, COMPUTE_SOFT,
+                                                 COMPUTE_NATIVE};
 
         for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++) {
                 begin(SHARE_MODE_CGPU, policies[i], "");
@@ -270,7 +271,7 @@ static void where_nobody_is_capped(void) {
                 ASSERT_INT(told, 0);
                 end();
         }
-        begin(SHARE_MODE_CORE_MEM, 5, "1"); /* CGPU_DISABLE */
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "1"); /* CGPU_DISABLE */
         process(10, "aaa");
         process(20, "bbb");
         WINDOWS(20, {10, 100});
@@ -281,7 +282,7 @@ static void where_nobody_is_capped(void) {
 }
 
 static void fair_share_caps_all(void) {
-        begin(SHARE_MODE_CGPU, 0, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_FAIR, "");
         process(20, "bbb");
         ASSERT_TRUE(compute_audit_wants(compute_audit));
         WINDOWS(20, {20, 10});
@@ -296,13 +297,15 @@ static void fair_share_caps_all(void) {
 static void the_share_becomes_another_one(void) {
         Fault fault = FAULT_NULL;
 
-        begin(SHARE_MODE_CGPU, 0, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_FAIR, "");
         process(20, "bbb");
         WINDOWS(1, {20, 45});
-        ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("2")}, 0, &fault));
+        ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("2")}, COMPUTE_FAIR,
+                                      &fault));
         WINDOWS(20, {20, 45});
         ASSERT_INT(told, 0);
-        ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("4")}, 0, &fault));
+        ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("4")}, COMPUTE_FAIR,
+                                      &fault));
         WINDOWS(3, {20, 90});
         ASSERT_INT(told, 0);
         WINDOWS(1, {20, 90});
@@ -316,7 +319,7 @@ static void whose_it_is_not(void) {
         CardUse use = {.uuid = "GPU-of-another-machine", .pid = 10, .nsec = SECOND};
         CardSpan span = {.uuid = "GPU-of-another-machine", .nsec = SECOND};
 
-        begin(SHARE_MODE_CORE_MEM, 5, "");
+        begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(10, "aaa");
         for (int i = 0; i < 100; i++)
                 compute_audit_take(compute_audit,
@@ -336,7 +339,7 @@ static void by_what_was_given(void) {
         static const unsigned alone[] = {0, 0, 0}, beside[] = {0, 100, 0}, held[] = {50, 50, 0},
                               few[] = {20, 40, 0};
 
-        begin(SHARE_MODE_CGPU, 2, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
         make_board();
         process(10, "aaa");
         process(20, "bbb");
@@ -373,7 +376,7 @@ static void by_what_was_given(void) {
 static void the_arbiter_is_away(void) {
         static const unsigned beside[] = {0, 100, 0};
 
-        begin(SHARE_MODE_CGPU, 2, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
         make_board();
         process(10, "aaa");
         given = beside;
@@ -396,10 +399,10 @@ static void the_arbiter_is_away(void) {
 static void others_of_the_card(void) {
         static const unsigned beside[] = {0, 0, 100};
 
-        begin(SHARE_MODE_CGPU, 2, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
         make_board();
         process(10, "aaa");
-        pages[2]->policy = 1 + POLICY_FIXED;
+        pages[2]->policy = COMPUTE_FIXED;
         pages[2]->core_percent = 70;
         given = beside;
         WINDOWS(3, {10, 70});
@@ -412,7 +415,7 @@ static void others_of_the_card(void) {
 static void a_page_is_made_anew(void) {
         static const unsigned held[] = {50, 50, 0};
 
-        begin(SHARE_MODE_CGPU, 2, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
         make_board();
         process(10, "aaa");
         given = held;
@@ -429,7 +432,7 @@ static void a_page_is_made_anew(void) {
 static void a_pod_by_what_was_given(void) {
         static const unsigned beside[] = {0, 0, 100};
 
-        begin(SHARE_MODE_CGPU, 2, "");
+        begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
         make_board();
         process(40, "zzz");
         given = beside;
