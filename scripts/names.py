@@ -47,7 +47,7 @@ def twice(files):
     for path in files:
         folders[stem(path)].add(os.path.dirname(path))
     for name, where in sorted(folders.items()):
-        if len(where) > 1 and name != "main":
+        if len(where) > 1 and name not in ("main", "tunables"):
             yield f"{name}: a file of this name is in {', '.join(sorted(where))}"
 
 

@@ -17,14 +17,7 @@
  * others are. */
 
 #include "arbiter/tenant_policy.h"
-
-#define ACCOUNT_DEBT_NS INT64_C(10000000000) /* ns: of one process, by nobody's word */
-#define ACCOUNT_TOTAL_NS                                                                                     \
-        (256 * ACCOUNT_DEBT_NS)            /* ns: of all that a container has; beyond it sums would not fit */
-#define ACCOUNT_BURST_NS  INT64_C(5000000) /* ns: credit of who was idle */
-#define ACCOUNT_CREDIT_NS INT64_C(200000000) /* ns of waiting that are kept as credit of who wants the card */
-#define ACCOUNT_SATURATED_NS                                                                                 \
-        INT64_C(100000000) /* ns of waiting: when all are so far behind, the card cannot give more, and nobody earns */
+#include "arbiter/tunables.h"
 
 typedef struct Account {
         int64_t balance, arrears; /* ns */

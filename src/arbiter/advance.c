@@ -5,11 +5,6 @@
 #include "arbiter/overrun.h"
 #include "arbiter/window_end.h"
 
-#define STEP_TOLERANCE_NS UINT64_C(200000) /* ns: nobody is called to the microsecond */
-/* ns: who had nothing to do within that time needs no more than half of a window's tokens. */
-#define BRIEF_IDLE_NS  UINT64_C(50000000)
-#define HIGH_RECENT_NS UINT64_C(1000000000) /* ns: who comes first comes again so soon */
-
 /* Its work keeps the card from the others, for longer than a window. */
 static bool stalls(const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_CLOSING && now > t->window.closes + QUANTUM_NS;

@@ -5,11 +5,6 @@
 
 #include "arbiter/window_end.h"
 
-#define TIMESLICE_NS                                                                                         \
-        UINT64_C(1000000) /* ns: so long the card stays with one context while another one has work */
-#define ARRIVAL_TOLERANCE_NS                                                                                 \
-        (3 * NOTIFY_LATENCY_NS) /* ns: as exactly as it is known when somebody came and went */
-
 enum { CONTEXTS = 16 }; /* of one tenant that count, at most */
 
 /* Of one who has a window that is not over. */

@@ -14,22 +14,11 @@
 
 #include "arbiter/leased.h"
 #include "arbiter/slice_channel.h"
+#include "arbiter/tunables.h"
 #include "base/clock.h"
 #include "slicedir/slicedir.h"
 
-#define LOCK          "arbiter"
-#define HEARTBEAT_NS  UINT64_C(100000000) /* ns: so often everybody is told that we are here */
-#define SWEEP_IDLE_NS UINT64_C(100000000) /* ns: so often all rows are read, for doorbells that were lost */
-#define SWEEP_BUSY_NS                                                                                        \
-        UINT64_C(250000000) /* ns: the same where somebody's work is known: that one has windows already */
-#define SWEEP_RUNG_NS                                                                                        \
-        UINT64_C(                                                                                            \
-                20000000) /* ns: with a doorbell, rows of processes that we do not know are looked for, not more often */
-#define LIVENESS_SILENT_NS                                                                                   \
-        UINT64_C(5000000) /* ns: so often it is asked who of those that do not answer lives */
-#define LIVENESS_ALL_NS UINT64_C(1000000000) /* ns: and all others */
-#define RESCAN_NS       UINT64_C(1000000000) /* ns: so often the board is read for what inotify does not tell */
-#define SCAN_DELAY_NS   UINT64_C(10000000)   /* ns: a slice is made of several files */
+#define LOCK "arbiter"
 
 enum { DAEMON_CARDS = 32, DAEMON_TENANTS = 1024, EVENTS = 64 };
 

@@ -7,7 +7,9 @@
  * There is one per board: it has the lock of BOARD/arbiter. Others wait for it, and take over when
  * its process is gone: what the pages say is all that they need. */
 
-#include "arbiter/engine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/fault.h"
 
 typedef struct DaemonOverrun {
@@ -32,14 +34,3 @@ typedef struct DaemonOptions {
  * begin again; or negative errno with a fault: -ENOENT, there is no board. */
 enum { DAEMON_E_MOVED = 1 };
 int daemon_run(const DaemonOptions *options, Fault *fault);
-
-/* Runs it in a child of its own, begun again when it dies; both end with the caller, or when
- * *ret_stop is closed. The caller has one thread. Returns the child's pid, or negative errno. */
-int respawn_daemon(const char *board, int *ret_stop);
-
-/* The same, and a line for each kernel that will not end (patience: as above) is written to `tell`
- * beside standard error, which is not waited for; it stays the caller's; -1: nobody is told. A line
- * is "VERB NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF; VERB is "hung", or "part" where
- * others of the container's processes go on; "still-hung" and "still-part" each `patience` that it
- * lasts. */
-int respawn_daemon_reporting(const char *board, int report_fd, uint64_t overrun_limit, int *ret_stop);

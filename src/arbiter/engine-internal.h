@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The rooms of the engine: what has passed (advance.h) and whose the time was (attribute.h); the open
- * window's owner and the next one (open_window.h), who is chosen by rank (pick.c); what becomes of a
- * window (window.h), and until when its work is on the card (window_end.h); work that others wait for no
- * longer (overrun.h), and kernels that hang (overrun_report.h); and when it is time to look again (next_deadline.h).
- * engine.c goes through them once a step. */
+/* The parts of the engine: what has passed (advance.h) and whose the time was (attribute.h); the
+ * open window's owner and the next one (open_window.h), who is chosen by rank (pick.h); what becomes
+ * of a window (window.h), and until when its work is on the card (window_end.h); work that others
+ * wait for no longer (overrun.h), and kernels that hang (overrun_report.h); and when it is time to
+ * look again (next_deadline.h). engine.c goes through them once a step. */
 
 #include "arbiter/engine.h"
+#include "arbiter/tunables.h"
 #include "slice/schedule.h"
-
-#define NOTIFY_LATENCY_NS                                                                                    \
-        UINT64_C(50000) /* ns from one process that says something to another that does something */
-#define PREOPEN_NS         UINT64_C(70000) /* ns: so much before the end of a window the next one is opened */
-#define ACTIVE_GRACE_NS    UINT64_C(5000000)  /* ns: who has work again so soon was not idle */
-#define SOLE_WINDOW_NS     UINT64_C(20000000) /* ns: windows of a conserving tenant that nobody waits for */
-#define MAX_START_DELAY_NS UINT64_C(2000000)  /* ns: who waits for a processor longer than that has lost it */
-#define MAX_DRAIN_TIMEOUT_NS                                                                                 \
-        UINT64_C(1000000000)               /* ns that others wait for work behind its window, at first */
-#define EMPTY_BACKOFF_NS UINT64_C(2000000) /* ns: after a window that nothing was done with */
-#define MAX_LATE_ALLOWANCE_NS                                                                                \
-        UINT64_C(50000000)             /* ns of windows in which nothing was launched that are not charged */
-#define IDLE_CLOSE_NS UINT64_C(200000) /* ns: a longer pause is a rest, and not the way to the next kernel */
-
-/* Work that was launched may wait for a launch that is yet to come. So who is overdue and has one
- * that waits gets windows behind that work, in his turn, when nothing has moved for so long: soon
- * where his gate says that nothing has begun, and seldom where a kernel may just be long. */
-#define BLOCKED_FIRST_NS UINT64_C(250000000) /* ns */
-#define BLOCKED_NEXT_NS  UINT64_C(20000000)  /* ns */
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -66,9 +48,6 @@ static inline void advance_virtual_clock(Engine *e, const EngineTenant *t) {
                 e->virtual_clocks[t->policy.high] = t->account.clock;
 }
 
-/* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits. */
-uint64_t pick_backlog_from(const EngineTenant *t);
-
 /* Its work is late, and others wait no longer. */
 static inline bool is_overrun(const EngineTenant *t) {
         return t->state == ENGINE_OVERRUN || t->window.ignore_backlog;
@@ -99,27 +78,8 @@ static inline uint64_t idle_close_after(const EngineTenant *t) {
         return t->gap_mean > IDLE_CLOSE_NS * 7 / 8 && !t->policy.high ? 0 : IDLE_CLOSE_NS;
 }
 
-/* Whether those count as waiting whose windows are not over yet, too. */
-typedef enum PickAmong { PICK_CLOSED, PICK_CLOSING } PickAmong;
-
-/* Who of those that wait is next; -1: nobody may. */
-int pick_next(const Engine *e, PickAmong among, uint64_t now);
-
-/* Whether the owner keeps the card although this one waits, once it has been charged so much
- * more. */
-bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
-
-/* Whether this conserving one has the card only as long as another one, which is before it by more
- * than a window, is at a pause; and whether one that waits is such another. */
-bool pick_lends(const Engine *e, const EngineTenant *t);
-bool pick_reclaims(const EngineTenant *waiting, const EngineTenant *owner);
-
-/* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
-uint64_t pick_earliest(const Engine *e, PickAmong among, uint64_t now);
-
 /* So long before the end of a window the next one is opened, as that one's owner has been late. */
 static inline uint64_t engine_preopen(const EngineTenant *t) {
         return max_u64(PREOPEN_NS,
                        min_u64(NOTIFY_LATENCY_NS / 2 + t->start_delay * 3 / 2, MAX_START_DELAY_NS));
 }
-uint64_t pick_longest_preopen(const Engine *e); /* of those that wait */

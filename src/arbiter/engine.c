@@ -8,6 +8,7 @@
 #include "arbiter/next_deadline.h"
 #include "arbiter/open_window.h"
 #include "arbiter/overrun_report.h"
+#include "arbiter/pick.h"
 #include "arbiter/window.h"
 
 /* ---- tenants ---- */

@@ -2,11 +2,8 @@
 #include "arbiter/next_deadline.h"
 
 #include "arbiter/open_window.h"
+#include "arbiter/pick.h"
 #include "arbiter/window_end.h"
-
-#define IDLE_POLL_NS UINT64_C(500000) /* ns between looks at one who idles */
-#define DOORBELL_LOST_NS                                                                                     \
-        UINT64_C(1000000) /* ns: the doorbell of a window's end has not come by then: it does not */
 
 /* The doorbell tells, and this is for doorbells that do not come. */
 static uint64_t without_doorbell(const EngineTenant *t, uint64_t now, bool haste) {

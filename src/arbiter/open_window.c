@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/open_window.h"
 
+#include "arbiter/pick.h"
 #include "arbiter/window.h"
 #include "arbiter/window_end.h"
-
-#define EXTEND_MARGIN_NS UINT64_C(400000) /* ns before a window closes it is said whether it goes on */
-#define NO_START_NS                                                                                          \
-        UINT64_C(3000000) /* ns: who has done nothing with his window by then does nothing with it */
-#define NO_PROGRESS_NS UINT64_C(2000000000) /* ns without a word from who has work in flight */
 
 /* It goes on, or its window is over all the same. Where another one is kept from the card meanwhile
  * it is charged for a short rest. */

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stddef.h>
 
-#include "arbiter/engine-internal.h"
-
-/* ns; and a quarter of the time that it has been overdue, and four times what it says to be in
- * flight. */
-#define RUNNING_FIRST_NS UINT64_C(1000000000)
+#include "arbiter/pick.h"
 
 /* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window;
  * the conserving; who comes first and has used what it may take from the others. */
@@ -32,6 +28,8 @@ static bool is_among(const EngineTenant *t, PickAmong among) {
                t->policy.gated && wants(t);
 }
 
+/* Where a kernel may just be long: RUNNING_FIRST_NS, and a quarter of the time that it has been
+ * overdue, and four times what it says to be in flight. */
 uint64_t pick_backlog_from(const EngineTenant *t) {
         bool late = t->state == ENGINE_OVERRUN;
         uint64_t quarter = late ? since(t->overrun.since, t->progress_at) / 4 : 0,

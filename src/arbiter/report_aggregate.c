@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/report_aggregate.h"
 
-#define MAX_IN_FLIGHT_NS  UINT64_C(3600000000000) /* ns; sums of 256 of these are far from wrapping */
-#define SILENT_AFTER_NS   UINT64_C(100000000)     /* ns, beyond four times what is in flight */
-#define MAX_UNREPORTED_NS UINT64_C(1000000000)    /* ns: of who dies unheard */
+#include "arbiter/tunables.h"
 
 void report_aggregate_begin(ReportAggregate *t, uint64_t opened, uint64_t closed) {
         t->window_opened = opened;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The daemon in processes of its own: one that does nothing but begin it again, and the one that is
- * it. */
+#include "arbiter/respawn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +13,9 @@
 #include <sys/wait.h>
 
 #include "arbiter/daemon.h"
+#include "arbiter/tunables.h"
 
-enum { RESPAWN_PAUSE_MS = 100 };          /* ms */
-enum { NICE = -15, MAX_RUN_US = 200000 }; /* us without a pause */
+enum { NICE = -15 };
 enum { FD_STOP = STDERR_FILENO + 1, FD_REPORT, FD_MAX = 4096 };
 enum { ASIDE = 16, LINE = 512 }; /* above all that is kept; as long as a line can be */
 

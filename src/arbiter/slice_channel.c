@@ -10,14 +10,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "arbiter/tunables.h"
 #include "base/clock.h"
 #include "slicedir/slice_files.h"
-
-#define MAX_ROW_BUSY_NS                                                                                      \
-        UINT64_C(10000000000) /* ns: a row's work between two looks; longer it is not believed */
-
-#define MAX_LIVENESS_COST_NS UINT64_C(50000)      /* ns of the processor: longer is too long */
-#define LIVENESS_REST_NS     UINT64_C(1000000000) /* ns without any then, or more: the longer it took */
 
 enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
 
@@ -298,40 +293,40 @@ bool slice_channel_is_whole(const SliceChannel *s) {
 
 /* Who waits for a window that closes goes on waiting. FUTEX_WAKE finds its sleepers by the page,
  * not by what it contains: the word is never read here. */
-static void wake(SliceSchedule *turn) {
-        (void) syscall(SYS_futex, &turn->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
+static void wake(SliceSchedule *schedule) {
+        (void) syscall(SYS_futex, &schedule->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* The window last: who sees it open sees until when, and how much. */
-void slice_channel_write(SliceChannel *s, const EngineWindow *turn, uint64_t now) {
+void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
         SliceSchedule *t = &s->limits->schedule;
-        uint32_t window = turn->number << 1 | (turn->open ? SCHED_WINDOW_OPEN : 0),
-                 flags = (turn->gated ? SCHED_F_GATED : 0U) | (turn->no_notify ? SCHED_F_NO_NOTIFY : 0U) |
-                         (turn->open && turn->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U) |
-                         (turn->open && turn->sole ? SCHED_F_SOLE : 0U);
+        uint32_t window = w->number << 1 | (w->open ? SCHED_WINDOW_OPEN : 0),
+                 flags = (w->gated ? SCHED_F_GATED : 0U) | (w->no_notify ? SCHED_F_NO_NOTIFY : 0U) |
+                         (w->open && w->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U) |
+                         (w->open && w->sole ? SCHED_F_SOLE : 0U);
         bool news, good;
 
         if (!slice_channel_is_whole(s))
                 return;
-        good = (turn->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
-               (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !turn->gated);
+        good = (w->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
+               (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !w->gated);
         news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
                atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
-        if (turn->open || news) {
-                atomic_store_explicit(&t->depth, turn->depth, memory_order_relaxed);
-                atomic_store_explicit(&t->sharers, turn->sharers, memory_order_relaxed);
-                atomic_store_explicit(&t->rest, turn->drain_ns, memory_order_relaxed);
-                atomic_store_explicit(&t->closes, turn->closes, memory_order_relaxed);
+        if (w->open || news) {
+                atomic_store_explicit(&t->depth, w->depth, memory_order_relaxed);
+                atomic_store_explicit(&t->sharers, w->sharers, memory_order_relaxed);
+                atomic_store_explicit(&t->rest, w->drain_ns, memory_order_relaxed);
+                atomic_store_explicit(&t->closes, w->closes, memory_order_relaxed);
         }
-        atomic_store_explicit(&t->granted, turn->granted, memory_order_relaxed);
-        atomic_store_explicit(&t->used, turn->used, memory_order_relaxed);
+        atomic_store_explicit(&t->granted, w->granted, memory_order_relaxed);
+        atomic_store_explicit(&t->used, w->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
-        if (turn->open && (!s->window.open || s->window.number != turn->number)) {
+        if (w->open && (!s->window.open || s->window.number != w->number)) {
                 s->window_opened = now;
                 s->reports_idle = false;
         }
-        s->reports_idle |= turn->open && turn->sole;
-        s->window = *turn;
+        s->reports_idle |= w->open && w->sole;
+        s->window = *w;
         s->written_at = now;
         if (!news)
                 return;

@@ -9,10 +9,8 @@
 #include "arbiter/engine.h"
 #include "arbiter/report_aggregate.h"
 
-enum {
-        SLICE_CHANNEL_RINGS = 64
-}; /* in DOORBELL_PERIOD_NS; whoever rings more is not heard until it is over */
-#define DOORBELL_PERIOD_NS UINT64_C(10000000) /* ns */
+/* In DOORBELL_PERIOD_NS; whoever rings more is not heard until it is over. */
+enum { SLICE_CHANNEL_RINGS = 64 };
 
 typedef struct SliceChannel {
         SliceLimits *limits;
@@ -62,7 +60,7 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
 bool slice_channel_is_whole(const SliceChannel *s);
 
 /* Says it to the container and wakes who waits for it; that we are here as well. */
-void slice_channel_write(SliceChannel *s, const EngineWindow *window, uint64_t now);
+void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now);
 
 /* Drains the doorbell. False: it has rung too often. */
 bool slice_channel_drain_doorbell(SliceChannel *s, uint64_t now);

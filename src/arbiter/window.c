@@ -3,22 +3,12 @@
 
 #include "arbiter/attribute.h"
 #include "arbiter/overrun.h"
+#include "arbiter/pick.h"
 #include "arbiter/window.h"
 #include "arbiter/window_end.h"
 
 enum { ONE_KERNEL = 1 }; /* as a depth, ns */
 enum { FORGIVEN = 2 };   /* windows in a row that nothing was done with */
-
-#define UNUSED_SLACK_NS UINT64_C(250000) /* ns of a window that its owner may say it did not use */
-#define MIN_DRAIN_NS    UINT64_C(350000) /* ns that a window's work goes on behind it, at least */
-/* ns: the pause of who gives no sign of life is an eighth of the time since the last, so much at
- * most. */
-#define MAX_BACKOFF_NS UINT64_C(250000000)
-
-/* ns, of 5 ms: the change from one window to the next. With a little more charged than there is,
- * those who want all of the card are short of it and have windows by turns, where otherwise each
- * would wait until he is far behind and then have several in a row. */
-#define SWITCH_CHARGE_NS UINT64_C(20000)
 
 /* ---- opening ---- */
 

@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <sys/stat.h>
 
-#include "arbiter/daemon.h"
+#include "arbiter/respawn.h"
 #include "base/simulator.h"
 #include "local/machine_parts.h"
 #include "slice/container_paths.h"

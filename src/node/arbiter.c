@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arbiter/daemon.h"
+#include "arbiter/respawn.h"
 #include "base/log.h"
 
 #define SHORT_LIFE (1 * USEC_PER_SEC)

@@ -12,7 +12,7 @@
 
 typedef struct NodeArbiter {
         const char *board;
-        uint64_t patience; /* ns, as in arbiter/daemon.h */
+        uint64_t patience; /* ns, as in arbiter/respawn.h */
         int hear, tell,
                 stop; /* hear: for the agent, non-blocking; -1: there is none. stop: ours, it ends when all have closed it */
         pid_t pid; /* below 1: there is none */

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arbiter/daemon.h"
+#include "arbiter/respawn.h"
 #include "base/file.h"
 #include "base/quantity.h"
 #include "cli/run/command.h"

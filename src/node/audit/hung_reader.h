@@ -15,7 +15,7 @@ typedef struct HungKernel {
         Str namespace_, pod, container;
 } HungKernel;
 
-/* A line without its end, as arbiter/daemon.h has it. false: it is none. Strings point into it. */
+/* A line without its end, as arbiter/respawn.h has it. false: it is none. Strings point into it. */
 bool hung_reader_parse(Str line, HungKernel *ret);
 
 typedef struct HungReader HungReader;

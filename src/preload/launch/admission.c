@@ -5,33 +5,16 @@
 #include <time.h>
 
 #include "preload/inject/spin.h"
+#include "preload/launch/batch.h"
 #include "preload/launch/context_destroy.h"
 #include "preload/launch/duty.h"
+#include "preload/launch/tunables.h"
 #include "preload/launch/unbatched.h"
-
-#define MSEC UINT64_C(1000000)
 
 enum {
         PERCENT = 100,
         EXCUSED = 8, /* launches */
 };
-
-#define WINDOW_POLL_NS    (20 * MSEC) /* until one looks again though nothing was said */
-#define LOCAL_DEPTH_NS    (4 * MSEC)  /* in flight at once, while the arbiter is away */
-#define MAX_COLD_NS       (4 * MSEC)  /* what is supposed of work that was never measured, at most */
-#define LATE_POLL_NS      (2 * MSEC)  /* the window is over, and the arbiter has not said so */
-#define MAX_ROOM_NS       (60000 * MSEC)
-#define MAX_DEPTH_POLL_NS (1 * MSEC)
-#define DEPTH_LEAD_NS     (2 * MSEC / 5) /* before what is marked is over: the window may have been made longer */
-#define MIN_DEPTH_POLL_NS (MSEC / 10)
-#define MAX_HELD_NS       (250 * MSEC)  /* behind what takes longer than it should */
-#define HELD_PAUSE_NS     (1000 * MSEC) /* until the next time */
-#define LONG_WAIT_NS                                                                                         \
-        (20 * MSEC) /* of a launch: then it is said, and what it may be waiting behind looked at */
-#define MAX_BLOCKED_NS  (40 * MSEC) /* in flight: who has more stand waits as if nothing was known */
-#define BLOCKED_POLL_NS (1 * MSEC)  /* until one looks again whether what is in flight stands */
-#define LOST_AFTER_NS                                                                                        \
-        (2000 * MSEC) /* nothing is on the card, and something is in flight: a thread ended with it */
 
 #define STREAM_MINE ((CuHandle) 2)
 
@@ -41,7 +24,7 @@ typedef struct LaunchRequest { /* one launch that wants to pass */
         ProcessState *account;
         Context *context;
         const SliceLimits *limits;
-        ProcessUsage *meter;
+        ProcessUsage *usage;
         uint32_t card;
         uint64_t nsec, now, held_since; /* since: it waits; 0: not yet */
         uint64_t known;                 /* of nsec, if anything is */
@@ -110,18 +93,18 @@ static bool is_held(LaunchRequest *k) {
                 return false;
         if (k->held_since == 0 || k->now - k->held_since < MAX_HELD_NS)
                 return true;
-        atomic_store(&k->meter->due, k->now + HELD_PAUSE_NS);
+        atomic_store(&k->usage->due, k->now + HELD_PAUSE_NS);
         return false;
 }
 
 static uint32_t backlog_launches(const LaunchRequest *k) {
-        return k->backlog > 0 ? atomic_load(&k->meter->backlog_launches) : 0;
+        return k->backlog > 0 ? atomic_load(&k->usage->backlog_launches) : 0;
 }
 
 /* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so
  * many only by having been measured. Not for ever, see above: then some more pass. */
 static bool is_crowded(LaunchRequest *k) {
-        uint32_t n = atomic_load_explicit(&k->meter->launches, memory_order_relaxed);
+        uint32_t n = atomic_load_explicit(&k->usage->launches, memory_order_relaxed);
 
         if (n < backlog_launches(k) + k->room) {
                 k->crowded_since = 0;
@@ -137,10 +120,10 @@ static bool is_crowded(LaunchRequest *k) {
 }
 
 static Admission admit(LaunchRequest *k) {
-        uint32_t n = atomic_fetch_add_explicit(&k->meter->launches, 1, memory_order_relaxed);
+        uint32_t n = atomic_fetch_add_explicit(&k->usage->launches, 1, memory_order_relaxed);
 
         k->fills = k->fills || n + 1 >= backlog_launches(k) + k->room;
-        host_func_admitted(k->meter, k->now);
+        host_func_admitted(k->usage, k->now);
         return PASS;
 }
 
@@ -165,7 +148,7 @@ static uint64_t room_in(const LaunchRequest *k, uint64_t depth, uint64_t in_flig
         const SliceSchedule *t = &k->limits->schedule;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
         uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
-        uint64_t now = heartbeat_time(&k->meter->heartbeat, k->now), room = closes > now ? closes - now : 0,
+        uint64_t now = heartbeat_time(&k->usage->heartbeat, k->now), room = closes > now ? closes - now : 0,
                  part, others;
 
         room += atomic_load_explicit(&t->rest, memory_order_relaxed);
@@ -196,7 +179,7 @@ static bool may_block_with(const LaunchRequest *k, uint64_t in_flight) {
 /* The window is behind work that may wait for what comes, or that work stands: what was in flight
  * when this process saw it first is not counted, as long as it is. */
 static void note_backlog(LaunchRequest *k, uint64_t in_flight) {
-        ProcessUsage *m = k->meter;
+        ProcessUsage *m = k->usage;
         uint32_t known = atomic_load(&m->backlog_window);
         uint64_t before;
 
@@ -226,32 +209,32 @@ static uint64_t counted(const LaunchRequest *k, uint64_t in_flight) {
 
 static Admission admit_by_window(LaunchRequest *k) {
         const SliceSchedule *t = &k->limits->schedule;
-        uint64_t in_flight = atomic_load_explicit(&k->meter->in_flight, memory_order_relaxed);
+        uint64_t in_flight = atomic_load_explicit(&k->usage->in_flight, memory_order_relaxed);
         uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, room;
 
         assume_length(k, depth);
         k->room = k->max_launches;
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED)) {
-                (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+                (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
                 return admit(k);
         }
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & SCHED_WINDOW_OPEN))
                 return WAIT_WINDOW;
-        if (heartbeat_time(&k->meter->heartbeat, k->now) >=
+        if (heartbeat_time(&k->usage->heartbeat, k->now) >=
             atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
         note_backlog(k, in_flight);
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->backlog == 0 && is_held(k))))
                 return WAIT_DEPTH;
-        hosts = k->backlog == 0 ? host_func_time(k->meter, key_of(k->stream), k->now) : 0;
+        hosts = k->backlog == 0 ? host_func_time(k->usage, key_of(k->stream), k->now) : 0;
         room = room_in(k, depth, counted(k, in_flight));
         do
                 if (counted(k, in_flight) + hosts >= room && counted(k, in_flight) != 0)
                         return WAIT_DEPTH;
-        while (!atomic_compare_exchange_weak(&k->meter->in_flight, &in_flight, in_flight + k->nsec));
+        while (!atomic_compare_exchange_weak(&k->usage->in_flight, &in_flight, in_flight + k->nsec));
         k->fills = counted(k, in_flight) + hosts + k->nsec >= room;
-        if (atomic_load_explicit(&k->meter->window, memory_order_relaxed) != k->window)
+        if (atomic_load_explicit(&k->usage->window, memory_order_relaxed) != k->window)
                 process_report_first_launch(k->account, k->card, k->window, k->now);
         return admit(k);
 }
@@ -262,22 +245,22 @@ static bool is_excused(const LaunchRequest *k) {
 }
 
 static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
-        uint64_t in_flight = atomic_load(&k->meter->in_flight);
+        uint64_t in_flight = atomic_load(&k->usage->in_flight);
 
         assume_length(k, LOCAL_DEPTH_NS);
         k->room = k->max_launches;
         if (percent == 0) { /* nothing is known to keep to */
-                (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+                (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
                 return admit(k);
         }
-        duty_fill(k->meter, &k->account->gate->cards[k->card].slice, percent, k->now);
+        duty_fill(k->usage, &k->account->gate->cards[k->card].slice, percent, k->now);
         k->backlog = 0;
-        if ((in_flight >= LOCAL_DEPTH_NS && !is_excused(k) && !host_func_excuses(k->meter)) ||
+        if ((in_flight >= LOCAL_DEPTH_NS && !is_excused(k) && !host_func_excuses(k->usage)) ||
             (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
-        if (!duty_take(k->meter, k->nsec))
+        if (!duty_take(k->usage, k->nsec))
                 return WAIT_BALANCE;
-        (void) atomic_fetch_add(&k->meter->in_flight, k->nsec);
+        (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
         return admit(k);
 }
 
@@ -285,12 +268,12 @@ static Admission check_admission(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
 
         k->now = launch_now(); /* behind it: nobody sees a time that is to come */
-        k->wake = atomic_load(&k->meter->wake);
+        k->wake = atomic_load(&k->usage->wake);
         unbatched_poll(k->account, k->card, k->now);
-        if (!heartbeat_is_alive(&k->meter->heartbeat, seen, k->now))
+        if (!heartbeat_is_alive(&k->usage->heartbeat, seen, k->now))
                 return admit_by_balance(k, percent_of(k->limits));
-        if (atomic_load_explicit(&k->meter->filled, memory_order_relaxed) != 0)
-                atomic_store(&k->meter->filled, 0); /* the arbiter is back: debts are his to know */
+        if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
+                atomic_store(&k->usage->filled, 0); /* the arbiter is back: debts are his to know */
         return admit_by_window(k);
 }
 
@@ -304,13 +287,15 @@ static void sleep_on(const _Atomic uint32_t *at, uint32_t value, int flags, uint
 }
 
 static uint64_t until_balance(LaunchRequest *k) {
-        uint64_t nsec = duty_until(k->meter, percent_of(k->limits));
+        uint64_t nsec = duty_until(k->usage, percent_of(k->limits));
 
-        return nsec < MSEC / 4 ? MSEC / 4 : nsec < WINDOW_POLL_NS ? nsec : WINDOW_POLL_NS;
+        return nsec < MIN_BALANCE_POLL_NS ? MIN_BALANCE_POLL_NS
+               : nsec < WINDOW_POLL_NS    ? nsec
+                                          : WINDOW_POLL_NS;
 }
 
 static uint64_t until_depth(const LaunchRequest *k) {
-        uint64_t due = atomic_load(&k->meter->due),
+        uint64_t due = atomic_load(&k->usage->due),
                  nsec = due > k->now + DEPTH_LEAD_NS ? due - k->now - DEPTH_LEAD_NS : 0;
 
         return nsec < MIN_DEPTH_POLL_NS   ? MIN_DEPTH_POLL_NS
@@ -320,9 +305,9 @@ static uint64_t until_depth(const LaunchRequest *k) {
 
 /* Until what is in flight may be found to stand. */
 static uint64_t until_blocked(const LaunchRequest *k) {
-        uint64_t from = host_func_blocked_from(k->meter, k->held_since);
+        uint64_t from = host_func_blocked_from(k->usage, k->held_since);
 
-        if (from == UINT64_MAX || host_func_is_blocked(k->meter))
+        if (from == UINT64_MAX || host_func_is_blocked(k->usage))
                 return WINDOW_POLL_NS;
         if (from <= k->now)
                 return BLOCKED_POLL_NS;
@@ -339,48 +324,48 @@ static void sleep_for(LaunchRequest *k, Admission v) {
         if (v == WAIT_WINDOW || v == WAIT_LATE)
                 sleep_on(&k->limits->schedule.window, k->window, 0, nsec);
         else
-                sleep_on(&k->meter->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
+                sleep_on(&k->usage->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
 }
 
 /* A thread that was ended between its turn and its launch left something in flight that nobody
  * takes out. */
 static void forget_lost(LaunchRequest *k) {
-        if (k->now - k->held_since < LOST_AFTER_NS || atomic_load(&k->meter->closed) != 0)
+        if (k->now - k->held_since < LOST_AFTER_NS || atomic_load(&k->usage->closed) != 0)
                 return;
-        atomic_store(&k->meter->in_flight, 0);
-        atomic_store(&k->meter->launches, 0);
+        atomic_store(&k->usage->in_flight, 0);
+        atomic_store(&k->usage->launches, 0);
         k->held_since = k->now;
 }
 
 /* Whether it may be waited for by what it waits behind. */
 static void say_flags(LaunchRequest *k) {
-        bool blocked = k->context && atomic_load(&k->meter->closed) > 0 &&
+        bool blocked = k->context && atomic_load(&k->usage->closed) > 0 &&
                        batch_is_blocked(k->account, k->context, k->now);
 
-        atomic_store(&k->meter->flags, (uint32_t) WORK_F_WAITER | (blocked ? WORK_F_BLOCKED : 0U));
+        atomic_store(&k->usage->flags, (uint32_t) WORK_F_WAITER | (blocked ? WORK_F_BLOCKED : 0U));
 }
 
 /* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where
  * there is more by now than may stand, what was said lets nobody in any more, and is taken back. */
 static bool look_whether_blocked(LaunchRequest *k, Admission v) {
-        if (!may_block(atomic_load(&k->meter->in_flight))) {
+        if (!may_block(atomic_load(&k->usage->in_flight))) {
                 if (v == WAIT_DEPTH)
-                        host_func_unblock(k->meter);
+                        host_func_unblock(k->usage);
                 return false;
         }
-        if (!k->context || k->now < host_func_blocked_from(k->meter, k->held_since) ||
+        if (!k->context || k->now < host_func_blocked_from(k->usage, k->held_since) ||
             !batch_is_blocked(k->account, k->context, k->now))
                 return false;
-        return host_func_mark_blocked(k->meter, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
+        return host_func_mark_blocked(k->usage, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
 }
 
 static void wait_once(LaunchRequest *k, Admission v) {
         bool first = k->held_since == 0, again;
 
-        atomic_store(&k->meter->waited, k->now);
+        atomic_store(&k->usage->waited, k->now);
         if (first) {
                 k->held_since = k->now;
-                (void) atomic_fetch_add(&k->meter->waiters, 1);
+                (void) atomic_fetch_add(&k->usage->waiters, 1);
         }
         if (k->context)
                 batch_poll(k->account, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
@@ -400,7 +385,7 @@ static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
         LaunchRequest k = {.account = l->account,
                            .context = l->context,
                            .limits = l->account->gate->cards[l->card].slice.limits,
-                           .meter = &l->account->usage[l->card],
+                           .usage = &l->account->usage[l->card],
                            .card = l->card,
                            .stream = stream,
                            .max_launches = estimate_trust(l->estimate),
@@ -418,9 +403,9 @@ static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
         l->fills = k.fills;
         if (!l->waited)
                 return;
-        atomic_store(&k.meter->flags, 0); /* who still waits says so again */
-        waiters = atomic_load(&k.meter->waiters);
-        while (waiters > 0 && !atomic_compare_exchange_weak(&k.meter->waiters, &waiters, waiters - 1))
+        atomic_store(&k.usage->flags, 0); /* who still waits says so again */
+        waiters = atomic_load(&k.usage->waiters);
+        while (waiters > 0 && !atomic_compare_exchange_weak(&k.usage->waiters, &waiters, waiters - 1))
                 ;
 }
 

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One batch's way, from hand to hand: batch.c opens it and adds to it, batch_charge.c marks its end and
- * charges what it was, measure.c asks the events what it really was, batch_poll.c looks after those that
- * nobody adds to, context_destroy.c after those whose context ends. cuda_events.c asks the driver for them. Who has
- * a batch in hands has taken it (batch_take()); who has none may only look at what is atomic. */
+/* One batch's way, from hand to hand: batch.c opens it and adds to it, batch_charge.c marks its end
+ * and charges what it was, measure.c asks the events what it really was, batch_poll.c looks after
+ * those that nobody adds to, context_destroy.c after those whose context ends. cuda_events.c asks the
+ * driver for them. Who has a batch in hands has taken it (batch_take()); who has none may only look
+ * at what is atomic. */
 
 #include "preload/inject/spin.h"
 #include "preload/launch/batch.h"
-
-/* ns without a mark: until what comes is marked though nothing asks for it. */
-#define MARK_QUIET_NS UINT64_C(150000)
+#include "preload/launch/cuda_events.h"
+#include "preload/launch/measure.h"
+#include "preload/launch/tunables.h"
 
 enum {
         /* Of Batch.state; above them the number of the host function that a closed one waits
@@ -24,20 +25,10 @@ enum {
          * long. */
         CALLS_MOST = 60,
         LEGACY = 1,      /* and 0: the default stream's names */
-        BATCH_STAYS = 3, /* Batch.ends: no stream's name, nor a thread's */
+        BATCH_STAYS = 3, /* Batch.destroyed_stream: no stream's name, nor a thread's */
 };
 
 #define STREAM_MINE ((CuHandle) 2)
-
-typedef int EventCall(CuHandle event);
-typedef int StreamCall(CuHandle stream);
-
-/* ---- cuda_events.c ---- */
-
-bool cuda_event_record(CuHandle *event, CuHandle stream); /* NULL is made first. false: there is none */
-void cuda_event_drop(CuHandle *event);
-bool launch_stream_is_done(
-        CuHandle stream); /* not of a stream that is captured: the question ends the capture */
 
 /* ---- a state and its holder ---- */
 
@@ -100,15 +91,6 @@ void batch_charge(ProcessState *a, Batch *b, uint64_t charged);
 void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now); /* its end was seen by nobody */
 void batch_close(ProcessState *a, Batch *b, uint64_t now);         /* marks its end, and lets go of it */
 void batch_say_over(ProcessState *a, Batch *b, uint32_t state);    /* who finds it closed so */
-
-/* ---- measure.c ---- */
-
-bool measure_take(Context *c, uint64_t now); /* one thread at a time measures; ends by measuring = 0 */
-/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
- * none. */
-bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now);
-void measure_done(ProcessState *a, Context *c); /* by who has taken it */
-void measure_all(ProcessState *a, Context *c, uint64_t now);
 
 /* ---- batch.c ---- */
 

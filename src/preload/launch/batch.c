@@ -5,8 +5,6 @@
 /* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET_NS, too):
  * what may be behind the last mark. A mark costs some microseconds of the launching thread, none of
  * the card. */
-#define MARK_WORK_NS  UINT64_C(200000)
-#define MARK_PAUSE_NS UINT64_C(1000000)
 
 enum {
         MARKS_FIRST = 64,   /* of a process: functions may be tried with little work before they get much */

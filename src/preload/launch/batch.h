@@ -1,19 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Between process.c, which has the sums, and those who have the events (batch-internal.h). */
+/* Batches of launches, for process.c, which has the sums, and for admission.c. The parts that have
+ * the events use batch-internal.h. */
 
 #include "preload/launch/process.h"
 
-/* What was measured is so much more (or less) than what was settled. */
-void process_correct(ProcessState *a, uint32_t card, int64_t nsec);
+/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be
+ * had, or the place is not this context's any more. batch_add(): after it. */
+Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+                  uint64_t now);
+typedef struct LaunchOutcome {
+        Estimate *estimate;
+        uint64_t nsec, now; /* what was supposed, and when */
+        bool made;          /* the driver took it */
+        bool mark;          /* its end matters: somebody waited for it */
+} LaunchOutcome;
+void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 
-void process_wake(ProcessState *a, uint32_t card); /* who waits for something to be over */
-ProcessState *process_known(void);                 /* for the driver's thread */
+/* Looks after batches: settles what must be over, measures what is done; as it is told closes those
+ * that are open, and asks for those whose host function is late (the driver may have another one in
+ * its thread). */
+enum { BATCH_POLL_CLOSE = 1, BATCH_POLL_ASK = 2 };
+void batch_poll(ProcessState *a, Context *c, unsigned how, uint64_t now);
 
-/* Exchanges the thread's capture mode, CU_CAPTURE_RELAXED for calls of ours, and returns what it
- * was. */
-int launch_relax_capture(int mode);
+/* What comes into the stream next does not begin with what is before it: that is marked. */
+void batch_cut(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
+
+/* All that this process has on the card is of this context, and none of it has begun: then it waits
+ * for something, or for the card. False where that cannot be told. */
+bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now);
+
+/* What is on the card takes many times as long as was estimated: nothing else should be launched
+ * until it is known. */
+bool batch_is_late(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now);
 
 /* The context is about to end (ends = false: may be), and its handle is still what it was: what is
  * in flight gets its end marked. */

@@ -2,10 +2,6 @@
 #include "preload/launch/batch-internal.h"
 #include "preload/launch/context_destroy.h"
 
-#define POLL_SLACK_NS   UINT64_C(200000)   /* by which estimates may be late before anybody asks */
-#define LATE_NS         UINT64_C(500000)   /* what was to be over so long ago was estimated wrongly */
-#define FOREIGN_LATE_NS UINT64_C(10000000) /* the same for a stream that only its own thread can ask about */
-
 bool batch_is_late(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now) {
         const ProcessUsage *m = &a->usage[card];
         uint64_t in_flight = atomic_load_explicit(&m->in_flight, memory_order_relaxed);

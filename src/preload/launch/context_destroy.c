@@ -5,9 +5,6 @@
 
 #include "preload/launch/batch-internal.h"
 
-#define MAX_HOLDERS_NS  UINT64_C(100000000) /* for all who have batches of the stream */
-#define HOLDERS_POLL_NS 20000
-
 /* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and
  * for as long as the call takes that ends the context. */
 static void leave_open(ProcessState *a, Batch *b, uint64_t now) {

@@ -18,13 +18,5 @@ void context_destroy_mark(ProcessState *a, uintptr_t handle, bool ends);
 void context_destroy_begin(ProcessState *a, uintptr_t handle);
 void context_destroy_end(ProcessState *a, uintptr_t handle, bool gone);
 
-/* What comes into the stream next does not begin with what is before it: that is marked. */
-void batch_cut(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
-
-/* All that this process has on the card is of this context, and none of it has begun: then it waits
- * for something, or for the card. False where that cannot be told. */
-bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now);
-
-/* What is on the card takes many times as long as was estimated: nothing else should be launched
- * until it is known. */
-bool batch_is_late(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now);
+/* Before the driver is told to destroy the stream; its work goes on. */
+void context_destroy_stream(ProcessState *a, CuHandle stream);

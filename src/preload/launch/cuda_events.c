@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/launch/batch-internal.h"
+#include "preload/launch/cuda_events.h"
+
+#include <stddef.h>
 
 typedef int RecordCall(CuHandle event, CuHandle stream);
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/duty.h"
 
-#define MSEC UINT64_C(1000000)
-
-#define DUTY_PERIOD_NS (40 * MSEC)    /* so much of it may be saved up */
-#define DUTY_FILL_NS   (MSEC / 50)    /* between two looks at the clock */
-#define PEERS_COUNT_NS (100 * MSEC)   /* between two looks at the other processes */
-#define MOST           (60000 * MSEC) /* that one look makes balance of */
+#include "preload/launch/tunables.h"
 
 enum { PERCENT = 100 };
 
@@ -37,7 +32,7 @@ void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64
                 atomic_store(&m->balance, 0);
                 return;
         }
-        passed = passed < MOST ? passed : MOST;
+        passed = passed < MAX_DUTY_FILL_NS ? passed : MAX_DUTY_FILL_NS;
         do {
                 next = balance + (int64_t) (passed * percent / PERCENT / peers);
                 next = next < full ? next : full;

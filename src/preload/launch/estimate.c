@@ -3,9 +3,10 @@
 
 #include <stddef.h>
 
+#include "preload/launch/tunables.h"
+
 /* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that
  * was held up is rarely late by as much. */
-#define MIN_SURPRISE_NS UINT64_C(500000)
 
 enum {
         SURPRISE = 256, /* measurements until one is forgotten; two within so many: it varies */

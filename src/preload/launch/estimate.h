@@ -16,9 +16,6 @@ enum {
         ESTIMATE_STEADY = 4, /* times */
 };
 
-/* What is supposed of work that was never measured, ns. */
-#define ESTIMATE_COLD_NS UINT64_C(50000)
-
 typedef struct Estimate {
         _Atomic uint64_t key;
         _Atomic uint64_t nsec;      /* 0: not measured yet */

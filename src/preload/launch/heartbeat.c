@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/heartbeat.h"
 
+#include "preload/launch/tunables.h"
 #include "slice/schedule.h"
 
-#define HEARTBEAT_AHEAD_NS                                                                                   \
-        INT64_C(10000000000) /* ns: it cannot have been here that much later than now, by the same clock */
-#define HEARTBEAT_AWAY_NS ((int64_t) SCHED_STALE_NSEC)
+#define AWAY ((int64_t) SCHED_STALE_NSEC)
 
 /* Two looks one after the other between which it moved: when that was is known well enough to begin
  * with. */
@@ -30,12 +29,12 @@ bool heartbeat_is_alive(Heartbeat *b, uint64_t seen, uint64_t now) {
 
         if (seen == 0)
                 return false;
-        if (age <= HEARTBEAT_AWAY_NS && age >= -HEARTBEAT_AHEAD_NS) {
+        if (age <= AWAY && age >= -HEARTBEAT_AHEAD_NS) {
                 if (clock_offset != 0)
                         atomic_store_explicit(&b->clock_offset, 0, memory_order_relaxed);
                 return true;
         }
-        if (clock_offset == 0 || age - clock_offset > HEARTBEAT_AWAY_NS)
+        if (clock_offset == 0 || age - clock_offset > AWAY)
                 return watch(b, seen, now);
         if (age < clock_offset)
                 atomic_store_explicit(&b->clock_offset, age, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What stands in front of the functions of launches.h, for those who hand out functions by name:
- * dlsym(), dlvsym() and cuGetProcAddress(). */
+/* What stands in front of the functions of launches.h (hooks.c), for those who hand out functions by
+ * name: dlsym() and dlvsym() (dl.c), and cuGetProcAddress(). */
 
 #include "preload/launch/real.h"
 

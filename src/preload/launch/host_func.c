@@ -4,16 +4,11 @@
 #include <linux/futex.h>
 
 #include "preload/launch/batch.h"
+#include "preload/launch/tunables.h"
 
 enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
 
 #define LESS UINT32_MAX /* one */
-
-#define HOST_FUNC_WAIT_NS                                                                                    \
-        UINT64_C(2000000) /* ns of a function under way until it is taken to wait for a launch */
-#define MIN_HOST_FUNC_WAIT_NS UINT64_C(100000)
-#define MAX_HOST_FUNC_WAIT_NS UINT64_C(250000000)
-#define UNBLOCKED_END_NS      UINT64_C(2000000) /* ns: what ends so soon after a launch was let in waited for it */
 
 struct HostFuncSlot {
         _Atomic uint32_t used;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/launch/batch-internal.h"
+#include "preload/launch/measure.h"
 
-#define MAX_ORIGIN_AGE_MS 500.0F                /* a float of ms has 24 bits: 60 ns of a second */
-#define MEASURE_STALE_NS  UINT64_C(10000000000) /* a thread that was measuring has ended */
+#include "preload/launch/batch-internal.h"
 
 typedef int ElapsedCall(float *ret, CuHandle from, CuHandle to);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/pause.h"
 
-#define SHORT_PAUSE_NS    UINT64_C(200000)  /* so short a pause is none */
-#define DOORBELL_PAUSE_NS UINT64_C(1000000) /* between rings for pauses that come after such a short one */
+#include "preload/launch/tunables.h"
 
 static SliceRests *rests_of(ProcessState *a, uint32_t card) {
         return &a->gate->cards[card].slice.counters->rests;

@@ -11,6 +11,7 @@
 #include "preload/launch/context_destroy.h"
 #include "preload/launch/host_func.h"
 #include "preload/launch/pause.h"
+#include "preload/launch/tunables.h"
 
 enum {
         CLOCK_NONE = 1,
@@ -389,7 +390,7 @@ static bool has_waiters(const ProcessUsage *m) {
         if (atomic_load(&m->waiters) == 0)
                 return false;
         now = launch_now();
-        return now - atomic_load(&m->waited) < UINT64_C(1000000000) || atomic_load(&m->waited) > now;
+        return now - atomic_load(&m->waited) < WAITER_LOST_NS || atomic_load(&m->waited) > now;
 }
 
 /* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a

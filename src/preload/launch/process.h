@@ -87,6 +87,7 @@ typedef struct ProcessState {
 uint64_t launch_now(void); /* ns of CLOCK_MONOTONIC */
 
 ProcessState *process_get(Gate *g); /* never NULL; memory of its own is not asked for */
+ProcessState *process_known(void);  /* for the driver's thread */
 
 /* The context that a launch into this stream is in: the stream's own, where that may be another one
  * than the current; 0: none. *ret_foreign: it is not the current one, which it has to be for all
@@ -94,30 +95,15 @@ ProcessState *process_get(Gate *g); /* never NULL; memory of its own is not aske
 uintptr_t launch_context_handle(const ProcessState *a, CuHandle stream, bool *ret_foreign);
 /* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
 Context *process_context(ProcessState *a, uintptr_t handle, int *ret_card);
-void context_destroy_stream(ProcessState *a,
-                            CuHandle stream); /* before the driver is told; its work goes on */
 
-/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be
- * had, or the place is not this context's any more. batch_add(): after it. */
-Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
-                  uint64_t now);
-typedef struct LaunchOutcome {
-        Estimate *estimate;
-        uint64_t nsec, now; /* what was supposed, and when */
-        bool made;          /* the driver took it */
-        bool mark;          /* its end matters: somebody waited for it */
-} LaunchOutcome;
-void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 /* So much was in flight for so many launches, and so much is charged; or in_flight that came to
  * nothing. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches);
+/* What was measured is so much more (or less) than what was settled. */
+void process_correct(ProcessState *a, uint32_t card, int64_t nsec);
 
-/* Looks after batches: settles what must be over, measures what is done; as it is told closes those
- * that are open, and asks for those whose host function is late (the driver may have another one in
- * its thread). */
-enum { BATCH_POLL_CLOSE = 1, BATCH_POLL_ASK = 2 };
-void batch_poll(ProcessState *a, Context *c, unsigned how, uint64_t now);
+void process_wake(ProcessState *a, uint32_t card); /* who waits for something to be over */
 
 /* The row of the page. wanting: somebody waits, or something is on the card. */
 void process_report_drained(ProcessState *a, uint32_t card); /* says so, if it is so */

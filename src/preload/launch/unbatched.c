@@ -3,13 +3,8 @@
 
 #include <time.h>
 
-#include "preload/launch/batch.h"
-
-#define MAX_FOLLOW_NS                                                                                        \
-        UINT64_C(250000000) /* it may wait for something that this thread does after its launch */
-#define FOLLOW_PAUSE_NS    UINT64_C(1000000000)
-#define MIN_FOLLOW_POLL_NS UINT64_C(20000)
-#define MAX_FOLLOW_POLL_NS UINT64_C(500000)
+#include "preload/launch/cuda_events.h"
+#include "preload/launch/tunables.h"
 
 enum { EACH = 16 };
 

@@ -4,11 +4,11 @@
 #include "slice/schedule.h"
 #include "test.h"
 
-#define TIMESLICE_NS MSEC
-#define DUTY         (20 * MSEC)
-#define IDLE_POLL_NS (200 * USEC)
-#define HASTE        (200 * USEC)
-#define NATIVE_DEPTH (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
+#define MODEL_TIMESLICE MSEC
+#define DUTY            (20 * MSEC)
+#define MODEL_POLL      (200 * USEC)
+#define HASTE           (200 * USEC)
+#define NATIVE_DEPTH    (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
 
 /* ---- chance ---- */
 
@@ -64,7 +64,7 @@ static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_befor
 static uint64_t card_next(Model *m) {
         if (m->running < 0 || m->processes[m->running].left == 0 || m->turn_left == 0) {
                 m->running = m->n_processes > 0 ? next_process(m) : -1;
-                m->turn_left = TIMESLICE_NS;
+                m->turn_left = MODEL_TIMESLICE;
         }
         return m->running < 0 ? UINT64_MAX : m->now + min_u64(m->turn_left, m->processes[m->running].left);
 }
@@ -309,7 +309,7 @@ static void look(Model *m, ModelProcess *p) {
                 p->look = m->now + p->left + latency(m);
         }
         if (m->now < m->back && p->look == UINT64_MAX)
-                p->look = m->now + IDLE_POLL_NS;
+                p->look = m->now + MODEL_POLL;
         told = p->report.drained;
         if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
                 p->report.drained = t->number;
@@ -463,7 +463,7 @@ void model_stop(Model *m, uint64_t ns) {
         m->away = m->now + SCHED_STALE_NSEC;
         m->back = m->wake = m->now + ns;
         for (uint32_t i = 0; i < m->n_processes; i++)
-                m->processes[i].look = min_u64(m->processes[i].look, m->now + IDLE_POLL_NS);
+                m->processes[i].look = min_u64(m->processes[i].look, m->now + MODEL_POLL);
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 m->rung[i] = true; /* all rows are read after so long */
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "arbiter/leased.h"
+#include "arbiter/respawn.h"
 #include "arbiter/slice_channel.h"
 #include "base/clock.h"
 #include "slice/slice.h"

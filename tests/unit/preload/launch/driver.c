@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver.h"
 
+#include "preload/launch/batch.h"
 #include "preload/launch/context_destroy.h"
 
 #include <unistd.h>

@@ -3,6 +3,7 @@
 /* The gate on a driver of the tests' own. The arbiter is this test, too. */
 
 #include "preload/launch/admission.h"
+#include "preload/launch/batch.h"
 #include "preload/launch/context_destroy.h"
 #include "preload/launch/unbatched.h"
 
@@ -792,22 +793,22 @@ static void drained_and_not_waited_for(void) {
 static void idle_in_its_window(void) {
         char home[] = "/tmp/turnstile-XXXXXX", bell[64];
         int fd = hang_bell(home, bell);
-        ProcessUsage *meter;
+        ProcessUsage *usage;
 
         begin();
         limits.schedule.window = 5 << 1 | SCHED_WINDOW_OPEN;
         limits.schedule.closes = UINT64_MAX;
-        meter = &process_get(&gate)->usage[0];
+        usage = &process_get(&gate)->usage[0];
         for (unsigned i = 0; i < 4; i++) {
                 bool was_short = i >= 2, lately = i == 2;
 
-                meter->idle_at = launch_now() - (was_short ? 0 : 1000 * MSEC);
+                usage->idle_at = launch_now() - (was_short ? 0 : 1000 * MSEC);
                 process_report_want(process_get(&gate), 0, launch_now());
                 ASSERT_TRUE(rung(fd));
-                meter->haste = was_short; /* whatever held this thread up */
-                meter->rang_at = launch_now() - (lately ? 0 : 1000 * MSEC);
+                usage->haste = was_short; /* whatever held this thread up */
+                usage->rang_at = launch_now() - (lately ? 0 : 1000 * MSEC);
                 if (lately)
-                        meter->rang_at = launch_now() + 1000 * MSEC; /* just now, however long this takes */
+                        usage->rang_at = launch_now() + 1000 * MSEC; /* just now, however long this takes */
                 process_report_idle(process_get(&gate), 0);
                 ASSERT_INT(row()->wants, 0);
                 ASSERT_INT(rung(fd), !lately);

@@ -7,28 +7,28 @@
 
 static SliceCounters counters;
 static SliceUser slice = {.counters = &counters, .path = "/nonexistent/counters"};
-static ProcessUsage meter;
+static ProcessUsage usage;
 static uint64_t now;
 
 static void begin(void) {
         static const ProcessUsage none;
 
-        meter = none;
+        usage = none;
         counters = (SliceCounters){0};
         now = 1000000 * MSEC;
-        duty_fill(&meter, &slice, 50, now);
+        duty_fill(&usage, &slice, 50, now);
 }
 
 static int64_t after(uint64_t nsec) {
         now += nsec;
-        duty_fill(&meter, &slice, 50, now);
-        return meter.balance;
+        duty_fill(&usage, &slice, 50, now);
+        return usage.balance;
 }
 
 static void time_makes_balance(void) {
         begin();
-        ASSERT_INT(meter.balance, 0);
-        ASSERT_TRUE(!duty_take(&meter, 1));
+        ASSERT_INT(usage.balance, 0);
+        ASSERT_TRUE(!duty_take(&usage, 1));
         ASSERT_INT(after(10 * MSEC), 5 * MSEC);
         ASSERT_INT(after(10 * MSEC), 10 * MSEC);
         ASSERT_INT(after(MSEC / 100), 10 * MSEC); /* not looked at so often */
@@ -43,21 +43,21 @@ static void a_period_is_all_that_is_saved(void) {
 static void what_was_taken_too_much_is_waited_for(void) {
         begin();
         (void) after(2 * MSEC);
-        ASSERT_TRUE(duty_take(&meter, 101 * MSEC));
-        ASSERT_INT(meter.balance, -100 * (int64_t) MSEC);
-        ASSERT_TRUE(!duty_take(&meter, 1));
-        ASSERT_INT(duty_until(&meter, 50), 200 * MSEC);
+        ASSERT_TRUE(duty_take(&usage, 101 * MSEC));
+        ASSERT_INT(usage.balance, -100 * (int64_t) MSEC);
+        ASSERT_TRUE(!duty_take(&usage, 1));
+        ASSERT_INT(duty_until(&usage, 50), 200 * MSEC);
         (void) after(200 * MSEC + 2);
-        ASSERT_INT(duty_until(&meter, 50), 0);
-        ASSERT_TRUE(duty_take(&meter, 1));
+        ASSERT_INT(duty_until(&usage, 50), 0);
+        ASSERT_TRUE(duty_take(&usage, 1));
 }
 
 /* A thread that read the clock earlier, or a clock that was set back, makes and takes nothing. */
 static void a_clock_that_goes_back(void) {
         begin();
         ASSERT_INT(after(10 * MSEC), 5 * MSEC);
-        duty_fill(&meter, &slice, 50, now - 9 * MSEC);
-        ASSERT_INT(meter.balance, 5 * MSEC);
+        duty_fill(&usage, &slice, 50, now - 9 * MSEC);
+        ASSERT_INT(usage.balance, 5 * MSEC);
         ASSERT_INT(after(2 * MSEC), 6 * MSEC);
 }
 
@@ -66,7 +66,7 @@ static void another_process_has_half(void) {
         begin();
         counters.rows[7].work.busy = 1;
         (void) after(100 * MSEC); /* now it is counted */
-        meter.balance = 0;
+        usage.balance = 0;
         ASSERT_INT(after(8 * MSEC), 2 * MSEC);
         counters.rows[7].work.busy = 2;
         ASSERT_INT(after(1000 * MSEC), 10 * MSEC);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/estimate.h"
+#include "preload/launch/tunables.h"
 #include "test.h"
 
 static Estimates table;

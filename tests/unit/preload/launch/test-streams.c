@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "preload/launch/batch.h"
 #include "preload/launch/context_destroy.h"
 #include "preload/launch/unbatched.h"
 
