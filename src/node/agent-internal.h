@@ -19,7 +19,7 @@
 #include "node/audit/compute_audit.h"
 #include "node/audit/hung_filter.h"
 #include "node/audit/hung_reader.h"
-#include "node/audit/memory_audit.h"
+#include "node/audit/process_killer.h"
 #include "node/audit/slicedir_watch.h"
 #include "node/event_reasons.h"
 #include "node/node_config.h"
@@ -53,6 +53,7 @@ struct Agent {
         Inventory inventory;
         Isolation isolation;
         MemoryAudit *memory_audit;
+        ProcessKiller killer;
         ComputeAudit *compute_audit;
         HungReader *hung_reader;
         HungFilter hung_filter;

@@ -65,6 +65,7 @@ static int build_allocate(Agent *a) {
 static int build_audit(Agent *a) {
         int r;
 
+        a->killer.proc = a->o.proc;
         r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,
                                                    .records = &a->records,
                                                    .inventory = &a->inventory,
@@ -72,7 +73,7 @@ static int build_audit(Agent *a) {
                                                    .cgroups = a->o.cgroup_root,
                                                    .ignores_disable = a->o.ignores_disable,
                                                    .on_excess = agent_on_excess,
-                                                   .on_stray = agent_tell_unaccounted,
+                                                   .on_unaccounted = agent_tell_unaccounted,
                                                    .userdata = a},
                              &a->memory_audit);
         if (r < 0)
@@ -81,7 +82,7 @@ static int build_audit(Agent *a) {
                                                      .records = &a->records,
                                                      .inventory = &a->inventory,
                                                      .compute = &a->isolation.compute,
-                                                     .board = &a->isolation.slicedir,
+                                                     .slicedir = &a->isolation.slicedir,
                                                      .proc = a->o.proc,
                                                      .ignores_disable = a->o.ignores_disable,
                                                      .window = USES_OF_WINDOW * NSEC_PER_USEC *
@@ -92,8 +93,8 @@ static int build_audit(Agent *a) {
         if (r < 0)
                 return r;
         return slicedir_watch_new(&(SlicedirWatchOptions){.event = a->event,
-                                                          .board = &a->isolation.slicedir,
-                                                          .turn = a->o.census,
+                                                          .slicedir = &a->isolation.slicedir,
+                                                          .period = a->o.census,
                                                           .on_grown = agent_tell_grown,
                                                           .on_foreign = agent_on_foreign,
                                                           .userdata = a},
@@ -172,6 +173,7 @@ Agent *agent_free(Agent *a) {
         slicedir_watch_free(a->slicedir_watch);
         isolation_done(&a->isolation);
         memory_audit_free(a->memory_audit);
+        process_killer_done(&a->killer);
         compute_audit_free(a->compute_audit);
         hung_reader_free(a->hung_reader);
         card_list_done(&a->cards);

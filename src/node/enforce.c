@@ -13,7 +13,7 @@ void agent_on_excess(void *userdata, const MemoryExcess *excess) {
         KilledProcesses killed = {0};
 
         if (a->o.kills_excess)
-                killed = memory_audit_kill(a->memory_audit, excess);
+                killed = process_killer_end_excess(&a->killer, excess);
         a->counters.killed += killed.killed;
         if (!excess->again || killed.killed > 0)
                 agent_tell_excess(a, excess, a->o.kills_excess ? &killed : NULL);
@@ -25,7 +25,7 @@ void agent_on_overuse(void *userdata, const ComputeExcess *excess) {
         KilledProcesses killed = {0};
 
         if (a->o.kills_overuse)
-                killed = memory_audit_end_container(a->memory_audit, excess->pod, excess->container);
+                killed = process_killer_end_container(&a->killer, excess->pod, excess->container);
         a->counters.overuse_killed += killed.killed;
         if (!excess->again || killed.killed > 0)
                 agent_tell_overuse(a, excess, a->o.kills_overuse ? &killed : NULL);
@@ -59,7 +59,7 @@ static bool end_container(Agent *a, const RosterPod *pod, Str container, KilledP
 
         if (!pod || !name)
                 return false;
-        *ret = memory_audit_end_container(a->memory_audit, pod, name);
+        *ret = process_killer_end_container(&a->killer, pod, name);
         a->counters.hung_killed += ret->killed;
         return true;
 }

@@ -14,7 +14,7 @@
 #include "node/records/process_lookup.h"
 
 enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16, PERCENT = POLICY_PPM / 100 };
-enum { CONTAINERS_MOST = 32 }; /* of a pod that is judged as a whole */
+enum { CONTAINERS_MAX = 32 }; /* of a pod that is checked as a whole */
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
@@ -22,42 +22,42 @@ typedef struct Seen {
         uint64_t nsec, span;
 } Seen;
 
-/* What a container has of a card's time, or a pod altogether. */
-typedef struct Taker {
+/* The time of a card that a container, or a whole pod, has used. */
+typedef struct Usage {
         UT_hash_handle hh;
         char key[KEY_SIZE];
         char uid[POD_UID_SIZE];
         char container[PROCESS_LOOKUP_NAME_SIZE]; /* "": the pod */
         uint32_t card;
-        uint32_t cap;  /* ppm, as it was judged by last; POLICY_PPM: it has none */
+        uint32_t cap;  /* ppm, at the last check; POLICY_PPM: none */
         uint64_t used; /* ns of this window */
-        uint32_t pid;  /* that used most in one census of it */
+        uint32_t pid;  /* that used most in one census of the window */
         uint64_t most;
         bool several;
-        bool judged; /* once */
-        bool untold; /* of a pod: in this window not all of its processes were known as some container's */
-        bool blamed; /* of a pod: a container of it had more than its share */
+        bool checked;        /* at least once */
+        bool has_unknown;    /* of a pod: a process of this window has no known container */
+        bool container_over; /* of a pod: a container of it had more than its share */
         Overuse overuse;
-} Taker;
+} Usage;
 
 typedef struct AuditedCard {
         char uuid[64];
         uint32_t index;
-        uint64_t span; /* ns of this window */
-        bool known;    /* in this census */
-        uint64_t now;  /* ns of this census */
+        uint64_t span;   /* ns of this window */
+        bool known;      /* in this census */
+        uint64_t census; /* ns of this census */
 } AuditedCard;
 
 struct ComputeAudit {
         ComputeAuditOptions o;
         Seen seen[CARD_USAGE_MAX];
         size_t n_seen;
-        Taker *takers;
+        Usage *usages;
         AuditedCard cards[CARDS_MAX];
         size_t n_cards;
         PidOwnerCache owners;
         WindowTotals windows;
-        bool shares; /* somebody is held to windows by no cap */
+        bool shares; /* a container without a cap is limited to windows */
         uint64_t excesses;
 };
 
@@ -72,17 +72,17 @@ int compute_audit_new(const ComputeAuditOptions *options, ComputeAudit **ret) {
         return 0;
 }
 
-static void drop(ComputeAudit *m, Taker *t) {
-        HASH_DELETE(hh, m->takers, t);
+static void drop(ComputeAudit *m, Usage *t) {
+        HASH_DELETE(hh, m->usages, t);
         free(t);
 }
 
 ComputeAudit *compute_audit_free(ComputeAudit *m) {
-        Taker *t, *next;
+        Usage *t, *next;
 
         if (!m)
                 return NULL;
-        HASH_ITER(hh, m->takers, t, next)
+        HASH_ITER(hh, m->usages, t, next)
         drop(m, t);
         pid_owner_cache_done(&m->owners);
         window_totals_done(&m->windows);
@@ -92,24 +92,24 @@ ComputeAudit *compute_audit_free(ComputeAudit *m) {
 
 /* ---- the share ---- */
 
-/* As the arbiter understands the same page: ppm; POLICY_PPM: without a cap. */
+/* The cap that the arbiter derives from the same settings: ppm; POLICY_PPM: none. */
 static uint32_t cap_of(const ComputeAudit *m, const ComputeRequest *asked, uint32_t percent) {
         CardCompute compute = compute_for_mode(&m->o.compute->configured, m->o.inventory->mode);
         ComputeRequest request = asked ? *asked : (ComputeRequest){.weight = 1};
-        TenantPolicy terms;
+        TenantPolicy policy;
 
         request.percent = percent;
-        terms = tenant_policy(&compute, &request);
-        return terms.gated && !terms.conserving ? terms.rate : POLICY_PPM;
+        policy = tenant_policy(&compute, &request);
+        return policy.gated && !policy.conserving ? policy.rate : POLICY_PPM;
 }
 
-static bool caps(const ComputeAudit *m) {
+static bool has_caps(const ComputeAudit *m) {
         return m->o.compute->known && share_mode_is_isolated(m->o.inventory->mode) &&
                cap_of(m, NULL, 1) < POLICY_PPM;
 }
 
 bool compute_audit_wants(const ComputeAudit *m) {
-        return caps(m) || m->shares;
+        return has_caps(m) || m->shares;
 }
 
 static const ComputeRequest *ask_of(const RosterPod *pod, const char *name) {
@@ -119,7 +119,7 @@ static const ComputeRequest *ask_of(const RosterPod *pod, const char *name) {
         return NULL;
 }
 
-/* ppm; POLICY_PPM: without a cap; 0: it was given nothing of the card. */
+/* ppm; POLICY_PPM: no cap; 0: it was given nothing of the card. */
 static uint32_t share_of(const ComputeAudit *m, const RosterPod *pod, const RecordContainer *given,
                          uint32_t card) {
         if (!given || device_set_count(&given->given[DEVICE_MEM], card) == 0)
@@ -129,7 +129,7 @@ static uint32_t share_of(const ComputeAudit *m, const RosterPod *pod, const Reco
         return cap_of(m, ask_of(pod, given->name), device_set_count(&given->given[DEVICE_CORE], card));
 }
 
-/* Of all containers that run beside each other; init containers run before. */
+/* The most that the pod may use at one time: its init containers run before the others. */
 static uint32_t sum_of(const ComputeAudit *m, const RosterPod *pod, const Record *record, uint32_t card) {
         uint32_t beside = 0, before = 0;
 
@@ -147,7 +147,7 @@ static uint32_t sum_of(const ComputeAudit *m, const RosterPod *pod, const Record
         return beside > before ? beside : before;
 }
 
-/* ---- who uses what ---- */
+/* ---- what each container uses ---- */
 
 static AuditedCard *card_named(ComputeAudit *m, const char *uuid) {
         for (size_t i = 0; i < m->n_cards; i++)
@@ -171,16 +171,16 @@ static void take_span(ComputeAudit *m, const CardSpan *span) {
                 return;
         card->index = known->index;
         card->known = true;
-        card->now = span->nsec;
+        card->census = span->nsec;
         card->span += span->nsec;
 }
 
-static Taker *taker_of(ComputeAudit *m, const char *uid, const char *container, uint32_t card) {
+static Usage *usage_of(ComputeAudit *m, const char *uid, const char *container, uint32_t card) {
         char key[KEY_SIZE] = "";
-        Taker *t;
+        Usage *t;
 
         (void) snprintf(key, sizeof key, "%u/%s/%s", card, uid, container);
-        HASH_FIND(hh, m->takers, key, strlen(key), t);
+        HASH_FIND(hh, m->usages, key, strlen(key), t);
         if (t)
                 return t;
         t = calloc(1, sizeof *t);
@@ -191,7 +191,7 @@ static Taker *taker_of(ComputeAudit *m, const char *uid, const char *container, 
         (void) snprintf(t->container, sizeof t->container, "%s", container);
         t->card = card;
         t->cap = POLICY_PPM;
-        HASH_ADD_KEYPTR(hh, m->takers, t->key, strlen(t->key), t);
+        HASH_ADD_KEYPTR(hh, m->usages, t->key, strlen(t->key), t);
         if (!hash_added(t, hh)) {
                 free(t);
                 return NULL;
@@ -199,8 +199,8 @@ static Taker *taker_of(ComputeAudit *m, const char *uid, const char *container, 
         return t;
 }
 
-static Taker *add(ComputeAudit *m, const Seen *seen, const char *container) {
-        Taker *t = taker_of(m, seen->owner.uid, container, seen->card);
+static Usage *add(ComputeAudit *m, const Seen *seen, const char *container) {
+        Usage *t = usage_of(m, seen->owner.uid, container, seen->card);
 
         if (!t)
                 return NULL;
@@ -216,12 +216,12 @@ static Taker *add(ComputeAudit *m, const Seen *seen, const char *container) {
 static void add_to_both(ComputeAudit *m, const Seen *seen) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(seen->owner.uid));
         const char *container = process_lookup_container(pod, &seen->owner);
-        Taker *whole = add(m, seen, "");
+        Usage *whole = add(m, seen, "");
 
         if (container)
                 (void) add(m, seen, container);
         else if (whole)
-                whole->untold = true;
+                whole->has_unknown = true;
 }
 
 static void read_use(ComputeAudit *m, const CardUse *use) {
@@ -231,7 +231,7 @@ static void read_use(ComputeAudit *m, const CardUse *use) {
 
         if (!card || !card->known || m->n_seen == CARD_USAGE_MAX)
                 return;
-        *seen = (Seen){.card = card->index, .pid = use->pid, .nsec = use->nsec, .span = card->now};
+        *seen = (Seen){.card = card->index, .pid = use->pid, .nsec = use->nsec, .span = card->census};
         word = pid_owner_cache_find(&m->owners, use->pid, &seen->owner);
         if (word != PID_OWNER_NONE && process_lookup_is_ours(m->o.roster, m->o.records, &seen->owner))
                 add_to_both(m, seen);
@@ -252,7 +252,7 @@ static void read_census(ComputeAudit *m, const CardCensus *census) {
 
 /* ---- the end of a window ---- */
 
-static ComputeExcess excess_of(const ComputeAudit *m, const Taker *t) {
+static ComputeExcess excess_of(const ComputeAudit *m, const Usage *t) {
         return (ComputeExcess){.pod = roster_find(m->o.roster, str_from(t->uid)),
                                .container = t->container[0] != '\0' ? t->container : NULL,
                                .card = t->card,
@@ -264,21 +264,21 @@ static ComputeExcess excess_of(const ComputeAudit *m, const Taker *t) {
                                .several = t->several};
 }
 
-static uint32_t cap_now(const ComputeAudit *m, const Taker *t) {
+static uint32_t cap_now(const ComputeAudit *m, const Usage *t) {
         const RosterPod *pod = roster_find(m->o.roster, str_from(t->uid));
         const Record *record = records_find(m->o.records, str_from(t->uid));
 
         if (!pod || !record || !compute_audit_wants(m))
-                return POLICY_PPM; /* nobody of ours, or without a cap */
+                return POLICY_PPM; /* no pod of ours, or no cap */
         return t->container[0] == '\0'
                        ? sum_of(m, pod, record, t->card)
                        : share_of(m, pod, record_container(record, str_from(t->container)), t->card);
 }
 
-/* Of a pod as a whole they are all of its containers'. */
-static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, WindowSum *ret) {
+/* Sums up the windows of the container, or of all containers of the pod. False: not known. */
+static bool granted_to(ComputeAudit *m, const Usage *t, const char *uuid, WindowSum *ret) {
         const Record *record = records_find(m->o.records, str_from(t->uid));
-        char ids[CONTAINERS_MOST][SLICEDIR_ID_SIZE];
+        char ids[CONTAINERS_MAX][SLICEDIR_ID_SIZE];
         size_t n = 0;
 
         for (size_t i = 0; record && i < record->n_containers; i++) {
@@ -287,15 +287,15 @@ static bool granted_to(ComputeAudit *m, const Taker *t, const char *uuid, Window
                 if (device_set_count(&given->given[DEVICE_MEM], t->card) == 0 ||
                     (t->container[0] != '\0' && strcmp(given->name, t->container) != 0))
                         continue;
-                if (n == CONTAINERS_MOST)
+                if (n == CONTAINERS_MAX)
                         return false;
                 isolation_slice_name(given, ids[n++]);
         }
         return n > 0 && window_totals_of(&m->windows, uuid, (const char(*)[SLICEDIR_ID_SIZE]) ids, n, ret);
 }
 
-/* ppm of the window that it might have had. False: nobody can say. */
-static bool due_of(ComputeAudit *m, const Taker *t, const AuditedCard *card, uint32_t *ret) {
+/* The part of the window that it was allowed, in ppm. False: not known. */
+static bool due_of(ComputeAudit *m, const Usage *t, const AuditedCard *card, uint32_t *ret) {
         WindowSum sum;
         uint64_t due;
 
@@ -306,19 +306,19 @@ static bool due_of(ComputeAudit *m, const Taker *t, const AuditedCard *card, uin
         return true;
 }
 
-/* A window in which the share became another one shows nothing. */
-static bool has_changed(const Taker *t, uint32_t cap) {
-        return t->judged && cap != t->cap;
+/* A window during which the share changed shows nothing. */
+static bool has_changed(const Usage *t, uint32_t cap) {
+        return t->checked && cap != t->cap;
 }
 
-/* Returns whether it had too much, be it the first time. */
-static bool judge(ComputeAudit *m, Taker *t, const AuditedCard *card) {
+/* Returns whether it had too much in this window. Reports it where that has lasted. */
+static bool check(ComputeAudit *m, Usage *t, const AuditedCard *card) {
         uint32_t cap = cap_now(m, t), share = cap;
         bool shared = cap >= POLICY_PPM, changed = has_changed(t, cap), first;
         ComputeExcess excess;
 
         t->cap = cap;
-        t->judged = true;
+        t->checked = true;
         if (changed || (shared && !due_of(m, t, card, &share))) {
                 t->overuse = (Overuse){0};
                 return false;
@@ -333,32 +333,33 @@ static bool judge(ComputeAudit *m, Taker *t, const AuditedCard *card) {
         return true;
 }
 
-/* Containers first: who is known to have too much answers for it alone, and not with his pod. */
-static void judge_all(ComputeAudit *m, const AuditedCard *card) {
-        Taker *t, *next, *whole;
+/* Containers are checked first: the excess of a known container is not reported of its pod as
+ * well. */
+static void check_all(ComputeAudit *m, const AuditedCard *card) {
+        Usage *t, *next, *whole;
 
-        HASH_ITER(hh, m->takers, t, next) {
-                if (t->card != card->index || t->container[0] == '\0' || !judge(m, t, card))
+        HASH_ITER(hh, m->usages, t, next) {
+                if (t->card != card->index || t->container[0] == '\0' || !check(m, t, card))
                         continue;
-                whole = taker_of(m, t->uid, "", t->card);
+                whole = usage_of(m, t->uid, "", t->card);
                 if (whole)
-                        whole->blamed = true;
+                        whole->container_over = true;
         }
-        HASH_ITER(hh, m->takers, t, next) {
+        HASH_ITER(hh, m->usages, t, next) {
                 if (t->card != card->index || t->container[0] != '\0')
                         continue;
-                if (t->untold && !t->blamed)
-                        (void) judge(m, t, card);
+                if (t->has_unknown && !t->container_over)
+                        (void) check(m, t, card);
                 else
                         t->overuse = (Overuse){0};
         }
 }
 
-/* Who had nothing of the window and owes nothing is forgotten. */
+/* Begins the next window. A container that used nothing and owes nothing is forgotten. */
 static void begin_window(ComputeAudit *m, AuditedCard *card) {
-        Taker *t, *next;
+        Usage *t, *next;
 
-        HASH_ITER(hh, m->takers, t, next) {
+        HASH_ITER(hh, m->usages, t, next) {
                 if (t->card != card->index)
                         continue;
                 if (t->used == 0 && t->overuse.owed == 0) {
@@ -367,27 +368,27 @@ static void begin_window(ComputeAudit *m, AuditedCard *card) {
                 }
                 t->used = t->most = 0;
                 t->pid = 0;
-                t->several = t->untold = t->blamed = false;
+                t->several = t->has_unknown = t->container_over = false;
         }
         window_totals_begin(&m->windows, card->uuid);
         card->span = 0;
 }
 
-static void take_grants(ComputeAudit *m) {
+static void read_windows(ComputeAudit *m) {
         m->shares = false;
-        if (!m->o.board || caps(m) || !share_mode_is_isolated(m->o.inventory->mode))
+        if (!m->o.slicedir || has_caps(m) || !share_mode_is_isolated(m->o.inventory->mode))
                 return;
-        window_totals_read(&m->windows, m->o.board, clock_nsec(CLOCK_MONOTONIC));
+        window_totals_read(&m->windows, m->o.slicedir, clock_nsec(CLOCK_MONOTONIC));
         m->shares = window_totals_has_shared(&m->windows);
 }
 
 void compute_audit_take(ComputeAudit *m, const CardCensus *census) {
         read_census(m, census);
-        take_grants(m);
+        read_windows(m);
         for (size_t i = 0; i < m->n_cards; i++) {
                 if (m->cards[i].span < m->o.window)
                         continue;
-                judge_all(m, &m->cards[i]);
+                check_all(m, &m->cards[i]);
                 begin_window(m, &m->cards[i]);
         }
 }
@@ -418,7 +419,7 @@ void compute_audit_each(const ComputeAudit *m, void (*visit)(void *userdata, con
 
 void compute_audit_each_excess(const ComputeAudit *m,
                                void (*visit)(void *userdata, const ComputeExcess *excess), void *userdata) {
-        for (const Taker *t = m->takers; t; t = t->hh.next) {
+        for (const Usage *t = m->usages; t; t = t->hh.next) {
                 ComputeExcess excess = excess_of(m, t);
 
                 if (overuse_lasts(&t->overuse) && excess.pod)

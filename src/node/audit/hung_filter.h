@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kernels that do not end because nobody can say their end: a process is stopped, or frozen. Pages
- * alone cannot tell that from a kernel that hangs, so it is told of as what it is, and looked at
- * anew each time that the arbiter tells of it again: who was seen to run twice in a row, so that he
- * has run for as long as a kernel may, is judged as everybody else. */
+/* Separates kernels that hang from kernels of a process that is stopped or frozen, and so cannot
+ * report their end. The slice pages alone do not show the difference.
+ *
+ * A kernel of a paused process is reported as that, and checked again each time the arbiter reports
+ * it. Once its process was seen to run twice in a row, the kernel has had its time and is handled
+ * as any other. */
 
 #include "node/audit/hung_reader.h"
 
 enum { HUNG_FILTER_KERNELS = 64, HUNG_FILTER_NAME = 512, HUNG_FILTER_RUNS = 2 };
 
 typedef enum HungVerdict {
-        HUNG_VERDICT_HUNG,   /* to be told of as such, and ended where that is wished */
-        HUNG_VERDICT_PAUSED, /* to be told of as one that is stopped */
-        HUNG_VERDICT_WAIT    /* nothing new */
+        HUNG_VERDICT_HUNG,   /* to be reported, and its container killed where that is configured */
+        HUNG_VERDICT_PAUSED, /* to be reported as paused */
+        HUNG_VERDICT_WAIT    /* nothing to report */
 } HungVerdict;
 
-typedef struct HungFilter { /* all zero: nobody is */
+/* The kernels that were reported as paused. All zero: none. */
+typedef struct HungFilter {
         struct {
                 char name[HUNG_FILTER_NAME]; /* "": free */
                 unsigned runs;
-        } kernels
-                [HUNG_FILTER_KERNELS]; /* where there is no more room the oldest is forgotten: it stays told of */
+        } kernels[HUNG_FILTER_KERNELS]; /* the oldest is forgotten where there is no room */
         size_t next;
 } HungFilter;
 

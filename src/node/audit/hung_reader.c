@@ -10,7 +10,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-enum { ROOM = 4096 }; /* several lines; one that does not fit is none of the arbiter's */
+enum { ROOM = 4096 }; /* several lines; a line that does not fit is not the arbiter's */
 
 struct HungReader {
         sd_event_source *source;
@@ -37,7 +37,7 @@ bool hung_reader_parse(Str line, HungKernel *ret) {
 
         if (!take_verb(str_split(&line, ' '), &k) || !str_to_u64(str_split(&line, ' '), &k.nsec))
                 return false;
-        (void) str_split(&line, ' '); /* the slice's name, for people who read logs */
+        (void) str_split(&line, ' '); /* the slice's name, which only logs show */
         k.uuid = str_split(&line, ' ');
         name = line;
         k.namespace_ = str_split(&name, '/');

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A finding that has to last before it is told: what is asked for one after the other need not
- * agree at once. Each census in which it is there counts two, each in which it is not takes one
- * back; at six it is told, once until all is taken back. So three in a row are told, as is who
- * holds too much in two of three; one now and then is not. Pure. */
+/* A finding that must last before it is reported, because figures that are read one after the other
+ * need not agree at once. Each census with the finding adds two to its score, each one without
+ * takes one away. At six it is reported, once until the score is zero again. So three in a row are
+ * reported, and so is a finding in two of three censuses, but not one now and then. Pure. */
 
 #include <stdbool.h>
 
@@ -12,22 +12,23 @@ enum { HYSTERESIS_STEP = 2, HYSTERESIS_REPORT = 6 };
 
 typedef struct Hysteresis {
         unsigned score; /* 0 to HYSTERESIS_REPORT */
-        bool told;
+        bool reported;
 } Hysteresis;
 
-/* True: it is to be told now. */
-static inline bool hysteresis_raise(Hysteresis *l) {
+/* A census with the finding. Returns true when it is to be reported now. */
+static inline bool hysteresis_raise(Hysteresis *h) {
         bool first;
 
-        l->score = l->score + HYSTERESIS_STEP < HYSTERESIS_REPORT ? l->score + HYSTERESIS_STEP
+        h->score = h->score + HYSTERESIS_STEP < HYSTERESIS_REPORT ? h->score + HYSTERESIS_STEP
                                                                   : HYSTERESIS_REPORT;
-        first = l->score == HYSTERESIS_REPORT && !l->told;
-        l->told |= first;
+        first = h->score == HYSTERESIS_REPORT && !h->reported;
+        h->reported |= first;
         return first;
 }
 
-static inline void hysteresis_lower(Hysteresis *l) {
-        if (l->score > 0)
-                l->score--;
-        l->told &= l->score > 0;
+/* A census without the finding. */
+static inline void hysteresis_lower(Hysteresis *h) {
+        if (h->score > 0)
+                h->score--;
+        h->reported &= h->score > 0;
 }

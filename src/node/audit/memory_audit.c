@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/audit/memory_audit.h"
 
-#include <dirent.h>
 #include <errno.h>
 
+#include "node/audit/container_processes.h"
+#include "node/audit/hysteresis.h"
 #include "node/audit/pid_owner_cache.h"
-#include "node/audit/process_killer.h"
 #include "node/audit/unaccounted.h"
 #include "node/kubelet/process_state.h"
 #include "node/records/process_lookup.h"
@@ -15,7 +15,6 @@
 #define GRACE (64 * MIB)
 
 enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16 };
-enum { SWEEPS = 16 }; /* of one container's processes */
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
@@ -24,7 +23,7 @@ typedef struct Seen {
         uint64_t bytes;
 } Seen;
 
-/* What a container holds of a card, or a pod altogether. */
+/* What a container, or a whole pod, holds of a card. */
 typedef struct Holding {
         UT_hash_handle hh;
         char key[KEY_SIZE];
@@ -32,13 +31,13 @@ typedef struct Holding {
         char container[PROCESS_LOOKUP_NAME_SIZE]; /* "": the pod */
         uint32_t card;
         uint64_t bytes, limit;
-        ExcessPid *pids; /* owned, as long as the longest list yet */
+        ExcessPid *pids; /* owned */
         size_t n_pids, room, n_ended;
         Hysteresis found;
-        bool now;    /* in this census */
-        bool over;   /* to be forgotten */
-        bool untold; /* of a pod: not all of its processes are known as some container's */
-        bool blamed; /* of a pod: a container of it has more than its slice */
+        bool in_census;
+        bool over;           /* to be forgotten */
+        bool has_unknown;    /* of a pod: a process of it has no known container */
+        bool container_over; /* of a pod: a container of it has more than its slice */
 } Holding;
 
 struct MemoryAudit {
@@ -48,8 +47,7 @@ struct MemoryAudit {
         Holding *holdings;
         Unaccounted unaccounted;
         PidOwnerCache owners;
-        ProcessKiller killer;
-        uint64_t excesses, strays;
+        uint64_t excesses, n_unaccounted;
 };
 
 int memory_audit_new(const MemoryAuditOptions *options, MemoryAudit **ret) {
@@ -60,7 +58,7 @@ int memory_audit_new(const MemoryAuditOptions *options, MemoryAudit **ret) {
         a->o = *options;
         if (!a->o.proc)
                 a->o.proc = "/proc";
-        a->owners.proc = a->killer.proc = a->o.proc;
+        a->owners.proc = a->o.proc;
         *ret = a;
         return 0;
 }
@@ -79,12 +77,11 @@ MemoryAudit *memory_audit_free(MemoryAudit *a) {
         HASH_ITER(hh, a->holdings, h, next)
         drop(a, h);
         pid_owner_cache_done(&a->owners);
-        process_killer_done(&a->killer);
         free(a);
         return NULL;
 }
 
-/* ---- who holds what ---- */
+/* ---- what each container holds ---- */
 
 static Holding *holding_of(MemoryAudit *a, const char *uid, const char *container, uint32_t card) {
         char key[KEY_SIZE] = "";
@@ -110,13 +107,13 @@ static Holding *holding_of(MemoryAudit *a, const char *uid, const char *containe
 }
 
 static void begin(Holding *h) {
-        h->now = false;
-        h->untold = h->blamed = false;
+        h->in_census = false;
+        h->has_unknown = h->container_over = false;
         h->bytes = 0;
         h->n_pids = h->n_ended = 0;
 }
 
-/* Without memory for it, it is counted and not named. */
+/* Out of memory, the process is counted but not named. */
 static void add_pid(Holding *h, const Seen *seen) {
         if (h->n_pids == h->room) {
                 size_t room = h->room > 0 ? 2 * h->room : 8;
@@ -136,7 +133,7 @@ static Holding *add(MemoryAudit *a, const Seen *seen, const char *container) {
 
         if (!h)
                 return NULL; /* out of memory: the next census may find some */
-        h->now = true;
+        h->in_census = true;
         h->bytes += seen->bytes;
         add_pid(h, seen);
         return h;
@@ -150,7 +147,7 @@ static void add_to_both(MemoryAudit *a, const Seen *seen) {
         if (container)
                 (void) add(a, seen, container);
         else if (whole)
-                whole->untold = true;
+                whole->has_unknown = true;
 }
 
 static void read_usage(MemoryAudit *a, const CardUsage *usage, uint32_t card, Seen *ret) {
@@ -194,8 +191,7 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-/* Of one container: bytes; 0 for one that was given nothing of the card. UINT64_MAX: without a
- * limit. */
+/* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. */
 static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const RecordContainer *given,
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
@@ -208,7 +204,7 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
         return dev > 0 && units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
 }
 
-/* Of all containers that run beside each other; init containers run before. */
+/* The most that the pod may hold at one time: its init containers run before the others. */
 static uint64_t sum_of(const MemoryAudit *a, const RosterPod *pod, const Record *record, uint32_t index) {
         uint64_t beside = 0, before = 0;
 
@@ -237,15 +233,15 @@ static MemoryExcess excess_of(const MemoryAudit *a, const Holding *h) {
                               .n_ended = h->n_ended};
 }
 
-/* Returns whether it has too much, be it the first time. */
-static bool judge(MemoryAudit *a, Holding *h) {
+/* Returns whether it has too much in this census. Reports it where that has lasted. */
+static bool check(MemoryAudit *a, Holding *h) {
         const RosterPod *pod = roster_find(a->o.roster, str_from(h->uid));
         const Record *record = records_find(a->o.records, str_from(h->uid));
         MemoryExcess excess;
         bool first;
 
         if (!pod || !record)
-                return false; /* of a pod that we gave nothing: it is in the metrics */
+                return false; /* a pod that was given nothing: the metrics show it */
         h->limit = h->container[0] == '\0'
                            ? sum_of(a, pod, record, h->card)
                            : slice_of(a, pod, record_container(record, str_from(h->container)), h->card);
@@ -254,7 +250,7 @@ static bool judge(MemoryAudit *a, Holding *h) {
                 return false;
         }
         first = hysteresis_raise(&h->found);
-        if (!h->found.told)
+        if (!h->found.reported)
                 return true;
         a->excesses += first;
         excess = excess_of(a, h);
@@ -263,44 +259,45 @@ static bool judge(MemoryAudit *a, Holding *h) {
         return true;
 }
 
-/* Containers first: who is known to have too much answers for it alone, and not with his pod. */
-static void judge_all(MemoryAudit *a) {
+/* Containers are checked first: the excess of a known container is not reported of its pod as
+ * well. */
+static void check_all(MemoryAudit *a) {
         Holding *h, *next, *whole;
 
         HASH_ITER(hh, a->holdings, h, next) {
-                if (h->container[0] == '\0' || !judge(a, h))
+                if (h->container[0] == '\0' || !check(a, h))
                         continue;
                 whole = holding_of(a, h->uid, "", h->card);
                 if (whole)
-                        whole->blamed = true;
+                        whole->container_over = true;
         }
         HASH_ITER(hh, a->holdings, h, next) {
                 if (h->container[0] != '\0')
                         continue;
-                if (h->untold && !h->blamed)
-                        (void) judge(a, h);
+                if (h->has_unknown && !h->container_over)
+                        (void) check(a, h);
                 else
                         h->found = (Hysteresis){0};
         }
 }
 
-static void judge_card(MemoryAudit *a, uint32_t card) {
+static void check_card(MemoryAudit *a, uint32_t card) {
         const UnaccountedCard *c = &a->unaccounted.cards[card];
         UnaccountedMemory found = {.card = card, .used = c->used, .pid = c->pid, .pid_bytes = c->largest};
 
-        if (!unaccounted_judge(&a->unaccounted, card) ||
+        if (!unaccounted_check(&a->unaccounted, card) ||
             !unaccounted_bytes(&a->unaccounted, card, &found.bytes))
                 return;
-        a->strays++;
-        a->o.on_stray(a->o.userdata, &found);
+        a->n_unaccounted++;
+        a->o.on_unaccounted(a->o.userdata, &found);
 }
 
-/* Of one that no process holds anything for now: it is judged on until nothing is held against it,
- * so that who ends his processes now and then is not a new one each time. */
+/* Whether a holding without processes can be forgotten. It is kept while it has a score, so that a
+ * container cannot evade the report by ending its processes now and then. */
 static bool is_over(const MemoryAudit *a, const Holding *h) {
         Str uid = str_from(h->uid);
 
-        if (h->now)
+        if (h->in_census)
                 return false;
         return h->found.score == 0 || !roster_find(a->o.roster, uid) || !records_find(a->o.records, uid);
 }
@@ -322,133 +319,51 @@ void memory_audit_take(MemoryAudit *a, const CardCensus *census) {
         drop_over(a);
         if (!share_mode_is_isolated(a->o.inventory->mode))
                 return;
-        judge_all(a);
+        check_all(a);
         for (size_t i = 0; a->o.roster->synced && i < a->o.inventory->cards.n; i++)
-                judge_card(a, a->o.inventory->cards.cards[i].index);
+                check_card(a, a->o.inventory->cards.cards[i].index);
 }
 
-/* ---- what comes of it ---- */
+/* ---- paused processes ---- */
 
-typedef struct Target {
-        const MemoryAudit *audit;
-        const RosterPod *pod;
-        const char *container; /* NULL: any of the pod's */
-} Target;
-
-/* Asked anew: a pid may be somebody else's by now. */
-static bool is_still(const void *userdata, uint32_t pid) {
-        const Target *t = userdata;
-        ProcessOwner owner;
-        const char *name;
-
-        if (!process_owner_of(t->audit->o.proc, pid, &owner) || strcmp(owner.uid, t->pod->uid) != 0)
-                return false;
-        name = process_lookup_container(t->pod, &owner);
-        return !t->container || (name && strcmp(name, t->container) == 0);
-}
-
-/* Each process of the container, whatever it holds. */
-static void each_process(const Target *t, void (*visit)(void *userdata, uint32_t pid), void *userdata) {
-        DIR *processes = opendir(t->audit->o.proc);
-        const struct dirent *entry;
-        uint64_t pid;
-
-        while (processes && (entry = readdir(processes)))
-                if (str_to_u64(str_from(entry->d_name), &pid) && pid <= UINT32_MAX &&
-                    is_still(t, (uint32_t) pid))
-                        visit(userdata, (uint32_t) pid);
-        if (processes)
-                (void) closedir(processes);
-}
-
-static void kill_one(MemoryAudit *a, uint32_t pid, const Target *target, KilledProcesses *ret) {
-        int r = process_killer_kill(&a->killer, pid, is_still, target);
-
-        ret->killed += r > 0;
-        ret->failed += r < 0;
-}
-
-typedef struct Killing {
-        MemoryAudit *audit;
-        const Target *target;
-        KilledProcesses *ret;
-} Killing;
-
-static void kill_visited(void *userdata, uint32_t pid) {
-        const Killing *k = userdata;
-
-        kill_one(k->audit, pid, k->target, k->ret);
-}
-
-static void kill_container(MemoryAudit *a, const Target *target, KilledProcesses *ret) {
-        each_process(target, kill_visited, &(Killing){a, target, ret});
-        ret->all = true;
-}
-
-KilledProcesses memory_audit_kill(MemoryAudit *a, const MemoryExcess *excess) {
-        const Target target = {a, excess->pod, excess->container};
-        KilledProcesses ret = {0};
-
-        for (size_t i = 0; i < excess->n_pids; i++)
-                if (!excess->pids[i].ended)
-                        kill_one(a, excess->pids[i].pid, &target, &ret);
-        if (excess->n_ended > 0 && excess->container)
-                kill_container(a, &target, &ret);
-        return ret;
-}
-
-/* Until a sweep finds nobody new: who was begun meanwhile is found by the next one. */
-KilledProcesses memory_audit_end_container(MemoryAudit *a, const RosterPod *pod, const char *container) {
-        const Target target = {a, pod, container};
-        KilledProcesses ret = {0};
-        size_t before;
-
-        for (int i = 0; i < SWEEPS; i++) {
-                before = ret.killed;
-                kill_container(a, &target, &ret);
-                if (ret.killed == before)
-                        break;
-                ret.failed = 0; /* they are tried again */
-        }
-        return ret;
-}
-
-typedef struct Looking {
+typedef struct PausedCount {
         const MemoryAudit *audit;
         uint32_t card;
         bool (*works)(void *userdata, uint32_t card, uint32_t pid);
         void *userdata;
         PausedProcesses ret;
-} Looking;
+} PausedCount;
 
-static void look_at(void *userdata, uint32_t pid) {
-        Looking *l = userdata;
+static void count_paused(void *userdata, uint32_t pid) {
+        PausedCount *c = userdata;
 
-        if (process_state_is_paused(l->audit->o.proc, l->audit->o.cgroups, pid))
-                l->ret.n_paused++;
+        if (process_state_is_paused(c->audit->o.proc, c->audit->o.cgroups, pid))
+                c->ret.n_paused++;
         else
-                l->ret.n_work += l->works(l->userdata, l->card, pid);
+                c->ret.n_work += c->works(c->userdata, c->card, pid);
 }
 
 PausedProcesses memory_audit_paused(const MemoryAudit *a, const RosterPod *pod, const char *container,
                                     uint32_t card, bool (*works)(void *userdata, uint32_t card, uint32_t pid),
                                     void *userdata) {
-        const Target target = {a, pod, container};
-        Looking l = {.audit = a, .card = card, .works = works, .userdata = userdata};
+        const ContainerProcesses processes = {a->o.proc, pod, container};
+        PausedCount count = {.audit = a, .card = card, .works = works, .userdata = userdata};
         bool any = false;
 
         for (size_t i = 0; i < a->n_seen; i++) {
                 const Seen *seen = &a->seen[i];
 
-                if (seen->card != card || seen->ended || !is_still(&target, seen->pid))
+                if (seen->card != card || seen->ended || !container_processes_has(&processes, seen->pid))
                         continue;
                 any = true;
-                look_at(&l, seen->pid);
+                count_paused(&count, seen->pid);
         }
         if (!any)
-                each_process(&target, look_at, &l);
-        return l.ret;
+                container_processes_each(&processes, count_paused, &count);
+        return count.ret;
 }
+
+/* ---- for the metrics ---- */
 
 void memory_audit_each(const MemoryAudit *a, void (*visit)(void *userdata, const ProcessMemory *process),
                        void *userdata) {
@@ -469,7 +384,7 @@ void memory_audit_each_excess(const MemoryAudit *a, void (*visit)(void *userdata
         for (const Holding *h = a->holdings; h; h = h->hh.next) {
                 MemoryExcess excess = excess_of(a, h);
 
-                if (h->found.told && excess.pod && excess.used > excess.limit)
+                if (h->found.reported && excess.pod && excess.used > excess.limit)
                         visit(userdata, &excess);
         }
 }
@@ -483,5 +398,5 @@ uint64_t memory_audit_excesses(const MemoryAudit *a) {
 }
 
 uint64_t memory_audit_unaccounted_count(const MemoryAudit *a) {
-        return a->strays;
+        return a->n_unaccounted;
 }

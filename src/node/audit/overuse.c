@@ -21,13 +21,13 @@ bool overuse_window(Overuse *o, uint64_t length, uint64_t span, uint64_t used, u
         o->used = o->row > 1 ? o->used + used : used;
         o->due = (o->row > 1 ? o->due : 0) + part(span, share);
         enough = o->owed > 2 * length || (o->row >= OVERUSE_ROW && o->owed > length);
-        first = over && enough && !o->told;
-        o->told = first || (o->told && o->owed > 0);
+        first = over && enough && !o->reported;
+        o->reported = first || (o->reported && o->owed > 0);
         return first;
 }
 
 bool overuse_lasts(const Overuse *o) {
-        return o->told && o->row > 0;
+        return o->reported && o->row > 0;
 }
 
 uint32_t overuse_ppm(const Overuse *o) {

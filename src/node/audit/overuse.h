@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Does somebody have more of a card's time than his share, by the driver's numbers? Judged window
- * by window; one is over that shows more than the share and 5 points. Three in a row are told, once
- * what was had beyond that is more than a window's length; and who rests in between, once it is
- * more than two.
+/* Whether a container has more of a card's time than its share, by the driver's numbers. It is
+ * checked window by window. A window is over when it shows more than the share and 5 points. Three
+ * in a row are reported, once the time beyond that is more than a window's length. A container that
+ * rests in between is reported once it is more than two.
  *
- * A window's length is what an honest container can be beyond its share: a kernel cannot be cut,
- * and is waited off. With windows of 10 s that is the longest kernel that does not count as hung
- * (arbiter/account.h). Who has all of the card at a share of 30 % is told after three windows, at
- * 45 % of it after eleven, at 36 % after a hundred; at 35 % never. What was told is over when it is
- * waited off.
+ * A window's length is what an honest container can be beyond its share: a kernel cannot be ended,
+ * so the card waits for it. With windows of 10 s that is the longest kernel that does not count as
+ * hung. All of the card at a share of 30 % is reported after three windows, 45 % after eleven, 36 %
+ * after a hundred, 35 % never. What was reported is over when the excess time has been waited off.
  *
- * Where a share is no cap, what others do not want may be had as well: overuse_due(). Pure; times
- * are ns. */
+ * Where a share is no cap, a container may also have what others do not want: overuse_due(). Pure;
+ * times are ns. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,28 +20,28 @@
 enum { OVERUSE_PPM = 1000000, OVERUSE_TOLERANCE = 50000, OVERUSE_ROW = 3 };
 
 typedef struct Overuse {
-        uint64_t owed; /* had beyond share and tolerance, and not waited off; OVERUSE_OWED windows at most */
-        uint64_t span, used,
-                due; /* of the windows that were over in a row, the newest among them; due: its share of them */
+        uint64_t owed; /* beyond share and tolerance, not waited off; at most OVERUSE_OWED windows */
+        /* Of the windows that were over in a row, up to the newest; due: its share of them. */
+        uint64_t span, used, due;
         unsigned row; /* how many */
-        bool told;
+        bool reported;
 } Overuse;
 
 enum { OVERUSE_OWED = 6 };
 
-/* A window of that length in which it had so much; share: ppm. length: of an ordinary window, which
- * this one is not shorter than. True: it is to be told now. */
+/* Adds a window of `span` in which it used `used`. share: ppm. length: of an ordinary window; this
+ * one is not shorter. Returns true when it is to be reported now. */
 bool overuse_window(Overuse *o, uint64_t length, uint64_t span, uint64_t used, uint32_t share);
 
-/* It was told, and the newest window is over. */
+/* Whether it was reported and the newest window is over. */
 bool overuse_lasts(const Overuse *o);
 
-/* ppm of the card's time that it had in these windows. */
+/* What it had of the card's time in these windows, in ppm. */
 uint32_t overuse_ppm(const Overuse *o);
-uint32_t overuse_due_ppm(const Overuse *o); /* and of it that it might have had */
+uint32_t overuse_due_ppm(const Overuse *o); /* what it was allowed */
 
-/* What one may have of a window whose share is no cap: what the arbiter gave him windows for, by
- * its own clock; what it left, as it gave the others so much; and his part where all want the card
- * (floor, ppm). The largest of them: no word of any container is among these, but for whose sake
- * windows are given. */
+/* What a container without a cap is allowed of a window of `span`. It is the largest of three
+ * times: what the arbiter gave it, what the arbiter gave no other container, and its part where all
+ * want the card (floor, ppm). None of them is a report of a container, except that reports ask for
+ * windows. */
 uint64_t overuse_due(uint64_t span, uint64_t granted, uint64_t others, uint32_t floor);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whose is a pid that the driver names? Memory lives as long as the driver's file is open, which a
- * process can leave to others (fork, SCM_RIGHTS) and end: the driver goes on naming its pid. So
- * what is read of a process while it lives is remembered as long as the driver names it, with its
- * start time: a pid that somebody else has by now is nobody's, neither his nor the old one's,
- * unless both are of the same container. Not remembered is who ended before the first census that
- * named him. */
+/* Which pod and container a pid of the driver belongs to. Memory lives as long as the driver's file
+ * is open. A process can leave that file to others (fork, SCM_RIGHTS) and end, and the driver goes
+ * on naming its pid. So what was read of a process while it lived is remembered as long as the
+ * driver names it, together with its start time.
+ *
+ * A pid that was reused belongs to no container, neither the old nor the new one, unless both are
+ * the same. A process that ended before the first census that named it is not known. */
 
 #include "base/cleanup.h"
 #include "node/kubelet/process_owner.h"
@@ -22,9 +23,9 @@ typedef struct PidOwnerCache {
         const char *proc; /* outlives it */
 } PidOwnerCache;
 
-void pid_owner_cache_done(PidOwnerCache *w);
+void pid_owner_cache_done(PidOwnerCache *c);
 
-void pid_owner_cache_begin(PidOwnerCache *w); /* of a census */
-/* *ret is set unless NOBODY. */
-PidOwnerState pid_owner_cache_find(PidOwnerCache *w, uint32_t pid, ProcessOwner *ret);
-void pid_owner_cache_end(PidOwnerCache *w); /* whom the driver names no longer is forgotten */
+void pid_owner_cache_begin(PidOwnerCache *c); /* of a census */
+/* *ret is set unless PID_OWNER_NONE. */
+PidOwnerState pid_owner_cache_find(PidOwnerCache *c, uint32_t pid, ProcessOwner *ret);
+void pid_owner_cache_end(PidOwnerCache *c); /* forgets pids that the driver no longer names */

@@ -7,21 +7,21 @@
 #include "base/hash.h"
 #include "gpu/cards/card_list.h"
 
-#define TURN       (1 * USEC_PER_SEC)
-#define TOLD_AGAIN (60 * USEC_PER_SEC)
+#define PERIOD          (1 * USEC_PER_SEC)
+#define REPORT_INTERVAL (60 * USEC_PER_SEC)
 
 enum {
-        FOREIGN_EVERY = 10 /* looks: whose they are costs more than how large they are */,
+        FOREIGN_EVERY = 10, /* looks: reading the owners costs more than reading the sizes */
         KEY_SIZE = SLICEDIR_ID_SIZE + 16
 };
 
-/* What was told of, so that it is not told again and again. */
-typedef struct Told {
+/* What was reported, so that it is not reported again at once. */
+typedef struct Reported {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID, or ID/N of one that has grown */
-        usec_t at;          /* of one that has grown; 0: of a foreign one, */
-        bool seen;          /* at the last look */
-} Told;
+        usec_t at;          /* of a file that has grown; 0: a foreign slice */
+        bool seen;          /* the foreign slice was there at the last look */
+} Reported;
 
 typedef struct ForeignCard {
         char uuid[SLICE_UUID];
@@ -31,54 +31,54 @@ typedef struct ForeignCard {
 struct SlicedirWatch {
         SlicedirWatchOptions o;
         sd_event_source *timer;
-        Told *told;
+        Reported *reported;
         ForeignCard cards[CARDS_MAX];
         size_t n_cards;
         uint64_t grown;
         unsigned looks;
 };
 
-static Told *told_of(SlicedirWatch *w, const char *key, bool *ret_first) {
-        Told *t;
+static Reported *reported_of(SlicedirWatch *w, const char *key, bool *ret_first) {
+        Reported *t;
 
-        HASH_FIND(hh, w->told, key, strlen(key), t);
+        HASH_FIND(hh, w->reported, key, strlen(key), t);
         *ret_first = t == NULL;
         if (t)
                 return t;
         t = calloc(1, sizeof *t);
         if (!t)
-                return NULL; /* told of at another look */
+                return NULL; /* out of memory: reported at a later look */
         (void) snprintf(t->key, sizeof t->key, "%s", key);
-        HASH_ADD_KEYPTR(hh, w->told, t->key, strlen(t->key), t);
+        HASH_ADD_KEYPTR(hh, w->reported, t->key, strlen(t->key), t);
         if (hash_added(t, hh))
                 return t;
         free(t);
         return NULL;
 }
 
-static void forget(SlicedirWatch *w, Told *t) {
-        HASH_DELETE(hh, w->told, t);
+static void forget(SlicedirWatch *w, Reported *t) {
+        HASH_DELETE(hh, w->reported, t);
         free(t);
 }
 
-/* ---- what has grown ---- */
+/* ---- files that have grown ---- */
 
 static void on_grown(void *userdata, const SlicedirGrown *grown) {
         SlicedirWatch *w = userdata;
         char key[KEY_SIZE];
         bool first;
-        Told *t;
+        Reported *t;
 
         (void) snprintf(key, sizeof key, "%s/%u", grown->id, grown->number);
         w->grown++;
-        t = told_of(w, key, &first);
+        t = reported_of(w, key, &first);
         if (!t || !first)
                 return;
         t->at = clock_monotonic_usec();
         w->o.on_grown(w->o.userdata, grown);
 }
 
-/* ---- whose they are ---- */
+/* ---- foreign slices ---- */
 
 static void add_card(SlicedirWatch *w, const ForeignSlice *foreign) {
         for (size_t i = 0; i < w->n_cards; i++)
@@ -94,12 +94,12 @@ static void add_card(SlicedirWatch *w, const ForeignSlice *foreign) {
 
 static int on_slice(void *userdata, const SlicedirEntry *slice) {
         SlicedirWatch *w = userdata;
-        bool first = false, told = true;
-        Told *t;
+        bool first = false, reported = true;
+        Reported *t;
 
         if (strncmp(slice->owner, SLICEDIR_AGENT, strlen(SLICEDIR_AGENT)) == 0)
                 return 0;
-        t = told_of(w, slice->id, &first);
+        t = reported_of(w, slice->id, &first);
         if (t)
                 t->seen = true;
         for (uint32_t i = 0; i < slice->n_cards; i++) {
@@ -108,47 +108,47 @@ static int on_slice(void *userdata, const SlicedirEntry *slice) {
 
                 add_card(w, &foreign);
                 if (t && first)
-                        told &= w->o.on_foreign(w->o.userdata, &foreign);
+                        reported &= w->o.on_foreign(w->o.userdata, &foreign);
         }
-        if (!told)
+        if (!reported)
                 forget(w, t);
         return 0;
 }
 
-static void look_whose(SlicedirWatch *w) {
-        Told *t, *next;
+static void look_for_foreign(SlicedirWatch *w) {
+        Reported *t, *next;
 
         w->n_cards = 0;
-        HASH_ITER(hh, w->told, t, next)
+        HASH_ITER(hh, w->reported, t, next)
         t->seen = false;
-        if (slicedir_each(w->o.board, on_slice, w) < 0)
-                return; /* nothing is known, and nothing forgotten */
-        HASH_ITER(hh, w->told, t, next)
+        if (slicedir_each(w->o.slicedir, on_slice, w) < 0)
+                return; /* nothing is known, so nothing is forgotten */
+        HASH_ITER(hh, w->reported, t, next)
         if (t->at == 0 && !t->seen)
                 forget(w, t);
 }
 
-/* ---- in turns ---- */
+/* ---- each period ---- */
 
 static void forget_old(SlicedirWatch *w) {
         usec_t now = clock_monotonic_usec();
-        Told *t, *next;
+        Reported *t, *next;
 
-        HASH_ITER(hh, w->told, t, next)
-        if (t->at > 0 && now - t->at > TOLD_AGAIN)
+        HASH_ITER(hh, w->reported, t, next)
+        if (t->at > 0 && now - t->at > REPORT_INTERVAL)
                 forget(w, t);
 }
 
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_period(sd_event_source *source, uint64_t usec, void *userdata) {
         SlicedirWatch *w = userdata;
 
-        if (w->o.board->fd >= 0) { /* one that cannot be read is told of when it is needed */
+        if (w->o.slicedir->fd >= 0) { /* where it cannot be opened, isolation reports it */
                 forget_old(w);
-                (void) slicedir_trim(w->o.board, on_grown, w);
+                (void) slicedir_trim(w->o.slicedir, on_grown, w);
                 if (w->looks++ % FOREIGN_EVERY == 0)
-                        look_whose(w);
+                        look_for_foreign(w);
         }
-        (void) sd_event_source_set_time(source, clock_monotonic_usec() + w->o.turn);
+        (void) sd_event_source_set_time(source, clock_monotonic_usec() + w->o.period);
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* both fail for NULL alone */
         return 0;
 }
@@ -160,9 +160,9 @@ int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret)
         if (!w)
                 return -ENOMEM;
         w->o = *options;
-        if (w->o.turn == 0)
-                w->o.turn = TURN;
-        r = sd_event_add_time_relative(w->o.event, &w->timer, CLOCK_MONOTONIC, w->o.turn, 0, on_turn, w);
+        if (w->o.period == 0)
+                w->o.period = PERIOD;
+        r = sd_event_add_time_relative(w->o.event, &w->timer, CLOCK_MONOTONIC, w->o.period, 0, on_period, w);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(w);
@@ -170,11 +170,11 @@ int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret)
 }
 
 SlicedirWatch *slicedir_watch_free(SlicedirWatch *w) {
-        Told *t, *next;
+        Reported *t, *next;
 
         if (!w)
                 return NULL;
-        HASH_ITER(hh, w->told, t, next)
+        HASH_ITER(hh, w->reported, t, next)
         forget(w, t);
         sd_event_source_disable_unref(w->timer);
         free(w);

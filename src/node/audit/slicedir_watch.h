@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A look at the board of slices once a second. Counters that a container has made larger than they
- * are go back to their size, before they fill what they lie on. And slices of `aliquot run` are
- * looked for: the scheduler does not know of them, so what they hold of a card was promised to pods
- * as well. Neither is stopped; both are told of. */
+/* Looks at the directory of slices once a second. Counter files that a container has enlarged are
+ * cut back to their size, before they fill the file system. Slices of `aliquot run` are reported:
+ * the scheduler does not know of them and has promised their memory to pods as well. No process is
+ * stopped for either. */
 
 #include <systemd/sd-event.h>
 
@@ -15,28 +15,28 @@ typedef struct SlicedirWatch SlicedirWatch;
 
 typedef struct ForeignSlice {
         const char *id, *owner; /* lent for the call */
-        uint32_t card;          /* index, as its maker counted */
+        uint32_t card;          /* index, as its slice has it */
         const char *uuid;
         uint64_t bytes; /* its limit */
 } ForeignSlice;
 
-/* From the loop. One slice is told of once a minute at most, however often it grows, and a foreign
- * one once as long as it lives. */
+/* Called from the loop. A slice that grows is reported at most once a minute, a foreign slice
+ * once. */
 typedef struct SlicedirWatchOptions {
         sd_event *event;
-        Slicedir *board; /* outlives it; may not be open */
-        usec_t turn;     /* between two looks; 0: 1 s */
+        Slicedir *slicedir; /* outlives it; need not be open */
+        usec_t period;      /* between two looks; 0: 1 s */
         void (*on_grown)(void *userdata, const SlicedirGrown *grown);
-        bool (*on_foreign)(void *userdata,
-                           const ForeignSlice *foreign); /* false: not now; it is asked again */
+        /* Returns false where it cannot be reported now: it is called again later. */
+        bool (*on_foreign)(void *userdata, const ForeignSlice *foreign);
         void *userdata;
 } SlicedirWatchOptions;
 
 int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret); /* 0 or negative errno */
 SlicedirWatch *slicedir_watch_free(SlicedirWatch *w);
 
-uint64_t slicedir_watch_grown(const SlicedirWatch *w); /* how often files were cut back, ever */
-/* What the slices of others hold of this card, in bytes, at the last look. */
+uint64_t slicedir_watch_grown(const SlicedirWatch *w); /* files that were cut back, ever */
+/* Bytes of this card in foreign slices, at the last look. */
 uint64_t slicedir_watch_foreign(const SlicedirWatch *w, const char *uuid);
 
 DEFINE_CLEANUP(SlicedirWatch *, slicedir_watch_free)

@@ -7,13 +7,13 @@ static uint64_t add(uint64_t a, uint64_t b) {
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-void unaccounted_begin(Unaccounted *s) {
+void unaccounted_begin(Unaccounted *u) {
         for (size_t i = 0; i < CARDS_MAX; i++)
-                s->cards[i] = (UnaccountedCard){.found = s->cards[i].found};
+                u->cards[i] = (UnaccountedCard){.found = u->cards[i].found};
 }
 
-void unaccounted_process(Unaccounted *s, uint32_t card, uint32_t pid, ProcessKind kind, uint64_t bytes) {
-        UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+void unaccounted_process(Unaccounted *u, uint32_t card, uint32_t pid, ProcessKind kind, uint64_t bytes) {
+        UnaccountedCard *c = card < CARDS_MAX ? &u->cards[card] : NULL;
 
         if (!c)
                 return;
@@ -31,15 +31,15 @@ void unaccounted_process(Unaccounted *s, uint32_t card, uint32_t pid, ProcessKin
         }
 }
 
-void unaccounted_total(Unaccounted *s, uint32_t card, uint64_t used) {
+void unaccounted_total(Unaccounted *u, uint32_t card, uint64_t used) {
         if (card >= CARDS_MAX)
                 return;
-        s->cards[card].total = true;
-        s->cards[card].used = used;
+        u->cards[card].total = true;
+        u->cards[card].used = used;
 }
 
-bool unaccounted_bytes(const Unaccounted *s, uint32_t card, uint64_t *ret) {
-        const UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+bool unaccounted_bytes(const Unaccounted *u, uint32_t card, uint64_t *ret) {
+        const UnaccountedCard *c = card < CARDS_MAX ? &u->cards[card] : NULL;
 
         if (!c || !c->total || c->unclear)
                 return false;
@@ -47,12 +47,12 @@ bool unaccounted_bytes(const Unaccounted *s, uint32_t card, uint64_t *ret) {
         return true;
 }
 
-bool unaccounted_judge(Unaccounted *s, uint32_t card) {
-        UnaccountedCard *c = card < CARDS_MAX ? &s->cards[card] : NULL;
+bool unaccounted_check(Unaccounted *u, uint32_t card) {
+        UnaccountedCard *c = card < CARDS_MAX ? &u->cards[card] : NULL;
         uint64_t bytes;
 
-        /* Not to be said: neither there nor over. What was told stays told. */
-        if (!c || !unaccounted_bytes(s, card, &bytes))
+        /* Not known: the finding neither begins nor ends. */
+        if (!c || !unaccounted_bytes(u, card, &bytes))
                 return false;
         if (c->outside <= UNACCOUNTED_BASE &&
             bytes <= add(UNACCOUNTED_BASE, c->n_living * UNACCOUNTED_PER_PROCESS)) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the arbiter has given of each card, and to whom: read from the slice pages of the board
- * (SliceSchedule.granted), which no container can write. All slices of a card count, those of `aliquot
- * run` too.
+/* What time of each card the arbiter has given to each slice, read from the slice pages
+ * (SliceSchedule.granted), which no container can write. All slices of a card count, also those of
+ * `aliquot run`.
  *
- * A card's sums are of a window of time, from window_totals_begin() on. An arbiter that was away in it
- * has held nobody whose share is no cap: then they say nothing. */
+ * The sums of a card are over a window of time, from window_totals_begin() on. They say nothing
+ * where the arbiter was away during that window: then no container without a cap was limited. */
 
 #include "arbiter/tenant_policy.h"
 #include "slicedir/slicedir.h"
@@ -14,26 +14,27 @@
 typedef struct WindowTotals {
         struct WindowPage *pages;
         struct WindowCard *cards;
-        bool begun; /* pages that come now are new */
+        bool begun; /* the pages were read before, so a page that appears now is new */
 } WindowTotals;
 
-void window_totals_done(WindowTotals *g);
+void window_totals_done(WindowTotals *w);
 
-/* Reads the pages; now: ns of CLOCK_MONOTONIC, as in SliceSchedule.seen. What cannot be read, or
- * without memory, is as if it were not there. */
-void window_totals_read(WindowTotals *g, const Slicedir *board, uint64_t now);
-void window_totals_begin(WindowTotals *g, const char *uuid);
+/* Reads the pages. now: ns of CLOCK_MONOTONIC, as in SliceSchedule.seen. A page that cannot be
+ * read, or kept for want of memory, counts as missing. */
+void window_totals_read(WindowTotals *w, const Slicedir *slices, uint64_t now);
+/* Begins a window of this card. */
+void window_totals_begin(WindowTotals *w, const char *uuid);
 
-/* Any slice whose share is no cap is held to windows. */
-bool window_totals_has_shared(const WindowTotals *g);
+/* Whether a slice without a cap is limited to windows. */
+bool window_totals_has_shared(const WindowTotals *w);
 
-/* Of these slices together, by their names on the board. */
+/* The sum over some slices of a card, by their names. */
 typedef struct WindowSum {
-        uint64_t own, others; /* ns of windows */
-        uint32_t floor;       /* ppm that they have when everybody wants the card */
+        uint64_t own, others; /* ns of windows of these slices, and of the others */
+        uint32_t floor;       /* ppm that these slices have when all want the card */
 } WindowSum;
 
-/* False: nothing can be said of them: the arbiter was away, or none of them is there, or one of
- * them is not held, or is by a cap. */
-bool window_totals_of(WindowTotals *g, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n,
+/* False: not known, because the arbiter was away, none of the slices exists, or one of them is not
+ * limited or has a cap. */
+bool window_totals_of(WindowTotals *w, const char *uuid, const char (*ids)[SLICEDIR_ID_SIZE], size_t n,
                       WindowSum *ret);

@@ -142,7 +142,7 @@ static void begin(ShareMode mode, ComputePolicy policy, const char *disabled) {
                                                            .records = &records,
                                                            .inventory = &inventory,
                                                            .compute = &compute,
-                                                           .board = &board,
+                                                           .slicedir = &board,
                                                            .proc = proc,
                                                            .window = 10 * SECOND,
                                                            .on_excess = on_excess},

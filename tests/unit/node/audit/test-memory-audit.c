@@ -37,7 +37,7 @@ static void on_excess(void *userdata, const MemoryExcess *excess) {
         used = excess->used;
 }
 
-static void on_stray(void *userdata, const UnaccountedMemory *stray) {
+static void on_unaccounted(void *userdata, const UnaccountedMemory *stray) {
         strays++;
 }
 
@@ -77,7 +77,7 @@ static void begin(void) {
                                                          .inventory = &inventory,
                                                          .proc = proc,
                                                          .on_excess = on_excess,
-                                                         .on_stray = on_stray},
+                                                         .on_unaccounted = on_unaccounted},
                                    &audit));
         told = again = strays = 0;
         n_pids = n_ended = 0;

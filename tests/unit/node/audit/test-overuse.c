@@ -82,7 +82,7 @@ static void but_it_does_not_evade(void) {
         int windows = 0;
 
         o = (Overuse){0};
-        while (!o.told && windows < 1000)
+        while (!o.reported && windows < 1000)
                 (void) had(windows++ % 3 == 2 ? 0 : 1000);
         ASSERT_INT(windows, 5);
 }
@@ -94,7 +94,7 @@ static void debts_are_bounded(void) {
                 (void) had(1000);
         for (int i = 0; i < 20; i++)
                 (void) had(0);
-        ASSERT_FALSE(o.told);
+        ASSERT_FALSE(o.reported);
 }
 
 static void of_nothing_and_of_all(void) {

@@ -15,7 +15,7 @@ static bool census(uint64_t known, uint64_t used) {
         unaccounted_begin(&stray);
         unaccounted_process(&stray, 3, 100, PROCESS_LIVES, known * MIB);
         unaccounted_total(&stray, 3, used * MIB);
-        return unaccounted_judge(&stray, 3);
+        return unaccounted_check(&stray, 3);
 }
 
 static void it_has_to_last(void) {
@@ -61,7 +61,7 @@ static void processes_outside_are_not_tolerated(void) {
                 for (uint32_t k = 0; k < 100; k++)
                         unaccounted_process(&stray, 3, 100 + k, PROCESS_OUTSIDE, 32 * MIB);
                 unaccounted_total(&stray, 3, 3200 * MIB);
-                told |= unaccounted_judge(&stray, 3);
+                told |= unaccounted_check(&stray, 3);
         }
         ASSERT_TRUE(told);
         begin();
@@ -72,7 +72,7 @@ static void processes_outside_are_not_tolerated(void) {
                         unaccounted_process(&stray, 3, 100 + k, PROCESS_LIVES, MIB);
                 unaccounted_process(&stray, 3, 7, PROCESS_OUTSIDE, 65 * MIB);
                 unaccounted_total(&stray, 3, 165 * MIB);
-                told |= unaccounted_judge(&stray, 3);
+                told |= unaccounted_check(&stray, 3);
         }
         ASSERT_TRUE(told);
         begin();
@@ -82,7 +82,7 @@ static void processes_outside_are_not_tolerated(void) {
                 for (uint32_t k = 0; k < 10; k++)
                         unaccounted_process(&stray, 3, 100 + k, PROCESS_ENDED, 10 * MIB);
                 unaccounted_total(&stray, 3, (100 + 65) * MIB);
-                told |= unaccounted_judge(&stray, 3);
+                told |= unaccounted_check(&stray, 3);
         }
         ASSERT_TRUE(told);
 }
@@ -93,15 +93,15 @@ static void what_cannot_be_said(void) {
         begin();
         unaccounted_begin(&stray);
         unaccounted_process(&stray, 3, 100, PROCESS_OUTSIDE, 9000 * MIB);
-        ASSERT_TRUE(!unaccounted_judge(&stray, 3) && !unaccounted_bytes(&stray, 3, &bytes)); /* no total */
+        ASSERT_TRUE(!unaccounted_check(&stray, 3) && !unaccounted_bytes(&stray, 3, &bytes)); /* no total */
         for (int i = 0; i < 5; i++) {
                 unaccounted_begin(&stray);
                 unaccounted_process(&stray, 3, 100, PROCESS_LIVES,
                                     UINT64_MAX); /* holds nobody knows how much */
                 unaccounted_total(&stray, 3, 9000 * MIB);
-                ASSERT_TRUE(!unaccounted_judge(&stray, 3) && !unaccounted_bytes(&stray, 3, &bytes));
+                ASSERT_TRUE(!unaccounted_check(&stray, 3) && !unaccounted_bytes(&stray, 3, &bytes));
         }
-        ASSERT_TRUE(!unaccounted_judge(&stray, CARDS_MAX) && !unaccounted_bytes(&stray, CARDS_MAX, &bytes));
+        ASSERT_TRUE(!unaccounted_check(&stray, CARDS_MAX) && !unaccounted_bytes(&stray, CARDS_MAX, &bytes));
         unaccounted_process(&stray, CARDS_MAX, 1, PROCESS_LIVES, 1);
         unaccounted_total(&stray, CARDS_MAX, 1);
         ASSERT_INT(bytes, 7);
