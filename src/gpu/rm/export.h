@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Controls of objects that travel between processes, and of the card's time: what the gate has to
- * know of them (ctrl0041.h, ctrl0000unix.h, ctrla06c.h, ctrl2080fifo.h, ctrl2080gr.h). Beside rm.h,
- * because nobody else needs them. */
+/* Controls that export objects to open files and import them again, tell the size of an object, and
+ * set how the card's time is shared. Sources: ctrl0041.h, ctrl0000unix.h, ctrla06c.h,
+ * ctrl2080fifo.h, ctrl2080gr.h. */
 
 #include "gpu/rm/rm.h"
 
@@ -15,19 +15,20 @@ enum {
         RM_CTRL_EXPORT_EMPTY = 0x3D0A,
         RM_CTRL_EXPORT_MANY = 0x3D0B,
         RM_CTRL_IMPORT_MANY = 0x3D0C,
-        /* how the card's time is shared: open to everybody */
+        /* how the card's time is shared; any process may call these */
         RM_CTRL_SET_TIMESLICE = 0xA06C0103,
         RM_CTRL_PREEMPT = 0xA06C0105,
         RM_CTRL_DISABLE_CHANNELS = 0x2080110B,
         RM_CTRL_PREEMPTION_MODE = 0x20801210,
 };
 
-/* A memory object's size and place: a list of index and data, at a pointer (ctrl0041.h). */
+/* The size and the location of a memory object: a list of index and data, at a pointer
+ * (ctrl0041.h). */
 enum {
         RM_SURFACE_SIZE_LO = 0x02, /* bytes */
         RM_SURFACE_SIZE_HI = 0x03,
         RM_SURFACE_ADDR_SPACE = 0x09,
-        RM_ADDR_SPACE_VIDMEM = 2, /* other values of it: not memory of the card */
+        RM_ADDR_SPACE_VIDMEM = 2, /* of RM_SURFACE_ADDR_SPACE; other values: not memory of the card */
 };
 
 typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entries as RmFbEntry */
@@ -35,21 +36,21 @@ typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entr
         uint64_t list;
 } RmSurfaceInfo;
 
-/* Objects that travel as a descriptor (ctrl0000unix.h). The driver keeps a duplicate of each, with
- * a client of its own, as long as the open file lives that the descriptor is of, or until another
- * object is put in its place: who exported it may free his and be gone. The file is an nvidiactl
- * that nothing was exported to yet; what is imported are duplicates again. */
+/* Export and import (ctrl0000unix.h). The driver keeps a duplicate of each exported object, with a
+ * client of its own, until the open file is closed or another object is exported to the same index.
+ * The exporting process may free its own object or end. The file is an nvidiactl that nothing else
+ * was exported to. An import makes duplicates again. */
 enum {
         RM_EXPORT_TYPE_RM = 1,
-        RM_EXPORT_FLAG_EMPTY = 1, /* for libraries, refused by the driver */
+        RM_EXPORT_FLAG_EMPTY = 1, /* for libraries; the driver refuses it */
         RM_EXPORTS_MAX = 512,     /* in one call; a file has up to 65,535 */
         RM_IMPORTS_MAX = 128,
-        RM_IMPORT_NONE = 0, /* what came: */
+        RM_IMPORT_NONE = 0, /* types of imported objects: */
         RM_IMPORT_VIDMEM = 1,
         RM_IMPORT_SYSMEM = 2,
         RM_ERR_OUT_OF_RANGE = 0x5B,
         RM_ERR_STATE_IN_USE = 0x63,
-        RM_EXPORT_NO_DEVICE = 32, /* of objects that are below no device */
+        RM_EXPORT_NO_DEVICE = 32, /* for objects that are below no device */
 };
 
 typedef struct RmExport { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS */
@@ -70,26 +71,26 @@ typedef struct RmExportInfo { /* NV0000_CTRL_OS_UNIX_GET_EXPORT_OBJECT_INFO_PARA
         uint8_t metadata[64], pad0[2];
 } RmExportInfo;
 
-typedef struct
-        RmExportEmpty { /* NV0000_CTRL_OS_UNIX_CREATE_EXPORT_OBJECT_FD_PARAMS: the file, with room for objects */
+typedef struct RmExportEmpty { /* NV0000_CTRL_OS_UNIX_CREATE_EXPORT_OBJECT_FD_PARAMS */
         uint32_t device;
         uint16_t max;
         uint8_t metadata[64], pad0[2];
         int32_t fd;
 } RmExportEmpty;
 
-typedef struct
-        RmExportMany { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS: to places index to index + n - 1 */
+/* Exports to index and the n - 1 indices behind it. device and max only count for a file without
+ * indices. */
+typedef struct RmExportMany { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS */
         int32_t fd;
         uint32_t device;
-        uint16_t max; /* these two only for a file that has no places yet */
+        uint16_t max;
         uint8_t metadata[64], pad0[2];
-        uint32_t objects[RM_EXPORTS_MAX]; /* 0: what was there goes */
+        uint32_t objects[RM_EXPORTS_MAX]; /* 0: clears the index */
         uint16_t n, index;
 } RmExportMany;
 
-typedef struct
-        RmImportMany { /* NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS: of an empty place nothing comes */
+/* An empty index gives RM_IMPORT_NONE. */
+typedef struct RmImportMany { /* NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS */
         int32_t fd;
         uint32_t parent;
         uint32_t objects[RM_IMPORTS_MAX];

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What RM_ESC_VID_HEAP_CONTROL takes besides RmHeap: the same 184 bytes with other fields in them.
- * libc only. */
+/* RM_ESC_VID_HEAP_CONTROL: its functions, and the layouts of its 184 bytes. libc only. */
 
-#include "gpu/rm/rm.h"
+#include "gpu/rm/layout.h"
 
-/* Functions that drivers 535 to 595 have besides those of rm.h, and that give none of the card's
- * memory. */
+/* RmHeap.function. */
+enum {
+        RM_HEAP_ALLOC_SIZE = 2,
+        RM_HEAP_FREE = 3,
+        RM_HEAP_INFO = 5,
+        RM_HEAP_ALLOC_PITCH_HEIGHT = 6,
+        RM_HEAP_ALLOC_SIZE_RANGE = 14,
+};
+
+/* Further functions of drivers 535 to 595. They allocate no memory of the card. */
 enum {
         RM_HEAP_DUMP = 11,
         RM_HEAP_REACQUIRE_COMPR = 15,
@@ -15,11 +22,24 @@ enum {
         RM_HEAP_GET_ALIGNMENT = 18,
         RM_HEAP_HW_ALLOC = 19,
         RM_HEAP_HW_FREE = 20,
-        RM_HEAP_ALLOC_OS_DESCRIPTOR = 27, /* the machine's memory */
+        RM_HEAP_ALLOC_OS_DESCRIPTOR = 27, /* memory of the machine */
 };
 
-typedef struct
-        RmHeapPitch { /* NVOS32_PARAMETERS for ALLOC_PITCH_HEIGHT: other fields between flags and size */
+/* The fields that all functions have in common are where AllocSize has them. */
+typedef struct RmHeap { /* NVOS32_PARAMETERS */
+        uint32_t root, parent, function, vspace;
+        int16_t ivc;
+        uint16_t pad0;
+        uint32_t status;
+        uint64_t total, free;
+        uint32_t owner, memory, type, flags, attr, format, compr, zcull; /* 40 to 71 */
+        uint32_t partition_stride, width;
+        uint32_t height, pad1; /* 80 */
+        uint64_t size;         /* 88 */
+        uint8_t rest[88];
+} RmHeap;
+
+typedef struct RmHeapPitch { /* NVOS32_PARAMETERS for ALLOC_PITCH_HEIGHT */
         uint32_t root, parent, function, vspace;
         int16_t ivc;
         uint16_t pad0;
@@ -42,7 +62,7 @@ typedef struct RmHeapFree { /* NVOS32_PARAMETERS for FREE */
         uint8_t rest[132];
 } RmHeapFree;
 
-typedef struct RmHeapInfo { /* NVOS32_PARAMETERS for INFO: all in bytes, out */
+typedef struct RmHeapInfo { /* NVOS32_PARAMETERS for INFO; out, in bytes */
         uint32_t root, parent, function, vspace;
         int16_t ivc;
         uint16_t pad0;
@@ -53,6 +73,12 @@ typedef struct RmHeapInfo { /* NVOS32_PARAMETERS for INFO: all in bytes, out */
         uint8_t rest[112];
 } RmHeapInfo;
 
+RM_SIZE(RmHeap, 184);
+RM_AT(RmHeap, status, 20);
+RM_AT(RmHeap, total, 24);
+RM_AT(RmHeap, memory, 44);
+RM_AT(RmHeap, attr, 56);
+RM_AT(RmHeap, size, 88);
 RM_SIZE(RmHeapPitch, 184);
 RM_AT(RmHeapPitch, height, 56);
 RM_AT(RmHeapPitch, attr, 64);

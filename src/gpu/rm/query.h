@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What one asks the driver about versions, cards and processes; facts as in gpu/rm/rm.h. libc
- * only. */
+/* Questions to the driver about versions, cards and processes; facts as in rm.h. libc only. */
 
 #include "gpu/rm/rm.h"
 
@@ -54,12 +53,12 @@ typedef struct RmCtxBufferSize { /* NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS */
 enum { RM_PIDS_MAX = 950, RM_PID_INFO_MAX = 200, RM_PIDS_BY_CLASS = 0, RM_PID_INFO_VIDMEM = 0 };
 
 typedef struct RmPids {    /* NV2080_CTRL_GPU_GET_PIDS_PARAMS */
-        uint32_t type, id; /* id: a class; 0x2080: whoever opened the card, others: who has such an object */
+        uint32_t type, id; /* id: a class: processes with such an object; 0x2080: that opened the card */
         uint32_t n;        /* out */
         uint32_t pids[RM_PIDS_MAX];
 } RmPids;
 
-typedef struct RmPidInfo { /* NV2080_CTRL_GPU_PID_INFO: bytes of class 0x40 by whether they are duplicated */
+typedef struct RmPidInfo { /* NV2080_CTRL_GPU_PID_INFO: bytes of class 0x40, by duplication */
         uint32_t pid, index, result, pad0;
         uint64_t exclusive, shared_owned, shared_duped, protected_[3];
         uint32_t compute_instance, gpu_instance; /* ~0: no MIG */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* /dev/nvidia-uvm: raw numbers, parameters of a fixed size, the last word of each is its status
- * (uvm_ioctl.h). libc only. */
+/* The calls of /dev/nvidia-uvm (uvm_ioctl.h): plain numbers, and parameters of a fixed size, whose
+ * last word is the status. libc only. */
 
 #include "gpu/rm/rm.h"
 
@@ -15,9 +15,9 @@ enum {
         UVM_MM_INITIALIZE_CMD = 75,
 };
 
-/* Of the flags: no HMM for this process. 535.183 to 595.45 know it. */
+/* A flag: no HMM for this process. Drivers 535.183 to 595.45 have it. */
 #define UVM_INIT_DISABLE_HMM UINT64_C(1)
-#define UVM_INIT_FLAGS       UINT64_C(3) /* all that there are */
+#define UVM_INIT_FLAGS       UINT64_C(3) /* all flags */
 
 typedef struct UvmInitialize {
         uint64_t flags;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The runtime of AddressSanitizer, where it is a library (gcc's default, clang's -shared-libasan),
- * ends a process in which it is not the first one: what stands before it could hide its functions.
- * Preloaded libraries do, and ld.so.preload is before everything. It asks for options by this
- * function, which a program may define, and what it is told here is that this is as it should be:
- * the gate hands on to it what it stands before (next.h). What the program says itself, in its own
- * function of that name or in ASAN_OPTIONS, counts more. */
+/* Options for the runtime of AddressSanitizer. Where the runtime is a library (gcc's default,
+ * clang's -shared-libasan), it ends a process in which it is not the first one, because an earlier
+ * library could hide its functions. A preloaded library is earlier, and ld.so.preload comes before
+ * everything. The runtime asks for options by this function, which a program may define. The answer
+ * here is that the order is right: this library passes on to the runtime what it interposes
+ * (next.h). Options of the program, in its own function of that name or in ASAN_OPTIONS, take
+ * precedence. */
 
 #include <stddef.h>
 
@@ -25,8 +26,8 @@ static size_t append(char *to, size_t at, const char *text) {
         return at;
 }
 
-/* A library of the program that has such a function, too, is behind this one. The runtime asks
- * once, before there is a second thread. */
+/* Appends the options of a later library of the program that has such a function, too. The runtime
+ * asks once, before there is a second thread. */
 const char *aliquot_asan_options(void) {
         static char options[OPTIONS_MAX];
         Options *next = loaded_is_ready() ? (Options *) loaded_next("__asan_default_options") : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a compiler may call for copies and initialisers, whether or not the source does. libc's
- * memcpy() has a symbol version that old systems lack, so these are ours, and hidden. */
+/* Functions that a compiler may call for copies and initialisers, even if the source does not.
+ * libc's memcpy() has a symbol version that old systems lack, so this library has its own, hidden
+ * ones. */
 
 #include "preload/inject/bytes.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers out of bytes of any alignment, without a call to libc: the machines that are known here
- * are little endian, as the driver's structures are. */
+/* Reads and writes numbers at any alignment, and copies bytes, without libc. The supported machines
+ * are little endian, as the driver's structures are. builtins.c defines on top of this the
+ * functions that a compiler may call by itself (memcpy, memmove, memset, memcmp). */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -10,8 +10,8 @@ enum {
         HEADERS_MAX = 64,    /* of a program; real ones have a dozen */
 };
 
-/* glibc writes addresses into the dynamic section where it can, others leave the offsets that the
- * file has. */
+/* glibc writes addresses into the dynamic section if it can; other linkers leave the offsets of the
+ * file. */
 static uint64_t located(uint64_t base, uint64_t value) {
         return value < base ? base + value : value;
 }
@@ -78,7 +78,7 @@ static bool same(const char *found, const char *text, size_t n) {
         return false;
 }
 
-/* One read, however many: each is a system call where memory is looked at with care. */
+/* One read for all texts: each read may be a system call. */
 unsigned elf_text_among(ElfRead read, const ElfObject *o, uint64_t offset, const char *const texts[],
                         unsigned n) {
         uint64_t left = offset < o->strings_size ? o->strings_size - offset : 0;
@@ -101,7 +101,7 @@ bool elf_is(ElfRead read, const ElfObject *o, const char *soname) {
         return o->soname != 0 && text_is(read, o, o->soname, soname);
 }
 
-/* The address of the symbol of that number, if it is the function that is wanted. */
+/* The address of the symbol of that index, if it is the function of that name. */
 static uint64_t symbol_at(ElfRead read, const ElfObject *o, uint32_t index, const char *name) {
         Elf64_Sym s;
 
@@ -123,8 +123,8 @@ static uint32_t gnu_hash_of(const char *name) {
 }
 
 static uint64_t find_gnu(ElfRead read, const ElfObject *o, const char *name) {
-        uint32_t header[4], hash = gnu_hash_of(name), index,
-                            link; /* buckets, first symbol, bloom words, shift */
+        uint32_t header[4]; /* buckets, first symbol, bloom words, shift */
+        uint32_t hash = gnu_hash_of(name), index, link;
         uint64_t word, buckets, chains, r;
 
         if (!read(header, o->gnu_hash, sizeof header) || header[0] == 0 || header[2] == 0)
@@ -189,8 +189,9 @@ static bool is_header(const Elf64_Ehdr *e) {
                e->e_phnum <= HEADERS_MAX;
 }
 
-/* The linker seals whole pages, from the one in which it begins to the last one that it fills. */
-static bool is_sealed(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) {
+/* The linker protects whole pages: from the page that the segment begins in to the last full
+ * one. */
+static bool is_relro(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) {
         uint64_t pages = ~(page_size - 1);
         uint64_t page = offset & pages, first = p->p_vaddr & pages, end = (p->p_vaddr + p->p_memsz) & pages;
 
@@ -200,7 +201,7 @@ static bool is_sealed(const Elf64_Phdr *p, uint64_t offset, uint64_t page_size) 
 ElfSegment elf_segment_at(ElfRead read, uint64_t base, uint64_t address, uint64_t page_size) {
         uint64_t offset = address - base;
         ElfSegment segment = ELF_SEGMENT_NONE;
-        bool sealed = false;
+        bool relro = false;
         Elf64_Ehdr e;
         Elf64_Phdr p;
 
@@ -209,10 +210,10 @@ ElfSegment elf_segment_at(ElfRead read, uint64_t base, uint64_t address, uint64_
         for (unsigned i = 0; i < e.e_phnum; i++) {
                 if (!read(&p, base + e.e_phoff + i * sizeof p, sizeof p))
                         return ELF_SEGMENT_UNKNOWN;
-                if (p.p_type == PT_GNU_RELRO && is_sealed(&p, offset, page_size))
-                        sealed = true;
+                if (p.p_type == PT_GNU_RELRO && is_relro(&p, offset, page_size))
+                        relro = true;
                 if (p.p_type == PT_LOAD && offset >= p.p_vaddr && offset - p.p_vaddr < p.p_memsz)
                         segment = p.p_flags & PF_W ? ELF_SEGMENT_WRITABLE : ELF_SEGMENT_READ_ONLY;
         }
-        return sealed && segment == ELF_SEGMENT_WRITABLE ? ELF_SEGMENT_RELRO : segment;
+        return relro && segment == ELF_SEGMENT_WRITABLE ? ELF_SEGMENT_RELRO : segment;
 }

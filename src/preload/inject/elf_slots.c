@@ -7,9 +7,9 @@ enum {
         ENTRIES = 32,        /* read at once */
         TABLE_MAX = 1 << 20, /* entries; large libraries have some 100,000 */
 #if defined(__x86_64__)
-        KIND_JUMP = R_X86_64_JUMP_SLOT, /* the first call may fill it in */
+        KIND_JUMP = R_X86_64_JUMP_SLOT, /* may be filled in by the first call */
         KIND_ADDRESS = R_X86_64_GLOB_DAT,
-        KIND_DATA = R_X86_64_64, /* in a table of the object's own */
+        KIND_DATA = R_X86_64_64, /* a pointer in the object's data */
 #elif defined(__aarch64__)
         KIND_JUMP = R_AARCH64_JUMP_SLOT,
         KIND_ADDRESS = R_AARCH64_GLOB_DAT,
@@ -32,7 +32,7 @@ static bool is_slot(const Elf64_Rela *r) {
         return kind == KIND_JUMP || kind == KIND_ADDRESS || (kind == KIND_DATA && r->r_addend == 0);
 }
 
-/* false: no room, or a symbol that is not there. */
+/* false: no room, or the symbol cannot be read. */
 static bool note(ElfRead read, const ElfObject *o, const Elf64_Rela *r, Wanted *w) {
         uint64_t symbol = ELF64_R_SYM(r->r_info);
         Elf64_Sym s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The slots in which a loaded object keeps the addresses of functions of other objects: the dynamic
+/* The slots in which a loaded object keeps the addresses of functions of other objects. The dynamic
  * linker fills them in when the object is loaded, or at the first call (DT_JMPREL, DT_RELA). As in
  * elf.h, nothing is trusted, written or allocated. */
 

@@ -7,7 +7,7 @@
 #include "preload/inject/usermem.h"
 
 enum {
-        OBJECTS_MAX = 8192, /* in one process: who has more has made a ring */
+        OBJECTS_MAX = 8192, /* in one process: with more, the list is taken for a ring */
         MAP_HEAD = 4 * 8,   /* of struct link_map: l_addr, l_name, l_ld, l_next */
 };
 
@@ -19,9 +19,8 @@ _Static_assert(sizeof(MapHead) == MAP_HEAD, "MapHead");
 
 /* ---- the list ---- */
 
-/* The next object with a dynamic section, from *at on; *at is moved behind it. An entry that is
- * half made has an address there that cannot be read, or a table that is not there yet: elf_open()
- * says no. */
+/* Reads the entry at *at, and moves *at to the next one. In an entry that the linker has not
+ * finished, the dynamic section cannot be read or has no table yet, and elf_open() fails. */
 static bool next_object(ElfRead read, uint64_t *at, MapHead *ret) {
         if (*at == 0 || !read(ret, *at, sizeof *ret))
                 return false;
@@ -143,8 +142,9 @@ static bool is_at_rest(const struct r_debug *d) {
         return __atomic_load_n(&d->r_state, __ATOMIC_ACQUIRE) == RT_CONSISTENT;
 }
 
-/* The C library is found among what was loaded at start, which stays, so that nobody's sandbox sees
- * a system call for his first dlsym(); unless the list is being changed just now. */
+/* The C library is among the objects that were loaded at start, which stay loaded. So the list is
+ * read without system calls, which a sandbox could refuse, unless the linker is changing it just
+ * now. */
 uint64_t loaded_next(const char *name) {
         const struct r_debug *d = debug();
 
@@ -154,8 +154,8 @@ uint64_t loaded_next(const char *name) {
                  : 0;
 }
 
-/* Glibc is told by a function that nobody puts himself before. Who stands before libcuda as well is
- * another gate, of another file: it would count once more what is counted here. */
+/* glibc is recognised by a function that no library interposes. A library that interposes libcuda
+ * as well is another copy of this one, which would count once more what is counted here. */
 uint64_t loaded_before_libc(const char *name) {
         const struct r_debug *d = debug();
 
@@ -174,15 +174,15 @@ uint64_t loaded_before_self(const char *name) {
                  : 0;
 }
 
-/* Until all is relocated the list is not at rest; later it may not be either, but then the C
- * library has been initialized. */
+/* The list is not consistent until all objects are relocated. It may be inconsistent later, too,
+ * but then the C library has been initialized. */
 bool loaded_is_ready(void) {
         const struct r_debug *d = debug();
 
         return d && (is_at_rest(d) || (&environ && environ));
 }
 
-/* Byte by byte: where a name ends nothing more need be mapped. */
+/* Byte by byte: the memory behind the end of a name need not be mapped. */
 static bool is_text(uint64_t at, const char *text) {
         char c;
 

@@ -8,9 +8,9 @@
 #include "preload/inject/spin.h"
 
 enum {
-        UNKNOWN = 0, /* of a name: nobody has looked yet */
-        NOBODY = 1,  /* but libc and the kernel */
-        PASSES = 64, /* threads that are being passed on at once; what is more goes to the kernel */
+        UNKNOWN = 0, /* not looked up yet */
+        KERNEL = 1,  /* no other library defines the name */
+        PASSES = 64, /* calls that can be passed on at once; more go to the kernel */
 };
 
 typedef int Ioctl(int fd, unsigned long request, ...);
@@ -20,26 +20,26 @@ typedef void *Mremap(void *address, size_t old, size_t length, int flags, ...);
 
 extern int *__errno_location(void) __attribute__((weak));
 
-/* ---- who it is ---- */
+/* ---- the next library ---- */
 
 static _Atomic uintptr_t known[NEXT_NAMES];
-static _Atomic int somebody;
+static _Atomic int any_found;
 
-static uintptr_t look(NextName name) {
+static uintptr_t look_up(NextName name) {
         static const char *const names[NEXT_NAMES][2] = {
                 {"ioctl", "ioctl"}, {"mmap", "mmap64"}, {"munmap", "munmap"}, {"mremap", "mremap"}};
-        uintptr_t p = NOBODY;
+        uintptr_t p = KERNEL;
 
         if (!loaded_is_ready())
-                return NOBODY; /* looked for again */
-        for (unsigned i = 0; i < 2 && p == NOBODY; i++) {
+                return KERNEL; /* looked up again */
+        for (unsigned i = 0; i < 2 && p == KERNEL; i++) {
                 uint64_t found = loaded_before_libc(names[name][i]);
 
-                p = found != 0 ? (uintptr_t) found : NOBODY;
+                p = found != 0 ? (uintptr_t) found : KERNEL;
         }
-        if (p != NOBODY)
-                atomic_store_explicit(&somebody, 1, memory_order_relaxed);
-        atomic_store_explicit(&known[name], p, memory_order_release); /* behind the other one */
+        if (p != KERNEL)
+                atomic_store_explicit(&any_found, 1, memory_order_relaxed);
+        atomic_store_explicit(&known[name], p, memory_order_release); /* after any_found */
         return p;
 }
 
@@ -48,15 +48,15 @@ static uintptr_t find(NextName name) {
         uintptr_t p = atomic_load_explicit(&known[name], memory_order_acquire);
 
         if (p == UNKNOWN)
-                p = look(name);
-        return p == NOBODY ? 0 : p;
+                p = look_up(name);
+        return p == KERNEL ? 0 : p;
 }
 
-/* ---- who is in the middle of it ---- */
+/* ---- calls that are being passed on ---- */
 
 typedef struct Pass {
         _Atomic uintptr_t thread;      /* 0: free */
-        _Atomic uintptr_t frame, call; /* of that thread, which alone looks at them */
+        _Atomic uintptr_t frame, call; /* read by that thread only */
 } Pass;
 
 static Pass passes[PASSES];
@@ -69,8 +69,8 @@ static uintptr_t call_of(NextName name, long a, long b, long c) {
         return (h ^ h >> 31 ^ (uintptr_t) c) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* Where the thread has one. It was left by longjmp() when we are above it on the stack: then it is
- * none. */
+/* The pass of a thread. If the current frame is above it on the stack, the pass was left by
+ * longjmp(), and is cleared. */
 static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
         for (unsigned i = 0; i < PASSES; i++) {
                 if (atomic_load_explicit(&passes[i].thread, memory_order_relaxed) != thread)
@@ -85,22 +85,22 @@ static Pass *pass_of(uintptr_t thread, uintptr_t frame) {
 bool next_is_reentry(NextName name, long a, long b, long c) {
         const Pass *pass;
 
-        if (!atomic_load_explicit(&somebody, memory_order_relaxed))
+        if (!atomic_load_explicit(&any_found, memory_order_relaxed))
                 return false;
         pass = pass_of(spin_self(), (uintptr_t) __builtin_frame_address(0));
         return pass && atomic_load_explicit(&pass->call, memory_order_relaxed) == call_of(name, a, b, c);
 }
 
-/* NULL: the thread is in the middle of one, or there are too many. */
+/* NULL: the thread is passing on another call, or there are too many. */
 static Pass *enter(uintptr_t frame, uintptr_t call) {
         uintptr_t thread = spin_self();
 
         if (pass_of(thread, frame))
                 return NULL;
         for (unsigned i = 0; i < PASSES; i++) {
-                uintptr_t nobody = 0;
+                uintptr_t none = 0;
 
-                if (!atomic_compare_exchange_strong_explicit(&passes[i].thread, &nobody, thread,
+                if (!atomic_compare_exchange_strong_explicit(&passes[i].thread, &none, thread,
                                                              memory_order_relaxed, memory_order_relaxed))
                         continue;
                 atomic_store_explicit(&passes[i].call, call, memory_order_relaxed);
@@ -110,7 +110,7 @@ static Pass *enter(uintptr_t frame, uintptr_t call) {
         return NULL;
 }
 
-/* Unless a signal handler on a stack of its own has taken it for one that was left. */
+/* Not if a signal handler on another stack has cleared it as left. */
 static void leave(Pass *pass, uintptr_t frame) {
         if (atomic_load_explicit(&pass->thread, memory_order_relaxed) == spin_self() &&
             atomic_load_explicit(&pass->frame, memory_order_relaxed) == frame)

@@ -22,15 +22,16 @@ typedef void *Mmap(void *address, size_t length, int protection, int flags, int 
 typedef int Munmap(void *address, size_t length);
 typedef void *Mremap(void *address, size_t old, size_t length, int flags, ...);
 
-typedef struct Front { /* 0: nobody */
+/* The functions of libraries before this one; 0: none defines the name. */
+typedef struct Interposer {
         uintptr_t functions[SLOT_NAMES];
-} Front;
+} Interposer;
 
 extern int *__errno_location(void) __attribute__((weak));
 
 static const char *const names[SLOT_NAMES] = {"ioctl", "mmap", "mmap64", "munmap", "mremap"};
 
-static bool find_front(Front *ret) {
+static bool find_interposer(Interposer *ret) {
         bool found = false;
 
         for (unsigned i = 0; i < SLOT_NAMES; i++) {
@@ -41,28 +42,28 @@ static bool find_front(Front *ret) {
 }
 
 bool slots_needed(void) {
-        Front front;
+        Interposer interposer;
 
-        return loaded_is_ready() && find_front(&front);
+        return loaded_is_ready() && find_interposer(&interposer);
 }
 
-/* ---- who passes on ---- */
+/* ---- probes: does the interposer pass calls on? ---- */
 
 static Spin lock;
-static _Atomic uintptr_t asking; /* the thread that asks; 0: none does */
-static _Atomic uint32_t heard;   /* of what it asked: bits */
+static _Atomic uintptr_t probing; /* the thread that probes; 0: none */
+static _Atomic uint32_t arrived;  /* the names whose probe has arrived, as bits */
 
 bool slots_is_probe(SlotName name) {
-        uintptr_t thread = atomic_load_explicit(&asking, memory_order_relaxed);
+        uintptr_t thread = atomic_load_explicit(&probing, memory_order_relaxed);
 
         if (thread == 0 || thread != spin_self())
                 return false;
-        atomic_fetch_or_explicit(&heard, 1u << name, memory_order_relaxed);
+        atomic_fetch_or_explicit(&arrived, 1u << name, memory_order_relaxed);
         return true;
 }
 
 void slots_after_fork(void) {
-        atomic_store_explicit(&asking, 0, memory_order_relaxed);
+        atomic_store_explicit(&probing, 0, memory_order_relaxed);
         spin_drop(&lock);
 }
 
@@ -70,30 +71,30 @@ static long map_page(void) {
         return sys_call(SYS_mmap, 0, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static void unmap_page(uintptr_t front, void *page) {
-        Munmap *f = (Munmap *) front;
+static void unmap_page(uintptr_t interposer, void *page) {
+        Munmap *f = (Munmap *) interposer;
 
         if ((long) page < 0 && (long) page > -4096)
                 return;
         if (f)
-                (void) f(page, PAGE); /* if it did not: a page without memory */
+                (void) f(page, PAGE); /* if not: a page without memory stays mapped */
         else
                 (void) sys_call(SYS_munmap, page, PAGE); /* as above */
 }
 
-/* One call as the driver's library could make it, of no consequence: no file, and a page that
- * nobody else has. */
-static void call(const Front *front, SlotName name) {
-        uintptr_t f = front->functions[name];
+/* Makes one call without consequences, as the driver's library could make it: on no file, or on a
+ * page of its own. */
+static void probe(const Interposer *interposer, SlotName name) {
+        uintptr_t f = interposer->functions[name];
         void *page;
 
         switch (name) {
         case SLOT_IOCTL:
-                (void) ((Ioctl *) f)(-1, FIOCLEX); /* EBADF, whoever answers */
+                (void) ((Ioctl *) f)(-1, FIOCLEX); /* EBADF from any library */
                 return;
         case SLOT_MMAP:
         case SLOT_MMAP64:
-                unmap_page(front->functions[SLOT_MUNMAP],
+                unmap_page(interposer->functions[SLOT_MUNMAP],
                            ((Mmap *) f)(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
                 return;
         case SLOT_MUNMAP:
@@ -101,72 +102,73 @@ static void call(const Front *front, SlotName name) {
                 return;
         default:
                 page = (void *) map_page();
-                (void) ((Mremap *) f)(page, PAGE, PAGE, 0); /* stays as it is */
+                (void) ((Mremap *) f)(page, PAGE, PAGE, 0); /* changes nothing */
                 unmap_page(0, page);
         }
 }
 
-/* What of it ends there, as bits. */
-static uint32_t ask(const Front *front) {
+/* The names whose calls the interposer does not pass on, as bits. */
+static uint32_t probe_all(const Interposer *interposer) {
         static const SlotName arrives_as[SLOT_NAMES] = {SLOT_IOCTL, SLOT_MMAP, SLOT_MMAP, SLOT_MUNMAP,
                                                         SLOT_MREMAP};
         int before = &__errno_location ? *__errno_location() : 0;
-        uint32_t ends = 0;
+        uint32_t kept = 0;
 
-        atomic_store_explicit(&asking, spin_self(), memory_order_relaxed);
+        atomic_store_explicit(&probing, spin_self(), memory_order_relaxed);
         for (unsigned i = 0; i < SLOT_NAMES; i++) {
-                if (front->functions[i] == 0)
+                if (interposer->functions[i] == 0)
                         continue;
-                atomic_store_explicit(&heard, 0, memory_order_relaxed);
-                call(front, (SlotName) i);
-                if (!(atomic_load_explicit(&heard, memory_order_relaxed) >> arrives_as[i] & 1))
-                        ends |= 1u << i;
+                atomic_store_explicit(&arrived, 0, memory_order_relaxed);
+                probe(interposer, (SlotName) i);
+                if (!(atomic_load_explicit(&arrived, memory_order_relaxed) >> arrives_as[i] & 1))
+                        kept |= 1u << i;
         }
-        atomic_store_explicit(&asking, 0, memory_order_relaxed);
+        atomic_store_explicit(&probing, 0, memory_order_relaxed);
         if (&__errno_location)
                 *__errno_location() = before;
-        return ends;
+        return kept;
 }
 
 /* ---- slots ---- */
 
-/* Eight bytes at once: another thread may be calling through it. Where it was sealed it is sealed
- * again, by the size of pages that the kernel shows to have: by a smaller one data that is beside
- * it would be sealed as well. */
-static bool put(uint64_t base, uint64_t address, uintptr_t ours) {
-        ElfSegment place = elf_segment_at(loaded_read, base, address, PAGE);
+/* Writes the eight bytes at once, because another thread may be calling through the slot. A slot in
+ * PT_GNU_RELRO is made read-only again, by the page size that the kernel accepts: with a smaller
+ * one the data beside it would become read-only, too. */
+static bool write_slot(uint64_t base, uint64_t address, uintptr_t ours) {
+        ElfSegment segment = elf_segment_at(loaded_read, base, address, PAGE);
 
-        if (place == ELF_SEGMENT_NONE || place == ELF_SEGMENT_READ_ONLY || address % sizeof ours != 0)
+        if (segment == ELF_SEGMENT_NONE || segment == ELF_SEGMENT_READ_ONLY || address % sizeof ours != 0)
                 return false;
         for (uint64_t size = PAGE; size <= PAGE_LARGEST; size *= 4) {
                 uint64_t page = address & ~(size - 1);
                 long r = sys_call(SYS_mprotect, page, size, PROT_READ | PROT_WRITE);
 
                 if (r == -EINVAL)
-                        continue; /* pages are larger */
+                        continue; /* the kernel has larger pages */
                 if (r < 0)
                         return false;
                 __atomic_store_n((uintptr_t *) (uintptr_t) address, ours, __ATOMIC_RELEASE);
                 if (elf_segment_at(loaded_read, base, address, size) == ELF_SEGMENT_RELRO)
-                        (void) sys_call(SYS_mprotect, page, size, PROT_READ); /* else it stays open */
+                        (void) sys_call(SYS_mprotect, page, size, PROT_READ); /* if not: it stays writable */
                 return true;
         }
         return false;
 }
 
-/* What is filled in at the first call leads into the object itself until then. What is there else
- * is let be: of somebody who has put himself there, or nothing yet, because another thread is just
- * loading it. */
-static bool is_to_be_ours(const ElfObject *o, uint64_t value, uintptr_t front) {
-        ElfSegment place;
+/* A slot is replaced if it leads to the interposer, or into the object itself, as before its first
+ * call. Any other value stays: another library has written it, or the object is still being
+ * loaded. */
+static bool is_replaceable(const ElfObject *o, uint64_t value, uintptr_t interposer) {
+        ElfSegment segment;
 
-        if (value == front)
+        if (value == interposer)
                 return true;
-        place = elf_segment_at(loaded_read, o->base, value, PAGE);
-        return place == ELF_SEGMENT_READ_ONLY || place == ELF_SEGMENT_UNKNOWN;
+        segment = elf_segment_at(loaded_read, o->base, value, PAGE);
+        return segment == ELF_SEGMENT_READ_ONLY || segment == ELF_SEGMENT_UNKNOWN;
 }
 
-static bool redirect(const uintptr_t *ours, const ElfObject *o, const Front *front, uint32_t ends) {
+static bool redirect_slots(const uintptr_t *ours, const ElfObject *o, const Interposer *interposer,
+                           uint32_t kept) {
         ElfSlot slots[SLOTS_MAX];
         uint64_t value;
         unsigned n;
@@ -176,18 +178,18 @@ static bool redirect(const uintptr_t *ours, const ElfObject *o, const Front *fro
         for (unsigned i = 0; i < n; i++) {
                 const ElfSlot *s = &slots[i];
 
-                if (!(ends >> s->name & 1))
+                if (!(kept >> s->name & 1))
                         continue;
                 if (!loaded_read(&value, s->address, sizeof value))
                         return false;
-                if (value != ours[s->name] && is_to_be_ours(o, value, front->functions[s->name]) &&
-                    !put(o->base, s->address, ours[s->name]))
+                if (value != ours[s->name] && is_replaceable(o, value, interposer->functions[s->name]) &&
+                    !write_slot(o->base, s->address, ours[s->name]))
                         return false;
         }
         return true;
 }
 
-/* One that has such a function itself calls it without a slot. */
+/* An object that defines such a function calls it without a slot. */
 static bool has_its_own(const ElfObject *o, uint32_t which) {
         for (unsigned i = 0; i < SLOT_NAMES; i++)
                 if ((which >> i & 1) && loaded_function(o, names[i]) != 0)
@@ -195,17 +197,17 @@ static bool has_its_own(const ElfObject *o, uint32_t which) {
         return false;
 }
 
-static bool hold(const uintptr_t *ours, const ElfObject *o) {
-        Front front;
-        uint32_t ends;
+static bool redirect_object(const uintptr_t *ours, const ElfObject *o) {
+        Interposer interposer;
+        uint32_t kept;
         bool r;
 
-        if (!find_front(&front))
+        if (!find_interposer(&interposer))
                 return true;
         if (!spin_take(&lock))
                 return false;
-        ends = ask(&front);
-        r = ends == 0 || (!has_its_own(o, ends) && redirect(ours, o, &front, ends));
+        kept = probe_all(&interposer);
+        r = kept == 0 || (!has_its_own(o, kept) && redirect_slots(ours, o, &interposer, kept));
         spin_drop(&lock);
         return r;
 }
@@ -216,7 +218,7 @@ bool slots_redirect_library(const uintptr_t *ours, const char *soname) {
         bool r = true;
 
         for (unsigned i = 0; i < n; i++)
-                r = hold(ours, &o[i]) && r;
+                r = redirect_object(ours, &o[i]) && r;
         return r;
 }
 
@@ -224,5 +226,5 @@ bool slots_redirect_caller(const uintptr_t *ours, uintptr_t address) {
         ElfObject o;
 
         return !slots_needed() || !loaded_holder(address, &o) || has_its_own(&o, 1u << SLOT_IOCTL) ||
-               hold(ours, &o);
+               redirect_object(ours, &o);
 }

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Who comes before this library in the search order, and makes the system call by himself: the
- * program, if an allocator is linked in, and what LD_PRELOAD names. What such a one is called for
- * never arrives here. But the driver's own library calls through slots of its own, which the
- * dynamic linker has filled in with his address. Where that is so they get ours, and he is left out
- * of the driver's calls, and of nobody else's. One who calls the next function, which is ours, as a
- * sanitizer's runtime does, stays: he is asked, by calls that do no harm. Another gate, of another
- * file, does not pass them on: of two the one that is asked last has the driver's library, wholly.
+/* Redirects the driver's libraries to this one if another object comes first in the search order:
+ * the program with an allocator linked in, or a library of LD_PRELOAD. The dynamic linker has then
+ * filled in the slots of the driver's library with the address of that interposer. If it makes the
+ * system call itself, the calls never arrive here.
  *
- * Nothing is looked at in a process in which nobody stands in front. */
+ * Such slots get the address of this library's function, so the interposer misses calls of the
+ * driver, and no others. An interposer that calls the next function (RTLD_NEXT) stays: probes show
+ * it, by calls without effect. Another copy of this library does not pass calls on: of two copies,
+ * the one that probes last has all calls of the driver's library.
+ *
+ * In a process without an interposer nothing is looked up. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,22 +25,22 @@ typedef enum SlotName {
         SLOT_NAMES
 } SlotName;
 
-/* Whether anybody stands in front with one of the names. */
+/* Whether an object before this library defines one of the names. */
 bool slots_needed(void);
 
-/* The libraries of that DT_SONAME, of which there may be several; ours: by SlotName. true, too:
- * there is none. false: one cannot be had, because its tables cannot be read, its pages not be
- * changed, or it has such a function itself. It has all been loaded: somebody calls it. */
+/* Redirects all libraries with that DT_SONAME, which must be loaded completely. ours: this
+ * library's functions by SlotName. true, too: there is no such library. false: one cannot be
+ * redirected, because its tables cannot be read, its pages cannot be changed, or it defines such a
+ * function. */
 bool slots_redirect_library(const uintptr_t *ours, const char *soname);
 
-/* The same for whoever an ioctl() will return to: he has opened the driver. One that passes on the
- * ioctl() of others is let be, and so is what is no object. */
+/* The same for the object that an ioctl() returns to, at an address: it has opened the driver. An
+ * object that defines ioctl() itself is left alone, and so is an address in no object. */
 bool slots_redirect_caller(const uintptr_t *ours, uintptr_t address);
 
-/* In the child, before anything else of this: another thread of the parent may have been in the
- * middle of it. */
+/* In a child, before the functions above: another thread of the parent may have held the lock. */
 void slots_after_fork(void);
 
-/* Each of ours first: is it a question of the above, of this thread? It is for the kernel then. A
+/* First in each of ours: whether the call is a probe of this thread, which goes to the kernel. A
  * load and a branch. */
 bool slots_is_probe(SlotName name);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A lock for a guest: taken for some dozens of instructions, never across a call of the driver. It
- * is not waited for without end: a thread may have been stopped with it, and a signal handler may
- * have come in between, or have left by longjmp(). Who does not get it goes without, on the careful
- * side: bytes stay charged. */
+/* A lock inside another program's process: held for some dozens of instructions, never across a
+ * call of the driver. The wait is bounded, because the holder may be stopped, interrupted by a
+ * signal handler, or left by longjmp(). A caller that does not get the lock errs on the safe side:
+ * bytes stay charged. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 
 #include "base/sys.h"
 
-/* Yielding alone is over in 30 ms where nobody else wants the processor, and who has the lock may
- * be kept from his for longer: then naps, half a second of them at least. */
+/* First turns and yields. The holder may be off its processor for longer than they last, so naps
+ * follow: half a second at least. */
 enum {
         SPIN_TURNS = 64,
         SPIN_YIELDS = 1000,
@@ -26,7 +26,7 @@ typedef struct Spin {
         _Atomic uintptr_t owner; /* the thread's pointer; 0: free */
 } Spin;
 
-/* What tells threads apart without a system call: the register that points at a thread's own
+/* Identifies the thread without a system call: the register that points at its thread-local
  * data. */
 static inline uintptr_t spin_self(void) {
         uintptr_t self;
@@ -43,7 +43,7 @@ static inline void spin_wait(unsigned turn) {
         const struct timespec nap = {.tv_nsec = SPIN_NAP};
 
         if (turn >= SPIN_TURNS + SPIN_YIELDS)
-                (void) sys_call(SYS_nanosleep, &nap, 0); /* a signal ends it: it looks once more often */
+                (void) sys_call(SYS_nanosleep, &nap, 0); /* a signal may end the nap early */
         else if (turn >= SPIN_TURNS)
                 (void) sys_call(SYS_sched_yield);
 }
@@ -59,7 +59,7 @@ static inline bool spin_take(Spin *s) {
                                                             memory_order_relaxed))
                         return true;
                 if (owner == self)
-                        return false; /* we are a signal handler of this thread */
+                        return false; /* this is a signal handler of the holder */
                 spin_wait(turn);
         }
         return false;

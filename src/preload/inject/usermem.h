@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The caller's memory, which may be anything: not there, not readable, not writable. The kernel
- * would answer EFAULT; so do we.
+/* Reads and writes memory at an address from the application, which may be unmapped, unreadable or
+ * read-only. Answers -EFAULT then, as the kernel would.
  *
- * What lies in the page of our own stack frame, or between it and the end of the main stack, is
- * there: it costs nothing. What lies between it and a thread's own data is mostly there: a harmless
- * system call tries each page. For the rest the kernel copies (process_vm_readv and _writev on
- * ourselves), which cannot fault; where a sandbox forbids that, it copies through a pipe that lives
- * as long as the copy. Only where that is not to be had either a page is tried by a harmless system
- * call first, and then read: another thread that unmaps it in between makes a fault of it.
+ *   - the page of the current stack frame, and the main stack from it to its end: plain copy
+ *   - between stack frame and thread-local data: a harmless system call tries each page first
+ *   - elsewhere: process_vm_readv and process_vm_writev on this process, which cannot fault
+ *   - if a sandbox forbids these: write and read of a pipe that lives as long as the copy
+ *   - if there is no pipe either: a harmless system call tries each page, then a plain copy
  *
- * 0, or -EFAULT: nothing, or a part, was copied. n is at most 4 KiB. */
+ * Only the last way can fault, if another thread unmaps the page in between. All return 0, or
+ * -EFAULT: nothing, or a part, was copied. n is at most 4 KiB. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,5 +19,6 @@
 int usermem_read(void *to, uint64_t from, size_t n);
 int usermem_write(uint64_t to, const void *from, size_t n);
 
-/* As many of n bytes as there are, in steps of 8. Returns the number; what is missing is zero. */
+/* Reads as many of n bytes as can be read: all, or those to the end of the first page. Returns the
+ * number; the rest of `to` is zero. */
 size_t usermem_read_some(void *to, uint64_t from, size_t n);

@@ -41,9 +41,9 @@ static uint32_t ref_charge(RmCall *c, ExportedObject *x, uint32_t object, uint32
         return x->charge;
 }
 
-/* An object that is charged already. The file becomes a holder of its row if the files can have no
- * row of their own, and if the row is the shared one: files that other processes have are not
- * pinned for the exports of this process. */
+/* An object that is charged already. The file becomes a holder of the object's row in two cases:
+ * the files can have no row of their own, or the row is the shared one. Files that other processes
+ * have are not pinned for the exports of this process. */
 static bool track_charged(RmCall *c, ExportedObject *x, int fd, bool pinned) {
         x->in_file_row = pinned && x->row == GATE_ROW_OWN &&
                          gate_open_row(c->g, x->card, GATE_ROW_EXPORTS, c->fd) &&

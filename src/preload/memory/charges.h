@@ -2,8 +2,8 @@
 #pragma once
 
 /* Charges with several holders: duplicates of one object, and open files that it was exported to.
- * The last holder gives the bytes back. The row of the object counts them, or the files' row
- * (GateRow in gate.h) while a file is among the holders: the caller that adds the first file or
+ * The last holder gives the bytes back. The row of the object counts them; while a file is among
+ * the holders, the files' row does (GateRow in gate.h). The caller that adds the first file or
  * drops the last one moves the bytes.
  *
  * Memory comes from mmap. Any thread and any signal handler may call these functions. A caller that

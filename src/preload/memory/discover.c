@@ -10,9 +10,9 @@
 #include "preload/inject/loaded.h"
 #include "slice/container_paths.h"
 
-/* Names another directory than those that pages are mounted at (slice/container_paths.h), for `aliquot run`
- * and tests. It is only used if nothing is mounted, and never in a program with rights of its own
- * (AT_SECURE). */
+/* Names another directory than those that pages are mounted at (slice/container_paths.h), for
+ * `aliquot run` and tests. It is only used if nothing is mounted, and never in a program with
+ * rights of its own (AT_SECURE). */
 #define SLICES_NAME "ALIQUOT_SLICES"
 
 enum {

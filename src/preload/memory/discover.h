@@ -3,10 +3,10 @@
 
 /* Whether there are slices in this container, where, and what their limits pages say.
  *
- * Only one answer means that there are none: the directory does not exist, no variable names
- * another one, and this library was not loaded from the path that isolated containers have. Any
- * other failure (no descriptors, no memory, a changed root, a path that is too long) means that
- * there are slices which cannot be used: nothing is allocated, and the next call looks again. */
+ * There are none only if the directory does not exist, no variable names another one, and this
+ * library was not loaded from the path that isolated containers have. After any other failure (no
+ * descriptors, no memory, a changed root, a path that is too long) there may be slices, which
+ * cannot be used. Then nothing is allocated, and the next call looks again. */
 
 #include "slice/page.h"
 

@@ -27,7 +27,7 @@ static _Atomic int off; /* nothing is isolated: for this process and its childre
 
 /* ---- the slices ---- */
 
-/* Reads the files and the UUID of the card, also if its slice cannot be opened: a call on the files
+/* Reads the files and the UUID of the card, also if its slice cannot be opened. A call on the files
  * of the card can only be refused if they are known. */
 static void read_identity(const char *directory, GateCard *card) {
         SliceLimits limits;

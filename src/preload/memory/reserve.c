@@ -13,8 +13,8 @@ enum {
 /* ---- stale clients ---- */
 
 /* A client ends with its open file, and the gate does not see a close(). So the driver is asked for
- * a duplicate of an object that does not exist: if the source client lives, the answer is that
- * there is no such object, and otherwise that there is no such client, on any file. */
+ * a duplicate of an object that does not exist. If the source client lives, the answer is that
+ * there is no such object, and otherwise that there is no such client; both on any file. */
 static uint32_t ask_client(int fd, uint32_t client, uint32_t about) {
         RmDup d = {.client = client,
                    .parent = client,

@@ -171,8 +171,8 @@ static void note_object(RmCall *c, uint32_t object) {
         gate_release_bytes(c->g, &freed);
 }
 
-/* Through a descriptor of the gate's own, so that the file that is pinned is the one that the
- * driver makes the client on: the program may reuse the number meanwhile. */
+/* Makes the client through a descriptor of the gate's own. The file that is pinned is then the one
+ * that the client lives on, even if the program reuses the number meanwhile. */
 static long new_client(RmCall *c) {
         int fd = c->fd;
         uint8_t row = RM_OBJECTS_OWN;
@@ -244,7 +244,7 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
                 data = rewrite_fb(view, entry.index, entry.data);
                 if (data != entry.data)
                         (void) usermem_write(at + offsetof(RmFbEntry, data), &data,
-                                             sizeof data); /* it was there for the driver */
+                                             sizeof data); /* if not: unmapped since the driver wrote it */
         }
 }
 
@@ -269,7 +269,7 @@ static void rewrite_region_list(const RmCall *c, const RewriteView *view) {
         if (usermem_read(regions, c->request.params, n) < 0)
                 return;
         rewrite_regions(view, regions, n);
-        (void) usermem_write(c->request.params, regions, n); /* it was there for the driver */
+        (void) usermem_write(c->request.params, regions, n); /* if not: unmapped since the driver wrote it */
 }
 
 static long query(RmCall *c) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One metered call of the resource manager. The driver gets copies of the parameters: it acts on
- * exactly what was decided about, and its answer is known even if the application's memory cannot
- * be written (the driver would have done the work and returned EFAULT). */
+/* One metered call of the resource manager. The driver gets copies of the parameters, so it acts on
+ * exactly what was decided about. The answer is known even if the application's memory cannot be
+ * written; without copies, the driver would have done the work and returned EFAULT. */
 
 #include "preload/memory/admit.h"
 #include "preload/memory/gate.h"

@@ -6,8 +6,10 @@
  * another thread may get the same handle for another object, so each object has a serial number.
  * Order:
  *
- *   make:  rm_objects_parent() - driver: OK - rm_objects_is_valid() if the card matters - rm_objects_add()
- *   free:  rm_objects_find() - rm_objects_begin_free() - driver - rm_objects_cancel_free() or rm_objects_remove()
+ *   make:  rm_objects_parent(), the driver, rm_objects_is_valid() if the card matters,
+ *          rm_objects_add()
+ *   free:  rm_objects_find(), rm_objects_begin_free(), the driver,
+ *          rm_objects_cancel_free() or rm_objects_remove()
  *
  * Adding and removing repair what happened in between: a child whose parent was freed becomes an
  * orphan of its client, and a new object with a freed handle stays.

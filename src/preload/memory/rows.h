@@ -2,7 +2,7 @@
 #pragma once
 
 /* The rows of the slice page that this process has of each card (GateRow in gate.h), and the locks
- * on the driver's files that keep them: when a process has ended, the locks show which of its
+ * on the driver's files that keep them. When a process has ended, the locks show which of its
  * memory is still there (slice/pin.h).
  *
  * Order: open a row, pin the files, reserve bytes, call the driver. No descriptor stays open, and

@@ -16,7 +16,7 @@ static int grow(Uvm *u) {
         for (uint32_t i = 0; i < n; i++)
                 ranges[i] = u->ranges[i];
         if (u->ranges)
-                (void) sys_call(SYS_munmap, u->ranges, u->size * sizeof(UvmRange)); /* ours */
+                (void) sys_call(SYS_munmap, u->ranges, u->size * sizeof(UvmRange)); /* our own mapping */
         u->ranges = ranges;
         u->size = size;
         return 0;
@@ -46,8 +46,8 @@ int uvm_add(Uvm *u, uint64_t start, uint64_t end, uint32_t cards, bool guessed) 
         return r;
 }
 
-/* What is left of range i before and after the part. No memory for a second piece: then all of it
- * stays, charged. */
+/* Removes a part from range i, and keeps what is before and after it. Without memory for a second
+ * piece the whole range stays charged. */
 static bool cut(Uvm *u, uint32_t i, const UvmRange *part) {
         UvmRange *range = &u->ranges[i], after = *range;
         uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
@@ -72,8 +72,8 @@ uint32_t uvm_now(Uvm *u) {
         return atomic_load_explicit(&u->serial, memory_order_acquire);
 }
 
-/* What of the range lies within start and end and had come by then; serials go round, as those of
- * objects do. */
+/* The part of a range within start and end, if it is not younger than now. Serials wrap, as those
+ * of objects do. */
 static bool is_within(const UvmRange *range, uint64_t start, uint64_t end, uint32_t now, UvmRange *ret) {
         *ret = *range;
         ret->start = range->start > start ? range->start : start;
