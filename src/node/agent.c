@@ -13,7 +13,7 @@
 #define COMPONENT  "aliquot-node"
 #define LAST_WORDS (2 * USEC_PER_SEC)
 
-enum { USES_OF_WINDOW = 10 }; /* censuses: 10 s unless somebody says otherwise */
+enum { CENSUSES_OF_WINDOW = 10 }; /* of one audit window */
 
 /* ---- building ---- */
 
@@ -85,7 +85,7 @@ static int build_audit(Agent *a) {
                                                      .slicedir = &a->isolation.slicedir,
                                                      .proc = a->o.proc,
                                                      .ignores_disable = a->o.ignores_disable,
-                                                     .window = USES_OF_WINDOW * NSEC_PER_USEC *
+                                                     .window = CENSUSES_OF_WINDOW * NSEC_PER_USEC *
                                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
                                                      .on_excess = agent_on_overuse,
                                                      .userdata = a},
@@ -101,8 +101,8 @@ static int build_audit(Agent *a) {
                                   &a->slicedir_watch);
 }
 
-/* Plugins first: each millisecond until they are registered is one in which the kubelet refuses
- * pods. */
+/* Plugins start before all that takes time, because the kubelet refuses pods until they are
+ * registered. */
 static int build(Agent *a, Fault *fault) {
         int r;
 
@@ -216,7 +216,7 @@ static void on_last_written(void *userdata, const KubeReply *reply) {
         stopped(a);
 }
 
-/* The label that made us go is newer than our watch, perhaps: it is asked for. */
+/* The watch may not have delivered the label that ended this agent, so the object is read again. */
 static void on_last_look(void *userdata, const KubeReply *reply) {
         static const char patch[] = "{\"status\":{\"capacity\":{\"" RESOURCE_GPU_COUNT
                                     "\":\"0\"},\"allocatable\":{\"" RESOURCE_GPU_COUNT "\":\"0\"}}}";

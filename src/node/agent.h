@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The node agent as an object in an event loop: the machine's cards, offered to the kubelet as
- * devices, and who has which. */
+/* The node agent as an object in an event loop: it offers the cards of the machine to the kubelet
+ * as devices, and records which container has which. */
 
 #include <systemd/sd-event.h>
 
@@ -14,36 +14,36 @@
 typedef struct Agent Agent;
 
 typedef struct AgentOptions {
-        const KubeConfig *config; /* outlives the agent, as do the texts */
+        const KubeConfig *config; /* borrowed, as are the texts */
         const char *node_name;
         const char *kubelet_dir, *state_dir, *cdi_dir, *cgroup_root, *host_root;
         const char *metrics_listen; /* NULL: none */
-        const char *simulate;       /* CARDS; NULL: those of the machine */
-        const char
-                *simulate_dir; /* where a simulated driver is mounted, whose cards these are; NULL: nowhere */
-        const char *nvml;      /* NULL: libnvidia-ml.so.1 */
+        const char *simulate;       /* cards without a driver; NULL: the cards of the machine */
+        const char *simulate_dir;   /* mount of the simulated driver that has the cards; NULL: none */
+        const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *gate; /* as in node/isolation/isolation.h */
-        uint32_t slices_mib;       /* of the board's own tmpfs; 0: none is mounted, nor any for a slice */
+        uint32_t slices_mib;       /* of the tmpfs for slice pages; 0: none, nor one for a slice */
         bool ignores_disable;
-        ComputePolicy policy;  /* where the node's annotation says none */
-        NodeDefaults defaults; /* of other settings, where its annotations say none */
-        bool kills_excess;     /* else it is only told */
-        bool kills_overuse; /* who has more of a card's time than his share, by the driver's word; else that is only told */
-        bool kills_hung;  /* the container of a kernel that does not end; else that is only told */
-        uint32_t hung;    /* s until a kernel is one */
-        usec_t census;    /* 0: 1 s */
-        int arbiter;      /* where the arbiter tells of kernels that do not end; -1: nowhere. The caller's */
-        const char *proc; /* where processes are looked up */
+        ComputePolicy policy;  /* of compute, unless the node's annotation sets one */
+        NodeDefaults defaults; /* of other settings, unless annotations set them */
+        /* Whether these containers are killed; else only an Event is written: */
+        bool kills_excess;  /* with more memory than the slice */
+        bool kills_overuse; /* with more of a card's time than the share, as the driver reports it */
+        bool kills_hung;    /* with a hung kernel */
+        uint32_t hung;      /* seconds until a kernel counts as hung */
+        usec_t census;      /* between two reads of what processes hold; 0: 1 s */
+        int arbiter;        /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
+        const char *proc;   /* where the host's proc is mounted */
 } AgentOptions;
 
-/* 0, or negative errno with a fault for people. */
+/* Returns 0, or negative errno with a fault for the log. */
 int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *fault);
 Agent *agent_free(Agent *a);
 
-/* A clean end: where the node's label says that it shares no more, its gpu-count becomes 0 first.
- * done is called once, when that is written or has taken too long. */
+/* Ends cleanly: if the node's label says that it no longer shares, its gpu-count is set to 0 first.
+ * Calls `done` once, when that is written or has taken too long. */
 void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot node`. Returns the exit code. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The Events of the agent, for its node and for pods. Each function writes one, and nothing else. */
+/* The Events of the agent, for its node and for pods. Each function writes one and does nothing
+ * else. */
 
 #include "base/log.h"
 #include "node/agent-internal.h"
@@ -170,8 +171,8 @@ void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
         agent_tell_node(userdata, REASON_MEMORY_UNACCOUNTED, &note);
 }
 
-/* The pod and container of "agent NAMESPACE/POD/CONTAINER". Returns NULL for the other owners, which
- * are users of this machine, and for a pod that is not known. */
+/* Parses "agent NAMESPACE/POD/CONTAINER". Returns NULL for an unknown pod, and for other owners,
+ * which are users of this machine. */
 static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
         Str rest = str_from(owner), namespace_, pod;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /metrics, /healthz and /readyz of the node agent: the names of CONTRACT section 14, and counters
- * of our own. */
+/* Serves /metrics, /healthz and /readyz. Names that begin with DCGM_CUSTOM are those of ACK's
+ * exporter. */
 
 #include <inttypes.h>
 
@@ -12,7 +12,7 @@
 
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
 
-/* Label values: backslash, quote and newline are escaped, as the text format wants. */
+/* Escapes backslash, quote and newline, as the text format requires. */
 static void label(Buf *out, const char *name, const char *value) {
         buf_appendf(out, "%s%s=\"", out->data[out->len - 1] == '{' ? "" : ",", name);
         for (const char *p = value; *p; p++) {
@@ -93,7 +93,7 @@ static void write_cards(const Agent *a, Buf *out) {
 
 /* ---- containers ---- */
 
-/* What the container was given of one card, by the node's record: annotations may say anything. */
+/* Amounts come from the node's records, because users can change annotations. */
 static void write_container(const Agent *a, const Record *record, const RecordContainer *c, uint32_t card,
                             uint32_t mem, Buf *out, bool core) {
         const CardInfo *info = inventory_card(&a->inventory, card);
@@ -115,8 +115,8 @@ static void write_container(const Agent *a, const Record *record, const RecordCo
                                                : (uint64_t) info->mib);
 }
 
-/* A pod that has ended holds nothing, though its record may stay for a moment. One that was deleted
- * and whose processes still run holds what it held. */
+/* A pod that has ended holds nothing, although its record may still exist. A deleted pod holds its
+ * slices while its processes run. */
 static bool is_held(const Agent *a, const Record *record) {
         const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
 
@@ -150,10 +150,10 @@ typedef struct ProcessLines {
         Buf *out;
 } ProcessLines;
 
-enum { COMM_MAX = 64 }; /* the kernel has 16 bytes (TASK_COMM_LEN), and more for its own threads */
+enum { COMM_MAX = 64 }; /* the kernel stores 16 bytes (TASK_COMM_LEN), more for its own threads */
 
-/* The process's name, as it gave it itself: any bytes. What is no printable ASCII becomes "?".
- * Empty where it has ended. */
+/* The name that the process chose, which may be any bytes. Bytes that are not printable ASCII
+ * become "?". Empty for a process that has ended. */
 static void process_name(const Agent *a, uint32_t pid, char ret[static COMM_MAX]) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
         size_t n = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The arbiter of compute beside the agent: begun before it, so that windows go on while the agent
- * is begun again, and begun again itself when it is killed. What it has to say comes through a pipe
- * that every agent reads in its turn. */
+/* Runs the arbiter of compute as a child beside the agent. It starts before the agent, so that
+ * windows go on while the agent restarts, and it is restarted when it dies. Its reports of hung
+ * kernels come through a pipe, which each agent process reads in turn. */
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -12,20 +12,21 @@
 
 typedef struct NodeArbiter {
         const char *board;
-        uint64_t patience; /* ns, as in arbiter/respawn.h */
-        int hear, tell,
-                stop; /* hear: for the agent, non-blocking; -1: there is none. stop: ours, it ends when all have closed it */
-        pid_t pid; /* below 1: there is none */
+        uint64_t patience; /* nanoseconds, as in arbiter/respawn.h */
+        int hear;          /* read end of its reports for the agent, non-blocking; -1: none */
+        int tell;          /* write end of its reports */
+        int stop;          /* the arbiter ends when all copies of this are closed */
+        pid_t pid;         /* below 1: no arbiter runs */
         usec_t began;
         unsigned short_lives; /* in a row */
 } NodeArbiter;
 
 #define NODE_ARBITER_NULL ((NodeArbiter){.hear = -1, .tell = -1, .stop = -1})
 
-/* Starts it; what cannot be had is logged. patience: ns that a kernel may run beyond its window
- * before it is told of. The caller has one thread, and lives as long as it is to live. */
+/* Starts the arbiter; failures are logged. patience: nanoseconds that a kernel may run beyond its
+ * window before it is reported. The caller must have one thread and live as long as the arbiter. */
 void node_arbiter_start(NodeArbiter *a, const char *board, uint64_t patience);
 
-/* A child of the caller has ended: if it was the arbiter it is begun again, unless it has died
+/* Call it with each child that has ended. Restarts the arbiter if the child was it, unless it died
  * within a second many times in a row. */
 void node_arbiter_ended(NodeArbiter *a, pid_t pid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the cards tell: which there are, and at each census who holds and uses what of them. */
+/* Events of the cards: the list of cards, and at each census what each process holds and uses. */
 
 #include <errno.h>
 
@@ -64,7 +64,7 @@ static void on_usage(void *userdata, const CardCensus *census) {
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences, on_usage};
 
-/* The simulated driver's NVML reads the variable, in the child that is made later. */
+/* The simulated driver's NVML reads the variable in the child process that is forked later. */
 static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
         int r = a->isolation.simulated.dir ? simulated_driver_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
 

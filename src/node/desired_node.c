@@ -203,8 +203,9 @@ static void write_misconfigured(const Agent *a, Texts *t, DesiredNode *node) {
                         (DesiredCondition){t->wrong.len > 0 ? "InvalidKey" : "", text_of(&t->wrong)};
 }
 
-/* Every sharing node has the label, because the DaemonSet selects nodes by it. When the mode's label
- * is removed the node keeps its mode, and without an agent the kubelet would refuse each pod. */
+/* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
+ * label is removed keeps its mode, so it still needs an agent: without one the kubelet would refuse
+ * each pod. */
 static void write_slices(const Agent *a, Texts *t, DesiredNode *node) {
         bool sharing = share_mode_has_memory(a->node_config.mode);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What becomes of a container that an audit found, by the options of this node: nothing, or its
- * processes are killed. Then an Event is written (agent_events.c). */
+/* Reacts to what the audits find: by the options of this node the container's processes are killed
+ * or left alone. agent_events.c then writes the Event. */
 
 #include "base/log.h"
 #include "node/agent-internal.h"
@@ -64,7 +64,7 @@ static bool end_container(Agent *a, const RosterPod *pod, Str container, KilledP
         return true;
 }
 
-/* One kernel cannot be ended from here, only its container. Until then the containers that share the
+/* A kernel cannot be ended alone, only its container. Until it ends the containers that share the
  * card wait. */
 void agent_on_hung(void *userdata, const HungKernel *k) {
         Agent *a = userdata;

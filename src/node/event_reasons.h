@@ -47,6 +47,6 @@ typedef struct EventReasons { /* all zero: empty */
         size_t n_added; /* ever */
 } EventReasons;
 
-/* The entry of that reason. A new one has an empty note and takes the place of the oldest entry when
- * all are in use. */
+/* Returns the entry of that reason. A new one has an empty note; when all entries are in use it
+ * replaces the oldest. */
 EventReason *event_reasons_entry(EventReasons *r, const char *reason);

@@ -49,7 +49,7 @@ enum {
         KEY_CENSUS,
         KEY_PROC,
         KEY_NO_SUPERVISOR,
-        KEY_DEFAULTS, /* and one for each NodeKey */
+        KEY_DEFAULTS, /* one key for each NodeKey */
         KEY_DEFAULTS_END = KEY_DEFAULTS + NODE_KEYS_ - 1,
 };
 
@@ -211,7 +211,7 @@ static void parse_default(NodeKey setting, const char *text, Options *o, struct 
                 argp_error(state, "%s", fault.text);
 }
 
-/* Whether it is to kill. */
+/* Returns true for "kill". */
 static bool parse_reaction(const char *option, const char *text, struct argp_state *state) {
         if (strcmp(text, "report") != 0 && strcmp(text, "kill") != 0)
                 argp_error(state, "--%s is \"%s\", must be report or kill", option, text);
@@ -349,14 +349,14 @@ static int broken(const char *what) {
 static int block_child_signal(void) {
         sigset_t set;
 
-        /* sd-event wants it blocked before the first child is watched. */
+        /* sd-event requires that SIGCHLD is blocked before it watches the first child. */
         return sigemptyset(&set) < 0 || sigaddset(&set, SIGCHLD) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0
                        ? -errno
                        : 0;
 }
 
-/* Where no supervisor looks after it: watched by the loop, and once more when it was begun
- * again. */
+/* Without a supervisor the event loop watches the arbiter, and watches it again after each
+ * restart. */
 static int on_arbiter(sd_event_source *source, const siginfo_t *info, void *userdata);
 static int watch_arbiter(sd_event *event, Options *o) {
         if (!o->no_supervisor || o->arbiter.pid < 1)
@@ -403,9 +403,9 @@ static int run(void *userdata) {
         return r < 0 ? broken(strerror(-r)) : 0;
 }
 
-/* Two of each page are open here, and three in the arbiter; 1,024 is what systemd gives to
- * services. Not more than children close that cannot close all at once (slicedir/file_lease.c,
- * arbiter/respawn.c). */
+/* The agent keeps two descriptors per slice page, the arbiter three, and systemd gives services
+ * 1,024. The limit stays within what a child can close where it must close one by one
+ * (slicedir/file_lease.c, arbiter/respawn.c). */
 static void allow_files(void) {
         struct rlimit files;
 

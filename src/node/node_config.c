@@ -12,8 +12,8 @@ void node_config_init(NodeConfig *t, MemoryUnit unit) {
                 .mode = SHARE_MODE_NONE, .unit = unit, .wanted_mode = SHARE_MODE_NONE, .wanted_unit = unit};
 }
 
-/* "Deleting the label does not mean exclusive mode", and a value that CONTRACT section 1 does not
- * list means nothing. */
+/* The mode in force stays when the label is deleted, and for a value that is no mode
+ * (docs/reference.md). */
 static ShareMode mode_of(const NodeConfig *t, Str label) {
         ShareMode mode = share_mode_from_label(label);
 
@@ -36,9 +36,9 @@ bool node_config_is_pending(const NodeConfig *t) {
 }
 
 bool node_config_apply(NodeConfig *t, bool slices_are_held) {
-        /* In no mode, or in a unit that was never offered, this agent gave out no slice. Pods that
-         * hold some come from before the state directory was lost, or from another agent: a node
-         * that offers nothing would wait for them for ever. */
+        /* In no mode, or in a unit that was never offered, this agent has given out no slice. Pods
+         * that hold slices then come from another agent, or from before the state directory was
+         * lost. A node that offers nothing would wait for them for ever. */
         if ((slices_are_held && t->mode != SHARE_MODE_NONE && t->offered) || !node_config_is_pending(t))
                 return false;
         t->offered = t->offered && t->unit.mib == t->wanted_unit.mib;
@@ -92,9 +92,7 @@ static const JsonField node_config_fields[] = {
 
 int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        NodeConfigText text = {
-                .offered =
-                        true}; /* a file without this member was written by an agent that offered every unit */
+        NodeConfigText text = {.offered = true}; /* older agents wrote no member, and offered every unit */
         NodeConfig t;
         JsonReader r;
         int e;
@@ -108,7 +106,7 @@ int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         if (memory_unit_parse(text.unit, &t.unit) != 0 || text.said.len >= sizeof t.published_unit)
                 return fault_set(fault, NODE_CONFIG_E_MALFORMED, "unit \"%.*s\" is none",
                                  (int) (text.unit.len < 64 ? text.unit.len : 64), text.unit.data);
-        /* Neither "none" nor "unknown", which an agent may have written, is a label's value. */
+        /* An agent may have written "none" or "unknown", which are no values of the label. */
         t.mode = share_mode_from_label(text.mode);
         if (t.mode == SHARE_MODE_UNKNOWN)
                 t.mode = SHARE_MODE_NONE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/node_keys.h"
 
-enum { SHOWN = 64 }; /* bytes of a wrong value */
+enum { SHOWN = 64 }; /* bytes of a wrong value in a text */
 
-/* In force by default; NULL: the caller says it. */
+/* What stays in force for lack of a good value; NULL: the caller passes it. */
 static const char *const otherwise[] = {
         [NODE_KEY_MODE] = NULL,
         [NODE_KEY_PLACEMENT] = "binpack",
@@ -18,7 +18,7 @@ static const char *const otherwise[] = {
 };
 
 static void remember(NodeKeys *k, NodeKey key, Str text) {
-        size_t n = text.len < sizeof k->good[key] ? text.len : 0; /* good values are shorter */
+        size_t n = text.len < sizeof k->good[key] ? text.len : 0; /* all good values fit */
 
         if (n > 0)
                 memcpy(k->good[key], text.data, n);

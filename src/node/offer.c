@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From cards, mode and unit to what the kubelet is told. */
+/* Offers the cards to the kubelet as devices, in the mode and unit in force, and changes these when
+ * nothing holds slices. */
 
 #include <errno.h>
 
@@ -13,7 +14,7 @@ static bool save_text(const char *path, const Buf *text) {
 
         if (state_file_write(path, text, 0600, &fault) == 0)
                 return true;
-        log_error("%s", fault.text); /* nothing is lost but the head start of the next restart */
+        log_error("%s", fault.text); /* only the quick start after the next restart is lost */
         return false;
 }
 
@@ -40,7 +41,7 @@ static void save_node_config(Agent *a) {
 }
 
 void agent_save_published_unit(Agent *a, const char *unit) {
-        /* What a full disk did not take is tried again: without it the next agent would take this
+        /* A write that failed is tried again: without the file the next agent would take its own
          * text for a user's. */
         if (strcmp(a->node_config.published_unit, unit) == 0 && a->node_config_saved)
                 return;
@@ -48,8 +49,8 @@ void agent_save_published_unit(Agent *a, const char *unit) {
         save_node_config(a);
 }
 
-/* The runtime reads the specification when a container starts: it stands before the first device is
- * offered. */
+/* The runtime reads the specification when a container starts, so it must exist before the first
+ * device is offered. */
 static void write_cdi(const Agent *a) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -59,7 +60,7 @@ static void write_cdi(const Agent *a) {
         if (a->o.access != DEVICE_ACCESS_CDI)
                 return;
         if (a->cards.n == 0) {
-                (void) unlink(a->cdi_file); /* a specification without devices is an error to every runtime */
+                (void) unlink(a->cdi_file); /* runtimes reject a specification without devices */
                 return;
         }
         if (!simulated) {
@@ -89,8 +90,8 @@ static void set_devices(Agent *a, DeviceKind kind, bool none) {
                           r < 0 ? "out of memory" : "the list is too long");
 }
 
-/* A unit that was good for all cards once stays in force when a smaller card is added: that card
- * offers nothing. */
+/* A unit that was good for all cards stays in force when a smaller card is added; that card offers
+ * nothing. */
 static bool is_offered(Agent *a) {
         int r;
 
@@ -124,16 +125,16 @@ size_t agent_count_holders(const Agent *a) {
         return n;
 }
 
-/* Until the pods have been listed, an earlier run's slices may be out there. */
+/* Before the first list of pods, slices of an earlier run may exist. */
 static bool slices_are_held(const Agent *a) {
         if (!a->roster.synced)
                 return a->node_config.mode != SHARE_MODE_NONE;
         return agent_count_holders(a) > 0;
 }
 
-/* The node's own ledger counts in what this agent says is in force, whatever label and annotation
- * ask for. The agent goes on admitting pods that the scheduler did not place, so a change that
- * waits stops nothing here. */
+/* The node's own ledger counts in the mode and unit in force, whatever label and annotation ask
+ * for. A pending change blocks nothing here, because the agent still admits pods that no scheduler
+ * placed. */
 static void feed_ledger(Agent *a) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf unit = BUF_NULL;
@@ -144,7 +145,7 @@ static void feed_ledger(Agent *a) {
         if (!a->node_text || node_decode(str_from(a->node_text), &arena, &node, NULL) != 0)
                 return;
         node_defaults_apply(&a->o.defaults, &node);
-        node_keys_apply_good(&a->keys, &node); /* wrong keys are reported once, by agent_take_node() */
+        node_keys_apply_good(&a->keys, &node); /* agent_observe_node() has told the wrong keys */
         memory_unit_format(a->node_config.unit, &unit);
         node.mode = (Str){0};
         if (a->node_config.mode != SHARE_MODE_NONE)
@@ -230,11 +231,11 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
                                      .place_while_changing = node_keys_place_while_changing(&a->keys),
                                      .drain = node_keys_drain(&a->keys)});
         (void) node_compute_update(&a->isolation.compute, &node->annotations, a->o.policy,
-                                   NULL); /* what is wrong there is among the keys */
+                                   NULL); /* node_keys_check() has reported wrong values */
         agent_apply_config(a);
         feed_ledger(a);
-        /* Nothing is judged before it is known what the cards hold, and the pods may have been
-         * listed before. */
+        /* Pods are checked only once the cards' contents are known, and the pods may have been
+         * listed before that. */
         for (const RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next)
                 repair_look(a->repair, pod);
         return publisher_observe(a->publisher, node, text, listed);

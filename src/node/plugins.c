@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the kubelet calls: each resource's plugin, and whether the kubelet still counts its
- * devices. */
+/* The device plugin of each resource, and the check that the kubelet still lists its devices. */
 
 #include "base/file.h"
 #include "base/log.h"
@@ -34,8 +33,8 @@ static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids)
         start_verifier_prestart(a->start_verifier, kind_of(a, p), call, ids);
 }
 
-/* Exclusive CPUs are chosen without asking us, and a container may then get a card of the other
- * socket: ACK does not support it, and neither do we. */
+/* The static CPU manager chooses CPUs without asking device plugins, so a container may get CPUs
+ * and card of different sockets. ACK does not support it either. */
 static void check_cpu_manager(Agent *a) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 

@@ -13,21 +13,22 @@
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
-#define SAME_AFTER (1 * USEC_PER_SEC) /* the same patch again: another writer undoes it each time */
+/* before the same patch is sent again: another writer undoes it each time */
+#define SAME_AFTER (1 * USEC_PER_SEC)
 
 typedef enum NodeField {
         FIELD_CARD_NAME,
         FIELD_CARD_MEM,
         FIELD_CARD_COUNT,
         FIELD_HOLDS_SLICES,
-        FIELD_LABELS_, /* those before it are labels */
+        FIELD_LABELS_, /* end of the labels */
         FIELD_CARDS = FIELD_LABELS_,
         FIELD_UNIT,
         FIELD_HELD_SLICES,
         FIELD_MODE_IN_FORCE,
         FIELD_UNIT_IN_FORCE,
         FIELD_CHANGE_PENDING,
-        FIELD_METADATA_, /* those before it stand in the metadata */
+        FIELD_METADATA_, /* end of the metadata */
         FIELD_GPU_COUNT = FIELD_METADATA_,
         FIELDS_,
 } NodeField;
@@ -45,8 +46,8 @@ static const char *const field_keys[] = {
         [FIELD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
 };
 
-/* What a condition says while nothing is wrong. omitted: a node that does not carry it stays without
- * it then. */
+/* The condition while nothing is wrong. omitted: a node that does not have it does not get it
+ * then. */
 static const struct {
         const char *reason, *message;
         bool omitted;
@@ -66,7 +67,7 @@ typedef enum ConditionField {
 
 typedef struct Condition {
         char *observed[CONDITION_FIELDS_]; /* NULL: not observed */
-        char *desired[CONDITION_SINCE];    /* NULL: of no concern */
+        char *desired[CONDITION_SINCE];    /* NULL: left as it is */
 } Condition;
 
 typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
@@ -74,11 +75,11 @@ typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
 struct Publisher {
         KubeClient *client;
         char *path;
-        char *observed[FIELDS_], *desired[FIELDS_]; /* NULL: not observed; of no concern */
+        char *observed[FIELDS_], *desired[FIELDS_]; /* NULL: not observed; left as it is */
         Condition conditions[CONDITIONS_];
-        uint64_t version; /* resourceVersion that the last patch made; 0: none is known */
+        uint64_t version; /* resourceVersion of the newest object; 0: not known */
         KubeCall *call;
-        Part part; /* that the call is about */
+        Part part; /* of the call */
         sd_event_source *retry;
         unsigned attempt;
         bool observed_node;
@@ -210,8 +211,8 @@ static void write_count(const Publisher *p, JsonWriter *w) {
         json_write_object_end(w);
 }
 
-/* lastTransitionTime is when the status turned, not when reason or message changed: it is what
- * `kubectl wait` and people read it for (core/v1 NodeCondition). */
+/* lastTransitionTime changes with the status only, not with reason or message, because `kubectl
+ * wait` relies on it (core/v1 NodeCondition). */
 static void write_condition(const Condition *c, const char *type, JsonWriter *w) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         const char *since = c->observed[CONDITION_SINCE];
@@ -257,14 +258,14 @@ static void retry_later(Publisher *p, usec_t after) {
 static uint64_t version_of(const Node *node) {
         uint64_t version = 0;
 
-        (void) str_to_u64(node->meta.resource_version,
-                          &version); /* 0: one that is no number is newer than all */
+        /* A version that is no number stays 0, which counts as newer than all. */
+        (void) str_to_u64(node->meta.resource_version, &version);
         return version;
 }
 
 static int observe(Publisher *p, const Node *node, Str text);
 
-/* The answer of a patch is the whole object as it is then. */
+/* A patch is answered with the whole object as it is afterwards. */
 static int observe_written(Publisher *p, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Node node;
@@ -282,8 +283,8 @@ static void on_written(void *userdata, const KubeReply *reply) {
 
         p->call = NULL;
         if (reply->outcome == KUBE_DONE && reply->status < 300 && observe_written(p, reply->body) == 0) {
-                /* What is not as it was sent, because the server changed it or more is desired by
-                 * now, is not hurried. */
+                /* The answer differs from the patch when the server changed it, or when more is
+                 * desired by now. The next patch waits then. */
                 if (part_differs(p, p->part))
                         retry_later(p, 0);
                 else
@@ -295,7 +296,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
         retry_later(p, reply->retry_after);
 }
 
-/* Takes note of a patch that may be sent now. */
+/* Records the patch when it may be sent now. */
 static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
         usec_t now = clock_monotonic_usec();
 
@@ -306,7 +307,7 @@ static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
         return false;
 }
 
-/* Conditions are merged by their type, which is what a strategic merge patch is for. */
+/* A strategic merge patch merges conditions by their type. */
 static int send_part(Publisher *p, Part part) {
         static void (*const writers[])(const Publisher *,
                                        JsonWriter *) = {[PART_METADATA] = write_metadata,
@@ -356,7 +357,7 @@ static int observe_conditions(Publisher *p, Str text) {
         ConditionText found[CONDITIONS_];
 
         if (conditions_read(text, &arena, found, NULL) != 0)
-                return -ENOMEM; /* the text was decoded once: it is not malformed */
+                return -ENOMEM; /* the text is not malformed: it was decoded before */
         for (int kind = 0; kind < CONDITIONS_; kind++) {
                 char **observed = p->conditions[kind].observed;
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keeps the Node object saying what is true: labels and annotations of the cards, what is in force,
- * gpu-count in its status, and the agent's conditions. What the object says is compared with what
- * it should say at each event, so a user or another agent that overwrites a key is corrected with
- * the next event. One patch at a time; a failed one is tried again. */
+/* Keeps labels, annotations, gpu-count and conditions of the Node object as they should be. At each
+ * event the observed object is compared with the desired one, so a key that a user or another agent
+ * overwrites is corrected. One patch is sent at a time; a failed one is repeated. */
 
 #include "base/buf.h"
 #include "kube/client.h"
@@ -13,12 +12,12 @@
 
 typedef struct Publisher Publisher;
 
-/* What one condition is to say. reason NULL: it is left as it is; "": it is False. */
+/* reason: NULL leaves the condition as it is, "" makes it False. */
 typedef struct DesiredCondition {
         const char *reason, *message;
 } DesiredCondition;
 
-/* What the Node object is to say. "": the key is to be absent. NULL: it is left as it is. */
+/* Each text: NULL leaves the key as it is, "" removes it. */
 typedef struct DesiredNode {
         const char *card_name, *card_mem, *card_count; /* labels */
         const char *holds_slices;
@@ -31,14 +30,14 @@ typedef struct DesiredNode {
 int publisher_new(KubeClient *client, const char *node, Publisher **ret); /* 0 or -ENOMEM */
 Publisher *publisher_free(Publisher *p);                                  /* before its client */
 
-/* The object as it is now: decoded, and its text for the conditions. Of a watch, an object that is
- * older than this publisher's last patch is passed over; listed: it comes from a new list, and
- * counts whatever its version. 0 or -ENOMEM. */
+/* Takes the object as it is now: decoded, and its text for the conditions. An object of a watch
+ * that is older than the last patch is ignored. listed: the object comes from a new list and counts
+ * whatever its version. Returns 0 or -ENOMEM. */
 int publisher_observe(Publisher *p, const Node *node, Str text, bool listed);
-/* What it is to say from now on (copied). 0 or -ENOMEM. */
+/* The desired object from now on (copied). Returns 0 or -ENOMEM. */
 int publisher_set_desired(Publisher *p, const DesiredNode *node);
 
-/* Everything that was wanted has been written, as far as is known. */
+/* Whether the observed object is the desired one and no call is under way. */
 bool publisher_is_done(const Publisher *p);
 
 DEFINE_CLEANUP(Publisher *, publisher_free)

@@ -26,7 +26,7 @@ static void look_after(Recheck *r, usec_t delay) {
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
 
-/* True when another look is due soon. */
+/* Returns true when the next check is due soon. */
 static bool judge(Recheck *r, DeviceKind kind, Str message) {
         size_t expected = r->o.expected(r->o.userdata, kind), listed = 0;
         Fault why = FAULT_NULL;
@@ -54,7 +54,8 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 return;
         for (int kind = 0; reply->status == RPC_OK && kind < DEVICE_KINDS_; kind++)
                 soon |= judge(r, (DeviceKind) kind, reply->message);
-        /* on_missing may have come to recheck_soon(), which asks no later than this. */
+        /* This replaces the time of a recheck_soon() that on_missing called; its new registration calls it
+         * again. */
         look_after(r, soon ? SOON : PERIOD);
 }
 
@@ -65,7 +66,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                 wanted |= r->o.expected(r->o.userdata, (DeviceKind) kind) > 0;
         if (r->flight)
-                return 0; /* its answer sets the next one */
+                return 0; /* its reply sets the timer */
         if (!wanted || rpc_call(r->client, ALLOCATABLE_METHOD, (Str){0}, 0, on_reply, r, &r->flight) < 0)
                 look_after(r, PERIOD);
         return 0;
@@ -97,7 +98,7 @@ int recheck_new(const RecheckOptions *options, Recheck **ret) {
 Recheck *recheck_free(Recheck *r) {
         if (!r)
                 return NULL;
-        rpc_client_free(r->client); /* and the call with it */
+        rpc_client_free(r->client); /* ends the call as well */
         sd_event_source_disable_unref(r->timer);
         free(r);
         return NULL;

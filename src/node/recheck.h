@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Does the kubelet still know us? When two agents overlap (an upgrade that starts the new one
- * first), the end of the older one may have it drop the newer one, whose ListAndWatch stays open
- * all the same (kubernetes#135437): every pod is refused then, and nobody is told. So what it says
- * it can give out is looked at, 5 s after a registration and once a minute. A resource of ours that
- * has healthy devices and is not there, twice in a row, is registered anew. A kubelet without that
- * call is asked again after the next registration. */
+/* Checks that the kubelet still lists this agent's devices. When two agents overlap in an upgrade,
+ * the end of the older one may make the kubelet drop the newer one. Its ListAndWatch stays open
+ * (kubernetes#135437): every pod is refused, and no error is reported.
+ *
+ * So GetAllocatableResources is called 5 s after a registration and then once a minute. A resource
+ * that has healthy devices and is missing twice in a row is registered again. If a kubelet does not
+ * have the call, it is asked again after the next registration. */
 
 #include <systemd/sd-event.h>
 
@@ -17,9 +18,8 @@ typedef struct Recheck Recheck;
 
 typedef struct RecheckOptions {
         sd_event *event;
-        const char *socket; /* of PodResources; these outlive it */
-        /* How many healthy devices the kubelet ought to have of us now; 0 as well while we are not
-         * registered. */
+        const char *socket; /* of PodResources; borrowed, as the loop */
+        /* Returns how many healthy devices the kubelet should list; 0 also while not registered. */
         size_t (*expected)(void *userdata, DeviceKind kind);
         void (*on_missing)(void *userdata, DeviceKind kind, const Fault *why);
         void *userdata;

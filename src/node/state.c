@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What lies on disk: files and folders of the agent, and what an earlier run knew. */
+/* The state directory: the agent's files and folders, and what an earlier run left there. */
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -29,8 +29,8 @@ static void remember_fences(Agent *a) {
                 log_warning("passed over %s: %s", a->fences_file, fault.text);
 }
 
-/* A new agent registers with what the old one knew: NVML takes its time, and until we are
- * registered the kubelet refuses pods. */
+/* A new agent registers with the cards that the old one knew, because NVML is slow and the kubelet
+ * refuses pods until then. */
 int agent_load_state(Agent *a) {
         _cleanup_buf_ Buf terms = BUF_NULL, cards = BUF_NULL;
         _cleanup_(card_list_done) CardList list = {0};
@@ -79,8 +79,9 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
         return 0;
 }
 
-/* What is wrong with the board itself says isolation_init(). Where the host's processes are seen,
- * if slices can be mounted so that it sees them; else NULL. */
+/* Mounts the tmpfs for slice pages. Faults of the directory itself are reported by
+ * isolation_init(). Returns the host's proc if each slice can have a mount that the host sees; else
+ * NULL. */
 static const char *mount_board(Agent *a) {
         const char *proc = a->o.proc ? a->o.proc : "/proc";
         Fault why = FAULT_NULL;

@@ -16,7 +16,7 @@
 #define PAUSE_FIRST (10 * USEC_PER_MSEC)
 #define PAUSE_MAX   (10 * USEC_PER_SEC)
 
-enum { FAST_STARTS = 16 }; /* in a row, before it is taken for a crash that will come again */
+enum { FAST_STARTS = 16 }; /* short lives in a row before restarts are delayed */
 
 enum { EXIT_BROKEN = 3 };
 
@@ -32,13 +32,13 @@ static pid_t start(SupervisedMain run, void *userdata, const sigset_t *before) {
         if (child != 0)
                 return child;
         (void) sigprocmask(SIG_SETMASK, before, NULL); /* cannot fail with this set */
-        /* Killed, and not asked: whoever killed the parent may start another one at once. */
+        /* SIGKILL and not SIGTERM: another supervisor may start the next agent at once. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(EXIT_BROKEN);
         _exit(run(userdata));
 }
 
-/* Waits for the child's end; signals that ask us to end go to it. Returns its wait status, or
+/* Waits for the child's end and forwards SIGTERM and SIGINT to it. Returns its wait status, or
  * -1. */
 static int wait_for(pid_t child, const sigset_t *signals, void *userdata, bool *ret_asked) {
         for (;;) {
@@ -46,7 +46,7 @@ static int wait_for(pid_t child, const sigset_t *signals, void *userdata, bool *
                 int status, signal;
                 pid_t ended;
 
-                /* First: others may have ended while nobody was waited for. */
+                /* Reaps first: other children may have ended before this call. */
                 while ((ended = waitpid(-1, &status, WNOHANG)) > 0) {
                         if (ended == child)
                                 return status;
@@ -76,7 +76,7 @@ static usec_t pause_before(usec_t life, unsigned *short_lives) {
         return pause > PAUSE_MAX ? PAUSE_MAX : pause;
 }
 
-/* Also ends when we are asked to end meanwhile. */
+/* Returns false when SIGTERM or SIGINT comes meanwhile. */
 static bool pause_for(usec_t pause, const sigset_t *signals) {
         struct timespec ts = {.tv_sec = (time_t) (pause / USEC_PER_SEC),
                               .tv_nsec = (long) (pause % USEC_PER_SEC * NSEC_PER_USEC)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the API server tells: this node's pods, and the node object. */
+/* Watches of the API server: the pods of this node, and its Node object. */
 
 #include <errno.h>
 
@@ -41,8 +41,8 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
                 list_again_later(a);
 }
 
-/* Not before: what is told of a pod that nobody knows yet would be lost, and the arbiter tells each
- * thing once. The pipe keeps it. */
+/* Starts after the first list of pods: the arbiter reports each kernel once, and a report of an
+ * unknown pod would be lost. Until then the pipe keeps the reports. */
 static void start_hung_reader(Agent *a) {
         int r = hung_reader_new(a->event, a->o.arbiter, agent_on_hung, a, &a->hung_reader);
 
@@ -73,7 +73,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         if (pod)
                 start_verifier_keep_place(a->start_verifier, pod);
         if (!a->roster.synced)
-                return; /* all of them are looked at when the list is complete */
+                return; /* all pods are checked when the list is complete */
         orphans_look(a->orphans, uid, pod);
         if (pod) {
                 start_verifier_recall(a->start_verifier, pod);
@@ -105,7 +105,7 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
         int r;
 
         if (event == REFLECTOR_DELETED)
-                return; /* the kubelet makes it again; what it said stays in force until then */
+                return; /* the kubelet creates it again; the last values stay in force until then */
         r = node_decode(object, &arena, &node, &fault);
         if (r == 0)
                 node_defaults_apply(&a->o.defaults, &node);
