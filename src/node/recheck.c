@@ -54,8 +54,8 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 return;
         for (int kind = 0; reply->status == RPC_OK && kind < DEVICE_KINDS_; kind++)
                 soon |= judge(r, (DeviceKind) kind, reply->message);
-        /* This replaces the time of a recheck_soon() that on_missing called; its new registration calls it
-         * again. */
+        /* This replaces the time that recheck_soon() set during on_missing. The new registration
+         * calls it again. */
         look_after(r, soon ? SOON : PERIOD);
 }
 

@@ -13,15 +13,14 @@
  *              "RegisteredDevices":{"aliyun.com/gpu-mem":["0-1",...]}},
  *      "Checksum":123}
  *
- * The key of DeviceIDs is a NUMA node, -1 for devices without one. The checksum is a hash over a
- * printed Go structure, whose form depends on the version of Go and of the kubelet; it is not
- * checked. A file that was cut is malformed JSON, and the kubelet replaces it by a rename
- * anyway. */
+ * The key of DeviceIDs is a NUMA node, -1 for devices without one. The checksum covers a printed Go
+ * structure, whose form changes with the versions of Go and the kubelet, so it is not checked. A
+ * truncated file is malformed JSON; besides, the kubelet replaces the file by a rename. */
 
 enum {
         FILE_MAX = 64 * 1024 * 1024,
         ENTRIES_MAX = 64 * 1024,
-        IDS_MAX = 1000 * 1000, /* all entries together; a kubelet's list of devices ends at 300,000 */
+        IDS_MAX = 1000 * 1000, /* of all entries; a kubelet's device list is at most 300,000 long */
 };
 
 typedef struct IdList {
@@ -29,14 +28,14 @@ typedef struct IdList {
         size_t n, capacity;
 } IdList;
 
-/* An entry while it is read: its resource may be named behind its IDs. */
+/* The resource of an entry may come after its IDs, so these are collected first. */
 typedef struct Decoder {
         JsonReader json;
         Arena *arena;
         Str prefix;
         CheckpointEntry *entries;
         size_t n, capacity, n_ids;
-        IdList ids; /* of the entry that is read */
+        IdList ids; /* of the current entry */
         bool has_data;
 } Decoder;
 
@@ -45,7 +44,7 @@ static void decoder_done(Decoder *d) {
         free(d->entries);
 }
 
-/* Room for one more; n is below a limit that is far from overflow. */
+/* Makes room for one more. n is below a limit that is far from overflow. */
 static bool grow(void **list, size_t n, size_t *capacity, size_t size) {
         size_t more = *capacity > 0 ? 2 * *capacity : 64;
         void *p;
@@ -97,7 +96,7 @@ static void read_id_list(Decoder *d) {
 static void read_ids(Decoder *d) {
         Str node;
 
-        d->ids.n = 0; /* of a duplicate member the last one counts */
+        d->ids.n = 0; /* a duplicate member replaces the one before */
         if (json_peek(&d->json) == JSON_ARRAY) {
                 read_id_list(d);
                 return;
@@ -225,7 +224,7 @@ int checkpoint_load(const char *path, Str prefix, Arena *arena, Checkpoint *ret,
                 return fault_set(fault, CHECKPOINT_E_NONE, "%s does not exist", path);
         if (r < 0)
                 return fault_set(fault, r, "cannot read %s: %s", path, strerror(-r));
-        text = arena_str(arena, buf_str(&file)); /* what is handed out are views of it */
+        text = arena_str(arena, buf_str(&file)); /* the entries are views of this copy */
         if (!text.data)
                 return fault_set(fault, -ENOMEM, "out of memory");
         r = checkpoint_decode(text, prefix, arena, ret, fault);

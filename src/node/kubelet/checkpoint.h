@@ -36,9 +36,9 @@ int checkpoint_decode(Str json, Str prefix, Arena *arena, Checkpoint *ret, Fault
 enum { CHECKPOINT_E_NONE = 2 };
 int checkpoint_load(const char *path, Str prefix, Arena *arena, Checkpoint *ret, Fault *fault);
 
-/* The file as it was last read. It is parsed again only when it has changed, which is seen because
- * the kubelet replaces it by a rename. Initialize path and prefix and zero the rest; done frees the
- * result and keeps the object ready for use. */
+/* The file as it was last read. It is parsed again only when stat() shows another file, because the
+ * kubelet replaces it by a rename. Initialize path and prefix and zero the rest; done frees the
+ * result and leaves the object ready for use. */
 typedef struct CheckpointFile {
         const char *path; /* borrowed, as is prefix */
         Str prefix;

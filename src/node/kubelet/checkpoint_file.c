@@ -16,7 +16,9 @@ void checkpoint_file_done(CheckpointFile *f) {
 
 int checkpoint_file_look(CheckpointFile *f, const Checkpoint **ret, Fault *fault) {
         struct stat
-                now; /* taken before it is read: what replaces the file meanwhile is seen at the next look */
+                /* from before the read: a file that replaces this one meanwhile is seen next
+                 * time */
+                now;
         bool known = f->path && stat(f->path, &now) == 0;
         int r;
 

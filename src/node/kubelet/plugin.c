@@ -7,37 +7,39 @@
 #include "net/grpc/rpc_socket.h"
 #include "node/kubelet/plugin_dir.h"
 
-/* Events only wake up plugin_work(), which looks at what is: the directory, our socket in it, the
- * kubelet's socket, and the streams that are open; and does the next thing that is missing. So
- * nothing depends on the order in which the kubelet's restart, the wiping of its directory, and the
- * end of a stream are noticed.
+/* Every event only schedules on_work(), which looks at the current state: the directory, our socket
+ * in it, the kubelet's socket, and the open streams. It then takes the next missing step. So
+ * nothing depends on the order in which a restart of the kubelet and its effects are noticed.
  *
  * What the kubelet does (pkg/kubelet/cm/devicemanager/plugin/v1beta1): at its start it removes
- * every socket from the directory and makes kubelet.sock. Register dials our socket, asks for the
- * options and only then answers; ListAndWatch follows. It forgets us when ListAndWatch ends.
- * Registering again while an older stream is open is harmful: its end disconnects the later one
- * (kubernetes#135437). Therefore: only when there is a reason, and no stream is ended by us but of
- * a kubelet that has forgotten us. */
+ * every socket from the directory and makes kubelet.sock. Register connects to our socket and asks
+ * for the options before it answers; ListAndWatch follows. The end of ListAndWatch unregisters the
+ * plugin.
+ *
+ * A second registration while an older stream is open is harmful, because the end of that stream
+ * disconnects the later one (kubernetes#135437). So the plugin registers only when there is a
+ * reason, and ends a stream itself only when the kubelet has dropped the plugin. */
 
 #define METHOD(name) "/v1beta1.DevicePlugin/" name
 
-#define REGISTER_TIMEOUT (15 * USEC_PER_SEC) /* the kubelet itself dials us for up to 10 s */
-#define LISTEN_TIMEOUT   (2 * USEC_PER_SEC)  /* from Register's answer to ListAndWatch */
-#define DELAY_MIN        (5 * USEC_PER_MSEC) /* kubelet.sock has a name before it listens */
+#define REGISTER_TIMEOUT (15 * USEC_PER_SEC) /* the kubelet connects to our socket for up to 10 s */
+#define LISTEN_TIMEOUT   (2 * USEC_PER_SEC)  /* from the reply of Register to ListAndWatch */
+#define DELAY_MIN        (5 * USEC_PER_MSEC) /* kubelet.sock exists before the kubelet listens on it */
 #define DELAY_MAX        USEC_PER_SEC
-#define STEADY           (5 * USEC_PER_SEC) /* what stood that long begins anew without delay when it ends */
-#define TIMER_ACCURACY   USEC_PER_MSEC
+/* a registration that lasted that long is renewed without delay */
+#define STEADY         (5 * USEC_PER_SEC)
+#define TIMER_ACCURACY USEC_PER_MSEC
 
-enum { STREAMS_MAX = 8 }; /* a kubelet has one; lists that nobody reads are up to 16 MiB each */
+enum { STREAMS_MAX = 8 }; /* a kubelet opens one; each may queue an unread list of up to 16 MiB */
 
 typedef enum PluginState {
-        PLUGIN_APART,       /* not registered: something is missing, or the next attempt has its time */
-        PLUGIN_REGISTERING, /* Register is on its way */
-        PLUGIN_EXPECTING,   /* it was answered; now ListAndWatch */
+        PLUGIN_UNREGISTERED,   /* a precondition is missing, or the next attempt is not due */
+        PLUGIN_REGISTERING,    /* Register is under way */
+        PLUGIN_EXPECTING_LIST, /* Register succeeded; ListAndWatch must follow */
         PLUGIN_REGISTERED,
 } PluginState;
 
-/* One ListAndWatch. */
+/* One open ListAndWatch. */
 typedef struct Stream {
         Plugin *plugin;
         RpcCall *call;
@@ -57,20 +59,20 @@ struct Plugin {
         sd_event_source *work, *timer;
 
         PluginState state;
-        RpcClient *client;    /* of the Register on its way: a connection outlives the kubelet's socket */
-        PluginFileId kubelet; /* whom the latest attempt was for; inode 0: nobody */
+        RpcClient *client;    /* of the Register under way; its connection outlives the kubelet's socket */
+        PluginFileId kubelet; /* kubelet.sock of the latest attempt; inode 0: none */
         uint64_t attempt;
-        usec_t due;   /* of the next attempt; of ListAndWatch while it is expected */
+        usec_t due;   /* when the next attempt, or ListAndWatch, is due */
         usec_t delay; /* before the latest attempt */
         usec_t since; /* registered */
         Stream *streams;
         unsigned n_streams;
 
-        bool listed; /* is there a list? */
-        Buf list;    /* the message */
+        bool listed; /* the list is set */
+        Buf list;    /* the list as a message */
 
-        bool told_registered;
-        Fault why, told; /* of being apart; as it was told */
+        bool notified_registered;
+        Fault why, told; /* why it is unregistered; as last notified */
 };
 
 static void wake(void *userdata) {
@@ -88,7 +90,8 @@ static usec_t now_of(const Plugin *p) {
 
 /* ---- the state ---- */
 
-/* Doubling, with jitter: the plugins of two resources shall not come together for ever. */
+/* Doubles, with jitter, so that the plugins of two resources do not keep retrying at the same
+ * time. */
 static usec_t next_delay(Plugin *p) {
         p->delay = p->delay == 0 ? DELAY_MIN : 2 * p->delay;
         if (p->delay > DELAY_MAX)
@@ -96,36 +99,36 @@ static usec_t next_delay(Plugin *p) {
         return p->delay - (usec_t) random() % (p->delay / 4);
 }
 
-static void set_apart(Plugin *p, usec_t delay, const Fault *why) {
+static void set_unregistered(Plugin *p, usec_t delay, const Fault *why) {
         p->client = rpc_client_free(p->client);
-        p->state = PLUGIN_APART;
+        p->state = PLUGIN_UNREGISTERED;
         p->due = now_of(p) + delay;
         p->why = *why;
 }
 
-/* Registration ended or did not come about, and may be tried again. */
+/* Registration ended or failed, and may be tried again. */
 static void set_failed(Plugin *p, const Fault *why) {
         bool steady = p->state == PLUGIN_REGISTERED && now_of(p) - p->since >= STEADY;
 
         if (steady)
                 p->delay = 0;
-        set_apart(p, steady ? 0 : next_delay(p), why);
+        set_unregistered(p, steady ? 0 : next_delay(p), why);
         wake(p);
 }
 
-/* The last thing that is done: whoever is told may free the plugin. */
-static void tell(Plugin *p) {
-        bool told_registered = p->told_registered;
+/* Called last in on_work(), because the handler may free the plugin. */
+static void notify(Plugin *p) {
+        bool notified_registered = p->notified_registered;
 
-        p->told_registered = p->state == PLUGIN_REGISTERED;
-        if (p->told_registered) {
+        p->notified_registered = p->state == PLUGIN_REGISTERED;
+        if (p->notified_registered) {
                 p->told = FAULT_NULL;
-                if (!told_registered && p->handler.on_registered)
+                if (!notified_registered && p->handler.on_registered)
                         p->handler.on_registered(p->userdata, p);
                 return;
         }
-        if (p->why.text[0] == '\0' || (!told_registered && strcmp(p->why.text, p->told.text) == 0))
-                return; /* the same as a moment ago: a kubelet that stays away is told of once */
+        if (p->why.text[0] == '\0' || (!notified_registered && strcmp(p->why.text, p->told.text) == 0))
+                return; /* the same fault is reported once */
         p->told = p->why;
         if (p->handler.on_lost)
                 p->handler.on_lost(p->userdata, p, &p->told);
@@ -185,9 +188,11 @@ static void handle_list(void *userdata, RpcCall *call, Str message) {
         p->streams = s;
         p->n_streams++;
         rpc_call_on_close(call, on_stream_closed, s);
-        if (p->state == PLUGIN_REGISTERING || p->state == PLUGIN_EXPECTING) {
+        if (p->state == PLUGIN_REGISTERING || p->state == PLUGIN_EXPECTING_LIST) {
                 p->state =
-                        PLUGIN_REGISTERED; /* also before Register's own answer is here: another connection */
+                        /* ListAndWatch may come before the reply of Register, on another
+                         * connection */
+                        PLUGIN_REGISTERED;
                 p->since = now_of(p);
                 wake(p);
         }
@@ -205,7 +210,7 @@ int plugin_set_devices(Plugin *p, const PluginDevice *devices, size_t n) {
         if (buf_result(&list) < 0)
                 return -ENOMEM;
         if (p->listed && str_eq(buf_str(&list), buf_str(&p->list)))
-                return 0; /* the kubelet walks through the whole of it, each time */
+                return 0; /* the kubelet processes each list completely, even an unchanged one */
         buf_done(&p->list);
         p->list = list;
         list = BUF_NULL;
@@ -224,7 +229,7 @@ void plugin_register_again(Plugin *p, const Fault *why) {
 
         if (p->state != PLUGIN_REGISTERED)
                 return;
-        set_apart(p, DELAY_MAX, why); /* the end of the streams is to be there first */
+        set_unregistered(p, DELAY_MAX, why); /* so that the streams end first */
         for (s = p->streams; s; s = next) {
                 RpcCall *call = s->call;
 
@@ -247,7 +252,7 @@ static void handle_options(void *userdata, RpcCall *call, Str message) {
                 rpc_reply(call, buf_str(&reply));
 }
 
-/* The request, or false when the call was answered with why not. */
+/* Returns false when the request was refused and the call answered. */
 static bool take_request(Plugin *p, RpcCall *call, PluginRequestKind kind, Str message, PluginRequest *ret) {
         Fault fault = FAULT_NULL;
         int r = plugin_message_decode_request(kind, message, ret, &fault);
@@ -307,8 +312,8 @@ static void on_register_done(void *userdata, const RpcReply *reply) {
         }
         p->client = rpc_client_free(p->client);
         if (p->state != PLUGIN_REGISTERING)
-                return; /* ListAndWatch was faster */
-        p->state = PLUGIN_EXPECTING;
+                return; /* ListAndWatch came first */
+        p->state = PLUGIN_EXPECTING_LIST;
         p->due = now_of(p) + LISTEN_TIMEOUT;
         wake(p);
 }
@@ -359,8 +364,8 @@ static int serve(Plugin *p, Fault *fault) {
         return fault_set(fault, r, "%s: %s: %s", p->resource, p->path, strerror(-r));
 }
 
-/* Another instance that took our name is left in peace, as long as it lives: whoever registers
- * under this name only disconnects it from the kubelet. */
+/* An instance that took our socket keeps it while it lives: a registration under this name would
+ * only disconnect it from the kubelet. */
 static bool is_alive(const char *path) {
         _cleanup_close_ int fd = rpc_socket_connect(path);
 
@@ -379,12 +384,11 @@ static int check_socket(Plugin *p, Fault *fault) {
         r = serve(p, fault);
         if (r < 0)
                 return r;
-        p->kubelet = (PluginFileId){0}; /* whom we told of the old one */
+        p->kubelet = (PluginFileId){0}; /* it knows the old socket only */
         return 0;
 }
 
-/* A kubelet.sock made anew is a new kubelet, which knows nobody; what the old one was told is
- * void. */
+/* A new kubelet.sock means a new kubelet, which has no registrations. */
 static int check_kubelet(Plugin *p, Fault *fault) {
         PluginFileId id = {0};
         int r = plugin_dir_file_id(p->kubelet_path, &id);
@@ -397,11 +401,11 @@ static int check_kubelet(Plugin *p, Fault *fault) {
         p->delay = 0;
         if (p->attempt > 0)
                 (void) fault_set(fault, 0, "%s: the kubelet, or our socket, is there anew", p->resource);
-        set_apart(p, 0, fault);
+        set_unregistered(p, 0, fault);
         return 0;
 }
 
-/* Does registration make sense, or is it there? */
+/* Checks all that registration needs. Returns true when it is there, or while registered. */
 static bool check_all(Plugin *p) {
         Fault fault = FAULT_NULL;
         int r = plugin_dir_check(&p->directory);
@@ -416,8 +420,8 @@ static bool check_all(Plugin *p) {
                 return true;
         p->kubelet = (PluginFileId){0};
         if (p->state == PLUGIN_REGISTERED)
-                return true; /* to its end: the kubelet that listens will go on calling us */
-        set_apart(p, DELAY_MAX, &fault);
+                return true; /* the kubelet that holds the stream goes on calling us */
+        set_unregistered(p, DELAY_MAX, &fault);
         return false;
 }
 
@@ -426,11 +430,11 @@ static void proceed(Plugin *p) {
 
         if (!p->listed || now_of(p) < p->due)
                 return;
-        if (p->state == PLUGIN_APART) {
+        if (p->state == PLUGIN_UNREGISTERED) {
                 register_begin(p);
                 return;
         }
-        if (p->state != PLUGIN_EXPECTING)
+        if (p->state != PLUGIN_EXPECTING_LIST)
                 return;
         (void) fault_set(&fault, 0, "%s: the kubelet took the registration, but did not call ListAndWatch",
                          p->resource);
@@ -454,8 +458,9 @@ static int on_work(sd_event_source *source, void *userdata) {
 
         if (ready)
                 proceed(p);
-        arm(p, p->state == PLUGIN_EXPECTING || (p->state == PLUGIN_APART && (p->listed || !ready)));
-        tell(p);
+        arm(p,
+            p->state == PLUGIN_EXPECTING_LIST || (p->state == PLUGIN_UNREGISTERED && (p->listed || !ready)));
+        notify(p);
         return 0;
 }
 
@@ -501,7 +506,7 @@ int plugin_new(sd_event *event, const PluginOptions *options, const PluginHandle
         if (r < 0)
                 return fault_set(fault, r, "%s: %s", options->resource, strerror(-r));
         r = serve(p, fault);
-        if (r < 0 && r != -ENOENT) /* the directory is waited for */
+        if (r < 0 && r != -ENOENT) /* the directory may come later */
                 return r;
         *ret = TAKE_PTR(p);
         return 0;
@@ -510,7 +515,7 @@ int plugin_new(sd_event *event, const PluginOptions *options, const PluginHandle
 Plugin *plugin_free(Plugin *p) {
         if (!p)
                 return NULL;
-        p->server = rpc_server_free(p->server); /* ends the streams, which want the rest */
+        p->server = rpc_server_free(p->server); /* first, because it ends the streams, which use the rest */
         p->client = rpc_client_free(p->client);
         plugin_dir_done(&p->directory);
         sd_event_source_disable_unref(p->work);

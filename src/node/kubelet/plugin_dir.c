@@ -12,12 +12,11 @@ int plugin_dir_file_id(const char *path, PluginFileId *ret) {
 
         if (lstat(path, &st) < 0)
                 return -errno;
-        *ret = (PluginFileId){st.st_dev, st.st_ino,
-                              st.st_mtim}; /* nothing that is done to a socket changes it */
+        *ret = (PluginFileId){st.st_dev, st.st_ino, st.st_mtim}; /* using a socket does not change its time */
         return 0;
 }
 
-/* May be a link; and its time changes with every file in it. */
+/* Follows links, and leaves the time out, because it changes with each file in the directory. */
 static int directory_id(const char *path, PluginFileId *ret) {
         struct stat st;
 
@@ -41,8 +40,8 @@ static int on_inotify(sd_event_source *source, const struct inotify_event *event
         return 0;
 }
 
-/* While a socket in it is open, a removed directory does not say IN_DELETE_SELF: only its inode
- * tells. */
+/* While a socket in it is open, no IN_DELETE_SELF comes for a removed directory, so its inode is
+ * compared. */
 static int watch_path(PluginDir *d) {
         PluginFileId id = {0};
         int r = directory_id(d->path, &id);
@@ -60,10 +59,10 @@ int plugin_dir_check(PluginDir *d) {
         int r = watch_path(d);
 
         if (r < 0 && !d->watch_above) {
-                /* When this fails, the parent is not there either, and only time will tell. */
+                /* If this fails, the parent is missing as well: the caller tries again later. */
                 (void) sd_event_add_inotify(d->event, &d->watch_above, d->parent,
                                             IN_CREATE | IN_MOVED_TO | IN_ONLYDIR, on_inotify, d);
-                r = watch_path(d); /* it may have come meanwhile */
+                r = watch_path(d); /* the directory may exist by now */
         }
         if (r >= 0)
                 d->watch_above = sd_event_source_disable_unref(d->watch_above);

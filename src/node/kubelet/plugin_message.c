@@ -33,7 +33,7 @@ static int malformed(Fault *fault, const char *why) {
         return fault_set(fault, PLUGIN_REQUEST_E_REFUSED, "malformed request: %s", why);
 }
 
-/* All strings of that field, in a list of exactly their number. */
+/* Collects all strings of one field, in an array of exactly their number. */
 static int decode_ids(Str message, uint32_t number, const char *what, Str **ret, size_t *ret_n,
                       Fault *fault) {
         _cleanup_free_ Str *ids = NULL;
@@ -61,7 +61,7 @@ static int decode_ids(Str message, uint32_t number, const char *what, Str **ret,
         return 0;
 }
 
-/* The kubelet asks for one container at a time, and so do we answer. */
+/* The kubelet sends one container per request. */
 static int decode_container(Str message, Str *ret, Fault *fault) {
         ProtoReader r = proto_reader(message);
         ProtoField field;
@@ -85,7 +85,7 @@ static int decode_size(Str message, int32_t *ret, Fault *fault) {
         *ret = 0;
         while (proto_next(&r, &field))
                 if (field.number == PREFERRED_SIZE)
-                        (void) proto_i32(&r, &field, ret); /* its fault is the reader's */
+                        (void) proto_i32(&r, &field, ret); /* a fault is kept in the reader */
         if (r.fault)
                 return malformed(fault, r.fault);
         if (*ret <= 0)
@@ -181,7 +181,8 @@ static Str device_health(const PluginDevice *d) {
         return d->healthy ? STR("Healthy") : STR("Unhealthy");
 }
 
-/* Sizes from the inside out. Node 0 is an empty message, because proto3 leaves zeros out. */
+/* Sizes of nested messages, innermost first. NUMA node 0 is an empty message, because proto3 omits
+ * zeros. */
 static size_t node_size(int32_t numa) {
         return numa > 0 ? 1 + proto_varint_size((uint64_t) numa) : 0;
 }

@@ -6,15 +6,15 @@
 
 #include "node/kubelet/proto.h"
 
-/* k8s.io/kubelet/pkg/apis/podresources/v1: ListPodResourcesResponse. Each level is gone through
- * twice, first to count and then to fill, so that the arena holds exactly what is handed out and a
- * message cannot make us hold a multiple of it. */
+/* k8s.io/kubelet/pkg/apis/podresources/v1: ListPodResourcesResponse. Each level is read twice, to
+ * count and then to fill. So the arena holds exactly the result, and a message cannot make it
+ * allocate a multiple of that. */
 
 enum {
-        PODS_MAX = 16 * 1024, /* a node has some hundreds */
+        PODS_MAX = 16 * 1024, /* a node runs some hundreds */
         CONTAINERS_MAX = 64 * 1024,
-        IDS_MAX = 600 * 1000, /* two resources as long as a kubelet takes them */
-        RESOURCES_MAX = 32,   /* with the prefix, of one container */
+        IDS_MAX = 600 * 1000, /* two resources with the longest list that a kubelet accepts */
+        RESOURCES_MAX = 32,   /* of one container, with the prefix */
 };
 
 /* Field numbers. */
@@ -48,7 +48,7 @@ static bool out_of_memory(Decoder *d) {
         return refuse(d, "out of memory");
 }
 
-/* How many fields of that number the message has. */
+/* Counts the fields of that number. */
 static size_t count_fields(Str message, uint32_t number) {
         ProtoReader r = proto_reader(message);
         ProtoField field;
@@ -60,7 +60,7 @@ static size_t count_fields(Str message, uint32_t number) {
 }
 
 static HeldDevices *held_get(HeldDevices *held, size_t *n, Str resource) {
-        for (size_t i = *n; i-- > 0;) /* entries of one resource stand together */
+        for (size_t i = *n; i-- > 0;) /* entries of one resource are neighbours */
                 if (str_eq(held[i].resource, resource))
                         return &held[i];
         if (*n == RESOURCES_MAX)
@@ -76,7 +76,7 @@ static bool devices_resource(Decoder *d, Str message, Str *ret) {
         *ret = (Str){0};
         while (proto_next(&r, &field))
                 if (field.number == DEVICES_RESOURCE)
-                        (void) proto_bytes(&r, &field, ret); /* its fault is the reader's */
+                        (void) proto_bytes(&r, &field, ret); /* a fault is kept in the reader */
         return r.fault ? refuse(d, r.fault) : true;
 }
 
@@ -96,7 +96,7 @@ static bool devices_fill(Decoder *d, Str message, HeldDevices *held) {
         return r.fault ? refuse(d, r.fault) : true;
 }
 
-/* The next ContainerDevices of a container with a resource of ours. */
+/* Finds the next ContainerDevices whose resource has the prefix. */
 static bool next_devices(Decoder *d, ProtoReader *container, Str *ret, Str *ret_resource) {
         ProtoField field;
 

@@ -8,7 +8,8 @@
 #include "base/fault.h"
 #include "base/str.h"
 
-/* IDs of one resource held by one container; the kubelet's one entry per ID is merged here. */
+/* The IDs of one resource that a container holds. The kubelet sends one entry per ID; they are
+ * merged. */
 typedef struct HeldDevices {
         Str resource;
         Str *ids;
@@ -32,8 +33,8 @@ typedef struct PodList {
         size_t n;
 } PodList;
 
-/* The message alone, as views of it; resources outside `prefix` ("aliyun.com/") are left out.
- * Refused are also more than 16,384 pods, 65,536 containers, 600,000 IDs, or 32 resources of one
- * container. 0, PODLIST_E_MALFORMED, -ENOMEM. */
+/* Decodes the message, as views of it. Resources outside `prefix` ("aliyun.com/") are left out.
+ * Returns 0, -ENOMEM, or PODLIST_E_MALFORMED with a fault. Also refused are more than 16,384 pods,
+ * 65,536 containers, 600,000 IDs, or 32 resources of one container. */
 enum { PODLIST_E_MALFORMED = 1 };
 int pod_list_decode(Str message, Str prefix, Arena *arena, PodList *ret, Fault *fault);

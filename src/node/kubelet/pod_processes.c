@@ -7,22 +7,22 @@
 
 #include "base/cleanup.h"
 
-/* Version 2 answers in one file: "populated" in cgroup.events counts the processes of all cgroups
- * below, in whatever pid namespace they live. In version 1 the pids controller has the same in
- * pids.current. Only without that controller are the cgroup.procs files read, which show nothing of
- * a foreign pid namespace: there the caller must run in the host's (hostPID).
+/* In version 2, "populated" in cgroup.events counts the processes of a cgroup and all below it, in
+ * any PID namespace. In version 1, pids.current of the pids controller does the same. Only without
+ * that controller are the cgroup.procs files read. They omit processes of foreign PID namespaces,
+ * so the caller must then run in the host's (hostPID).
  *
- * The usual places are tried by name. A pod that is in none of them is looked for: its kubepods may stand below a
- * --cgroup-root, or below the scope of a machine within this one. Below kubepods only the names that lead to pods are
- * entered. Looking is paid for where the cgroup is gone, which ends the asking; as long as the pod lives it is found by
- * name, or costs some hundred readdir(). */
+ * The usual paths are tried first. Otherwise the tree is searched, because kubepods may be below a
+ * --cgroup-root or the scope of an outer machine. Below kubepods only names that can lead to a pod
+ * are entered. A full search happens mostly once, when the cgroup is gone: the cgroup of a running
+ * pod is found by name, or after some hundred calls of readdir(). */
 
 enum {
         UID_MAX = 64,
         NAME_LEN = 256,
-        ROOT_DEPTH = 5, /* levels above the one of kubepods */
+        ROOT_DEPTH = 5, /* levels above kubepods */
         TREE_DEPTH = 32,
-        DIRS_MAX = 2048, /* in one question */
+        DIRS_MAX = 2048, /* that one call may read */
         NUMBER_LEN = 256,
 };
 
@@ -30,11 +30,12 @@ typedef struct Search {
         char plain[UID_MAX + 4];   /* "podUID", cgroupfs driver */
         char suffix[UID_MAX + 16]; /* "-podUID_WITH_UNDERSCORES.slice", systemd driver */
         bool v2;
-        bool kubepods; /* was there a kubepods at all? Without, this is not the tree of the kubelet */
+        /* a kubepods was found: else this is not the tree of the kubelet */
+        bool kubepods;
         unsigned left; /* directories that may still be read */
 } Search;
 
-/* What the kubelet and the API server give: a UUID, or the hash of a static pod's manifest. */
+/* A UUID, or the hash of a static pod's manifest. */
 static bool uid_is_valid(Str uid) {
         if (uid.len == 0 || uid.len > UID_MAX)
                 return false;
@@ -53,13 +54,13 @@ static int open_dir(int at, const char *name) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A cgroup may go at any moment: what cannot be found, or not be read any more (ENODEV), has
- * gone. */
+/* A cgroup may be removed at any moment. One that is not found, or cannot be read any more
+ * (ENODEV), is gone. */
 static bool is_gone(int r) {
         return r == -ENOENT || r == -ENODEV || r == -ENOTDIR || r == -ELOOP;
 }
 
-/* The beginning of a small file; its length or negative errno. */
+/* Reads the beginning of a small file. Returns its length or negative errno. */
 static ssize_t read_file(int dir, const char *name, char text[static NUMBER_LEN]) {
         _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
         ssize_t n;
@@ -75,7 +76,7 @@ static ssize_t read_file(int dir, const char *name, char text[static NUMBER_LEN]
         return n;
 }
 
-/* ---- does this cgroup of a pod hold anybody? ---- */
+/* ---- one cgroup of a pod ---- */
 
 static PodProcesses verdict(int r) {
         return is_gone(r) ? POD_PROCESSES_NONE : POD_PROCESSES_UNKNOWN;
@@ -92,8 +93,8 @@ static PodProcesses ask_v2(int pod) {
         return strstr(text, "populated 1") ? POD_PROCESSES_SOME : POD_PROCESSES_UNKNOWN;
 }
 
-/* Reads `dir` from its beginning, by a descriptor of its own. It is one of the directories that may
- * be read. */
+/* Opens a new descriptor of `dir`, so that it is read from its beginning. Counts as one directory
+ * of DIRS_MAX. */
 static int open_list(Search *s, int dir, DIR **ret) {
         _cleanup_close_ int fd = -1;
         DIR *list;
@@ -114,8 +115,7 @@ static int open_list(Search *s, int dir, DIR **ret) {
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-/* The next directory in it; NULL at the end. Only directories have a chance: no link is ever
- * followed. */
+/* Returns the next directory in the list, or NULL at its end. Links are never followed. */
 static const char *next_dir(DIR *list) {
         const struct dirent *e;
 
@@ -184,7 +184,7 @@ static bool is_pod(const Search *s, const char *name) {
         return strcmp(name, s->plain) == 0 || ends_with(name, s->suffix);
 }
 
-/* "kubepods", "kubepods.slice", "kubelet-kubepods.slice" with a --cgroup-root. */
+/* "kubepods", "kubepods.slice", or with a --cgroup-root "kubelet-kubepods.slice". */
 static bool is_kubepods(const char *name) {
         return strcmp(name, "kubepods") == 0 || strcmp(name, "kubepods.slice") == 0 ||
                ends_with(name, "-kubepods.slice");
@@ -195,8 +195,8 @@ static bool is_class(const char *name) {
                ends_with(name, "kubepods-burstable.slice") || ends_with(name, "kubepods-besteffort.slice");
 }
 
-/* Who may not make a kubepods: programs of the machine's users, and services, which have cgroups of
- * their own below. */
+/* Whether the cgroup belongs to a user's programs or to a service: a kubepods below it is not the
+ * kubelet's. */
 static bool is_foreign(const char *name) {
         return strcmp(name, "user.slice") == 0 || ends_with(name, ".service") || ends_with(name, ".mount");
 }
@@ -225,7 +225,7 @@ static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
         return POD_PROCESSES_NONE;
 }
 
-/* Every kubepods at this level and below. */
+/* Searches every kubepods at this level and below. */
 static PodProcesses search(Search *s, int dir, unsigned depth) {
         _cleanup_(closedirp) DIR *list = NULL;
         int r = open_list(s, dir, &list);
@@ -252,7 +252,7 @@ static PodProcesses search(Search *s, int dir, unsigned depth) {
         return POD_PROCESSES_NONE;
 }
 
-/* The place without --cgroup-root: kubepods/CLASS/pod or kubepods.slice/CLASS.slice/pod. */
+/* The path without --cgroup-root: kubepods/CLASS/pod or kubepods.slice/CLASS.slice/pod. */
 static PodProcesses try_class(Search *s, int tree, const char *kubepods, const char *class, const char *pod) {
         _cleanup_close_ int parent = open_dir(tree, kubepods), child = -1;
 
@@ -296,8 +296,8 @@ static PodProcesses search_tree(Search *s, int tree) {
 
 /* ---- version 1: a tree for each controller ---- */
 
-/* pids first, because its answer is the cheap one. A link ("cpu" to "cpu,cpuacct") stands for a
- * directory of this list. */
+/* pids comes first, because it is the cheapest. A link, such as "cpu" to "cpu,cpuacct", stands for
+ * another entry of this list. */
 static const char *const controllers[] = {"pids",    "memory",      "cpu,cpuacct", "cpu",
                                           "cpuacct", "cpu,cpuacct", "cpuset",      "devices",
                                           "freezer", "blkio",       "systemd"};
@@ -332,7 +332,7 @@ PodProcesses pod_processes(const char *root, Str uid) {
         if (fd < 0)
                 return POD_PROCESSES_UNKNOWN;
         if (!uid_is_valid(uid))
-                return POD_PROCESSES_NONE; /* no kubelet ever made a cgroup of that name */
+                return POD_PROCESSES_NONE; /* no kubelet makes a cgroup of that name */
         search_init(&s, fd, uid);
         return s.v2 ? search_tree(&s, fd) : search_v1(&s, fd);
 }

@@ -18,8 +18,8 @@ typedef enum PodProcesses {
  * kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice with "-" of the UID as
  * "_".
  *
- * Returns POD_PROCESSES_UNKNOWN for a tree without any kubepods, as a container sees that has only
- * its own cgroup, and POD_PROCESSES_NONE for a UID with characters other than letters, digits and
- * "-". Links are not followed. Version 1 without the pids controller needs the host's PID namespace,
- * because cgroup.procs does not list processes of other namespaces. */
+ * Returns POD_PROCESSES_UNKNOWN for a tree without any kubepods: a container that has only its own
+ * cgroup sees such a tree. Returns POD_PROCESSES_NONE for a UID with characters other than letters,
+ * digits and "-". Links are not followed. Version 1 without the pids controller needs the host's
+ * PID namespace, because cgroup.procs does not list processes of other namespaces. */
 PodProcesses pod_processes(const char *root, Str uid);

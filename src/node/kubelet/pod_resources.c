@@ -6,15 +6,15 @@
 
 #include "net/grpc/rpc_client.h"
 
-/* A List answers only those who asked before it began: what the kubelet did after its snapshot, the
- * asker may know already. So there is at most one List on its way, with its riders, and those who
- * came later wait for the next. When it fails for now, its riders wait as well, and the next one is
- * for all. */
+/* A List answers only callers that asked before it began, because a caller may already know what
+ * the kubelet did after the snapshot. So at most one List is under way, for the callers in `sent`;
+ * later ones wait for the next. When it fails temporarily its callers wait too, and the next List
+ * is for all. */
 
 #define LIST_METHOD "/v1.PodResourcesLister/List"
 
-/* Its tokens come back one each 10 ms (kubelet's apis/grpc/ratelimit.go: 100/s, burst 10), for all
- * clients together. */
+/* The kubelet's rate limit gives one token each 10 ms to all clients together (its
+ * apis/grpc/ratelimit.go: 100/s, burst 10). */
 #define LIMITED_DELAY_MIN (5 * USEC_PER_MSEC)
 #define LIMITED_DELAY_MAX (40 * USEC_PER_MSEC)
 #define UNAVAILABLE_DELAY (20 * USEC_PER_MSEC)
@@ -25,7 +25,7 @@ enum { MESSAGE_MAX = 16 * 1024 * 1024 };
 
 struct PodResourcesCall {
         PodResources *list;
-        PodResourcesCall *next, **link; /* of whichever queue it stands in */
+        PodResourcesCall *next, **link; /* in its queue */
         sd_event_source *deadline;
         usec_t expires;
         PodResourcesDone done;
@@ -40,13 +40,13 @@ typedef struct Queue {
 struct PodResources {
         sd_event *event;
         RpcClient *client;
-        RpcRequest *flight;    /* the List on its way */
-        sd_event_source *wait; /* until the next one may begin; enabled while it waits */
-        usec_t delay;          /* the latest one after "rate limit" */
+        RpcRequest *flight;    /* the List under way */
+        sd_event_source *wait; /* for the next List; enabled while it waits */
+        usec_t delay;          /* last delay after "rate limit" */
         char *prefix;
-        Queue waiting, riding, told; /* told: whose answer is being delivered */
+        Queue waiting, sent, answered; /* answered: their callbacks are being called */
         PodResourcesCounters counters;
-        Fault why; /* why the latest List failed */
+        Fault why; /* of the latest List */
         bool delivering, freed;
 };
 
@@ -68,7 +68,7 @@ static Queue *queue_of(PodResourcesCall *c) {
 
         if (p->waiting.end == &c->next)
                 return &p->waiting;
-        return p->riding.end == &c->next ? &p->riding : &p->told;
+        return p->sent.end == &c->next ? &p->sent : &p->answered;
 }
 
 static void queue_remove(PodResourcesCall *c) {
@@ -98,7 +98,7 @@ static void call_destroy(PodResourcesCall *c) {
 }
 
 PodResourcesCall *pod_resources_call_free(PodResourcesCall *c) {
-        if (!c || c->delivering) /* in its own `done`: it is freed behind it */
+        if (!c || c->delivering) /* freed behind its own `done` */
                 return NULL;
         queue_remove(c);
         call_destroy(c);
@@ -112,11 +112,11 @@ static void call_deliver(PodResourcesCall *c, const PodList *list, const Fault *
         call_destroy(c);
 }
 
-/* `done` may ask again, free calls and free the object. */
+/* `done` may ask again, free calls, and free the object. */
 static void deliver(PodResources *p, const PodList *list, const Fault *fault) {
         p->delivering = true;
-        while (p->told.first)
-                call_deliver(p->told.first, list, fault);
+        while (p->answered.first)
+                call_deliver(p->answered.first, list, fault);
         p->delivering = false;
 }
 
@@ -128,10 +128,10 @@ static bool gone(PodResources *p) {
 }
 
 static void deliver_fault(PodResources *p, const Fault *fault) {
-        const Fault copy = *fault; /* p->why may change meanwhile */
+        const Fault copy = *fault; /* p->why may change during the callbacks */
 
         p->counters.failed++;
-        queue_move(&p->riding, &p->told);
+        queue_move(&p->sent, &p->answered);
         deliver(p, NULL, &copy);
 }
 
@@ -143,7 +143,7 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
         (void) fault_set(&fault, 0, "PodResources List: no answer in time%s%s",
                          p->why.text[0] ? "; before that: " : "", p->why.text);
         queue_remove(c);
-        queue_append(&p->told, c);
+        queue_append(&p->answered, c);
         deliver(p, NULL, &fault);
         (void) gone(p);
         return 0;
@@ -154,8 +154,8 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
 static void begin(PodResources *p);
 
 static void begin_later(PodResources *p, usec_t delay) {
-        queue_move(&p->waiting, &p->riding);
-        queue_move(&p->riding, &p->waiting); /* riders first: they are older */
+        queue_move(&p->waiting, &p->sent);
+        queue_move(&p->sent, &p->waiting); /* those of the List first: they are older */
         (void) sd_event_source_set_time_relative(p->wait, delay);
         (void) sd_event_source_set_enabled(p->wait, SD_EVENT_ONESHOT); /* cannot fail for a live loop */
 }
@@ -168,8 +168,8 @@ static int on_wait(sd_event_source *source, uint64_t now, void *userdata) {
         return 0;
 }
 
-/* Grows, and is drawn anew each time: several clients that were turned away together shall not come
- * back together. */
+/* Grows, and is random each time, so that several clients which were refused together do not return
+ * together. */
 static usec_t limited_delay(PodResources *p) {
         p->delay = p->delay == 0 ? LIMITED_DELAY_MIN : 2 * p->delay;
         if (p->delay > LIMITED_DELAY_MAX)
@@ -188,7 +188,7 @@ static void take_message(PodResources *p, Str message) {
                 deliver_fault(p, &fault);
                 return;
         }
-        queue_move(&p->riding, &p->told);
+        queue_move(&p->sent, &p->answered);
         deliver(p, &list, NULL);
 }
 
@@ -206,7 +206,7 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 p->counters.limited++;
                 begin_later(p, limited_delay(p));
                 return;
-        case RPC_UNAVAILABLE: /* the kubelet restarts */
+        case RPC_UNAVAILABLE: /* the kubelet is restarting */
                 begin_later(p, UNAVAILABLE_DELAY);
                 return;
         default:
@@ -216,12 +216,12 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 begin(p);
 }
 
-/* The latest deadline among the riders is the List's. */
-static usec_t riding_timeout(const PodResources *p) {
+/* The List has the latest deadline of its callers. */
+static usec_t sent_timeout(const PodResources *p) {
         usec_t now, end = 0;
 
         (void) sd_event_now(p->event, CLOCK_MONOTONIC, &now); /* that clock is known */
-        for (const PodResourcesCall *c = p->riding.first; c; c = c->next)
+        for (const PodResourcesCall *c = p->sent.first; c; c = c->next)
                 end = c->expires > end ? c->expires : end;
         return end > now ? end - now : 1;
 }
@@ -231,11 +231,11 @@ static void begin(PodResources *p) {
 
         if (!p->waiting.first)
                 return;
-        queue_move(&p->waiting, &p->riding);
+        queue_move(&p->waiting, &p->sent);
         (void) sd_event_source_set_enabled(p->wait, SD_EVENT_OFF);
         p->counters.lists++;
-        r = rpc_call(p->client, LIST_METHOD, (Str){0}, riding_timeout(p), on_reply, p, &p->flight);
-        if (r < 0) { /* no memory: from the loop it can be tried again */
+        r = rpc_call(p->client, LIST_METHOD, (Str){0}, sent_timeout(p), on_reply, p, &p->flight);
+        if (r < 0) { /* out of memory: tried again from the loop */
                 (void) fault_set(&p->why, r, "PodResources List: %s", strerror(-r));
                 begin_later(p, UNAVAILABLE_DELAY);
         }
@@ -280,8 +280,8 @@ int pod_resources_new(sd_event *event, const char *socket, Str prefix, PodResour
         p->event = sd_event_ref(event);
         p->prefix = str_dup(prefix);
         queue_init(&p->waiting);
-        queue_init(&p->riding);
-        queue_init(&p->told);
+        queue_init(&p->sent);
+        queue_init(&p->answered);
         if (!p->prefix)
                 return -ENOMEM;
         r = rpc_client_new(event, &options, &p->client);
@@ -299,10 +299,10 @@ PodResources *pod_resources_free(PodResources *p) {
         if (!p || p->freed)
                 return NULL;
         p->freed = true;
-        queue_move(&p->waiting, &p->told);
-        queue_move(&p->riding, &p->told);
-        while (p->told.first)
-                pod_resources_call_free(p->told.first);
+        queue_move(&p->waiting, &p->answered);
+        queue_move(&p->sent, &p->answered);
+        while (p->answered.first)
+                pod_resources_call_free(p->answered.first);
         p->client = rpc_client_free(p->client);
         p->wait = sd_event_source_disable_unref(p->wait);
         p->event = sd_event_unref(p->event);

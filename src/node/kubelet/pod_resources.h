@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PodResources v1 List: which container of which pod the kubelet thinks holds which device IDs. The
- * socket is rate limited (100 a second, burst 10, shared by all clients of the node): a call that
- * is turned away is repeated until its deadline. */
+/* Calls PodResources v1 List: which container of which pod holds which device IDs, by the kubelet.
+ * The kubelet limits the rate (100 a second, burst 10, for all clients of the node together). A
+ * refused call is repeated until its deadline. */
 
 #include <systemd/sd-event.h>
 
@@ -13,14 +13,15 @@
 typedef struct PodResources PodResources;
 typedef struct PodResourcesCall PodResourcesCall;
 
-/* socket: KUBELET_DIR/pod-resources/kubelet.sock. 0 or -ENOMEM, -ENAMETOOLONG. */
+/* socket: KUBELET_DIR/pod-resources/kubelet.sock. Returns 0, -ENOMEM or -ENAMETOOLONG. */
 int pod_resources_new(sd_event *event, const char *socket, Str prefix, PodResources **ret);
 PodResources *pod_resources_free(PodResources *p);
 
-/* list: NULL when it could not be had before the deadline (timeout 0: 10 s); fault says why. Views,
- * valid during the callback, of a List that began after this call; askers at the same time share
- * one. Told once, never before this returns, and may ask again, free calls, and free the object.
- * The call is gone behind `done`; freeing it before cancels it. 0 or -ENOMEM; ret may be NULL. */
+/* Asks for a List that begins after this call; concurrent calls share one. timeout 0: 10 s. `done`
+ * is called once, never before this returns, and may ask again, free calls, and free the object.
+ * Its list is valid during the callback; NULL means that the deadline passed, and fault says why.
+ * The call ends after `done`; freeing it before cancels it. Returns 0 or -ENOMEM. ret may be
+ * NULL. */
 typedef void (*PodResourcesDone)(void *userdata, const PodList *list, const Fault *fault);
 int pod_resources_list(PodResources *p, usec_t timeout, PodResourcesDone done, void *userdata,
                        PodResourcesCall **ret);
@@ -28,8 +29,8 @@ PodResourcesCall *pod_resources_call_free(PodResourcesCall *c);
 
 typedef struct PodResourcesCounters {
         uint64_t lists;   /* sent to the kubelet */
-        uint64_t limited; /* of them turned away by its rate limit */
-        uint64_t failed;  /* of them answered otherwise than well, for good */
+        uint64_t limited; /* of these refused by the rate limit */
+        uint64_t failed;  /* of these failed finally */
 } PodResourcesCounters;
 PodResourcesCounters pod_resources_counters(const PodResources *p);
 

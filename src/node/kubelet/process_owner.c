@@ -5,7 +5,7 @@
 
 enum { CGROUP_FILE_MAX = 64 * 1024, UID_MIN = 32 };
 
-/* A UUID, with "_" for "-" in the name of a slice. Static pods have a hash for a UID. */
+/* Takes a UUID, with "_" for "-" as in a slice's name. The UID of a static pod is a hash. */
 static bool take_uid(Str text, char ret[static POD_UID_SIZE]) {
         size_t n = 0;
 
@@ -22,15 +22,15 @@ static bool take_uid(Str text, char ret[static POD_UID_SIZE]) {
         return true;
 }
 
-/* What stands behind the last `mark`; all of it where there is none. */
+/* The part behind the last `mark`; all of the text when there is none. */
 static Str behind(Str text, char mark) {
         const char *at = text.len > 0 ? memrchr(text.data, mark, text.len) : NULL;
 
         return at ? (Str){at + 1, text.len - (size_t) (at + 1 - text.data)} : text;
 }
 
-/* ID, crio-ID, cri-containerd-ID.scope. What is no ID (a cgroup that somebody else made) leaves it
- * untold. */
+/* Takes "ID", "crio-ID" or "cri-containerd-ID.scope". Any other name, of a cgroup that a program
+ * made, gives no container. */
 static void take_container(Str name, char ret[static CONTAINER_ID_SIZE]) {
         const Str scope = STR(".scope");
 
@@ -50,7 +50,7 @@ static void take_container(Str name, char ret[static CONTAINER_ID_SIZE]) {
         ret[name.len] = '\0';
 }
 
-/* Behind the last "-pod", which no UID contains; a --cgroup-root may. */
+/* The part behind the last "-pod": a --cgroup-root may contain "-pod", a UID cannot. */
 static const char *find_uid(Str name) {
         const char *found = NULL;
         size_t at = 0;
@@ -66,8 +66,8 @@ static const char *find_uid(Str name) {
         return found;
 }
 
-/* One name of the path. True when it is a pod's; *ret_joined is what it says of the container, if
- * it does. */
+/* Whether this part of the path is a pod's. *ret_joined: the container, where the same part names
+ * it. */
 static bool take_pod(Str name, char ret_uid[static POD_UID_SIZE], Str *ret_joined) {
         const char *slice = find_uid(name);
         Str uid, end;
@@ -87,8 +87,8 @@ static bool take_pod(Str name, char ret_uid[static POD_UID_SIZE], Str *ret_joine
         return take_uid(uid, ret_uid);
 }
 
-/* One line, "12:pids:/a/b/c". The outermost pod: who is in a cluster within a container is that
- * container's. */
+/* Takes one line, "12:pids:/a/b/c". The outermost pod counts: a cluster inside a container belongs
+ * to that container. */
 static bool take_line(Str line, ProcessOwner *ret) {
         while (line.len > 0) {
                 Str joined, name = str_split(&line, '/');
@@ -106,8 +106,7 @@ static bool take_line(Str line, ProcessOwner *ret) {
 bool process_owner_parse(Str text, ProcessOwner *ret) {
         ProcessOwner found = {0}, line;
 
-        /* Version 1 has a line for each controller, and not each of them need know the
-         * container. */
+        /* Version 1 has a line for each controller, and some may lack the container. */
         while (text.len > 0) {
                 if (!take_line(str_split(&text, '\n'), &line))
                         continue;

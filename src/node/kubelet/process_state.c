@@ -53,7 +53,7 @@ Str process_state_cgroup_path(Str text, Str controller) {
         while (!str_is_empty(text)) {
                 Str line = str_split(&text, '\n');
 
-                (void) str_split(&line, ':'); /* number of the hierarchy */
+                (void) str_split(&line, ':'); /* hierarchy number */
                 if (!names(str_split(&line, ':'), controller))
                         continue;
                 while (str_has_prefix(line, STR("/../")))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/kubelet/proto.h"
 
-/* https://protobuf.dev/programming-guides/encoding: a field is a varint (number << 3 | type) and a
- * value. */
+/* https://protobuf.dev/programming-guides/encoding: a field is a varint (number << 3 | type)
+ * followed by its value. */
 
 enum { VARINT_MAX = 10, FIELD_NUMBER_MAX = (1 << 29) - 1 };
 
@@ -77,7 +77,7 @@ bool proto_bytes(ProtoReader *r, const ProtoField *field, Str *ret) {
         return true;
 }
 
-/* int32 is written as the varint of its 64-bit two's complement. */
+/* An int32 is encoded as the varint of its 64-bit two's complement. */
 bool proto_i32(ProtoReader *r, const ProtoField *field, int32_t *ret) {
         int64_t value = (int64_t) field->value;
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Protocol buffers (proto3) as views, without a copy: the kubelet's messages are little else than
- * device IDs, tens of thousands of them, and each would be several allocations in an object tree.
- * Strings keep their length, so that a zero byte within an ID cannot make it look like another one.
+/* Reads and writes protocol buffers (proto3). The reader returns views of the message: the
+ * kubelet's messages contain tens of thousands of device IDs, and an object tree would allocate
+ * each several times. Strings keep their length, so a zero byte in an ID cannot make it equal
+ * another one.
  *
  *     ProtoReader r = proto_reader(message);
  *     while (proto_next(&r, &field))
  *             if (field.number == 1) proto_bytes(&r, &field, &name);
  *     return r.fault ? ... : 0;
  *
- * A fault is sticky, as in JsonReader. Unknown fields are passed over; groups, which proto3 has
- * not, are a fault. */
+ * A fault is sticky, as in JsonReader. Unknown fields are ignored. Groups, which proto3 does not
+ * have, are a fault. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -21,7 +22,7 @@ typedef enum ProtoType { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2, P
 typedef struct ProtoField {
         uint32_t number;
         ProtoType type;
-        uint64_t value; /* of a varint; of fixed ones nothing is kept */
+        uint64_t value; /* of a varint; fixed ones are not kept */
         Str bytes;      /* string, message */
 } ProtoField;
 
@@ -32,15 +33,15 @@ typedef struct ProtoReader {
 
 ProtoReader proto_reader(Str message);
 bool proto_next(ProtoReader *r, ProtoField *ret);  /* false at the end, and after a fault */
-bool proto_end(ProtoReader *r, const char *fault); /* the caller's own verdict (static text); false */
+bool proto_end(ProtoReader *r, const char *fault); /* sets the fault (static text); false */
 
-/* The field's value, of the one type that it may have; false and a fault otherwise. proto_message()
- * goes on inside. */
+/* Reads the value of a field, which must have this type: else returns false and sets a fault.
+ * proto_message() returns a reader of the nested message. */
 bool proto_bytes(ProtoReader *r, const ProtoField *field, Str *ret);
 bool proto_i32(ProtoReader *r, const ProtoField *field, int32_t *ret);
 bool proto_message(ProtoReader *r, const ProtoField *field, ProtoReader *ret);
 
-/* Writing: each appends one field. A message within is its bytes, or its size beforehand and then
+/* Each appends one field. A nested message is written as its bytes, or as its length followed by
  * its fields. */
 void proto_put_bytes(Buf *b, uint32_t number, Str bytes);
 void proto_put_u64(Buf *b, uint32_t number, uint64_t value);

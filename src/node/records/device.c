@@ -11,7 +11,7 @@ const char *device_resource(DeviceKind kind) {
         return resources[kind];
 }
 
-/* Only the text that device_format() makes: "03-1" would be a second name of the same device. */
+/* Accepts only the text that device_format() makes: "03-1" would be a second name of "3-1". */
 static bool parse_number(Str text, uint32_t below, uint32_t *ret) {
         if (text.len > 1 && text.data[0] == '0')
                 return false;

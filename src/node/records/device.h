@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Device IDs: what the kubelet counts instead of memory. One is one unit of memory, or one percent
- * of compute, of one card, and says so: "3-17" is unit 17 of card 3, "c3-17" percent 17 of it.
- * Short, because ListAndWatch has a limit of 4 MiB and the kubelet copies every ID into the pod's
- * status; different between the resources, because the kubelet looks up health without asking for
- * the resource (kubernetes#140323). */
+/* The device IDs that the kubelet counts in place of memory and compute. "3-17" is memory unit 17
+ * of card 3, and "c3-17" is percent 17 of it. IDs are short, because ListAndWatch is limited to 4
+ * MiB and the kubelet copies each ID into the pod's status. They differ between the two resources,
+ * because the kubelet looks up health by ID alone (kubernetes#140323). */
 
 #include "base/fault.h"
 #include "base/str.h"
@@ -16,7 +15,7 @@ const char *device_resource(DeviceKind kind); /* aliyun.com/... */
 
 enum { DEVICE_NUMBER_BITS = 24, DEVICE_TEXT_MAX = 16, DEVICE_SET_MAX = 1 << 20 };
 
-/* card << 24 | number: sorted by card. */
+/* card << 24 | number, so IDs sort by card. */
 typedef uint32_t DeviceId;
 
 static inline DeviceId device_id(uint32_t card, uint32_t number) {
@@ -30,7 +29,7 @@ enum { DEVICE_E_MALFORMED = 1 };
 int device_parse(Str text, DeviceKind kind, DeviceId *ret);
 void device_format(DeviceId id, DeviceKind kind, char ret[static DEVICE_TEXT_MAX]);
 
-/* Sorted, each once. */
+/* Sorted, without duplicates. */
 typedef struct DeviceSet {
         DeviceId *ids; /* owned */
         size_t n;
@@ -38,7 +37,8 @@ typedef struct DeviceSet {
 
 #define DEVICE_SET_NULL ((DeviceSet){0})
 
-/* 0, DEVICE_E_MALFORMED (fault names the ID: not ours, twice, or too many), -ENOMEM. */
+/* Returns 0, -ENOMEM, or DEVICE_E_MALFORMED with a fault that names the ID: malformed, a duplicate,
+ * or one too many. */
 int device_set_parse(const Str *texts, size_t n, DeviceKind kind, DeviceSet *ret, Fault *fault);
 int device_set_copy(const DeviceSet *s, DeviceSet *ret); /* 0 or -ENOMEM */
 void device_set_done(DeviceSet *s);
@@ -46,9 +46,9 @@ void device_set_done(DeviceSet *s);
 bool device_set_eq(const DeviceSet *a, const DeviceSet *b);
 bool device_set_has(const DeviceSet *s, DeviceId id);
 bool device_set_covers(const DeviceSet *s, const DeviceSet *part);
-bool device_set_touches(const DeviceSet *a, const DeviceSet *b); /* one in common */
+bool device_set_touches(const DeviceSet *a, const DeviceSet *b); /* have an ID in common */
 
-/* Walks the cards of a set: begin with *at = 0; false at the end. */
+/* Iterates over the cards of a set. Begin with *at = 0; returns false at the end. */
 bool device_set_next_card(const DeviceSet *s, size_t *at, uint32_t *ret_card, uint32_t *ret_count);
 
 uint32_t device_set_count(const DeviceSet *set, uint32_t card); /* devices of one card */

@@ -70,7 +70,7 @@ static uint32_t devices_of(const MachineCard *c, MemoryUnit unit, DeviceKind kin
 
         if (kind == DEVICE_MEM)
                 return units;
-        return units > 0 ? PERCENT : 0; /* a card of no unit is nobody's */
+        return units > 0 ? PERCENT : 0; /* a card that holds no unit is not offered */
 }
 
 static int list_devices(const CardList *cards, MemoryUnit unit, DeviceKind kind, PluginDevice **ret,
@@ -109,7 +109,7 @@ int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, s
 
 /* ---- the limit of the kubelet ---- */
 
-/* 23 MB of IDs is what eight cards of 141 GiB make in MiB: longer lists than the limit are not even
+/* Eight cards of 141 GiB in units of 1 MiB make 23 MB of IDs. A list that cannot fit is not
  * built. */
 static bool fits(const CardList *cards, MemoryUnit unit) {
         _cleanup_free_ PluginDevice *devices = NULL;
@@ -144,8 +144,8 @@ static MemoryUnit smallest_that_fits(const CardList *cards, MemoryUnit from) {
 
 enum { CARDS_NAMED = 8 };
 
-/* How many cards cannot hold one unit; the first of them by name, and the memory of the smallest
- * one. */
+/* Counts the cards that cannot hold one unit. *names: the first of them; *ret_smallest: the memory
+ * of the smallest one. */
 static size_t list_too_small(const CardList *cards, MemoryUnit unit, Buf *names, uint32_t *ret_smallest) {
         size_t n = 0;
 

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One record and its text:
- *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,"containers":[{"name":"main","slice":"gpu3-2-...","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]}
- * "slice" is optional: versions before it wrote none, and pass over it. */
+ *
+ *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,
+ *      "containers":[{"name":"main","slice":"gpu3-2-...","init":false,"started":true,
+ *                     "mem":["3-0","3-1"],"core":[]}]}
+ *
+ * "slice" is optional: older agents do not write it, and ignore it. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -231,8 +235,9 @@ static int read_containers(Record *record, Str json, Arena *arena, Fault *fault)
         json_init(&r, json);
         if (json_array_begin(&r))
                 while (json_array_next(&r)) {
-                        ContainerText text = {
-                                .started = true}; /* older files do not say: they were kept of what started */
+                        ContainerText text = {/* older files lack the member: they held only containers that
+                                 * started */
+                                              .started = true};
 
                         json_field_decode(&r, arena, container_fields, ELEMENTSOF(container_fields), &text);
                         if (json_failed(&r))

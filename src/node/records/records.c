@@ -53,14 +53,14 @@ static int load(Records *r, const char *path, Fault *fault) {
         return e;
 }
 
-/* What cannot be read is evidence, not rubbish: it is kept under a name that nobody reads again. */
+/* An unreadable file may be evidence, so it is kept under a name that is not read again. */
 static void set_aside(const char *path, const Fault *fault) {
         char bad[PATH_MAX];
         int n = snprintf(bad, sizeof bad, "%s.bad", path);
 
         log_error("passed over a record file=%s: %s", path, fault->text);
         if (n > 0 && n < (int) sizeof bad)
-                (void) rename(path, bad); /* if not, it is said again at the next start */
+                (void) rename(path, bad); /* otherwise it is reported again at the next start */
 }
 
 static bool is_record(const char *name) {

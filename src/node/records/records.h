@@ -2,8 +2,8 @@
 #pragma once
 
 /* What this node has allocated: device IDs by pod and container. The kubelet's own records are not
- * enough: it forgets a pod with its object, although processes may still run, and twice it has
- * given the same IDs to two pods (kubernetes#137534).
+ * enough. It forgets a pod with its object although processes may still run, and it has given the
+ * same IDs to two pods (kubernetes#137534).
  *
  * A record exists in memory from Allocate on, and on disk from PreStart on, before the container
  * starts: a pod that never started holds nothing. There is one small file per pod, written under
@@ -19,9 +19,10 @@ enum { RECORD_SLICE_SIZE = 128 };
 
 typedef struct RecordContainer {
         char *name;
-        char slice[RECORD_SLICE_SIZE]; /* the directory of its slice pages; "": not recorded */
-        bool init;                     /* an ordinary init container: later ones may be given the same IDs */
-        bool started;                  /* its memory was proved at least once */
+        char slice[RECORD_SLICE_SIZE]; /* name of its slice's directory; "": not recorded */
+        /* an ordinary init container: later containers may get the same IDs */
+        bool init;
+        bool started; /* PreStart verified its memory at least once */
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;
 
@@ -30,9 +31,10 @@ typedef struct Record {
         char *uid, *namespace_, *name;
         RecordContainer *containers;
         size_t n_containers;
-        uint64_t assume; /* assume-time of the pod's place when its first container started; 0: not known */
-        bool orphan;     /* the pod object is gone, its processes are not */
-        bool saved;      /* the file says what this says */
+        /* assume-time of the placement when the first container started; 0: not known */
+        uint64_t assume;
+        bool orphan; /* the pod object is gone, its processes are not */
+        bool saved;  /* the file has the same content */
 } Record;
 
 typedef struct Records {
@@ -40,35 +42,36 @@ typedef struct Records {
         char *directory;
 } Records;
 
-/* Reads what is there; files that cannot be read are logged, set aside as NAME.bad, and counted.
- * The directory is made. 0 or negative errno with a fault. */
+/* Reads all records, and makes the directory if it is missing. Files that cannot be read are logged
+ * and renamed to NAME.bad. Returns 0 or negative errno with a fault. */
 int records_open(Records *r, const char *directory, Fault *fault);
 void records_done(Records *r);
 
 Record *records_find(const Records *r, Str uid);
-/* The container's devices of one kind from now on (copied). Other memory than before is another
- * slice, which has no name yet. 0 or -ENOMEM. */
+/* Sets the container's devices of one kind (copied). Other memory than before means another slice,
+ * whose directory has no name yet. Returns 0 or -ENOMEM. */
 int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, bool init, DeviceKind kind,
                  const DeviceSet *set);
 const RecordContainer *record_container(const Record *record, Str name);
 void record_set_started(Record *record, Str container, bool started);
-/* Names the directory of the container's slice pages: shorter than RECORD_SLICE_SIZE. */
+/* Sets the name of the container's slice directory, which must be shorter than
+ * RECORD_SLICE_SIZE. */
 void record_set_slice(Record *record, Str container, const char *slice);
-bool record_has_started(const Record *record);           /* any container of it */
-void record_set_assume(Record *record, uint64_t assume); /* once: what is known stays */
+bool record_has_started(const Record *record);           /* any of its containers */
+void record_set_assume(Record *record, uint64_t assume); /* ignored if it is known already */
 
-/* To disk. 0, or negative errno with a fault that names the file. */
+/* Writes the file. Returns 0, or negative errno with a fault that names it. */
 int records_save(Records *r, Record *record, Fault *fault);
-/* From memory and disk. */
+/* Removes the record from memory and disk. */
 void records_drop(Records *r, Record *record);
 
-/* Does any container of this record hold one of them? */
+/* Whether a container of this record holds an ID of the set. */
 bool record_touches(const Record *record, DeviceKind kind, const DeviceSet *set);
-/* Another pod that holds one of them; NULL: nobody. */
+/* Finds a record other than except_uid's that holds an ID of the set; NULL: none. */
 Record *records_holder(const Records *r, DeviceKind kind, const DeviceSet *set, Str except_uid);
 bool records_hold(const Records *r, DeviceKind kind, DeviceId id);
 
-/* The text of a file: for tests and fuzzing. RECORD_E_MALFORMED, -ENOMEM. */
+/* The text of a file. record_read() returns 0, RECORD_E_MALFORMED with a fault, or -ENOMEM. */
 enum { RECORD_E_MALFORMED = 1 };
 int record_read(Str json, Record **ret, Fault *fault);
 void record_write(const Record *record, Buf *out);

@@ -63,8 +63,8 @@ RosterPod *roster_find(const Roster *r, Str uid) {
 RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name) {
         RosterPod *found = NULL;
 
-        /* A pod that was deleted by force and one of the same name may both be here for a moment:
-         * the one that still holds something is the one that the kubelet means. */
+        /* After a forced deletion the old pod and a new one of the same name may both be here. The
+         * kubelet then means the one that still holds something. */
         for (RosterPod *pod = r->pods; pod; pod = pod->hh.next)
                 if (str_eq(str_from(pod->name), name) && str_eq(str_from(pod->namespace_), namespace_) &&
                     (!found || pod->grant))
@@ -173,8 +173,8 @@ static int take_refusal(RosterPod *pod, const Refusal *refusal) {
         return pod->refusal ? 0 : -ENOMEM;
 }
 
-/* No scheduler places a static pod: its place is the one that this node gave it (start_verifier_recall),
- * never what its manifest says. */
+/* No scheduler places a static pod. Its placement is the one that this node gave it
+ * (start_verifier_recall), never what its manifest says. */
 static int take_grant(RosterPod *pod, Roster *r, const Pod *object) {
         Fault fault = FAULT_NULL;
         Pod known = *object;
@@ -258,9 +258,9 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 
 /* ---- coming and going ---- */
 
-/* A UID never comes back. But an object that was asked for by name may arrive after the watch has
- * told of its end, and a list may come from a server that is behind: it would stand here as living
- * until the next list. */
+/* A UID is never used again. But the reply to a GET may arrive after the watch has reported the
+ * deletion, and a list may come from a server that is behind. Without the tombstone such an object
+ * would count as alive until the next list. */
 static void add_tombstone(Roster *r, RosterPod *pod) {
         char **place = &r->tombstones[r->n_tombstones++ % ROSTER_TOMBSTONES];
 
@@ -276,7 +276,7 @@ static bool has_tombstone(const Roster *r, Str api_uid) {
 }
 
 static void drop(Roster *r, RosterPod *pod) {
-        char *uid = TAKE_PTR(pod->uid); /* told to the owner when the books say so already */
+        char *uid = TAKE_PTR(pod->uid); /* on_pod is called when the pod is gone from the roster */
 
         add_tombstone(r, pod);
         HASH_DELETE(hh, r->pods, pod);
@@ -286,7 +286,7 @@ static void drop(Roster *r, RosterPod *pod) {
         free(uid);
 }
 
-/* What was known of the pod before: its place above all. In a list all is as new as can be,
+/* Keeps what is known of the pod, above all its placement. Every object of a list counts as newest,
  * whatever its version. */
 static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
         if (!r->listing)
@@ -325,9 +325,9 @@ static int put(Roster *r, RosterPod *pod) {
         return 0;
 }
 
-/* An object whose mirror annotation names the UID of another pod that is known here. The annotation
- * is a user's to write where no admission looks at it, and a UID is one pod's. The mirror of a
- * static pod that was made again has the same name. */
+/* Whether the object's mirror annotation names the UID of another known pod. Users can write that
+ * annotation where no admission checks it, but a UID belongs to one pod. The mirror of a static pod
+ * that was created again has the same name. */
 static bool is_impostor(const RosterPod *known, const Pod *object) {
         const ObjectMeta *m = &object->meta;
 
@@ -340,7 +340,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
         RosterPod *pod = roster_find(r, uid);
         int e;
 
-        /* The mirror of a static pod can be deleted and made again while the pod itself runs on. */
+        /* The mirror of a static pod can be deleted and created again while the pod runs. */
         if (event == REFLECTOR_DELETED) {
                 if (pod && str_eq(str_from(pod->api_uid), object->meta.uid))
                         drop(r, pod);
@@ -361,7 +361,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
 
 enum { NAME_MAX_LEN = 253 };
 
-/* A UID becomes the name of a file. */
+/* The UID is used as a file name. */
 static bool is_uid(Str uid) {
         return uid.len > 0 && uid.len <= NAME_MAX_LEN && !memchr(uid.data, '/', uid.len) &&
                !memchr(uid.data, '\0', uid.len) && uid.data[0] != '.';
@@ -386,7 +386,7 @@ int roster_pod(Roster *r, ReflectorEvent event, Str text) {
                 e = fault_set(&fault, OBJECT_E_MALFORMED,
                               "a pod without name or UID, or with longer ones than %d", NAME_MAX_LEN);
         if (e == 0 && !str_eq(object.node_name, str_from(r->node_name)))
-                return 0; /* a server that does not select by field */
+                return 0; /* the server ignores field selectors */
         if (e <= 0)
                 return e < 0 ? e : take_object(r, event, &object);
         r->malformed++;
@@ -494,8 +494,8 @@ static int compare_shares(const void *a, const void *b) {
         return (x->card > y->card) - (x->card < y->card);
 }
 
-/* The grant's amounts, which are those of the limits. Where the node placed the pod itself and they
- * differ, the limit is divided evenly over the cards, because the kubelet counts by the limits
+/* Returns the grant's amounts, which equal the limits. If they differ, because the node placed the
+ * pod itself, the limit is divided evenly over the cards: the kubelet counts by the limits
  * alone. */
 size_t roster_shares(const RosterPod *pod, const RosterContainer *c, DeviceKind kind, CardShare *ret) {
         uint32_t asked = roster_asks(pod, c, kind);
