@@ -13,7 +13,7 @@
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
 
-/* How long the scheduler may take to read a store of this process: far more than it ever needs. */
+/* For reading a store in the same process; far more than it takes. */
 static const usec_t ready_timeout = 60 * USEC_PER_SEC;
 
 struct Cluster {
@@ -22,11 +22,11 @@ struct Cluster {
         KubeConfig *store_config, *extender_config;
         KubeClient *api, *extender;
         Scheduler *scheduler;
-        json_t *nodes;   /* as they stood when the pods were scheduled */
+        json_t *nodes;   /* as they were when the pods were scheduled */
         json_t *refused; /* [NAMESPACE/NAME, reason] each */
 };
 
-/* --- life ------------------------------------------------------------------------------------------------------- */
+/* --- life ------------------------------------------------------------------------------------- */
 
 int cluster_new(Cluster **ret, Fault *fault) {
         _cleanup_(cluster_freep) Cluster *c = calloc(1, sizeof *c);
@@ -68,7 +68,7 @@ Cluster *cluster_free(Cluster *c) {
         return NULL;
 }
 
-/* The scheduler starts when the store is filled, so that its first list tells it everything. */
+/* Starts the scheduler when the store is filled, so that its first list has everything. */
 static int start_scheduler(Cluster *c, Fault *fault) {
         SchedulerOptions options = {.config = c->store_config, .listen = "127.0.0.1:0"};
         uint64_t deadline = clock_monotonic_usec() + ready_timeout;
@@ -90,7 +90,7 @@ static int start_scheduler(Cluster *c, Fault *fault) {
         return r < 0 ? r : kube_client_new(c->event, c->extender_config, &c->extender);
 }
 
-/* --- objects ---------------------------------------------------------------------------------------------------- */
+/* --- objects ---------------------------------------------------------------------------------- */
 
 static int append_tree(void *userdata, Str object) {
         json_t *tree = json_loadb(object.data, object.len, 0, NULL);
@@ -107,9 +107,9 @@ static int read_objects(Cluster *c, const char *resource, json_t **ret) {
         return r;
 }
 
-/* POST leaves a pod's status out, as it does in a cluster; a dump of a cluster has pods that have
- * run or ended, and these count differently, so their status follows by the subresource that is
- * made for it. */
+/* POST ignores a pod's status, as in a cluster. A dump of a cluster has pods that run or have
+ * ended, and these count differently. So their status is restored through the
+ * status subresource. */
 static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
         _cleanup_json_ json_t *status = NULL;
         const char *namespace_ = tree_text(pod, "metadata", "namespace", NULL);
@@ -125,7 +125,7 @@ static int restore_status(Cluster *c, const json_t *pod, Fault *fault) {
         return sync_call_patch(c->api, path, status, fault);
 }
 
-/* 0, STORE_E_*, or negative errno. */
+/* Returns 0, STORE_E_*, or negative errno. */
 static int create(Cluster *c, const json_t *object, Fault *fault) {
         _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
 
@@ -144,8 +144,8 @@ static int invalid(const Manifest *m, int r, Fault *fault) {
         return r > 0 ? manifest_fault(m, CLUSTER_E_INVALID, fault) : r;
 }
 
-/* Everything but pods. A kind that is not served is no mistake: manifests of a real cluster have
- * Ingresses too. */
+/* Applies everything but pods. A kind that is not served is no error: manifests of a real cluster
+ * have Ingresses, too. */
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r = 0;
 
@@ -164,7 +164,7 @@ static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) 
         return invalid(m, r, fault);
 }
 
-/* Pods point to the workload by the UID that the store gave it. */
+/* Keeps the UID that the store gave the workload, because its pods point to it. */
 static void learn_uid(const json_t *stored, json_t *workload) {
         char name[TREE_NAME_MAX], other[TREE_NAME_MAX];
         const json_t *one;
@@ -246,12 +246,12 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
         return r;
 }
 
-/* --- the scheduling queue --------------------------------------------------------------------------------------- */
+/* --- the scheduling queue --------------------------------------------------------------------- */
 
 typedef struct Queued {
         const json_t *pod;
         int64_t priority;
-        uint64_t created; /* resourceVersion of its creation: one counter for all objects */
+        uint64_t created; /* resourceVersion of its creation, from the one counter of all objects */
 } Queued;
 
 static int by_priority(const void *a, const void *b) {
@@ -345,8 +345,8 @@ static bool is_pending(const json_t *pod) {
         return !phase || strcmp(phase, "Pending") == 0;
 }
 
-/* Pods that came with a node first: they are there, whatever the scheduler thinks. Those that run
- * already, in the dump of a cluster, only count. */
+/* Pods that came with a node are handled first: they hold their resources, whatever the scheduler
+ * decides. Pods that already run, in the dump of a cluster, are only counted. */
 static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n, Fault *fault) {
         int r = 0;
 
@@ -386,7 +386,7 @@ int cluster_schedule(Cluster *c, Fault *fault) {
         return r;
 }
 
-/* --- what people see -------------------------------------------------------------------------------------------- */
+/* --- what people see -------------------------------------------------------------------------- */
 
 Store *cluster_store(Cluster *c) {
         return c->store;

@@ -15,10 +15,10 @@
 
 #include "local/sandbox.h"
 
-#define PATIENCE_USEC (5 * USEC_PER_SEC) /* with what was killed */
+#define PATIENCE_USEC (5 * USEC_PER_SEC) /* for killed processes to end */
 
-/* What the container tells us over its control socket; one message per change. A closed socket is
- * our end of life for it, and its end of life for us. */
+/* A message of the container on its control socket, one per change of state. When either side
+ * closes the socket, the container's life ends. */
 typedef struct Report {
         ContainerState state;
         int detail;
@@ -26,9 +26,9 @@ typedef struct Report {
 } Report;
 
 struct Container {
-        pid_t pid;   /* first process of its pid namespace; 0 once it has been waited for */
-        int control; /* -1 when it is gone */
-        int output;  /* -1 when nothing more will come */
+        pid_t pid;   /* first process of its pid namespace; 0 once reaped */
+        int control; /* -1 when it is closed */
+        int output;  /* -1 at end of file */
         ContainerState state;
         int detail;
         char step[64];
@@ -36,14 +36,15 @@ struct Container {
         bool cut;
 };
 
-/* --- inside the container --------------------------------------------------------------------------------------- */
+/* --- inside the container --------------------------------------------------------------------- */
 
 static void report(int control, ContainerState state, int detail, const char *step) {
         Report message = {.state = state, .detail = detail};
 
         for (size_t i = 0; step && step[i] && i < sizeof message.step - 1; i++)
                 message.step[i] = step[i];
-        (void) send(control, &message, sizeof message, MSG_NOSIGNAL); /* nobody left to tell is no trouble */
+        /* fails when the parent is gone, which needs no message */
+        (void) send(control, &message, sizeof message, MSG_NOSIGNAL);
 }
 
 static noreturn void run_command(const ContainerSpec *spec, int control, int output) {
@@ -58,14 +59,14 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
             dup2(output, STDERR_FILENO) < 0 || sandbox_limit(spec->n_mounts > 0) < 0 ||
             (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
                 _exit(126);
-        environ = (char **) spec->envp; /* execvp() looks for the program along this PATH */
+        environ = (char **) spec->envp; /* execvp() searches this PATH */
         (void) execvp(spec->argv[0], spec->argv);
         report(control, CONTAINER_NO_PROGRAM, errno, NULL);
         _exit(127);
 }
 
-/* Reaps whatever ends until the command does; then nothing of it may stay behind, as in a container
- * whose first process has ended. */
+/* Reaps all processes until the command ends. Then all others are killed, as when the first process
+ * of a real container ends. */
 static void await_command(pid_t command, int control) {
         int status;
         pid_t pid;
@@ -73,7 +74,7 @@ static void await_command(pid_t command, int control) {
         do
                 pid = waitpid(-1, &status, 0);
         while (pid != command && (pid >= 0 || errno == EINTR));
-        (void) kill(-1, SIGKILL); /* in a pid namespace: everybody but its first process */
+        (void) kill(-1, SIGKILL); /* in a pid namespace: all processes but the first */
         if (pid != command)
                 return;
         if (WIFSIGNALED(status))
@@ -82,7 +83,7 @@ static void await_command(pid_t command, int control) {
                 report(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
 }
 
-/* Our ids are mapped when a byte comes; without one nobody is left who would. */
+/* Our ids are mapped when a byte arrives. End of file means that the parent is gone. */
 static bool await_go(int control) {
         ssize_t n;
         char go;
@@ -93,8 +94,8 @@ static bool await_go(int control) {
         return n == 1;
 }
 
-/* Die with the parent, and see whether it has died already. After the change of ids, which would
- * undo it. */
+/* Ends with the parent, and checks whether the parent has already ended. Called after the change of
+ * ids, which would reset this. */
 static bool tie_to_parent(int control) {
         char byte;
 
@@ -153,7 +154,7 @@ static noreturn void first_process(const ContainerSpec *spec, int control, int o
         hold(control);
 }
 
-/* --- outside ---------------------------------------------------------------------------------------------------- */
+/* --- outside ---------------------------------------------------------------------------------- */
 
 static pid_t clone_process(void) {
         struct clone_args args = {.flags = (unsigned) sandbox_clone_flags(), .exit_signal = SIGCHLD};
@@ -260,9 +261,9 @@ bool container_output_was_cut(const Container *c) {
         return c->cut;
 }
 
-/* What is over the bound is read and dropped, so that the command does not stand still at a full
- * pipe. One call takes no more than the largest pipe holds: a command that writes without end must
- * not keep us from the clock. */
+/* Output over the bound is read and dropped, so that the command does not block on a full pipe. One
+ * call reads no more than the largest pipe holds: a command that writes without end must not delay
+ * the deadline. */
 static void drain(Container *c) {
         enum { CHUNK = 16 * 1024, LARGEST_PIPE = 1024 * 1024 };
         char chunk[CHUNK];
@@ -285,8 +286,8 @@ static void drain(Container *c) {
         }
 }
 
-/* The command has written all it will before its end is reported, so output is drained after the
- * report. */
+/* The command has written all its output before its end is reported, so the output is read after
+ * the report. */
 static void hear(Container *c) {
         Report message;
         ssize_t n = recv(c->control, &message, sizeof message, MSG_DONTWAIT);
@@ -325,7 +326,7 @@ static bool is_late(Container *c) {
         return c->state == CONTAINER_RUNNING;
 }
 
-/* Whoever is in a call that a driver does not answer ends when the driver does: he is left for
+/* A process in a call that the driver does not answer ends only with the driver. It is left for
  * container_free(). */
 static void await_end(Container *c, usec_t deadline) {
         while (c->pid > 0 && waitpid(c->pid, NULL, WNOHANG) == 0) {

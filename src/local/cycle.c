@@ -11,16 +11,15 @@
 
 #define EXTENDER "/gpushare-scheduler"
 
-/* An extender that is not ready yet says 503, and is asked again: 200 times 50 ms. A pod whose
- * binding is refused goes through the cycle again after a back-off: its outcome may be open for a
- * second each time an answer was lost, and the extender then says so. Without jitter: nobody else
- * is at this API server, and chance would decide whether the attempts (in about 18 s) are used up
- * while one outcome is still open. */
+/* An extender that is not ready answers 503 and is asked again, 200 times every 50 ms. A pod whose
+ * binding is refused goes through the cycle again after a back-off: after a lost answer the
+ * extender reports an open outcome for a second. There is no jitter: this API server has no other
+ * clients, and the attempts (about 18 s) must not depend on chance. */
 enum { READY_ATTEMPTS = 200, BIND_ATTEMPTS = 12 };
 static const usec_t ready_pause = 50 * USEC_PER_MSEC;
 static const usec_t bind_backoff = 250 * USEC_PER_MSEC, bind_backoff_cap = 2 * USEC_PER_SEC;
 
-/* Besides CYCLE_E_REFUSED: a node was found, but the binding did not come about. */
+/* Besides CYCLE_E_REFUSED: a node was found, but the binding failed. */
 enum { ATTEMPT_E_BIND = 2 };
 
 struct Cycle {
@@ -66,7 +65,7 @@ int cycle_charge(Cycle *c, const json_t *pod) {
         return node ? charge(c, pod, node) : 0;
 }
 
-/* --- talking to the extender ------------------------------------------------------------------------------------ */
+/* --- talking to the extender ------------------------------------------------------------------ */
 
 static int post(Cycle *c, const char *path, const json_t *args, json_t **ret, Fault *fault) {
         _cleanup_free_ char *body = json_dumps(args, JSON_COMPACT);
@@ -102,8 +101,8 @@ static json_t *extender_args(const json_t *pod, const json_t *names) {
         return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
 }
 
-/* A node in both maps counts once, and FailedAndUnresolvableNodes has the word, as in
- * kube-scheduler. */
+/* A node in both maps counts once; FailedAndUnresolvableNodes has precedence, as
+ * in kube-scheduler. */
 static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         const char *node;
         json_t *text;
@@ -119,9 +118,9 @@ static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         return 0;
 }
 
-/* The pod's own fault is the same sentence for every node: it is then said once, without counting
- * nodes. Where other nodes were ruled out before, their reasons are part of the answer: the pod
- * would run there if they were mended. */
+/* A fault of the pod itself gives the same sentence for every node. It is then printed once,
+ * without counting nodes. Reasons of nodes that were excluded before are part of the answer,
+ * because the pod would run there if they were removed. */
 static const char *common_sentence(json_t *failed, size_t n_nodes) {
         const char *node, *common = NULL;
         json_t *text;
@@ -138,7 +137,7 @@ static const char *common_sentence(json_t *failed, size_t n_nodes) {
         return common;
 }
 
-/* Replaces *names by those the extender lets through. */
+/* Replaces *names by those that pass the extender. */
 static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons, Buf *reason, Fault *fault) {
         _cleanup_json_ json_t *args = extender_args(pod, *names), *answer = NULL;
         json_t *final, *fit;
@@ -169,7 +168,7 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
         return *names ? 0 : -ENOMEM;
 }
 
-/* --- choice ----------------------------------------------------------------------------------------------------- */
+/* --- choice ----------------------------------------------------------------------------------- */
 
 static int predicates(Cycle *c, const json_t *pod, json_t **ret_names, Reasons *reasons) {
         _cleanup_json_ json_t *names = json_array();
@@ -199,8 +198,8 @@ static int64_t pods_on(const Cycle *c, const char *node) {
         return json_integer_value(tree_at(c->used, node, "pods", NULL));
 }
 
-/* The best score; of equals the node with fewer pods, then the first by name: the same choice in
- * each run. */
+/* The best score; among equals the node with fewer pods, then the first by name, so that each run
+ * chooses the same. */
 static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
         const char *best = NULL;
         int64_t best_score = 0;
@@ -240,7 +239,7 @@ static int prioritize(Cycle *c, const json_t *pod, const json_t *names, json_t *
         return 0;
 }
 
-/* --- bind ------------------------------------------------------------------------------------------------------- */
+/* --- bind ------------------------------------------------------------------------------------- */
 
 static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *reason, Fault *fault) {
         _cleanup_json_ json_t *answer = NULL;
@@ -263,8 +262,8 @@ static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *
         return ATTEMPT_E_BIND;
 }
 
-/* An answer that was lost, or a "no" to the repetition of what had been done: the pod itself
- * knows. */
+/* The answer was lost, or a repetition was refused because the first attempt succeeded: reads the
+ * pod itself. */
 static bool is_bound(Cycle *c, const KubeBinding *b) {
         _cleanup_json_ json_t *pod = NULL;
         const char *node;
@@ -298,7 +297,7 @@ static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason
         return ATTEMPT_E_BIND;
 }
 
-/* --- the cycle -------------------------------------------------------------------------------------------------- */
+/* --- the cycle -------------------------------------------------------------------------------- */
 
 static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         _cleanup_(reasons_done) Reasons reasons = REASONS_NULL;

@@ -17,7 +17,7 @@
 #define CACHE_CONF MACHINE_PARTS "/gate/ld.so.conf"
 
 typedef struct Part {
-        const char *name; /* beside us */
+        const char *name; /* beside the executable */
         const char *to;
         bool optional;
 } Part;
@@ -32,7 +32,7 @@ static const Part parts[] = {
 
 enum { PARTS = ELEMENTSOF(parts) };
 
-/* Before our /run hides what may lie below the machine's. */
+/* Reads the files before our /run hides the machine's. */
 static int read_parts(Buf contents[static PARTS], Fault *fault) {
         char path[LOCATE_PATH];
 
@@ -69,8 +69,8 @@ static int make_directory(const char *path, Fault *fault) {
                                      : 0;
 }
 
-/* Copies, so that an unprivileged user of this machine, which containers are, can read them
- * wherever the originals lie: a gate that the loader cannot read is passed over with a warning. */
+/* Writes copies that an unprivileged user of this machine, which containers are, can read wherever
+ * the originals lie. The loader skips a gate that it cannot read with only a warning. */
 static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         static const char *const directories[] = {MACHINE_PARTS, MACHINE_PARTS "/gate", MACHINE_PROGRAMS};
         int r = 0;
@@ -83,8 +83,8 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
-/* As an installation of a driver's libraries would; the loader's own program knows its format.
- * Without it there is LD_LIBRARY_PATH. */
+/* Makes the cache that an installation of the driver's libraries would make; only ldconfig knows
+ * its format. Without ldconfig, LD_LIBRARY_PATH remains. */
 static void write_cache(void) {
         Fault ignored = FAULT_NULL;
         pid_t pid;
@@ -104,8 +104,8 @@ static void write_cache(void) {
                 ;
 }
 
-/* Of its own, so that who writes to his counters without end takes the room of slices and of
- * nothing else. */
+/* A file system of its own, so that a container that writes without end to its counters fills only
+ * the room of slices. */
 static int mount_slices(Fault *fault) {
         int r = make_directory(MACHINE_SLICES, fault);
 
@@ -123,7 +123,7 @@ static int enter(const Buf contents[static PARTS], Fault *fault) {
                 return r;
         if (mount("tmpfs", "/run", "tmpfs", MS_NOSUID | MS_NODEV, "size=1g,mode=755") < 0)
                 return fault_set(fault, -errno, "cannot mount a /run of our own: %s", strerror(errno));
-        (void) umask(022); /* what is made from now on is for containers, who are somebody else */
+        (void) umask(022); /* the files are for containers, which are another user */
         r = write_parts(contents, fault);
         if (r == 0)
                 r = mount_slices(fault);

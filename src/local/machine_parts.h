@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What all simulated machines of a run share: copies of the gate, of the simulator's libraries and
- * programs, and a loader's cache that knows them, so that programs find libcuda also where their
- * manifest or a cleared environment has no LD_LIBRARY_PATH. They lie below a /run of our own;
- * inside containers other things have these names. */
+/* What all simulated machines of a run share: copies of the gate and of the simulator's libraries
+ * and programs, and a loader cache for them. With the cache programs find libcuda without
+ * LD_LIBRARY_PATH, which a manifest or a cleared environment may lack. The files are below a /run
+ * of our own; inside containers they have other names. */
 
 #include "base/fault.h"
 
-#define MACHINE_PARTS    "/run/aliquot"
-#define MACHINE_GATE     MACHINE_PARTS "/gate/libaliquot.so"
-#define MACHINE_PRELOAD  MACHINE_PARTS "/gate/ld.so.preload"
-#define MACHINE_CACHE    MACHINE_PARTS "/gate/ld.so.cache" /* not there where there is no ldconfig */
-#define MACHINE_PROGRAMS MACHINE_PARTS "/sim"              /* the same path inside containers */
-#define MACHINE_SLICES   MACHINE_PARTS "/slices" /* a small file system of its own: containers write to it */
+#define MACHINE_PARTS   "/run/aliquot"
+#define MACHINE_GATE    MACHINE_PARTS "/gate/libaliquot.so"
+#define MACHINE_PRELOAD MACHINE_PARTS "/gate/ld.so.preload"
+/* absent without ldconfig */
+#define MACHINE_CACHE    MACHINE_PARTS "/gate/ld.so.cache"
+#define MACHINE_PROGRAMS MACHINE_PARTS "/sim" /* the same path inside containers */
+/* a small file system, because containers write to it */
+#define MACHINE_SLICES MACHINE_PARTS "/slices"
 
-/* Puts this process into namespaces of its own (simulator_enter()), with a /run that has the parts.
- * Nothing is changed before all is there that can be looked for. 0, or negative errno with a
- * fault. */
+/* Puts this process into new namespaces (simulator_enter()), with a /run that has the parts. All
+ * requirements are checked before anything is changed. Returns 0, or negative errno with
+ * a fault. */
 int machine_parts_enter(Fault *fault);

@@ -22,9 +22,9 @@ enum { PATH_SIZE = 128 };
 
 struct MachineNode {
         const json_t *node;
-        pid_t pid; /* 0: there is none, or it has ended */
+        pid_t pid; /* 0: not started, or ended */
         bool started;
-        const char *without; /* why its containers have no cards; NULL when they do */
+        const char *without; /* why its containers have no cards; NULL when they have */
         char devices[PATH_SIZE];
 };
 
@@ -135,7 +135,7 @@ static int add_pages(Giving *g) {
         return 0;
 }
 
-/* Simulated files are no character devices: they are known by where they are. */
+/* Simulated files are no character devices; they are identified by device and inode. */
 static int identify(const Giving *g, const char *name, SliceFile *ret, Fault *fault) {
         char path[PATH_SIZE + 32];
         struct stat st;
@@ -175,7 +175,7 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
         return r == 0 ? identify(g, "nvidia-uvm", &ret->uvm, fault) : r;
 }
 
-/* As the node agent does: a weight is for all of its card. */
+/* Sets policies as the node agent does: a weight applies to the whole card. */
 static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
         int r = 0;
 
@@ -184,7 +184,7 @@ static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
         return r;
 }
 
-/* One for all nodes of the run: it tells their cards apart by their names. */
+/* One arbiter for all nodes of the run; it tells their cards apart by name. */
 static void start_arbiter(Machines *m) {
         int stop, r;
 
@@ -214,15 +214,17 @@ static int write_pages(const Giving *g, Fault *fault) {
         }
         if (r != 0)
                 return r;
-        (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", g->name); /* cut where it is too long */
+        /* cut when it is too long */
+        (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", g->name);
         r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         if (r == -ENOSPC &&
-            slicedir_trim(&g->m->board, ignore_grown, NULL) == 0) /* somebody wrote to his counters */
+            /* a container wrote to its counters */
+            slicedir_trim(&g->m->board, ignore_grown, NULL) == 0)
                 r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
         if (r == 0)
                 r = say_policy(g, specs, fault);
         start_arbiter(g->m);
-        return r != 0 ? MACHINES_E_REFUSED : 0; /* the fault has said it */
+        return r != 0 ? MACHINES_E_REFUSED : 0; /* the fault is set */
 }
 
 static int give(Giving *g, Fault *fault) {
@@ -240,8 +242,7 @@ static int give(Giving *g, Fault *fault) {
         return r == 0 && g->no_memory ? -ENOMEM : r;
 }
 
-/* Isolation that cannot be had here is told of; the containers then run as they do without
- * cards. */
+/* Returns why a node's containers have no cards, or NULL. They then run as without cards. */
 static const char *cards_of(Machines *m, const BoundPod *place, const PodSlices *slices) {
         const char *cards =
                 tree_text(place->node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);

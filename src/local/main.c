@@ -92,10 +92,10 @@ static const struct argp parser = {
                "cannot be applied, 3 when something broke.",
 };
 
-/* Lines on standard error name what manifests say, which nobody has checked: it does not steer the
- * terminal. */
+/* Prints a line on standard error. Control characters are replaced: text of manifests is unchecked
+ * and must not control the terminal. */
 static void put_error(Str text) {
-        size_t clean = 0; /* where the run of characters begins that are not written yet */
+        size_t clean = 0; /* begin of the characters that are not printed yet */
 
         for (size_t i = 0; text.data && i <= text.len; i++) {
                 char c = i < text.len ? text.data[i] : '\0';
@@ -103,7 +103,7 @@ static void put_error(Str text) {
                 if ((c < 0 || c >= ' ' || c == '\n') && c != 0x7f)
                         continue;
                 (void) fwrite(text.data + clean, 1, i - clean,
-                              stderr); /* nowhere else to tell of a failure */
+                              stderr); /* a failure cannot be reported elsewhere */
                 if (i < text.len)
                         (void) fputc('?', stderr);
                 clean = i + 1;
@@ -117,12 +117,12 @@ static int say(int status, const Fault *fault, int r) {
         return status;
 }
 
-/* A negative errno is our trouble; a small positive answer is about what we were given. */
+/* A negative errno is an internal error; a small positive result is about the input. */
 static int say_result(const Fault *fault, int r) {
         return say(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
 }
 
-/* Standard output is complete or the exit status says that it is not: a full disk must not look
+/* The exit status tells when standard output is incomplete: a full disk must not look
  * like success. */
 static int put(const Buf *text) {
         if (text->len > 0 && fwrite(text->data, 1, text->len, stdout) != text->len)
@@ -177,8 +177,8 @@ int local_main(int argc, char **argv) {
 
         if (!files)
                 return say(EXIT_BROKEN, &fault, -ENOMEM);
-        log_set_level(
-                LOG_LEVEL_ERROR); /* standard error has a line per refused pod, not the scheduler's diary */
+        /* standard error has a line per refused pod, not the scheduler's log */
+        log_set_level(LOG_LEVEL_ERROR);
         argp_err_exit_status = EXIT_USAGE;
         argv[0] = (char[]){"aliquot local"}; /* the name in usage messages */
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)

@@ -6,14 +6,14 @@
 #include "base/file.h"
 #include "wire/yaml.h"
 
-/* Lists may stand in Lists; nobody nests them deeper than by accident. */
+/* Lists may contain Lists; deeper nesting is refused. */
 enum { MAX_LIST_DEPTH = 4 };
 
 typedef struct Loading {
         Manifests *manifests;
         const char *file;
         unsigned document;
-        bool told; /* the fault names its document already */
+        bool told; /* the fault already names its document */
 } Loading;
 
 void manifests_done(Manifests *m) {
@@ -65,7 +65,7 @@ static int check(const json_t *object, Fault *fault) {
         return 0;
 }
 
-/* PodList and the like may leave out what their elements are; v1 List says it in each. */
+/* A PodList and the like may omit the kind of its elements; in a v1 List each element has it. */
 static int lend_kind(const json_t *list, json_t *item) {
         const char *kind = tree_text(list, "kind", NULL), *version = tree_text(list, "apiVersion", NULL);
         size_t n = strlen(kind);
@@ -125,8 +125,8 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
         return keep(m, manifest);
 }
 
-/* jansson speaks to programmers ("without JSON_ALLOW_NUL"); its words end with what it stumbled
- * over. */
+/* jansson's messages are for programmers ("without JSON_ALLOW_NUL"); only the place at their end is
+ * kept. */
 static void say_why(const json_error_t *error, Fault *fault) {
         const char *near = strstr(error->text, " near ");
 
@@ -178,7 +178,8 @@ int manifests_load(Manifests *m, const char *file, Fault *fault) {
         if (r < 0)
                 return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", file, strerror(-r));
         if (text.len > 0 &&
-            memchr(text.data, '\0', text.len)) /* YAML readers take it for the end, and pass over the rest */
+            /* YAML readers stop at a NUL and would skip the rest */
+            memchr(text.data, '\0', text.len))
                 return fault_set(fault, MANIFEST_E_MALFORMED,
                                  "%s: not text: there is a NUL byte at offset %zu", file,
                                  (size_t) ((const char *) memchr(text.data, '\0', text.len) - text.data));

@@ -15,12 +15,12 @@
 
 enum { PATH_MAX_TEXT = 640 };
 
-/* Names have passed the API server's validation: DNS characters, nothing to escape. */
+/* The API server has validated the names: DNS characters, so nothing is escaped. */
 static void pod_path(const char *namespace_, const char *name, char ret[static PATH_MAX_TEXT]) {
         (void) snprintf(ret, PATH_MAX_TEXT, "/api/v1/namespaces/%s/pods/%s", namespace_, name);
 }
 
-/* The API server's own "no" is no answer that an agent can do something with. */
+/* For a refusal of the API server the agent has no remedy: it counts as an I/O error. */
 static int get(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
         int r = sync_call_get(api, path, ret, fault);
 
@@ -40,7 +40,7 @@ static int patch_status(KubeClient *api, const char *path, const json_t *what, F
         return patch(api, subresource, what, fault);
 }
 
-/* --- a place for a pod that nobody placed ----------------------------------------------------------------------- */
+/* --- a place for a pod that nobody placed ----------------------------------------------------- */
 
 static bool is_pending(const json_t *pod) {
         const char *phase = tree_text(pod, "status", "phase", NULL);
@@ -48,7 +48,7 @@ static bool is_pending(const json_t *pod) {
         return !phase || strcmp(phase, "Pending") == 0;
 }
 
-/* The node's own books: what its pods hold by their annotations. */
+/* Counts what the node's pods hold by their annotations. */
 static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Arena *arena) {
         const json_t *item;
         size_t i;
@@ -56,7 +56,7 @@ static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Ar
         json_array_foreach(pods, i, item) {
                 _cleanup_free_ char *text = json_dumps(item, JSON_COMPACT);
                 Str copy = text ? arena_str(arena, str_from(text)) : (Str){NULL, 0};
-                Grant *grant; /* dies with the ledger */
+                Grant *grant; /* owned by the ledger */
                 GrantSpec spec;
                 Pod pod;
                 int r;
@@ -107,10 +107,10 @@ static const LedgerCard *card_of(const LedgerNode *node, uint32_t index) {
         return NULL;
 }
 
-/* Annotations that came with the pod are obeyed where they can be: the cards are there, and what
- * they give is not given to a pod that runs. */
+/* Annotations that came with the pod are used if the cards exist and have room beside the running
+ * pods. */
 static int check_given(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
-        Grant *grant; /* dies with the ledger */
+        Grant *grant; /* owned by the ledger */
         int r;
 
         for (size_t i = 0; i < spec->n_slices; i++) {
@@ -176,8 +176,9 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
                 buf_append_str(reason, str_from(fault ? fault->text : ""));
                 return r < 0 ? r : NODE_ADMIT_E_REFUSED;
         }
-        node.annotations.change_pending = STR(""); /* the pod is bound already */
-        r = ledger_node_set(ledger, &node, NULL);  /* keys that do not decode are the scheduler's to report */
+        node.annotations.change_pending = STR(""); /* the pod is already bound */
+        /* the scheduler reports keys that do not decode */
+        r = ledger_node_set(ledger, &node, NULL);
         if (r < 0)
                 return r;
         ledger_node = ledger_node_find(ledger, node.meta.name);
@@ -185,8 +186,8 @@ static int place_on(const json_t *node_tree, const json_t *pods, const json_t *p
                            : 0;
 }
 
-/* Adds the annotations of a place on the pod's own node to `annotations`, unless the pod brought a
- * place with it. */
+/* Places the pod on its own node and adds the annotations to `annotations`, unless the pod brought
+ * its own. */
 static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *reason, Fault *fault) {
         const char *node_name = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_json_ json_t *node = NULL, *pods = NULL, *given = NULL;
@@ -209,7 +210,7 @@ static int place(KubeClient *api, const json_t *pod, json_t *annotations, Buf *r
         return given && json_object_update(annotations, given) == 0 ? 0 : -ENOMEM;
 }
 
-/* --- admission -------------------------------------------------------------------------------------------------- */
+/* --- admission -------------------------------------------------------------------------------- */
 
 static bool has_annotation(const json_t *pod, const char *key) {
         return tree_text(pod, "metadata", "annotations", key, NULL) != NULL;

@@ -5,7 +5,7 @@
 
 #include "share/environment.h"
 
-/* --- the slice -------------------------------------------------------------------------------------------------- */
+/* --- the slice -------------------------------------------------------------------------------- */
 
 typedef struct Giving {
         Variables *variables;
@@ -32,9 +32,9 @@ static int give_slice(const BoundPod *place, ContainerKind kind, uint32_t index,
         return r < 0 ? r : giving.r;
 }
 
-/* --- what the pod sets ------------------------------------------------------------------------------------------ */
+/* --- what the pod sets ------------------------------------------------------------------------ */
 
-/* metadata.annotations['key'] and the like; NULL when the pod has no such thing. */
+/* The value of metadata.annotations['key'] and the like; NULL when the pod has none. */
 static const char *subscript(const json_t *pod, const char *path, const char *field) {
         size_t n = strlen(field);
         Str key = str_from(path);
@@ -64,7 +64,8 @@ static const char *field_value(const BoundPod *place, const char *path) {
         if (strncmp(path, "metadata.annotations[", 21) == 0) {
                 const char *value = subscript(place->pod, path, "annotations");
 
-                return value ? value : ""; /* an absent one is an empty variable, as the kubelet has it */
+                /* an absent field gives an empty variable, as with the kubelet */
+                return value ? value : "";
         }
         if (strncmp(path, "metadata.labels[", 16) == 0) {
                 const char *value = subscript(place->pod, path, "labels");
@@ -95,7 +96,8 @@ static int set_one(const BoundPod *place, const json_t *entry, const Variables *
 }
 
 static int set_own(const BoundPod *place, const json_t *container, Variables *v, Buf *notes) {
-        _cleanup_variables_ Variables own = VARIABLES_NULL; /* $(NAME) sees the pod's own variables alone */
+        /* $(NAME) refers to the pod's own variables only */
+        _cleanup_variables_ Variables own = VARIABLES_NULL;
         const json_t *entries = json_object_get(container, "env"), *entry;
         size_t i;
         int r = 0;
@@ -123,7 +125,8 @@ int pod_environment_make(const BoundPod *place, const json_t *container, Contain
         r = variables_set(ret, STR("PATH"),
                           STR("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
         if (r == 0)
-                r = variables_set(ret, STR("HOME"), STR("/tmp")); /* the one place that is its own */
+                /* the only directory that the container can write to */
+                r = variables_set(ret, STR("HOME"), STR("/tmp"));
         if (r == 0)
                 r = variables_set(ret, STR("HOSTNAME"), str_from(hostname));
         if (r == 0)
@@ -131,7 +134,7 @@ int pod_environment_make(const BoundPod *place, const json_t *container, Contain
         return r < 0 ? r : set_own(place, container, ret, notes);
 }
 
-/* --- for people ------------------------------------------------------------------------------------------------- */
+/* --- for people ------------------------------------------------------------------------------- */
 
 static const char *const contract[] = {
         "ALIYUN_COM_GPU_MEM_CONTAINER",
@@ -152,7 +155,7 @@ static bool is_in_contract(Str name) {
         return false;
 }
 
-/* One line each: a newline in a value would read as another variable, or as another container's
+/* One line each: a newline in a value would look like another variable, or like another container's
  * heading. */
 static void print_one(Buf *out, Str name, const char *value) {
         buf_appendf(out, STR_FMT "=", STR_ARG(name));

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container of a placed pod finds in its environment: a path and a home, its slice as
- * CONTRACT section 5 tells it, and over both what the pod itself sets. */
+/* The environment of a container of a placed pod: PATH and HOME, the variables of its slice
+ * (docs/reference.md), and last the variables that the pod itself sets. */
 
 #include "local/pod_slices.h"
 #include "local/variables.h"
 
 /* index: in spec.containers for CONTAINER_MAIN, else in spec.initContainers. *notes gets a line for
- * each variable that cannot be had here. Returns 0 or -ENOMEM. */
+ * each variable that cannot be provided here. Returns 0 or -ENOMEM. */
 int pod_environment_make(const BoundPod *place, const json_t *container, ContainerKind kind, uint32_t index,
                          Variables *ret, Buf *notes);
 
-/* The variables of CONTRACT section 5, and others of the same families, one NAME=VALUE per line in
- * CONTRACT's order. */
+/* Prints the variables of a slice, and others of the same families, as NAME=VALUE lines in the
+ * order of docs/reference.md. */
 void pod_environment_print(const Variables *v, Buf *out);

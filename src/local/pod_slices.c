@@ -5,7 +5,8 @@
 
 #include "share/pod_grant.h"
 
-/* Units of the pod over all its cards: containers that stay by sum, others when they alone ask. */
+/* Units of the pod over all its cards: the sum of containers that stay, or the request of an init
+ * container that is larger. */
 static uint32_t pod_units(const GrantSpec *spec) {
         uint64_t stay = 0, init = 0, n;
 
@@ -62,7 +63,7 @@ static int read_node(const Node *node, Arena *arena, PodSlices *s) {
                                                                  : node->annotations.unit_in_force;
 
         s->unit = MEMORY_UNIT_GIB;
-        (void) memory_unit_parse(unit, &s->unit); /* GiB when it does not decode, as everywhere */
+        (void) memory_unit_parse(unit, &s->unit); /* stays GiB when it does not decode */
         s->mode = share_mode_from_label(
                 str_is_empty(node->annotations.mode_in_force) ? node->mode : node->annotations.mode_in_force);
         return card_info_parse(node->annotations.cards, arena, &s->cards, &s->n_cards, NULL) < 0 ? -ENOMEM

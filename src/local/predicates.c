@@ -11,7 +11,7 @@ static const char *text_or_empty(const char *text) {
         return text ? text : "";
 }
 
-/* --- taints ----------------------------------------------------------------------------------------------------- */
+/* --- taints ----------------------------------------------------------------------------------- */
 
 static bool toleration_covers(const json_t *toleration, const json_t *taint) {
         const char *operator_ = text_or_empty(tree_text(toleration, "operator", NULL));
@@ -25,7 +25,7 @@ static bool toleration_covers(const json_t *toleration, const json_t *taint) {
                 return false;
         if (strcmp(operator_, "Exists") == 0)
                 return true;
-        /* An empty key is legal with Exists alone. */
+        /* An empty key is valid only with Exists. */
         return *key && strcmp(value, text_or_empty(tree_text(taint, "value", NULL))) == 0;
 }
 
@@ -47,7 +47,7 @@ static bool taints_pass(const json_t *pod, const json_t *node, Buf *reason) {
         json_array_foreach(taints, i, taint) {
                 const char *effect = text_or_empty(tree_text(taint, "effect", NULL));
 
-                /* PreferNoSchedule only lowers a score. */
+                /* PreferNoSchedule only lowers the score. */
                 if (strcmp(effect, "NoSchedule") != 0 && strcmp(effect, "NoExecute") != 0)
                         continue;
                 if (is_tolerated(pod, taint))
@@ -72,7 +72,7 @@ static bool schedulable_passes(const json_t *pod, const json_t *node, Buf *reaso
         return false;
 }
 
-/* --- node selector and affinity --------------------------------------------------------------------------------- */
+/* --- node selector and affinity --------------------------------------------------------------- */
 
 static bool is_listed(const json_t *values, const char *value) {
         const json_t *one;
@@ -118,7 +118,7 @@ static bool requirement_holds(const json_t *requirement, const char *value) {
                 return !value;
         if (strcmp(operator_, "Gt") == 0 || strcmp(operator_, "Lt") == 0)
                 return value && is_beyond(values, value, *operator_ == 'G');
-        return false; /* an operator nobody knows matches nothing */
+        return false; /* an unknown operator matches nothing */
 }
 
 static bool requirements_hold(const json_t *requirements, const json_t *node, bool fields) {
@@ -129,7 +129,7 @@ static bool requirements_hold(const json_t *requirements, const json_t *node, bo
                 const char *key = text_or_empty(tree_text(one, "key", NULL));
                 const char *value;
 
-                if (fields) /* metadata.name is the only field there is */
+                if (fields) /* metadata.name is the only field */
                         value = strcmp(key, "metadata.name") == 0 ? tree_text(node, "metadata", "name", NULL)
                                                                   : NULL;
                 else
@@ -140,7 +140,7 @@ static bool requirements_hold(const json_t *requirements, const json_t *node, bo
         return true;
 }
 
-/* Terms are ORed, requirements within a term ANDed; a term without any matches nothing. */
+/* Terms are ORed, requirements within a term ANDed; an empty term matches nothing. */
 static bool affinity_holds(const json_t *pod, const json_t *node) {
         const json_t *terms =
                 tree_at(pod, "spec", "affinity", "nodeAffinity",
@@ -178,23 +178,23 @@ static bool selector_passes(const json_t *pod, const json_t *node, Buf *reason) 
         return holds;
 }
 
-/* --- resources -------------------------------------------------------------------------------------------------- */
+/* --- resources -------------------------------------------------------------------------------- */
 
 static bool is_ours(const char *resource) {
         return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0 ||
                strcmp(resource, RESOURCE_GPU_COUNT) == 0;
 }
 
-/* What the extender counts by cards, which no sum over the node can refuse. gpu-count is not among
- * it: a container's limit of it is an extended resource like any other, which kube-scheduler
- * (NodeResourcesFit) and the kubelet hold to status.allocatable. */
+/* Resources that the extender counts by card, so that no sum over the node can refuse them.
+ * gpu-count is not one of them: a container's limit of it is an ordinary extended resource, which
+ * kube-scheduler (NodeResourcesFit) and the kubelet compare with status.allocatable. */
 static bool is_the_extenders(const char *resource) {
         return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0;
 }
 
-/* A quantity in thousandths, rounded up as the scheduler rounds; malformed ones count as nothing
- * (the API server has refused them). "250m" and "1.5" are what quantity_parse() does not take: it
- * counts whole things. */
+/* A quantity in thousandths, rounded up like the scheduler's. quantity_parse() does not take "250m"
+ * and "1.5", since it counts whole things. Malformed quantities count as zero; the API server has
+ * refused them. */
 static int64_t to_milli(const json_t *quantity) {
         Str text = json_is_string(quantity) ? str_from(json_string_value(quantity)) : STR(""), whole,
             fraction;
@@ -231,7 +231,8 @@ static int add_to(json_t *sums, const char *resource, int64_t milli) {
         return json_object_set_new(sums, resource, json_integer(sum)) < 0 ? -ENOMEM : 0;
 }
 
-/* Adds one container's requests; a limit without a request is one (the API server's defaulting). */
+/* Adds one container's requests; a limit without a request counts as request (the API server's
+ * defaulting). */
 static int add_container(json_t *sums, const json_t *container) {
         json_t *requests = tree_at(container, "resources", "requests", NULL), *quantity;
         json_t *limits = tree_at(container, "resources", "limits", NULL);
@@ -261,8 +262,8 @@ static int raise_to(json_t *sums, json_t *floor) {
         return 0;
 }
 
-/* Init containers run one after another beside the sidecars that stand before them: the pod needs
- * the larger of each such moment and of the sum of what stays. */
+/* Init containers run one after another, beside the sidecars that precede them. The pod needs the
+ * larger of each such moment and of the sum of what stays. */
 static int ask_of_pod(const json_t *pod, json_t *sums) {
         _cleanup_json_ json_t *sidecars = json_object(), *peak = json_object();
         const json_t *containers = tree_at(pod, "spec", "containers", NULL);
@@ -315,8 +316,8 @@ static bool resources_pass(const json_t *pod, const json_t *node, const json_t *
                 const json_t *offered = tree_at(node, "status", "allocatable", resource, NULL);
                 bool extended = strchr(resource, '/');
 
-                /* Simulated nodes need not say how many cores they have; an extended resource that
-                 * a node does not name is one it does not have. */
+                /* A simulated node may omit its number of cores, but it lacks an extended resource
+                 * that it does not name. */
                 if ((!offered && !extended) || json_integer_value(milli) == 0)
                         continue;
                 if (json_integer_value(milli) <= (offered ? to_milli(offered) : 0) - sum_of(used, resource))
@@ -330,7 +331,7 @@ static bool resources_pass(const json_t *pod, const json_t *node, const json_t *
         return true;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- */
+/* -------------------------------------------------------------------------------------------- */
 
 bool predicates_pass(const json_t *pod, const json_t *node, const json_t *used, Buf *reason) {
         return schedulable_passes(pod, node, reason) && taints_pass(pod, node, reason) &&

@@ -24,7 +24,7 @@ typedef struct Line {
         json_int_t nodes;
 } Line;
 
-/* Most nodes first, then by text: kube-scheduler sorts the finished strings, which puts 10 before
+/* Most nodes first, then by text; kube-scheduler sorts the finished strings, which puts 10 before
  * 2. */
 static int by_weight(const void *a, const void *b) {
         const Line *x = a, *y = b;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why no node took a pod, counted as kube-scheduler counts: "0/3 nodes are available: 1 ..., 2
- * ...". */
+/* Why no node took a pod, in kube-scheduler's form: "0/3 nodes are available: 1 ..., 2 ...". */
 
 #include "base/buf.h"
 #include "local/tree.h"
@@ -13,7 +12,7 @@ typedef struct Reasons {
 
 #define REASONS_NULL ((Reasons){0})
 
-/* With more different sentences than this the rest is counted only: a line that people read. */
+/* Further sentences are only counted, because people read this line. */
 enum { REASONS_MAX_SHOWN = 8 };
 
 int reasons_add(Reasons *r, Str sentence); /* 0 or -ENOMEM */

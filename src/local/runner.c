@@ -13,17 +13,17 @@ typedef struct Run {
         const json_t *container;
         ContainerKind kind;
         uint32_t index;
-        Variables environment, argv; /* argv: plain words, in the same growing list */
+        Variables environment, argv; /* argv: plain words, in a list of the same type */
         Buf notes;
         Container *process; /* NULL: not started */
-        Fault skipped;      /* why it was not */
+        Fault skipped;      /* why it was not started */
 } Run;
 
 typedef struct PodRun {
         BoundPod place;
         Run *runs; /* init containers first */
         size_t n_runs, n_inits;
-        bool failed; /* an init container did not succeed: nothing after it starts */
+        bool failed; /* an init container failed, so no later container starts */
 } PodRun;
 
 typedef struct Runner {
@@ -44,7 +44,7 @@ static void pod_run_done(PodRun *p) {
         free(p->runs);
 }
 
-/* The drivers first: who waits for an answer of one cannot end before it. */
+/* Ends the drivers first: a process that waits for a driver's answer cannot end before. */
 static void runner_done(Runner *r) {
         machines_done(&r->machines);
         for (size_t i = 0; i < r->n_pods; i++)
@@ -52,7 +52,7 @@ static void runner_done(Runner *r) {
         free(r->pods);
 }
 
-/* --- preparation ------------------------------------------------------------------------------------------------ */
+/* --- preparation ------------------------------------------------------------------------------ */
 
 static int add_words(Run *run, const char *part) {
         const json_t *words = json_object_get(run->container, part), *word;
@@ -123,9 +123,9 @@ static int prepare_pod(PodRun *p, const json_t *pod, const json_t *nodes) {
         return r < 0 ? r : prepare_list(p, "containers", false);
 }
 
-/* --- running ---------------------------------------------------------------------------------------------------- */
+/* --- running ---------------------------------------------------------------------------------- */
 
-/* In front of what it has by itself or from its manifest. */
+/* Puts the path before the variable's present value. */
 static int put_first(Variables *v, Str name, const char *path) {
         const char *old = variables_get(v, name);
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -134,7 +134,7 @@ static int put_first(Variables *v, Str name, const char *path) {
         return buf_result(&text) < 0 ? -ENOMEM : variables_set(v, name, buf_str(&text));
 }
 
-/* Its cards, and the names by which people find what goes with them. */
+/* Gives it its cards and the names by which programs find them. */
 static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMounts *gift) {
         const char *name = tree_text(run->container, "name", NULL);
         char pod[TREE_NAME_MAX], id[64];
@@ -195,8 +195,8 @@ static bool did_succeed(const Run *run) {
         return state != CONTAINER_KILLED && state != CONTAINER_TIMED_OUT;
 }
 
-/* One init container of every pod. Sidecars are started and left running; the others must end
- * before the next. */
+/* Runs one init container of every pod. Sidecars are started and left running; other containers
+ * must end before the next stage. */
 static int run_init_stage(Runner *r, size_t stage) {
         _cleanup_free_ Container **waiting = calloc(r->n_pods + 1, sizeof(Container *));
         size_t n = 0;
@@ -248,7 +248,7 @@ static int run_main_stage(Runner *r) {
         return e < 0 ? e : container_wait_all(waiting, n, clock_monotonic_usec() + r->timeout, true);
 }
 
-/* --- the log ---------------------------------------------------------------------------------------------------- */
+/* --- the log ---------------------------------------------------------------------------------- */
 
 static void print_end(const Runner *r, const Run *run, Buf *out) {
         int detail = container_detail(run->process);
@@ -278,7 +278,7 @@ static void print_end(const Runner *r, const Run *run, Buf *out) {
                             container_failed_step(run->process), strerror(detail));
                 break;
         case CONTAINER_RUNNING:
-                break; /* container_wait_all() leaves none */
+                break; /* after container_wait_all() no container is in this state */
         }
 }
 

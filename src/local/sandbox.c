@@ -34,11 +34,11 @@ static int write_once(pid_t child, const char *file, const char *text) {
         fd = open(path, O_WRONLY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        n = write(fd, text, strlen(text)); /* the kernel takes a map in one write or not at all */
+        n = write(fd, text, strlen(text)); /* the kernel takes a map only in one write */
         return n < 0 ? -errno : 0;
 }
 
-/* Whether nobody is known where we are: in a user namespace of one id he is not. */
+/* Whether the uid or gid of nobody is mapped here; in a user namespace with one id it is not. */
 static bool has_nobody(const char *path) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         unsigned first, outside, n;
@@ -54,7 +54,7 @@ int sandbox_map_ids(pid_t child) {
         char map[64];
         int r = 0;
 
-        /* Without privileges a group map needs setgroups to be off (user_namespaces(7)). */
+        /* Without privileges, setgroups must be off for a group map (user_namespaces(7)). */
         if (!nobody)
                 r = write_once(child, "setgroups", "deny");
         (void) snprintf(map, sizeof map, "0 %u 1", nobody ? NOBODY : (unsigned) geteuid());
@@ -64,14 +64,13 @@ int sandbox_map_ids(pid_t child) {
         return r < 0 ? r : write_once(child, "gid_map", map);
 }
 
-/* --- files ------------------------------------------------------------------------------------------------------ */
+/* --- files ------------------------------------------------------------------------------------ */
 
 static int make_private_tmpfs(const char *where, const char *options) {
         return mount("tmpfs", where, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0 ? -errno : 0;
 }
 
-/* The whole tree, with everything that is mounted in it: what a plain remount does for the top
- * only. */
+/* Seals the whole tree with all its mounts; a plain remount changes only the top. */
 static int seal_files(void) {
         struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID};
 
@@ -80,7 +79,7 @@ static int seal_files(void) {
         return mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* A /dev of five harmless devices, put together aside and then moved over the machine's. In a user
+/* A /dev of five harmless devices, assembled aside and moved over the machine's. In a user
  * namespace device nodes cannot be made, but bound. */
 static int replace_dev(void) {
         static const char *const devices[][2] = {{"/dev/null", "/tmp/dev/null"},
@@ -107,16 +106,17 @@ static int replace_dev(void) {
         return r < 0 ? r : (rmdir("/tmp/dev") < 0 ? -errno : 0);
 }
 
-/* The container's own processes. Where parts of the machine's /proc are covered, as within another
- * container, the kernel refuses a fresh one (mount_too_revealing): then an empty directory, so that
- * the machine's is out of sight anyhow. */
+/* Mounts the container's own /proc. Where parts of the machine's /proc are covered, as inside
+ * another container, the kernel refuses that (mount_too_revealing). Then an empty directory hides
+ * the machine's. */
 static int replace_proc(void) {
         if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, NULL) == 0)
                 return 0;
         return make_private_tmpfs("/proc", "size=0,nr_inodes=1,mode=555");
 }
 
-/* Sockets of the machine's services stay reachable through a read-only mount, so /run is hidden. */
+/* Sockets of the machine's services would be reachable through a read-only mount, so /run is
+ * hidden. */
 static int replace_directories(void) {
         int r;
 
@@ -128,9 +128,9 @@ static int replace_directories(void) {
         return r < 0 ? r : replace_proc();
 }
 
-/* --- an /etc with other files ------------------------------------------------------------------------------------ */
+/* --- an /etc with other files ----------------------------------------------------------------- */
 
-typedef struct Entry { /* as getdents64(2) gives them */
+typedef struct Entry { /* the layout of getdents64(2) */
         uint64_t ino;
         int64_t next;
         uint16_t size;
@@ -138,7 +138,7 @@ typedef struct Entry { /* as getdents64(2) gives them */
         char name[];
 } Entry;
 
-/* A directory that changes may say a name twice. */
+/* A directory that changes may list a name twice. */
 static int take_link(const char *from, const char *to) {
         char text[4096];
         ssize_t n = readlink(from, text, sizeof text);
@@ -184,8 +184,8 @@ static bool is_covered(const SandboxMount *mounts, size_t n, const char *path) {
         return false;
 }
 
-/* What went meanwhile is not there. Nor is what a mount will cover: the machine may put another
- * file in its place, and over one that it has removed nothing can be mounted. */
+/* Skips an entry that has disappeared, and one that a mount will cover: the machine may replace or
+ * remove the original, and a removed file cannot be mounted over. */
 static int take_entry(const SandboxMount *mounts, size_t n, const char *name) {
         char from[300], to[300];
         struct stat st;
@@ -224,9 +224,9 @@ static int take_entries(int fd, const SandboxMount *mounts, size_t n_mounts) {
         return r;
 }
 
-/* In a read-only /etc no file can be made to mount over, and a mount over one of the machine's is
- * gone without a word once the machine removes or replaces that (rename(2), as ldconfig does). So
- * it is put together aside, from all that is there, and moved over it. */
+/* In a read-only /etc no file can be made as a mount point. A mount over a file of the machine's
+ * disappears when the machine replaces that file (rename(2), as ldconfig does). So a new /etc is
+ * assembled aside from all entries and moved over the old one. */
 static int replace_etc(const SandboxMount *mounts, size_t n) {
         _cleanup_close_ int fd = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r;
@@ -241,10 +241,10 @@ static int replace_etc(const SandboxMount *mounts, size_t n) {
         return r < 0 ? r : (rmdir("/tmp/etc") < 0 ? -errno : 0);
 }
 
-/* --- what it has besides ---------------------------------------------------------------------------------------- */
+/* --- what it has besides ---------------------------------------------------------------------- */
 
-/* Before anything is hidden or sealed: what is taken so keeps its own flags, and can be put
- * anywhere. */
+/* Opens the mounts before anything is hidden or sealed: they keep their own flags and can be
+ * attached anywhere. */
 static int take_mounts(const SandboxMount *mounts, size_t n, int *fds) {
         for (size_t i = 0; i < n; i++) {
                 struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
@@ -278,7 +278,7 @@ static int put_mount(const char *to, int fd) {
                 r = make_target(to, S_ISDIR(st.st_mode));
         if (r == 0 && move_mount(fd, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 r = -errno;
-        (void) close(fd); /* the mount is where it is */
+        (void) close(fd); /* the mount is attached */
         return r;
 }
 
@@ -289,7 +289,7 @@ static int seal_directory(const char *path) {
 }
 
 /* SLICE_RUN is a mount of its own, because a directory that only has mounts below it can be
- * renamed. *ret_step: what failed. */
+ * renamed. *ret_step: the step that failed. */
 static int put_mounts(const SandboxMount *mounts, size_t n, const int *fds, const char **ret_step) {
         bool replaced = false;
         int r = 0;
@@ -315,11 +315,11 @@ static int put_mounts(const SandboxMount *mounts, size_t n, const int *fds, cons
         return r == 0 && replaced ? seal_directory("/etc") : r;
 }
 
-/* --- ids and privileges ----------------------------------------------------------------------------------------- */
+/* --- ids and privileges ----------------------------------------------------------------------- */
 
 static int become_root_inside(void) {
-        /* setgroups is forbidden where the map was written without privileges; the groups are then
-         * our own. */
+        /* setgroups is forbidden when the map was written without privileges; the process then has
+         * only our own groups. */
         if (setgroups(0, NULL) < 0 && errno != EPERM)
                 return -errno;
         if (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
@@ -331,9 +331,8 @@ static int drop_privileges(void) {
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
 
-        /* The bounding set goes first: emptying it needs a capability. It is what exec by uid 0
-         * would fill the others from. The loop ends at the first number this kernel does not
-         * know. */
+        /* Empties the bounding set first, which needs a capability; exec by uid 0 would fill the
+         * other sets from it. The loop ends at the first number that this kernel does not know. */
         for (unsigned long cap = 0; cap < 64; cap++)
                 if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0 && errno != EINVAL)
                         return -errno;
@@ -345,7 +344,7 @@ static int drop_privileges(void) {
 static int set_hostname(const char *hostname) {
         size_t n = strlen(hostname);
 
-        /* A pod's host name is its name, cut to what the kernel takes. */
+        /* The host name of a pod is its name, cut to the kernel's limit. */
         return sethostname(hostname, n < 63 ? n : 63) < 0 ? -errno : 0;
 }
 
@@ -390,7 +389,8 @@ int sandbox_limit(bool large_files) {
         } limits[] = {
                 {RLIMIT_CORE, 0, false},
                 {RLIMIT_NOFILE, 256, true},
-                {RLIMIT_NPROC, 4096, false}, /* counted per user of the machine, over all containers */
+                /* counted per user of the machine, over all containers */
+                {RLIMIT_NPROC, 4096, false},
                 {RLIMIT_FSIZE, 16 * 1024 * 1024, true},
                 {RLIMIT_DATA, 1024 * 1024 * 1024, false},
         };
@@ -401,7 +401,7 @@ int sandbox_limit(bool large_files) {
                 if (limits[i].of_files && large_files)
                         continue;
                 if (setrlimit(limits[i].resource, &limit) < 0 &&
-                    errno != EPERM) /* a lower hard limit may stand */
+                    errno != EPERM) /* a lower hard limit may be set */
                         return -errno;
         }
         return 0;

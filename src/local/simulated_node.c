@@ -61,7 +61,8 @@ static int set_text_of(json_t *object, const char *key, Buf *text) {
         return value ? tree_set_text(object, key, value) : -ENOMEM;
 }
 
-/* An object of the node that we write into; something else in its place is the manifest's fault. */
+/* Opens an object of the node for writing. A value of another type in its place is an error of the
+ * manifest. */
 static int open_object(json_t *node, const char *part, const char *member, json_t **ret, Fault *fault) {
         json_t *object = tree_make(node, part, member, NULL);
 
@@ -82,7 +83,7 @@ static int write_metadata(json_t *node, const SimulatedNode *m, Fault *fault) {
                 r = open_object(node, "metadata", "annotations", &annotations, fault);
         if (r != 0)
                 return r;
-        /* With cards of several kinds the labels, which have room for one, tell of the first. */
+        /* Labels describe one kind of card: the first. */
         for (size_t i = 0; i < m->cards[0].model.len; i++)
                 buf_append_char(&text, m->cards[0].model.data[i] == ' ' ? '-' : m->cards[0].model.data[i]);
         r = set_text_of(labels, LABEL_CARD_NAME, &text);
@@ -96,8 +97,8 @@ static int write_metadata(json_t *node, const SimulatedNode *m, Fault *fault) {
         return r < 0 ? r : set_text_of(annotations, ANNOTATION_UNIT, &text);
 }
 
-/* What the mode offers; a resource of another mode is 0, not left behind. A node that shares
- * nothing gets none, but what its manifest says it has becomes 0 as well. */
+/* Writes the resources of the mode and sets those of other modes to 0. A node that shares nothing
+ * gets none, but one in its manifest becomes 0. */
 static int write_resource(json_t *list, const char *resource, bool offered, bool sharing, uint64_t amount) {
         char text[24];
 
@@ -138,7 +139,7 @@ static int write_ready(json_t *node) {
                        : 0;
 }
 
-/* The labels that each kubelet gives its own node, and that manifests select by. */
+/* The labels that each kubelet sets on its node and manifests select by. */
 static int write_kubelet_labels(json_t *node, Fault *fault) {
 #if defined __aarch64__
         static const char arch[] = "arm64";

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Nodes with simulated cards: what a node agent would report about its machine, made from one annotation:
+/* Nodes with simulated cards: what a node agent reports about its machine, made from one
+ * annotation:
  *     aliquot.dev/simulated-cards: 4xTesla-V100-SXM2-16GB:16160MiB,2xA10:24GiB
- * Card labels, aliquot.dev/cards, and capacity and allocatable by the node's mode. Without the annotation a Node gets
- * nothing but the labels that a kubelet gives: kubernetes.io/hostname, os and arch, where the manifest has
- * none. */
+ *
+ * It sets card labels, aliquot.dev/cards, and capacity and allocatable by the node's mode. Without
+ * the annotation a Node only gets the labels of a kubelet where its manifest has none:
+ * kubernetes.io/hostname, os and arch. */
 
 #include "base/fault.h"
 #include "local/tree.h"
 
 enum { SIMULATED_NODE_E_MALFORMED = 1 };
 
-/* Completes a Node manifest in place. Returns 0, -ENOMEM, or SIMULATED_NODE_E_MALFORMED with a fault that
- * names annotation, value and rule. */
+/* Completes a Node manifest in place. Returns 0, -ENOMEM, or SIMULATED_NODE_E_MALFORMED with a
+ * fault that names annotation, value and rule. */
 int simulated_node_complete(json_t *node, Fault *fault);

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* With these, trouble may last about six seconds. */
+/* Covers errors that last up to about six seconds. */
 enum { ATTEMPTS = 8 };
 static const usec_t backoff_base = 50 * USEC_PER_MSEC, backoff_cap = 2 * USEC_PER_SEC;
 
@@ -26,7 +26,7 @@ void sync_call_done(void *userdata, const KubeReply *reply) {
 
 int sync_call_wait(SyncCall *a, sd_event *event) {
         while (!a->done) {
-                int r = sd_event_run(event, UINT64_MAX); /* the call's own timeout ends it */
+                int r = sd_event_run(event, UINT64_MAX); /* the call's own timeout ends the wait */
 
                 if (r < 0)
                         return r;
@@ -53,7 +53,7 @@ int sync_call_pause(sd_event *event, usec_t duration) {
         return 0;
 }
 
-/* Leaves the last answer in *a. */
+/* *a keeps the last answer. */
 static int call_again(SyncCall *a, KubeClient *client, const KubeRequest *request, Fault *fault) {
         for (unsigned attempt = 0;; attempt++) {
                 int r;

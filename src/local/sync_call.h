@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A call whose answer is waited for: the caller reads as straight-line code, and while it waits the
- * loop serves the store and the scheduler, which live in the same process. */
+/* A synchronous call. The caller is straight-line code; while it waits, the loop serves the store
+ * and the scheduler, which run in the same process. */
 
 #include "base/buf.h"
 #include "kube/client.h"
@@ -19,8 +19,8 @@ typedef struct SyncCall {
 
 #define SYNC_CALL_NULL ((SyncCall){0})
 
-/* Both take an SyncCall in its null state; sync_call_done is the `done` of a call begun with &ask as userdata.
- * Return 0 when there is an outcome, or negative errno. */
+/* Both take a SyncCall in its null state. sync_call_done() is the `done` of a call that was begun
+ * with this SyncCall as userdata. Return 0 when there is an outcome, or negative errno. */
 void sync_call_done(void *userdata, const KubeReply *reply);
 int sync_call_wait(SyncCall *a, sd_event *event);
 int sync_call_run(SyncCall *a, KubeClient *client, const KubeRequest *request);
@@ -31,9 +31,9 @@ static inline bool sync_call_is_ok(const SyncCall *a) {
 
 void sync_call_clear(SyncCall *a);
 
-/* What may be carried out twice is tried again, with back-off, while the trouble looks passing
- * (429, 5xx, no answer). Return 0, SYNC_CALL_E_REFUSED when the server's answer is another one than 2xx,
- * or negative errno, both with a fault. */
+/* Requests that may be carried out twice. They are repeated, with back-off, on transient errors
+ * (429, 5xx, no answer). Return 0, or with a fault SYNC_CALL_E_REFUSED (the answer is not 2xx) or
+ * negative errno. */
 enum { SYNC_CALL_E_REFUSED = 1 };
 int sync_call_get(KubeClient *client, const char *path, json_t **ret, Fault *fault);
 int sync_call_patch(KubeClient *client, const char *path, const json_t *merge_patch, Fault *fault);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kubernetes objects as trees, for the parts of a cluster that take manifests apart and put new
- * objects together. Not for hot paths: those decode text (wire/json.h). */
+/* Kubernetes objects as trees, for code that splits manifests and builds objects. Not for hot
+ * paths, which decode text (wire/json.h). */
 
 #include <jansson.h>
 
@@ -13,19 +13,18 @@
 /* The value at a path of member names, NULL when any step is absent. */
 json_t *tree_at(const json_t *from, ...) _sentinel_;
 
-/* The same for a string; NULL also when something else stands there. */
+/* The same for a string; NULL also when the value is no string. */
 const char *tree_text(const json_t *from, ...) _sentinel_;
 
-/* The object at a path, made where it is absent or null; NULL when out of memory or when something
- * else stands in the way. */
+/* The object at a path, made where it is absent or null. NULL when out of memory, or when a value
+ * on the path is no object. */
 json_t *tree_make(json_t *from, ...) _sentinel_;
 
-/* "namespace/name" as people know an object; `default` when it names no namespace. Buffer of the
- * caller. */
+/* Writes "namespace/name"; the namespace is `default` when the object has none. */
 enum { TREE_NAME_MAX = 560 }; /* two DNS subdomains and a slash */
 void tree_pod_name(const json_t *object, char buffer[static TREE_NAME_MAX]);
 
-/* Sets a string member, unless it is there already (`default`). 0 or -ENOMEM. */
+/* Sets a string member unless it exists (`default`). Returns 0 or -ENOMEM. */
 int tree_set_text(json_t *object, const char *key, const char *value);
 int tree_default_text(json_t *object, const char *key, const char *value);
 

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An environment that is being put together: later values of a name replace earlier ones, in their
- * place. */
+/* An environment under construction: a later value of a name replaces the earlier one in
+ * its place. */
 
 #include "base/buf.h"
 #include "base/str.h"
 
 typedef struct Variables {
-        char **items; /* "NAME=VALUE", NULL behind the last: what execve() takes; NULL while there are none */
+        /* "NAME=VALUE", NULL-terminated as execve() takes them; NULL while empty */
+        char **items;
         size_t n, capacity;
 } Variables;
 
 #define VARIABLES_NULL ((Variables){0})
 
-bool variables_push(Variables *v, char *item);        /* takes the item, as it is; freed on failure as well */
+/* takes ownership of the item, also on failure */
+bool variables_push(Variables *v, char *item);
 int variables_set(Variables *v, Str name, Str value); /* 0 or -ENOMEM */
 const char *variables_get(const Variables *v, Str name);
 void variables_done(Variables *v);
 
-/* Kubernetes' expansion (third_party/forked/golang/expansion): $(NAME) is the value of a variable
- * that is known, else it stays as it stands; $$ is one dollar. */
+/* Kubernetes' expansion (third_party/forked/golang/expansion): $(NAME) becomes the value of a known
+ * variable, else it stays; $$ is one dollar. */
 void variables_expand(const Variables *v, Str text, Buf *out);
 
 #define _cleanup_variables_ _cleanup_(variables_done)

@@ -5,15 +5,14 @@
 
 typedef struct Shape Shape;
 
-/* How many pods a workload has now, and what its controller does to each of them after the
- * template. */
+/* The number of pods of a workload, and what its controller adds to the template of each. */
 struct Shape {
         const char *kind;
         int (*count)(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault);
         int (*dress)(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index);
 };
 
-/* A count of the spec: absent is `otherwise`. */
+/* A count of the spec; `otherwise` when it is absent. */
 static int read_count(const json_t *workload, const char *field, uint64_t otherwise, uint64_t *ret,
                       Fault *fault) {
         const json_t *value = tree_at(workload, "spec", field, NULL);
@@ -36,8 +35,8 @@ static int count_replicas(const json_t *workload, const json_t *nodes, uint64_t 
         return read_count(workload, "replicas", 1, ret, fault);
 }
 
-/* A job runs min(parallelism, completions) pods at a time; with parallelism alone it is a work
- * queue of so many. */
+/* A job runs min(parallelism, completions) pods at a time. With parallelism alone it is a work
+ * queue with that many. */
 static int count_job(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault) {
         uint64_t parallelism, completions;
         int r;
@@ -64,8 +63,8 @@ static int count_none(const json_t *workload, const json_t *nodes, uint64_t *ret
         return 0;
 }
 
-/* The alphabet of Kubernetes' own suffixes (apimachinery, util/rand): no vowels, so that no words
- * come about. */
+/* The alphabet of Kubernetes' suffixes (apimachinery, util/rand): without vowels, so that no words
+ * appear. */
 static void suffix(uint64_t hash, size_t n, char *ret) {
         static const char letters[] = "bcdfghjklmnpqrstvwxz2456789";
 
@@ -83,9 +82,9 @@ static uint64_t workload_hash(const json_t *workload, uint64_t seed) {
         return str_hash64(str_from(name), str_hash64(str_from(tree_text(workload, "kind", NULL)), seed));
 }
 
-/* The suffix of pod `index`. The API server draws again when a name is taken; here the draw is a
- * walk over all 27^5 suffixes in steps of their golden section, which shares no factor with them,
- * so that none comes twice. */
+/* The suffix of pod `index`. The API server draws again when a name is taken. Here the draw is a
+ * walk over all 27^5 suffixes in steps of their golden section. It shares no factor with them, so
+ * none appears twice. */
 static void pod_suffix(const json_t *workload, uint64_t index, char ret[static 6]) {
         static const uint64_t n_suffixes = UINT64_C(27) * 27 * 27 * 27 * 27, step = 8868112;
 
@@ -107,7 +106,7 @@ static int add_label(json_t *pod, const char *key, const char *value) {
         return labels ? tree_set_text(labels, key, value) : -ENOMEM;
 }
 
-/* NAME-xxxxx: generateName as the Job, DaemonSet and ReplicaSet controllers use it. */
+/* NAME-xxxxx, the generateName of the Job, DaemonSet and ReplicaSet controllers. */
 static int dress_suffixed(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         char letters[6];
 
@@ -192,7 +191,7 @@ static int give_uid(json_t *workload) {
         uint64_t a = workload_hash(workload, 1), b = workload_hash(workload, 2);
         char uid[40];
 
-        /* In the shape of a random UUID (RFC 9562, version 4), since people's tools check it. */
+        /* In the form of a random UUID (RFC 9562, version 4), which tools check. */
         (void) snprintf(uid, sizeof uid, "%08x-%04x-4%03x-8%03x-%012llx", (unsigned) (a >> 32),
                         (unsigned) (a >> 16) & 0xffff, (unsigned) a & 0xfff, (unsigned) (b >> 48) & 0xfff,
                         (unsigned long long) b & 0xffffffffffff);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the controllers of a cluster make of a workload: its pods. Deployments, ReplicaSets,
- * StatefulSets, Jobs and DaemonSets; a CronJob has no pods before its time comes. All pods of a
- * workload are there at once, also those of a StatefulSet, whose controller would wait for each:
- * here the question is what finds a place.
+/* The pods that a cluster's controllers make of a workload: Deployments, ReplicaSets, StatefulSets,
+ * Jobs and DaemonSets. A CronJob has no pods before its time. All pods of a workload exist at once,
+ * also of a StatefulSet, because the question is which of them can be placed.
  *
- * Names are those of Kubernetes (web-0, web-6b5c8f9d47-x2k4q, train-7hjkp), but the letters that
- * look random are made from the workload, so that the same manifest gives the same pods each
- * time. */
+ * Names have Kubernetes' form (web-0, web-6b5c8f9d47-x2k4q, train-7hjkp). Their random letters are
+ * derived from the workload, so the same manifest always gives the same pods. */
 
 #include "base/fault.h"
 #include "base/str.h"
@@ -18,7 +16,7 @@ enum { WORKLOAD_E_INVALID = 1, WORKLOAD_MAX_PODS = 100000 };
 
 bool workload_is(const char *kind);
 
-/* Appends the workload's pods to the array `pods`. nodes: an array of Node objects, one DaemonSet
- * pod for each. The workload gets a metadata.uid when it has none, for its pods to point to.
- * Returns 0, -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field, value and rule. */
+/* Appends the workload's pods to the array `pods`. nodes: an array of Node objects; a DaemonSet has
+ * one pod for each. The workload gets a metadata.uid when it has none, because its pods point to
+ * it. Returns 0, -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field, value and rule. */
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault);

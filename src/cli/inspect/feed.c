@@ -8,10 +8,10 @@
 #include "wire/json.h"
 #include "wire/object.h"
 
-/* An API server keeps no object over 1.5 MiB; indented, it grows several times over. */
+/* An API server stores no object over 1.5 MiB; indentation multiplies that. */
 enum { OBJECT_MAX = 16 * 1024 * 1024, PIECE = 1024 * 1024 };
 
-/* "PodList": its items are Pods. "List": they say themselves what they are. */
+/* "PodList" gives the kind of its items; the items of a "List" name their own. */
 static int take_kind(Feed *f, Str value, Fault *fault) {
         Str text = {0}, suffix = STR("List");
         JsonReader r;
@@ -87,7 +87,7 @@ static int verdict(const Feed *f, int r, Fault *fault) {
         return fault_wrap(fault, FEED_E_MALFORMED, "%s", f->source);
 }
 
-/* Some editors and shells put a byte order mark in front of a file; JSON has none. */
+/* Some editors and shells write a byte order mark before the text; JSON has none. */
 static Str without_mark(Str bytes) {
         static const Str mark = STR("\xef\xbb\xbf");
 

@@ -9,12 +9,12 @@
 #include "wire/annotation.h"
 #include "wire/pod.h"
 
-/* What the pod takes from one card. */
+/* What the pod holds of one card. */
 typedef struct CardLoad {
         Demand mem, core;
 } CardLoad;
 
-/* By card, as many as anything names. */
+/* By card, up to the highest index that occurs. */
 typedef struct Loads {
         CardLoad cards[CARD_INDEX_MAX + 1];
         size_t n;
@@ -26,7 +26,7 @@ static CardLoad *load_at(Loads *loads, uint32_t card) {
         return &loads->cards[card];
 }
 
-/* Slices stand with those of init containers first, which is what Demand asks for. */
+/* GrantSpec has the slices of init containers first, the order that demand_add() needs. */
 static void add_slices(Loads *loads, const GrantSpec *spec, bool with_mem) {
         for (size_t i = 0; i < spec->n_slices; i++) {
                 const Slice *s = &spec->slices[i];
@@ -48,7 +48,7 @@ static ContainerKind kind_of(const Pod *pod, bool init, uint32_t index) {
         return init ? CONTAINER_INIT : CONTAINER_MAIN;
 }
 
-/* A key that does not decode has been named by pod_grant_spec(), and says nothing here. */
+/* pod_grant_spec() has reported a key that does not decode. */
 static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Arena *scratch, bool *any) {
         Allocation a = {0};
         int r = 0;

@@ -7,8 +7,9 @@
 #include "wire/pod.h"
 
 /* What a pod holds on each card, summed by Kubernetes' formula. Memory is what the current
- * annotations say, as older tools show it, even where the limits differ. Compute, and memory without
- * annotations, is what the ledger counts (share/pod_grant.h). A pod without gpu-mem holds nothing.
+ * annotations say, as older tools show it, even where the limits differ. Compute, and memory
+ * without annotations, is what the ledger counts (share/pod_grant.h). A pod without gpu-mem holds
+ * nothing.
  *
  * Sets uses, pending and difference of *ret; they live in `arena`. `scratch` is for temporary
  * memory. Returns 0 or -ENOMEM. With 0, the fault is not empty when an annotation was ignored. */

@@ -62,7 +62,7 @@ static int quantity_u32(Str text, const char *what, uint64_t *ret, Fault *fault)
         return 0;
 }
 
-/* Every card's units: as the node says, else equal shares of the whole. */
+/* Units of every card: from the node's description, else equal shares of the total. */
 static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
         CardInfo *cards = NULL;
         size_t n = 0;
@@ -76,8 +76,8 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         if (r > 0)
                 (void) fault_set(fault, 0, "annotation %s passed over: %s", ANNOTATION_CARDS, why.text);
         if (count == 0)
-                count = n > 0 ? 0 : 1; /* memory without a count comes from somewhere: one card, as the
-                                          scheduler has it */
+                /* memory without a number of cards counts as one card, as in the scheduler */
+                count = n > 0 ? 0 : 1;
         row->n_described = (size_t) count;
         if (n > 0 && cards[n - 1].index >= count)
                 row->n_described = (size_t) cards[n - 1].index + 1;
@@ -91,7 +91,7 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
         return 0;
 }
 
-/* false: the annotation is absent, or is no unit and was passed over. */
+/* false: there is no annotation, or it is no unit and was ignored. */
 static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) {
         Fault why = FAULT_NULL;
 
@@ -105,9 +105,9 @@ static bool read_unit(Str said, const char *key, MemoryUnit *ret, Fault *fault) 
         return false;
 }
 
-/* The unit's name: what the node's agent says is in force; else the annotation that asks for it;
- * else the guess of the tool that users know, which calls it MiB when a card has more than 100 of
- * them. */
+/* The name of the unit. First choice is the node agent's annotation of the unit in force, then the
+ * annotation that asks for one. Otherwise the guess of the tool that users know: MiB when a card
+ * has more than 100 units. */
 static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         const NodeAnnotations *a = &node->annotations;
         Str said = a->unit_in_force;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The report of `kubectl inspect cgpu`: fed with objects one at a time, printed byte for byte as
- * older tools print it. libc only. */
+/* The report of `kubectl inspect cgpu`. It takes objects one at a time and prints them byte for
+ * byte as older tools do. Needs libc only. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -13,22 +13,23 @@ typedef struct Inspect Inspect;
 int inspect_new(Inspect **ret);
 Inspect *inspect_free(Inspect *i);
 
-/* One Node or Pod, other kinds are passed over; in any order, and what is kept is copied. An object
- * that comes again replaces itself. kind: what a typed list said; empty: as the object says.
- * Returns 0, also with a fault that has words where a part of the object was passed over; -ENOMEM;
- * or INSPECT_E_MALFORMED with a fault that names the object where it can, and the object is left
- * out. */
+/* Adds a Node or Pod, in any order; other kinds are ignored. Everything that is kept is copied. A
+ * later object replaces an earlier one of the same name. kind: from a typed list; empty: from the
+ * object.
+ *
+ * Returns 0, with a fault when a part of the object was ignored; -ENOMEM; or INSPECT_E_MALFORMED
+ * with a fault, and the object is left out. */
 enum { INSPECT_E_MALFORMED = 1, INSPECT_E_NO_NODE };
 int inspect_add(Inspect *i, Str kind, Str object, Fault *fault);
 
-/* node: restrict to this node; empty: all. INSPECT_E_NO_NODE when it is not a sharing node of the
- * cluster. */
+/* Print for one node, or for all when `node` is empty. They return 0, -ENOMEM, or INSPECT_E_NO_NODE
+ * when it is not a sharing node of the cluster. */
 int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_json(Inspect *i, Str node, Buf *out, Fault *fault);
 
-/* How many pods on these nodes have annotations whose amounts differ from their limits: 0 with
- * *ret, and errors as above. */
+/* Counts the pods on these nodes that have other amounts in annotations than in limits. Returns 0
+ * with *ret, or an error as above. */
 int inspect_count_differences(Inspect *i, Str node, size_t *ret, Fault *fault);
 
 DEFINE_CLEANUP(Inspect *, inspect_free)

@@ -35,7 +35,7 @@ static int compare_pods_by_node(const void *a, const void *b) {
         return r != 0 ? r : compare_pod_names(x, y);
 }
 
-/* Of equal neighbours the one that came last stays. */
+/* Of equal neighbours only the last one stays. */
 static void sort_rows(Inspect *i) {
         size_t n = 0;
 
@@ -116,7 +116,7 @@ static int settle(Inspect *i) {
         return 0;
 }
 
-/* Sums over hostile input stick at the top instead of wrapping round to something plausible. */
+/* Sums over hostile input stop at the maximum instead of wrapping round to a plausible value. */
 static uint64_t saturated_add(uint64_t a, uint64_t b) {
         return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }

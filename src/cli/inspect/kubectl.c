@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/wait.h>
 
-extern char **environ; /* POSIX wants it declared by whoever uses it */
+extern char **environ; /* POSIX leaves this declaration to its users */
 
 static int pipe_cloexec(int ret[2]) {
         if (pipe(ret) < 0)
                 return -errno;
-        /* One thread, so that nothing is started between the two calls; pipe2() is not
-         * everywhere. */
+        /* This program has one thread, so no process is started between the two calls; pipe2() is
+         * not portable. */
         (void) fcntl(ret[0], F_SETFD, FD_CLOEXEC);
         (void) fcntl(ret[1], F_SETFD, FD_CLOEXEC);
         return 0;
@@ -51,7 +51,8 @@ int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, 
         r = pipe_cloexec(ends);
         if (r < 0)
                 return fault_set(fault, r, "pipe: %s", strerror(-r));
-        r = spawn((char *const *) argv, ends[1], &ret->pid); /* argv is not written to, POSIX says so */
+        /* POSIX promises not to write to argv */
+        r = spawn((char *const *) argv, ends[1], &ret->pid);
         (void) close(ends[1]);
         if (r < 0) {
                 (void) close(ends[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* kubectl as our way to the cluster: whatever login it knows, we have too. `get --raw` hands on the
- * API server's own bytes, where `get -o json` would hold the whole list in memory, twice, before it
- * prints the first byte. */
+/* Reaches the cluster through kubectl, with every kind of login that kubectl supports. `get --raw`
+ * passes on the API server's bytes, whereas `get -o json` holds the whole list in memory, twice,
+ * before it prints. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -12,19 +12,19 @@
 
 typedef struct Kubectl {
         pid_t pid;
-        int out;           /* its standard output, to read */
-        char command[512]; /* for messages; cut, never overrun */
+        int out;           /* its standard output, for reading */
+        char command[512]; /* for messages; cut to fit */
 } Kubectl;
 
 enum { KUBECTL_E_FAILED = 1 };
 
 enum { KUBECTL_MAX_FLAGS = 32 };
 
-/* Starts `kubectl FLAGS... get --raw PATH`; standard error and input are ours. Returns 0, or
- * negative errno with a fault: -ENOENT when there is no kubectl on PATH. flags beyond
- * KUBECTL_MAX_FLAGS: -E2BIG. */
+/* Starts `kubectl FLAGS... get --raw PATH`, with our standard input and error. Returns 0, or
+ * negative errno with a fault: -ENOENT when kubectl is not on PATH, -E2BIG for more than
+ * KUBECTL_MAX_FLAGS flags. */
 int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault);
 
-/* Closes the pipe and waits. 0, or KUBECTL_E_FAILED with its status in words (its own words have
- * gone to stderr). give_up: nobody reads on, so it is told to end. */
+/* Closes the pipe and waits. give_up: its output is not needed, so it is ended first. Returns 0, or
+ * KUBECTL_E_FAILED with its status in the fault; its own message went to standard error. */
 int kubectl_finish(Kubectl *k, bool give_up, Fault *fault);

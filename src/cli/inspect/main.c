@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* kubectl-inspect-cgpu: kubectl finds it on PATH and runs it for `kubectl inspect cgpu`. Exit
- * status: 0 done; 1 the answer is no (no such node, kubectl failed, objects had to be left out); 2
- * wrong usage, which includes a FILE that cannot be read or is no List; 3 we are broken. */
+ * status:
+ *     0  done
+ *     1  the answer is no: no such node, kubectl failed, objects had to be left out
+ *     2  wrong usage, or a FILE that cannot be read or is no List
+ *     3  an internal error */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,8 +33,7 @@ typedef struct Warnings {
         size_t n;
 } Warnings;
 
-/* One list: what getopt_long accepts and what --help prints. Options without a letter of their own
- * go to kubectl. */
+/* One list, for getopt_long and for --help. Options without a letter are passed to kubectl. */
 enum { OPTION_FROM = 256, OPTION_VERSION, OPTION_KUBECTL };
 static const struct {
         const char *name, *value, *help;
@@ -72,8 +74,8 @@ static void print_help(void) {
         }
 }
 
-/* A line on standard error. Names in it may come from a file that nobody has checked: they do not
- * steer the terminal. */
+/* Prints a line on standard error. Control characters are replaced: names may come from an
+ * unchecked file. */
 static void say(const char *before, const char *text) {
         (void) fputs(before, stderr);
         for (; *text; text++)
@@ -99,9 +101,8 @@ static int no_memory(void) {
         return EXIT_BROKEN;
 }
 
-/* As one word, --name=value, so that no value can be taken for an option. The argument lives as
- * long as argv.
- */
+/* Keeps the flag as one word, --name=value, so that no value can be taken for an option. It lives
+ * as long as argv. */
 static int keep_kubectl_flag(Options *o, const char *name, const char *value) {
         char *flag;
         size_t size = strlen(name) + strlen(value) + sizeof "--=";
@@ -121,7 +122,7 @@ static void options_done(Options *o) {
                 free((void *) o->kubectl_flags[i]);
 }
 
-/* -1 to go on, else the exit status. */
+/* Returns -1 to go on, else the exit status. */
 static int parse_option(Options *o, int key, int index) {
         switch (key) {
         case 'd':
@@ -147,7 +148,7 @@ static int parse_option(Options *o, int key, int index) {
                 return r == 0 ? -1 : r;
         }
         default:
-                return EXIT_USAGE; /* getopt_long has said why */
+                return EXIT_USAGE; /* getopt_long has printed why */
         }
 }
 
@@ -207,8 +208,8 @@ static int read_kubectl(Feed *f, const Options *o, const char *path) {
         f->source = kubectl.command;
         fed = feed_fd(f, kubectl.out, &why);
         r = kubectl_finish(&kubectl, fed != 0 && !f->at_end, &fault);
-        /* A kubectl that failed explains a list that breaks off; one that we stopped explains
-         * nothing. */
+        /* A failure of kubectl explains a list that breaks off, unless we stopped kubectl
+         * ourselves. */
         if (r != 0 && (fed == 0 || f->at_end))
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
         if (fed != 0)
@@ -216,7 +217,7 @@ static int read_kubectl(Feed *f, const Options *o, const char *path) {
         return 0;
 }
 
-/* What is safe in a field selector within a URL stays, the rest is escaped. */
+/* Escapes everything that is not safe in a field selector within a URL. */
 static void append_escaped(Buf *url, Str s) {
         static const char hex[] = "0123456789ABCDEF";
 
@@ -235,8 +236,8 @@ static void append_escaped(Buf *url, Str s) {
         }
 }
 
-/* The API server leaves out what the report would drop, and everything that concerns other nodes
- * than the one asked for: on a large cluster that is most of the bytes. */
+/* Selects on the server: objects that the report needs, and only those of the requested node. On a
+ * large cluster that saves most of the bytes. */
 static char *path_of(const char *resource, Str selector, Str node_field, Str node) {
         Buf url = BUF_NULL;
 
@@ -265,8 +266,8 @@ static int read_objects(Inspect *inspect, const Options *o, Str only, const char
         return status == 0 && feed.n_left_out > 0 ? -EXIT_NO : status;
 }
 
-/* 0; an exit status that ends it; or a negated one for the end, with a report that lacks
- * something. */
+/* Returns 0, an exit status that ends the program, or a negated one for its end after an incomplete
+ * report. */
 static int read_cluster(Inspect *inspect, const Options *o, Warnings *warnings) {
         _cleanup_free_ char *nodes = path_of("nodes", STR(""), STR("metadata.name"), o->node);
         _cleanup_free_ char *pods = path_of("pods", STR("status.phase!=Succeeded,status.phase!=Failed"),
@@ -292,7 +293,7 @@ static int write_out(const Buf *out) {
         return 0;
 }
 
-/* The table has no place for it, so that programs which read the table find what they know. */
+/* On standard error, because the table has no place for it and other programs read the table. */
 static void say_differences(Inspect *inspect, const Options *o) {
         size_t n;
 

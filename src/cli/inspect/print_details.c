@@ -69,8 +69,8 @@ static void node_sums(const InspectNode *n, Buf *text) {
         table_line_end(text);
 }
 
-/* Returns the length of the pod lines before alignment, which decides the dashes under every node's
- * table. */
+/* Returns the length of the pod lines before alignment, which sets the length of the dashes under
+ * every node's table. */
 static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) {
         size_t start;
 
@@ -83,7 +83,7 @@ static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) 
         return text->len - start;
 }
 
-/* Under the node's table, a line for each pod whose annotations differ from its limits; usually
+/* After the node's table, a line for each pod with annotations that differ from its limits; usually
  * none. */
 static void differences(const InspectNode *n, Buf *text) {
         for (size_t p = 0; p < n->n_pods; p++) {

@@ -20,7 +20,7 @@ static void pending_pods(JsonWriter *w, const InspectNode *n) {
         }
 }
 
-/* Pods whose annotations differ from their limits, also those that hold nothing. */
+/* Pods with annotations that differ from their limits, including pods that hold nothing. */
 static void differences(JsonWriter *w, const InspectNode *n) {
         bool any = false;
 

@@ -25,8 +25,8 @@ static int work(const CrewOrder *o, unsigned long *ret_blocks) {
         return r == 0 ? work_run(&w, o->seconds, ret_blocks) : r;
 }
 
-/* CUDA does not live through fork(), so each opens it for itself. What has been done goes through
- * the pipe in one piece. Whoever ends the program ends them all. */
+/* CUDA does not survive fork(), so each process opens it by itself and sends its result through the
+ * pipe in one write. All processes end with their parent. */
 static void be_one(const CrewOrder *o, pid_t parent, int out) {
         unsigned long blocks = 0;
         int r;
@@ -64,7 +64,8 @@ int crew_run(const CrewOrder *order) {
                 perror("aliquot-sample");
                 return 1;
         }
-        (void) setvbuf(stdout, NULL, _IOLBF, 0); /* lines of several processes stay whole */
+        /* so that lines of several processes are not mixed */
+        (void) setvbuf(stdout, NULL, _IOLBF, 0);
         for (; n < order->processes; n++) {
                 pid_t pid = fork();
 
@@ -76,7 +77,7 @@ int crew_run(const CrewOrder *order) {
                         break;
                 }
         }
-        (void) close(ends[1]); /* nothing was written by us */
+        (void) close(ends[1]); /* this process wrote nothing */
         while (read(ends[0], &blocks, sizeof blocks) == (ssize_t) sizeof blocks)
                 all += blocks;
         (void) close(ends[0]); /* only read from */

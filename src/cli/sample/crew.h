@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Several processes that work on the card at the same time, as the workers of one container do. */
+/* Several processes that work on the card at the same time, like the workers of one container. */
 
 typedef struct CrewOrder {
         unsigned processes; /* 1 at least */
         unsigned kernel_us; /* 1 at least */
-        double seconds;     /* of work, from when a process is ready */
-        unsigned long mib;  /* that each allocates before; 0: none */
+        double seconds;     /* of work, counted from when a process is ready */
+        unsigned long mib;  /* that each process allocates first; 0: none */
 } CrewOrder;
 
-/* Runs them to their ends, and prints `done B blocks in S s` for all together. 0, or 1 when one of
- * them failed, which it has told. */
+/* Runs the processes to their ends and prints `done B blocks in S s` for all together. Returns 0,
+ * or 1 when a process failed, which is reported. */
 int crew_run(const CrewOrder *order);

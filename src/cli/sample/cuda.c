@@ -35,7 +35,8 @@ static int load(Cuda *c) {
 
                 if (!found)
                         break;
-                memcpy(functions[i].into, &found, sizeof found); /* a function's address has the same form */
+                /* POSIX: function and object pointers have the same form */
+                memcpy(functions[i].into, &found, sizeof found);
                 if (i + 1 == ELEMENTSOF(functions))
                         return 0;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The few functions of libcuda.so.1 that the sample calls, found when it runs: where there is no
- * driver it says so. Every function prints what went wrong on standard error, CUDA's errors by name
- * and number, and returns 0 or CUDA's error; -1 when libcuda is not to be had. */
+/* The functions of libcuda.so.1 that the sample calls, loaded at run time, so that a missing driver
+ * can be reported. Each function here prints its error on standard error, CUDA's by name and
+ * number, and returns 0 or CUDA's error; -1 when libcuda cannot be loaded. */
 
 #include <stddef.h>
 
@@ -27,15 +27,14 @@ typedef struct Cuda {
         int (*name)(int error, const char **ret);
 } Cuda;
 
-/* Loads the library, and makes the first card's primary context the current one. Both stay until
- * the process ends. */
+/* Loads the library and makes the first card's primary context current. Both stay until the process
+ * ends. */
 int cuda_open(Cuda *ret);
 
 int cuda_allocate(const Cuda *c, unsigned long mib);
 
-/* "memory: 338 MiB used, 1816 MiB free, 2154 MiB in all": cuMemGetInfo's word, on standard
- * output. */
+/* Prints "memory: 338 MiB used, 1816 MiB free, 2154 MiB in all", from cuMemGetInfo. */
 int cuda_print_memory(const Cuda *c);
 
-/* Says what failed when r is not 0. Returns r. */
+/* Prints what failed when r is not 0. Returns r. */
 int cuda_check(const Cuda *c, const char *what, int r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* aliquot-sample: a program that uses a card as CUDA programs do, through the driver API, for
- * samples and for a first look at a node. It is built without CUDA, and asks libc for nothing that
- * an image might lack. */
+/* aliquot-sample: uses a card as CUDA programs do, through the driver API, for samples and for a
+ * first look at a node. It is built without CUDA and needs only functions of libc that every image
+ * has. */
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -72,7 +72,7 @@ static int run_command(char **command) {
         int status;
         pid_t pid;
 
-        (void) fflush(stdout); /* what is printed stands before what the command prints */
+        (void) fflush(stdout); /* so that this output comes before the command's */
         pid = fork();
         if (pid == 0) {
                 (void) execvp(command[0], command);
@@ -102,10 +102,10 @@ static int hold(unsigned long mib, char **command) {
 
 typedef struct Options {
         CrewOrder order; /* seconds 0: no work */
-        bool works;      /* something was said that belongs to work */
+        bool works;      /* an option of the work was given */
 } Options;
 
-/* 0, or the exit status plus one when there is nothing more to do. */
+/* Returns 0, or the exit status plus one when there is nothing more to do. */
 static int take_option(Options *o, int option) {
         unsigned long n = 0;
         int r;
@@ -132,7 +132,7 @@ static int take_option(Options *o, int option) {
                 (void) fputs(usage, stdout);
                 return fflush(stdout) == 0 ? EXIT_DONE + 1 : EXIT_CUDA + 1;
         default:
-                r = EXIT_USAGE; /* getopt has said why */
+                r = EXIT_USAGE; /* getopt has printed why */
         }
         return r == 0 ? 0 : r + 1;
 }

@@ -7,13 +7,14 @@
 enum {
         BLOCK_US = 100000,
         THREADS = 256,
-        GROUPS_PER_PROCESSOR = 8, /* 2,048 threads: all that one has room for */
+        GROUPS_PER_PROCESSOR = 8, /* 2,048 threads, as many as a multiprocessor has room for */
         MULTIPROCESSORS = 16,     /* CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT */
-        TRIAL_RATE = 20000,       /* turns of the loop, for a trial of some hundred microseconds */
+        TRIAL_RATE = 20000,       /* turns of the loop in a trial launch */
 };
 
-/* Reading the clock keeps the compiler of the driver from dropping the loop. The simulated card
- * knows by the name that the first parameter is the kernel's length in microseconds. */
+/* The kernel reads the clock, so that the driver's compiler does not drop the loop. The simulated
+ * card knows this kernel by its name and takes its first parameter as its length
+ * in microseconds. */
 static const char image[] = ".version 6.4\n.target sm_50\n.address_size 64\n"
                             ".visible .entry aliquot_sleep_us(.param .u32 us, .param .u32 rate)\n"
                             "{\n"
@@ -46,7 +47,7 @@ static int launch(const Work *w, unsigned us, unsigned rate) {
                 w->cuda->launch(w->kernel, w->groups, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
 }
 
-/* One launch by the card's own clock. */
+/* Measures one launch by the card's own clock. */
 static int measure(const Work *w, float *ret_ms) {
         const Cuda *c = w->cuda;
         void *events[2];
@@ -67,8 +68,8 @@ static int measure(const Work *w, float *ret_ms) {
         return cuda_check(c, "a trial of the card's speed", r);
 }
 
-/* The quickest of some: others may have been on the card in between, and at first it may rest at a
- * low clock. */
+/* The quickest of several launches: other programs may use the card meanwhile, and it may start at
+ * a low clock rate. */
 static int find_rate(Work *w) {
         float best = 0, ms = 0;
 

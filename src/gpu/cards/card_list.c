@@ -44,7 +44,7 @@ static bool is_alphanumeric(char c) {
         return is_letter(c) || (c >= '0' && c <= '9');
 }
 
-/* Narrower than what CDI 0.3 takes for the name of a device, so that each card can be one. */
+/* Stricter than what CDI 0.3 accepts as a device name, so that every UUID can be one. */
 bool card_uuid_is_valid(const char *uuid) {
         size_t n = strlen(uuid);
 
@@ -56,7 +56,7 @@ bool card_uuid_is_valid(const char *uuid) {
         return is_letter(uuid[0]) && uuid[n - 1] != '-';
 }
 
-/* --- JSON ------------------------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------- */
 
 static void read_text(JsonReader *r, Arena *arena, char *into, size_t size) {
         Str text = {0};
@@ -146,7 +146,7 @@ static void read_card(JsonReader *r, Arena *arena, CardList *l) {
 static void read_cards(JsonReader *r, Arena *arena, CardList *l) {
         if (!json_array_begin(r))
                 return;
-        l->n = 0; /* said twice, the later one counts */
+        l->n = 0; /* of a repeated member the last one counts */
         while (json_array_next(r))
                 read_card(r, arena, l);
 }

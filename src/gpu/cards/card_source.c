@@ -12,9 +12,11 @@
 #include "gpu/cards/probe_report.h"
 
 enum {
-        DYING_MAX = 4,         /* children that were killed and are not gone; no more are started meanwhile */
-        REPORTS_PER_TURN = 64, /* then the loop has its turn */
-        FRESH_EVERY = 10,      /* scans, while a card is in trouble: a new session may find it again */
+        /* killed children that have not ended; beyond this no child is started */
+        DYING_MAX = 4,
+        REPORTS_PER_TURN = 64, /* then other sources of the loop run */
+        /* scans, while a card is in trouble: a new session may find it again */
+        FRESH_EVERY = 10,
         BACKOFF_STEPS = 60,
 };
 
@@ -25,25 +27,25 @@ enum {
 
 typedef enum SourceState {
         SOURCE_WAITING, /* no child: the timer starts one */
-        SOURCE_ASKING,  /* the timer is the deadline */
-        SOURCE_IDLE,    /* the timer asks again */
+        SOURCE_ASKING,  /* the timer is the deadline of the answer */
+        SOURCE_IDLE,    /* the timer starts the next scan */
 } SourceState;
 
 typedef struct Dying {
         pid_t pid;
-        bool by_itself; /* we did not kill it, so how it ended is news */
+        bool by_itself; /* we did not kill it, so its exit status is worth reporting */
 } Dying;
 
 struct CardSource {
         sd_event *event;
         CardSourceHandler handler;
         void *userdata;
-        CardSourceOptions o; /* the pointers are not kept */
+        CardSourceOptions o; /* its pointers are not kept */
         ProbeOptions probe;
         char *library, *host_root;
 
         SourceState state;
-        CardChild child; /* unless WAITING */
+        CardChild child; /* none while WAITING */
         sd_event_source *io, *timer, *reaper, *once;
         usec_t backoff, reap_pause;
         Dying dying[DYING_MAX];
@@ -53,20 +55,20 @@ struct CardSource {
         uint64_t session_base; /* sessions of children before this one */
         uint64_t session;
         bool ready;        /* this request: the library is initialised */
-        bool fresh, again; /* the next scan by a new session; at once when this one has ended */
-        CardScan scan;     /* as far as it has come */
+        bool fresh, again; /* the next scan needs a new session; begin it when this scan ends */
+        CardScan scan;     /* cards received so far */
         CardTable known;
-        CardFences fences; /* as they were told last */
-        CardUsage *usage;  /* CARD_USAGE_MAX of them; NULL: nobody asks */
+        CardFences fences; /* as last passed to on_fences */
+        CardUsage *usage;  /* room for CARD_USAGE_MAX; NULL: no on_usage */
         size_t n_usage;
         CardTotal totals[CARDS_MAX];
         size_t n_totals;
-        CardUse *uses; /* as many, where there is a usage */
+        CardUse *uses; /* the same number, where there is a usage */
         size_t n_uses;
         CardSpan spans[CARDS_MAX];
         size_t n_spans;
         bool uses_cut;
-        bool cut; /* not all of this census found room */
+        bool cut; /* this census did not fit */
 
         CardList published;
         bool has_published, told_deaf;
@@ -76,7 +78,7 @@ struct CardSource {
 
 static void start(CardSource *s);
 
-/* --- telling ---------------------------------------------------------------------------------------------------- */
+/* --- telling ---------------------------------------------------------------------------------- */
 
 static void tell(CardSource *s, const char *format, ...) _printf_(2, 3);
 
@@ -85,7 +87,8 @@ static void tell(CardSource *s, const char *format, ...) {
         va_list args;
 
         va_start(args, format);
-        (void) vsnprintf(fault.text, sizeof fault.text, format, args); /* cut when it is too long */
+        /* the text is cut when it is too long */
+        (void) vsnprintf(fault.text, sizeof fault.text, format, args);
         va_end(args);
         if (strcmp(fault.text, s->told) == 0)
                 return;
@@ -130,7 +133,7 @@ static void set_timer(CardSource *s, SourceState state, usec_t after) {
         (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* --- the end of a child ----------------------------------------------------------------------------------------- */
+/* --- the end of a child ----------------------------------------------------------------------- */
 
 static void tell_end(CardSource *s, int status) {
         if (status == -1)
@@ -165,7 +168,8 @@ static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
                 return 0;
         s->reap_pause = s->reap_pause * 2 < REAP_MAX ? s->reap_pause * 2 : REAP_MAX;
         (void) sd_event_source_set_time(source, clock_monotonic_usec() + s->reap_pause);
-        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* both fail for NULL alone */
+        /* fails only for NULL */
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         return 0;
 }
 
@@ -189,17 +193,17 @@ static void forget_census(CardSource *s) {
         s->cut = s->uses_cut = false;
 }
 
-/* The child is of no more use: away with it, and another one later. */
+/* Ends the child, which is of no more use; another is started later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
-        forget_census(s); /* half a census is none */
+        forget_census(s); /* an incomplete census is dropped */
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
         back_off(s);
 }
 
-/* --- requests --------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void ask(CardSource *s) {
         ProbeRequest q = {.request = ++s->request, .fresh = s->fresh};
@@ -207,7 +211,7 @@ static void ask(CardSource *s) {
         s->fresh = s->again = s->ready = false;
         s->scan.n = 0;
         set_timer(s, SOURCE_ASKING, s->o.deadline);
-        /* An error is a child that has ended, which the socket will say in a moment. */
+        /* send() fails only when the child has ended, which the socket will report. */
         (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -238,10 +242,10 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* --- answers ---------------------------------------------------------------------------------------------------- */
+/* --- answers ---------------------------------------------------------------------------------- */
 
-/* A broken card is looked for by a new session at once, and then now and then, not at each scan: on
- * a driver without persistence mode that would set up every other card anew. */
+/* A broken card is looked for by a new session at once, and after that only from time to time. On a
+ * driver without persistence mode each new session sets up every other card anew. */
 static void plan_next(CardSource *s) {
         if (!card_table_has_trouble(&s->known))
                 s->scans_until_fresh = 1;
@@ -271,18 +275,18 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
         publish(s);
 }
 
-/* What came unasked is a reason to look: a scan tells the rest. */
+/* An unrequested report causes a scan, which tells the rest. */
 static void look_again(CardSource *s) {
         if (s->state == SOURCE_IDLE)
                 set_timer(s, SOURCE_IDLE, 0);
 }
 
-/* An XID that fences nothing is no reason: a tenant could have us scan without end. */
+/* An XID that fences nothing causes no scan: a tenant could make us scan without end. */
 static void take_xid(CardSource *s, const ProbeReport *r) {
         if (!card_table_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
         tell_fences(s);
-        publish(s); /* known cards have been published */
+        publish(s); /* known cards have been published before */
         look_again(s);
 }
 
@@ -372,7 +376,8 @@ static bool take_answer(CardSource *s, const ProbeReport *r) {
                 return true;
         case REPORT_FAILED:
                 tell(s, "%s", r->text);
-                drop_child(s, false); /* a new process has no old library loaded and no old error */
+                /* a new process has neither an old library nor an old error */
+                drop_child(s, false);
                 return true;
         default: /* READY */
                 s->ready = true;
@@ -411,7 +416,8 @@ static int on_report(sd_event_source *source, int fd, uint32_t events, void *use
         CardSource *s = userdata;
 
         for (int i = 0; i < REPORTS_PER_TURN && s->io; i++) {
-                char bytes[sizeof(ProbeReport) + 1]; /* one more than is right, to see that there is more */
+                /* one byte more than valid, to detect longer records */
+                char bytes[sizeof(ProbeReport) + 1];
                 ssize_t n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
 
                 if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -450,7 +456,7 @@ static void start(CardSource *s) {
         ask(s);
 }
 
-/* --- the object ------------------------------------------------------------------------------------------------- */
+/* --- the object ------------------------------------------------------------------------------- */
 
 static int on_simulated(sd_event_source *source, void *userdata) {
         CardSource *s = userdata;
@@ -543,7 +549,8 @@ CardSource *card_source_free(CardSource *s) {
         if (s->io) {
                 sd_event_source_disable_unref(s->io);
                 card_child_kill(&s->child);
-                (void) card_child_reap(s->child.pid, &status); /* else it is init's, after the agent */
+                /* if it has not ended yet, init reaps it after the agent */
+                (void) card_child_reap(s->child.pid, &status);
         }
         reap(s);
         sd_event_source_disable_unref(s->timer);

@@ -2,13 +2,13 @@
 #pragma once
 
 /* Where cards come from. NVML is loaded at run time in a child process with a deadline, because a
- * hung driver must not hang the agent: a child that does not answer is killed, and what was known
- * stays known. It goes on trying, with a back-off from 1 s to 60 s, and never leaves more than a
- * few children behind that the kernel cannot end.
+ * hung driver must not hang the agent. A child that does not answer is killed, and the last known
+ * cards stay. New children follow with a back-off from 1 s to 60 s; at most a few that the kernel
+ * cannot end are left behind.
  *
- * A card that falls off the bus, or whose XIDs say that it is broken, keeps its place as an
- * unhealthy one and returns by itself: docs/cards.md. The caller is single-threaded, as fork()
- * without exec() demands. */
+ * A card that falls off the bus, or whose XIDs say that it is broken, stays in the list as
+ * unhealthy and recovers by itself: docs/cards.md. The caller is single-threaded, as fork() without
+ * exec() requires. */
 
 #include <systemd/sd-event.h>
 
@@ -27,69 +27,71 @@ typedef struct CardUsage {
 
 typedef struct CardTotal {
         char uuid[64];
-        uint64_t used; /* bytes, whoever has them; without what the driver keeps for itself */
+        uint64_t used; /* bytes of all processes, without the driver's own */
 } CardTotal;
 
 typedef struct CardUse {
         char uuid[64];
         uint32_t pid;  /* of our pid namespace */
-        uint64_t nsec; /* of the card's SMs, since the census before */
+        uint64_t nsec; /* of the card's SMs, since the last census */
 } CardUse;
 
 typedef struct CardSpan {
         char uuid[64];
-        uint64_t nsec;   /* since the census before; 0: nothing is known of it */
-        char untold[80]; /* why the driver does not tell; "": it does */
+        uint64_t nsec;   /* since the last census; 0: not known */
+        char untold[80]; /* why the driver reports no utilization; "": it does */
 } CardSpan;
 
-/* One look at all cards; lent for the call. A card whose processes could not all be told, or of a
- * driver that does not tell its own part (older than 510), has no total. */
+/* One census of all cards; valid during the call. A card has no total when not all of its processes
+ * are known, or when its driver (older than 510) does not report its own part. */
 typedef struct CardCensus {
         const CardUsage *usage; /* what each process holds of each card */
         size_t n;
         const CardTotal *totals; /* by card, each once */
         size_t n_totals;
-        const char *untold;  /* why some of it is missing; "": nothing is */
-        const CardUse *uses; /* who used a card's time; nobody else did */
+        const char *untold;  /* why some data is missing; "": nothing is */
+        const CardUse *uses; /* processes that used a card's time */
         size_t n_uses;
         const CardSpan *spans; /* by card, each once */
         size_t n_spans;
 } CardCensus;
 
-/* Called from the loop only, never from within a call below. card_source_rescan() may be called
- * from them, _free() not. */
+/* Called from the loop only, never from within a call below. They may call card_source_rescan(),
+ * but not card_source_free(). */
 typedef struct CardSourceHandler {
-        /* The first scan, and each change after it; the list is lent for the call. */
+        /* The first scan, and each change after it. The list is valid during the call. */
         void (*on_cards)(void *userdata, const CardList *cards);
-        /* No driver, a hung one, an error. Said once, and again when the words change or a scan
-         * went well in between. */
+        /* No driver, a hung driver, or an error. Called once, and again when the text changes or a
+         * scan succeeded in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
-        /* They changed, and are to outlive us; lent for the call. May be NULL. */
+        /* Fences changed and should be stored. Valid during the call. May be NULL. */
         void (*on_fences)(void *userdata, const CardFences *fences);
-        /* What is in use, as the driver says. NULL: nobody asks. */
+        /* What is in use, as the driver reports it. NULL: no census is taken. */
         void (*on_usage)(void *userdata, const CardCensus *census);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {
-        const char *library;   /* NULL: libnvidia-ml.so.1 by the loader's own search, then below host_root */
-        const char *host_root; /* where the host's root is seen, for /sys and /proc/driver; NULL: "/" */
-        usec_t deadline;       /* of one answer of the child; 0: 10 s */
-        usec_t rescan;         /* between two scans; 0: 30 s */
-        usec_t backoff;        /* before the second try, doubling up to 60 times it; 0: 1 s */
-        usec_t census;         /* between two calls of on_usage; 0: 1 s */
-        usec_t quiet;          /* without an XID of a broken card until a fence lifts; 0: 10 min */
-        const CardList *
-                known; /* of an earlier run, as card_list_read() gives it: indexes stay. NULL: none. Copied */
+        /* NULL: libnvidia-ml.so.1 by the loader's search, then below host_root */
+        const char *library;
+        /* mount point of the host's root, for /sys and /proc/driver; NULL: "/" */
+        const char *host_root;
+        usec_t deadline; /* of one answer of the child; 0: 10 s */
+        usec_t rescan;   /* between two scans; 0: 30 s */
+        usec_t backoff;  /* before the second attempt, doubling up to 60 times it; 0: 1 s */
+        usec_t census;   /* between two calls of on_usage; 0: 1 s */
+        usec_t quiet;    /* time without such an XID until a fence lifts; 0: 10 min */
+        /* of an earlier run, from card_list_read(): indexes stay. NULL: none. Copied */
+        const CardList *known;
         const CardFences *fences;  /* of an earlier run. NULL: none */
-        const CardList *simulated; /* not NULL: these, and no child. Copied */
+        const CardList *simulated; /* not NULL: these instead of a child. Copied */
 } CardSourceOptions;
 
-/* Starts the first scan. 0 or negative errno. */
+/* Starts the first scan. Returns 0 or negative errno. */
 int card_source_new(sd_event *event, const CardSourceOptions *options, const CardSourceHandler *handler,
                     void *userdata, CardSource **ret);
 CardSource *card_source_free(CardSource *s); /* and its child */
 
-/* Now, not at the next turn, and by a new session of the driver's, which also sees cards that were
+/* Scans at once, with a new session of the driver's library, which also sees cards that were
  * plugged in. */
 void card_source_rescan(CardSource *s);
 

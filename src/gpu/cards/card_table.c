@@ -33,7 +33,7 @@ static bool has_gone(const CardTableEntry *c) {
         return is_used(c) && !c->seen;
 }
 
-/* A place for a card that was never seen before; NULL when 256 others are at work. */
+/* Finds a place for a new card; NULL when all 256 are in use by working cards. */
 static CardTableEntry *place(CardTable *k, const MachineCard *c) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (c->pci[0] != '\0' && has_gone(&k->cards[i]) && strcmp(k->cards[i].card.pci, c->pci) == 0)
@@ -49,7 +49,7 @@ static CardTableEntry *place(CardTable *k, const MachineCard *c) {
         return NULL;
 }
 
-/* --- fences ----------------------------------------------------------------------------------------------------- */
+/* --- fences ----------------------------------------------------------------------------------- */
 
 static usec_t quiet_time(const CardTable *k, const CardTableEntry *c) {
         usec_t quiet = k->quiet;
@@ -60,7 +60,7 @@ static usec_t quiet_time(const CardTable *k, const CardTableEntry *c) {
 }
 
 static void fence(CardTable *k, CardTableEntry *c, const XidRule *rule, uint64_t session, usec_t now) {
-        if (c->xid == 0) { /* a new fence, not one more message of the same failure */
+        if (c->xid == 0) { /* the first XID of a failure, not a repeated one */
                 bool relapse = c->lifted_at != 0 && now - c->lifted_at < QUIET_MAX;
 
                 c->relapses = relapse ? c->relapses + 1 : 0;
@@ -92,9 +92,9 @@ static void say_health(CardTableEntry *c, const char *trouble) {
                                 rule->words);
 }
 
-/* --- one scan --------------------------------------------------------------------------------------------------- */
+/* --- one scan --------------------------------------------------------------------------------- */
 
-/* Of a card that answers with an error, what was known of it is worth more than what could be
+/* For a card that answers with an error, earlier values are kept instead of those that could not be
  * read. */
 static void update(CardTableEntry *c, const MachineCard *now_seen) {
         uint32_t index = c->card.index;
@@ -114,7 +114,7 @@ static void see(CardTable *k, const MachineCard *c, uint64_t session, usec_t now
                         return;
                 *known = (CardTableEntry){.card.index = (uint32_t) (known - k->cards)};
         } else if (known->seen) {
-                return; /* two cards of one UUID: a driver's fault, and the first counts */
+                return; /* two cards of one UUID, an error of the driver: the first one counts */
         }
         update(known, c);
         if (c->trouble[0] == '\0')
@@ -122,7 +122,8 @@ static void see(CardTable *k, const MachineCard *c, uint64_t session, usec_t now
         say_health(known, c->trouble);
 }
 
-/* The driver's words about cards that it could not name: the best hint why others are missing. */
+/* The driver's text about cards that it could not identify is the best hint why others
+ * are missing. */
 static void miss(CardTableEntry *c, const CardScan *scan) {
         char words[sizeof c->card.trouble];
         const char *hint = "";
@@ -138,7 +139,8 @@ static void miss(CardTableEntry *c, const CardScan *scan) {
 void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 k->cards[i].seen = false;
-        for (size_t i = 0; i < scan->n; i++) /* who is known already, before any place is given away */
+        /* known cards first, before new ones take places */
+        for (size_t i = 0; i < scan->n; i++)
                 if (scan->seen[i].uuid[0] != '\0' && find(k, scan->seen[i].uuid))
                         see(k, &scan->seen[i], scan->session, now);
         for (size_t i = 0; i < scan->n; i++)
@@ -157,14 +159,14 @@ bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t sessi
                 return false;
         fence(k, c, rule, session, now);
         if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
-                say_health(c, ""); /* else the driver's own words about it say more */
+                say_health(c, ""); /* else the driver's own text is more precise */
         return true;
 }
 
 /* ---- over a restart ---- */
 
 static usec_t age_of(uint64_t then, uint64_t wall) {
-        uint64_t msec = wall > then ? wall - then : 0; /* the clock was set back: just now */
+        uint64_t msec = wall > then ? wall - then : 0; /* the clock was set back: counts as now */
 
         return msec < QUIET_MAX / USEC_PER_MSEC ? msec * USEC_PER_MSEC : QUIET_MAX;
 }

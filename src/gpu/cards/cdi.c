@@ -11,7 +11,7 @@
 
 static const char *const container_folders[] = {DEBIAN_FOLDER, "/usr/lib64"};
 
-/* No mknod permission: the nodes are made by the runtime. */
+/* No mknod permission: the runtime makes the nodes. */
 static void write_node(JsonWriter *w, const char *path) {
         json_write_object(w, NULL);
         json_write_text(w, "path", path);
@@ -19,9 +19,9 @@ static void write_node(JsonWriter *w, const char *path) {
         json_write_object_end(w);
 }
 
-/* A runtime finds out number and type of a node by its path. Where the node is missing (the
- * nvidia-uvm module is not loaded) the container does not start, and the runtime's words name it;
- * without the node CUDA would fail with words that do not. */
+/* A runtime reads number and type of a node from its path. When the node is missing, because the
+ * nvidia-uvm module is not loaded, the container does not start and the runtime's message names the
+ * node. Without this entry CUDA would fail with an unspecific error. */
 static void write_nodes(JsonWriter *w, const DriverFiles *driver) {
         json_write_array(w, "deviceNodes");
         write_node(w, "/dev/nvidiactl");
@@ -51,7 +51,7 @@ static void write_library(JsonWriter *w, const DriverFile *f) {
 
                 buf_appendf(&path, "%s/%s", container_folders[i], f->target);
                 if (buf_result(&path) < 0)
-                        w->out->broken = true; /* half a specification is worse than none */
+                        w->out->broken = true; /* an incomplete specification must not be used */
                 else
                         write_mount(w, f->path, path.data);
         }

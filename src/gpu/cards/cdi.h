@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The CDI specification file by which a container runtime gives a container its card: device nodes
- * and the driver's libraries, no runtime hook and no nvidia-container-toolkit
- * (cncf-tags/container-device-interface). Version 0.3.0, the first one, carries all that is used:
- * paths of nodes and mounts, and environment.
+/* The CDI specification file, by which a container runtime gives a container its card: device nodes
+ * and the driver's libraries (cncf-tags/container-device-interface). It needs no runtime hook and
+ * no nvidia-container-toolkit. The first version, 0.3.0, has all that is used: device nodes, mounts
+ * and environment.
  *
- * Libraries are mounted under their SONAME in the folders that the loaders of Debian's and Red
- * Hat's families search without a cache, so nothing has to run ldconfig. There is no device "all":
- * a container gets the cards that it was granted. */
+ * Libraries are mounted under their SONAME in folders that the loaders of Debian's and Red Hat's
+ * families search without a cache, so ldconfig need not run. There is no device "all": a container
+ * gets only the cards that it was granted. */
 
 #include "base/buf.h"
 #include "gpu/cards/card_list.h"
@@ -16,10 +16,10 @@
 
 #define CDI_KIND "aliquot.dev/gpu"
 
-/* In the environment of a container with a simulated card: the card's UUID. */
+/* Environment variable of a container with a simulated card: the card's UUID. */
 #define CDI_SIMULATED_VARIABLE "ALIQUOT_SIMULATED_CARD"
 
-/* The file's text: one device per card, named by UUID. driver: NULL for none. simulated: an
- * environment variable instead of device nodes. Without cards `out` stays as it is, because a
- * specification without devices is refused by runtimes: the file is to be removed then. */
+/* Writes the file's text: one device per card, named by UUID. driver: NULL for none. simulated: an
+ * environment variable instead of device nodes. Without cards `out` stays unchanged and the file
+ * should be removed, because runtimes refuse a specification without devices. */
 void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out);

@@ -16,7 +16,7 @@
 
 enum { CHILD_SOCKET = STDERR_FILENO + 1 };
 
-/* close_range() is of Linux 5.9 and hosts may be older. */
+/* close_range() needs Linux 5.9, and hosts may be older. */
 static void close_from(int first) {
         const struct dirent *entry;
         DIR *folder;
@@ -31,7 +31,8 @@ static void close_from(int first) {
 
                 if (str_to_u32(str_from(entry->d_name), &fd) && (int) fd >= first &&
                     (int) fd != dirfd(folder))
-                        (void) close((int) fd); /* of the agent's: nothing of it is ours to lose */
+                        /* a copy of the agent's descriptor, without data to lose */
+                        (void) close((int) fd);
         }
         if (folder)
                 (void) closedir(folder);
@@ -54,20 +55,22 @@ static void reset_signals(void) {
         sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
-                (void) signal(i, SIG_DFL); /* refused for some, which never have another handler */
+                (void) signal(i, SIG_DFL); /* fails for signals that cannot have a handler */
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Never returns. What fails here shows as a child that ended at once. */
+/* Never returns. A failure here shows as a child that ended at once. */
 static void run(int socket, pid_t agent, const ProbeOptions *options) {
         static const struct rlimit no_core = {0,
-                                              0}; /* it would hold the agent's memory, and its credentials */
+                                              /* no core file: it would contain the agent's memory
+                                               * and credentials */
+                                              0};
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
-                _exit(1); /* the agent ended before we asked to end with it */
+                _exit(1); /* the agent ended before the request to end with it took effect */
         reset_signals();
-        (void) setsid(); /* a terminal's Ctrl-C is the agent's */
+        (void) setsid(); /* the terminal's Ctrl-C is meant for the agent */
         (void) prctl(PR_SET_NAME, "aliquot-nvml");
         (void) setrlimit(RLIMIT_CORE, &no_core);
         if (keep_only(socket) < 0)
@@ -99,7 +102,8 @@ void card_child_kill(CardChild *c) {
         if (c->fd >= 0)
                 (void) close(c->fd);
         c->fd = -1;
-        (void) kill(c->pid, SIGKILL); /* unreaped, so the pid is still its own */
+        /* not reaped yet, so the pid cannot belong to another process */
+        (void) kill(c->pid, SIGKILL);
 }
 
 bool card_child_reap(pid_t pid, int *ret_status) {

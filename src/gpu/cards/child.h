@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The process that talks to the driver: forked without exec, with nothing of the agent's but its
- * memory as it was, one socket and standard error. It dies with the agent. One that is stuck in the
- * kernel does not even die by SIGKILL before it comes out: it is left behind, and looked after
- * without waiting. */
+/* The process that calls the driver: forked without exec. Of the agent it has a copy of the memory,
+ * one socket and standard error, and it ends with the agent. A child that is stuck in the kernel
+ * does not end by SIGKILL until it returns; it is left behind and reaped later, without waiting. */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,12 +15,12 @@ typedef struct CardChild {
         int fd; /* SOCK_SEQPACKET, non-blocking */
 } CardChild;
 
-/* The caller has one thread. 0 or negative errno. */
+/* The caller has one thread. Returns 0 or negative errno. */
 int card_child_start(const ProbeOptions *options, CardChild *ret);
 
-/* Closes the socket and kills; the process is still to be reaped. */
+/* Closes the socket and kills the child, which must still be reaped. */
 void card_child_kill(CardChild *c);
 
-/* Without waiting. true: it is gone; *ret_status as waitpid() gives it, or -1 when somebody else
- * has reaped it. */
+/* Does not wait. Returns true when the child has ended; *ret_status is as from waitpid(), or -1
+ * when it was reaped elsewhere. */
 bool card_child_reap(pid_t pid, int *ret_status);

@@ -18,13 +18,13 @@
 
 #define COS                                                                                                  \
         "/home"                                                                                              \
-        "/kubernetes/bin/nvidia" /* Google's host system; nobody's home */
+        "/kubernetes/bin/nvidia" /* Google's host system */
 
-enum { LINKS_MAX = 40 }; /* as the kernel */
+enum { LINKS_MAX = 40 }; /* the kernel's limit */
 
-/* Debian and Ubuntu; Debian's alternatives; Red Hat, SUSE; a driver in a container (GPU operator);
- * Google's host system; the old home of hand-made installations. The first one that has a library
- * wins. */
+/* Debian and Ubuntu; Debian's alternatives; Red Hat and SUSE; a driver in a container (GPU
+ * operator); Google's host system; manual installations. The first folder with a library
+ * is used. */
 static const char *const library_folders[] = {
         "/usr/lib/" TRIPLET,
         "/usr/lib/" TRIPLET "/nvidia/current",
@@ -40,8 +40,8 @@ static const char *const library_folders[] = {
 static const char *const smi_paths[] = {"/usr/bin/nvidia-smi", "/run/nvidia/driver/usr/bin/nvidia-smi",
                                         COS "/bin/nvidia-smi", "/usr/local/nvidia/bin/nvidia-smi"};
 
-/* Beginnings of names. What draws on a screen needs configuration files as well, and is not
- * given. */
+/* Prefixes of library names. Libraries for a screen need configuration files as well and are left
+ * out. */
 static const char *const given[] = {"libcuda.so", "libcudadebugger.so", "libnvcuvid.so", "libnvidia-"};
 static const char *const screens[] = {
         "libnvidia-api",  "libnvidia-container", "libnvidia-egl",     "libnvidia-fbc",    "libnvidia-gl",
@@ -49,13 +49,14 @@ static const char *const screens[] = {
         "libnvidia-vksc", "libnvidia-vulkan",    "libnvidia-wayland"};
 
 typedef struct Finder {
-        const char *root; /* without a '/' at its end */
-        char version[64]; /* of the driver, as 535.104.05; "" when not known */
+        const char *root; /* without a final '/' */
+        char version[64]; /* of the driver, such as 535.104.05; "" when not known */
         DriverFiles found;
-        bool exact[DRIVER_FILES_MAX]; /* found under its SONAME itself, where ldconfig's links lead */
+        /* found under its SONAME itself, the target of ldconfig's links */
+        bool exact[DRIVER_FILES_MAX];
 } Finder;
 
-/* --- paths below the root --------------------------------------------------------------------------------------- */
+/* --- paths below the root --------------------------------------------------------------------- */
 
 static void parent(Buf *path) {
         while (path->len > 0 && path->data[--path->len] != '/')
@@ -64,7 +65,7 @@ static void parent(Buf *path) {
                 path->data[path->len] = '\0';
 }
 
-/* The target of a symbolic link below the root, or "" when it is none. 0 or -ENOMEM. */
+/* Reads a symbolic link below the root; "" when the path is none. Returns 0 or -ENOMEM. */
 static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
         _cleanup_buf_ Buf full = BUF_NULL;
         ssize_t n;
@@ -77,8 +78,8 @@ static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
         return 0;
 }
 
-/* Puts what a link says in front of what is still to be walked, and steps back to where it
- * starts. */
+/* Puts the target of a link before the rest of the path, and goes back to where the
+ * target starts. */
 static int follow(Buf *done, Buf *rest, const char *target) {
         _cleanup_buf_ Buf all = BUF_NULL;
 
@@ -92,8 +93,8 @@ static int follow(Buf *done, Buf *rest, const char *target) {
         return buf_result(&all) < 0 ? -ENOMEM : buf_result(rest);
 }
 
-/* Moves the first name of *rest behind *done. false: it was no name but a step that needs no look
- * at the disk. */
+/* Moves the first name of *rest behind *done. Returns false for a step that needs no look at the
+ * disk. */
 static bool walk(Buf *rest, Buf *done) {
         Str behind = buf_str(rest), name = str_split(&behind, '/');
         bool named = !str_is_empty(name) && !str_eq(name, STR(".")) && !str_eq(name, STR(".."));
@@ -110,9 +111,8 @@ static bool walk(Buf *rest, Buf *done) {
         return named;
 }
 
-/* Follows every symbolic link as if the root were "/": a link of the host's to /etc/alternatives
- * means the host's. The file need not be there. 0, -ELOOP or -ENOMEM; *done is the path as the host
- * has it. */
+/* Follows every symbolic link as if the root were "/", so that a link of the host stays on the
+ * host. The file need not exist. Returns 0, -ELOOP or -ENOMEM; *done is the host's path. */
 static int resolve(const Finder *f, Str path, Buf *done) {
         _cleanup_buf_ Buf rest = BUF_NULL;
         int links = 0, r;
@@ -149,7 +149,7 @@ static int open_below(const Finder *f, const Buf *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* --- what was found --------------------------------------------------------------------------------------------- */
+/* --- what was found --------------------------------------------------------------------------- */
 
 static DriverFile *find(Finder *f, DriverFileKind kind, const char *target) {
         for (size_t i = 0; i < f->found.n; i++)
@@ -191,7 +191,7 @@ static int compare(const void *a, const void *b) {
         return x->kind != y->kind ? (x->kind < y->kind ? -1 : 1) : strcmp(x->target, y->target);
 }
 
-/* --- libraries -------------------------------------------------------------------------------------------------- */
+/* --- libraries -------------------------------------------------------------------------------- */
 
 static bool begins_with_one_of(const char *name, const char *const *list, size_t n) {
         for (size_t i = 0; i < n; i++)
@@ -205,14 +205,14 @@ static bool is_given(const char *name) {
                !begins_with_one_of(name, screens, ELEMENTSOF(screens));
 }
 
-/* "535.104.05" of libcuda.so.535.104.05; NULL of libcuda.so.1. */
+/* The version in a path: "535.104.05" for libcuda.so.535.104.05, NULL for libcuda.so.1. */
 static const char *version_in(const char *path) {
         const char *at = strstr(path, ".so.");
 
         return at && strchr(at + 4, '.') ? at + 4 : NULL;
 }
 
-/* A library that an earlier driver has left behind is not this driver's. */
+/* A library of an earlier driver may be left on the host; it is not used. */
 static bool is_of_driver(const Finder *f, const char *path) {
         const char *version = version_in(path);
 
@@ -230,7 +230,7 @@ static int take_library(Finder *f, const char *folder, const char *name) {
         if (r == 0)
                 r = resolve(f, buf_str(&path), &real);
         if (r < 0)
-                return r == -ENOMEM ? r : 0; /* a link in a circle is no library */
+                return r == -ENOMEM ? r : 0; /* a circle of links is no library */
         fd = open_below(f, &real, 0);
         if (fd < 0 || !is_of_driver(f, real.data) || soname_read(fd, &soname) != 0 || !is_given(soname))
                 return fd == -ENOMEM ? fd : 0;
@@ -261,7 +261,7 @@ static int take_folder(Finder *f, const char *folder) {
         return r;
 }
 
-/* Where the links of ldconfig lead is the driver that is installed now. */
+/* The links of ldconfig lead to the driver that is installed now. */
 static int find_version(Finder *f) {
         for (size_t i = 0; i < ELEMENTSOF(library_folders) && f->version[0] == '\0'; i++) {
                 _cleanup_buf_ Buf path = BUF_NULL, real = BUF_NULL;
@@ -281,7 +281,7 @@ static int find_version(Finder *f) {
         return 0;
 }
 
-/* --- other files ------------------------------------------------------------------------------------------------ */
+/* --- other files ------------------------------------------------------------------------------ */
 
 static int take_file(Finder *f, DriverFileKind kind, const char *path, const char *target) {
         _cleanup_buf_ Buf real = BUF_NULL, full = BUF_NULL;
@@ -304,10 +304,10 @@ static int take_others(Finder *f) {
 
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(smi_paths); i++)
                 r = take_file(f, DRIVER_FILE, smi_paths[i], "/usr/bin/nvidia-smi");
-        if (r == 0) /* by which an OpenCL loader finds libnvidia-opencl */
+        if (r == 0) /* with this file an OpenCL loader finds libnvidia-opencl */
                 r = take_file(f, DRIVER_FILE, "/etc/OpenCL/vendors/nvidia.icd",
                               "/etc/OpenCL/vendors/nvidia.icd");
-        if (r == 0) /* profilers use it */
+        if (r == 0) /* used by profilers */
                 r = take_file(f, DRIVER_DEVICE, "/dev/nvidia-uvm-tools", "/dev/nvidia-uvm-tools");
         return r;
 }

@@ -70,7 +70,7 @@ static void add(JsonReader *r, const Draft *d, CardFences *f) {
 static void read_fences(JsonReader *r, Arena *arena, void *ret) {
         CardFences *f = ret;
 
-        f->n = 0; /* said twice, the later one counts */
+        f->n = 0; /* of a repeated member the last one counts */
         if (!json_array_begin(r))
                 return;
         while (json_array_next(r)) {

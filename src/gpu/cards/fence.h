@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an XID did to a card, in a form that outlives the agent: by UUID and the time of day.
- * Without it a card that the driver asks to have reset would be given out again by whoever restarts
- * the agent. */
+/* Fences of cards by XIDs, in a form that survives a restart of the agent: by UUID and time of day.
+ * Without it, a card that needs a reset would be given out again after a restart. */
 
 #include "gpu/cards/card_list.h"
 
 typedef struct CardFence {
         char uuid[64];
-        uint32_t xid; /* that fences it; 0: the fence has been lifted, and counts if there is another one */
+        /* the XID that fences it; 0: the fence was lifted, and only its relapses count */
+        uint32_t xid;
         uint32_t relapses; /* within a day */
-        uint64_t until;    /* milliseconds since 1970: it must be quiet until then */
-        uint64_t lifted;   /* the last one; 0: never */
+        uint64_t until;    /* milliseconds since 1970: the end of the quiet time */
+        uint64_t lifted;   /* end of the last fence; 0: never */
 } CardFence;
 
 typedef struct CardFences {
-        CardFence list[CARDS_MAX]; /* no two of one card */
+        CardFence list[CARDS_MAX]; /* one per card */
         size_t n;
 } CardFences;
 
-/* Nothing of it is worth a new file: times that differ by less than half a minute are the same. */
+/* Whether both are the same for a reader: times may differ by less than half a minute. Then the
+ * file is not rewritten. */
 bool card_fences_near(const CardFences *a, const CardFences *b);
 
-/* A text for the state directory. 0, CARDS_E_MALFORMED with a fault (*ret is empty then), or
- * -ENOMEM. */
+/* Text for the state directory. Reading returns 0, -ENOMEM, or CARDS_E_MALFORMED with a fault; *ret
+ * is then empty. */
 int card_fences_read(Str json, CardFences *ret, Fault *fault);
 void card_fences_write(const CardFences *f, Buf *out);

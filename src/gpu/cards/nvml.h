@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What we use of NVML, declared by ourselves: nvml.h is not on the machines that build this, and
- * the library is opened at run time. Names, numbers and layouts are those of NVIDIA's NVML
- * reference (docs.nvidia.com/deploy/nvml-api); they have been stable since driver 390. */
+/* The part of NVML that we use, declared here: build machines have no nvml.h, and the library is
+ * opened at run time. Names, numbers and layouts are those of NVIDIA's NVML reference
+ * (docs.nvidia.com/deploy/nvml-api). They have been stable since driver 390. */
 
 #include "base/fault.h"
 
@@ -17,15 +17,16 @@ enum {
         NVML_ERROR_TIMEOUT = 10,
 };
 
-enum { NVML_TEXT_SIZE = 96 }; /* NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE */
-enum { NVML_EVENT_XID = 8 };  /* nvmlEventTypeXidCriticalError */
+/* NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE */
+enum { NVML_TEXT_SIZE = 96 };
+enum { NVML_EVENT_XID = 8 }; /* nvmlEventTypeXidCriticalError */
 
 typedef struct NvmlMemory { /* nvmlMemory_t: `total` is what nvidia-smi shows */
         unsigned long long total, free, used;
 } NvmlMemory;
 
-typedef struct
-        NvmlMemory2 { /* nvmlMemory_v2_t: `used` without what the driver keeps for itself; since driver 510 */
+/* nvmlMemory_v2_t, since driver 510: `used` does not contain the driver's own part */
+typedef struct NvmlMemory2 {
         unsigned version;
         unsigned long long total, reserved, free, used;
 } NvmlMemory2;
@@ -37,15 +38,16 @@ typedef struct NvmlPci { /* nvmlPciInfo_t */
         char bus_id[32];
 } NvmlPci;
 
-typedef struct NvmlProcess {      /* nvmlProcessInfo_t as _v2 and _v3 of the calls have it */
+typedef struct NvmlProcess {      /* nvmlProcessInfo_t, as _v2 and _v3 of the calls use it */
         unsigned pid;             /* of the caller's pid namespace */
         unsigned long long bytes; /* all ones: not known */
         unsigned gpu_instance, compute_instance;
 } NvmlProcess;
 
-typedef struct NvmlUse { /* nvmlProcessUtilizationSample_t: percent of the time since the sample seen last */
+/* nvmlProcessUtilizationSample_t: percent of the time since the last sample seen */
+typedef struct NvmlUse {
         unsigned pid;
-        unsigned long long time; /* us, as the driver has it: since 1970 */
+        unsigned long long time; /* us since 1970, by the driver's clock */
         unsigned sm, memory, encoder, decoder;
 } NvmlUse;
 
@@ -55,7 +57,7 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
         unsigned gpu_instance, compute_instance;
 } NvmlEvent;
 
-/* member, needed by all, symbol, parameters; each returns an nvmlReturn_t, which is an int */
+/* member, required, symbol, parameters; each returns an nvmlReturn_t, which is an int */
 #define NVML_CALLS(X)                                                                                        \
         X(init, true, "nvmlInit_v2", (void) )                                                                \
         X(shutdown, true, "nvmlShutdown", (void) )                                                           \
@@ -89,8 +91,9 @@ typedef struct Nvml {
 
 enum { NVML_E_NONE = 1 };
 
-/* library: a path, or NULL for libnvidia-ml.so.1 by the loader's search and then in the library
- * folders below host_root. Loaded for the life of the process. 0, or NVML_E_NONE with a fault. */
+/* Loads NVML for the life of the process. library: a path, or NULL for libnvidia-ml.so.1 by the
+ * loader's search and then in the library folders below host_root. Returns 0, or NVML_E_NONE with a
+ * fault. */
 int nvml_load(const char *library, const char *host_root, Nvml *ret, Fault *fault);
 
 const char *nvml_error_text(const Nvml *n, int r); /* never NULL */

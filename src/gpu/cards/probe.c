@@ -13,10 +13,10 @@
 
 enum {
         EVENTS_PER_TURN = 64,
-        EVENT_WAIT_MSEC = 10, /* of each look for events; between looks the socket is listened to */
+        EVENT_WAIT_MSEC = 10, /* per look for events; between looks the socket is polled */
         NUMA_FILE_MAX = 64,
         PROCESSES_MAX = 4096, /* of one card: CARD_USAGE_MAX of all */
-        LIST_TRIES = 4,       /* they come while they are counted */
+        LIST_TRIES = 4,       /* processes may start while they are counted */
 };
 
 typedef struct ProbeCard {
@@ -40,13 +40,13 @@ typedef struct Probe {
         NvmlDevice watched[CARDS_MAX];
         size_t n_watched;
         bool watching, alarmed;
-        char deaf[160];             /* why no card is watched */
-        ProbeCard cards[CARDS_MAX]; /* of the last scan, to name those that events are about */
+        char deaf[160];             /* why no card is watched for events */
+        ProbeCard cards[CARDS_MAX]; /* of the last scan, to identify the cards of events */
         size_t n_cards;
-        usec_t counted;         /* when the last census was */
-        NvmlProcess *processes; /* as many as there is `room` for; owned */
+        usec_t counted;         /* time of the last census */
+        NvmlProcess *processes; /* `room` entries; owned */
         unsigned room;
-        ProbeMeter meters[CARDS_MAX]; /* over scans, which list the cards anew */
+        ProbeMeter meters[CARDS_MAX]; /* kept over scans, which list the cards anew */
         size_t n_meters;
         NvmlUse *uses; /* owned */
         unsigned uses_room;
@@ -68,7 +68,7 @@ static int say_failed(const Probe *p, uint32_t request, const char *what, const 
         return say(p, &r);
 }
 
-/* --- sessions --------------------------------------------------------------------------------------------------- */
+/* --- sessions --------------------------------------------------------------------------------- */
 
 static int count_listed(const Probe *p) {
         _cleanup_buf_ Buf path = BUF_NULL;
@@ -89,21 +89,22 @@ static int count_listed(const Probe *p) {
 
 static void close_session(Probe *p) {
         if (p->watching && p->nvml.events_free)
-                (void) p->nvml.events_free(p->events); /* goes with the session in any case */
+                (void) p->nvml.events_free(p->events); /* the session frees it in any case */
         if (p->open)
-                (void) p->nvml.shutdown(); /* nothing can be done about it, and init tells of what persists */
+                /* nothing can be done about it; a lasting error shows at the next init */
+                (void) p->nvml.shutdown();
         p->open = p->watching = p->alarmed = false;
         p->n_cards = p->n_watched = 0;
 }
 
-/* 0, or NVML_E_NONE with a fault. */
+/* Returns 0, or NVML_E_NONE with a fault. */
 static int open_session(Probe *p, Fault *fault) {
         int r;
 
         if (!p->loaded && nvml_load(p->o->library, p->o->host_root, &p->nvml, fault) != 0)
                 return NVML_E_NONE;
         p->loaded = true;
-        p->listed = count_listed(p); /* before: a card that comes meanwhile is a change */
+        p->listed = count_listed(p); /* read first, so that a card that appears now is a change */
         r = p->nvml.init();
         if (r != NVML_SUCCESS)
                 return fault_set(fault, NVML_E_NONE, "NVML cannot be initialised: %s",
@@ -120,7 +121,8 @@ static bool is_watched(const Probe *p, NvmlDevice device) {
         return false;
 }
 
-/* Those that are not watched yet: all at first, later one that the first scan could not name. */
+/* Registers cards that are not watched yet: all at first, later those that the first scan could not
+ * identify. */
 static int watch_cards(Probe *p) {
         int r = NVML_SUCCESS;
 
@@ -155,7 +157,7 @@ static void watch(Probe *p) {
                 (void) snprintf(p->deaf, sizeof p->deaf, "%s", nvml_error_text(&p->nvml, r));
 }
 
-/* --- one scan --------------------------------------------------------------------------------------------------- */
+/* --- one scan --------------------------------------------------------------------------------- */
 
 static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
@@ -170,7 +172,7 @@ static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
         return (int32_t) node;
 }
 
-/* One step of asking a card. After the first error the others are not asked: each could hang. */
+/* One query of a card. After the first error no further query is made, because each could hang. */
 static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
         if (r == NVML_SUCCESS)
                 return true;
@@ -220,7 +222,7 @@ static bool ask_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
         c->mib = (uint32_t) (memory.total >> 20 > UINT32_MAX ? UINT32_MAX : memory.total >> 20);
         if (c->mib == 0)
                 (void) snprintf(c->text, sizeof c->text, "NVML says that it has no memory");
-        /* Most cards cannot do it and answer with an error. */
+        /* Most cards do not support this and return an error. */
         else if (p->nvml.mig && p->nvml.mig(device, &now, &pending) == NVML_SUCCESS && now == 1)
                 (void) snprintf(c->text, sizeof c->text,
                                 "MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)");
@@ -283,7 +285,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
         return say(p, &end);
 }
 
-/* --- events ----------------------------------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 static int say_xid(const Probe *p, const NvmlEvent *e) {
         ProbeReport r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
@@ -293,7 +295,7 @@ static int say_xid(const Probe *p, const NvmlEvent *e) {
                         memcpy(r.uuid, p->cards[i].uuid, sizeof r.uuid);
                         return say(p, &r);
                 }
-        return 0; /* of a card that could not be named when it was asked: the scans tell of it */
+        return 0; /* a card that the scan could not identify; scans report it */
 }
 
 static int look_for_events(Probe *p) {
@@ -303,7 +305,8 @@ static int look_for_events(Probe *p) {
 
                 if (r == NVML_ERROR_TIMEOUT)
                         return 0;
-                if (r != NVML_SUCCESS) { /* a lost card, mostly. Once a session: the error may well stay */
+                /* usually a lost card. Reported once per session, because the error may persist */
+                if (r != NVML_SUCCESS) {
                         ProbeReport alarm = {.kind = REPORT_ALARM, .session = p->session};
                         bool first = !p->alarmed;
 
@@ -317,7 +320,7 @@ static int look_for_events(Probe *p) {
         return 0;
 }
 
-/* --- what processes hold ---------------------------------------------------------------------------------------- */
+/* --- what processes hold ---------------------------------------------------------------------- */
 
 typedef int (*ListProcesses)(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 
@@ -333,8 +336,8 @@ static bool make_room(Probe *p, unsigned n) {
         return true;
 }
 
-/* Behind the first n. What the library leaves when there is too little room is nothing to be
- * believed: it is asked again. */
+/* Appends after the first n. When the room is too small, the library's result is not reliable and
+ * the query is repeated. */
 static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -352,7 +355,7 @@ static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsign
         return r;
 }
 
-/* Adds to the first n. One that computes and draws stands in both lists, with the same bytes. */
+/* Adds to the first n. A process that computes and draws is in both lists with the same bytes. */
 static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n, bool *all) {
         unsigned count, found = *n;
         int r = NVML_SUCCESS;
@@ -383,8 +386,8 @@ static void say_untold(const Probe *p, const ProbeCard *c, int r, ProbeReport *e
                                 nvml_error_text(&p->nvml, r));
 }
 
-/* An older driver counts what it keeps for itself as used and does not say how much that is: of its
- * cards no total is told. */
+/* An older driver counts its own part as used and does not report its size, so its cards have no
+ * total. */
 static int say_total(const Probe *p, const ProbeCard *c) {
         ProbeReport total = {.kind = REPORT_TOTAL, .session = p->session};
         NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};
@@ -419,9 +422,9 @@ static int say_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
         return r == 0 && all ? say_total(p, c) : r;
 }
 
-/* --- what processes use ----------------------------------------------------------------------------------------- */
+/* --- what processes use ----------------------------------------------------------------------- */
 
-/* NULL: there have been more cards than there can be. */
+/* NULL: more cards were seen than CARDS_MAX. */
 static ProcessUtilization *meter_of(Probe *p, const ProbeCard *c) {
         for (size_t i = 0; i < p->n_meters; i++)
                 if (strcmp(p->meters[i].uuid, c->uuid) == 0)
@@ -442,7 +445,7 @@ static bool make_uses_room(Probe *p, unsigned n) {
         return true;
 }
 
-/* 0 samples where it finds none. */
+/* No samples are a valid result. */
 static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -503,9 +506,9 @@ static int count_processes(Probe *p) {
         return r < 0 ? r : say(p, &end);
 }
 
-/* --- the loop --------------------------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
-/* Milliseconds until there is something to do by itself; -1: never. */
+/* Milliseconds until the next periodic task; -1: none. */
 static int patience(const Probe *p) {
         usec_t turn = p->watching ? p->o->turn : 0;
 
@@ -514,7 +517,8 @@ static int patience(const Probe *p) {
         return turn > 0 ? (int) (turn / USEC_PER_MSEC) : -1;
 }
 
-/* 1: a request was answered. 0: none came. Negative: the other end is gone, or talks nonsense. */
+/* Returns 1 when a request was answered, 0 when none came. Negative: the other end is gone, or its
+ * request is invalid. */
 static int serve(Probe *p) {
         struct pollfd ready = {.fd = p->fd, .events = POLLIN};
         ProbeRequest q;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The child's side: it alone calls NVML, one call after another, and may hang or crash at any of
- * them. A session of the library's (nvmlInit to nvmlShutdown) stays open between scans, because
- * XIDs are told to open sessions only and because a driver without persistence mode would set up
- * each card anew; but a session knows the cards of its beginning. It is begun anew when the agent
- * says so and when the number of cards in /proc/driver/nvidia/gpus has changed. */
+/* The child's side. Only the child calls NVML, one call after another, and any call may hang or
+ * crash.
+ *
+ * A session of the library (nvmlInit to nvmlShutdown) stays open between scans. XIDs are reported
+ * to open sessions only, and a driver without persistence mode would set up each card anew. But a
+ * session knows only the cards of its beginning. A new one is begun when the agent asks for it and
+ * when the number of cards in /proc/driver/nvidia/gpus has changed. */
 
 #include "base/clock.h"
 
@@ -13,7 +15,7 @@ typedef struct ProbeOptions {
         const char *library;   /* as nvml_load() takes it */
         const char *host_root; /* "" for "/" */
         usec_t turn;           /* between two looks for XIDs; 1 ms at least */
-        usec_t census;         /* between two counts of what processes hold; 0: none */
+        usec_t census;         /* between two censuses; 0: none */
 } ProbeOptions;
 
 /* Serves requests on the socket until the other end closes it. Returns the exit status of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cards/probe_report.h"
 
-/* The texts of one record have the sizes of a card's. */
+/* The texts of a record have the sizes of a card's texts. */
 _Static_assert(sizeof(((ProbeReport *) NULL)->uuid) == sizeof(((MachineCard *) NULL)->uuid), "uuid");
 _Static_assert(sizeof(((ProbeReport *) NULL)->model) == sizeof(((MachineCard *) NULL)->model), "model");
 _Static_assert(sizeof(((ProbeReport *) NULL)->pci) == sizeof(((MachineCard *) NULL)->pci), "pci");

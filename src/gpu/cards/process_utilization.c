@@ -5,10 +5,10 @@
 
 enum { PERCENT = 100 };
 
-#define CLOSE (10 * USEC_PER_SEC) /* clocks that are not further apart are one */
-#define LONG  (60 * USEC_PER_SEC) /* percentages of more than that are nobody's business any more */
+#define CLOSE (10 * USEC_PER_SEC) /* clocks that differ by less count as equal */
+#define LONG  (60 * USEC_PER_SEC) /* percentages of a longer time are not used */
 
-/* By pid, and the newest first. */
+/* Sorts by pid, the newest sample first. */
 static int compare(const void *a, const void *b) {
         const NvmlUse *x = a, *y = b;
 
@@ -30,8 +30,8 @@ static bool is_close(uint64_t a, uint64_t b) {
         return (a > b ? a - b : b - a) <= CLOSE;
 }
 
-/* Of what is no news, no percentage, or of nobody, nothing stays: drivers fill up arrays with
- * entries of zeros. */
+/* Drops old samples, invalid percentages and samples without a process: drivers fill arrays with
+ * zero entries. */
 static unsigned cut(NvmlUse *samples, unsigned n, uint64_t since) {
         unsigned kept = 0;
 
@@ -55,10 +55,11 @@ unsigned process_utilization_update(ProcessUtilization *m, NvmlUse *samples, uns
         *ret_nsec = first ? 0 : (asked - m->asked) * NSEC_PER_USEC;
         m->asked = asked;
         if (newest > 0) {
-                m->since =
-                        newest; /* also where it is older than what was asked for: its clock was set back */
+                /* even when it is older than requested: the driver's clock was set back */
+                m->since = newest;
                 m->agrees = is_close(newest, wall);
         } else if (m->agrees)
-                m->since = wall; /* what was idle until now is not to thin out what comes */
+                /* the idle time until now must not count as part of the next sample's time */
+                m->since = wall;
         return first ? 0 : cut(samples, n, since);
 }

@@ -3,10 +3,10 @@
 
 /* What processes use of a card's time, from the samples of nvmlDeviceGetProcessUtilization. Pure.
  *
- * NVML says, in percent, what a process had of the time since the sample that the caller has seen
- * last, and names nobody who had nothing. The percentages are taken for the time between our own
- * two questions, by our own clock: a driver whose clock is set anew changes nothing. Who is named
- * twice counts once, by his newest sample; numbers that are no percentages count nothing. */
+ * NVML reports, in percent, a process's use of the time since the sample that the caller saw last,
+ * and omits idle processes. The percentages are applied to the time between our own two queries, by
+ * our clock, so that setting the driver's clock changes nothing. A process with two samples counts
+ * once, by the newest; numbers that are no percentages are dropped. */
 
 #include <stdbool.h>
 
@@ -14,14 +14,16 @@
 #include "gpu/cards/nvml.h"
 
 typedef struct ProcessUtilization { /* of one card; all zero at first */
-        uint64_t since;             /* us, the driver's time: what to ask for as the last seen */
-        usec_t asked;               /* our own time of the question before; 0: there was none */
-        bool agrees;                /* the driver's time was the machine's when it said it last */
+        uint64_t since;             /* us, the driver's time: the argument of the next query */
+        usec_t asked;               /* our time of the last query; 0: there was none */
+        /* the driver's clock agreed with the machine's in the last answer */
+        bool agrees;
 } ProcessUtilization;
 
-/* Samples as they were given, none where the driver found nothing; asked: when, by CLOCK_MONOTONIC;
- * wall: the same in us since 1970. They are sorted and cut in place to those that count. Returns
- * how many; *ret_nsec: the time that they are percentages of; 0: of none, it was the first
- * question, or the one before is more than a minute ago. */
+/* samples: n of them, as NVML returned them; they are sorted and reduced in place to those that
+ * count. asked: time of the query by CLOCK_MONOTONIC; wall: the same in us since 1970.
+ *
+ * Returns how many count. *ret_nsec is the time that they are percentages of. It is 0 for the first
+ * query, and when the last query is more than a minute ago. */
 unsigned process_utilization_update(ProcessUtilization *m, NvmlUse *samples, unsigned n, usec_t asked,
                                     uint64_t wall, uint64_t *ret_nsec);

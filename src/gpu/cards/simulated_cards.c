@@ -5,7 +5,7 @@
 
 #include "share/memory_unit.h"
 
-/* UUIDs are made from the node's name, so that each run shows the same ones. */
+/* UUIDs derive from the node's name, so that each run has the same ones. */
 static void name_card(MachineCard *c, Str seed) {
         uint64_t a = str_hash64(seed, c->index), b = str_hash64(seed, a);
 
@@ -14,8 +14,8 @@ static void name_card(MachineCard *c, Str seed) {
                         (unsigned long long) b & 0xffffffffffff);
 }
 
-/* "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` behind the digits belongs to the count only when a
- * model follows. */
+/* Parses "4xMODEL:16160MiB" or "MODEL:16160MiB". An `x` after digits belongs to the count only when
+ * a model follows. */
 static int parse_group(Str group, Str *ret_model, uint32_t *ret_count, uint32_t *ret_mib) {
         Str memory = group, model, after_x;
         MemoryUnit mib;

@@ -23,10 +23,11 @@ typedef struct Elf {
         int fd;
         Elf64_Phdr segments[SEGMENTS_MAX];
         size_t n_segments;
-        uint64_t strings, strings_size, soname; /* the string table in the file, and a place in it */
+        /* the string table's place in the file; the SONAME's offset in it */
+        uint64_t strings, strings_size, soname;
 } Elf;
 
-/* As many bytes as there are, up to n; -1 for an error. */
+/* Reads up to n bytes, fewer only at the end of the file; -1 for an error. */
 static ssize_t read_at(int fd, uint64_t offset, void *into, size_t n) {
         ssize_t r;
 

@@ -3,7 +3,7 @@
 #include "wire/json.h"
 #include "wire/json_write.h"
 
-/* registry/core/pod/storage, assignPod: what stands in the way is a conflict on pods/binding. */
+/* An obstacle is a conflict on pods/binding (registry/core/pod/storage, assignPod). */
 static void refuse_binding(Mutation *c, const char *why, Str node) {
         store_refuse(c->reply, 409, "Conflict", c->route->kind, c->route->name,
                      "Operation cannot be fulfilled on pods/binding \"" STR_FMT "\": pod " STR_FMT
@@ -30,7 +30,7 @@ static bool may_bind(Mutation *c, Str binding) {
         return false;
 }
 
-/* The conditions without PodScheduled, and then that. */
+/* Writes all conditions but PodScheduled, and then that one. */
 static void write_conditions(Mutation *c, Buf *out) {
         Str conditions = store_path(c->old->text, "status.conditions"), one;
         JsonReader r;

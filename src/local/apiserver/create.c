@@ -63,11 +63,11 @@ static bool name_new_object(Mutation *c, Str object, StoreRoute *route) {
         return true;
 }
 
-/* What the API server fills in and our programs read. Returns the object to store. */
+/* Sets the defaults of the API server that our programs read. Returns the object to store. */
 static Str apply_defaults(Mutation *c, Str object, Str *status) {
         const StoreKind *kind = c->route->kind;
 
-        if (str_eq(kind->plural, STR("nodes"))) /* kubelets register with their status */
+        if (str_eq(kind->plural, STR("nodes"))) /* kubelets register nodes with their status */
                 return object;
         if (kind->status)
                 *status = (Str){NULL, 0};

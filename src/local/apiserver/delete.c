@@ -42,8 +42,8 @@ static bool preconditions_hold(Mutation *c, const DeleteOptions *o) {
         return true;
 }
 
-/* registry/core/pod, CheckGracefulDelete: only a pod that a kubelet may be running is given
- * time. */
+/* Only a pod that a kubelet may be running gets a grace period (registry/core/pod,
+ * CheckGracefulDelete). */
 static uint64_t grace_of(Mutation *c, const DeleteOptions *o) {
         Arena *arena = &c->api->arena;
         Str phase = store_string(store_path(c->old->text, "status.phase"), arena);
@@ -60,8 +60,8 @@ static uint64_t grace_of(Mutation *c, const DeleteOptions *o) {
         return grace < GRACE_MAX ? grace : GRACE_MAX;
 }
 
-/* Sets deletionTimestamp; the kubelet deletes once more, with no grace, when the containers have
- * ended. A second request may shorten the time, never lengthen it. */
+/* Sets deletionTimestamp. When the containers have ended, the kubelet deletes again, without grace.
+ * A second request may shorten the period, never lengthen it. */
 static void mark(Mutation *c, uint64_t grace) {
         Str text = c->old->text;
 

@@ -2,7 +2,7 @@
 #include "local/apiserver/rest.h"
 #include "wire/json_write.h"
 
-/* As much of discovery as kubectl asks for before its first request. */
+/* The part of discovery that kubectl requests before its first request. */
 
 static void write_verbs(JsonWriter *w, const char *const *verbs) {
         json_write_array(w, "verbs");
@@ -77,8 +77,7 @@ static void write_groups(JsonWriter *w) {
         json_write_text(w, "apiVersion", "v1");
         json_write_array(w, "groups");
         for (size_t i = 1; i < STORE_N_KINDS; i++) {
-                if (str_eq(store_kinds[i].group,
-                           store_kinds[i - 1].group)) /* the table is in order of groups */
+                if (str_eq(store_kinds[i].group, store_kinds[i - 1].group)) /* the table is sorted by group */
                         continue;
                 json_write_object(w, NULL);
                 write_group(w, &store_kinds[i]);
@@ -125,8 +124,8 @@ static bool write_of_group(JsonWriter *w, Str path) {
 
 /* ---- OpenAPI ---- */
 
-/* kubectl leaves validation to a server that says, for the kind at hand, that PATCH knows
- * fieldValidation. That is all our documents say: we check what we check in any case. */
+/* kubectl leaves validation to a server whose PATCH of the kind knows fieldValidation. Our
+ * documents contain nothing else, because we validate in any case. */
 static void write_patch_operation(JsonWriter *w, const StoreKind *kind) {
         char path[128];
 

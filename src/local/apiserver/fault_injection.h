@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Faults of the server that tests ask for. Each waits for requests that match it; the fault that was
- * added first is used first. */
+/* Faults of the server that tests ask for. Each waits for requests that match it; the fault that
+ * was added first is used first. */
 
 #include <stdbool.h>
 #include <stddef.h>

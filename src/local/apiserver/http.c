@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-/* From exchanges to calls and back, with the faults that tests put in between. */
+/* Turns exchanges into calls and replies into answers, and applies injected faults. */
 
 static const char *query_of_exchange(void *userdata, const char *name) {
         return http_query(userdata, name);

@@ -4,8 +4,8 @@
 #include "local/apiserver/validation.h"
 #include "wire/json.h"
 
-/* A pod's spec is fixed once it is created, but for a few members. Clients that PUT write their
- * members in an order of their own, so that specs are compared by content. */
+/* Most members of a pod's spec are immutable after creation. Clients that PUT write members in an
+ * order of their own, so specs are compared by content. */
 
 typedef enum Place { PLACE_SPEC, PLACE_CONTAINERS, PLACE_CONTAINER, PLACE_BELOW } Place;
 
@@ -28,7 +28,7 @@ static int by_key(const void *a, const void *b) {
         return str_compare(((const StoreMember *) a)->key, ((const StoreMember *) b)->key);
 }
 
-/* The members that may not change, in key order; null is the same as absent. */
+/* The immutable members, in key order; null counts as absent. */
 static int fixed_members(Str object, Place place, Arena *arena, StoreMember **ret, size_t *ret_n) {
         size_t n, kept = 0;
         int r;
@@ -91,7 +91,7 @@ static int same_arrays(Str a, Str b, Place place, Arena *arena) {
         return r;
 }
 
-/* 1 yes, 0 no, or -ENOMEM. */
+/* Returns 1 when equal, 0 when not, or -ENOMEM. */
 static int same(Str a, Str b, Place place, Arena *arena) {
         if (str_eq(a, b))
                 return 1;

@@ -11,8 +11,8 @@
         .group = STR(api), .plural = STR(resource), .kind = STR(name), .api_version = STR(api "/v1"),        \
         .head = HEAD(name, api "/v1")
 
-/* Selectable fields: the conversions that k8s.io/kubernetes/pkg/apis/<group>/v1/conversion.go
- * registers. */
+/* Selectable fields: the conversions registered in
+ * k8s.io/kubernetes/pkg/apis/<group>/v1/conversion.go. */
 const StoreKind store_kinds[STORE_N_KINDS] = {
         {CORE("pods", "Pod"), .singular = "pod", .short_name = "po", .namespaced = true, .status = true,
          .selectable = {"spec.nodeName", "spec.restartPolicy", "spec.schedulerName",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources the store knows, and what distinguishes them. Everything else about an object is
- * its text. */
+/* The resources that the server knows, and how they differ. All other data of an object is its
+ * text. */
 
 #include "base/str.h"
 
@@ -11,13 +11,15 @@ enum { STORE_SELECTABLE_MAX = 7 };
 typedef struct StoreKind {
         Str group, plural, kind; /* group "" is the core; every version is v1 */
         Str api_version;
-        Str head; /* how each stored object begins; left out of the items of a list, as the API server does */
+        /* how each stored object begins; items of a list omit it, as in the API server */
+        Str head;
         const char *singular, *short_name;
         bool namespaced;
-        bool status; /* has the /status subresource: the main resource then keeps its hands off it */
+        /* has the /status subresource; the main resource then ignores status */
+        bool status;
         bool must_name_version; /* an update without resourceVersion is refused */
-        const char
-                *selectable[STORE_SELECTABLE_MAX]; /* field selectors beside metadata.name and .namespace */
+        /* field selectors besides metadata.name and .namespace */
+        const char *selectable[STORE_SELECTABLE_MAX];
 } StoreKind;
 
 enum { STORE_N_KINDS = 16 };
@@ -28,7 +30,7 @@ static inline size_t store_kind_index(const StoreKind *kind) {
         return (size_t) (kind - store_kinds);
 }
 
-/* Pods have rules of their own: bindings, defaults, grace, a spec that is fixed. */
+/* Pods have rules of their own: bindings, defaults, grace period, immutable spec. */
 static inline bool store_kind_is_pod(const StoreKind *kind) {
         return str_eq(kind->plural, STR("pods"));
 }
@@ -37,5 +39,5 @@ static inline bool store_kind_is_pod(const StoreKind *kind) {
 const StoreKind *store_kind_by_plural(Str group, Str plural);
 const StoreKind *store_kind_by_kind(Str api_version, Str kind);
 
-/* "pods", "deployments.apps": how the API server's messages name a resource. */
+/* "pods", "deployments.apps": the name of a resource in the API server's messages. */
 void store_kind_qualified(const StoreKind *kind, char *into, size_t size);

@@ -4,7 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
-enum { HEIGHT_MAX = 12 }; /* one entry in four climbs a level: good for 4^12 objects of a kind */
+/* one entry in four is in the next level: enough for 4^12 objects of a kind */
+enum { HEIGHT_MAX = 12 };
 
 typedef struct StoreTable {
         StoreEntry *head[HEIGHT_MAX];
@@ -13,8 +14,8 @@ typedef struct StoreTable {
 
 struct StoreObjects {
         StoreTable tables[STORE_N_KINDS];
-        StoreVersion **
-                ring; /* the remembered changes; numbers are consecutive, so that an index is a subtraction */
+        /* the remembered changes; numbers are consecutive, so an index is a subtraction */
+        StoreVersion **ring;
         size_t capacity, first, n;
         uint64_t version;
         uint64_t random;
@@ -29,7 +30,7 @@ int store_objects_new(size_t history, StoreObjects **ret) {
         o->ring = calloc(o->capacity, sizeof(StoreVersion *));
         if (!o->ring)
                 return -ENOMEM;
-        o->version = 1; /* "0" means "any version" in requests, and must never be one */
+        o->version = 1; /* "0" means "any version" in requests and must not be used */
         o->random = UINT64_C(0x9e3779b97f4a7c15);
         *ret = TAKE_PTR(o);
         return 0;
@@ -71,7 +72,7 @@ size_t store_count(const StoreObjects *o, const StoreKind *kind) {
 
 /* ---- the order of keys ---- */
 
-/* Points path[level] at the link that leads to the first entry at or behind the key. */
+/* Points path[level] at the link to the first entry at or after the key. */
 static void table_find(StoreTable *t, Str key, StoreEntry **path[HEIGHT_MAX]) {
         StoreEntry **links = t->head;
 
@@ -156,7 +157,7 @@ StoreVersion *store_at(const StoreEntry *entry, uint64_t number) {
 }
 
 StoreVersion *store_event(const StoreObjects *o, uint64_t number) {
-        uint64_t back = o->version - number; /* wraps to something large for the future */
+        uint64_t back = o->version - number; /* wraps to a large value for a future number */
 
         if (back >= o->n)
                 return NULL;
@@ -186,9 +187,9 @@ static StoreVersion *version_new(StoreChange change, uint64_t number, Str text) 
         return v;
 }
 
-/* The oldest remembered change becomes the oldest remembered state: what was before it can no
- * longer be asked for. A deletion is not a state, so that it goes as well, and with it the entry
- * when nothing came after. */
+/* The oldest remembered change becomes the oldest remembered state, and earlier states can no
+ * longer be read. A deletion is not a state, so it is dropped, and its entry with it when no change
+ * followed. */
 static void forget_oldest(StoreObjects *o) {
         StoreVersion *v = o->ring[o->first], *newer;
         StoreEntry *e = v->entry;
@@ -220,7 +221,7 @@ int store_commit(StoreObjects *o, const StoreKind *kind, Str key, StoreChange ch
 
         if (!v)
                 return -ENOMEM;
-        if (o->n == o->capacity) /* first: it may take away the very entry of a deleted object */
+        if (o->n == o->capacity) /* first, because it may drop the entry of a deleted object */
                 forget_oldest(o);
         e = entry_find(o, kind, key);
         assert((change == STORE_CREATED) == (!e || e->newest->change == STORE_DELETED));

@@ -4,10 +4,10 @@
 #include "local/apiserver/text.h"
 #include "wire/json.h"
 
-/* RFC 7386 on text. Members of the target that the patch does not name are copied as they stand;
- * the members of the patch are sorted once per object and the elements of a merged list once per
- * list, so that a hostile patch costs n log n and not n squared. Nesting is bounded by what
- * store_admit() lets in (JSON_MAX_DEPTH). */
+/* RFC 7386 on text. Members of the target that the patch does not name are copied unchanged. The
+ * members of the patch are sorted once per object, and the elements of a merged list once per list.
+ * So a hostile patch costs n log n, not n squared. store_admit() bounds the nesting
+ * (JSON_MAX_DEPTH). */
 
 typedef struct Merge {
         Arena *arena;
@@ -17,7 +17,7 @@ typedef struct Merge {
 
 typedef struct PatchMember {
         StoreMember member;
-        size_t order; /* where it stands in the patch */
+        size_t order; /* its position in the patch */
         bool used;
 } PatchMember;
 
@@ -109,21 +109,21 @@ static int merge_object(Merge *m, Str target, Str patch) {
 
 /* ---- lists that a strategic merge patch merges by a key of their elements ---- */
 
-/* conditions by type (patchMergeKey of NodeStatus and PodStatus). Other lists are replaced as a
- * whole: nobody patches them here, and a wrong key would do more harm. */
+/* Conditions are merged by type (patchMergeKey of NodeStatus and PodStatus). Other lists are
+ * replaced as a whole: our programs do not patch them, and a wrong key would do more harm. */
 static bool is_merged_list(const Merge *m, Str key, Str patch) {
         return m->strategic && str_eq(key, STR("conditions")) && patch.len > 0 && patch.data[0] == '[';
 }
 
 typedef struct Element {
-        Str text, type; /* type as it stands in the text; empty when it has none */
+        Str text, type; /* type: raw text; empty when it has none */
 } Element;
 
 typedef struct Elements {
         Element *all;
         size_t n;
-        const Element *
-                *by_type; /* of each type the first, sorted: looked up as often as the other list is long */
+        /* the first of each type, sorted, for look-ups from the other list */
+        const Element **by_type;
         size_t n_types;
 } Elements;
 
@@ -162,7 +162,7 @@ static size_t count_elements(Str list) {
         return n;
 }
 
-/* What is no array has no elements. */
+/* A value that is no array has no elements. */
 static int list_elements(Merge *m, Str list, Elements *ret) {
         size_t n = count_elements(list);
         JsonReader reader;

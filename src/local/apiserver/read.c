@@ -30,11 +30,11 @@ typedef struct ListQuery {
         StoreSelector selector;
         uint64_t limit;  /* 0: none */
         uint64_t moment; /* the version that the list shows */
-        Str behind;      /* the last key of the page before; empty on the first */
+        Str behind;      /* the last key of the previous page; empty on the first page */
 } ListQuery;
 
-/* The token is the moment and the last key, in hex so that nobody is tempted to read it: clients
- * must not. */
+/* The token is the moment and the last key. It is in hex because clients must not depend on its
+ * content. */
 static void write_token(Buf *out, uint64_t moment, Str key) {
         static const char digits[] = "0123456789abcdef";
 
@@ -67,8 +67,8 @@ static bool parse_token(StoreApi *a, const char *token, ListQuery *q) {
         return q->moment >= store_horizon(a->objects) && q->moment <= store_version(a->objects);
 }
 
-/* resourceVersion and resourceVersionMatch: absent and "0" are the present, and so is "not older
- * than N". */
+/* resourceVersion and resourceVersionMatch: when absent or "0", and for "not older than N", the
+ * present is read. */
 static bool parse_moment(StoreApi *a, const StoreCall *call, ListQuery *q, StoreReply *reply) {
         const char *number = store_query(call, "resourceVersion"),
                    *match = store_query(call, "resourceVersionMatch");
@@ -154,9 +154,7 @@ static int page_push(Page *page, const StoreVersion *v) {
         return 0;
 }
 
-/* First all pointers, then all text: the metadata, which says whether there is more, stands before
- * the items.
- */
+/* Collects all pointers first: the metadata precedes the items and tells whether there is more. */
 static int page_collect(StoreApi *a, const StoreRoute *route, const ListQuery *q, Page *page) {
         Str from = str_is_empty(q->behind) ? q->selector.key_prefix : q->behind;
         StoreEntry *e = store_seek(a->objects, route->kind, from);

@@ -31,7 +31,7 @@ bool store_query_is_true(const StoreCall *call, const char *name) {
 static bool split_group(Str *path, Str *ret_group) {
         Str group = STR("");
 
-        (void) str_split(path, '/'); /* what stands before the first slash: nothing */
+        (void) str_split(path, '/'); /* the empty text before the first slash */
         if (str_has_prefix(*path, STR("apis/"))) {
                 (void) str_split(path, '/');
                 group = str_split(path, '/');
@@ -44,7 +44,7 @@ static bool split_group(Str *path, Str *ret_group) {
         return str_eq(str_split(path, '/'), STR("v1"));
 }
 
-/* namespaces/NS/PLURAL... names a resource in a namespace, unless PLURAL is a subresource of the
+/* namespaces/NS/PLURAL is a resource in a namespace, unless PLURAL is a subresource of the
  * namespace itself. */
 bool store_route(const char *path, StoreRoute *ret) {
         Str rest = str_from(path), group, plural;
@@ -69,7 +69,7 @@ bool store_route(const char *path, StoreRoute *ret) {
         ret->kind = store_kind_by_plural(group, plural);
         if (!ret->kind || !str_is_empty(rest) || (str_is_empty(ret->name) && !str_is_empty(ret->subresource)))
                 return false;
-        /* A namespaced object is only found in its namespace; without one the path is the list of
+        /* A namespaced object needs its namespace in the path; without one the path is the list of
          * all. */
         return !ret->kind->namespaced || !str_is_empty(ret->namespace_) || str_is_empty(ret->name);
 }
@@ -169,7 +169,7 @@ static const struct {
         {"DELETE", TARGET_OBJECT, answer_delete},
 };
 
-/* 0 when there is no such subresource. */
+/* Returns 0 when there is no such subresource. */
 static unsigned target_of(const StoreRoute *route) {
         if (str_is_empty(route->name))
                 return TARGET_COLLECTION;

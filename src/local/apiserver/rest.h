@@ -9,7 +9,7 @@
 #include "local/apiserver/object_versions.h"
 #include "local/apiserver/selector.h"
 
-enum { STORE_BODY_MAX = 3 * 1024 * 1024 }; /* the API server's own limit on a request body */
+enum { STORE_BODY_MAX = 3 * 1024 * 1024 }; /* the API server's limit on a request body */
 
 typedef struct StoreCall {
         const char *method, *path, *content_type; /* content_type "" when absent */
@@ -33,10 +33,11 @@ typedef struct StoreRoute {
 
 typedef struct StoreApi {
         StoreObjects *objects;
-        uint64_t now;                   /* seconds since the epoch, set by the owner before each call */
+        /* seconds since the epoch, set by the owner before each call */
+        uint64_t now;
         uint64_t seed;                  /* of UIDs and generated names */
         Arena arena;                    /* of one call */
-        Buf admitted, merged, composed; /* of one call; the memory stays */
+        Buf admitted, merged, composed; /* of one call; the memory is kept */
 } StoreApi;
 
 int store_api_init(StoreApi *a, size_t history, uint64_t seed);
@@ -45,17 +46,17 @@ void store_api_done(StoreApi *a);
 /* Appends the answer to *reply, which must be empty. */
 void store_answer(StoreApi *a, const StoreCall *call, StoreReply *reply);
 
-/* Creates from a manifest, wherever its kind and namespace send it. */
+/* Creates an object from a manifest, by its kind and namespace. */
 void store_answer_apply(StoreApi *a, Str manifest, StoreReply *reply);
 
-/* false when the path is no resource of ours. */
+/* Returns false when the path is no resource of ours. */
 bool store_route(const char *path, StoreRoute *ret);
 const char *store_query(const StoreCall *call, const char *name);
 bool store_query_is_true(const StoreCall *call, const char *name);
 
-/* Everything below is shared by the files that make up the API. */
+/* The rest is shared by the files of the API. */
 
-/* A Status object. kind may be NULL, name empty. */
+/* Write a Status object. kind may be NULL, name empty. */
 void store_refuse(StoreReply *reply, unsigned code, const char *reason, const StoreKind *kind, Str name,
                   const char *format, ...) _printf_(6, 7);
 void store_refuse_invalid(StoreReply *reply, const StoreKind *kind, Str name, const char *field,
@@ -64,7 +65,7 @@ void store_refuse_broken(StoreReply *reply, int error);
 void store_refuse_not_found(StoreReply *reply, const StoreKind *kind, Str name);
 void store_refuse_expired(StoreReply *reply, const char *message);
 
-/* The verbs. Bodies have been admitted; store_update is PUT. */
+/* The verbs. Bodies are admitted text; store_update() is PUT. */
 void store_get(StoreApi *a, const StoreRoute *route, StoreReply *reply);
 void store_list(StoreApi *a, const StoreRoute *route, const StoreCall *call, StoreReply *reply);
 void store_create(StoreApi *a, const StoreRoute *where, Str object, StoreReply *reply);

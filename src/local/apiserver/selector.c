@@ -3,9 +3,10 @@
 
 #include <errno.h>
 
-/* Grammar of labels, k8s.io/apimachinery/pkg/labels/selector.go: requirements joined by commas, each of them
+/* Grammar of labels (k8s.io/apimachinery/pkg/labels/selector.go): requirements joined by commas, of
  *     KEY   !KEY   KEY=V   KEY==V   KEY!=V   KEY in (V,...)   KEY notin (V,...)
- * A label that is absent satisfies != and notin. */
+ *
+ * An absent label satisfies != and notin. */
 
 static int malformed(const char *what, const char *selector, Fault *fault) {
         return fault_set(fault, STORE_SELECTOR_E_MALFORMED,
@@ -13,7 +14,8 @@ static int malformed(const char *what, const char *selector, Fault *fault) {
 }
 
 static int requirement_set(StoreRequirement *q, Arena *arena, Str key, StoreTest test, size_t n_values) {
-        q->key = (char *) (uintptr_t) arena_str(arena, str_trim(key)).data; /* arena memory: ours to change */
+        /* arena memory, which may be changed */
+        q->key = (char *) (uintptr_t) arena_str(arena, str_trim(key)).data;
         q->test = test;
         q->values = arena_new(arena, Str, n_values + 1);
         q->n_values = n_values;
@@ -34,7 +36,7 @@ static bool is_label_key(Str key) {
         return true;
 }
 
-/* `KEY in (a,b)`: text is the requirement with its parentheses. */
+/* Parses `KEY in (a,b)`. text: the requirement with its parentheses. */
 static int parse_set(StoreRequirement *q, Arena *arena, Str text, size_t open) {
         Str head = str_trim((Str){text.data, open}), list = {text.data + open + 1, text.len - open - 2}, key,
             word;
@@ -96,7 +98,7 @@ static int parse_requirement(StoreRequirement *q, Arena *arena, Str text) {
         return is_label_key(str_from(q->key)) ? 0 : STORE_SELECTOR_E_MALFORMED;
 }
 
-/* Up to the next comma outside of parentheses. */
+/* The text up to the next comma outside parentheses. */
 static Str next_requirement(Str *rest) {
         size_t n = 0;
         Str head;
@@ -212,7 +214,7 @@ static bool requirement_holds(const StoreRequirement *q, bool present, Str value
         }
 }
 
-/* Booleans and numbers are compared as they are written; null and absent fields are "". */
+/* Booleans and numbers are compared as text; null and absent fields are "". */
 static Str plain_text(Str value, Arena *arena) {
         if (store_is_null(value))
                 return (Str){NULL, 0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which objects of a kind a list or a watch is about: namespace, labelSelector, fieldSelector. */
+/* Selects the objects of a list or a watch: namespace, labelSelector, fieldSelector. */
 
 #include "local/apiserver/text.h"
 
@@ -27,7 +27,7 @@ typedef struct StoreSelector {
 
 enum { STORE_SELECTOR_E_MALFORMED = 1 };
 
-/* Selectors may be NULL. Returns 0, STORE_SELECTOR_E_MALFORMED with the API server's words, or
+/* Selectors may be NULL. Returns 0, STORE_SELECTOR_E_MALFORMED with the API server's message, or
  * -ENOMEM. */
 int store_selector_init(StoreSelector *s, const StoreKind *kind, Str namespace_, const char *label_selector,
                         const char *field_selector, Fault *fault);

@@ -4,7 +4,7 @@
 #include "local/apiserver/rest.h"
 #include "wire/json_write.h"
 
-/* Refusals as metav1.Status; messages in the words of k8s.io/apimachinery/pkg/api/errors. */
+/* Refusals as metav1.Status, with the messages of k8s.io/apimachinery/pkg/api/errors. */
 
 typedef struct Cause {
         const char *reason, *message, *field;

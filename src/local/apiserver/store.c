@@ -10,7 +10,8 @@
 
 enum {
         HISTORY_DEFAULT = 65536,
-        CONNECTIONS_MAX = 8192, /* a watch takes one: room for an agent per node of a large cluster */
+        /* a watch takes one: enough for an agent on each node of a large cluster */
+        CONNECTIONS_MAX = 8192,
 };
 
 static int on_pump(sd_event_source *source, void *userdata) {
@@ -18,10 +19,11 @@ static int on_pump(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Streams read once per turn of the loop, so that changes that come together leave together. */
+/* Streams are read once per turn of the loop, so that simultaneous changes are sent together. */
 void store_touch(Store *s) {
         if (s->streams)
-                (void) sd_event_source_set_enabled(s->pump, SD_EVENT_ONESHOT); /* fails for NULL alone */
+                /* fails only for NULL */
+                (void) sd_event_source_set_enabled(s->pump, SD_EVENT_ONESHOT);
 }
 
 static int store_listen(Store *s, const char *address, Fault *fault) {
@@ -34,7 +36,7 @@ static int store_listen(Store *s, const char *address, Fault *fault) {
         return http_server_new(s->event, &options, store_handle, s, &s->server, fault);
 }
 
-/* Host and port as they are now, so that the store can come back at the same place. */
+/* Keeps host and port, so that the store can return at the same address. */
 static int store_remember_address(Store *s, const char *address) {
         const char *colon = strrchr(address, ':');
         int host = colon ? (int) (colon - address) : 0;
@@ -82,7 +84,7 @@ int store_new(sd_event *event, const StoreOptions *options, Store **ret, Fault *
 Store *store_free(Store *s) {
         if (!s)
                 return NULL;
-        http_server_free(s->server); /* closes every stream and every delayed request */
+        http_server_free(s->server); /* closes all streams and delayed requests */
         sd_event_source_disable_unref(s->pump);
         store_api_done(&s->api);
         store_faults_done(&s->faults);
@@ -124,8 +126,8 @@ static int apply_one(Store *s, Str manifest, Fault *fault) {
         return r;
 }
 
-/* The members of a List, in order, up to the first that is refused. The text was admitted by the
- * caller. */
+/* Applies the members of a List in order, up to the first that is refused. The caller has admitted
+ * the text. */
 static int apply_items(Store *s, Str list, Fault *fault) {
         Str items = store_member(list, "items"), item;
         JsonReader r;
@@ -146,7 +148,7 @@ static int apply_items(Store *s, Str list, Fault *fault) {
         return result;
 }
 
-/* List, and what a GET of a collection answers: PodList, NodeList. */
+/* List, and the answer to GET of a collection: PodList, NodeList. */
 static bool is_list(Str kind) {
         return kind.len >= 4 && str_eq((Str){kind.data + kind.len - 4, 4}, STR("List"));
 }

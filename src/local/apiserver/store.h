@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The part of the Kubernetes API that our own programs use, in memory, spoken over loopback HTTP:
- * nodes, pods, configmaps, secrets, services, events, leases, jobs, deployments, statefulsets,
- * namespaces, poddisruptionbudgets. Lists in pages with continue tokens, watches with bookmarks and
- * 410 for versions that have been forgotten, create, get, update, merge patch, delete, status, and
- * pods/NAME/binding with annotations and UID precondition. One resourceVersion counter for
- * everything, as etcd has it.
+/* The part of the Kubernetes API that our programs use, in memory, over loopback HTTP. The
+ * resources are nodes, pods, configmaps, secrets, services, events, leases, jobs, deployments,
+ * statefulsets, namespaces and poddisruptionbudgets.
  *
- * It is made for tests, benchmarks and `aliquot local`: no authentication, no admission, no
- * defaulting beyond what our programs read (uid, creationTimestamp, resourceVersion, schedulerName,
- * phase, namespace).
- */
+ * It has lists in pages with continue tokens, and watches with bookmarks and 410 for forgotten
+ * versions. It also has create, get, update, merge patch, delete and status, and pods/NAME/binding
+ * with annotations and UID precondition. One resourceVersion counter serves all objects, as in
+ * etcd.
+ *
+ * For tests, benchmarks and `aliquot local`: no authentication, no admission, and only the defaults
+ * that our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase,
+ * namespace). */
 
 #include <systemd/sd-event.h>
 
@@ -23,7 +24,7 @@ typedef struct Store Store;
 
 typedef struct StoreOptions {
         const char *listen; /* NULL: 127.0.0.1:0 */
-        size_t history;     /* changes that are remembered, each with its object's text; 0: 65536 */
+        size_t history;     /* changes that are remembered, each with its object; 0: 65536 */
 } StoreOptions;
 
 int store_new(sd_event *event, const StoreOptions *options, Store **ret, Fault *fault);
@@ -32,16 +33,17 @@ const char *store_url(const Store *s); /* http://127.0.0.1:PORT */
 
 enum { STORE_E_INVALID = 1, STORE_E_EXISTS, STORE_E_NOT_FOUND };
 
-/* Create from a manifest, as POST would: kind and apiVersion say where it goes; a namespaced object without
- * namespace goes to `default`; uid, resourceVersion and timestamps are the store's own, and so is status,
- * except that of nodes. Lists are taken apart, up to the first item that is refused. Returns 0 or STORE_E_*
- * with a fault that names kind, name, field and rule (STORE_E_NOT_FOUND: a kind that is not served), or
- * -ENOMEM. */
+/* Creates from a manifest, as POST does. A namespaced object without namespace goes to `default`.
+ * The server sets uid, resourceVersion, timestamps, and status except that of nodes. Lists are
+ * split, up to the first item that is refused.
+ *
+ * Returns 0, -ENOMEM, or STORE_E_* with a fault that names kind, name, field and rule.
+ * STORE_E_NOT_FOUND: the kind is not served. */
 int store_apply(Store *s, Str manifest_json, Fault *fault);
 
-/* Every object of a resource ("pods", "nodes", ...), in order of namespace/name. The text lives
- * until the next change. 0, -ENOENT for an unknown resource, or what the callback returned to
- * stop. */
+/* Calls `each` for every object of a resource ("pods", "nodes"), in order of namespace/name. The
+ * text is valid until the next change. Returns 0, -ENOENT for an unknown resource, or the nonzero
+ * result of `each`, which ends the walk. */
 int store_each(Store *s, const char *resource, int (*each)(void *userdata, Str object), void *userdata);
 
 /* For tests: adds a fault (copied). Returns 0, or an error of store_faults_add(). */

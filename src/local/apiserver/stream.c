@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/apiserver/store-internal.h"
 
-/* Events leave in pieces: a stream is filled up to STREAM_ROOM and read on when that has gone
- * out. */
+/* Events are sent in pieces: a stream is filled up to STREAM_ROOM, and again when that is sent. */
 
 enum {
         STREAM_ROOM = 256 * 1024,
-        BOOKMARK_SEC = 60, /* as the API server has it */
+        BOOKMARK_SEC = 60, /* the API server's interval */
         TIMEOUT_DEFAULT_SEC = 3600,
         TIMEOUT_MAX_SEC = 24 * 3600,
         TIMER_SLACK_USEC = 10000,
@@ -17,7 +16,7 @@ struct StoreStream {
         StoreStream *next, **link;
         HttpStream *http;
         StoreWatch watch;
-        char *path; /* for faults */
+        char *path; /* to match faults */
         sd_event_source *timeout, *bookmark;
 };
 
@@ -41,12 +40,13 @@ static void stream_cut(StoreStream *t) {
         stream_free(t);
 }
 
-/* Half a line, and then the connection is gone: what a crash of the server looks like. */
+/* Sends half a line and closes the connection, as a crash of the server would. */
 static void stream_cut_in_line(StoreStream *t, Str lines) {
         const char *end = memchr(lines.data, '\n', lines.len);
         size_t n = end ? (size_t) (end - lines.data) / 2 : lines.len / 2;
 
-        (void) http_stream_write(t->http, (Str){lines.data, n}); /* cut in either case */
+        /* the connection is cut in either case */
+        (void) http_stream_write(t->http, (Str){lines.data, n});
         stream_cut(t);
 }
 
@@ -74,7 +74,7 @@ static void stream_pump(StoreStream *t) {
         size_t queued = http_stream_queued(t->http);
 
         if (queued >= STREAM_ROOM)
-                return; /* on_drain comes back to it */
+                return; /* on_drain calls this again */
         store_watch_read(&t->watch, &out, STREAM_ROOM - queued);
         stream_send(t, &out);
 }
@@ -102,13 +102,12 @@ static int on_bookmark(sd_event_source *source, uint64_t usec, void *userdata) {
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         store_watch_bookmark(&t->watch, &out);
         if (buf_result(&out) == 0 && out.len > 0)
-                (void) http_stream_write(t->http, buf_str(&out)); /* one bookmark less is no loss */
+                (void) http_stream_write(t->http, buf_str(&out)); /* a lost bookmark does no harm */
         return r;
 }
 
-/* The time that the client gave is over: what is left to tell, a bookmark to come back with, and a
- * clean end.
- */
+/* The client's timeout has passed: sends the remaining events, a bookmark to resume from, and a
+ * clean end. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         _cleanup_buf_ Buf out = BUF_NULL;
         StoreStream *t = userdata;

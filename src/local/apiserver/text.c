@@ -36,7 +36,7 @@ static int compare_keys(const void *a, const void *b) {
 }
 
 static bool has_duplicates(Str *keys, size_t n) {
-        enum { FEW = 12 }; /* below that, comparing each with each is cheaper than sorting */
+        enum { FEW = 12 }; /* for fewer members, comparing all pairs is cheaper than sorting */
 
         if (n > FEW)
                 qsort(keys, n, sizeof *keys, compare_keys);
@@ -49,8 +49,7 @@ static bool has_duplicates(Str *keys, size_t n) {
 
 static void admit_value(Admission *a, bool quantity);
 
-/* The key in its shortest form: what stands behind an escape can stand there plainly, or in
- * json_write_quoted()'s way. */
+/* Writes the key in its shortest form: escapes only where json_write_quoted() needs them. */
 static Str admit_key(Admission *a, Str raw) {
         size_t start = a->out->len;
 
@@ -58,7 +57,8 @@ static Str admit_key(Admission *a, Str raw) {
                 JsonReader r;
                 Str plain = {NULL, 0};
 
-                json_init(&r, (Str){raw.data - 1, raw.len + 2}); /* with its quotes, which stand around it */
+                /* with the quotes around it */
+                json_init(&r, (Str){raw.data - 1, raw.len + 2});
                 json_string(&r, a->arena, &plain);
                 json_write_quoted(a->out, plain);
                 a->r = buf_result(a->out);
@@ -113,8 +113,7 @@ static void admit_array(Admission *a) {
         buf_append_char(a->out, ']');
 }
 
-/* Objects travel inside of events and of lists, so that they must end some levels before our
- * readers do. */
+/* Objects become parts of events and lists, so they must be less deep than our readers allow. */
 enum { ADMIT_DEPTH_MAX = JSON_MAX_DEPTH - 28 };
 
 static void admit_value(Admission *a, bool quantity) {
@@ -175,7 +174,7 @@ Str store_member(Str object, const char *key) {
         json_init(&r, object);
         (void) json_object_begin(&r);
         while (json_object_next(&r, &k)) {
-                if (str_eq(k, wanted)) { /* admitted keys are plain, and stand once */
+                if (str_eq(k, wanted)) { /* admitted keys are plain and unique */
                         json_raw(&r, &found);
                         return found;
                 }
@@ -290,7 +289,7 @@ static void write_string(Buf *out, const char *key, Str value) {
         json_write_quoted(out, value);
 }
 
-/* Members of an object that the filter lets pass, each with a comma before it. */
+/* Writes the members of an object that the filter does not leave out, each after a comma. */
 static void write_rest(Buf *out, Str object, bool (*leave_out)(Str key)) {
         JsonReader r;
         Str key, value;
@@ -341,7 +340,7 @@ void store_compose(const StoreKind *kind, uint64_t version, const StoreIdentity 
         buf_append_char(out, '}');
 }
 
-/* What follows the digits of resourceVersion in a stored text. */
+/* The part of a stored text after the digits of resourceVersion. */
 static Str behind_version(const StoreKind *kind, Str text) {
         size_t at = kind->head.len + sizeof METADATA_HEAD - 1;
 

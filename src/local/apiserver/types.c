@@ -9,8 +9,8 @@
 
 typedef enum Shape { SHAPE_STRING, SHAPE_INTEGER, SHAPE_OBJECT, SHAPE_STRINGS, SHAPE_MAP, SHAPE_LIST } Shape;
 
-/* A member; `of` are the members of the object, or of each object in the list. Tables end with a
- * nameless one. */
+/* A member; `of` are the members of the object, or of each object in the list. An entry without a
+ * name ends a table. */
 typedef struct Member {
         const char *name;
         Shape shape;
@@ -54,8 +54,7 @@ static const Member pod_spec[] = {
         {"affinity", SHAPE_OBJECT, affinity},       {"initContainers", SHAPE_LIST, container},
         {"containers", SHAPE_LIST, container},      {0}};
 
-/* The path of the member that is looked at is built in v->field; `len` is its length, which each
- * step restores. */
+/* v->field holds the path of the current member; `len` is its length, which each step restores. */
 typedef struct Walk {
         JsonReader reader;
         StoreViolation *v;
@@ -71,7 +70,8 @@ static size_t push(Walk *w, const char *format, ...) {
         int n;
 
         va_start(args, format);
-        n = vsnprintf(w->v->field + before, room, format, args); /* a long one is cut, for people */
+        /* a long path is cut, because it is only for people */
+        n = vsnprintf(w->v->field + before, room, format, args);
         va_end(args);
         w->len = n < 0 ? before : (size_t) n < room ? before + (size_t) n : sizeof w->v->field - 1;
         return before;
@@ -149,7 +149,7 @@ static int check(Walk *w, const Member *m) {
         JsonType type = json_peek(&w->reader);
         int64_t number;
 
-        if (type == JSON_NULL) { /* absent, to Go */
+        if (type == JSON_NULL) { /* Go treats null as absent */
                 json_skip(&w->reader);
                 return 0;
         }

@@ -9,7 +9,7 @@
 #include "local/apiserver/types.h"
 #include "wire/json.h"
 
-/* Words as k8s.io/apimachinery/pkg/util/validation and pkg/apis/core/validation have them. */
+/* Messages as in k8s.io/apimachinery/pkg/util/validation and pkg/apis/core/validation. */
 
 #define RULE_SUBDOMAIN                                                                                       \
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', "    \
@@ -22,14 +22,15 @@
 
 enum {
         ITEMS_MAX = 256
-}; /* containers of a pod, resources of a container: bounds what comparing each with each costs */
+}; /* containers of a pod and resources of a container; bounds the cost of comparing all pairs */
 
 static void set_field(StoreViolation *v, const char *format, ...) _printf_(2, 3);
 static void set_field(StoreViolation *v, const char *format, ...) {
         va_list args;
 
         va_start(args, format);
-        (void) vsnprintf(v->field, sizeof v->field, format, args); /* a long one is cut, for people */
+        /* a long path is cut, because it is only for people */
+        (void) vsnprintf(v->field, sizeof v->field, format, args);
         va_end(args);
 }
 
@@ -128,12 +129,12 @@ static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, Sto
 typedef struct PodCheck {
         Arena *arena;
         StoreViolation *v;
-        StoreMember *names; /* of the containers so far, in key */
+        StoreMember *names; /* of the containers so far, as keys */
         size_t n_names;
 } PodCheck;
 
-/* cpu, memory and what kubernetes.io owns may be fractions; everything with another domain is an
- * extended resource, which is counted in whole pieces. */
+/* cpu, memory and resources of kubernetes.io may be fractions. Resources of other domains are
+ * extended resources, which are whole numbers. */
 static bool is_extended(Str resource) {
         const char *slash = memchr(resource.data, '/', resource.len);
 
@@ -183,8 +184,7 @@ static int check_amounts(PodCheck *c, Str amounts, const char *list, size_t inde
         return r;
 }
 
-/* An extended resource cannot be overcommitted: a request needs its limit, and both must be the
- * same. */
+/* An extended resource cannot be overcommitted: a request needs a limit of the same amount. */
 static int check_requests(PodCheck *c, Str limits, Str requests, const char *list, size_t index) {
         StoreMember *members, *bounds;
         size_t n, n_bounds;

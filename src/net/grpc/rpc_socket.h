@@ -18,9 +18,10 @@ typedef struct RpcSocket {
 #define RPC_SOCKET_NULL ((RpcSocket){.fd = -1})
 
 /* Listens at path, mode 0600. The name appears by a rename, so a client never finds a socket that
- * does not listen yet. An existing socket is replaced. Returns 0, or negative errno with a fault
- * that names the path: -EEXIST for any other file, -ENAMETOOLONG when path and ".new" do not fit
- * into an address, or the error of the call that failed. */
+ * does not listen yet. An existing socket is replaced.
+ *
+ * Returns 0, or negative errno with a fault that names the path. -EEXIST: another file has the
+ * name. -ENAMETOOLONG: path and ".new" do not fit into an address. */
 int rpc_socket_listen(const char *path, RpcSocket *ret, Fault *fault);
 
 /* Closes the socket and removes the name, unless another process has put its own socket there. */

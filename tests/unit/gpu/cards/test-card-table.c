@@ -178,7 +178,7 @@ static void takes_an_earlier_runs_cards_but_no_simulated_ones(void) {
         ASSERT_FALSE(knows("GPU-s"));
 }
 
-/* --- fences ----------------------------------------------------------------------------------------------------- */
+/* --- fences ----------------------------------------------------------------------------------- */
 
 static void scan_well(usec_t now) {
         see(0, "GPU-a", 1, "");
@@ -276,7 +276,7 @@ static void a_later_xid_does_not_soften_a_loss(void) {
         ASSERT_FALSE(card("GPU-a")->healthy);
 }
 
-/* --- any sequence ----------------------------------------------------------------------------------------------- */
+/* --- any sequence ----------------------------------------------------------------------------- */
 
 static uint64_t random_state = 88172645463325252ULL;
 
