@@ -8,7 +8,7 @@
 
 enum { SHOWN = 64 };
 
-/* One sentence of several: what was said before comes first. */
+/* Appends one sentence to those that the fault has. */
 static void complain(Fault *fault, const char *what, const char *name, Str text, const char *rule) {
         Fault before = fault ? *fault : FAULT_NULL;
 
@@ -19,7 +19,8 @@ static void complain(Fault *fault, const char *what, const char *name, Str text,
 
 /* ---- nodes ---- */
 
-/* true: the value is good. false: there is none, and *bad stays, or it breaks the key's rule. */
+/* True: the key has a good value. False: it has none, and *bad stays; or its value breaks the
+ * rule. */
 static bool read_number(NodeKey key, Str text, uint32_t *ret, bool *bad, Fault *fault) {
         if (str_is_empty(text))
                 return false;
@@ -63,7 +64,7 @@ int compute_update(CardCompute *c, const NodeAnnotations *annotations, ComputePo
         return bad[0] || bad[1] || bad[2] ? COMPUTE_E_NODE : 0;
 }
 
-/* Without an arbiter a gate divides by itself, and must be told by how many. */
+/* Without an arbiter each gate divides the card itself, and needs the number of instances. */
 CardCompute compute_for_mode(const CardCompute *node, ShareMode mode) {
         CardCompute c = *node;
 
@@ -78,7 +79,7 @@ CardCompute compute_for_mode(const CardCompute *node, ShareMode mode) {
 
 /* ---- containers ---- */
 
-/* false: there is nothing to be read. */
+/* False: there is nothing to read. */
 static bool is_said(const EnvironmentText *v, const char *name, Fault *fault, bool *bad) {
         Fault before = fault ? *fault : FAULT_NULL;
 

@@ -2,15 +2,15 @@
 #pragma once
 
 /* What a pod's containers take from one card at the same time, as Kubernetes counts cpu
- * (resourcehelper.PodRequests): main containers and sidecars by sum; an ordinary init container
- * runs alone but for the sidecars started before it, so that the pod's need is the larger of the
- * two. Containers are added in the order of the pod: init first. */
+ * (resourcehelper.PodRequests). Main containers and sidecars count by sum. An ordinary init
+ * container runs beside the sidecars that started before it, and no other container. The pod takes
+ * the larger of the two amounts. Containers are added in the order of the pod: init first. */
 
 #include "base/checked.h"
 #include "wire/pod.h"
 
 typedef struct Demand {
-        uint64_t steady; /* sidecars, and later the main containers as well */
+        uint64_t steady; /* the sidecars so far, and then the main containers as well */
         uint64_t peak;   /* the largest moment of the init phase */
 } Demand;
 

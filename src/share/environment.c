@@ -19,7 +19,8 @@ static void give_number(EnvironmentVariable variable, void *userdata, const char
         variable(userdata, name, str_from(text));
 }
 
-/* Several cards are listed with commas, in the order of the slices, in both lists alike. */
+/* Several cards are listed with commas, in the order of the slices. Both lists have the same
+ * order. */
 static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards,
                        Buf *indexes, Buf *uuids) {
         for (size_t i = 0; i < n_slices; i++) {
@@ -36,7 +37,7 @@ static void list_cards(const Slice *slices, size_t n_slices, const CardInfo *car
         }
 }
 
-/* 0: the node describes none of them. */
+/* 0 when the node describes none of them. */
 static uint32_t largest_units(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards) {
         uint32_t units = 0;
 

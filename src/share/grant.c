@@ -11,7 +11,7 @@
 
 /* ---- what it takes ---- */
 
-/* What the run of slices on one card takes; *i moves behind the run. */
+/* What the slices on one card take; *i moves behind them. */
 static GrantDemand demand_of_run(const Grant *g, size_t *i) {
         Demand mem = {0}, core = {0};
         uint32_t card = g->slices[*i].card;
@@ -30,7 +30,6 @@ GrantDemand grant_demand(const Grant *g, uint32_t card) {
         return (GrantDemand){0, 0};
 }
 
-/* Makes every card exist before anything is charged, so that charging cannot fail half way. */
 int grant_reserve_cards(LedgerNode *n, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++)
                 if (!ledger_card_ensure(n, g->slices[i].card))
@@ -38,8 +37,8 @@ int grant_reserve_cards(LedgerNode *n, const Grant *g) {
         return 0;
 }
 
-/* Sums stay below 2^63: a slice is below 2^32, a grant has fewer than 2^16 of them, and 2^15 such
- * grants, of the largest kind there is, would need gigabytes of annotations. */
+/* Sums stay below 2^63: a slice is below 2^32, and a grant has fewer than 2^16 of them. 2^15 such
+ * grants of the largest kind would need gigabytes of annotations. */
 void grant_charge(const Grant *g) {
         LedgerNode *n = g->node;
 
@@ -119,7 +118,7 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 .has_core = spec->has_core,
         };
         for (size_t i = 0; i < spec->n_slices; i++) {
-                assert(spec->slices[i].card <= CARD_INDEX_MAX); /* what annotations may name ends there */
+                assert(spec->slices[i].card <= CARD_INDEX_MAX); /* no annotation names a larger one */
                 g->slices[i] = spec->slices[i];
         }
         qsort(g->slices, spec->n_slices, sizeof(Slice), grant_compare_slices);
@@ -177,7 +176,7 @@ Grant *grant_free(Grant *g) {
 
         if (!g)
                 return NULL;
-        assert(!g->is_held); /* those end with the node's annotation */
+        assert(!g->is_held); /* those end with the annotation */
         n = g->node;
         grant_unlink(g);
         grant_discharge(g);

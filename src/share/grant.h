@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A grant: the slices that one pod holds on one node. grant_new() charges the cards of the node, and
- * grant_free() subtracts exactly the same amounts. grant-internal.h has the struct. */
+/* A grant: the slices that one pod holds on one node. grant_new() charges the cards of the node,
+ * and grant_free() subtracts exactly the same amounts. grant-internal.h has the struct. */
 
 #include "base/buf.h"
 
@@ -22,8 +22,8 @@ typedef struct Slice {
 /* For qsort(): by card, then init containers and sidecars before main containers, then by index. */
 int grant_compare_slices(const void *a, const void *b);
 
-/* What grant_new() copies. Pending amounts have no card yet, because another scheduler bound the pod
- * and the node has not chosen: every card of the node is counted as if it held them. */
+/* What grant_new() copies. Pending amounts have no card yet, because another scheduler bound the
+ * pod and the node has not chosen: every card of the node is counted as if it held them. */
 typedef struct GrantSpec {
         Str namespace_, name, uid;
         Str node; /* made when the ledger does not know it */

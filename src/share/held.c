@@ -9,7 +9,7 @@
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 
-enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand; a node with so many is none of ours */
+enum { HELD_MAX = 1024 }; /* an annotation has room for a few thousand */
 
 typedef struct HeldText {
         Str pod, uid, allocation, core;

@@ -32,7 +32,7 @@ Ledger *ledger_free(Ledger *l) {
         while (l->n_nodes > 0) {
                 LedgerNode *n = l->nodes[l->n_nodes - 1];
 
-                n->described = true; /* or the last grant would take the node along */
+                n->described = true; /* or the last grant would free the node */
                 while (n->grants)
                         (void) grant_free(n->grants);
                 memset(n->fenced, 0, sizeof n->fenced);
@@ -112,7 +112,7 @@ static bool has_fences(const LedgerNode *n) {
         return false;
 }
 
-/* The last node takes the free slot, so that all of them stand without gaps. */
+/* The last node takes the free slot, so that the slots have no gaps. */
 static void give_slot_back(LedgerNode *n) {
         Ledger *l = n->ledger;
         LedgerNode *last = l->nodes[--l->n_nodes];

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-/* Where the card stands, or would stand. Machines number their cards from 0 without gaps: the first
- * guess is right. */
+/* The index of the card in n->cards, or where it would be inserted. Machines number their cards
+ * from 0 without gaps, so that the first guess is mostly right. */
 static size_t position(const LedgerNode *n, uint32_t index) {
         size_t i = 0;
 
@@ -27,8 +27,7 @@ LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index) {
         if (i < n->n_cards && n->cards[i].index == index)
                 return &n->cards[i];
         if (n->n_cards == n->cards_room) {
-                size_t room =
-                        n->cards_room > 0 ? 2 * n->cards_room : 1; /* grown to fit: most nodes are alike */
+                size_t room = n->cards_room > 0 ? 2 * n->cards_room : 1; /* most nodes have 1, 2, 4 or 8 */
                 LedgerCard *cards = realloc(n->cards, room * sizeof *cards);
 
                 if (!cards)
@@ -42,7 +41,8 @@ LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index) {
         return &n->cards[i];
 }
 
-/* Sleeping grants name cards too, which must be there when they wake. */
+/* Whether a grant of the list names the card. The cards of dormant grants must exist when those are
+ * resumed. */
 static bool is_named(const Grant *list, uint32_t card) {
         for (const Grant *g = list; g; g = g->next)
                 for (size_t i = 0; i < g->n_slices; i++)
@@ -58,7 +58,6 @@ static bool is_described(const LedgerNode *n, uint32_t card) {
         return false;
 }
 
-/* Cards that neither the node nor a grant names any more. */
 void ledger_card_drop_stale(LedgerNode *n) {
         size_t kept = 0;
 

@@ -5,8 +5,8 @@
 
 #include "share/ledger-internal.h"
 
-/* The node's card of that index: made with 0 units when it is missing, or NULL. ensure: NULL when out
- * of memory. */
+/* The node's card of that index: made with 0 units when it is missing, or NULL. ensure: NULL when
+ * out of memory. */
 LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index);
 const LedgerCard *ledger_card_find(const LedgerNode *n, uint32_t index);
 

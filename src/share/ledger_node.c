@@ -10,7 +10,7 @@
 #include "wire/annotation.h"
 #include "wire/node.h"
 
-/* Brings *d into force and takes its cards; on -ENOMEM everything is as before. */
+/* Puts *d into force and takes its cards. On -ENOMEM everything is as before. */
 static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         NodeDescription before = n->now;
         int r;
@@ -27,8 +27,8 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         return 0;
 }
 
-/* The slices of pods that are gone, as the node lists them. A list that does not decode leaves
- * those of before. */
+/* Takes over the slices of pods that are gone, as the node lists them. When the list does not
+ * decode, the one before stays. */
 static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
         Fault why = FAULT_NULL, said = FAULT_NULL;
         HeldList held = {0};

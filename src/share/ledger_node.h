@@ -30,9 +30,9 @@ typedef struct LedgerCard {
  * The node's own agent still admits pods that are bound already: before the call it empties
  * node->annotations.change_pending, and sets mode_in_force and unit_in_force to its own.
  *
- * Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not decode, its
- * value, the rule and what is in force: the last good value, else the safest. All other keys are
- * then in force as in the case of 0. */
+ * Returns 0, -ENOMEM, or LEDGER_E_NODE with a fault. The fault names every key that does not
+ * decode, its value, the rule and what is in force: the last good value, else the safest. All other
+ * keys are then in force as in the case of 0. */
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(struct Ledger *l, const Node *node, Fault *fault);
 
@@ -40,8 +40,8 @@ int ledger_node_set(struct Ledger *l, const Node *node, Fault *fault);
  * with the last of them. */
 void ledger_node_remove(struct Ledger *l, Str name);
 
-/* Cards that take no pod, whatever the node says: replaces the earlier set, and stays while the node
- * object comes and goes. Indexes over CARD_INDEX_MAX are passed over. 0 or -ENOMEM. */
+/* Cards that take no pod, whatever the node says: replaces the earlier set, and stays while the
+ * node object comes and goes. Indexes over CARD_INDEX_MAX are passed over. 0 or -ENOMEM. */
 int ledger_node_set_fenced(struct Ledger *l, Str name, const uint32_t *cards, size_t n);
 
 Str ledger_node_name(const LedgerNode *n);

@@ -5,7 +5,7 @@
 #include "share/ledger_card.h"
 
 static uint32_t fill_of(uint64_t used, uint64_t total) {
-        while (total > UINT32_MAX) { /* a node of 256 cards of 2^32 units: keep the product within 64 bits */
+        while (total > UINT32_MAX) { /* 256 cards of 2^32 units: keep the product within 64 bits */
                 used >>= 1;
                 total >>= 1;
         }
@@ -14,8 +14,8 @@ static uint32_t fill_of(uint64_t used, uint64_t total) {
         return (uint32_t) (used * UINT32_MAX / total);
 }
 
-/* So far a card stands at its own level only; one with more compute free serves the lower levels as
- * well. */
+/* Each card stands at its own level so far. A card with more compute free serves the lower levels
+ * as well. */
 static void spread_downwards(uint32_t free_used[static CORE_LEVELS]) {
         for (size_t k = CORE_LEVELS - 1; k > 0; k--)
                 if (free_used[k - 1] < free_used[k])

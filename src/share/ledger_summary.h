@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What one look at a node answers for every request that wants one card. A scheduling cycle looks at
- * every node of the cluster. The summaries of 5,000 nodes stay in the second-level cache; the nodes
- * with their cards do not. */
+/* What one look at a node answers for every request that wants one card. A scheduling cycle looks
+ * at every node of the cluster. The summaries of 5,000 nodes stay in the second-level cache; the
+ * nodes with their cards do not. */
 
 #include "share/ledger_node.h"
 
@@ -22,9 +22,9 @@ typedef struct LedgerSummary {
         uint8_t mode;   /* ShareMode */
         uint8_t policy; /* PlacementPolicy */
 
-        /* Whether the node takes a memory-only pod, and a memory+compute pod: the node has an object,
-         * no change is pending, the mode offers the resource, and no pod of the other kind is here
-         * (or mixing is allowed). */
+        /* Whether the node takes a memory-only pod, and a memory+compute pod. It does when it has
+         * an object and no change is pending, its mode offers the resource, and no pod of the other
+         * kind is here (or mixing is allowed). */
         bool takes_memory, takes_core;
 
         uint32_t free_untouched;         /* most units free on a card that holds no pod */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The unit of aliyun.com/gpu-mem and the two formulas that depend on it: CONTRACT sections 2, 6 and
- * 7. */
+/* The unit of aliyun.com/gpu-mem, and how many of them a card has (docs/reference.md). */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -15,10 +14,11 @@ typedef struct MemoryUnit {
 
 enum { MEMORY_UNIT_E_MALFORMED = 1 };
 
-/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or MEMORY_UNIT_E_MALFORMED for anything else, 0
- * and overflow. */
+/* "GiB", "MiB", "128MiB", "2GiB"; empty is GiB. Returns 0, or MEMORY_UNIT_E_MALFORMED for anything
+ * else, 0 and overflow. */
 int memory_unit_parse(Str text, MemoryUnit *ret);
-void memory_unit_format(MemoryUnit unit, Buf *out); /* the shortest of these forms */
+/* Appends the shortest of these forms. */
+void memory_unit_format(MemoryUnit unit, Buf *out);
 
-/* DEV: whole units on a card of `card_mib`. */
+/* Whole units on a card of `card_mib`. */
 uint32_t memory_unit_count(uint32_t card_mib, MemoryUnit unit);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a node shares its cards: CONTRACT section 1. */
+/* How a node shares its cards: the values of LABEL_SCHEDULE (docs/reference.md). */
 
 #include "base/str.h"
 
@@ -10,20 +10,21 @@ typedef enum ShareMode {
         SHARE_MODE_SHARE,    /* ledger only */
         SHARE_MODE_CGPU,     /* memory isolated */
         SHARE_MODE_CORE_MEM, /* memory and compute isolated */
-        SHARE_MODE_DEFAULT,  /* whole cards, by another plugin */
+        SHARE_MODE_DEFAULT,  /* whole cards, given out by another device plugin */
         SHARE_MODE_DISABLED,
         SHARE_MODE_MPS,
         SHARE_MODE_TOPOLOGY,
         SHARE_MODE_MIG,
-        SHARE_MODE_UNKNOWN, /* a value that CONTRACT does not list */
+        SHARE_MODE_UNKNOWN, /* any other value */
 } ShareMode;
 
 ShareMode share_mode_from_label(Str label);
-const char *share_mode_to_string(
-        ShareMode mode); /* static text; "none" and "unknown" for the two without a label */
 
-/* Does a node in this mode offer aliyun.com/gpu-mem, and compute percent, and is memory held to the
- * slice there? */
+/* Static text; "none" and "unknown" for the two without a label. */
+const char *share_mode_to_string(ShareMode mode);
+
+/* Whether a node in this mode offers aliyun.com/gpu-mem, offers percentages of compute, and limits
+ * containers to their slices. */
 bool share_mode_has_memory(ShareMode mode);
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);

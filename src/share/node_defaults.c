@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/node_defaults.h"
 
-/* Options are called as the annotations that go before them: aliquot.dev/max-inst is --max-inst. */
+/* An option has the name of the annotation that overrides it: aliquot.dev/max-inst is
+ * --max-inst. */
 static const char *option_of(NodeKey key) {
         const char *slash = strrchr(node_key_name(key), '/');
 

@@ -22,7 +22,7 @@ static uint32_t max_pods_default(ShareMode mode) {
         return share_mode_is_isolated(mode) ? MAX_PODS_ISOLATED : 0;
 }
 
-/* A node object on its way to a description. */
+/* A node object while it is read. */
 typedef struct Reading {
         const Node *node;
         const NodeDescription *before;
@@ -64,9 +64,9 @@ static bool is_known(ShareMode mode) {
         return mode != SHARE_MODE_NONE && mode != SHARE_MODE_UNKNOWN;
 }
 
-/* Without the agent's word. A removed label is no change: a node that shared goes on as it was.
- * Where its label was never seen, as after a restart, what the kubelet offers tells that an agent
- * shares its cards. An unknown value is no change. */
+/* The mode when the agent publishes none. An unknown value and a removed label are no change: a
+ * node that shared goes on as it was. After a restart the earlier label is not known, and
+ * allocatable resources say that an agent shares the cards. */
 static ShareMode mode_by_label(const Reading *r, const Allocatable *a) {
         ShareMode label = share_mode_from_label(r->node->mode), before = r->before->mode;
 
@@ -162,8 +162,8 @@ static void read_switches(Reading *r, NodeDescription *d) {
 
 /* ---- cards ---- */
 
-/* An amount of status.allocatable; absent is 0. The API server keeps quantities well-formed, a file
- * need not. */
+/* An amount of status.allocatable; absent is 0. The API server rejects malformed quantities, but a
+ * file may have them. */
 static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_t max, uint32_t *ret) {
         uint64_t value = 0;
         char rule[64];
@@ -209,7 +209,7 @@ static int cards_as_before(const Reading *r, NodeDescription *d) {
         return k;
 }
 
-/* Without our agent's description all cards are equal. */
+/* Without the agent's description all cards count as equal. */
 static int equal_cards(const Allocatable *a, NodeDescription *d) {
         uint32_t count = a->count > 0 ? a->count : 1;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a node object says about sharing, decoded and checked key by key: a key that does not decode
- * keeps the value that it had before, or gets the safest one, and hides no other key. */
+/* What a node object says about sharing. Each key is decoded and checked by itself: one that does
+ * not decode keeps the value that it had before, or gets the safest one. */
 
 #include "share/ledger.h"
 #include "wire/node.h"
@@ -13,7 +13,7 @@ typedef struct CardShape {
         bool healthy;
 } CardShape;
 
-enum { CHANGE_PENDING_MAX = 96 }; /* bytes of the text, with its NUL; a longer one is cut */
+enum { CHANGE_PENDING_MAX = 96 }; /* with its NUL; a longer text is cut */
 
 typedef struct NodeDescription {
         ShareMode mode;
@@ -29,8 +29,9 @@ typedef struct NodeDescription {
                 [CHANGE_PENDING_MAX]; /* ANNOTATION_CHANGE_PENDING; "": the node takes new slices */
 } NodeDescription;
 
-/* before: what is in force; all zero but for the unit when nothing is. Returns 0, LEDGER_E_NODE
- * with a fault that names every key that does not decode, and *ret is set as well; or -ENOMEM. */
+/* before: the description in force; all zero but for the unit when there is none. Returns 0,
+ * -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not decode; *ret is set as
+ * well. */
 int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
                           Fault *fault);
 void node_description_done(NodeDescription *d);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The labels and annotations by which an administrator steers a node: names, and the rule that a
- * value must obey. The one owner of these rules: scheduler, agent and the options of both ask here.
+/* The labels and annotations by which an administrator configures a node: their names, and the rule
+ * for each value. The scheduler, the agent and the options of both take the rules from here.
  * Pure. */
 
 #include "wire/node.h"
@@ -23,12 +23,11 @@ typedef enum NodeKey {
 
 const char *node_key_kind(NodeKey key); /* "label" or "annotation" */
 const char *node_key_name(NodeKey key);
-const char *node_key_rule(NodeKey key); /* what the value must be, for people: "true or false" */
+const char *node_key_rule(NodeKey key); /* what the value must be: "true or false" */
 
-/* Does the value obey the rule? An empty one is no value. */
+/* Whether the value obeys the rule. An empty one is no value. */
 bool node_key_is_good(NodeKey key, Str value);
 
-/* The value on this node, empty where the key is absent; and another value in its place (not
- * copied). */
+/* The value on this node, empty where the key is absent. set: replaces it (not copied). */
 Str node_key_get(const Node *node, NodeKey key);
 void node_key_set(Node *node, NodeKey key, Str value);

@@ -8,11 +8,11 @@
 #include "share/ledger_card.h"
 #include "wire/annotation.h"
 
-/* The ledger's summary of a node answers every question about one card, with or without compute,
- * and says of several cards whether they are worth a look. Both ways end in the same rule:
+/* The summary of a node answers every question about one card, with or without compute. About
+ * several cards it says whether the node is worth a look. Both ways apply the same rule:
  * card_fits(). */
 
-/* Room on this card for one more pod of this request, now? */
+/* Whether this card has room for one more pod of this request now. */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         return ledger_card_takes_pod(n, c) && ledger_card_free(n, c) >= r->mem &&
                ledger_card_core_free(n, c) >= r->core;
@@ -33,7 +33,7 @@ static uint32_t level_of(const Request *r) {
         return r->core / CORE_STEP;
 }
 
-/* Of one card: exactly. Of several: may it be? */
+/* Exact for one card. For several cards: false means that they do not fit. */
 static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
         return (r->core > 0 ? s->takes_core : s->takes_memory) &&
                (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
@@ -56,7 +56,7 @@ static uint32_t largest_for(const LedgerNode *n, uint32_t cards) {
         uint64_t limit = UINT64_MAX;
         uint32_t at_least = 0;
 
-        while (at_least < cards) { /* one size per round, downwards */
+        while (at_least < cards) { /* one size per round, from the largest down */
                 uint32_t next = 0;
 
                 for (size_t i = 0; i < n->n_cards; i++)
@@ -120,7 +120,7 @@ int placement_check(const LedgerNode *node, const Request *request, Refusal *ret
 
 /* ---- what if ---- */
 
-/* The node's own grants, each once: what they gave is there to be taken back. */
+/* Takes a grant of the node away, each at most once: its amounts are part of the sums. */
 static void take_away(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
@@ -142,7 +142,7 @@ static void take_away(LedgerNode *what_if, const Grant *g) {
         what_if->n_with_core -= g->has_core;
 }
 
-/* The opposite: the grant's cards are there, because grants name cards of their node. */
+/* Puts a grant back. Its cards exist, because grants name cards of their node. */
 static void put_back(LedgerNode *what_if, const Grant *g) {
         for (size_t i = 0; i < g->n_slices; i++) {
                 const Slice *slice = &g->slices[i];
@@ -164,7 +164,7 @@ static void put_back(LedgerNode *what_if, const Grant *g) {
         what_if->n_with_core += g->has_core;
 }
 
-/* A copy of the node with cards of its own, to reckon with. */
+/* A copy of the node with cards of its own. */
 typedef struct WhatIf {
         LedgerNode node;
         LedgerSummary summary;
@@ -203,7 +203,7 @@ int placement_check_without(const LedgerNode *node, const Request *request, cons
         if (fits(&w.node, &w.summary, request))
                 return 0;
         *ret = why_not(&w.node, &w.summary, request);
-        ret->node = node; /* the copy dies here */
+        ret->node = node; /* the copy ends here */
         return PLACEMENT_E_REFUSED;
 }
 
@@ -230,9 +230,10 @@ static size_t replicas_on_card(const LedgerNode *n, const LedgerCard *c, uint64_
         return count;
 }
 
-/* Smaller is better; ties go to the lower index, because cards are looked at in their order.
+/* Smaller is better. Ties go to the lower index, because cards are looked at in their order.
  *   binpack  untouched (1 bit); room left (32); compute left (7)
- *   spread   replicas of the application on the card (16); its use by ratio (20); pods on it (16) */
+ *   spread   replicas of the application on the card (16); its use by ratio (20);
+ *            pods on it (16) */
 static uint64_t card_rank(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         if (n->now.policy == PLACEMENT_BINPACK)
                 return (uint64_t) !ledger_card_is_used(n, c) << 39 | (uint64_t) ledger_card_free(n, c) << 7 |
@@ -286,7 +287,7 @@ static int choose_cards(const LedgerNode *node, const Request *request, Arena *a
         for (uint32_t i = 0; i < request->cards; i++) {
                 const LedgerCard *c = best_card(node, request, taken);
 
-                taken[c->index] = true; /* the check found this many */
+                taken[c->index] = true; /* the check found as many */
                 add_slices(&p, request, c->index);
         }
         *ret = p;
@@ -306,8 +307,7 @@ static void put_there(LedgerNode *n, const Request *r) {
         bool taken[CARD_INDEX_MAX + 1] = {0};
 
         for (uint32_t i = 0; i < r->cards; i++) {
-                LedgerCard *c =
-                        (LedgerCard *) (uintptr_t) best_card(n, r, taken); /* of the copy, which is ours */
+                LedgerCard *c = (LedgerCard *) (uintptr_t) best_card(n, r, taken); /* of the copy */
 
                 taken[c->index] = true;
                 c->used += r->mem;
@@ -404,17 +404,18 @@ bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, c
 
 /* ---- which node ---- */
 
-/* How many untouched cards would have to be broken into. */
+/* How many untouched cards the request would take. */
 static uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s, const Request *r, uint32_t level) {
         if (r->cards == 1)
                 return s->free_used[level] < r->mem;
         return r->cards - count_fitting(n, r, true);
 }
 
-/* Smaller is better. 16 bits: what the node's policy wants to avoid; 32: its use by ratio; 16: units in all.
- *   binpack  untouched cards broken into; then the fullest; of two alike the smaller
+/* Smaller is better. 16 bits for what the node's policy avoids, 32 for its use by ratio, 16 for its
+ * units.
+ *   binpack  untouched cards taken; then the fullest; of two alike the smaller
  *   spread   replicas of the application already there; then the emptiest
- * Under both 0 is what the policy wants, so that nodes of either kind compare by how near they come to
+ * Under both policies 0 is the best, so that nodes of either kind compare by how near they come to
  * it. */
 static uint64_t rank_of(uint64_t avoided, const LedgerSummary *s) {
         if (s->policy == PLACEMENT_SPREAD)
@@ -430,8 +431,7 @@ uint64_t placement_rank(const LedgerNode *node, const Request *request) {
         return rank_of(cards_broken(node, s, request, level_of(request)), s);
 }
 
-/* The application's replicas, met in the order of slots while all nodes are walked in that
- * order. */
+/* Walks the application's replicas beside all nodes: both are in the order of slots. */
 typedef struct ReplicaWalk {
         const ReplicasOnNode *next, *end;
 } ReplicaWalk;
@@ -463,7 +463,7 @@ LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) 
                         continue;
                 rank = rank_of(spread ? replica_walk_to(&replicas, i) : 0, s);
                 if (rank >= best_rank)
-                        continue; /* binpack: even with no card broken into */
+                        continue; /* binpack: even if no untouched card is taken */
                 if (request->cards > 1 && count_fitting(ledger->nodes[i], request, false) < request->cards)
                         continue;
                 if (!spread)

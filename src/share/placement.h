@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which node, which cards. Pure: reads the ledger, changes nothing, so that the cluster autoscaler's simulations and
- * every retry get the same answer.
- *   binpack  fill one card, then the next: the fullest card that still fits; an untouched card only when no used one
- *            fits (whole cards stay whole), then the smallest that fits. Nodes likewise.
- *   spread   replicas of one application apart: fewest of them on the card (node), then the emptiest by ratio. */
+/* Chooses the node and the cards of a request. Pure: it reads the ledger and changes nothing, so
+ * that the cluster autoscaler's simulations and every retry get the same answer.
+ *
+ *   binpack  fills one card, then the next: the fullest card that still fits. An untouched card is
+ *            taken only when no used one fits, so that whole cards stay whole; then it is the
+ *            smallest that fits. Nodes likewise.
+ *   spread   keeps replicas of one application apart: fewest of them on the card (node), then the
+ *            emptiest by ratio. */
 
 #include "share/ledger.h"
 #include "share/request.h"
@@ -17,18 +20,17 @@ typedef struct Placement {
         size_t n_slices;
 } Placement;
 
-/* Would it fit now? 0, or PLACEMENT_E_REFUSED with the reason. Nothing is allocated: this is the
- * filter. */
+/* Whether the request fits now: 0, or PLACEMENT_E_REFUSED with the reason. Nothing is allocated,
+ * because filter calls it for every node. */
 int placement_check(const LedgerNode *node, const Request *request, Refusal *ret);
 
-/* The same, if these grants (of this node, each once) were gone: what preemption asks. Also
+/* The same, as if these grants (of this node, each once) were gone: for preemption. Also
  * -ENOMEM. */
 int placement_check_without(const LedgerNode *node, const Request *request, const Grant *const *gone,
                             size_t n_gone, Refusal *ret);
 
-/* A copy of a node to reckon with: what if these pods were gone, and that one were here? Preemption
- * asks so, once for each set of victims that it considers. The node and the grants must not change
- * while the trial lives. */
+/* A copy of a node for preemption, which asks whether a pod would fit if other pods were gone, once
+ * for each set of victims. The node and the grants must not change while the trial lives. */
 typedef struct PlacementTrial PlacementTrial;
 int placement_trial_new(const LedgerNode *node, PlacementTrial **ret); /* 0 or -ENOMEM */
 PlacementTrial *placement_trial_free(PlacementTrial *t);
@@ -37,8 +39,8 @@ PlacementTrial *placement_trial_free(PlacementTrial *t);
 void placement_trial_take(PlacementTrial *t, const Grant *g);
 void placement_trial_put_back(PlacementTrial *t, const Grant *g);
 
-/* Places the request on the cards that the scheduler would choose. False, and nothing is placed: it
- * does not fit. */
+/* Places the request on the cards that the scheduler would choose. False when it does not fit, and
+ * then nothing is placed. */
 bool placement_trial_place(PlacementTrial *t, const Request *request);
 bool placement_trial_fits(const PlacementTrial *t, const Request *request);
 
@@ -46,12 +48,12 @@ bool placement_trial_fits(const PlacementTrial *t, const Request *request);
 int placement_trial_choose_cards(const PlacementTrial *t, const Request *request, Arena *arena,
                                  Placement *ret, Refusal *ret_refusal);
 
-/* Does another kind of pod keep this request off the node until the last of that kind is gone
- * (REFUSAL_NODE_MIXED), and is the grant of that kind? */
+/* Whether another kind of pod keeps this request off the node until the last of that kind is gone
+ * (REFUSAL_NODE_MIXED), and the grant is of that kind. */
 bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, const Grant *g);
 
-/* Would it fit after these other requests had been placed there, each as it would be placed? Those
- * that fit no more are passed over. false as well when there is no memory to reckon with. */
+/* Whether the request would fit after these other requests were placed there, each as it would be
+ * placed. Those that fit no more are passed over. False also when there is no memory. */
 bool placement_fits_after(const LedgerNode *node, const Request *request, const Request *const *before,
                           size_t n_before);
 
@@ -62,8 +64,8 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
 /* Order among nodes on which the request fits: smaller is better, ties by name are the caller's. */
 uint64_t placement_rank(const LedgerNode *node, const Request *request);
 
-/* The best of all nodes of the ledger, NULL when it fits nowhere. Of equals the same one until the
- * ledger changes. */
+/* The best of all nodes of the ledger, NULL when it fits on none. Among equals it is the same one
+ * until the ledger changes. */
 LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request);
 
 DEFINE_CLEANUP(PlacementTrial *, placement_trial_free)

@@ -14,7 +14,7 @@ static uint32_t saturate(uint64_t value) {
         return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
 }
 
-/* The API server lets only whole numbers through for these resources; anything else counts as 0. */
+/* The API server accepts only whole numbers for these resources. Any other text counts as 0. */
 static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         uint64_t value = 0;
         Fault more = FAULT_NULL;
@@ -52,8 +52,7 @@ static int read_key(Str text, const char *key, Arena *arena, Allocation *ret, Fa
         return 0;
 }
 
-/* The older form knows one card for the whole pod. -1 is what the first generation wrote for "not
- * yet". */
+/* The older form names one card for the whole pod. -1 means that it has none yet. */
 static void read_older(Str text, AnnotatedCards *p, Fault *fault) {
         Fault why = FAULT_NULL;
 
@@ -80,7 +79,7 @@ static int read_cards(const Pod *pod, Arena *arena, AnnotatedCards *ret, Fault *
         return r;
 }
 
-/* The entries of one container, which stand together. */
+/* The entries of one container, which are neighbours. */
 static const AllocationEntry *entries_of(const Allocation *a, uint32_t container, size_t *ret_n) {
         size_t low = 0, high = a->n_entries, end;
 
@@ -161,8 +160,8 @@ static int collect_container(Collection *c, const PodContainer *container, const
         return r;
 }
 
-/* The mirror of a static pod is deleted when the static pod is gone; a finalizer may keep it for
- * ever. */
+/* Whether the pod is the mirror of a static pod that is gone: its deletion begins then, and a
+ * finalizer may keep it for ever. */
 static bool is_ending_mirror(const Pod *pod) {
         return !str_is_empty(pod->annotations.mirror) && pod->meta.terminating;
 }
@@ -209,7 +208,7 @@ typedef struct Claim {
         bool init, core;
 } Claim;
 
-/* The first difference in words, and how many there are. */
+/* The sentence of the first difference, and how many there are. */
 typedef struct Differences {
         Fault *first;
         size_t n;
@@ -296,8 +295,8 @@ static int compare_key(const Pod *pod, Str text, const Claim *claim, Arena *aren
         return 0;
 }
 
-/* The older form has one amount for the whole pod: the sum over the containers that stay, or, as
- * other writers have it, over the main containers. */
+/* The older form has one amount for the whole pod: the sum over the containers that stay, or over
+ * the main containers, as other schedulers write it. */
 static void compare_older(const Pod *pod, Differences *d) {
         uint64_t main = 0, stay = 0, peak = 0;
         uint32_t said;

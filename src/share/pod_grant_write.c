@@ -17,7 +17,7 @@ static int compare_entries(const void *a, const void *b) {
 
 typedef enum Form { FORM_MEM, FORM_CORE, FORM_INIT } Form;
 
-/* An object of annotations, and the keys of POD_SYSTEM_KEYS that it has by now. */
+/* The object of annotations, and the keys of POD_SYSTEM_KEYS that it has so far. */
 typedef struct Writer {
         JsonWriter json;
         uint32_t written;
@@ -76,7 +76,7 @@ static void write_older(Writer *w, const Slice *slices, size_t n, const LedgerNo
 
         for (size_t i = 0; i < n; i++) {
                 if (slices[i].card != slices[0].card)
-                        return; /* it has one index only */
+                        return; /* the older form has one index only */
                 demand_add(slices[i].kind == CONTAINER_INIT ? &init : &all, slices[i].kind, slices[i].mem);
         }
         write_number(w, ANNOTATION_OLD_IDX, slices[0].card);

@@ -5,9 +5,9 @@
 
 #include "share/ledger_node.h"
 
-/* metadata.annotations for a pod that was given `slices` on `node`, as a JSON object, in both forms;
- * the older one for single-card pods only. Compute of init containers is not written: their limits
- * say it.
+/* metadata.annotations for a pod that was given `slices` on `node`, as a JSON object, in both
+ * forms; the older one for single-card pods only. Compute of init containers is not written: their
+ * limits say it.
  *
  * carried: pod_system_keys() of the pod as it is now. A key of these that gets no value here is
  * written empty, which reads as absent, because a Binding and a patch cannot remove a key. With

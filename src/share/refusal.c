@@ -50,8 +50,8 @@ static void say_need(const Refusal *r, Buf *out) {
         }
 }
 
-/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster this way, so
- * the list is written by hand into a text on the stack. */
+/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster with this list.
+ * It is therefore written into a text on the stack. */
 enum { CARD_TEXT_MAX = 64 };
 _Static_assert(sizeof ", gpu255 4294967295 of 4294967295 and 100 % (full)" <= CARD_TEXT_MAX,
                "a card's text fits");
@@ -136,7 +136,7 @@ static void say_no_room(const Refusal *r, Buf *out) {
         say_cards(r, out);
 }
 
-/* The label's, or that of a limit. */
+/* The text of the label, or that of a limit. */
 static void say_count(const Refusal *r, Buf *out) {
         if (!str_is_empty(r->container)) {
                 say_asked(r, RESOURCE_GPU_COUNT, out);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Why the answer is no, in numbers; words are made of it only where a person will read them,
- * because a filter over 5,000 nodes may refuse most of them. Every text names the object, the value
- * and the rule. */
+/* Why a pod or a node is refused, in numbers. The sentence is made only where people read it,
+ * because a filter over 5,000 nodes may refuse most of them. Every sentence names the object, the
+ * value and the rule. */
 
 #include "base/buf.h"
 #include "base/str.h"
 
-/* One list: enum, metric label, and the sentence in refusal.c. */
+/* One list: enum, metric label, and the sentence in refusal.c. The codes before NODE_UNKNOWN refuse
+ * the pod on every node, the others on this node. */
 #define REFUSAL_LIST(X)                                                                                      \
-        /* the pod, wherever it goes */                                                                      \
         X(CORE_STEP, "core_step")          /* compute percent not a multiple of 5 in 5..100 */               \
         X(CORE_SUM, "core_sum")            /* the pod's containers ask for more than 100 % of a card */      \
         X(MALFORMED, "malformed_quantity") /* not a whole number */                                          \
@@ -22,7 +22,6 @@
         X(COUNT_WITH_CORE, "count_with_core")     /* M cards together with compute percent */                \
         X(COUNT_WITHOUT_MEM, "count_without_mem") /* cards, but no memory of them */                         \
         X(TOO_MANY_CONTAINERS, "too_many_containers")                                                        \
-        /* this node */                                                                                      \
         X(NODE_UNKNOWN, "node_unknown")                                                                      \
         X(NODE_MODE, "node_mode")           /* the node offers no such resource */                           \
         X(NODE_CHANGING, "node_changing")   /* no new slice while a change of mode or unit waits */          \
@@ -46,23 +45,24 @@ struct LedgerNode;
 
 typedef struct Refusal {
         RefusalCode code;
-        uint32_t mem, core, cards;     /* what was asked of each card, and of how many cards */
+        uint32_t mem, core, cards;     /* what the request needs of each card, and of how many */
         uint32_t limit;                /* the rule's number: largest card, cards of the node, pods per card */
-        Str container, text;           /* which container asked, and what it wrote; views of the pod */
-        const struct LedgerNode *node; /* whose cards the sentence lists; NULL for the pod's own faults */
+        Str container, text;           /* the container, and the text of its limit; views of the pod */
+        const struct LedgerNode *node; /* its cards stand in the sentence; NULL for faults of the pod */
 } Refusal;
 
-/* Label of the metric; static. */
+/* The label of the metric; static text. */
 const char *refusal_label(RefusalCode code);
 
-/* One sentence, no full stop, e.g.
- *   container "main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100
- *   no card has 8 of gpu-mem free: gpu0 3 of 15, gpu1 7 of 15 */
+/* Appends one sentence without a full stop:
+ *
+ *     container "main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100
+ *     no card has 8 of gpu-mem free: gpu0 3 of 15, gpu1 7 of 15 */
 void refusal_format(const Refusal *refusal, Buf *out);
 
-/* Is it the pod's own fault, so that no node can ever take it? */
+/* Whether no node can ever take the pod. */
 bool refusal_is_final(RefusalCode code);
 
-/* Would it help on this node if other pods went away? What preemption and the autoscaler want to
- * know. */
+/* Whether other pods could make room on this node by going away: for preemption and the
+ * autoscaler. */
 bool refusal_may_pass(RefusalCode code);

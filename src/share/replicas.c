@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the slot stands, or would stand. */
+/* The index of the slot in the list, or where it would be inserted. */
 static size_t position(const Replicas *r, uint32_t slot) {
         size_t low = 0, high = r->n;
 

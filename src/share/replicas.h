@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How many grants each application has on each node: what spreading asks of every node of the
- * cluster for every replica. Per application one list, sorted by the node's slot in the ledger, so
- * that a walk over all nodes walks along it instead of looking up each. */
+/* How many grants each application has on each node: spreading reads it for every node of the
+ * cluster and every replica. Each application has a list that is sorted by the slot of the node in
+ * the ledger. A walk over all nodes walks along the list, without a look-up for each node. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,12 +22,13 @@ typedef struct Replicas {
         UT_hash_handle hh;
 } Replicas;
 
-/* Application 0 is none: never counted. Returns 0 or -ENOMEM, and then nothing has changed. */
+/* Application 0 stands for none, and is not counted. Returns 0, or -ENOMEM and nothing has
+ * changed. */
 int replicas_add(Replicas **table, uint64_t app, uint32_t slot);
 void replicas_remove(Replicas **table, uint64_t app, uint32_t slot);
 
-/* The node with grants of this application moved to another slot, which had none. A no-op when it
- * has moved already: callers go grant by grant. */
+/* The node with grants of this application moved to another slot, which had none. Callers call it
+ * for each grant: when the node has moved already, nothing happens. */
 void replicas_move(Replicas *table, uint64_t app, uint32_t from, uint32_t to);
 
 const Replicas *replicas_of(const Replicas *table, uint64_t app); /* NULL when there are none */

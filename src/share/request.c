@@ -9,7 +9,7 @@
 
 enum { CORE_STEP = 5, CORE_MAX = 100 }; /* percent */
 
-/* What is being made, and where the words for a refusal go. */
+/* The request while it is made, and where a refusal goes. */
 typedef struct Reading {
         const Pod *pod;
         Refusal *refusal;
@@ -20,8 +20,8 @@ static int refuse(const Reading *r, RefusalCode code, Str container, Str text) {
         return REQUEST_E_REFUSED;
 }
 
-/* A whole number that the ledger can count, and that stays one when those of all containers are
- * added; absent is 0. `core` tells the refusal which resource it was. */
+/* Reads a whole number so small that the sum over all containers does not overflow; absent is 0.
+ * `core` says which resource a refusal names. */
 static int read_amount(const Reading *r, Str container, ResourceAsk ask, bool core, uint32_t *ret) {
         uint64_t value;
         int q;
@@ -65,8 +65,8 @@ static int read_label(const Reading *r, uint32_t *ret) {
         return 0;
 }
 
-/* M. Some manifests write gpu-count among a container's limits: it says the same as the label, so
- * that both, and all containers that write it, must agree. 0 of it is no request, as with every
+/* Reads M. Some manifests write gpu-count among the limits of a container instead of the label. The
+ * label, and all containers that have the limit, must agree. 0 of it is no request, as with every
  * extended resource. */
 static int read_cards(const Reading *r, uint32_t *ret) {
         uint32_t cards;
@@ -94,8 +94,7 @@ static int read_cards(const Reading *r, uint32_t *ret) {
         return q;
 }
 
-/* Which of our resources a container asks for: kinds are compared between the containers of a
- * pod. */
+/* Which of our resources a container asks for. Containers of one pod must ask for the same. */
 static int check_kinds(const Reading *r, const PodContainer *c, const PodContainer *first) {
         return c->gpu_core.present == first->gpu_core.present
                        ? 0
@@ -159,7 +158,7 @@ static bool asks(const PodContainer *c) {
         return c->gpu_mem.present && (quantity_parse(c->gpu_mem.text, &mem) != 0 || mem > 0);
 }
 
-/* Cards, but nothing of them: the pod would start without a GPU. */
+/* Cards without memory: the pod would start without a GPU. */
 static int counts_cards_only(const Reading *r) {
         for (size_t i = 0; i < r->pod->n_containers; i++) {
                 const PodContainer *c = &r->pod->containers[i];

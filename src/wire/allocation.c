@@ -8,11 +8,11 @@
 #include "wire/annotation.h"
 #include "wire/json.h"
 
-/* The API server takes 256 KiB of annotations per object: room for forty thousand entries where a
- * pod has dozens. */
+/* The API server accepts 256 KiB of annotations per object, which is room for forty thousand
+ * entries. A pod has dozens. */
 enum { ALLOCATION_MAX_ENTRIES = 4096 };
 
-/* The list while it is read: entries are found one by one, and the arena cannot give back. */
+/* The list while it is read. Its size is not known before, and the arena cannot free. */
 typedef struct EntryList {
         AllocationEntry *entries;
         size_t n, room;
@@ -47,7 +47,7 @@ static bool index_from_key(JsonReader *r, Str key, uint32_t max, uint32_t *ret) 
         return false;
 }
 
-/* A number, or the same digits in quotes: older schedulers wrote them so. */
+/* Reads a number, or the same digits in quotes: older schedulers wrote them so. */
 static void read_amount(JsonReader *r, Arena *arena, uint32_t *ret) {
         uint64_t amount = UINT64_MAX;
         Str digits;
@@ -89,7 +89,7 @@ static int entry_compare(const void *a, const void *b) {
         return (x->card > y->card) - (x->card < y->card);
 }
 
-/* Sorted, each (container, card) once, nothing that amounts to nothing. */
+/* Sorts the entries, refuses a (container, card) that stands twice, and drops amounts of 0. */
 static int entries_settle(EntryList *list, Fault *fault) {
         size_t kept = 0;
 

@@ -24,9 +24,10 @@ typedef struct Allocation {
 
 enum { ALLOCATION_E_MALFORMED = 1 };
 
-/* Decodes `{"0":{"1":1},"1":{"1":7}}`. Entries live in the arena. An entry that stands twice, a card
- * over CARD_INDEX_MAX, a negative or fractional amount, or a string where a number belongs is
- * refused; digits in quotes are accepted, because older schedulers wrote them. Amount 0 is dropped.
+/* Decodes `{"0":{"1":1},"1":{"1":7}}` into the arena. Refused are an entry that stands twice, a
+ * card over CARD_INDEX_MAX, a negative or fractional amount, and a string where a number belongs.
+ * Digits in quotes are accepted, because older schedulers wrote them. Amount 0 is dropped.
+ *
  * Returns 0, ALLOCATION_E_MALFORMED with a fault, or -ENOMEM. */
 int allocation_parse(Str text, Arena *arena, Allocation *ret, Fault *fault);
 

@@ -27,8 +27,8 @@
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 #define ANNOTATION_RESIZE_STATUS   "aliquot.dev/resize-status"
 
-/* System keys: only the scheduler's Binding and the node agent write them. A user's value is
- * dropped or emptied. */
+/* System keys. Only the Binding of the scheduler and the node agent write them; the value of
+ * another user is dropped or emptied. */
 #define POD_SYSTEM_KEYS(X)                                                                                   \
         X(allocation, ANNOTATION_ALLOCATION)                                                                 \
         X(assigned, ANNOTATION_ASSIGNED)                                                                     \
@@ -52,14 +52,14 @@
 #define ANNOTATION_HELD_SLICES     "aliquot.dev/held-slices"
 #define ANNOTATION_SIMULATED_CARDS "aliquot.dev/simulated-cards"
 
-/* On a node, written by its agent: the mode and the memory unit in force, and, while a change waits
- * for the last slice to go, the change ("mode core_mem -> cgpu"). A node that carries the last one
- * takes no new slice. */
+/* On a node, written by its agent: the mode and the memory unit in force. While a change waits for
+ * the last slice to go, also the change ("mode core_mem -> cgpu"); a node with it takes no new
+ * slice. */
 #define ANNOTATION_MODE_IN_FORCE  "aliquot.dev/mode-in-force"
 #define ANNOTATION_UNIT_IN_FORCE  "aliquot.dev/gpu-mem-unit-in-force"
 #define ANNOTATION_CHANGE_PENDING "aliquot.dev/change-pending"
 
-/* On a node, written by its administrator: "true" places new slices while a change of mode waits;
+/* On a node, written by its administrator. "true" places new slices while a change of mode waits.
  * "drain" lets a change of the unit stop new slices until it is in force, instead of being refused
  * while slices are held. */
 #define ANNOTATION_PLACE_WHILE_CHANGING "aliquot.dev/place-while-changing"
@@ -69,13 +69,14 @@
 #define ENVIRONMENT_DISABLE         "CGPU_DISABLE"
 #define ENVIRONMENT_WEIGHT          "ALIYUN_COM_GPU_SCHD_WEIGHT"
 #define ENVIRONMENT_HIGH_PRIORITY   "ALIYUN_COM_GPU_HIGH_PRIO"
-#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES" /* the node agent's */
+#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES" /* set by the node agent */
 
-/* On a mirror pod, the API's picture of a static pod: the UID that the kubelet knows the pod by. */
+/* On a mirror pod, the API's picture of a static pod: the UID by which the kubelet knows the
+ * pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
-/* On a node: slices are held here, so the agent must stay whatever the mode label says. */
+/* On a node: slices are held here, so that the agent must stay, whatever the mode label says. */
 #define LABEL_HOLDS_SLICES "aliquot.dev/holds-slices"
 
-/* Larger indexes of cards and of containers are refused when read; arrays are sized by them. */
+/* Larger indexes are refused when read, because arrays are sized by these. */
 enum { CARD_INDEX_MAX = 255, CONTAINER_INDEX_MAX = 1023 };

@@ -9,7 +9,7 @@
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
-/* A card as the text has it; -1: not said. */
+/* A card as the text has it; -1: absent. */
 typedef struct CardText {
         int64_t index, units, mib, numa;
         bool healthy;

@@ -19,7 +19,8 @@ typedef struct CardInfo {
 enum { CARD_INFO_E_MALFORMED = 1 };
 
 /* Decodes a JSON list into the arena, sorted by index. An index that stands twice, and a card
- * without index or units, are refused. Returns 0, CARD_INFO_E_MALFORMED with a fault, or -ENOMEM. */
+ * without index or units, are refused. Returns 0, CARD_INFO_E_MALFORMED with a fault, or
+ * -ENOMEM. */
 int card_info_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault *fault);
 
 /* Appends the list. Absent values are left out. */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What in a container's specification is mounted over the gate of its slice.
+/* Finds what a container's specification mounts over the gate of its slice.
  *
  * The kubelet appends volumeMounts to the mounts that a device plugin names (pkg/kubelet,
  * GenerateRunContainerOptions), and the file of terminationMessagePath after those
  * (pkg/kubelet/kuberuntime, makeMounts). containerd mounts all of them by depth, and those of one
- * depth in the order given (internal/cri/opts, orderedMounts). So a volume at a path of the gate
- * hides the gate. A volume at /etc can be shared with a container that removes the preload file. */
+ * depth in the order given (internal/cri/opts, orderedMounts). A volume at a path of the gate
+ * therefore hides the gate. A volume at /etc can be shared with a container that removes the
+ * preload file. */
 
 #include "base/buf.h"
 #include "base/str.h"
@@ -29,9 +30,9 @@ typedef struct GateCover {
         "must not be at or over the gate of a slice (/, /etc, and /.aliquot and /etc/ld.so.preload with "    \
         "all below them)"
 
-/* Does a mount at this path hide the gate, or give the directory of the preload file to others?
- * The path is read as the runtime does: from the root, with "//", "." and ".." resolved. The empty
- * path is none. Symbolic links of the image are not known here. */
+/* Whether a mount at this path hides the gate, or shares the directory of the preload file with
+ * other containers. The path is read as the runtime reads it: from the root, with "//", "." and
+ * ".." resolved. The empty path is none. Symbolic links of the image are not known here. */
 bool gate_cover_is_at(Str path);
 
 /* Appends the field: "volumeMounts[1].mountPath". cover->field is not GATE_COVER_NONE. */

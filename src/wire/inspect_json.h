@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What GET /inspect answers and `kubectl inspect cgpu -o json` prints. One writer for both, called
+/* Writes the JSON that GET /inspect answers and `kubectl inspect cgpu -o json` prints. It is called
  * node by node, card by card, pod by pod, in the order of the functions below:
  *
- *     {"nodes":[{"name","totalGPU","usedGPU","devs":[{"id","totalGPU","usedGPU","pods":[{"name","namespace",
- *     "usedGPU"}]}]}]}
+ *     {"nodes":[{"name","totalGPU","usedGPU","devs":[
+ *         {"id","totalGPU","usedGPU","pods":[{"name","namespace","usedGPU"}]}]}]}
  *
- * Members beyond that stand only where there is something to say: "totalCore" and "usedCore"
- * (percent) on nodes with compute, and in a node "pending":{"usedGPU","pods"} for pods that have no
- * card yet; usedGPU of the node includes it. */
+ * Nodes with compute also have "totalCore" and "usedCore" (percent). A node with pods that have no
+ * card yet also has "pending":{"usedGPU","pods"}; usedGPU of the node includes it. */
 
 #include "wire/json_write.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the reader's files share (json.c, json_lex.c, json_scalar.c). A function of json_lex.c takes a
- * position in the text, checks the token there against the grammar, and returns the position behind
- * it, or NULL after it recorded the fault. */
+/* What the reader's files share (json.c, json_lex.c, json_scalar.c). A function of json_lex.c takes
+ * a position in the text, checks the token there against the grammar, and returns the position
+ * behind it, or NULL after it recorded the fault. */
 
 #include "wire/json.h"
 
-/* Records the fault, unless there is one already, and moves the cursor to the end, so that every later
- * call finds nothing more. Returns NULL. */
+/* Records the fault, unless there is one already, and moves the cursor to the end, so that every
+ * later call finds nothing more. Returns NULL. */
 const char *json_lex_fault(JsonReader *r, const char *at, const char *text);
 
 /* p: behind the opening quote. Returns the position of the closing one. */
@@ -22,6 +22,6 @@ const char *json_lex_scalar(JsonReader *r, const char *p);
  * length. */
 size_t json_unescape(Str raw, char *out);
 
-/* Whether a value of this type stands next. A null is passed over and answers false; any other value
- * is the fault `otherwise` (static text). */
+/* Whether a value of this type stands next. A null is passed over and answers false; any other
+ * value is the fault `otherwise` (static text). */
 bool json_expect(JsonReader *r, JsonType type, const char *otherwise);

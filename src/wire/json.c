@@ -9,7 +9,7 @@
 #include "wire/json-internal.h"
 #include "wire/json_scan.h"
 
-/* Told apart from the other faults by its address. */
+/* Compared by its address. */
 static const char out_of_memory[] = "out of memory";
 
 void json_init(JsonReader *r, Str text) {
@@ -95,8 +95,8 @@ bool json_array_begin(JsonReader *r) {
         return json_expect(r, JSON_ARRAY, "not an array") && enter(r, true);
 }
 
-/* Is there another member? Passes the comma before it, or leaves the container at its closing
- * bracket. */
+/* Whether there is another member. Passes the comma before it, or leaves the container at its
+ * closing bracket. */
 static bool another(JsonReader *r, char closing, const char *otherwise) {
         JsonFrame *frame = &r->frames[r->depth - 1];
 
@@ -122,7 +122,7 @@ static bool another(JsonReader *r, char closing, const char *otherwise) {
         return true;
 }
 
-/* `"key" :`; p anywhere before it. Returns the place behind the colon. */
+/* Reads `"key" :`; p anywhere before it. Returns the position behind the colon. */
 static const char *lex_key(JsonReader *r, const char *p, Str *ret_key) {
         const char *start;
         bool escaped;
@@ -163,7 +163,7 @@ bool json_array_next(JsonReader *r) {
         return !r->fault && another(r, ']', "a comma or ] is expected");
 }
 
-enum { KEY_RAW_MAX = 6 * 64 }; /* no name that we know is longer than 64 characters */
+enum { KEY_RAW_MAX = 6 * 64 }; /* no known name is longer than 64 characters */
 
 bool json_key_eq(Str raw, Str text) {
         char plain[3 * KEY_RAW_MAX];
@@ -180,7 +180,7 @@ bool json_key_eq(Str raw, Str text) {
 
 /* ---- passing over ---- */
 
-/* The containers that skipping is inside of: a bit for each, set for arrays. */
+/* The containers around the value while it is skipped: a bit for each, set for arrays. */
 typedef struct Nest {
         uint64_t array[JSON_MAX_DEPTH / 64];
         unsigned base, depth;
@@ -202,8 +202,8 @@ static bool nest_enter(Nest *n, bool array) {
         return true;
 }
 
-/* p: behind a value or an opening bracket (fresh). Closes what closes here; then to the next value,
- * if there is one. */
+/* p: behind a value or an opening bracket (fresh). Closes the containers that end here, then goes
+ * to the next value, if there is one. */
 static const char *skip_between(JsonReader *r, Nest *n, const char *p, bool fresh) {
         while (n->depth > n->base) {
                 bool array = nest_in_array(n);
@@ -283,7 +283,7 @@ bool json_plain_name(JsonReader *r, Str *ret_raw) {
 
 /* ---- the verdict ---- */
 
-enum { PATH_KEY_MAX = 64 }; /* a key is somebody else's text: no more of it than helps to find the place */
+enum { PATH_KEY_MAX = 64 }; /* a longer key is cut: the start is enough to find it */
 
 static bool is_identifier(Str key) {
         for (size_t i = 0; i < key.len; i++) {

@@ -2,9 +2,9 @@
 #pragma once
 
 /* A pull decoder over one complete JSON text (RFC 8259). It allocates nothing: strings are handed
- * out as they stand in the text, and only those that somebody keeps are unescaped. The first fault
- * is sticky: every later call answers "nothing more", and json_finish() tells what was wrong and
- * where.
+ * out as they stand in the text, and only those that a caller decodes into an arena are unescaped.
+ * The first fault is sticky: every later call finds nothing more, and json_finish() tells the fault
+ * and its position.
  *
  *     JsonReader r;
  *     json_init(&r, text);
@@ -14,8 +14,8 @@
  *             else json_skip(&r);
  *     return json_finish(&r, fault);
  *
- * As in Go's decoder, null stands for an absent value: begin functions treat it as empty, scalars
- * leave *ret alone. */
+ * As in Go's decoder, null stands for an absent value: begin functions treat it as empty, and
+ * scalars leave *ret as it is. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -23,7 +23,7 @@
 
 enum { JSON_MAX_DEPTH = 128 };
 
-/* Answer of json_finish() besides 0 and errno. */
+/* Result of json_finish() besides 0 and errno. */
 enum { JSON_E_MALFORMED = 1 };
 
 typedef enum JsonType {
@@ -54,10 +54,12 @@ typedef struct JsonReader {
 void json_init(JsonReader *r, Str text);
 JsonType json_peek(JsonReader *r);
 
-/* Enter the container that stands next; false (and nothing to iterate) when it is null or not such
- * a container, the latter being a fault. next: true when the cursor stands before the next member's
- * value, which the caller must read or skip; false at the container's end, which it has then left.
- * Duplicate keys are handed out twice. */
+/* begin: enters the container that stands next. False when there is nothing to iterate: the value
+ * is null, or it is no such container, which is a fault.
+ *
+ * next: true when the cursor stands before the value of the next member, which the caller must read
+ * or skip. False at the end of the container, which it has then left. Duplicate keys are handed out
+ * twice. */
 bool json_object_begin(JsonReader *r);
 bool json_object_next(JsonReader *r, Str *ret_key); /* key as it stands in the text, between its quotes */
 bool json_array_begin(JsonReader *r);
@@ -74,32 +76,32 @@ static inline bool json_key_is(Str raw, const char *text) {
  * would give both callers the same one. The symbol therefore has another name. */
 #define json_string json_reader_string
 
-/* Scalars: the value into *ret, which stays as it is on null and on a fault (wrong type, out of
- * range, fraction). Strings point into the text, or into the arena when they had to be unescaped.
- * Bytes that are not UTF-8 and lone surrogates become U+FFFD, as in Go; raw texts and keys are not
- * looked at so closely. */
+/* Scalars: the value goes into *ret, which stays as it is on null and on a fault (wrong type, out
+ * of range, fraction). Strings point into the text, or into the arena when they had escapes. Bytes
+ * that are not UTF-8 and lone surrogates become U+FFFD, as in Go; raw texts and keys are not
+ * checked for them. */
 void json_string(JsonReader *r, Arena *arena, Str *ret);
 void json_bool(JsonReader *r, bool *ret);
 void json_i64(JsonReader *r,
               int64_t *ret); /* whole numbers only; 1.0 and 1e3 count, as 64-bit exact values */
 void json_u64(JsonReader *r, uint64_t *ret);
 
-/* The string that stands next, quotes included, when nothing but letters, digits, '.' and '-' is in
- * it and no blank before it: what names look like in the long lists that programs write. Otherwise
- * false, and the cursor stays. */
+/* The string that stands next, quotes included, when it has nothing but letters, digits, '.' and
+ * '-', and no blank stands before it: the names in long lists look so. Otherwise false, and the
+ * cursor stays. */
 bool json_plain_name(JsonReader *r, Str *ret_raw);
 
 /* Passes over one value of any type, with the whole grammar checked; *ret_raw is its text. */
 void json_skip(JsonReader *r);
 void json_raw(JsonReader *r, Str *ret_raw);
 
-/* The caller's own verdict ("wrong type", "not one of ..."), located at the cursor. text must be
+/* A fault that the caller found ("wrong type", "not one of ..."), at the cursor. text must be
  * static. */
 void json_fault(JsonReader *r, const char *text);
 void json_no_memory(JsonReader *r); /* a decoder's allocation failed: json_finish() answers -ENOMEM */
 bool json_failed(const JsonReader *r);
 
-/* After the last value: 0, -ENOMEM, or JSON_E_MALFORMED with a text that names path, reason and
- * offset ("spec.containers[1].name: not a string at byte 120"), also when something else than
- * blanks follows the value. */
+/* After the last value. Returns 0, -ENOMEM, or JSON_E_MALFORMED with a text that names path, reason
+ * and offset: "spec.containers[1].name: not a string at byte 120". Anything but blanks behind the
+ * value is a fault, too. */
 int json_finish(JsonReader *r, Fault *fault);

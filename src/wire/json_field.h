@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Decoding by table: name, decoder, place in the struct. Unknown members are passed over, wrong
- * types are faults with their path. One table per Kubernetes type keeps the decoders of
- * wire/object.c readable. */
+/* Decoding by table: name, decoder, and offset in the struct. Unknown members are skipped; wrong
+ * types are faults with their path. One table per Kubernetes type keeps the decoders of pod.c and
+ * node.c readable. */
 
 #include "wire/json.h"
 
@@ -25,6 +25,8 @@ void json_field_decode(JsonReader *r, Arena *arena, const JsonField *fields, siz
 void json_field_str(JsonReader *r, Arena *arena, void *ret_str);
 void json_field_bool(JsonReader *r, Arena *arena, void *ret_bool);
 void json_field_i64(JsonReader *r, Arena *arena, void *ret_i64);
-void json_field_present(JsonReader *r, Arena *arena,
-                        void *ret_bool); /* true for anything but null; value skipped */
+
+/* True for any value but null; the value is skipped. */
+void json_field_present(JsonReader *r, Arena *arena, void *ret_bool);
+
 void json_field_raw(JsonReader *r, Arena *arena, void *ret_str); /* the value's text */

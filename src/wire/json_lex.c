@@ -13,7 +13,7 @@ const char *json_lex_fault(JsonReader *r, const char *at, const char *text) {
         return NULL;
 }
 
-/* -1 for what is no hexadecimal digit. */
+/* -1 when it is no hexadecimal digit. */
 static int hex_digit(char c) {
         if (c >= '0' && c <= '9')
                 return c - '0';
@@ -127,7 +127,7 @@ const char *json_lex_scalar(JsonReader *r, const char *p) {
         }
 }
 
-/* The four digits behind \u, known to be there. */
+/* Reads the four digits behind \u, which are checked already. */
 static uint32_t unescape_unit(const char *p) {
         uint32_t unit = 0;
 
@@ -136,8 +136,7 @@ static uint32_t unescape_unit(const char *p) {
         return unit;
 }
 
-/* \uXXXX, or two of them that make up one code point; half of such a pair stands for nothing:
- * U+FFFD. */
+/* Reads \uXXXX, or two of them that make up one code point. Half of such a pair becomes U+FFFD. */
 static uint32_t unescape_code(const char **p, const char *end) {
         uint32_t high = unescape_unit(*p), low;
 

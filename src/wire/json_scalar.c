@@ -39,17 +39,17 @@ void json_bool(JsonReader *r, bool *ret) {
         r->at = p;
 }
 
-/* A whole number as sign and magnitude. The decimal point is moved, never divided by: mantissa x
- * 10^exponent, with zeros held back until a digit follows them, so that 1.0, 10e-1 and 0.1e1 are
- * all exactly 1. */
+/* A whole number as sign and magnitude. The decimal point is moved, never divided by: the value is
+ * mantissa x 10^exponent, and zeros are kept back until a digit follows them. So 1.0, 10e-1 and
+ * 0.1e1 are all exactly 1. */
 typedef struct Whole {
         bool negative;
         uint64_t magnitude;
 } Whole;
 
-enum { EXPONENT_MAX = 1 << 30 }; /* beyond any text's number of digits that could balance it */
+enum { EXPONENT_MAX = 1 << 30 }; /* no text has so many digits to balance it */
 
-/* Mantissa and exponent of the digits up to `e`; false when they overflow. */
+/* Reads mantissa and exponent of the digits up to `e`; false when they overflow. */
 static bool whole_mantissa(const char **p, const char *end, uint64_t *mantissa, int64_t *exponent) {
         bool point = false;
         int64_t zeros = 0;

@@ -7,10 +7,10 @@
 #include "wire/json.h"
 #include "wire/json_scan.h"
 
-/* Two machines, one in the other. The inner one finds where a value ends: brackets are counted
- * outside of strings, 64 bytes at a time, and nothing else is looked at. The outer one walks the
- * few bytes around the values. Both keep all they know in this struct between two pieces; a value
- * that lies wholly within a piece is never copied. */
+/* Two state machines, one in the other. The inner one finds the end of a value: it counts brackets
+ * outside of strings, 64 bytes at a time, and looks at nothing else. The outer one reads the few
+ * bytes around the values. Both keep their whole state in this struct between two pieces. A value
+ * that lies within one piece is never copied. */
 
 typedef enum StreamState {
         AT_TOP,           /* VALUES: between two values */
@@ -36,11 +36,11 @@ struct JsonStream {
         bool skip_long;
 
         StreamState state;
-        Shape shape; /* of the value we are in */
+        Shape shape; /* of the current value */
         size_t depth;
         bool in_string;
         bool escaped;  /* the next byte stands behind a backslash */
-        bool skipping; /* the value is too long, and its bytes are forgotten */
+        bool skipping; /* the value is too long: its bytes are dropped */
         Buf held;      /* the value's bytes from earlier pieces */
         Buf key;       /* the top-level member's, without quotes */
 
@@ -48,7 +48,7 @@ struct JsonStream {
         int result;      /* what stopped the stream */
 };
 
-/* A buffer that one long value has blown up is not kept for the small ones that follow. */
+/* Frees the buffer when one long value has made it large: most values are small. */
 enum { HELD_KEEP_MAX = 256 * 1024 };
 
 int json_stream_new(JsonStreamKind kind, size_t max_value, JsonStreamValue value, void *userdata,
@@ -81,8 +81,7 @@ void json_stream_skip_long(JsonStream *s) {
 
 /* ---- where a value ends ---- */
 
-/* The bits that stand behind an escaping backslash. Escapes are rare enough to take them one by
- * one. */
+/* The bits behind an escaping backslash. Escapes are rare enough to take them one by one. */
 static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
         uint64_t bits = *escaped;
 
@@ -98,9 +97,8 @@ static uint64_t escaped_bits(uint64_t backslash, bool *escaped) {
         return bits;
 }
 
-/* Each bit becomes the exclusive or of itself and all below: set from an opening quote up to the
- * closing one.
- */
+/* Each bit becomes the exclusive or of itself and all lower bits: it is set from an opening quote
+ * up to the closing one. */
 static uint64_t between_quotes(uint64_t quotes) {
         for (unsigned shift = 1; shift < 64; shift *= 2)
                 quotes ^= quotes << shift;
@@ -123,8 +121,8 @@ static size_t end_of_nested_in_block(JsonStream *s, const char *p) {
         return 0;
 }
 
-/* One byte by the same rules: a backslash escapes in and out of strings, where it has no business
- * anyway. */
+/* One byte by the same rules. A backslash escapes outside of strings as well, where no valid text
+ * has one. */
 static bool nested_ends_at(JsonStream *s, char c) {
         if (s->escaped)
                 s->escaped = false;
@@ -169,7 +167,7 @@ static const char *end_of_string(JsonStream *s, const char *p, const char *end) 
         return NULL;
 }
 
-/* Up to what cannot be part of a number or a word. */
+/* The end of a number or word. */
 static const char *end_of_scalar(const char *p, const char *end) {
         for (; p < end; p++) {
                 bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
@@ -267,7 +265,7 @@ static bool take_punctuation(JsonStream *s, char c) {
         return false;
 }
 
-/* Does a value, or a key, begin with this byte here? */
+/* Whether a value, or a key, may begin with this byte here. */
 static bool begins_value(JsonStream *s, char c) {
         Shape shape = shape_of(c);
 
@@ -275,7 +273,7 @@ static bool begins_value(JsonStream *s, char c) {
         case AT_FIRST_KEY:
         case AT_KEY:
                 return shape == SHAPE_STRING;
-        case AT_MEMBER: /* items are a list or null; the latter is seen when it is complete */
+        case AT_MEMBER: /* items must be a list or null; null is checked when it is complete */
                 return shape != SHAPE_NONE && !(in_items(s) && c != 'n');
         case AT_TOP:
         case AT_FIRST_ELEMENT:
@@ -291,7 +289,7 @@ static bool begins_value(JsonStream *s, char c) {
         return false;
 }
 
-/* Either of the two; *p moves behind punctuation, and stays at the first byte of a value. */
+/* Moves *p behind punctuation, or leaves it at the first byte of a value. */
 static int step(JsonStream *s, const char **p, uint64_t at, Fault *fault) {
         if (take_punctuation(s, **p)) {
                 (*p)++;
@@ -312,7 +310,7 @@ static int take_key(JsonStream *s, Str quoted) {
         return buf_result(&s->key);
 }
 
-/* A complete value, or key. */
+/* Takes a complete value, or key. */
 static int take_value(JsonStream *s, Str value, uint64_t at, Fault *fault) {
         switch (s->state) {
         case AT_FIRST_KEY:
@@ -348,7 +346,7 @@ static bool at_key(const JsonStream *s) {
         return s->state == AT_KEY || s->state == AT_FIRST_KEY;
 }
 
-/* Only the structure of a value that is too long is followed. */
+/* Of a value that is too long only the structure is followed. */
 static int skip(JsonStream *s, bool ended, uint64_t at, Fault *fault) {
         buf_done(&s->held);
         s->skipping = !ended;

@@ -12,8 +12,8 @@ void json_write_init(JsonWriter *w, Buf *out) {
         *w = (JsonWriter){.out = out};
 }
 
-/* What stands before a value: a comma unless it is the first or has its key already, and the
- * key. */
+/* Writes what stands before a value: a comma unless it is the first or its key is written already,
+ * and the key. */
 static void begin(JsonWriter *w, const char *key) {
         uint64_t bit = UINT64_C(1) << w->depth;
 
@@ -113,7 +113,7 @@ static void quote_special(Buf *out, unsigned char c) {
                 buf_appendf(out, "u%04x", c);
 }
 
-/* Bytes that stand for themselves are appended in runs, so that names cost one copy. */
+/* Bytes without an escape are appended in runs, so that a name costs one copy. */
 void json_write_quoted(Buf *out, Str s) {
         const char *p = s.data, *end = s.len > 0 ? p + s.len : p;
         bool valid = s.len == 0 || utf8_is_valid(s);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* JSON on its way out, appended to a Buf. Commas and colons are placed by the writer; nesting is
- * the caller's, checked by assertion. A NULL key writes an array element or the top value. */
+/* Writes JSON, appended to a Buf. The writer adds commas and colons. The caller nests objects and
+ * arrays, which is checked by assertion. A NULL key writes an array element or the top value. */
 
 #include "base/buf.h"
 
 typedef struct JsonWriter {
         Buf *out;
         unsigned depth;
-        uint64_t more; /* bit per depth: a member stands before the next one */
+        uint64_t more; /* bit per depth: a comma stands before the next member */
         bool keyed;    /* json_write_key() was the last thing written: its value comes next */
 } JsonWriter;
 
@@ -26,9 +26,9 @@ void json_write_i64(JsonWriter *w, const char *key, int64_t value);
 void json_write_u64(JsonWriter *w, const char *key, uint64_t value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
-void json_write_raw(JsonWriter *w, const char *key, Str json); /* text that is JSON already */
+void json_write_raw(JsonWriter *w, const char *key, Str json); /* `json` is JSON already */
 void json_write_key(JsonWriter *w, Str key); /* for keys that are data; the value follows with NULL */
 
-/* The quoted and escaped form alone. Bytes that are not UTF-8 become U+FFFD, so that what we send
- * is always JSON. */
+/* Appends the quoted and escaped text alone. Bytes that are not UTF-8 become U+FFFD, so that the
+ * output is always JSON. */
 void json_write_quoted(Buf *out, Str s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the decoders of Pod (pod.c) and Node (node.c) share. Each decoder has one table of members per
- * Kubernetes type. A nested decoder writes into the struct of the whole object, because a pod or a
- * node needs a member or two of most inner objects. */
+/* What the decoders of Pod (pod.c) and Node (node.c) share. Each decoder has one table of members
+ * per Kubernetes type. A nested decoder writes into the struct of the whole object, because a pod
+ * or a node needs a member or two of most inner objects. */
 
 #include "wire/json_field.h"
 #include "wire/object.h"
@@ -27,14 +27,15 @@
 /* The UID of the ownerReference with controller: true. */
 void object_read_owners(JsonReader *r, Arena *arena, void *ret_str);
 
-/* A Quantity, as it is written: manifests have 8 as well as "8". False for null, and *ret stays as it
- * is. */
+/* A Quantity, as it is written: manifests have 8 as well as "8". False for null, and *ret stays as
+ * it is. */
 bool object_read_quantity(JsonReader *r, Arena *arena, Str *ret);
 
 /* Reads a whole object. A top-level null is a fault: json_field_decode() takes it for an absent
  * object. */
 void object_read(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into);
 
-/* Returns r, or OBJECT_E_MALFORMED for JSON_E_MALFORMED. The fault then begins with the object's kind
- * and name, as far as they were read, because a fault in a list must say in which object it is. */
+/* Returns r, or OBJECT_E_MALFORMED for JSON_E_MALFORMED. The fault then begins with the object's
+ * kind and name, as far as they were read, because a fault in a list must say in which object it
+ * is. */
 int object_result(int r, const char *kind, const ObjectMeta *meta, Fault *fault);

@@ -2,9 +2,9 @@
 #pragma once
 
 /* What every Kubernetes object has. The decoders of pod.h and node.h read the parts that sharing a
- * GPU depends on, as views of the JSON text: every Str points into that text or into the arena, so
- * that a caller copies what it keeps. Unknown fields are passed over; fields of the wrong type are
- * refused with their path. */
+ * GPU depends on. An object is a view of its JSON text: every Str points into that text or into the
+ * arena, so that a caller copies what it keeps. Unknown fields are skipped; fields of the wrong
+ * type are refused with their path. */
 
 #include "base/arena.h"
 #include "base/fault.h"
@@ -17,6 +17,6 @@ typedef struct ObjectMeta {
         Str controller_uid; /* of the ownerReference with controller: true */
 } ObjectMeta;
 
-/* The top-level `kind` of any object, empty when it has none. The text is read up to there only,
- * because in a mixed list the decoder for that kind reads it again, or nobody does. */
+/* The top-level `kind` of any object, empty when it has none. The text is read only up to there: in
+ * a mixed list the decoder for that kind reads it again. */
 int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);

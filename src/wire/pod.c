@@ -40,7 +40,7 @@ static const JsonField limit_fields[] = {
         JSON_FIELD(ContainerDraft, container.gpu_count, RESOURCE_GPU_COUNT, read_ask),
 };
 
-/* Extended resources have a domain; what Kubernetes itself counts has none, or its own. */
+/* Extended resources have a domain; those of Kubernetes itself have none, or kubernetes.io. */
 static bool is_extended(Str raw) {
         Str name = raw, domain = str_split(&name, '/');
 
@@ -81,7 +81,7 @@ static const JsonField variable_fields[] = {
         JSON_FIELD(Variable, value.elsewhere, "valueFrom", json_field_present),
 };
 
-/* Of a name that stands twice the last one counts, as in a process. */
+/* When a name stands twice the last one counts, as in a process. */
 static void take_variable(PodContainer *c, const Variable *v) {
         Str text = v->value.text;
 
@@ -250,8 +250,8 @@ static const JsonField container_status_fields[] = {
         JSON_FIELD(StatusDraft, id.id, "containerID", json_field_str),
 };
 
-/* Grows by doubling: n is a power of two when there is no room for one more. More than the kubelet
- * can have made are left out. */
+/* The array grows by doubling: it is full when n is a power of two. More containers than the
+ * kubelet can have made are left out. */
 static bool add_id(JsonReader *r, Arena *arena, Pod *pod, const ContainerId *id) {
         size_t n = pod->n_ids;
         ContainerId *bigger;

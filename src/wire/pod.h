@@ -12,17 +12,16 @@ typedef enum ContainerKind {
         CONTAINER_SIDECAR, /* spec.initContainers with restartPolicy Always: starts in order and stays */
 } ContainerKind;
 
-/* One resource of a container's limits. present with text: what was asked, as it was written (a
- * Quantity). */
+/* One resource of a container's limits. text: the Quantity as it is written. */
 typedef struct ResourceAsk {
         bool present;
         Str text;
 } ResourceAsk;
 
-/* One variable of a container, as far as its specification tells. */
+/* One variable of a container, as far as its specification has the value. */
 typedef struct EnvironmentText {
         Str text;
-        bool elsewhere; /* valueFrom: what it is, only the kubelet knows */
+        bool elsewhere; /* valueFrom: only the kubelet knows the value */
 } EnvironmentText;
 
 typedef struct PodContainer {
@@ -38,9 +37,9 @@ typedef struct PodContainer {
         GateCover cover; /* the first of its volumes and files that the kubelet mounts over the gate */
 } PodContainer;
 
-/* A container that was made, by its status. */
+/* A container that exists, by its status. */
 typedef struct ContainerId {
-        Str name, id; /* as it stands there: "containerd://0123..." */
+        Str name, id; /* as it is written: "containerd://0123..." */
 } ContainerId;
 
 typedef struct PodAnnotations {
@@ -56,9 +55,10 @@ typedef struct Pod {
         Str node_name, scheduler_name, phase;
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */
         size_t n_containers;
-        bool containers_ended; /* no status says running: a container that waits has no process. (In a pod
-                                  that failed in an init container the others wait for ever.) */
-        ContainerId *ids;      /* of all lists of statuses, the last start of each */
+        /* No status says running: a container that waits has no process. (In a pod that failed in
+         * an init container the others wait for ever.) */
+        bool containers_ended;
+        ContainerId *ids; /* of all lists of statuses, the last start of each */
         size_t n_ids;
 } Pod;
 

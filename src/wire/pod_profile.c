@@ -29,8 +29,8 @@ static bool add(int64_t *sum, int64_t amount) {
         return !__builtin_add_overflow(*sum, amount, sum);
 }
 
-/* The API server stores a fraction in thousandths ("1.5" of cpu becomes "1500m"). Smaller ones are
- * rounded up: what counts is at most one thousandth too large. */
+/* The API server stores a fraction in thousandths ("1.5" of cpu becomes "1500m"). Smaller fractions
+ * are rounded up, so that the amount is at most one thousandth too large. */
 static bool parse_milli(Str text, int64_t *ret) {
         uint64_t value;
         Str digits = {text.data, text.len > 0 ? text.len - 1 : 0};
@@ -155,7 +155,7 @@ static const JsonField container_fields[] = {
         JSON_NESTED("ports", read_ports),
 };
 
-/* The text of a ResourceList that was passed over while its container was read. */
+/* The text of a ResourceList that was skipped while its container was read. */
 static void read_raw_list(JsonReader *r, Arena *arena, Draft *d, Str text,
                           void (*take)(Draft *d, Sum *s, int64_t milli)) {
         JsonReader inner;

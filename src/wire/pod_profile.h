@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What preemption needs to know of a pod besides its slices. Like the objects of wire/object.h this
- * is a view of the JSON text; it is read apart from them because only few pods of a cluster are
- * ever asked for it. */
+/* What preemption needs to know of a pod besides its slices. Like every object it is a view
+ * (wire/object.h). It is decoded apart from Pod, because preemption concerns few pods of a
+ * cluster. */
 
 #include "wire/object.h"
 
@@ -18,21 +18,21 @@ typedef struct PodLabel {
         Str key, value;
 } PodLabel;
 
-/* What the pod requests of one resource, in thousandths of its unit. As kube-scheduler counts
- * (PodRequests of component-helpers/resource): main containers and sidecars by sum, other init
- * containers by maximum, spec.resources in place of both for the resources that it names,
- * spec.overhead on top. */
+/* What the pod requests of one resource, in thousandths of its unit, as kube-scheduler counts
+ * (PodRequests of component-helpers/resource). Main containers and sidecars count by sum, other
+ * init containers by maximum. spec.resources replaces both for the resources that it names, and
+ * spec.overhead is added. */
 typedef struct PodResource {
         Str name;
         int64_t milli;
 } PodResource;
 
 typedef struct PodProfile {
-        int64_t priority;    /* spec.priority; 0 when absent, as kube-scheduler takes it */
-        int64_t start;       /* status.startTime as YYYYMMDDhhmmss; POD_PROFILE_NOT_STARTED when absent */
-        bool never_preempts; /* preemptionPolicy: Never */
-        bool holds_more;     /* a host port, a claim, or a volume other than the pod's own files: see below */
-        bool affine;         /* affinity or anti-affinity to pods, or topology spread constraints */
+        int64_t priority;      /* spec.priority; 0 when absent, as kube-scheduler takes it */
+        int64_t start;         /* status.startTime as YYYYMMDDhhmmss; POD_PROFILE_NOT_STARTED when absent */
+        bool never_preempts;   /* preemptionPolicy: Never */
+        bool holds_more;       /* a host port, a claim, or a volume that is not listed below */
+        bool affine;           /* affinity or anti-affinity to pods, or topology spread constraints */
         bool requests_unknown; /* a quantity that cannot be read, or too many resources */
         bool labels_cut;
         Str nominated_node; /* status.nominatedNodeName */
@@ -42,7 +42,7 @@ typedef struct PodProfile {
         size_t n_requests;
 } PodProfile;
 
-/* holds_more is false only for volumes that no other pod can be waiting for: configMap, secret,
+/* holds_more is false for volumes that no other pod can be waiting for: configMap, secret,
  * emptyDir, projected, downwardAPI, hostPath and image.
  *
  * Returns 0, OBJECT_E_MALFORMED with a fault that names the path (*ret untouched), or -ENOMEM. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing over U+10FFFF. What is not
- * UTF-8 becomes one U+FFFD per offending byte, as Go's decoder does, so that we and the API server
- * read the same text. */
+/* UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing over U+10FFFF. Each byte that
+ * is not UTF-8 becomes one U+FFFD, as in Go's decoder, so that this reader and the API server read
+ * the same text. */
 
 #include "base/str.h"
 

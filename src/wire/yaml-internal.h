@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The tree that yaml.c builds of one document. yaml_map.c closes its maps, and yaml_emit.c writes it as
- * JSON. */
+/* The tree that yaml.c builds of one document. yaml_map.c closes its maps, and yaml_emit.c writes
+ * it as JSON. */
 
 #include "base/arena.h"
 #include "base/fault.h"

@@ -9,13 +9,13 @@
 #include "wire/yaml-internal.h"
 #include "wire/yaml_scalar.h"
 
-/* libfyaml cuts the text into events; from these a small tree is built per document, because an
- * alias or a merge key may repeat what stood before. Then the tree is written as JSON and
- * forgotten. libfyaml's own tree is not used: it would keep the tokens of the whole stream, and
- * expand aliases without a bound.
+/* libfyaml cuts the text into events. From these a small tree is built per document, because an
+ * alias or a merge key may repeat an earlier node. Then the tree is written as JSON and freed. The
+ * tree of libfyaml is not used: it would keep the tokens of the whole stream, and expand aliases
+ * without a bound.
  *
- * Bounds: text and values per document limit the tree, depth limits the recursion of the writer,
- * and what aliases and merge keys repeat is counted, since a kilobyte of them can stand for
+ * Bounds: text and values per document limit the tree, and depth limits the recursion of the
+ * writer. What aliases and merge keys repeat is counted, because a kilobyte of them can stand for
  * gigabytes ("billion laughs"). */
 
 enum {
@@ -33,7 +33,7 @@ typedef struct Loader {
         YamlDocument document;
         void *userdata;
         Arena arena;                     /* of the current document */
-        YamlNode *root, *last;           /* last: the newest one that knows its place */
+        YamlNode *root, *last;           /* last: the newest node with a position */
         YamlNode *stack[YAML_MAX_DEPTH]; /* containers that are open, outermost first */
         size_t depth;
         Anchor anchors[YAML_MAX_ANCHORS];
@@ -103,7 +103,7 @@ static int node_new(Loader *l, YamlNodeType type, struct fy_event *event, YamlNo
                 node->line = (unsigned) mark->line + 1;
                 node->column = (unsigned) mark->column + 1;
                 l->last = node;
-        } else { /* an empty value has no place of its own */
+        } else { /* an empty value has no position */
                 node->line = l->last ? l->last->line : 1;
                 node->column = l->last ? l->last->column : 1;
         }
@@ -115,8 +115,8 @@ static int node_new(Loader *l, YamlNodeType type, struct fy_event *event, YamlNo
 
 static const char *const scalar_type_names[] = {"str", "null", "bool", "int", "float"};
 
-/* kubectl understands the tags of YAML's core schema; what another tag would mean nobody here can
- * say. */
+/* kubectl understands the tags of YAML's core schema. Other tags are refused, because their meaning
+ * is unknown. */
 static int resolve_tagged(YamlNode *node, Str tag, YamlScalar *scalar, Fault *fault) {
         static const char prefix[] = "tag:yaml.org,2002:";
         Str name = tag;
@@ -185,7 +185,7 @@ static int on_alias(Loader *l, struct fy_event *event, Fault *fault) {
                 return yaml_refuse(fault, node, "no such anchor:", name);
         if (node->target->open)
                 return yaml_refuse(fault, node, "an anchor that contains itself:", name);
-        /* A scalar is cheap to repeat and may be a key. */
+        /* A scalar is cheap to repeat, and may be a key. */
         if (node->target->type == YAML_NODE_STRING || node->target->type == YAML_NODE_LITERAL) {
                 node->type = node->target->type;
                 node->text = node->target->text;
@@ -214,7 +214,7 @@ static int on_open(Loader *l, struct fy_event *event, YamlNodeType type, Str anc
 static int on_close(Loader *l, Fault *fault) {
         YamlNode *node = current(l);
 
-        assert(node); /* libfyaml pairs what it opens */
+        assert(node); /* libfyaml checks that brackets match */
         l->depth--;
         node->open = false;
         return node->type == YAML_NODE_MAP ? yaml_map_close(node, &l->arena, &l->n_merged, fault) : 0;
@@ -224,7 +224,7 @@ static int on_document_end(Loader *l, Fault *fault) {
         _cleanup_buf_ Buf json = BUF_NULL;
         int r;
 
-        /* `---` and nothing behind it, or only comments: kubectl passes over it, too. */
+        /* A document with nothing behind `---`, or only comments: kubectl skips it, too. */
         if (!l->root || (l->root->type == YAML_NODE_LITERAL && str_eq(l->root->text, STR("null"))))
                 return 0;
         r = yaml_emit(l->root, &json, fault);
@@ -266,10 +266,9 @@ static int on_event(Loader *l, struct fy_event *event, Fault *fault) {
         return 0;
 }
 
-/* Several calls per complaint: `<memory-@0x1-0x2>:3:5: error: text`, then the source with a
- * pointer. The first line is what people need. (The library can also collect complaints as structs;
- * 0.7.12 leaks those.)
- */
+/* libfyaml calls this several times per fault: `<memory-@0x1-0x2>:3:5: error: text`, then the
+ * source with a pointer. The fault takes the first line. (The library can also collect faults as
+ * structs; 0.7.12 leaks those.) */
 static void on_diagnostic(struct fy_diag *diag, void *userdata, const char *text, size_t n) {
         Fault *said = userdata;
         Str rest = {text, n}, line, column, message;
@@ -318,8 +317,8 @@ static int run(struct fy_parser *parser, Loader *l, const Fault *said, Fault *fa
         return 0;
 }
 
-/* What libfyaml 0.7.12 must not see, because it never returns from some of it: text that is not
- * UTF-8 (kubectl refuses that, too) and directives, which no manifest needs. */
+/* Texts that libfyaml 0.7.12 must not get, because it never returns from some of them: text that is
+ * not UTF-8 (kubectl refuses that, too) and directives, which no manifest needs. */
 static int check_text(Str text, Fault *fault) {
         unsigned line = 1;
 

@@ -6,12 +6,13 @@
 
 enum { YAML_E_MALFORMED = 1 };
 
-/* Called for each document of a stream, as JSON text; empty documents are passed over. */
+/* Called for each document of a stream, as JSON text; empty documents are skipped. */
 typedef int (*YamlDocument)(void *userdata, Str json, unsigned line, Fault *fault);
 
-/* Turns a YAML stream (JSON is YAML) into JSON documents, at the door and nowhere else. Plain
- * scalars become what kubectl makes of them: null/~, true/false (also yes/no/on/off, as its YAML
- * 1.1 does), integers, floats, else strings; quoted scalars are strings. Anchors and merge keys are
- * resolved, duplicate keys and non-scalar keys refused. Returns 0, YAML_E_MALFORMED with line and
- * column, -ENOMEM, or what the callback returned. */
+/* Turns a YAML stream (JSON is YAML) into JSON documents; no other code reads YAML. Plain scalars
+ * become what kubectl makes of them: null/~, true/false (also yes/no/on/off, as its YAML 1.1 does),
+ * integers, floats, else strings. Quoted scalars are strings. Anchors and merge keys are resolved,
+ * duplicate keys and non-scalar keys refused.
+ *
+ * Returns 0, YAML_E_MALFORMED with line and column, -ENOMEM, or the result of the callback. */
 int yaml_documents(Str text, YamlDocument document, void *userdata, Fault *fault);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/yaml-internal.h"
 
-/* Bytes of JSON that stand there because of an alias or a merge key. */
+/* The limit of JSON bytes that aliases and merge keys produce. */
 enum { YAML_MAX_REPEATED = 4 * 1024 * 1024 };
 
 typedef struct Emitter {

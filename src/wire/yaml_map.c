@@ -14,7 +14,7 @@ void yaml_complain(Fault *fault, const YamlNode *at, const char *what, Str detai
                          detail.data ? detail.data : "", quote ? "\"" : "");
 }
 
-/* How many members a << value brings in. */
+/* The number of members that a << value adds. */
 static int merge_count(const YamlNode *at, YamlNode *value, size_t *n, Fault *fault) {
         YamlNode *map = yaml_node_follow(value);
 
@@ -65,7 +65,8 @@ static int member_by_rank(const void *a, const void *b) {
         return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-/* A merged member gives way to any of the same name before it; two of the map's own are refused. */
+/* A merged member gives way to any earlier one of the same name. Two members of the map itself with
+ * one name are refused. */
 static int drop_shadowed(YamlNode *map, Fault *fault) {
         size_t kept = 0;
 

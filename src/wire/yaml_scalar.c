@@ -55,7 +55,7 @@ static unsigned split_base(Str *digits) {
         return 8;
 }
 
-/* false when a character is no digit of that base. *ret_fits: the value is under 2^64. */
+/* False when a character is no digit of that base. *ret_fits: the value is under 2^64. */
 static bool parse_digits(Str digits, unsigned base, uint64_t *ret, bool *ret_fits) {
         uint64_t value = 0;
         bool fits = true;
@@ -92,9 +92,9 @@ static int keep(Arena *arena, YamlScalarType type, const Buf *json, YamlScalar *
         return 0;
 }
 
-/* [-+]?(.digits|digits(.digits?)?)([eE][-+]?digits)? rewritten as JSON wants it: no plus, no
- * leading zeros, digits on both sides of the point. The digits themselves stay, so that nothing is
- * rounded. false when it is no such thing. */
+/* Rewrites [-+]?(.digits|digits(.digits?)?)([eE][-+]?digits)? as JSON has it: no plus, no leading
+ * zeros, digits on both sides of the point. The digits themselves stay, so that nothing is rounded.
+ * False for other texts. */
 static bool float_to_json(Str text, Buf *json) {
         size_t i = 0, whole, fraction, exponent;
 
@@ -136,7 +136,7 @@ static bool float_to_json(Str text, Buf *json) {
 static int resolve_float(Str plain, Str original, Arena *arena, YamlScalar *ret) {
         _cleanup_buf_ Buf json = BUF_NULL;
 
-        /* A float that overflows a double stays a string for kubectl. */
+        /* kubectl keeps a float that overflows a double as a string. */
         if (!float_to_json(plain, &json) || (buf_result(&json) == 0 && isinf(strtod(json.data, NULL)))) {
                 *ret = (YamlScalar){YAML_SCALAR_STRING, original};
                 return 0;
@@ -152,7 +152,7 @@ static int resolve_number(Str plain, Str original, Arena *arena, YamlScalar *ret
         unsigned base = split_base(&digits);
         uint64_t value;
 
-        /* 08 is not octal, yet a float that happens to be whole. */
+        /* 08 is not octal, but a float with a whole value */
         if (!parse_digits(digits, base, &value, &fits))
                 return resolve_float(plain, original, arena, ret);
         if (!fits || (minus && value > (uint64_t) INT64_MAX + 1))

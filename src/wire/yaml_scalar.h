@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a plain YAML scalar means, decided as kubectl decides it (sigs.k8s.io/yaml, a YAML 1.1
- * reader): manifests that say `yes`, `0644` or `1_000` must not mean something else here.
- * Timestamps stay strings there, too. */
+/* What a plain YAML scalar means, as kubectl decides it (sigs.k8s.io/yaml, a YAML 1.1 reader):
+ * manifests with `yes`, `0644` or `1_000` must not mean something else here. Timestamps stay
+ * strings, as in kubectl. */
 
 #include "base/arena.h"
 #include "base/str.h"
