@@ -7,6 +7,7 @@
 
 #include "arbiter/tenant_policy.h"
 #include "base/clock.h"
+#include "node/audit/compute_share.h"
 #include "node/audit/overuse.h"
 #include "node/audit/pid_owner_cache.h"
 #include "node/audit/window_totals.h"
@@ -50,6 +51,7 @@ typedef struct AuditedCard {
 
 struct ComputeAudit {
         ComputeAuditOptions o;
+        ComputeShare share;
         Seen seen[CARD_USAGE_MAX];
         size_t n_seen;
         Usage *usages;
@@ -67,6 +69,7 @@ int compute_audit_new(const ComputeAuditOptions *options, ComputeAudit **ret) {
         if (!m)
                 return -ENOMEM;
         m->o = *options;
+        m->share = (ComputeShare){options->inventory, options->compute, options->ignores_disable};
         m->owners.proc = options->proc ? options->proc : "/proc";
         *ret = m;
         return 0;
@@ -90,61 +93,8 @@ ComputeAudit *compute_audit_free(ComputeAudit *m) {
         return NULL;
 }
 
-/* ---- the share ---- */
-
-/* The cap that the arbiter derives from the same settings: ppm; POLICY_PPM: none. */
-static uint32_t cap_of(const ComputeAudit *m, const ComputeRequest *asked, uint32_t percent) {
-        CardCompute compute = compute_for_mode(&m->o.compute->configured, m->o.inventory->mode);
-        ComputeRequest request = asked ? *asked : (ComputeRequest){.weight = 1};
-        TenantPolicy policy;
-
-        request.percent = percent;
-        policy = tenant_policy(&compute, &request);
-        return policy.gated && !policy.conserving ? policy.rate : POLICY_PPM;
-}
-
-static bool has_caps(const ComputeAudit *m) {
-        return m->o.compute->known && share_mode_is_isolated(m->o.inventory->mode) &&
-               cap_of(m, NULL, 1) < POLICY_PPM;
-}
-
 bool compute_audit_wants(const ComputeAudit *m) {
-        return has_caps(m) || m->shares;
-}
-
-static const ComputeRequest *ask_of(const RosterPod *pod, const char *name) {
-        for (size_t i = 0; i < pod->n_containers; i++)
-                if (strcmp(pod->containers[i].name, name) == 0)
-                        return &pod->containers[i].compute;
-        return NULL;
-}
-
-/* ppm; POLICY_PPM: no cap; 0: it was given nothing of the card. */
-static uint32_t share_of(const ComputeAudit *m, const RosterPod *pod, const RecordContainer *given,
-                         uint32_t card) {
-        if (!given || device_set_count(&given->given[DEVICE_MEM], card) == 0)
-                return 0;
-        if (!m->o.ignores_disable && roster_is_not_isolated(pod, given->name))
-                return POLICY_PPM;
-        return cap_of(m, ask_of(pod, given->name), device_set_count(&given->given[DEVICE_CORE], card));
-}
-
-/* The most that the pod may use at one time: its init containers run before the others. */
-static uint32_t sum_of(const ComputeAudit *m, const RosterPod *pod, const Record *record, uint32_t card) {
-        uint32_t beside = 0, before = 0;
-
-        for (size_t i = 0; i < record->n_containers; i++) {
-                const RecordContainer *given = &record->containers[i];
-                uint32_t share = share_of(m, pod, given, card);
-
-                if (share >= POLICY_PPM)
-                        return POLICY_PPM;
-                if (!given->init)
-                        beside += share;
-                else if (share > before)
-                        before = share;
-        }
-        return beside > before ? beside : before;
+        return compute_share_is_cap(&m->share) || m->shares;
 }
 
 /* ---- what each container uses ---- */
@@ -271,8 +221,9 @@ static uint32_t cap_now(const ComputeAudit *m, const Usage *t) {
         if (!pod || !record || !compute_audit_wants(m))
                 return POLICY_PPM; /* no pod of ours, or no cap */
         return t->container[0] == '\0'
-                       ? sum_of(m, pod, record, t->card)
-                       : share_of(m, pod, record_container(record, str_from(t->container)), t->card);
+                       ? compute_share_of_pod(&m->share, pod, record, t->card)
+                       : compute_share_of_container(
+                                 &m->share, pod, record_container(record, str_from(t->container)), t->card);
 }
 
 /* Sums up the windows of the container, or of all containers of the pod. False: not known. */
@@ -376,7 +327,8 @@ static void begin_window(ComputeAudit *m, AuditedCard *card) {
 
 static void read_windows(ComputeAudit *m) {
         m->shares = false;
-        if (!m->o.slicedir || has_caps(m) || !share_mode_is_isolated(m->o.inventory->mode))
+        if (!m->o.slicedir || compute_share_is_cap(&m->share) ||
+            !share_mode_is_isolated(m->o.inventory->mode))
                 return;
         window_totals_read(&m->windows, m->o.slicedir, clock_nsec(CLOCK_MONOTONIC));
         m->shares = window_totals_has_shared(&m->windows);
