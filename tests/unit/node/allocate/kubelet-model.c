@@ -32,7 +32,7 @@ uint32_t model_random(uint32_t below) {
         return (uint32_t) (model.seed >> 33) % below;
 }
 
-/* ---- what the agent answers ---- */
+/* ---- answers of the agent ---- */
 
 static struct {
         enum { OPEN, ANSWERED, FAILED } state;
@@ -130,7 +130,7 @@ static void answer_list(void) {
 
         list_call.done = NULL;
         model.lists++;
-        if (model.never_lists || model_random(60) == 0) { /* turned away until its deadline */
+        if (model.never_lists || model_random(60) == 0) { /* it fails until the deadline */
                 done(list_call.userdata, NULL, &(Fault){.text = "rejected by rate limit"});
                 return;
         }
@@ -185,7 +185,7 @@ PodProcesses pod_processes(const char *root, Str uid) {
 
 int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, Str patch,
                      Str resource_version, KubeDone done, void *userdata, KubeCall **ret) {
-        return -ENOMEM; /* never written: the agent tries again, and nobody waits for it */
+        return -ENOMEM; /* never written: the agent tries again, and no caller waits */
 }
 
 int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret) {
@@ -300,7 +300,7 @@ static void on_pod(void *userdata, Str uid, RosterPod *pod) {
                 start_verifier_recall(start_verifier, pod);
 }
 
-static void on_dying(void *userdata) {
+static void on_orphans(void *userdata) {
 }
 
 static void start_node(void) {
@@ -341,7 +341,7 @@ static void start_agent(void) {
         ASSERT_OK(records_open(&records, pods_directory, NULL));
         node = (NodeContext){.event = event, .roster = &roster, .records = &records, .inventory = &inventory};
         ASSERT_OK(pod_patcher_new(NULL, &roster, &node.pod_patcher));
-        ASSERT_OK(orphans_new(&(OrphansOptions){.node = &node, .on_change = on_dying}, &orphans));
+        ASSERT_OK(orphans_new(&(OrphansOptions){.node = &node, .on_change = on_orphans}, &orphans));
         ASSERT_OK(resolver_new(&(ResolverOptions){.node = &node}, &resolver));
         ASSERT_OK(start_verifier_new(
                 &(StartVerifierOptions){.node = &node, .orphans = orphans, .wait_max = 1}, &start_verifier));
@@ -397,7 +397,7 @@ size_t model_records(void) {
         return HASH_COUNT(records.by_uid);
 }
 
-size_t model_dying(void) {
+size_t model_orphans(void) {
         return orphans_count(orphans);
 }
 
@@ -443,7 +443,7 @@ static void random_part(const DeviceSet *from, size_t n, DeviceSet *ret) {
         *ret = (DeviceSet){pool.ids, n};
 }
 
-/* What ordinary init containers hold, and no later container has taken out of it. */
+/* The devices of ordinary init containers that no later container has been given. */
 static void reusable(const ModelPod *pod, size_t before, DeviceKind kind, DeviceSet *ret) {
         ret->ids = calloc(MODEL_CARDS * 100, sizeof *ret->ids);
         ret->n = 0;
@@ -499,7 +499,7 @@ static bool call_allocate(DeviceKind kind, const DeviceSet *set) {
         answer.idx[0] = answer.units[0] = '\0';
         resolver_allocate(resolver, kind, (RpcCall *) &answer,
                           (PluginIds){texts_of(set, kind, &arena), set->n});
-        ASSERT_TRUE(answer.state != OPEN); /* never later: the kubelet's main loop stands still */
+        ASSERT_TRUE(answer.state != OPEN); /* at once: the kubelet's main loop stands still */
         return answer.state == ANSWERED;
 }
 
@@ -510,7 +510,7 @@ static bool give(ModelPod *pod, size_t index, DeviceKind kind, uint32_t n) {
 
         reusable(pod, index, kind, &must);
         if (must.n >= n)
-                random_part(&must, n, &chosen); /* nobody is asked */
+                random_part(&must, n, &chosen); /* the kubelet asks for no preference */
         else {
                 all_free(kind, &must, &available);
                 if (available.n < n || !ask_preferred(kind, &available, &must, n))
@@ -552,7 +552,7 @@ bool model_admit(ModelPod *pod, bool kill_agent) {
                         uint32_t n = kind == DEVICE_MEM ? pod->containers[i].mem : pod->containers[i].core;
 
                         if (step++ == kill_at)
-                                model_restart_agent(); /* between two calls: the kubelet does not notice */
+                                model_restart_agent(); /* between two calls, so that the kubelet does not notice */
                         if (n > 0 && !give(pod, i, kind, n)) {
                                 release(pod);
                                 model.rejected++;
@@ -621,7 +621,7 @@ static bool fits(const ModelPod *pod, uint32_t card) {
 
         for (size_t i = 0; i < pod->n; i++) {
                 mem += pod->containers[i].mem /
-                       pod->cards; /* more than it needs, with init containers: no harm */
+                       pod->cards; /* with init containers this is more than it needs */
                 core += pod->containers[i].core;
         }
         return promised(card, false) + mem <= MODEL_UNITS && promised(card, true) + core <= 100;

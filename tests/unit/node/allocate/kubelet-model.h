@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's device manager, as it was measured (docs/internals/identity.md), in this process: it
- * calls the agent's functions and plays everything that they call: List, the checkpoint, the cgroups,
- * the API server. Serial admission, resources in random order, init containers' devices given on,
- * random devices where a preference is no good. */
+/* A model of the kubelet's device manager (docs/internals/identity.md) in this process. It calls
+ * the agent's functions, and stands in for all that they call: List, the checkpoint, the cgroups
+ * and the API server. Admission is serial, and resources come in random order. Devices of init
+ * containers are given to later ones, and random devices are given where the preference is bad. */
 
 #include "node/allocate/orphans.h"
 #include "node/allocate/resolver.h"
@@ -37,9 +37,9 @@ typedef struct Model {
         ModelPod pods[MODEL_PODS];
         size_t n_pods;
         uint64_t lists, admissions, waits, rejected;
-        bool ignore_preference; /* gives random devices, as a kubelet does whose preference is no good */
+        bool ignore_preference; /* gives random devices, as a kubelet does that rejects the preference */
         bool checkpoint_gone;
-        bool never_lists; /* every List is turned away until its deadline */
+        bool never_lists; /* every List fails until the deadline */
 } Model;
 
 extern Model model;
@@ -48,8 +48,8 @@ void model_start(uint64_t seed);
 void model_end(void);
 uint32_t model_random(uint32_t below);
 
-void model_restart_agent(void); /* killed, and begun again from what is on disk and in the API */
-ModelPod *model_make_pod(void); /* of random shape, with a place that has room, or NULL */
+void model_restart_agent(void);                   /* killed, and started again from disk and API */
+ModelPod *model_make_pod(void);                   /* of random shape, with a place that has room, or NULL */
 bool model_admit(ModelPod *pod, bool kill_agent); /* false: rejected */
 bool model_prestart(ModelPod *pod);               /* false: not yet */
 void model_check(const ModelPod *pod);            /* environment, devices and annotation agree */
@@ -57,4 +57,4 @@ void model_finish(ModelPod *pod);                 /* its containers end, then th
 void model_force_delete(ModelPod *pod);           /* the object goes, its processes live */
 void model_end_processes(ModelPod *pod);
 size_t model_records(void);
-size_t model_dying(void);
+size_t model_orphans(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The claim of docs/internals/identity.md against a model of the kubelet: whatever comes in whatever order,
- * each container's environment, its devices and its pod's annotation name the same cards, and no
- * two living pods hold the same device. */
+/* The claims of docs/internals/identity.md against a model of the kubelet. In any order of events,
+ * each container's environment, its devices and its pod's annotation name the same cards. No two
+ * living pods hold the same device. */
 
 #include "kubelet-model.h"
 #include "test.h"
@@ -27,12 +27,12 @@ static bool runs(const ModelPod *pod) {
 static bool waits(const ModelPod *pod) {
         return pod->in_api && pod->active && pod->admitted && !pod->processes;
 }
-static bool haunts(const ModelPod *pod) {
+static bool is_orphan(const ModelPod *pod) {
         return !pod->in_api && pod->processes;
 }
 
-/* No device has two living holders; those that the kubelet gave on from the dead are not used
- * before these have ended. */
+/* No device has two living holders. Devices that the kubelet gave to another pod too early are not
+ * used before the processes of the old holder have ended. */
 static void check_exclusive(void) {
         for (size_t i = 0; i < model.n_pods; i++)
                 for (size_t k = 0; k < i; k++)
@@ -71,7 +71,7 @@ static void step(void) {
                         model_force_delete(pod);
                 return;
         case 3:
-                pod = any(haunts);
+                pod = any(is_orphan);
                 if (pod)
                         model_end_processes(pod);
                 return;
@@ -97,15 +97,15 @@ static void run(uint64_t seed) {
                 step();
                 check_exclusive();
         }
-        while ((pod = any(haunts)))
+        while ((pod = any(is_orphan)))
                 model_end_processes(pod);
         while ((pod = any(waits)))
-                ASSERT_TRUE(model_prestart(pod)); /* nobody is in their way any more */
+                ASSERT_TRUE(model_prestart(pod)); /* no orphan holds their devices */
         ASSERT_INT(model.rejected, 0);
-        ASSERT_INT(model_dying(), 0);
+        ASSERT_INT(model_orphans(), 0);
         while ((pod = any(runs)))
                 model_finish(pod);
-        ASSERT_INT(model_records(), 0); /* nothing is left behind */
+        ASSERT_INT(model_records(), 0); /* no record is left */
         model_end();
 }
 
@@ -114,7 +114,7 @@ static void every_container_gets_its_cards(void) {
                 run(seed);
 }
 
-static void a_gone_checkpoint_changes_nothing(void) {
+static void missing_checkpoint_changes_nothing(void) {
         ModelPod *pod;
 
         model_start(77);
@@ -124,7 +124,7 @@ static void a_gone_checkpoint_changes_nothing(void) {
                 if (!pod)
                         break;
                 if (pod->containers[0].kind == CONTAINER_INIT ||
-                    pod->n > 1) { /* only the checkpoint knows init containers */
+                    pod->n > 1) { /* only the checkpoint has init containers */
                         model_finish(pod);
                         continue;
                 }
@@ -135,7 +135,7 @@ static void a_gone_checkpoint_changes_nothing(void) {
         model_end();
 }
 
-static void without_lists_the_books_tell(void) {
+static void records_decide_without_list(void) {
         model_start(9);
         model.never_lists = true;
         for (int i = 0; i < 12; i++) {
@@ -150,7 +150,7 @@ static void without_lists_the_books_tell(void) {
         model_end();
 }
 
-static void stray_devices_do_not_start(void) {
+static void random_devices_do_not_start(void) {
         ModelPod *pod;
         int strayed = 0;
 
@@ -179,6 +179,6 @@ static void stray_devices_do_not_start(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(every_container_gets_its_cards), TEST(a_gone_checkpoint_changes_nothing),
-                         TEST(without_lists_the_books_tell), TEST(stray_devices_do_not_start));
+        return TEST_MAIN(TEST(every_container_gets_its_cards), TEST(missing_checkpoint_changes_nothing),
+                         TEST(records_decide_without_list), TEST(random_devices_do_not_start));
 }

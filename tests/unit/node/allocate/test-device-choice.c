@@ -19,7 +19,7 @@ static int choose(const DeviceSet *available, const DeviceSet *must, const CardS
         return device_choice_make(&ask, ret, fault);
 }
 
-static void the_cards_are_obeyed(void) {
+static void devices_are_of_the_asked_cards(void) {
         CardShare shares[] = {{0, 1}, {2, 2}};
         DeviceSet none = DEVICE_SET_NULL;
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
@@ -30,7 +30,7 @@ static void the_cards_are_obeyed(void) {
         ASSERT_TRUE(device_set_eq(&chosen, &expected));
 }
 
-static void what_must_be_included_goes_first_and_what_is_held_last(void) {
+static void included_first_and_held_last(void) {
         CardShare share = {0, 3};
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL, all = DEVICE_SET_NULL;
 
@@ -39,7 +39,7 @@ static void what_must_be_included_goes_first_and_what_is_held_last(void) {
         SET(expected, "0-0", "0-2", "0-3");
         ASSERT_OK(choose(&available, &must, &share, 1, &chosen, NULL));
         ASSERT_TRUE(device_set_eq(&chosen, &expected));
-        share.count = 5; /* held ones are better than a pod that fails: it will wait for their holder */
+        share.count = 5; /* the container waits for the holder, which is better than a pod that fails */
         ASSERT_OK(choose(&available, &must, &share, 1, &all, NULL));
         ASSERT_TRUE(device_set_eq(&all, &available));
 }
@@ -51,9 +51,8 @@ static bool count_and_hold_none(void *userdata, DeviceKind kind, DeviceId id) {
         return false;
 }
 
-/* With a unit of MiB a card has more than a hundred thousand, and the kubelet stands still
- * meanwhile. */
-static void holders_are_asked_for_no_more_than_is_wanted(void) {
+/* With a unit of MiB a card has more than a hundred thousand devices, and the kubelet waits. */
+static void holders_are_looked_up_only_as_needed(void) {
         static DeviceId ids[140000];
         DeviceSet available = {ids, ELEMENTSOF(ids)}, none = DEVICE_SET_NULL;
         _cleanup_devices_ DeviceSet chosen = DEVICE_SET_NULL;
@@ -70,7 +69,7 @@ static void holders_are_asked_for_no_more_than_is_wanted(void) {
         ASSERT_INT(asked, 7);
 }
 
-static void a_card_that_is_short_is_named(void) {
+static void short_card_is_named(void) {
         CardShare share = {1, 3};
         DeviceSet none = DEVICE_SET_NULL, chosen = DEVICE_SET_NULL;
         Fault fault = FAULT_NULL;
@@ -82,7 +81,6 @@ static void a_card_that_is_short_is_named(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(the_cards_are_obeyed), TEST(what_must_be_included_goes_first_and_what_is_held_last),
-                TEST(holders_are_asked_for_no_more_than_is_wanted), TEST(a_card_that_is_short_is_named));
+        return TEST_MAIN(TEST(devices_are_of_the_asked_cards), TEST(included_first_and_held_last),
+                         TEST(holders_are_looked_up_only_as_needed), TEST(short_card_is_named));
 }

@@ -19,7 +19,7 @@ static FieldManager last(const char *pod, uint32_t keys, Arena *arena) {
         return found;
 }
 
-static void the_owner_of_the_key_is_named(void) {
+static void owner_of_the_key_is_named(void) {
         static const char pod[] = POD(ENTRY("early", "01", OWNS(ANNOTATION_ALLOCATION)) "," ENTRY(
                 "late", "03",
                 OWNS(ANNOTATION_ALLOCATION)) "," ENTRY("middle", "02",
@@ -35,7 +35,7 @@ static void the_owner_of_the_key_is_named(void) {
         ASSERT_TRUE(found.owns);
 }
 
-static void of_a_removed_key_the_last_writer_is(void) {
+static void last_writer_is_named_for_a_removed_key(void) {
         static const char pod[] = POD(ENTRY("early", "01", OWNS("x")) "," ENTRY("late", "03", "") "," ENTRY(
                 "aliquot", "08", OWNS(ANNOTATION_ASSIGNED)) "," ENTRY("kubelet", "09",
                                                                       ",\"subresource\":\"status\""));
@@ -44,11 +44,11 @@ static void of_a_removed_key_the_last_writer_is(void) {
 
         ASSERT_STR(found.name, STR("late"));
         ASSERT_FALSE(found.owns);
-        found = last(pod, OTHERS, &arena); /* who owns one is named, also when it is ourself */
+        found = last(pod, OTHERS, &arena); /* an owner is named, even the excepted one */
         ASSERT_STR(found.name, STR("aliquot"));
 }
 
-static void without_entries_nobody_is(void) {
+static void none_is_named_without_entries(void) {
         static const char *const pods[] = {"{}", "{\"metadata\":{}}", POD(""), POD("{}"),
                                            POD(ENTRY("", "01", ""))};
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -57,7 +57,7 @@ static void without_entries_nobody_is(void) {
                 ASSERT_INT(last(pods[i], ALLOCATION, &arena).name.len, 0);
 }
 
-static void other_texts_are_refused(void) {
+static void malformed_texts_are_refused(void) {
         static const char *const pods[] = {
                 "", "{", "[]", POD("7"), POD("{\"manager\":{}}"), POD("{\"fieldsV1\":7}")};
 
@@ -74,6 +74,6 @@ static void other_texts_are_refused(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(the_owner_of_the_key_is_named), TEST(of_a_removed_key_the_last_writer_is),
-                         TEST(without_entries_nobody_is), TEST(other_texts_are_refused));
+        return TEST_MAIN(TEST(owner_of_the_key_is_named), TEST(last_writer_is_named_for_a_removed_key),
+                         TEST(none_is_named_without_entries), TEST(malformed_texts_are_refused));
 }

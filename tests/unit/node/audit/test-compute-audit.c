@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Window by window: who is told of. One pod on card 0: main with 30 percent, second with 50, idle
- * with nothing of the card. */
+/* Window by window: which containers are reported. One pod has containers on card 0: main with
+ * 30 percent, second with 50, and idle with nothing of the card. */
 
 #include "node/audit/compute_audit.h"
 
@@ -24,7 +24,7 @@
 #define CORE   "\"aliyun.com/gpu-core.percentage\":"
 #define ID     "\"containerID\":\"containerd://"
 
-/* %s: what main says of CGPU_DISABLE */
+/* %s: the value of CGPU_DISABLE in main */
 static const char pod[] = "{\"metadata\":{\"name\":\"a\",\"namespace\":\"d\",\"uid\":\"" UID "\"},"
                           "\"spec\":{\"nodeName\":\"n\",\"containers\":["
                           "{\"name\":\"main\",\"env\":[{\"name\":\"CGPU_DISABLE\",\"value\":\"%s\"}],"
@@ -41,17 +41,17 @@ static Roster roster;
 static Records records;
 static Inventory inventory;
 static NodeCompute compute;
-static Slicedir board = SLICEDIR_NULL;
-static const unsigned *given; /* percent of windows each has of a second; NULL: the arbiter is away */
-static SliceLimits *pages[3]; /* main's, second's, and one of aliquot run */
+static Slicedir slices = SLICEDIR_NULL;
+static const unsigned *given; /* percent of each second in windows; NULL: the arbiter is away */
+static SliceLimits *pages[3]; /* of main, of second, and of aliquot run */
 static ComputeAudit *compute_audit;
-static unsigned told, again;
+static unsigned reported, again;
 static ComputeExcess last;
 static char container[64];
 
 static void on_excess(void *userdata, const ComputeExcess *excess) {
         ASSERT_TEXT(excess->pod->name, "a");
-        told += !excess->again;
+        reported += !excess->again;
         again += excess->again;
         last = *excess;
         (void) snprintf(container, sizeof container, "%s", excess->container ? excess->container : "-");
@@ -70,7 +70,7 @@ static void give(const char *name, DeviceKind kind, uint32_t first, uint32_t n) 
                                &(DeviceSet){ids, n}));
 }
 
-/* With a weight, under policy 2; the other one is that of another program of the machine. */
+/* A page with a weight, under policy 2. */
 static void make_page(size_t which, const char *id, const char *uuid, uint32_t weight) {
         SliceSpec spec = {.limit = 1 << 30,
                           .card_bytes = 1 << 30,
@@ -82,8 +82,8 @@ static void make_page(size_t which, const char *id, const char *uuid, uint32_t w
         char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];
         int fd;
 
-        ASSERT_OK(slicedir_update(&board, id, SLICEDIR_AGENT "d/a", &spec, 1, &fault));
-        (void) snprintf(path, sizeof path, "%s/%s/0/limits", board.path, id);
+        ASSERT_OK(slicedir_update(&slices, id, SLICEDIR_AGENT "d/a", &spec, 1, &fault));
+        (void) snprintf(path, sizeof path, "%s/%s/0/limits", slices.path, id);
         fd = open(path, O_RDWR | O_CLOEXEC);
         ASSERT_TRUE(fd >= 0);
         pages[which] = mmap(NULL, sizeof(SliceLimits), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -91,14 +91,14 @@ static void make_page(size_t which, const char *id, const char *uuid, uint32_t w
         (void) close(fd);
 }
 
-static void make_board(void) {
+static void make_slices(void) {
         const char *uuid = inventory.cards.cards[0].uuid;
         Fault fault = FAULT_NULL;
         char path[96], id[SLICEDIR_ID_SIZE];
         DeviceId ids[2] = {device_id(0, 0), device_id(0, 1)};
 
-        (void) snprintf(path, sizeof path, "%s/board", home);
-        ASSERT_OK(slicedir_open(&board, path, true, &fault));
+        (void) snprintf(path, sizeof path, "%s/slices", home);
+        ASSERT_OK(slicedir_open(&slices, path, true, &fault));
         isolation_slice_name(&(RecordContainer){.given[DEVICE_MEM] = {ids, 2}}, id);
         make_page(0, id, uuid, 1);
         ids[0] = device_id(0, 2);
@@ -107,7 +107,7 @@ static void make_board(void) {
         make_page(2, "another", uuid, 1);
 }
 
-/* The arbiter was here, and gave each so many percent of this second. */
+/* The arbiter gave each slice this many percent of the second. */
 static void give_windows(const unsigned percent[3]) {
         for (size_t i = 0; i < 3; i++) {
                 (void) atomic_fetch_add(&pages[i]->schedule.granted, percent[i] * (SECOND / 100));
@@ -120,7 +120,7 @@ static void begin(ShareMode mode, ComputePolicy policy, const char *disabled) {
         CardList cards = {0};
         char path[96], text[2048];
 
-        (void) snprintf(home, sizeof home, "/tmp/aliquot-compute_audit-XXXXXX");
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-audit-XXXXXX");
         scratch_make(home);
         (void) snprintf(proc, sizeof proc, "%s/proc", home);
         (void) snprintf(path, sizeof path, "%s/pods", home);
@@ -142,13 +142,13 @@ static void begin(ShareMode mode, ComputePolicy policy, const char *disabled) {
                                                            .records = &records,
                                                            .inventory = &inventory,
                                                            .compute = &compute,
-                                                           .slicedir = &board,
+                                                           .slicedir = &slices,
                                                            .proc = proc,
                                                            .window = 10 * SECOND,
                                                            .on_excess = on_excess},
                                     &compute_audit));
         given = NULL;
-        told = again = 0;
+        reported = again = 0;
         container[0] = '\0';
 }
 
@@ -159,7 +159,7 @@ static void end(void) {
                         (void) munmap(pages[i], sizeof(SliceLimits));
                 pages[i] = NULL;
         }
-        slicedir_done(&board);
+        slicedir_done(&slices);
         inventory_done(&inventory);
         records_done(&records);
         roster_done(&roster);
@@ -170,7 +170,7 @@ typedef struct Used {
         uint32_t pid, percent;
 } Used;
 
-/* So many windows of ten censuses of a second. */
+/* Windows of ten censuses of a second each. */
 static void windows(unsigned n_windows, const Used *used, size_t n) {
         CardUse uses[8] = {0};
         CardSpan span = {.nsec = SECOND};
@@ -197,7 +197,7 @@ static void count_excess(void *userdata, const ComputeExcess *excess) {
         (*(unsigned *) userdata)++;
 }
 
-static void by_container(void) {
+static void excess_is_found_by_container(void) {
         unsigned lasting = 0;
 
         begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
@@ -206,11 +206,11 @@ static void by_container(void) {
         process(20, "bbb");
         ASSERT_TRUE(compute_audit_wants(compute_audit));
         WINDOWS(20, {10, 20}, {11, 14}, {20, 55});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(2, {10, 40}, {11, 30}, {20, 30});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(1, {10, 40}, {11, 30}, {20, 30});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_TEXT(container, "main");
         ASSERT_INT(last.used, 700000);
         ASSERT_INT(last.share, 300000);
@@ -220,7 +220,7 @@ static void by_container(void) {
         compute_audit_each_excess(compute_audit, count_excess, &lasting);
         ASSERT_INT(lasting, 1);
         WINDOWS(1, {10, 70});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(again, 1);
         WINDOWS(1, {10, 10});
         lasting = 0;
@@ -230,36 +230,36 @@ static void by_container(void) {
         end();
 }
 
-static void of_which_it_was_given_nothing(void) {
+static void container_without_a_slice_has_no_share(void) {
         begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(30, "ccc");
         WINDOWS(20, {30, 5});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(20, {30, 50});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_TEXT(container, "idle");
         ASSERT_INT(last.share, 0);
         end();
 }
 
-/* Of one that is not in the status yet. */
-static void who_cannot_be_told_is_the_pod(void) {
+/* The container is not in the pod's status yet. */
+static void unknown_container_counts_for_the_pod(void) {
         begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "");
         process(40, "zzz");
         WINDOWS(20, {40, 85});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(10, {40, 100});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_TEXT(container, "-");
         ASSERT_INT(last.share, 800000);
         process(10, "aaa");
-        WINDOWS(20, {40, 2}, {10, 98}); /* its container answers for it alone */
-        ASSERT_INT(told, 2);
+        WINDOWS(20, {40, 2}, {10, 98}); /* only the container is reported */
+        ASSERT_INT(reported, 2);
         ASSERT_TEXT(container, "main");
         end();
 }
 
-static void where_nobody_is_capped(void) {
+static void nothing_is_reported_without_caps(void) {
         static const ComputePolicy policies[] = {COMPUTE_PREEMPTIVE, COMPUTE_WEIGHTED, COMPUTE_SOFT,
                                                  COMPUTE_NATIVE};
 
@@ -268,33 +268,33 @@ static void where_nobody_is_capped(void) {
                 process(10, "aaa");
                 ASSERT_FALSE(compute_audit_wants(compute_audit));
                 WINDOWS(20, {10, 100});
-                ASSERT_INT(told, 0);
+                ASSERT_INT(reported, 0);
                 end();
         }
         begin(SHARE_MODE_CORE_MEM, COMPUTE_NATIVE, "1"); /* CGPU_DISABLE */
         process(10, "aaa");
         process(20, "bbb");
         WINDOWS(20, {10, 100});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(20, {20, 100});
-        ASSERT_INT(told, 1); /* the other one of its pod may not */
+        ASSERT_INT(reported, 1); /* the other container of the pod is capped */
         end();
 }
 
-static void fair_share_caps_all(void) {
+static void fair_share_caps_every_container(void) {
         begin(SHARE_MODE_CGPU, COMPUTE_FAIR, "");
         process(20, "bbb");
         ASSERT_TRUE(compute_audit_wants(compute_audit));
         WINDOWS(20, {20, 10});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(20, {20, 30});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(last.share, 50000); /* of twenty */
         end();
 }
 
-/* Nothing is held against anybody for a time in which it had another share. */
-static void the_share_becomes_another_one(void) {
+/* A window in which the share changed is not counted. */
+static void changed_share_begins_anew(void) {
         Fault fault = FAULT_NULL;
 
         begin(SHARE_MODE_CGPU, COMPUTE_FAIR, "");
@@ -303,19 +303,18 @@ static void the_share_becomes_another_one(void) {
         ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("2")}, COMPUTE_FAIR,
                                       &fault));
         WINDOWS(20, {20, 45});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         ASSERT_OK(node_compute_update(&compute, &(NodeAnnotations){.max_inst = STR("4")}, COMPUTE_FAIR,
                                       &fault));
         WINDOWS(3, {20, 90});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(1, {20, 90});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         end();
 }
 
-/* Of another card, of nobody, of a pod that is not ours: they are in the metrics and nowhere
- * else. */
-static void whose_it_is_not(void) {
+/* Use of another card, by a process in no pod, or of a pod that is gone, is not reported. */
+static void foreign_use_is_not_reported(void) {
         CardUse use = {.uuid = "GPU-of-another-machine", .pid = 10, .nsec = SECOND};
         CardSpan span = {.uuid = "GPU-of-another-machine", .nsec = SECOND};
 
@@ -325,22 +324,22 @@ static void whose_it_is_not(void) {
                 compute_audit_take(compute_audit,
                                    &(CardCensus){.uses = &use, .n_uses = 1, .spans = &span, .n_spans = 1});
         WINDOWS(20, {77, 100});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(2, {10, 100});
         roster_list_begin(&roster);
         roster_list_end(&roster); /* the pod is gone */
         WINDOWS(20, {10, 100});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         end();
 }
 
-/* Weights of 1, 2 and 1: a quarter of the card is its part. */
-static void by_what_was_given(void) {
+/* Weights are 1, 2 and 1: the part of main is a quarter of the card. */
+static void windows_bound_a_weighted_container(void) {
         static const unsigned alone[] = {0, 0, 0}, beside[] = {0, 100, 0}, held[] = {50, 50, 0},
                               few[] = {20, 40, 0};
 
         begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
-        make_board();
+        make_slices();
         process(10, "aaa");
         process(20, "bbb");
         given = alone;
@@ -350,34 +349,34 @@ static void by_what_was_given(void) {
         WINDOWS(20, {10, 55}, {20, 45});
         given = beside;
         WINDOWS(20, {10, 29}, {20, 71});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(2, {10, 70}, {20, 30});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(1, {10, 70}, {20, 30});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_TEXT(container, "main");
         ASSERT_TRUE(last.shared);
         ASSERT_INT(last.used, 700000);
         ASSERT_INT(last.share, 250000);
         given = alone;
         WINDOWS(20, {10, 100});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(again, 0);
-        given = few; /* sixty are what the second left */
+        given = few; /* second left sixty */
         WINDOWS(20, {10, 64}, {20, 36});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         WINDOWS(4, {10, 100});
-        ASSERT_INT(told, 2);
+        ASSERT_INT(reported, 2);
         ASSERT_INT(last.share, 600000);
         end();
 }
 
-/* It may have been given too little as well. */
-static void the_arbiter_is_away(void) {
+/* Without the arbiter it is not known what was given, so nothing is counted. */
+static void nothing_is_counted_without_the_arbiter(void) {
         static const unsigned beside[] = {0, 100, 0};
 
         begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
-        make_board();
+        make_slices();
         process(10, "aaa");
         given = beside;
         WINDOWS(2, {10, 70});
@@ -388,35 +387,34 @@ static void the_arbiter_is_away(void) {
         WINDOWS(20, {10, 70});
         given = beside;
         WINDOWS(2, {10, 70});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(1, {10, 70});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         end();
 }
 
-/* Another program of the machine is one of those that share the card, and a slice with a cap takes
- * from what is left for weights. */
-static void others_of_the_card(void) {
+/* A slice of aliquot run shares the card, too. Its cap reduces what is left for weights. */
+static void caps_of_others_reduce_the_part(void) {
         static const unsigned beside[] = {0, 0, 100};
 
         begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
-        make_board();
+        make_slices();
         process(10, "aaa");
         pages[2]->policy = COMPUTE_FIXED;
         pages[2]->core_percent = 70;
         given = beside;
         WINDOWS(3, {10, 70});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(last.share, 100000); /* a third of 30 % */
         end();
 }
 
-/* A page that is made anew begins at nothing, and its container goes on. */
-static void a_page_is_made_anew(void) {
+/* The count of a page that is made again begins at zero, while its container goes on. */
+static void page_made_again_counts_from_zero(void) {
         static const unsigned held[] = {50, 50, 0};
 
         begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
-        make_board();
+        make_slices();
         process(10, "aaa");
         given = held;
         for (int i = 0; i < 10; i++) {
@@ -424,31 +422,32 @@ static void a_page_is_made_anew(void) {
                 atomic_store(&pages[1]->schedule.granted, 0);
                 WINDOWS(1, {10, 50});
         }
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         end();
 }
 
-/* As a whole it may have what both of its containers may. */
-static void a_pod_by_what_was_given(void) {
+/* A pod as a whole may have what both of its containers may. */
+static void windows_bound_a_weighted_pod(void) {
         static const unsigned beside[] = {0, 0, 100};
 
         begin(SHARE_MODE_CGPU, COMPUTE_WEIGHTED, "");
-        make_board();
+        make_slices();
         process(40, "zzz");
         given = beside;
         WINDOWS(20, {40, 79});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         WINDOWS(20, {40, 100});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_TEXT(container, "-");
         ASSERT_INT(last.share, 750000);
         end();
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(by_container), TEST(of_which_it_was_given_nothing),
-                         TEST(who_cannot_be_told_is_the_pod), TEST(where_nobody_is_capped),
-                         TEST(fair_share_caps_all), TEST(the_share_becomes_another_one),
-                         TEST(whose_it_is_not), TEST(by_what_was_given), TEST(the_arbiter_is_away),
-                         TEST(others_of_the_card), TEST(a_page_is_made_anew), TEST(a_pod_by_what_was_given));
+        return TEST_MAIN(TEST(excess_is_found_by_container), TEST(container_without_a_slice_has_no_share),
+                         TEST(unknown_container_counts_for_the_pod), TEST(nothing_is_reported_without_caps),
+                         TEST(fair_share_caps_every_container), TEST(changed_share_begins_anew),
+                         TEST(foreign_use_is_not_reported), TEST(windows_bound_a_weighted_container),
+                         TEST(nothing_is_counted_without_the_arbiter), TEST(caps_of_others_reduce_the_part),
+                         TEST(page_made_again_counts_from_zero), TEST(windows_bound_a_weighted_pod));
 }

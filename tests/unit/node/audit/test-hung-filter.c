@@ -5,10 +5,10 @@
 
 #include "test.h"
 
-static HungFilter s;
+static HungFilter filter;
 
 static HungVerdict judge(const char *container, bool again, bool paused) {
-        return hung_filter_judge(&s,
+        return hung_filter_judge(&filter,
                                  &(HungKernel){.uuid = STR("GPU-a"),
                                                .namespace_ = STR("d"),
                                                .pod = STR("p"),
@@ -17,31 +17,30 @@ static HungVerdict judge(const char *container, bool again, bool paused) {
                                  paused);
 }
 
-static void who_runs_is_told_of_once(void) {
+static void running_kernel_is_reported_once(void) {
         ASSERT_INT(judge("c", false, false), HUNG_VERDICT_HUNG);
         for (int i = 0; i < 5; i++)
                 ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT);
-        ASSERT_INT(judge("c", true, true), HUNG_VERDICT_WAIT); /* it is too late for that */
+        ASSERT_INT(judge("c", true, true), HUNG_VERDICT_WAIT); /* it was reported as hung before */
         ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT);
         ASSERT_INT(judge("c", false, false), HUNG_VERDICT_HUNG);
 }
 
-static void who_is_stopped_until_he_has_run(void) {
+static void paused_kernel_waits_until_its_process_ran(void) {
         ASSERT_INT(judge("c", false, true), HUNG_VERDICT_PAUSED);
         ASSERT_INT(judge("other", false, false), HUNG_VERDICT_HUNG);
         for (int i = 0; i < 5; i++)
                 ASSERT_INT(judge("c", true, true), HUNG_VERDICT_WAIT);
-        ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT); /* since now, perhaps */
+        ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT); /* seen to run once */
         ASSERT_INT(judge("c", true, true), HUNG_VERDICT_WAIT);
         ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT);
         ASSERT_INT(judge("c", true, false), HUNG_VERDICT_HUNG);
         ASSERT_INT(judge("c", true, false), HUNG_VERDICT_WAIT);
-        ASSERT_INT(judge("c", false, true), HUNG_VERDICT_PAUSED); /* another kernel of his */
-        ASSERT_INT(judge("c", false, false),
-                   HUNG_VERDICT_HUNG); /* that has ended, and this one he has run with */
+        ASSERT_INT(judge("c", false, true), HUNG_VERDICT_PAUSED); /* another kernel of the container */
+        ASSERT_INT(judge("c", false, false), HUNG_VERDICT_HUNG);  /* a third one, and its process runs */
 }
 
-static void more_than_there_is_room_for(void) {
+static void oldest_is_forgotten_without_room(void) {
         char name[16];
 
         for (int i = 0; i <= HUNG_FILTER_KERNELS; i++) {
@@ -55,6 +54,7 @@ static void more_than_there_is_room_for(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(who_runs_is_told_of_once), TEST(who_is_stopped_until_he_has_run),
-                         TEST(more_than_there_is_room_for));
+        return TEST_MAIN(TEST(running_kernel_is_reported_once),
+                         TEST(paused_kernel_waits_until_its_process_ran),
+                         TEST(oldest_is_forgotten_without_room));
 }

@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "test.h"
 
-static void lines(void) {
+static void lines_are_parsed(void) {
         static const char *const bad[] = {"",
                                           "hung",
                                           "hung x s GPU-a d/p/c",
@@ -36,21 +36,21 @@ static void lines(void) {
                 ASSERT_FALSE(hung_reader_parse(str_from(bad[i]), &k));
 }
 
-static char told[256];
+static char containers[256];
 
 static void on_kernel(void *userdata, const HungKernel *k) {
-        size_t n = strlen(told);
+        size_t n = strlen(containers);
 
-        (void) snprintf(told + n, sizeof told - n, "%.*s;", STR_ARG(k->container));
+        (void) snprintf(containers + n, sizeof containers - n, "%.*s;", STR_ARG(k->container));
 }
 
-static void say(sd_event *event, int fd, const char *text) {
+static void send_text(sd_event *event, int fd, const char *text) {
         ASSERT_INT(write(fd, text, strlen(text)), strlen(text));
         ASSERT_TRUE(sd_event_run(event, UINT64_MAX) > 0);
 }
 
-/* In pieces, several at once, and what is none of the arbiter's in between. */
-static void pieces(void) {
+/* Lines come in pieces, several at once, and with malformed ones in between. */
+static void pieces_are_joined(void) {
         static char long_[4096];
         sd_event *event;
         int ends[2];
@@ -59,23 +59,24 @@ static void pieces(void) {
         ASSERT_TRUE(sd_event_new(&event) >= 0);
         ASSERT_OK(pipe2(ends, O_NONBLOCK | O_CLOEXEC));
         ASSERT_OK(hung_reader_new(event, ends[0], on_kernel, NULL, &h));
-        say(event, ends[1], "hung 1 s GPU-a d/p/");
-        ASSERT_TEXT(told, "");
-        say(event, ends[1], "one\nhung 2 s GPU-a d/p/two\nnonsense\nhung 3");
-        ASSERT_TEXT(told, "one;two;");
-        say(event, ends[1], " s GPU-a d/p/three\n");
-        say(event, ends[1], "still-hung 9 s GPU-a d/p/three\n");
-        ASSERT_TEXT(told, "one;two;three;three;"); /* and it is the same one */
-        told[strlen("one;two;three;")] = '\0';
-        ASSERT_TEXT(told, "one;two;three;");
+        send_text(event, ends[1], "hung 1 s GPU-a d/p/");
+        ASSERT_TEXT(containers, "");
+        send_text(event, ends[1], "one\nhung 2 s GPU-a d/p/two\nnonsense\nhung 3");
+        ASSERT_TEXT(containers, "one;two;");
+        send_text(event, ends[1], " s GPU-a d/p/three\n");
+        send_text(event, ends[1], "still-hung 9 s GPU-a d/p/three\n");
+        ASSERT_TEXT(containers, "one;two;three;three;"); /* the same kernel */
+        containers[strlen("one;two;three;")] = '\0';
+        ASSERT_TEXT(containers, "one;two;three;");
         ASSERT_INT(hung_reader_count(h), 4);
         memset(long_, 'x', sizeof long_ - 1);
-        say(event, ends[1], long_);
-        say(event, ends[1], "x");
-        say(event, ends[1], "\nhung 4 s GPU-a d/p/four\n"); /* the rest of that line is one, too */
-        ASSERT_TEXT(told, "one;two;three;four;");
+        send_text(event, ends[1], long_);
+        send_text(event, ends[1], "x");
+        send_text(event, ends[1],
+                  "\nhung 4 s GPU-a d/p/four\n"); /* the rest of that line counts as one, too */
+        ASSERT_TEXT(containers, "one;two;three;four;");
         ASSERT_OK(close(ends[1]));
-        ASSERT_TRUE(sd_event_run(event, UINT64_MAX) > 0); /* hung up: not looked at any more */
+        ASSERT_TRUE(sd_event_run(event, UINT64_MAX) > 0); /* end of file: the reader stops */
         ASSERT_INT(sd_event_run(event, 0), 0);
         hung_reader_free(h);
         ASSERT_OK(close(ends[0]));
@@ -86,5 +87,5 @@ static void pieces(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(lines), TEST(pieces));
+        return TEST_MAIN(TEST(lines_are_parsed), TEST(pieces_are_joined));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Census by census: what is told, and when. One pod with a slice of 2 of 15 units, 2154 MiB, of one
- * card. */
+/* Census by census: what is reported, and when. One pod has a slice of 2 of 15 units, 2154 MiB, of
+ * one card. */
 
 #include "gpu/cards/simulated_cards.h"
 #include "node/audit/memory_audit.h"
@@ -24,21 +24,21 @@ static Roster roster;
 static Records records;
 static Inventory inventory;
 static MemoryAudit *audit;
-static unsigned told, again, strays;
+static unsigned reported, again, unaccounted;
 static size_t n_pids, n_ended;
 static uint64_t used;
 
 static void on_excess(void *userdata, const MemoryExcess *excess) {
         ASSERT_TEXT(excess->pod->name, "a");
-        told += !excess->again;
+        reported += !excess->again;
         again += excess->again;
         n_pids = excess->n_pids;
         n_ended = excess->n_ended;
         used = excess->used;
 }
 
-static void on_unaccounted(void *userdata, const UnaccountedMemory *stray) {
-        strays++;
+static void on_unaccounted(void *userdata, const UnaccountedMemory *found) {
+        unaccounted++;
 }
 
 static void process(uint32_t pid, const char *id) {
@@ -79,7 +79,7 @@ static void begin(void) {
                                                          .on_excess = on_excess,
                                                          .on_unaccounted = on_unaccounted},
                                    &audit));
-        told = again = strays = 0;
+        reported = again = unaccounted = 0;
         n_pids = n_ended = 0;
 }
 
@@ -111,31 +111,31 @@ static void census(const Held *held, size_t n) {
 
 #define CENSUS(...) census((const Held[]){__VA_ARGS__}, sizeof((const Held[]){__VA_ARGS__}) / sizeof(Held))
 
-static void as_long_as_it_lasts(void) {
+static void reported_while_it_lasts(void) {
         begin();
         process(10, "aaa");
         for (int i = 0; i < 5; i++)
                 CENSUS({10, 2154 + 64});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         CENSUS({10, 2154 + 65});
         CENSUS({10, 2154 + 65});
-        ASSERT_INT(told, 0);
+        ASSERT_INT(reported, 0);
         CENSUS({10, 2154 + 65});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         CENSUS({10, 2154 + 65});
         CENSUS({10, 2154});
         CENSUS({10, 2154 + 65});
-        ASSERT_INT(told, 1);
-        ASSERT_INT(again, 2); /* not while it is under */
+        ASSERT_INT(reported, 1);
+        ASSERT_INT(again, 2); /* not in the census below the limit */
         for (int i = 0; i < 6; i++)
                 CENSUS({10, 100});
         for (int i = 0; i < 3; i++)
                 CENSUS({10, 9000});
-        ASSERT_INT(told, 2);
+        ASSERT_INT(reported, 2);
         end();
 }
 
-static void one_census_in_between_does_not_evade(void) {
+static void one_census_below_does_not_evade(void) {
         begin();
         process(10, "aaa");
         for (int i = 0; i < 2; i++) {
@@ -143,12 +143,12 @@ static void one_census_in_between_does_not_evade(void) {
                 CENSUS({10, 9000});
                 CENSUS({10, 10});
         }
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         end();
 }
 
-/* Nor does it to end all processes now and then, and to begin anew. */
-static void nor_does_to_be_gone_for_one(void) {
+/* Ending all processes now and then does not evade the report either. */
+static void ending_all_processes_does_not_evade(void) {
         begin();
         for (uint32_t i = 0; i < 2; i++) {
                 process(10 + i, "aaa");
@@ -157,11 +157,11 @@ static void nor_does_to_be_gone_for_one(void) {
                 gone(10 + i);
                 census(NULL, 0);
         }
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         end();
 }
 
-static void all_of_them_are_named(void) {
+static void all_processes_are_named(void) {
         Held held[500];
 
         begin();
@@ -171,13 +171,13 @@ static void all_of_them_are_named(void) {
         }
         for (int i = 0; i < 3; i++)
                 census(held, 500);
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(n_pids, 500);
         ASSERT_INT(n_ended, 0);
         end();
 }
 
-static void what_the_dead_left_is_theirs(void) {
+static void memory_left_behind_counts(void) {
         begin();
         process(10, "aaa");
         process(11, "aaa");
@@ -186,7 +186,7 @@ static void what_the_dead_left_is_theirs(void) {
         CENSUS({10, 2000}, {11, 100});
         for (int i = 0; i < 3; i++)
                 CENSUS({10, 2000}, {11, 2000});
-        ASSERT_INT(told, 1);
+        ASSERT_INT(reported, 1);
         ASSERT_INT(used / MIB, 4000);
         ASSERT_INT(n_pids, 2);
         ASSERT_INT(n_ended, 1);
@@ -194,7 +194,7 @@ static void what_the_dead_left_is_theirs(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(as_long_as_it_lasts), TEST(one_census_in_between_does_not_evade),
-                         TEST(nor_does_to_be_gone_for_one), TEST(all_of_them_are_named),
-                         TEST(what_the_dead_left_is_theirs));
+        return TEST_MAIN(TEST(reported_while_it_lasts), TEST(one_census_below_does_not_evade),
+                         TEST(ending_all_processes_does_not_evade), TEST(all_processes_are_named),
+                         TEST(memory_left_behind_counts));
 }

@@ -13,8 +13,8 @@ static bool had(unsigned permille) {
         return overuse_window(&o, WINDOW, WINDOW, permille * WINDOW / 1000, 300000);
 }
 
-/* After how many such windows it is told; 0: not within a thousand. */
-static int told_after(unsigned permille) {
+/* After how many such windows it is reported; 0: not within a thousand. */
+static int reported_after(unsigned permille) {
         o = (Overuse){0};
         for (int i = 1; i <= 1000; i++)
                 if (had(permille))
@@ -22,19 +22,19 @@ static int told_after(unsigned permille) {
         return 0;
 }
 
-static void the_more_the_sooner(void) {
-        ASSERT_INT(told_after(1000), 3);
-        ASSERT_INT(told_after(700), 3);
-        ASSERT_INT(told_after(450), 11);
-        ASSERT_INT(told_after(360), 101);
-        ASSERT_INT(told_after(350), 0);
-        ASSERT_INT(told_after(300), 0);
-        ASSERT_INT(told_after(0), 0);
+static void larger_excess_is_reported_sooner(void) {
+        ASSERT_INT(reported_after(1000), 3);
+        ASSERT_INT(reported_after(700), 3);
+        ASSERT_INT(reported_after(450), 11);
+        ASSERT_INT(reported_after(360), 101);
+        ASSERT_INT(reported_after(350), 0);
+        ASSERT_INT(reported_after(300), 0);
+        ASSERT_INT(reported_after(0), 0);
 }
 
-/* What the arbiter lets happen: one kernel up to 10 s, and its owner waits it off. At every length,
- * and wherever windows begin. */
-static void long_kernels_are_not_too_much(void) {
+/* The arbiter admits one kernel of up to 10 s, and the container then waits that off. This holds
+ * for every length, and wherever windows begin. */
+static void long_kernels_are_not_reported(void) {
         for (unsigned share = 100; share <= 900; share += 100)
                 for (uint64_t kernel = 500; kernel <= 10000; kernel += 250)
                         for (uint64_t phase = 0; phase < 10000; phase += 500) {
@@ -52,7 +52,7 @@ static void long_kernels_are_not_too_much(void) {
                         }
 }
 
-static void once_until_it_is_waited_off(void) {
+static void reported_once_until_waited_off(void) {
         o = (Overuse){0};
         ASSERT_FALSE(had(1000) || had(1000));
         ASSERT_FALSE(overuse_lasts(&o));
@@ -71,14 +71,14 @@ static void once_until_it_is_waited_off(void) {
         ASSERT_TRUE(had(1000));
 }
 
-static void one_window_between_begins_anew(void) {
+static void window_below_the_share_ends_the_row(void) {
         o = (Overuse){0};
         for (int i = 0; i < 20; i++)
                 ASSERT_FALSE(had(500) || had(500) || had(0));
 }
 
 /* Two thirds of the card, at a share of 30 %, and never three in a row. */
-static void but_it_does_not_evade(void) {
+static void pauses_do_not_evade(void) {
         int windows = 0;
 
         o = (Overuse){0};
@@ -87,7 +87,7 @@ static void but_it_does_not_evade(void) {
         ASSERT_INT(windows, 5);
 }
 
-/* However long it went on: it is over some time after its end. */
+/* However long the excess lasted, it is over some windows after its end. */
 static void debts_are_bounded(void) {
         o = (Overuse){0};
         for (int i = 0; i < 10000; i++)
@@ -97,7 +97,7 @@ static void debts_are_bounded(void) {
         ASSERT_FALSE(o.reported);
 }
 
-static void of_nothing_and_of_all(void) {
+static void shares_of_nothing_and_of_all(void) {
         o = (Overuse){0};
         for (int i = 0; i < 3; i++)
                 ASSERT_FALSE(overuse_window(&o, WINDOW, WINDOW, WINDOW / 20, 0));
@@ -106,7 +106,8 @@ static void of_nothing_and_of_all(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(the_more_the_sooner), TEST(long_kernels_are_not_too_much),
-                         TEST(once_until_it_is_waited_off), TEST(one_window_between_begins_anew),
-                         TEST(but_it_does_not_evade), TEST(debts_are_bounded), TEST(of_nothing_and_of_all));
+        return TEST_MAIN(TEST(larger_excess_is_reported_sooner), TEST(long_kernels_are_not_reported),
+                         TEST(reported_once_until_waited_off), TEST(window_below_the_share_ends_the_row),
+                         TEST(pauses_do_not_evade), TEST(debts_are_bounded),
+                         TEST(shares_of_nothing_and_of_all));
 }

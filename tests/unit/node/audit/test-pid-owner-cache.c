@@ -10,16 +10,16 @@
 #define POD_B "0b0b0b0b-0000-0000-0000-000000000002"
 
 static char proc[64];
-static PidOwnerCache witness;
+static PidOwnerCache cache;
 
 static void begin(void) {
-        (void) snprintf(proc, sizeof proc, "/tmp/aliquot-witness-XXXXXX");
+        (void) snprintf(proc, sizeof proc, "/tmp/aliquot-cache-XXXXXX");
         scratch_make(proc);
-        witness = (PidOwnerCache){.proc = proc};
+        cache = (PidOwnerCache){.proc = proc};
 }
 
 static void end(void) {
-        pid_owner_cache_done(&witness);
+        pid_owner_cache_done(&cache);
         scratch_remove(proc);
 }
 
@@ -52,90 +52,91 @@ static void ended(uint32_t pid) {
         scratch_remove(path);
 }
 
-/* One census that names this pid. "NOBODY", "LIVES container", "ENDED container". */
-static const char *ask(uint32_t pid) {
+/* One census that names this pid. Returns "NONE", "LIVES container" or "ENDED container". */
+static const char *owner_of(uint32_t pid) {
         static char text[160];
         ProcessOwner owner = {0};
-        PidOwnerState word;
+        PidOwnerState state;
 
-        pid_owner_cache_begin(&witness);
-        word = pid_owner_cache_find(&witness, pid, &owner);
-        pid_owner_cache_end(&witness);
+        pid_owner_cache_begin(&cache);
+        state = pid_owner_cache_find(&cache, pid, &owner);
+        pid_owner_cache_end(&cache);
         (void) snprintf(text, sizeof text, "%s%s",
-                        word == PID_OWNER_NONE    ? "NOBODY"
-                        : word == PID_OWNER_LIVES ? "LIVES "
-                                                  : "ENDED ",
+                        state == PID_OWNER_NONE    ? "NONE"
+                        : state == PID_OWNER_LIVES ? "LIVES "
+                                                   : "ENDED ",
                         owner.container);
         return text;
 }
 
-static void nobody_named(unsigned censuses) {
+static void skip_censuses(unsigned censuses) {
         for (unsigned i = 0; i < censuses; i++) {
-                pid_owner_cache_begin(&witness);
-                pid_owner_cache_end(&witness);
+                pid_owner_cache_begin(&cache);
+                pid_owner_cache_end(&cache);
         }
 }
 
-static void the_dead_are_remembered(void) {
+static void owner_of_an_ended_process_is_kept(void) {
         begin();
         process(10, POD_A, "aaa", 500);
-        ASSERT_TEXT(ask(10), "LIVES aaa");
+        ASSERT_TEXT(owner_of(10), "LIVES aaa");
         ended(10);
-        for (int i = 0; i < 100; i++) /* as long as the driver names it */
-                ASSERT_TEXT(ask(10), "ENDED aaa");
-        nobody_named(3); /* a driver that could not tell */
-        ASSERT_TEXT(ask(10), "ENDED aaa");
-        nobody_named(9);
-        ASSERT_TEXT(ask(10), "NOBODY");
-        ASSERT_TRUE(witness.pids == NULL);
-        ASSERT_TEXT(ask(11), "NOBODY"); /* who ended before he was named */
+        for (int i = 0; i < 100; i++) /* while the driver names it */
+                ASSERT_TEXT(owner_of(10), "ENDED aaa");
+        skip_censuses(3); /* a driver that fails to list it for a while */
+        ASSERT_TEXT(owner_of(10), "ENDED aaa");
+        skip_censuses(9);
+        ASSERT_TEXT(owner_of(10), "NONE");
+        ASSERT_TRUE(cache.pids == NULL);
+        ASSERT_TEXT(owner_of(11), "NONE"); /* it ended before a census named it */
         end();
 }
 
-static void a_pid_that_somebody_else_has_blames_nobody(void) {
+static void reused_pid_has_no_owner(void) {
         begin();
         process(10, POD_A, "aaa", 500);
-        ASSERT_TEXT(ask(10), "LIVES aaa");
+        ASSERT_TEXT(owner_of(10), "LIVES aaa");
         ended(10);
         process(10, POD_B, "bbb", 900);
-        ASSERT_TEXT(ask(10), "NOBODY");
-        ASSERT_TEXT(ask(10), "NOBODY");
+        ASSERT_TEXT(owner_of(10), "NONE");
+        ASSERT_TEXT(owner_of(10), "NONE");
         ended(10);
-        ASSERT_TEXT(ask(10), "ENDED aaa"); /* nobody has it now: it is the old one's again */
+        ASSERT_TEXT(owner_of(10), "ENDED aaa"); /* the pid is free: the memory is the old process's */
         process(10, NULL, "", 950);
-        ASSERT_TEXT(ask(10), "NOBODY");
-        nobody_named(1); /* what the old one left is gone */
+        ASSERT_TEXT(owner_of(10), "NONE");
+        skip_censuses(1); /* the memory of the old process is freed */
         ended(10);
         process(10, POD_B, "bbb", 990);
-        ASSERT_TEXT(ask(10), "LIVES bbb");
+        ASSERT_TEXT(owner_of(10), "LIVES bbb");
         end();
 }
 
-static void unless_it_is_of_the_same_container(void) {
+static void reused_pid_of_the_same_container_has_an_owner(void) {
         begin();
         process(10, POD_A, "aaa", 500);
-        ASSERT_TEXT(ask(10), "LIVES aaa");
+        ASSERT_TEXT(owner_of(10), "LIVES aaa");
         ended(10);
         process(10, POD_A, "aaa", 900);
-        ASSERT_TEXT(ask(10), "LIVES aaa");
+        ASSERT_TEXT(owner_of(10), "LIVES aaa");
         ended(10);
-        process(10, POD_A, "ccc", 950); /* of the same pod is not enough */
-        ASSERT_TEXT(ask(10), "NOBODY");
+        process(10, POD_A, "ccc", 950); /* the same pod is not enough */
+        ASSERT_TEXT(owner_of(10), "NONE");
         end();
 }
 
-static void a_new_process_of_an_old_number(void) {
+static void pid_is_new_after_a_census_without_it(void) {
         begin();
         process(10, POD_A, "aaa", 500);
-        ASSERT_TEXT(ask(10), "LIVES aaa");
+        ASSERT_TEXT(owner_of(10), "LIVES aaa");
         ended(10);
-        nobody_named(1);
+        skip_censuses(1);
         process(10, POD_B, "bbb", 900);
-        ASSERT_TEXT(ask(10), "LIVES bbb");
+        ASSERT_TEXT(owner_of(10), "LIVES bbb");
         end();
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(the_dead_are_remembered), TEST(a_pid_that_somebody_else_has_blames_nobody),
-                         TEST(unless_it_is_of_the_same_container), TEST(a_new_process_of_an_old_number));
+        return TEST_MAIN(TEST(owner_of_an_ended_process_is_kept), TEST(reused_pid_has_no_owner),
+                         TEST(reused_pid_of_the_same_container_has_an_owner),
+                         TEST(pid_is_new_after_a_census_without_it));
 }

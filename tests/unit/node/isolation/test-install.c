@@ -38,8 +38,8 @@ static struct stat stat_of(void) {
         return st;
 }
 
-/* A container's users are others, and whoever was killed over it may have left it to root alone. */
-static void it_is_for_all(void) {
+/* Containers run as other users, and an interrupted install may have left it for root alone. */
+static void installed_for_all_users(void) {
         struct stat first;
         mode_t before = umask(0077);
 
@@ -58,7 +58,7 @@ static void it_is_for_all(void) {
         scratch_remove(directory);
 }
 
-static void what_can_be_loaded(void) {
+static void loadable_file_passes(void) {
         Fault fault = FAULT_NULL;
 
         begin();
@@ -78,7 +78,7 @@ static void noexec(void) {
         _exit(0);
 }
 
-static void what_cannot(void) {
+static void unloadable_file_is_refused(void) {
         int status = 0;
         pid_t pid;
 
@@ -105,8 +105,8 @@ static bool may_lease(const char *file) {
         return may;
 }
 
-/* The lease is ours: whoever waited for it in this process would wait until it is broken. */
-static void one_that_is_leased(void) {
+/* This process holds the lease, so an open() that waits here would wait until it is broken. */
+static void leased_file_is_replaced(void) {
         char mounted[128];
         int fd;
 
@@ -120,15 +120,15 @@ static void one_that_is_leased(void) {
         fd = open(mounted, O_RDONLY | O_CLOEXEC);
         ASSERT_OK(fcntl(fd, F_SETLEASE, F_WRLCK));
         install("one");
-        ASSERT_INT(fcntl(fd, F_GETLEASE), F_RDLCK); /* as it will be: it has not waited for that */
+        ASSERT_INT(fcntl(fd, F_GETLEASE), F_RDLCK); /* still leased: install did not wait for it */
         ASSERT_TRUE(!may_lease(path));
         ASSERT_OK(close(fd));
-        while (may_lease(mounted)) /* until who waits for it is through */
+        while (may_lease(mounted)) /* until the child that waits has opened it */
                 (void) usleep(1000);
         scratch_remove(directory);
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(one_that_is_leased), TEST(it_is_for_all), TEST(what_can_be_loaded),
-                         TEST(what_cannot));
+        return TEST_MAIN(TEST(leased_file_is_replaced), TEST(installed_for_all_users),
+                         TEST(loadable_file_passes), TEST(unloadable_file_is_refused));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What Allocate answers, and the directory that it names. */
+/* The mounts that Allocate names, and the directory that they come from. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +67,8 @@ static const PluginMount *above(const PluginMount *mounts, size_t n, const char 
         return NULL;
 }
 
-/* A mount point cannot be renamed or removed; the directories above it can, unless there are none
- * or they are read-only mounts. The dynamic linker has the path of its preload file compiled in. */
+/* A mount point cannot be renamed or removed. A directory above it can, unless it is a read-only
+ * mount. The dynamic linker has the path of its preload file compiled in. */
 static bool cannot_be_moved(const PluginMount *mounts, size_t at) {
         const char *path = mounts[at].container_path;
         const PluginMount *parent = above(mounts, at, path);
@@ -78,7 +78,7 @@ static bool cannot_be_moved(const PluginMount *mounts, size_t at) {
         return parent && parent->read_only && strchr(parent->container_path + 1, '/') == NULL;
 }
 
-static void nothing_can_be_moved_away(void) {
+static void no_mount_can_be_moved_away(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[CARDS];
@@ -95,8 +95,8 @@ static void nothing_can_be_moved_away(void) {
         end(&i);
 }
 
-/* What is written from inside: counters and bell, and nothing else. */
-static void only_counters_and_bells_are_writable(void) {
+/* The container may write counters and doorbell, and nothing else. */
+static void only_counters_and_doorbells_are_writable(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[CARDS];
@@ -116,9 +116,9 @@ static void only_counters_and_bells_are_writable(void) {
         end(&i);
 }
 
-/* The kubelet keeps what Allocate answered: a record must lead to the same directory, also one that
- * a version before wrote without a name. */
-static void a_record_leads_to_what_allocate_named(void) {
+/* The kubelet keeps the answer of Allocate, so a record must lead to the same directory. That also
+ * holds for a record without a name, as earlier versions wrote it. */
+static void record_leads_to_what_allocate_named(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[2];
@@ -145,7 +145,7 @@ static void a_record_leads_to_what_allocate_named(void) {
         end(&i);
 }
 
-static void other_modes_have_none(void) {
+static void other_modes_have_no_mounts(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[1];
@@ -173,7 +173,7 @@ static bool is_named(const PluginMount *mounts, size_t n, const char *path, size
 }
 
 /* containerd mounts a VOLUME of the image unless a mount has exactly its path. */
-static void each_path_inside_is_named(void) {
+static void each_directory_is_a_mount(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[CARDS];
@@ -192,8 +192,8 @@ static void each_path_inside_is_named(void) {
         end(&i);
 }
 
-/* What a manifest may not mount over is what Allocate names. */
-static void each_mount_is_the_gates(void) {
+/* A manifest may not mount over any path that Allocate names. */
+static void each_mount_is_protected(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[CARDS];
@@ -207,7 +207,7 @@ static void each_mount_is_the_gates(void) {
 }
 
 /* The largest answer: the array has room for a simulated driver beside it. */
-static void the_most_cards_have_room(void) {
+static void most_cards_have_room(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[SLICEDIR_CARDS_MAX];
@@ -245,7 +245,7 @@ static void each_mount_point_exists(void) {
                                                                            : S_ISREG(st.st_mode));
                 }
                 (void) snprintf(path, sizeof path, "%s/slice/%zu", mounts[0].host_path, n);
-                ASSERT_INT(access(path, F_OK), -1); /* the gate takes each directory there for a slice */
+                ASSERT_INT(access(path, F_OK), -1); /* the library takes each directory for a slice */
                 arena_done(&arena);
         }
         (void) umask(before);
@@ -253,7 +253,7 @@ static void each_mount_point_exists(void) {
 }
 
 /* Containers have mounts on these files: they are never replaced. */
-static void what_is_there_stays(void) {
+static void existing_files_stay(void) {
         Isolation i = begin();
         Fault fault = FAULT_NULL;
         char path[PRELOAD_FOLDER + 64];
@@ -274,7 +274,7 @@ static void what_is_there_stays(void) {
         end(&i);
 }
 
-static void what_is_in_the_way_is_named(void) {
+static void file_in_the_way_is_named(void) {
         Isolation i = begin();
         Fault fault = FAULT_NULL;
         char path[PRELOAD_FOLDER + 64], folder[PRELOAD_FOLDER];
@@ -293,9 +293,9 @@ static void what_is_in_the_way_is_named(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(nothing_can_be_moved_away), TEST(only_counters_and_bells_are_writable),
-                         TEST(other_modes_have_none), TEST(a_record_leads_to_what_allocate_named),
-                         TEST(each_path_inside_is_named), TEST(each_mount_is_the_gates),
-                         TEST(the_most_cards_have_room), TEST(each_mount_point_exists),
-                         TEST(what_is_there_stays), TEST(what_is_in_the_way_is_named));
+        return TEST_MAIN(TEST(no_mount_can_be_moved_away), TEST(only_counters_and_doorbells_are_writable),
+                         TEST(other_modes_have_no_mounts), TEST(record_leads_to_what_allocate_named),
+                         TEST(each_directory_is_a_mount), TEST(each_mount_is_protected),
+                         TEST(most_cards_have_room), TEST(each_mount_point_exists), TEST(existing_files_stay),
+                         TEST(file_in_the_way_is_named));
 }
