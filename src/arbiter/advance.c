@@ -3,6 +3,7 @@
 
 #include "arbiter/attribute.h"
 #include "arbiter/overrun.h"
+#include "arbiter/window.h"
 #include "arbiter/window_end.h"
 
 /* Its work keeps the card from the others, for longer than a window. */
@@ -104,7 +105,7 @@ void advance_absence(Engine *e, uint64_t now) {
                 if (t->state == ENGINE_OVERRUN)
                         t->arbiter_late += away;
                 else
-                        engine_reset_gate(e, i);
+                        window_reset(e, i);
                 wake_or_sleep(e, t, now);
         }
 }

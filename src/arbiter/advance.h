@@ -4,7 +4,7 @@
 /* What passes between two steps: who earned tokens meanwhile, what was granted, whose the card was,
  * and who woke or fell asleep. Times are ns. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 void advance_time(Engine *e, uint64_t now); /* since the last step */
 void advance_absence(

@@ -10,7 +10,7 @@
  *   one comes and another one  less than a turn together: the one who was there had all of it, because his turn was not over. Just a
  *   goes                       turn: the one who came had it, if the other one had hardly anything left when he came */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 /* All that has passed since e->now. Others' time beside work that is overdue is all theirs until
  * that is over. */

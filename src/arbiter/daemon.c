@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 
 #include "arbiter/leased.h"
+#include "arbiter/overrun_report.h"
 #include "arbiter/slice_channel.h"
 #include "arbiter/tunables.h"
 #include "base/clock.h"
@@ -260,7 +261,7 @@ static bool is_moved(const Slicedir *b) {
 /* ---- a card's step ---- */
 
 /* Who was not to ring is not silent before he has been looked at. */
-static bool is_doubtful(const EngineTenant *t, const SliceChannel *s, uint64_t now, bool looked) {
+static bool needs_liveness_check(const EngineTenant *t, const SliceChannel *s, uint64_t now, bool looked) {
         bool silent = (t->state == ENGINE_CLOSING && now > t->window.closes + LIVENESS_SILENT_NS &&
                        (looked || !t->window.no_notify)) ||
                       t->state == ENGINE_OVERRUN || t->n_empty > 0;
@@ -282,8 +283,8 @@ static void read_report(Daemon *d, DaemonTenant *p, uint64_t now) {
 
         if (!p->rung && !all && !engine_needs_report(e, p->tenant, now))
                 return;
-        slice_channel_read(&p->channel, now, all, is_doubtful(t, &p->channel, now, false), &report);
-        if (!report.drained && is_doubtful(t, &p->channel, now, true))
+        slice_channel_read(&p->channel, now, all, needs_liveness_check(t, &p->channel, now, false), &report);
+        if (!report.drained && needs_liveness_check(t, &p->channel, now, true))
                 slice_channel_read(&p->channel, now, false, true, &report);
         p->needs_sweep = !all && (p->rung || p->needs_sweep) && report.want_since == 0;
         p->rung = false;
@@ -326,9 +327,9 @@ static void write_windows(Daemon *d, uint32_t card, uint64_t now) {
 }
 
 static void report_overruns(Daemon *d, uint32_t card, uint64_t now) {
-        EngineOverrun event;
+        OverrunReport event;
 
-        while (engine_next_overrun(&d->cards[card]->engine, &event))
+        while (overrun_report_next(&d->cards[card]->engine, &event))
                 for (uint32_t i = 0; i < d->n_tenants; i++) {
                         const DaemonTenant *p = d->tenants[i];
 

@@ -17,7 +17,7 @@ typedef struct DaemonOverrun {
         const char *container;  /* for people */
         const char *uuid;       /* of the card */
         uint64_t nsec;          /* so long it has run beyond its window */
-        bool partial, repeated; /* as in EngineOverrun */
+        bool partial, repeated; /* as in OverrunReport */
 } DaemonOverrun;
 
 typedef struct DaemonOptions {

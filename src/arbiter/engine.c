@@ -10,6 +10,13 @@
 #include "arbiter/overrun_report.h"
 #include "arbiter/pick.h"
 #include "arbiter/window.h"
+#include "slice/schedule.h"
+
+/* A step goes through the parts of the engine: what has passed (advance.h) and whose the time was (attribute.h); the
+ * open window's owner and the next one (open_window.h), who is chosen by rank (pick.h); what becomes
+ * of a window (window.h), and until when its work is on the card (window_end.h); work that others
+ * wait for no longer (overrun.h), and kernels that hang (overrun_report.h); and when it is time to
+ * look again (next_deadline.h). */
 
 /* ---- tenants ---- */
 
@@ -47,32 +54,13 @@ int engine_add(Engine *e, uint64_t now, const TenantPolicy *policy, uint32_t num
         return (int) i;
 }
 
-void engine_reset_gate(Engine *e, uint32_t i) {
-        EngineTenant *t = &e->tenants[i];
-
-        if (e->owner == (int32_t) i)
-                e->owner = -1;
-        t->state = t->policy.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
-        t->window.open = t->window.ignore_backlog = false;
-        t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
-        t->window.closes = t->opened = t->expected_start = e->now;
-        t->busy_before = t->report.busy;
-        t->charged = t->arbiter_late = t->settle_difference = t->first_launch = t->idle_since = t->idle_time =
-                t->n_idle = 0;
-        t->usage = (WindowUsage){0};
-        t->unseen_before = t->report.unseen_busy;
-        t->settled_busy = t->report.busy;
-        t->settled_at = e->now;
-        t->window.gated = t->policy.gated;
-}
-
 void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy) {
         EngineTenant *t = &e->tenants[i];
         TenantPolicy before = t->policy;
 
         t->policy = *policy;
         if (policy->gated != t->window.gated)
-                engine_reset_gate(e, i);
+                window_reset(e, i);
         if (policy->conserving != before.conserving || policy->high != before.high)
                 account_set_rank(&t->account, policy, virtual_clock(e, policy));
         else if (policy->weight != before.weight)
@@ -180,13 +168,6 @@ bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now) {
 }
 
 /* ---- a step ---- */
-
-bool engine_is_closing(const Engine *e) {
-        for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].state == ENGINE_CLOSING)
-                        return true;
-        return false;
-}
 
 /* Nobody else has work on the card, or could have before its window closes, whether it rests or
  * not. */

@@ -18,29 +18,7 @@
  * whoever rang; then asks for a step, and does what the turns say. Numbers of tenants are the
  * caller's to keep; a number is used again after engine_remove(). */
 
-#include "arbiter/engine_tenant.h"
-
-enum { ENGINE_TENANTS = 128 };
-
-typedef struct EngineOverrun {
-        uint32_t tenant;
-        uint64_t since;         /* its window closed then, and its work has not ended */
-        bool partial, repeated; /* others of its processes go on; told before, and lasts */
-} EngineOverrun;
-
-typedef struct Engine {
-        EngineTenant tenants[ENGINE_TENANTS];
-        uint32_t n;                /* those beyond are free */
-        int32_t owner;             /* of the open window; -1: none is open */
-        uint64_t now, next_step;   /* of the last step, and when it asked to be called again */
-        int64_t virtual_clocks[2]; /* of the conserving: of the others, and of those with high priority */
-        uint64_t overhead;         /* ns of a window that are not its owner's fault, a moving mean */
-        uint64_t overrun_limit;    /* ns */
-        uint64_t
-                overrun_blamed_at; /* when a kernel that hangs was last on the card: others may wait for it */
-        bool beside_overrun;       /* overdue work is on the card */
-        uint64_t high_until;       /* somebody who comes first had work until then, and may come again */
-} Engine;
+#include "arbiter/engine_state.h"
 
 void engine_init(Engine *e, uint64_t now);
 
@@ -58,8 +36,3 @@ bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now);
 /* Returns when it wants to be called again, should nobody ring before. One more than SCHED_STALE_NSEC
  * after the last charges nobody for it. */
 uint64_t engine_step(Engine *e, uint64_t now);
-
-/* Kernels that have run for longer than e->hung, and each e->hung that they last. Of several the
- * one that has run longest; another's time counts from when that one is gone, because until then it
- * may have waited for it. False: there is none. */
-bool engine_next_overrun(Engine *e, EngineOverrun *ret);

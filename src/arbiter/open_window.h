@@ -3,7 +3,7 @@
 
 /* Whose the open window is: whether he keeps it, and who has the next one. Times are ns. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 void open_window_step(Engine *e, uint64_t now); /* there is one */
 void open_window_next(Engine *e,

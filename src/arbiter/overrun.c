@@ -31,17 +31,18 @@ void overrun_resume(EngineTenant *t, bool moves) {
 /* ---- while it lasts ---- */
 
 /* A kernel that hangs may have been stopped, or be none: nobody else's part gets less by it. */
-static bool takes_turns(const Engine *e, const EngineTenant *t) {
+static bool takes_timeslices(const Engine *e, const EngineTenant *t) {
         return t->state == ENGINE_OVERRUN && since(t->overrun.since, e->now) < e->overrun_limit;
 }
 
 /* Those who are overdue and whoever has a window take turns, by contexts; of the one with the
  * window one is counted. */
-static uint64_t count_turns(const Engine *e, bool taken) {
+static uint64_t count_timeslices(const Engine *e, bool taken) {
         uint64_t n = taken;
 
         for (uint32_t i = 0; i < e->n; i++)
-                n += takes_turns(e, &e->tenants[i]) ? attribute_contexts(e->tenants[i].overrun.n_working) : 0;
+                n += takes_timeslices(e, &e->tenants[i]) ? attribute_contexts(e->tenants[i].overrun.n_working)
+                                                         : 0;
         return n;
 }
 
@@ -51,12 +52,12 @@ static uint64_t count_turns(const Engine *e, bool taken) {
  * nothing of that. Of several at once each counts all of it, so that nobody is accused of what he
  * had. */
 void overrun_advance(Engine *e, uint64_t passed, uint64_t now, bool taken) {
-        uint64_t turns = count_turns(e, taken);
+        uint64_t turns = count_timeslices(e, taken);
 
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 uint64_t own = attribute_contexts(t->overrun.n_working),
-                         all = turns + (takes_turns(e, t) ? 0 : own);
+                         all = turns + (takes_timeslices(e, t) ? 0 : own);
 
                 t->contested = e->beside_overrun ? min_u64(t->contested, CONTESTED * e->overrun_limit) : 0;
                 if (t->state != ENGINE_OVERRUN)

@@ -4,7 +4,7 @@
 /* Work that is late, and that others wait for no longer: it goes on beside their windows, and
  * nobody can say who had the card. What it costs is reckoned when it has ended. Times are ns. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 void overrun_begin(EngineTenant *t, uint64_t now);
 void overrun_note_working(EngineTenant *t); /* at each step: with so many processes */

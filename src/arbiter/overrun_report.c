@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/overrun_report.h"
 
+#include "arbiter/engine_helpers.h"
+
 /* Since when work of it is late: all of it, or of a process that is left out. 0: none is. */
 static uint64_t stuck_since(const EngineTenant *t) {
         if (is_overrun(t) && t->report.in_flight > 0)
@@ -39,10 +41,10 @@ static int longest_overrun(const Engine *e) {
         return longest;
 }
 
-static bool report(Engine *e, uint32_t i, uint64_t since_, EngineOverrun *ret) {
+static bool report(Engine *e, uint32_t i, uint64_t since_, OverrunReport *ret) {
         EngineTenant *t = &e->tenants[i];
 
-        *ret = (EngineOverrun){
+        *ret = (OverrunReport){
                 .tenant = i, .since = since_, .partial = !is_overrun(t), .repeated = t->overrun_reported};
         t->overrun_reported = true;
         t->overrun_reported_at = e->now;
@@ -50,7 +52,7 @@ static bool report(Engine *e, uint32_t i, uint64_t since_, EngineOverrun *ret) {
         return true;
 }
 
-bool engine_next_overrun(Engine *e, EngineOverrun *ret) {
+bool overrun_report_next(Engine *e, OverrunReport *ret) {
         int i = is_blamed(e) ? -1 : longest_overrun(e);
         uint64_t begun = i < 0 ? 0 : max_u64(stuck_since(&e->tenants[i]), e->overrun_blamed_at);
 

@@ -3,7 +3,7 @@
 
 /* Which tenant gets the next window: by rank, and within a rank by how far it is behind. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 /* Whether those count as waiting whose windows are not over yet, too. */
 typedef enum PickAmong { PICK_CLOSED, PICK_CLOSING } PickAmong;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "slicedir/slice_files.h"
 
-enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_TURNS = 1, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
+enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_SCHEDULE = 1, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
 
 /* ---- opening ---- */
 
@@ -63,7 +63,7 @@ int slice_channel_open(int directory, SliceChannel *ret) {
 
         if (r != 0)
                 return r;
-        if (limits.minor < MINOR_TURNS)
+        if (limits.minor < MINOR_SCHEDULE)
                 return SLICE_FILES_E_DAMAGED;
         s.limits_fd = open_own(directory, "limits", O_RDWR, S_IFREG);
         r = s.limits_fd < 0 ? s.limits_fd : map_limits(&s);
@@ -123,7 +123,7 @@ static bool is_alive(const SliceChannel *s, uint32_t row) {
         return fcntl(s->counters, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-static RowReport said_of(const SliceWork *w) {
+static RowReport row_report(const SliceWork *w) {
         uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
 
         return (RowReport){.want_since = wants != 0 ? wants | WORK_F_MASK : 0,
@@ -184,7 +184,7 @@ static void read_all(SliceChannel *s, uint64_t now, bool check_liveness) {
 
                 if (n <= 0 || i >= (size_t) n / sizeof(SliceRow))
                         continue; /* cut short: the row is not there */
-                report = said_of(&rows[i].work);
+                report = row_report(&rows[i].work);
                 s->at = i;
                 if (s->is_row[i] || report.want_since != 0 || report.in_flight != 0)
                         take_row(s, i, &report, now, check_liveness);
@@ -203,7 +203,7 @@ static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
                         continue;
                 if (pread(s->counters, &work, sizeof work, at) != (ssize_t) sizeof work)
                         continue; /* cut short: the row is not there */
-                report = said_of(&work);
+                report = row_report(&work);
                 take_row(s, row, &report, now, check_liveness);
         }
 }

@@ -114,6 +114,25 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
         e->owner = -1;
 }
 
+void window_reset(Engine *e, uint32_t i) {
+        EngineTenant *t = &e->tenants[i];
+
+        if (e->owner == (int32_t) i)
+                e->owner = -1;
+        t->state = t->policy.gated ? ENGINE_CLOSING : ENGINE_CLOSED;
+        t->window.open = t->window.ignore_backlog = false;
+        t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
+        t->window.closes = t->opened = t->expected_start = e->now;
+        t->busy_before = t->report.busy;
+        t->charged = t->arbiter_late = t->settle_difference = t->first_launch = t->idle_since = t->idle_time =
+                t->n_idle = 0;
+        t->usage = (WindowUsage){0};
+        t->unseen_before = t->report.unseen_busy;
+        t->settled_busy = t->report.busy;
+        t->settled_at = e->now;
+        t->window.gated = t->policy.gated;
+}
+
 /* ---- what it cost ---- */
 
 /* Another one has more coming to him than a window, or takes whatever there is: time that is not
@@ -193,7 +212,7 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t reported = since(t->busy_before, t->report.busy), busy = since(t->usage.others, reported);
         uint64_t end = t->report.n_active > 1 ? now - 2 * NOTIFY_LATENCY_NS
                                               : min_u64(now, window_end_first_kernel(t) + reported);
-        uint64_t tail = min_u64(since(t->window.closes, end), QUANTUM_NS);
+        uint64_t drain = min_u64(since(t->window.closes, end), QUANTUM_NS);
 
         if (t->first_launch != 0)
                 t->start_delay =
@@ -201,9 +220,9 @@ static void learn(Engine *e, EngineTenant *t, uint64_t now) {
         if (t->arbiter_late > 0 || t->n_idle > 0)
                 return;
         if (t->report.n_active > 1)
-                t->drain_min = (7 * t->drain_min + tail) / 8;
+                t->drain_min = (7 * t->drain_min + drain) / 8;
         else
-                t->drain_min = tail < t->drain_min ? tail : t->drain_min + (tail - t->drain_min) / 16;
+                t->drain_min = drain < t->drain_min ? drain : t->drain_min + (drain - t->drain_min) / 16;
         if (t->first_launch > t->expected_start + 3 * NOTIFY_LATENCY_NS)
                 return;
         if (t->report.n_active == 1 && busy <= t->usage.own && t->usage.own - busy < UNUSED_SLACK_NS &&
@@ -232,8 +251,9 @@ void window_idle(Engine *e, EngineTenant *t, uint64_t now) {
  * The one that lasts counts from when a ring would have been heard; of those that are over begin
  * and end are told alike. */
 void window_apply_idle(Engine *e, EngineTenant *t, uint64_t now) {
-        uint64_t told = since(t->report.idle_since != 0 ? NOTIFY_LATENCY_NS * 3 / 4 : 0, t->report.idle_time),
-                 more = min_u64(since(t->usage.idle_reported, told),
+        uint64_t reported = since(t->report.idle_since != 0 ? NOTIFY_LATENCY_NS * 3 / 4 : 0,
+                                  t->report.idle_time),
+                 more = min_u64(since(t->usage.idle_reported, reported),
                                 since(t->usage.own_when_reported, t->usage.own));
         uint32_t n = t->report.n_idle - t->usage.n_idle_reported;
 
@@ -248,7 +268,7 @@ void window_apply_idle(Engine *e, EngineTenant *t, uint64_t now) {
                 if (has_launched(t))
                         charge(e, t, cost_of(e, t, now));
         }
-        t->usage.idle_reported = max_u64(t->usage.idle_reported, told);
+        t->usage.idle_reported = max_u64(t->usage.idle_reported, reported);
         t->usage.n_idle_reported = t->report.n_idle;
         t->usage.own_when_reported = t->usage.own;
 }
@@ -287,12 +307,12 @@ void window_late_report(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         uint64_t more = since(t->settled_busy, t->report.busy), known = min_u64(more, t->settle_difference),
                  cost = min_u64(more - known, since(t->settled_at, now) + t->unclaimed),
-                 spare = min_u64(cost, t->unclaimed);
+                 unclaimed = min_u64(cost, t->unclaimed);
 
         t->settled_busy = t->report.busy;
         t->settle_difference -= known;
-        t->unclaimed -= spare;
-        t->settled_at += cost - spare;
+        t->unclaimed -= unclaimed;
+        t->settled_at += cost - unclaimed;
         account_charge(&t->account, &t->policy, (int64_t) cost, virtual_clock(e, &t->policy));
         t->window.used += cost;
 }

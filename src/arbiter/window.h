@@ -4,7 +4,7 @@
 /* What becomes of a window: opened, extended, closed, and in the end over and charged, or overdue.
  * i: its tenant's number. Times are ns. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contested);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contested);
@@ -17,3 +17,7 @@ void window_renew(Engine *e, uint32_t i); /* its owner takes it for over, and it
 
 /* Whatever is still to be said of a window that is closed: over, or overdue. */
 void window_step(Engine *e, uint32_t i, uint64_t now);
+
+/* Who is let go has no window, only work. Who is held again may have work on the card that nobody
+ * has counted: the others wait for it as for the end of a window. */
+void window_reset(Engine *e, uint32_t i);

@@ -43,9 +43,9 @@ static uint64_t used_until(const EngineTenant *t) {
 /* When it was noticed that a window was over, or would have been by whoever waited for it. Who does
  * not say it had the card until he was looked at. */
 static uint64_t over_at(const EngineTenant *t, uint64_t now) {
-        uint64_t said = max_u64(t->report.drained_at, t->window.closes) + NOTIFY_LATENCY_NS * 3 / 4;
+        uint64_t reported = max_u64(t->report.drained_at, t->window.closes) + NOTIFY_LATENCY_NS * 3 / 4;
 
-        return t->report.drained_at == 0 ? now : min_u64(now, max_u64(said, used_until(t)));
+        return t->report.drained_at == 0 ? now : min_u64(now, max_u64(reported, used_until(t)));
 }
 
 uint64_t window_end_noticed(const EngineTenant *t, uint64_t now) {

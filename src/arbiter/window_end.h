@@ -4,7 +4,7 @@
 /* Until when a window's work is on the card: as it is told, as it was noticed, and as far as one
  * can tell before. All in ns. */
 
-#include "arbiter/engine-internal.h"
+#include "arbiter/engine_helpers.h"
 
 uint64_t window_end_first_kernel(const EngineTenant *t); /* when its first kernel began, or will have */
 uint64_t window_end_expected(const EngineTenant *t);     /* when it is over by its own word */

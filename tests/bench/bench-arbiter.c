@@ -138,29 +138,29 @@ static void sleep_until(uint64_t nsec) {
 /* A gate whose program launches all that a window has room for, on a card that is nobody's. Never
  * returns. */
 static void play_gate(unsigned i) {
-        char directory[96], bell[112];
+        char directory[96], doorbell[112];
         SliceWork *work;
         SliceUser s;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) prctl(PR_SET_TIMERSLACK, 1UL);
         (void) snprintf(directory, sizeof directory, "%s/t%u/0", path, i);
-        (void) snprintf(bell, sizeof bell, "%s/" SLICE_DOORBELL, directory);
+        (void) snprintf(doorbell, sizeof doorbell, "%s/" SLICE_DOORBELL, directory);
         require(slice_open(directory, &s) == 0, "slice_open");
         work = &s.counters->rows[s.row].work;
         atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
         for (;;) {
-                const SliceSchedule *turn = &s.limits->schedule;
-                uint32_t window = atomic_load(&turn->window);
+                const SliceSchedule *schedule = &s.limits->schedule;
+                uint32_t window = atomic_load(&schedule->window);
                 uint64_t began = clock_nsec(CLOCK_MONOTONIC), closes;
                 int fd;
 
                 if (!(window & SCHED_WINDOW_OPEN) || atomic_load(&work->drained) == window >> 1) {
-                        (void) syscall(SYS_futex, &turn->window, FUTEX_WAIT, window, NULL, NULL, 0);
+                        (void) syscall(SYS_futex, &schedule->window, FUTEX_WAIT, window, NULL, NULL, 0);
                         continue;
                 }
                 atomic_store(&work->began, WORK_BEGAN(began));
-                while ((closes = atomic_load(&turn->closes) + atomic_load(&turn->rest)) >
+                while ((closes = atomic_load(&schedule->closes) + atomic_load(&schedule->rest)) >
                        clock_nsec(CLOCK_MONOTONIC)) {
                         atomic_store(&work->in_flight, (uint32_t) (closes - began));
                         sleep_until(closes);
@@ -169,9 +169,9 @@ static void play_gate(unsigned i) {
                 atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
                 atomic_store(&work->drained, window >> 1);
                 atomic_store(&work->in_flight, 0);
-                if (atomic_load(&turn->flags) & SCHED_F_NO_NOTIFY)
+                if (atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY)
                         continue;
-                fd = open(bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+                fd = open(doorbell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
                 if (fd >= 0) {
                         (void) !write(fd, "", 1);
                         (void) close(fd);
@@ -218,14 +218,14 @@ static double bare_wake_up(double each_second) {
 }
 
 static void print_cost(unsigned n, unsigned seconds) {
-        pid_t gates[32], desk;
+        pid_t gates[32], daemon;
         struct rusage usage;
         int ends[2];
 
         make_slices(n);
         require(pipe(ends) == 0, "pipe");
-        desk = fork();
-        if (desk == 0) {
+        daemon = fork();
+        if (daemon == 0) {
                 Fault fault = FAULT_NULL;
 
                 (void) close(ends[1]);
@@ -241,7 +241,7 @@ static void print_cost(unsigned n, unsigned seconds) {
         }
         sleep_until(clock_nsec(CLOCK_MONOTONIC) + seconds * SEC);
         (void) close(ends[1]);
-        require(wait4(desk, NULL, 0, &usage) == desk, "wait4");
+        require(wait4(daemon, NULL, 0, &usage) == daemon, "wait4");
         printf("%2u tenants: %.2f %% of a core, %llu windows a second, %.2f wake-ups each, of %.1f us", n,
                100 * seconds_of(&usage) / seconds, (unsigned long long) windows_of(n) / seconds,
                (double) usage.ru_nvcsw / (double) (windows_of(n) + 1),

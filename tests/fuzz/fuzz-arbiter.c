@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "arbiter/overrun_report.h"
 #include "arbiter/slice_channel.h"
 #include "slicedir/slice_files.h"
 
@@ -51,7 +52,7 @@ static size_t change_file(const uint8_t *data, size_t size) {
 
 static uint64_t step(Engine *e, SliceChannel *s, uint32_t tenant, uint64_t now) {
         TenantReport report, honest = {.want_since = 1, .n_active = 1, .drained = true};
-        EngineOverrun event;
+        OverrunReport event;
         uint64_t next;
 
         slice_channel_read(s, now, now % 2 == 0, now % 3 == 0, &report);
@@ -62,7 +63,7 @@ static uint64_t step(Engine *e, SliceChannel *s, uint32_t tenant, uint64_t now) 
         assert(next > now);
         assert(!(e->tenants[0].window.open && e->tenants[tenant].window.open));
         assert(e->tenants[tenant].account.balance >= -(int64_t) now);
-        while (engine_next_overrun(e, &event))
+        while (overrun_report_next(e, &event))
                 assert(event.tenant == tenant);
         slice_channel_write(s, &e->tenants[tenant].window, now);
         (void) slice_channel_policy_changed(s);

@@ -21,7 +21,7 @@ enum {
 typedef enum Admission { PASS, WAIT_WINDOW, WAIT_LATE, WAIT_DEPTH, WAIT_BALANCE } Admission;
 
 typedef struct LaunchRequest { /* one launch that wants to pass */
-        ProcessState *account;
+        ProcessState *process;
         Context *context;
         const SliceLimits *limits;
         ProcessUsage *usage;
@@ -89,7 +89,7 @@ static void assume_length(LaunchRequest *k, uint64_t depth) {
 
 /* Not for ever: what is in front may wait for something that this thread does after its launch. */
 static bool is_held(LaunchRequest *k) {
-        if (!batch_is_late(k->account, k->card, k->stream, k->now))
+        if (!batch_is_late(k->process, k->card, k->stream, k->now))
                 return false;
         if (k->held_since == 0 || k->now - k->held_since < MAX_HELD_NS)
                 return true;
@@ -114,7 +114,7 @@ static bool is_crowded(LaunchRequest *k) {
                 k->crowded_since = k->now;
         if (k->now - k->crowded_since < MAX_HELD_NS || k->backlog > 0)
                 return true;
-        process_return(k->account, k->card, 0, EXCUSED);
+        process_return(k->process, k->card, 0, EXCUSED);
         k->crowded_since = 0;
         return false;
 }
@@ -130,7 +130,7 @@ static Admission admit(LaunchRequest *k) {
 /* Of the container's other processes. One that was killed may have left something there; then that
  * is missing. */
 static uint64_t others_in_flight(const LaunchRequest *k) {
-        const SliceUser *s = &k->account->gate->cards[k->card].slice;
+        const SliceUser *s = &k->process->gate->cards[k->card].slice;
         uint64_t sum = 0, one;
 
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
@@ -235,7 +235,7 @@ static Admission admit_by_window(LaunchRequest *k) {
         while (!atomic_compare_exchange_weak(&k->usage->in_flight, &in_flight, in_flight + k->nsec));
         k->fills = counted(k, in_flight) + hosts + k->nsec >= room;
         if (atomic_load_explicit(&k->usage->window, memory_order_relaxed) != k->window)
-                process_report_first_launch(k->account, k->card, k->window, k->now);
+                process_report_first_launch(k->process, k->card, k->window, k->now);
         return admit(k);
 }
 
@@ -253,7 +253,7 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
                 (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
                 return admit(k);
         }
-        duty_fill(k->usage, &k->account->gate->cards[k->card].slice, percent, k->now);
+        duty_fill(k->usage, &k->process->gate->cards[k->card].slice, percent, k->now);
         k->backlog = 0;
         if ((in_flight >= LOCAL_DEPTH_NS && !is_excused(k) && !host_func_excuses(k->usage)) ||
             (in_flight != 0 && is_crowded(k)))
@@ -269,7 +269,7 @@ static Admission check_admission(LaunchRequest *k) {
 
         k->now = launch_now(); /* behind it: nobody sees a time that is to come */
         k->wake = atomic_load(&k->usage->wake);
-        unbatched_poll(k->account, k->card, k->now);
+        unbatched_poll(k->process, k->card, k->now);
         if (!heartbeat_is_alive(&k->usage->heartbeat, seen, k->now))
                 return admit_by_balance(k, percent_of(k->limits));
         if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
@@ -338,9 +338,9 @@ static void forget_lost(LaunchRequest *k) {
 }
 
 /* Whether it may be waited for by what it waits behind. */
-static void say_flags(LaunchRequest *k) {
+static void report_flags(LaunchRequest *k) {
         bool blocked = k->context && atomic_load(&k->usage->closed) > 0 &&
-                       batch_is_blocked(k->account, k->context, k->now);
+                       batch_is_blocked(k->process, k->context, k->now);
 
         atomic_store(&k->usage->flags, (uint32_t) WORK_F_WAITER | (blocked ? WORK_F_BLOCKED : 0U));
 }
@@ -354,7 +354,7 @@ static bool look_whether_blocked(LaunchRequest *k, Admission v) {
                 return false;
         }
         if (!k->context || k->now < host_func_blocked_from(k->usage, k->held_since) ||
-            !batch_is_blocked(k->account, k->context, k->now))
+            !batch_is_blocked(k->process, k->context, k->now))
                 return false;
         return host_func_mark_blocked(k->usage, v == WAIT_WINDOW || v == WAIT_LATE) && v == WAIT_DEPTH;
 }
@@ -368,12 +368,12 @@ static void wait_once(LaunchRequest *k, Admission v) {
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
         }
         if (k->context)
-                batch_poll(k->account, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
+                batch_poll(k->process, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
         again = look_whether_blocked(k, v);
         if (k->now - k->held_since >= LONG_WAIT_NS)
-                say_flags(k);
-        process_report_want(k->account, k->card, k->now);
-        process_report_drained(k->account, k->card);
+                report_flags(k);
+        process_report_want(k->process, k->card, k->now);
+        process_report_drained(k->process, k->card);
         if (v == WAIT_DEPTH)
                 forget_lost(k);
         if (again)
@@ -382,10 +382,10 @@ static void wait_once(LaunchRequest *k, Admission v) {
 }
 
 static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
-        LaunchRequest k = {.account = l->account,
+        LaunchRequest k = {.process = l->process,
                            .context = l->context,
-                           .limits = l->account->gate->cards[l->card].slice.limits,
-                           .usage = &l->account->usage[l->card],
+                           .limits = l->process->gate->cards[l->card].slice.limits,
+                           .usage = &l->process->usage[l->card],
                            .card = l->card,
                            .stream = stream,
                            .max_launches = estimate_trust(l->estimate),
@@ -451,7 +451,7 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
                 card = first_limited(g);
         if (card < 0 || !admission_limits(g->cards[card].slice.limits) || real_is_captured(named))
                 return;
-        l->account = a;
+        l->process = a;
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_for_admission(l, named);
@@ -468,7 +468,7 @@ void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blo
         bool pushed;
 
         l->stream = twin && !stream ? STREAM_MINE : stream;
-        l->account = NULL;
+        l->process = NULL;
         l->batch = NULL;
         l->handle = launch_context_handle(a, l->stream, &l->foreign);
         l->stray = l->handle == 0;
@@ -488,7 +488,7 @@ static bool is_fatal(int result) {
 }
 
 static void leave(AdmittedLaunch *l, int result) {
-        ProcessState *a = l->account;
+        ProcessState *a = l->process;
         bool made = result == CU_SUCCESS;
         LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills};
 
@@ -507,7 +507,7 @@ static void leave(AdmittedLaunch *l, int result) {
 void admission_leave(AdmittedLaunch *l, int result) {
         bool pushed;
 
-        if (l->account) {
+        if (l->process) {
                 pushed = push(l);
                 leave(l, result);
                 pop(pushed);

@@ -9,7 +9,7 @@
 #include "preload/launch/process.h"
 
 typedef struct AdmittedLaunch {
-        ProcessState *account; /* NULL: it is not counted */
+        ProcessState *process; /* NULL: it is not counted */
         Context *context;
         uintptr_t handle; /* of the context as the driver names it */
         Batch *batch;

@@ -88,9 +88,9 @@ uint64_t batch_passed(const Batch *b, uint64_t now);
  * was not marked because it seemed short. */
 void batch_note_blind(ProcessUsage *m, uint64_t room, uint64_t nsec);
 void batch_charge(ProcessState *a, Batch *b, uint64_t charged);
-void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now); /* its end was seen by nobody */
-void batch_close(ProcessState *a, Batch *b, uint64_t now);         /* marks its end, and lets go of it */
-void batch_say_over(ProcessState *a, Batch *b, uint32_t state);    /* who finds it closed so */
+void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now);   /* its end was seen by nobody */
+void batch_close(ProcessState *a, Batch *b, uint64_t now);           /* marks its end, and lets go of it */
+void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state); /* who finds it closed so */
 
 /* ---- batch.c ---- */
 

@@ -174,8 +174,8 @@ static void share(Batch *b, Estimate *e) {
 }
 
 static uint64_t mark_after(const ProcessState *a, uint32_t card) {
-        const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
-        uint64_t part = atomic_load_explicit(&turn->depth, memory_order_relaxed) / 8;
+        const SliceSchedule *schedule = &a->gate->cards[card].slice.limits->schedule;
+        uint64_t part = atomic_load_explicit(&schedule->depth, memory_order_relaxed) / 8;
 
         return part > MARK_WORK_NS ? part : MARK_WORK_NS;
 }

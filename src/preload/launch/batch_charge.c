@@ -66,7 +66,7 @@ void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
 }
 
 /* Who takes it from BATCH_CLOSED, with this number, says that it is over. */
-void batch_say_over(ProcessState *a, Batch *b, uint32_t state) {
+void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state) {
         uint32_t card = b->context->card;
 
         if (!batch_is_closed(state) || !atomic_compare_exchange_strong(&b->state, &state, BATCH_HELD))
@@ -91,7 +91,7 @@ static void watched(void *data) {
 
         state = atomic_load(&b->state);
         if ((state >> STATE_BITS) % CALL_NUMBERS == number)
-                batch_say_over(process_known(), b, state);
+                batch_finish_closed(process_known(), b, state);
         (void) atomic_fetch_sub(&b->calls, 1);
         (void) atomic_fetch_sub(&b->context->calls, 1);
 }
@@ -138,7 +138,7 @@ static void expect(ProcessUsage *m, const Batch *b, uint64_t now) {
 /* Of a context that has ended nobody asks any more. */
 static void forget(ProcessState *a, Batch *b, uintptr_t handle) {
         if (batch_has_ended(b->context, handle))
-                batch_say_over(a, b, atomic_load(&b->state));
+                batch_finish_closed(a, b, atomic_load(&b->state));
 }
 
 /* Marks the end of a batch that is held. Between the question whether the stream is captured and

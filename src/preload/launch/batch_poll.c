@@ -64,7 +64,7 @@ static void ask(ProcessState *a, Batch *b, uint32_t state) {
         (void) atomic_fetch_add(&c->watching, 1);
         if (atomic_load(&b->state) == state && !batch_has_ended(c, b->handle) &&
             (!query || query(b->end) != CU_ERROR_NOT_READY))
-                batch_say_over(a, b, state);
+                batch_finish_closed(a, b, state);
         (void) atomic_fetch_sub(&c->watching, 1);
         (void) launch_relax_capture(mode);
 }

@@ -79,7 +79,7 @@ static void pause_for_holders(void) {
  * does not ask again, and nobody asks after him. Not for ever: he may have been ended, or be this
  * thread below a signal handler. Who found that out left word of it. */
 static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
-        bool told = atomic_exchange(&b->destroyed_stream, (uintptr_t) stream) == (uintptr_t) stream;
+        bool seen = atomic_exchange(&b->destroyed_stream, (uintptr_t) stream) == (uintptr_t) stream;
 
         while (!batch_take(b, BATCH_OPEN)) {
                 uint32_t state = atomic_load(&b->state);
@@ -88,7 +88,7 @@ static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
                         return false;
                 if (state == BATCH_OPEN)
                         continue;
-                if (told || launch_now() - since >= MAX_HOLDERS_NS)
+                if (seen || launch_now() - since >= MAX_HOLDERS_NS)
                         return false;
                 pause_for_holders();
         }
@@ -142,7 +142,7 @@ void batch_charge_all(ProcessState *a, Context *c, bool gone) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
                 if (batch_is_closed(atomic_load(&c->batches[i].state)) &&
                     (all || c->batches[i].n_launches == 0))
-                        batch_say_over(a, &c->batches[i], atomic_load(&c->batches[i].state));
+                        batch_finish_closed(a, &c->batches[i], atomic_load(&c->batches[i].state));
 }
 
 void batch_init_all(Context *fresh) {

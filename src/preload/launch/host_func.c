@@ -191,11 +191,11 @@ static void learn(ProcessUsage *m, uint64_t since, uint64_t now) {
 
 /* Who waits reckons from now on. */
 static void wake(ProcessState *a, uint32_t card) {
-        const SliceSchedule *turn = &a->gate->cards[card].slice.limits->schedule;
+        const SliceSchedule *schedule = &a->gate->cards[card].slice.limits->schedule;
 
         process_wake(a, card);
         if (atomic_load(&a->usage[card].waiters) > 0)
-                (void) sys_call(SYS_futex, &turn->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+                (void) sys_call(SYS_futex, &schedule->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
 }
 
 static void on_begin(ProcessState *a, uint32_t card) {
@@ -209,11 +209,11 @@ static void on_begin(ProcessState *a, uint32_t card) {
 static void on_end(ProcessState *a, uint32_t card, uint32_t lane) {
         ProcessUsage *m = &a->usage[card];
         uint64_t now = launch_now(), since = atomic_load(&m->host_since), next, there;
-        bool stood = host_func_excuses(m);
+        bool was_blocked = host_func_excuses(m);
 
         if (since != 0)
                 learn(m, since, now);
-        if (stood)
+        if (was_blocked)
                 atomic_store(&m->resumed_at, now);
         count(m, lane, LESS);
         next = atomic_fetch_sub(&m->n_host_funcs_running, 1) == 1 ? 0 : now;

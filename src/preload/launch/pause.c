@@ -7,7 +7,7 @@ static SliceRests *rests_of(ProcessState *a, uint32_t card) {
         return &a->gate->cards[card].slice.counters->rests;
 }
 
-static bool is_alone(ProcessState *a, uint32_t card) {
+static bool is_sole(ProcessState *a, uint32_t card) {
         return (atomic_load(&a->gate->cards[card].slice.limits->schedule.flags) & SCHED_F_SOLE) != 0;
 }
 
@@ -18,7 +18,7 @@ static bool is_hasty(const ProcessUsage *m, uint64_t now) {
 
 bool pause_begins(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
-        uint64_t now = launch_now(), began = is_alone(a, card) ? heartbeat_time(&m->heartbeat, now) : 0;
+        uint64_t now = launch_now(), began = is_sole(a, card) ? heartbeat_time(&m->heartbeat, now) : 0;
 
         atomic_store_explicit(&m->idle_at, now, memory_order_relaxed);
         atomic_store(&m->rest_since, began);
@@ -59,5 +59,5 @@ bool pause_ends(ProcessState *a, uint32_t card, bool open) {
         bool added = add_rest(a, card, now);
 
         note_length(&a->usage[card], now);
-        return !(added && open && is_alone(a, card));
+        return !(added && open && is_sole(a, card));
 }

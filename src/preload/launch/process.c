@@ -72,8 +72,8 @@ static void clear_usage(ProcessUsage *m) {
 static bool is_ours_to_make(ProcessState *a, long pid, long making) {
         long there = atomic_load_explicit(&a->pid, memory_order_acquire);
 
-        for (unsigned turn = 0; there != pid; turn++) {
-                if ((there != making || turn >= MAKING_TURNS) &&
+        for (unsigned schedule = 0; there != pid; schedule++) {
+                if ((there != making || schedule >= MAKING_TURNS) &&
                     atomic_compare_exchange_strong(&a->pid, &there, making))
                         return true;
                 if (there != making)
@@ -332,18 +332,18 @@ static SliceWork *row_of(ProcessState *a, uint32_t card) {
         return &s->counters->rows[s->row].work;
 }
 
-static const SliceSchedule *turn_of(ProcessState *a, uint32_t card) {
+static const SliceSchedule *schedule_of(ProcessState *a, uint32_t card) {
         return &a->gate->cards[card].slice.limits->schedule;
 }
 
 /* Never less than what was said before: a correction downwards is taken from what comes. */
-static void say_busy(ProcessState *a, uint32_t card) {
+static void report_busy(ProcessState *a, uint32_t card) {
         int64_t used = atomic_load_explicit(&a->usage[card].used, memory_order_relaxed);
         _Atomic uint64_t *busy = &row_of(a, card)->busy;
-        uint64_t said = atomic_load_explicit(busy, memory_order_relaxed);
+        uint64_t reported = atomic_load_explicit(busy, memory_order_relaxed);
 
-        while (used > 0 && (uint64_t) used > said)
-                if (atomic_compare_exchange_weak(busy, &said, (uint64_t) used))
+        while (used > 0 && (uint64_t) used > reported)
+                if (atomic_compare_exchange_weak(busy, &reported, (uint64_t) used))
                         return;
 }
 
@@ -352,7 +352,7 @@ void process_correct(ProcessState *a, uint32_t card, int64_t nsec) {
 
         (void) atomic_fetch_add_explicit(&m->used, nsec, memory_order_relaxed);
         (void) atomic_fetch_sub_explicit(&m->balance, nsec, memory_order_relaxed);
-        say_busy(a, card);
+        report_busy(a, card);
 }
 
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches) {
@@ -375,7 +375,7 @@ void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t
         (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
         (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
                                          memory_order_relaxed);
-        say_busy(a, card);
+        report_busy(a, card);
 }
 
 void process_count_launch(ProcessState *a, uint32_t card) {
@@ -408,13 +408,13 @@ static bool is_open(const SliceSchedule *t) {
 
 /* In a window that is open, and not by its flag only. */
 static bool may_launch(ProcessState *a, uint32_t card) {
-        const SliceSchedule *turn = turn_of(a, card);
+        const SliceSchedule *schedule = schedule_of(a, card);
 
-        return is_open(turn) && !is_over(turn, &a->usage[card], atomic_load(&turn->window));
+        return is_open(schedule) && !is_over(schedule, &a->usage[card], atomic_load(&schedule->window));
 }
 
 /* Since when is the first one's to say; what is said of who waits is as of now. */
-static void say_wants(ProcessState *a, uint32_t card, uint64_t now) {
+static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         uint64_t flags = has_waiters(&a->usage[card]) ? atomic_load(&a->usage[card].flags) : 0, wants = 0;
         _Atomic uint64_t *word = &row_of(a, card)->wants;
 
@@ -439,8 +439,8 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
         atomic_store_explicit(&row->in_flight,
                               (uint32_t) (nsec < WORK_IN_FLIGHT_MAX ? nsec : WORK_IN_FLIGHT_MAX),
                               memory_order_relaxed);
-        say_busy(a, card);
-        say_wants(a, card, heartbeat_time(&m->heartbeat, now));
+        report_busy(a, card);
+        report_want(a, card, heartbeat_time(&m->heartbeat, now));
 }
 
 /* So that it is known when that was, though it may be looked at later. False: it wants nothing,
@@ -452,40 +452,40 @@ static bool renew_want(SliceWork *row) {
 }
 
 /* idles: since just now it wants nothing, and what is left of its window is not charged. */
-static void say_drained(ProcessState *a, uint32_t card, bool idles) {
-        const SliceSchedule *turn = turn_of(a, card);
-        uint32_t window = atomic_load(&turn->window), number = window >> 1;
+static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
+        const SliceSchedule *schedule = schedule_of(a, card);
+        uint32_t window = atomic_load(&schedule->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
-        bool told;
+        bool renewed;
 
-        if (!is_over(turn, &a->usage[card], window) ||
+        if (!is_over(schedule, &a->usage[card], window) ||
             (atomic_load(&a->usage[card].closed) != 0 && !host_func_is_blocked(&a->usage[card])) ||
             atomic_load(&row->drained) == number) {
-                if (idles && is_open(turn) && pause_begins(a, card))
+                if (is_idle && is_open(schedule) && pause_begins(a, card))
                         peers_ring_doorbell(&a->gate->cards[card].slice);
                 return;
         }
-        told = renew_want(row);
+        renewed = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        if (!told || !(atomic_load(&turn->flags) & SCHED_F_NO_NOTIFY))
+        if (!renewed || !(atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY))
                 peers_ring_doorbell(&a->gate->cards[card].slice);
 }
 
 void process_report_drained(ProcessState *a, uint32_t card) {
-        say_drained(a, card, false);
+        report_drained(a, card, false);
 }
 
 /* Between the question and the words another thread may have begun; it says so once more, then. */
 void process_report_idle(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
         SliceWork *row = row_of(a, card);
-        bool idles;
+        bool is_idle;
 
-        say_busy(a, card);
+        report_busy(a, card);
         atomic_store(&row->in_flight, 0);
-        idles = !has_waiters(m) && atomic_exchange(&row->wants, 0) != 0;
-        say_drained(a, card, idles);
+        is_idle = !has_waiters(m) && atomic_exchange(&row->wants, 0) != 0;
+        report_drained(a, card, is_idle);
         if (atomic_load(&m->closed) > 0 || has_waiters(m))
                 process_report_want(a, card, launch_now());
 }

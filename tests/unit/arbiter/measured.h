@@ -45,14 +45,14 @@ static inline Shares shares(uint64_t ns) {
 }
 
 /* What each had and was charged, percent of the card's time. */
-typedef struct Books {
+typedef struct Charges {
         double had[MODEL_TENANTS], charged[MODEL_TENANTS], had_all, charged_all;
-} Books;
+} Charges;
 
 /* each: called every 0.1 ms on the way, unless it is NULL. */
-static inline Books books(uint64_t ns, void (*each)(void)) {
+static inline Charges charges(uint64_t ns, void (*each)(void)) {
         uint64_t ran[MODEL_TENANTS] = {0}, used[MODEL_TENANTS] = {0}, from = m.now;
-        Books b = {.had_all = 0};
+        Charges b = {.had_all = 0};
 
         for (uint32_t i = 0; i < m.n_tenants; i++) {
                 ran[i] = m.tenants[i].ran;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model.h"
 
+#include "arbiter/overrun_report.h"
 #include "slice/schedule.h"
 #include "test.h"
 
@@ -62,11 +63,12 @@ static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_befor
 }
 
 static uint64_t card_next(Model *m) {
-        if (m->running < 0 || m->processes[m->running].left == 0 || m->turn_left == 0) {
+        if (m->running < 0 || m->processes[m->running].left == 0 || m->timeslice_left == 0) {
                 m->running = m->n_processes > 0 ? next_process(m) : -1;
-                m->turn_left = MODEL_TIMESLICE;
+                m->timeslice_left = MODEL_TIMESLICE;
         }
-        return m->running < 0 ? UINT64_MAX : m->now + min_u64(m->turn_left, m->processes[m->running].left);
+        return m->running < 0 ? UINT64_MAX
+                              : m->now + min_u64(m->timeslice_left, m->processes[m->running].left);
 }
 
 static void card_advance(Model *m, uint64_t ns) {
@@ -81,7 +83,7 @@ static void card_advance(Model *m, uint64_t ns) {
                         work_off(m, p, ns, span);
         }
         if (m->running >= 0)
-                m->turn_left -= ns;
+                m->timeslice_left -= ns;
         else
                 m->idle += ns;
 }
@@ -148,10 +150,10 @@ static uint64_t behind_which(const Model *m, ModelProcess *p) {
 
         if (!t->open || !t->ignore_backlog)
                 return 0;
-        if (p->behind != t->number)
-                p->before = in_flight_of(m, p);
-        p->behind = t->number;
-        return p->before = min_u64(p->before, in_flight_of(m, p));
+        if (p->backlog_window != t->number)
+                p->backlog = in_flight_of(m, p);
+        p->backlog_window = t->number;
+        return p->backlog = min_u64(p->backlog, in_flight_of(m, p));
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
@@ -235,7 +237,7 @@ static void say_rests(Model *m, ModelProcess *p) {
 
         p->report.want_since = rests ? 0 : m->now;
         p->report.in_flight = 0;
-        p->report.busy = p->lie == LIE_RESTS ? 0 : p->measured / 1000;
+        p->report.busy = p->lie == LIE_IDLE ? 0 : p->measured / 1000;
         if (rests != did)
                 ring(m, p);
         p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
@@ -264,7 +266,7 @@ static void tell(Model *m, ModelProcess *p) {
                 p->report.want_since = UINT64_MAX - 5;
                 p->report.drained = UINT32_MAX;
         }
-        if (p->lie == LIE_RESTS || p->lie == LIE_RESTS_LITTLE)
+        if (p->lie == LIE_IDLE || p->lie == LIE_IDLE_LITTLE)
                 say_rests(m, p);
         if (p->lie == LIE_RESTED)
                 p->report.busy = p->measured / 1000;
@@ -272,9 +274,9 @@ static void tell(Model *m, ModelProcess *p) {
                 m->tenants[p->tenant].rests.rested = m->now;
                 m->tenants[p->tenant].rests.n++;
         }
-        if (p->lie == LIE_TIED)
+        if (p->lie == LIE_BLOCKED)
                 p->report.flags = WORK_F_MASK;
-        if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_TIED) {
+        if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_BLOCKED) {
                 p->report.in_flight = UINT64_MAX;
                 p->report.drained = 0;
         }
@@ -311,7 +313,8 @@ static void look(Model *m, ModelProcess *p) {
         if (m->now < m->back && p->look == UINT64_MAX)
                 p->look = m->now + MODEL_POLL;
         told = p->report.drained;
-        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS && p->lie != LIE_TIED) {
+        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS &&
+            p->lie != LIE_BLOCKED) {
                 p->report.drained = t->number;
                 if (told != t->number && !p->old && p->report.want_since != 0)
                         p->report.want_since = p->lie == LIE_OVER ? t->closes : m->now;
@@ -372,7 +375,7 @@ static void wake_processes(Model *m, uint32_t tenant) {
         }
 }
 
-static void write_turns(Model *m) {
+static void write_windows(Model *m) {
         unsigned open = 0;
 
         for (uint32_t i = 0; i < m->n_tenants; i++) {
@@ -401,7 +404,7 @@ static void write_turns(Model *m) {
 }
 
 static void arbiter(Model *m) {
-        EngineOverrun event;
+        OverrunReport event;
         uint64_t next;
 
         for (uint32_t i = 0; i < m->n_tenants; i++)
@@ -413,12 +416,12 @@ static void arbiter(Model *m) {
                 }
         next = engine_step(&m->engine, m->now);
         ASSERT_TRUE(next > m->now);
-        while (engine_next_overrun(&m->engine, &event)) {
+        while (overrun_report_next(&m->engine, &event)) {
                 m->repeats += event.repeated;
                 m->events += !event.repeated;
-                m->hung = event.tenant;
+                m->overrun_tenant = event.tenant;
         }
-        write_turns(m);
+        write_windows(m);
         m->steps++;
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 next = m->rung[i] ? m->now : next;

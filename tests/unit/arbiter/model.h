@@ -29,13 +29,13 @@ typedef enum ModelLie {
         LIE_ABSENT,       /* it wants, and does nothing */
         LIE_SHORT,        /* what is in flight is hardly anything */
         LIE_LATE,         /* it began two milliseconds later than it did */
-        LIE_TIED,         /* for ever in flight, nothing of it has begun, and a launch waits */
-        LIE_RESTS, /* it says that it wants nothing while it has work on the card, and has used nothing */
-        LIE_RESTS_LITTLE, /* the same, and has used a thousandth of what it has */
-        LIE_BUSY_LITTLE,  /* only that */
-        LIE_OVER,         /* its work was over when its window closed, and nothing is in flight */
-        LIE_RESTED_ONLY,  /* it says to have rested all the time, without a ring */
-        LIE_RESTED        /* it says to have rested all the time, without a ring, and has used little */
+        LIE_BLOCKED,      /* for ever in flight, nothing of it has begun, and a launch waits */
+        LIE_IDLE, /* it says that it wants nothing while it has work on the card, and has used nothing */
+        LIE_IDLE_LITTLE, /* the same, and has used a thousandth of what it has */
+        LIE_BUSY_LITTLE, /* only that */
+        LIE_OVER,        /* its work was over when its window closed, and nothing is in flight */
+        LIE_RESTED_ONLY, /* it says to have rested all the time, without a ring */
+        LIE_RESTED       /* it says to have rested all the time, without a ring, and has used little */
 } ModelLie;
 
 typedef struct ModelProcess {
@@ -58,8 +58,8 @@ typedef struct ModelProcess {
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
         bool begins;   /* and seems to have begun: a kernel that waits for another one */
-        uint32_t behind; /* the newest window behind work, and what was in flight before it */
-        uint64_t before;
+        uint32_t backlog_window; /* the newest window behind work, and what was in flight before it */
+        uint64_t backlog;
         uint32_t window;                            /* that it launched in last */
         uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
         uint32_t n_latencies;
@@ -81,13 +81,13 @@ typedef struct Model {
         ModelTenant tenants[MODEL_TENANTS];
         ModelProcess processes[MODEL_PROCESSES];
         uint32_t n_tenants, n_processes;
-        int32_t running;       /* process that has the card's turn; -1: none */
-        uint64_t turn_left;    /* ns of its turn */
-        uint64_t wake;         /* of the arbiter */
-        uint64_t arbiter_late; /* ns: it comes so much later than it wanted, each time */
+        int32_t running;         /* process that has the card's turn; -1: none */
+        uint64_t timeslice_left; /* ns of its turn */
+        uint64_t wake;           /* of the arbiter */
+        uint64_t arbiter_late;   /* ns: it comes so much later than it wanted, each time */
         uint64_t seed, steps, opens, events, repeats;
-        uint64_t idle; /* ns without work on the card */
-        uint32_t hung; /* whose kernel was told of last */
+        uint64_t idle;           /* ns without work on the card */
+        uint32_t overrun_tenant; /* whose kernel was told of last */
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process takes the depth for its own */
         uint64_t late;    /* ns: who is woken waits for a processor, for a tenth of this to all of it */

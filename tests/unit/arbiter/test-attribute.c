@@ -3,6 +3,7 @@
 /* Whose the time is, for stays that are written down here. Times are us from the beginning. */
 
 #include "arbiter/attribute.h"
+#include "arbiter/engine.h"
 
 #include <string.h>
 

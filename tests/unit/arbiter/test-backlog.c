@@ -91,7 +91,7 @@ static void who_hangs_and_waits_is_told_of(void) {
                 ASSERT_INT(m.events, 0);
                 model_run(&m, m.now + 2 * SEC);
                 ASSERT_INT(m.events, 1);
-                ASSERT_INT(m.hung, 0);
+                ASSERT_INT(m.overrun_tenant, 0);
         }
 }
 

@@ -20,11 +20,11 @@ static void start(uint32_t of, Program p) {
         process->lie = p.lie;
 }
 
-static Books run(const char *what) {
-        Books b;
+static Charges run(const char *what) {
+        Charges b;
 
         model_run(&m, m.now + 5 * SEC);
-        b = books(40 * SEC, NULL);
+        b = charges(40 * SEC, NULL);
         printf("# %s:", what);
         for (uint32_t i = 0; i < m.n_tenants; i++)
                 printf(" had %.1f, charged %.1f;", b.had[i], b.charged[i]);
@@ -38,7 +38,7 @@ static void rests_beside_what_is_longer(void) {
         static const uint64_t kernels[] = {12 * MSEC, 50 * MSEC, 200 * MSEC};
 
         for (unsigned i = 0; i < 3; i++) {
-                Books b;
+                Charges b;
 
                 model_init(&m, 7);
                 start(tenant(fixed(40)), (Program){.kernel = kernels[i], .lie = LIE_SHORT});
@@ -55,7 +55,7 @@ static void rests_beside_what_is_longer(void) {
 static void who_comes_first_with_rests(void) {
         TenantPolicy first = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED, .prio_ratio = 99},
                                            &(ComputeRequest){.percent = 60, .high_priority = true});
-        Books b;
+        Charges b;
 
         model_init(&m, 5);
         start(tenant(first), server);
@@ -72,7 +72,7 @@ static void who_comes_first_with_rests(void) {
 static void several_processes_with_rests(void) {
         for (unsigned n = 2; n <= 16; n *= 2) {
                 uint32_t several;
-                Books b;
+                Charges b;
 
                 model_init(&m, 3);
                 several = tenant(fixed(40));
@@ -107,7 +107,7 @@ static void rests_that_are_written_and_none(void) {
 
         for (unsigned i = 0; i < 2; i++) {
                 double alone;
-                Books b;
+                Charges b;
 
                 model_init(&m, 5);
                 start(tenant(fixed(30)), (Program){.kernel = MSEC});

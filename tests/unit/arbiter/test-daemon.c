@@ -133,7 +133,7 @@ static void gate_free(Gate *g) {
         free(g);
 }
 
-static const SliceSchedule *turn(const Gate *g) {
+static const SliceSchedule *schedule(const Gate *g) {
         return &g->slice.limits->schedule;
 }
 
@@ -142,11 +142,11 @@ static SliceWork *work(const Gate *g) {
 }
 
 static uint32_t window(const Gate *g) {
-        return atomic_load(&turn(g)->window);
+        return atomic_load(&schedule(g)->window);
 }
 
 static bool is_open(const Gate *g) {
-        return (window(g) & SCHED_WINDOW_OPEN) != 0 && now_nsec() < atomic_load(&turn(g)->closes);
+        return (window(g) & SCHED_WINDOW_OPEN) != 0 && now_nsec() < atomic_load(&schedule(g)->closes);
 }
 
 static void ring(const Gate *g) {
@@ -180,7 +180,7 @@ static uint32_t use_window(const Gate *g) {
 }
 
 static uint32_t flags(const Gate *g) {
-        return atomic_load(&turn(g)->flags);
+        return atomic_load(&schedule(g)->flags);
 }
 
 /* ---- the tests ---- */
@@ -194,18 +194,18 @@ static void windows_follow_each_other(void) {
         put(&b, "one", 30);
         d = start();
         g = gate("one");
-        WAIT_FOR(atomic_load(&turn(g)->seen) != 0);
-        ASSERT_INT(atomic_load(&turn(g)->flags), SCHED_F_GATED);
+        WAIT_FOR(atomic_load(&schedule(g)->seen) != 0);
+        ASSERT_INT(atomic_load(&schedule(g)->flags), SCHED_F_GATED);
         ASSERT_INT(window(g) & SCHED_WINDOW_OPEN, 0);
         want(g);
         for (unsigned i = 0; i < 20; i++) {
                 uint32_t number = use_window(g);
 
                 ASSERT_TRUE(number > before);
-                ASSERT_TRUE(atomic_load(&turn(g)->depth) > 0);
+                ASSERT_TRUE(atomic_load(&schedule(g)->depth) > 0);
                 before = number;
         }
-        ASSERT_TRUE(atomic_load(&turn(g)->granted) > 0);
+        ASSERT_TRUE(atomic_load(&schedule(g)->granted) > 0);
         atomic_store(&work(g)->wants, 0);
         WAIT_FOR(!is_open(g));
         stop(&d);
@@ -225,7 +225,7 @@ static void rests_that_are_written(void) {
         d = start();
         one = gate("one");
         two = gate("two");
-        WAIT_FOR(atomic_load(&turn(one)->seen) != 0 && atomic_load(&turn(two)->seen) != 0);
+        WAIT_FOR(atomic_load(&schedule(one)->seen) != 0 && atomic_load(&schedule(two)->seen) != 0);
         want(one);
         WAIT_FOR(is_open(one) && (flags(one) & SCHED_F_SOLE));
         atomic_store(&one->slice.counters->rests.since, now_nsec());
@@ -303,7 +303,7 @@ static void another_takes_over(void) {
 }
 
 static uint64_t granted(const Gate *g) {
-        return atomic_load(&turn(g)->granted);
+        return atomic_load(&schedule(g)->granted);
 }
 
 /* Some windows, and they are counted. Returns what was granted in the end. */
@@ -346,10 +346,10 @@ static void what_was_granted_goes_on(void) {
         for (unsigned life = 0; life < 4; life++) {
                 came = now_nsec();
                 d = start();
-                WAIT_FOR(atomic_load(&turn(g)->seen) >= came);
-                ASSERT_TRUE(granted(g) >= given && atomic_load(&turn(g)->used) >= charged);
+                WAIT_FOR(atomic_load(&schedule(g)->seen) >= came);
+                ASSERT_TRUE(granted(g) >= given && atomic_load(&schedule(g)->used) >= charged);
                 given = use_some(g, given);
-                charged = atomic_load(&turn(g)->used);
+                charged = atomic_load(&schedule(g)->used);
                 end_somehow(&d, life % 2);
                 given = granted(g);
                 ASSERT_TRUE(given > 0 && charged > 0 && given <= now_nsec() - begun);
@@ -370,15 +370,15 @@ static void a_page_that_is_made_anew(void) {
         put(&b, "one", 50);
         d = start();
         g = gate("one");
-        WAIT_FOR(atomic_load(&turn(g)->seen) != 0);
+        WAIT_FOR(atomic_load(&schedule(g)->seen) != 0);
         put(&b, "one", 0); /* of a container that starts again, without a limit now */
         again = gate("one");
-        WAIT_FOR(atomic_load(&turn(again)->seen) != 0);
-        ASSERT_INT(atomic_load(&turn(again)->flags), 0);
+        WAIT_FOR(atomic_load(&schedule(again)->seen) != 0);
+        ASSERT_INT(atomic_load(&schedule(again)->flags), 0);
         put(&b, "one", 20);
         gate_free(again);
         again = gate("one");
-        WAIT_FOR(atomic_load(&turn(again)->flags) == SCHED_F_GATED);
+        WAIT_FOR(atomic_load(&schedule(again)->flags) == SCHED_F_GATED);
         want(again);
         (void) use_window(again);
         stop(&d);
@@ -445,7 +445,7 @@ static void spoil(const char *name, const void *bytes, size_t size) {
         (void) close(fd);
 }
 
-static void replace_bell(mode_t type) {
+static void replace_doorbell(mode_t type) {
         char file[192];
 
         (void) snprintf(file, sizeof file, "%s/bad/0/" SLICE_DOORBELL, path);
@@ -478,15 +478,15 @@ static void whatever_stands_there(void) {
         for (unsigned i = 0; i < 10; i++)
                 (void) use_window(g);
         spoil("limits", garbage, sizeof(SliceLimits));
-        replace_bell(S_IFREG);
+        replace_doorbell(S_IFREG);
         (void) use_window(g);
-        replace_bell(S_IFLNK);
+        replace_doorbell(S_IFLNK);
         for (unsigned i = 0; i < 10; i++)
                 (void) use_window(g);
         ASSERT_INT(waitpid(d.pid, NULL, WNOHANG), 0);
         stop(&d);
         gate_free(g);
-        replace_bell(S_IFREG);
+        replace_doorbell(S_IFREG);
         end(&b);
 }
 

@@ -297,7 +297,7 @@ static void liars(void) {
         beside_a_liar(LIE_ABSENT, 0);
         beside_a_liar(LIE_SHORT, 21);
         beside_a_liar(LIE_LATE, 21);
-        beside_a_liar(LIE_TIED, 20.5);
+        beside_a_liar(LIE_BLOCKED, 20.5);
         beside_a_liar(LIE_BUSY_LITTLE, 21.5);
 }
 
@@ -799,7 +799,7 @@ static void who_waits_for_it_is_not_blamed(void) {
         (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
         model_run(&m, 40 * SEC);
         ASSERT_INT(m.events, 1);
-        ASSERT_INT(m.hung, 0);
+        ASSERT_INT(m.overrun_tenant, 0);
         m.processes[1].kernel = 60 * SEC;
         model_run(&m, 300 * SEC);
         ASSERT_TRUE(m.events > 1);
@@ -815,7 +815,7 @@ static void how_long_is_long(void) {
         m.processes[0].kernel = 5 * SEC;
         model_run(&m, 60 * SEC);
         ASSERT_TRUE(m.events > 1);
-        ASSERT_INT(m.hung, 0);
+        ASSERT_INT(m.overrun_tenant, 0);
         ASSERT_TRUE(m.repeats > 1); /* each of them lasts for more than twice that */
 }
 

@@ -117,13 +117,13 @@ static void start(TenantPolicy policy, uint64_t kernel, uint64_t request, uint64
 static void each_in_the_others_pauses(void) {
         static const uint64_t pairs[][2] = {
                 {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
-        Books b;
+        Charges b;
 
         model_init(&m, 5);
         for (unsigned i = 0; i < 3; i++)
                 start(fixed(30), MSEC, MSEC, MSEC);
         model_run(&m, 3 * SEC);
-        b = books(20 * SEC, NULL);
+        b = charges(20 * SEC, NULL);
         for (unsigned i = 0; i < 3; i++) {
                 ASSERT_TRUE(b.had[i] >= 29 && b.had[i] <= 30.5);
                 ASSERT_NEAR(b.charged[i], b.had[i], 0.5);
@@ -132,7 +132,7 @@ static void each_in_the_others_pauses(void) {
         for (unsigned i = 0; i < 3; i++)
                 start(fixed(30), pairs[i][0], pairs[i][0], pairs[i][1]);
         model_run(&m, 3 * SEC);
-        b = books(20 * SEC, NULL);
+        b = charges(20 * SEC, NULL);
         printf("# three with pauses: had %.1f, %.1f, %.1f\n", b.had[0], b.had[1], b.had[2]);
         ASSERT_TRUE(b.had[1] >= 29);
         ASSERT_TRUE(b.had_all >= 60); /* 42, where each pause is waited for */
@@ -254,11 +254,11 @@ static void rests_without_a_ring(void) {
  * little, they are, but nothing is granted in them. */
 static void rests_that_are_none(void) {
         const RestCase c = {.cap = 10, .kernel = 50 * USEC};
-        Seen s = run(&c, fixed(10), false, LIE_RESTS);
+        Seen s = run(&c, fixed(10), false, LIE_IDLE);
 
         printf("# who only says that he rests: %.2f of 10\n", s.had);
         ASSERT_TRUE(s.had <= 12);
-        s = run(&c, fixed(10), false, LIE_RESTS_LITTLE);
+        s = run(&c, fixed(10), false, LIE_IDLE_LITTLE);
         printf("# and has used next to nothing: %.2f, granted %.2f\n", s.had, s.granted);
         ASSERT_TRUE(s.granted <= s.had / 2); /* which the card's meter tells the audit */
         s = run(&c, fixed(10), false, LIE_RESTED);
@@ -273,7 +273,7 @@ static void written_rests_beside_another(void) {
         for (size_t i = 0; i < N_CASES; i++) {
                 const RestCase c = {.cap = cases[i].cap, .other = cases[i].other, .kernel = cases[i].kernel};
                 Seen s = run(&c, fixed(c.cap), true, LIE_RESTED),
-                     rings = run(&c, fixed(c.cap), true, LIE_RESTS_LITTLE);
+                     rings = run(&c, fixed(c.cap), true, LIE_IDLE_LITTLE);
 
                 printf("# who writes rests that are none: %.2f of %u, the other one %.2f of %u\n", s.had,
                        c.cap, s.other, c.other);

@@ -6,15 +6,15 @@
 
 #include "measured.h"
 
-static Books two(TenantPolicy a, uint64_t kernel_a, ModelLie lie_a, TenantPolicy b, uint64_t kernel_b,
-                 ModelLie lie_b) {
-        Books r;
+static Charges two(TenantPolicy a, uint64_t kernel_a, ModelLie lie_a, TenantPolicy b, uint64_t kernel_b,
+                   ModelLie lie_b) {
+        Charges r;
 
         model_init(&m, 12);
         model_process(&m, tenant(a), kernel_a)->lie = lie_a;
         model_process(&m, tenant(b), kernel_b)->lie = lie_b;
         model_run(&m, 5 * SEC);
-        r = books(40 * SEC, NULL);
+        r = charges(40 * SEC, NULL);
         printf("# %g ms, lie %d: %.1f, charged %.1f; %g ms, lie %d: %.1f, charged %.1f\n",
                (double) kernel_a / 1e6, lie_a, r.had[0], r.charged[0], (double) kernel_b / 1e6, lie_b,
                r.had[1], r.charged[1]);
@@ -27,7 +27,7 @@ static void what_is_longer_than_it_was_thought(void) {
 
         for (unsigned i = 0; i < 4; i++)
                 for (unsigned k = 0; k < 3; k++) {
-                        Books b = two(fixed(30), kernels[i], LIE_SHORT, fixed(60), others[k], LIE_NONE);
+                        Charges b = two(fixed(30), kernels[i], LIE_SHORT, fixed(60), others[k], LIE_NONE);
 
                         ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
                         ASSERT_NEAR(b.had[0], 30, 2);
@@ -45,7 +45,7 @@ static void a_window_that_goes_on(void) {
                                            5 * SEC}; /* the last two with windows behind */
 
         for (unsigned i = 0; i < 4; i++) {
-                Books b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
+                Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, 2);
                 if (kernels[i] < SEC) /* of longer ones there are few in that time */
@@ -59,7 +59,7 @@ static void three_at_once(void) {
         TenantPolicy high = tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
                                           &(ComputeRequest){.high_priority = true});
         ModelProcess *p;
-        Books b;
+        Charges b;
 
         model_init(&m, 33);
         model_process(&m, tenant(fixed(30)), 12 * MSEC)->lie = LIE_SHORT;
@@ -68,7 +68,7 @@ static void three_at_once(void) {
         p->request = 2 * MSEC;
         p->rest = 7 * MSEC;
         model_run(&m, 10 * SEC);
-        b = books(40 * SEC, NULL);
+        b = charges(40 * SEC, NULL);
         printf("# three at once: had %.1f, charged %.1f\n", b.had_all, b.charged_all);
         ASSERT_NEAR(b.charged_all, b.had_all, 4);
 }
@@ -76,8 +76,8 @@ static void three_at_once(void) {
 /* Whatever lies he tells beside such a kernel: its owner loses nothing by them, and he has no more
  * than is his. */
 static void nobody_gains_beside_it(void) {
-        for (int lie = LIE_NONE; lie <= (int) LIE_TIED; lie++) {
-                Books b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
+        for (int lie = LIE_NONE; lie <= (int) LIE_BLOCKED; lie++) {
+                Charges b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
 
                 ASSERT_TRUE(b.had[0] > 29 && b.had[1] < 61);
         }
@@ -87,7 +87,7 @@ static void nobody_gains_beside_it(void) {
  * one's window. */
 static void who_does_not_say_when_it_was_over(void) {
         for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
-                Books b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
+                Charges b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
 
                 ASSERT_TRUE(b.had[0] < 31);
                 ASSERT_NEAR(b.had[1], 60, 1.5);
@@ -99,7 +99,7 @@ static void who_says_that_it_was_over_sooner(void) {
         static const uint64_t kernels[] = {1500 * USEC, 2 * MSEC, 2200 * USEC, 3 * MSEC};
 
         for (unsigned i = 0; i < 4; i++) {
-                Books b = two(fixed(30), kernels[i], LIE_OVER, fixed(60), MSEC, LIE_NONE);
+                Charges b = two(fixed(30), kernels[i], LIE_OVER, fixed(60), MSEC, LIE_NONE);
 
                 ASSERT_TRUE(b.had[0] < 32);
                 ASSERT_NEAR(b.had[1], 60, 2);
@@ -111,7 +111,7 @@ static void two_overdue_at_once(void) {
         static const uint64_t kernels[] = {60 * MSEC, 300 * MSEC};
 
         for (unsigned i = 0; i < 2; i++) {
-                Books b = two(weighted(1), kernels[i], LIE_SHORT, weighted(1), kernels[i], LIE_SHORT);
+                Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(1), kernels[i], LIE_SHORT);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, 3);
                 ASSERT_NEAR(b.had[0], 50, 3);
@@ -120,7 +120,7 @@ static void two_overdue_at_once(void) {
                         model_process(&m, tenant(weighted(1)), kernels[i])->lie = LIE_SHORT;
                 (void) model_process(&m, tenant(weighted(1)), MSEC);
                 model_run(&m, 5 * SEC);
-                b = books(40 * SEC, NULL);
+                b = charges(40 * SEC, NULL);
                 printf("# beside two of %g ms: %.1f of 33.3\n", (double) kernels[i] / 1e6, b.had[2]);
                 ASSERT_TRUE(b.had[2] > 29);
         }
@@ -133,14 +133,14 @@ static void two_long_ones_and_a_third(void) {
         static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
 
         for (unsigned i = 0; i < 2; i++) {
-                Books b;
+                Charges b;
 
                 model_init(&m, 5);
                 for (unsigned k = 0; k < 2; k++)
                         (void) model_process(&m, tenant(weighted(1)), kernels[i]);
                 (void) model_process(&m, tenant(weighted(1)), MSEC);
                 model_run(&m, 12 * SEC);
-                b = books(900 * SEC, NULL);
+                b = charges(900 * SEC, NULL);
                 printf("# %.0f s, twice: had %.1f, %.1f, and the third %.1f, charged %.1f\n",
                        (double) kernels[i] / 1e9, b.had[0], b.had[1], b.had[2], b.charged[2]);
                 ASSERT_TRUE(b.had[2] >= 32 && b.had[2] <= 38);
@@ -148,7 +148,7 @@ static void two_long_ones_and_a_third(void) {
         }
 }
 
-static Books with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uint32_t third) {
+static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uint32_t third) {
         uint32_t a;
 
         model_init(&m, 5);
@@ -158,14 +158,14 @@ static Books with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uin
                 model_process(&m, a, 20 * MSEC)->lie = LIE_NEVER_DRAINS;
         (void) model_process(&m, tenant(fixed(third)), MSEC);
         model_run(&m, 25 * SEC);
-        return books(200 * SEC, NULL);
+        return charges(200 * SEC, NULL);
 }
 
 /* Who is overdue beside one who never says that he has ended pays as if that one were not there: or
  * a container that was stopped, or an accomplice, makes his cap void, and somebody else has
  * less. */
 static void beside_one_who_never_ends(void) {
-        Books b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
+        Charges b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
 
         printf("# 10 %% beside one who never ends: had %.1f, an honest one %.1f of 60\n", b.had[0], b.had[2]);
         ASSERT_TRUE(b.had[0] <= 10.5);
@@ -178,7 +178,7 @@ static void beside_one_who_never_ends(void) {
 
 /* Who has been there for long gets nothing back that somebody pays who came later. */
 static void who_comes_beside_one_who_never_ends(void) {
-        Books b;
+        Charges b;
 
         model_init(&m, 5);
         model_process(&m, tenant(fixed(5)), MSEC)->lie = LIE_NEVER_DRAINS;
@@ -186,8 +186,8 @@ static void who_comes_beside_one_who_never_ends(void) {
         model_run(&m, 900 * SEC);
         model_process(&m, tenant(fixed(30)), 500 * MSEC)->lie = LIE_SHORT;
         (void) model_process(&m, tenant(fixed(35)), MSEC);
-        (void) books(60 * SEC, NULL);
-        b = books(120 * SEC, NULL);
+        (void) charges(60 * SEC, NULL);
+        b = charges(120 * SEC, NULL);
         printf("# who was there had %.1f of 30, who came %.1f of 35\n", b.had[1], b.had[3]);
         ASSERT_TRUE(b.had[1] <= 32);
         ASSERT_TRUE(b.had[3] >= 34);
@@ -240,14 +240,14 @@ static void who_is_killed_all_the_time(void) {
                               lives[] = {3 * MSEC, 8 * MSEC, 15 * MSEC, 40 * MSEC};
 
         for (unsigned i = 0; i < 8; i++) {
-                Books b;
+                Charges b;
 
                 life = lives[i / 2];
                 model_init(&m, 12);
                 model_process(&m, tenant(fixed(30)), kernels[i % 2])->lie = LIE_SHORT;
                 (void) model_process(&m, tenant(fixed(60)), MSEC);
                 model_run(&m, 2 * SEC);
-                b = books(20 * SEC, kill_the_first);
+                b = charges(20 * SEC, kill_the_first);
                 printf("# %g ms, killed after %g ms: %.1f of 30, beside it %.1f of 60, charged %.1f\n",
                        (double) kernels[i % 2] / 1e6, (double) life / 1e6, b.had[0], b.had[1], b.charged_all);
                 ASSERT_NEAR(b.charged_all, b.had_all, 1.8);

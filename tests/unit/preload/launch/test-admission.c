@@ -740,37 +740,37 @@ static void over_by_its_time(void) {
         ASSERT_INT(row()->drained, 1);
 }
 
-static bool rung(int bell) {
+static bool rung(int doorbell) {
         char byte;
 
-        return read(bell, &byte, 1) == 1;
+        return read(doorbell, &byte, 1) == 1;
 }
 
 /* A page with a doorbell; the descriptor to hear it by. */
-static int hang_bell(char home[], char bell[64]) {
+static int make_doorbell(char home[], char doorbell[64]) {
         int fd;
 
         ASSERT_TRUE(mkdtemp(home) != NULL);
-        (void) snprintf(bell, 64, "%s/bell", home);
-        ASSERT_OK(mkfifo(bell, 0600));
-        fd = open(bell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+        (void) snprintf(doorbell, 64, "%s/bell", home);
+        ASSERT_OK(mkfifo(doorbell, 0600));
+        fd = open(doorbell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
         ASSERT_TRUE(fd >= 0);
         (void) snprintf(gate.cards[0].slice.path, SLICE_PATH, "%s/counters", home);
         return fd;
 }
 
-static void take_bell(int fd, const char *home, const char *bell) {
+static void remove_doorbell(int fd, const char *home, const char *doorbell) {
         gate.cards[0].slice.path[0] = '\0';
         (void) close(fd);
-        (void) unlink(bell);
+        (void) unlink(doorbell);
         (void) rmdir(home);
 }
 
 /* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not
  * always rings. */
 static void drained_and_not_waited_for(void) {
-        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
-        int fd = hang_bell(home, bell);
+        char home[] = "/tmp/launch-XXXXXX", doorbell[64];
+        int fd = make_doorbell(home, doorbell);
 
         for (unsigned i = 0; i < 3; i++) {
                 bool wants = i != 2, quiet = i != 0;
@@ -786,13 +786,13 @@ static void drained_and_not_waited_for(void) {
                 ASSERT_TRUE(wants ? row()->wants >= before : row()->wants == 0);
                 ASSERT_INT(rung(fd), !wants || !quiet);
         }
-        take_bell(fd, home, bell);
+        remove_doorbell(fd, home, doorbell);
 }
 
 /* In its open window, once in a pause; and of short ones that come in a row only now and then. */
 static void idle_in_its_window(void) {
-        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
-        int fd = hang_bell(home, bell);
+        char home[] = "/tmp/launch-XXXXXX", doorbell[64];
+        int fd = make_doorbell(home, doorbell);
         ProcessUsage *usage;
 
         begin();
@@ -820,7 +820,7 @@ static void idle_in_its_window(void) {
         ASSERT_TRUE(rung(fd));
         process_report_idle(process_get(&gate), 0);
         ASSERT_FALSE(rung(fd));
-        take_bell(fd, home, bell);
+        remove_doorbell(fd, home, doorbell);
 }
 
 /* Where nobody else could have the card it is written down, and neither begin nor end is rung for;
@@ -828,8 +828,8 @@ static void idle_in_its_window(void) {
  * worked in the pause. */
 static void pauses_written_down(void) {
         enum { STAYS, COMES, CLOSES, PEER, ENDINGS };
-        char home[] = "/tmp/turnstile-XXXXXX", bell[64];
-        int fd = hang_bell(home, bell);
+        char home[] = "/tmp/launch-XXXXXX", doorbell[64];
+        int fd = make_doorbell(home, doorbell);
 
         for (unsigned how = 0; how < ENDINGS; how++) {
                 SliceRests *rests = &counters.rests;
@@ -859,7 +859,7 @@ static void pauses_written_down(void) {
                 ASSERT_INT(rests->n, how == PEER ? 3 : 4);
                 ASSERT_TRUE(how == PEER ? rests->rested == 7 : rests->rested - 7 <= after - before);
         }
-        take_bell(fd, home, bell);
+        remove_doorbell(fd, home, doorbell);
 }
 
 /* Threads that come at the same time, first of all or after a fork: whoever is second has it whole,

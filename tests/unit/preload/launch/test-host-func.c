@@ -31,7 +31,7 @@ static HostFuncSlot *give(CuHostFn run, void *data) {
         return admission_host_func(&gate, &(HostFunc){run, NULL, data}, (CuHandle) 16, false);
 }
 
-static ProcessUsage *meter(void) {
+static ProcessUsage *usage(void) {
         return &process_get(&gate)->usage[0];
 }
 
@@ -52,7 +52,7 @@ static void places(void) {
                         ASSERT_TRUE(all[i] != NULL);
                 }
                 ASSERT_TRUE(give(count, &by[0]) == NULL);
-                ASSERT_INT(meter()->n_host_funcs, PLACES);
+                ASSERT_INT(usage()->n_host_funcs, PLACES);
                 for (unsigned i = 0; i < PLACES; i++)
                         if (round == 1)
                                 admission_host_func_given(&gate, all[i], 1);
@@ -60,8 +60,8 @@ static void places(void) {
                                 host_func_run(all[i]);
                         else
                                 host_func_callback((CuHandle) 16, 3, all[i]);
-                ASSERT_INT(meter()->n_host_funcs, 0);
-                ASSERT_INT(meter()->n_host_funcs_running, 0);
+                ASSERT_INT(usage()->n_host_funcs, 0);
+                ASSERT_INT(usage()->n_host_funcs_running, 0);
         }
         ASSERT_INT(called, 2 * (PLACES * (PLACES - 1) / 2));
 }
@@ -94,7 +94,7 @@ static void after_a_fault(void) {
         called = 0;
         host_func_run(p);
         ASSERT_INT(called, 1);
-        ASSERT_INT(meter()->n_host_funcs, 0);
+        ASSERT_INT(usage()->n_host_funcs, 0);
 }
 
 static _Atomic bool may_end;
@@ -152,23 +152,23 @@ static void it_stands_until_a_launch_is_let_in(void) {
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->wants != 0);
-        ASSERT_TRUE(meter()->in_flight > 0);
+        ASSERT_TRUE(usage()->in_flight > 0);
         limits.schedule.depth = 1;
-        wait = meter()->host_wait;
+        wait = usage()->host_wait;
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_TRUE(row()->in_flight > 0);
         ASSERT_TRUE(row()->drained != 2);
         ASSERT_INT(wait, 0);
         end_behind(caller);
-        ASSERT_TRUE(meter()->host_wait != 0);
+        ASSERT_TRUE(usage()->host_wait != 0);
 }
 
 /* It did not wait for the launch: that is in flight again at once, and the next ones are given
  * longer. */
 static void one_that_ends_by_itself(void) {
         pthread_t caller = begin_behind(), launcher;
-        uint64_t wait = meter()->host_wait;
+        uint64_t wait = usage()->host_wait;
 
         limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
@@ -177,8 +177,8 @@ static void one_that_ends_by_itself(void) {
         may_end = true;
         while (row()->in_flight == 0)
                 (void) usleep(100);
-        ASSERT_INT(meter()->n_host_funcs_running, 0);
-        ASSERT_TRUE(meter()->host_wait > wait && meter()->host_nsec > 0);
+        ASSERT_INT(usage()->n_host_funcs_running, 0);
+        ASSERT_TRUE(usage()->host_wait > wait && usage()->host_nsec > 0);
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
@@ -197,10 +197,10 @@ static void what_has_begun_does_not_stand(void) {
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
         limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
-        while (meter()->waiters == 0 || (row()->wants & WORK_F_WAITER) == 0)
+        while (usage()->waiters == 0 || (row()->wants & WORK_F_WAITER) == 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->drained != 1 && row()->in_flight > 0);
-        ASSERT_FALSE(host_func_excuses(meter()));
+        ASSERT_FALSE(host_func_excuses(usage()));
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
@@ -218,16 +218,16 @@ static void one_of_another_stream(void) {
         p = give(wait_for_word, NULL);
         ASSERT_TRUE(p != NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        while (meter()->host_since == 0)
+        while (usage()->host_since == 0)
                 (void) usleep(100);
-        atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
-        waited = meter()->waited;
+        atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
+        waited = usage()->waited;
         limits.schedule.depth = 5 * MSEC;
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         ASSERT_OK(pthread_join(launcher, NULL));
-        ASSERT_INT(meter()->n_host_funcs_running, 1);
-        ASSERT_TRUE(meter()->waited == waited);
+        ASSERT_INT(usage()->n_host_funcs_running, 1);
+        ASSERT_TRUE(usage()->waited == waited);
         end_behind(caller);
 }
 
@@ -248,7 +248,7 @@ static void *launching_what_is_new(void *unused) {
 static void what_stands_lets_in_what_is_long(void) {
         pthread_t caller = begin_behind(), launcher;
 
-        atomic_store(&meter()->in_flight, 38 * MSEC); /* 40 may stand, and what is new counts as 4 */
+        atomic_store(&usage()->in_flight, 38 * MSEC); /* 40 may stand, and what is new counts as 4 */
         limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching_what_is_new, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
@@ -258,7 +258,7 @@ static void what_stands_lets_in_what_is_long(void) {
         for (unsigned i = 0; row()->launched != 2; i++)
                 rest(i);
         ASSERT_OK(pthread_join(launcher, NULL));
-        ASSERT_TRUE(meter()->in_flight == 42 * MSEC);
+        ASSERT_TRUE(usage()->in_flight == 42 * MSEC);
         end_behind(caller);
 }
 
@@ -271,12 +271,12 @@ static void what_lets_nobody_in_is_taken_back(void) {
         ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
                 (void) usleep(100);
-        (void) atomic_fetch_add(&meter()->in_flight, 40 * MSEC);
+        (void) atomic_fetch_add(&usage()->in_flight, 40 * MSEC);
         limits.schedule.depth = 1;
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         for (unsigned i = 0; row()->in_flight == 0; i++)
                 rest(i);
-        ASSERT_FALSE(host_func_is_blocked(meter()));
+        ASSERT_FALSE(host_func_is_blocked(usage()));
         limits.schedule.flags |= SCHED_F_IGNORE_BACKLOG;
         limits.schedule.window = 3 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
@@ -292,7 +292,7 @@ static HostFuncSlot *give_in(uintptr_t stream) {
 }
 
 static bool is_behind(uintptr_t key) {
-        return host_func_time(meter(), key, launch_now()) != 0;
+        return host_func_time(usage(), key, launch_now()) != 0;
 }
 
 /* What a launch may be behind: of its own stream; of the legacy one, under either name, all are,
@@ -301,14 +301,14 @@ static void streams(void) {
         HostFuncSlot *p;
 
         begin();
-        atomic_store(&meter()->host_nsec, MSEC);
+        atomic_store(&usage()->host_nsec, MSEC);
         ASSERT_FALSE(is_behind(16) || is_behind(32) || is_behind(0));
         p = give_in(32);
         ASSERT_TRUE(!is_behind(16) && is_behind(32) && is_behind(0) && is_behind(1));
         host_func_run(p);
         ASSERT_FALSE(is_behind(32) || is_behind(0));
         for (uintptr_t legacy = 0; legacy <= 1; legacy++) {
-                atomic_store(&meter()->host_nsec, MSEC);
+                atomic_store(&usage()->host_nsec, MSEC);
                 p = give_in(legacy);
                 ASSERT_TRUE(is_behind(16) && is_behind(32) && is_behind(legacy));
                 admission_host_func_given(&gate, p, 1);
@@ -334,17 +334,17 @@ static void they_hold_their_own_stream(void) {
         begin();
         launch_in(16, 0x1000, 1000 * MSEC, 0);
         p = give_in(32);
-        atomic_store(&meter()->host_nsec, UINT64_C(3600000) * MSEC);
+        atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC);
         limits.schedule.depth = 1000 * MSEC;
-        waited = meter()->waited;
+        waited = usage()->waited;
         launch_in(16, 0x1000, 1000, 0);
-        ASSERT_TRUE(meter()->waited == waited && meter()->in_flight > 0);
+        ASSERT_TRUE(usage()->waited == waited && usage()->in_flight > 0);
         ASSERT_OK(pthread_create(&launcher, NULL, launching_in_32, NULL));
-        while (meter()->waiters == 0)
+        while (usage()->waiters == 0)
                 (void) usleep(100);
         host_func_run(p);
         ASSERT_OK(pthread_join(launcher, NULL));
-        ASSERT_TRUE(meter()->waited != waited);
+        ASSERT_TRUE(usage()->waited != waited);
         driver.end = launch_now();
         settle();
 }
@@ -359,16 +359,16 @@ static uint64_t learnt(bool held) {
         may_end = false;
         p = give(wait_for_word, NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        while (meter()->host_since == 0)
+        while (usage()->host_since == 0)
                 (void) usleep(100);
-        atomic_store(&meter()->host_excused, meter()->host_since);
-        atomic_store(&meter()->allowed, 4);
-        atomic_store(&meter()->waiters, held);
-        host_func_admitted(meter(), launch_now());
+        atomic_store(&usage()->host_excused, usage()->host_since);
+        atomic_store(&usage()->allowed, 4);
+        atomic_store(&usage()->waiters, held);
+        host_func_admitted(usage(), launch_now());
         may_end = true;
         ASSERT_OK(pthread_join(caller, NULL));
-        atomic_store(&meter()->waiters, 0);
-        return meter()->host_wait;
+        atomic_store(&usage()->waiters, 0);
+        return usage()->host_wait;
 }
 
 /* Who holds a lock below many launches gives it back behind the last, and holds none then. A

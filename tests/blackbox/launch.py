@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that wait for windows: libaliquot.so before the simulated libcuda.so.1, and this program as the arbiter.
 
-    turnstile.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER BARE_CUDA IDLE_CUDA [TEST...]
+    launch.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER BARE_CUDA IDLE_CUDA [TEST...]
 """
 import ctypes
 import mmap
@@ -296,7 +296,7 @@ class Turnstile(unittest.TestCase):
         slices.open(depth)
         until(lambda: program.taken() >= before + launches, "launches in a window")
         slices.close()
-        # Whoever is past the turnstile already launches; all wait afterwards, and nothing is on the card.
+        # A thread that was already admitted launches; all wait afterwards, and nothing is on the card.
         until(lambda: slices.row()[3] == slices.number and slices.row()[2] == 0, "drained: %s" % (slices.row(),))
         end, passed = now(), program.taken() - before
         self.assertEqual(program.taken() - before, passed)

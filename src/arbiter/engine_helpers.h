@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of the engine: what has passed (advance.h) and whose the time was (attribute.h); the
- * open window's owner and the next one (open_window.h), who is chosen by rank (pick.h); what becomes
- * of a window (window.h), and until when its work is on the card (window_end.h); work that others
- * wait for no longer (overrun.h), and kernels that hang (overrun_report.h); and when it is time to
- * look again (next_deadline.h). engine.c goes through them once a step. */
+/* What several parts of the engine ask of a tenant. */
 
-#include "arbiter/engine.h"
+#include "arbiter/engine_state.h"
 #include "arbiter/tunables.h"
-#include "slice/schedule.h"
 
 static inline uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;
@@ -65,11 +60,13 @@ static inline bool is_resting(const EngineTenant *t) {
                t->idle_since != 0 && !t->window.ignore_backlog;
 }
 
-/* Who is let go has no window, only work. Who is held again may have work on the card that nobody
- * has counted: the others wait for it as for the end of a window. */
-void engine_reset_gate(Engine *e, uint32_t i);
-
-bool engine_is_closing(const Engine *e); /* somebody's window is closed, and not over */
+/* The window of a tenant is closed, and not over. */
+static inline bool engine_is_closing(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        return true;
+        return false;
+}
 
 /* ns: so long nobody gets the card in a pause, because it may be the way to the next kernel. Whose
  * pauses are longer as a rule does not come back so soon: that time would be nobody's. Who comes

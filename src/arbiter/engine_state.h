@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One tenant of the engine: its rights, its account, its newest window, and what is known of its
- * work. Times are ns. */
+/* The state of the engine: of each tenant its rights, its account, its newest window, and what is
+ * known of its work. Times are ns. */
 
 #include "arbiter/account.h"
 #include "arbiter/tenant_report.h"
 #include "arbiter/window_usage.h"
+
+enum { ENGINE_TENANTS = 128 };
 
 typedef struct EngineWindow {
         bool gated, open;
@@ -73,3 +75,17 @@ typedef struct EngineTenant {
         bool overrun_reported;      /* its kernel was told of */
         bool borrowed;              /* this window is another one's, which pauses */
 } EngineTenant;
+
+typedef struct Engine {
+        EngineTenant tenants[ENGINE_TENANTS];
+        uint32_t n;                /* those beyond are free */
+        int32_t owner;             /* of the open window; -1: none is open */
+        uint64_t now, next_step;   /* of the last step, and when it asked to be called again */
+        int64_t virtual_clocks[2]; /* of the conserving: of the others, and of those with high priority */
+        uint64_t overhead;         /* ns of a window that are not its owner's fault, a moving mean */
+        uint64_t overrun_limit;    /* ns */
+        uint64_t
+                overrun_blamed_at; /* when a kernel that hangs was last on the card: others may wait for it */
+        bool beside_overrun;       /* overdue work is on the card */
+        uint64_t high_until;       /* somebody who comes first had work until then, and may come again */
+} Engine;
