@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The words of the counters, bit by bit. Every operation of a lane that went through has a number,
- * its sequence: the one after that in `held`. All arithmetic is modular, so no content of a page is
- * out of range.
+/* The bit layout of the words in the counters. The sequence of an operation is the one after that
+ * in `held`. All arithmetic is modular, so every content of a page is valid.
  *
- *   used        units 63..32, lane 31..22 (row * 4 + lane of the row), sequence 21..0: who changed it last
- *   operation   units 63..22, signed, sequence 21..0
- *   held        units 63..22, signed, sequence 21..0 */
+ * used        units 63..32, lane 31..22, sequence 21..0: the operation that changed it last
+ * operation   units 63..22, signed, sequence 21..0 held        units 63..22, signed, sequence 21..0
+ *
+ * lane: row * SLICE_LANES + lane of the row. */
 
 #include "slice/page.h"
 
@@ -39,7 +39,7 @@ static inline uint64_t slice_used_word(uint32_t units, uint32_t lane, uint32_t s
         return (uint64_t) units << 32 | (uint64_t) lane << SLICE_SEQUENCE_BITS | sequence;
 }
 
-/* Of an operation and of held. */
+/* Of the words operation and held. */
 static inline int64_t slice_word_units(uint64_t word) {
         return (int64_t) word >> SLICE_SEQUENCE_BITS;
 }

@@ -5,16 +5,17 @@
 
 #include "slice/counter_word.h"
 
-/* Tests compile this file with a SLICE_STEP() of their own that kills the process, or lets another
- * one go on: it stands between every two accesses to what is shared, with what was last seen. */
+/* Tests compile this file with a SLICE_STEP() of their own. It stands between every two accesses to
+ * shared memory, gets the value that was read last, and kills the process or lets another one
+ * run. */
 #ifndef SLICE_STEP
 #define SLICE_STEP(seen) ((void) 0)
 #endif
 
 enum { TRIES = 1 << 20 };
 
-/* A try fails only because somebody else's went through: among 64 processes a million fail with a
- * probability of (63/64)^1048576, which is zero. */
+/* A try fails only because another process's change took effect. Among 64 processes a million tries
+ * fail with a probability of (63/64)^1048576, which is zero. */
 
 static inline void relax(void) {
 #if defined(__x86_64__)
@@ -24,16 +25,15 @@ static inline void relax(void) {
 #endif
 }
 
-/* Writes down the operation that the used word w names, before it is gone from there. False: w is
+/* Records the operation that the used word w names, before the word stops naming it. False: w is
  * not the used word any more.
  *
- * That w still stands after the old note was read, and that the note is swapped from this old one,
- * keeps a slow writer from setting it back: while w stands nobody can have noted anything later of
- * this lane.
+ * A slow writer cannot set the note back. It swaps the note from a value that it read while w
+ * stood, and while w stands no later operation of this lane can have been noted.
  *
- * An operation of the writer's own lane is over and needs no note; it is kept up to date all the
- * same, without a swap, so that a note is never older than the last two operations and cannot be
- * mistaken for one 2^22 operations later. */
+ * An operation of the writer's own lane has ended and needs no note. It is recorded all the same,
+ * without a swap. So a note is never older than the last two operations, and cannot be mistaken for
+ * one 2^22 operations later. */
 static bool note(SliceCounters *c, uint64_t w, uint32_t own) {
         uint32_t lane = slice_used_lane(w), sequence = slice_word_sequence(w);
         _Atomic uint32_t *noted = &c->rows[lane / SLICE_LANES].noted[lane % SLICE_LANES];
@@ -86,8 +86,8 @@ static int swap_used(SliceCounters *c, uint32_t lane, uint32_t sequence, int64_t
         return -ENOMEM;
 }
 
-/* A refused operation leaves its sequence to the next one: so none is ever used again before 2^22
- * others of its lane have stood in the used word. */
+/* A refused operation leaves its sequence to the next one. So no sequence is used again before 2^22
+ * other operations of the lane have stood in the used word. */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit) {
         SliceLane *l = &c->rows[lane / SLICE_LANES].lanes[lane % SLICE_LANES];
         uint64_t held = atomic_load_explicit(&l->held, memory_order_relaxed);
@@ -109,7 +109,8 @@ int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit)
         return r;
 }
 
-/* The used word is read before the note: what has left the first has entered the second. */
+/* The used word is read before the note, because an operation enters the note before it leaves the
+ * used word. */
 static bool went_through(SliceCounters *c, uint32_t lane, uint32_t sequence) {
         uint64_t w = atomic_load_explicit(&c->used, memory_order_acquire);
         uint32_t noted;
@@ -142,7 +143,7 @@ static void recover_lane(SliceCounters *c, uint32_t lane) {
         SLICE_STEP(1);
 }
 
-/* What a dead process wanted of the card is wanted no more. */
+/* A dead process wants the card no longer. */
 static void clear_work(SliceWork *w) {
         atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
         atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
@@ -156,9 +157,9 @@ void slice_complete(SliceCounters *c, uint32_t row) {
                 recover_lane(c, row * SLICE_LANES + i);
 }
 
-/* All at once, and not lane by lane: one lane alone may hold more than the row, and what it gave
- * back too much others would take in the meantime. What the lanes hold then adds up to nothing, and
- * the row's next owner goes on from there. */
+/* All lanes at once: a single lane may hold more than the row. If it were released alone, other
+ * processes could take the excess meanwhile. Afterwards the lanes add up to zero, and the row's
+ * next owner continues from there. */
 void slice_recover(SliceCounters *c, uint32_t row) {
         int64_t held;
 
@@ -166,7 +167,7 @@ void slice_recover(SliceCounters *c, uint32_t row) {
         held = slice_row_held(&c->rows[row]);
         if (held != 0)
                 (void) slice_change(c, row * SLICE_LANES, -held,
-                                    SLICE_NO_LIMIT); /* without a limit nothing is over it */
+                                    SLICE_NO_LIMIT); /* cannot fail: there is no limit */
 }
 
 int64_t slice_row_held(const SliceRow *row) {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The heart of the slice page: one reservation or release, and what became of one whose process was
- * killed in it. Nothing but loads, stores and compare-and-swap on the counters, no system call.
+/* The lock-free counter of the slice page: one reservation or release, and its recovery after the
+ * process was killed in the middle. Loads, stores and compare-and-swap only, no system call.
  *
- * A change goes through at one instant, when the used word is swapped; its lane says before what it
- * is about to do, and afterwards what it holds now. Between the two the used word itself names lane
- * and sequence, and whoever swaps it next first writes down that it saw them (`noted`). So of an
- * operation that is still announced it is known whether it went through, for ever: the used word
- * names it, or it was noted; in this order, because it is noted before it is gone from the used
- * word.
+ * An operation takes effect at one instant, when the used word is swapped. Before that its lane
+ * announces the operation, and afterwards the lane holds the result. In between, the used word
+ * names lane and sequence of the operation. The next process that swaps the used word first records
+ * in `noted` that it saw this operation.
+ *
+ * So it is always known whether an announced operation took effect: either the used word names it,
+ * or it was noted. Both are checked in this order, because an operation is noted before the used
+ * word stops naming it.
  *
  * Lanes are numbered over all rows: row * SLICE_LANES + lane. */
 
@@ -17,19 +19,22 @@
 
 #define SLICE_NO_LIMIT UINT64_MAX
 
-/* Adds units, which may be negative, to what all hold. The caller has the lane for itself. 0, or
- * -ENOMEM: they would be more than limit then. Terminates whatever the counters contain and whoever
- * scribbles over them: a change that finds no moment to go through in a million tries is refused, a
- * release likewise (what is not released comes back when the process ends). */
+/* Adds units, which may be negative, to the sum of all rows. The caller owns the lane. 0, or
+ * -ENOMEM: the sum would exceed limit. Terminates whatever the counters contain, and also while
+ * other processes overwrite them: a change that fails a million times is refused. That includes a
+ * release; the units it did not release come back when the process ends. */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit);
 
-/* Completes what a dead process began: its lanes hold then what they hold, and whoever has the
- * row's lock may go on in them. */
+/* Completes what a dead process began, so that its lanes hold the right numbers and can be used
+ * again. The caller has the row's lock. */
 void slice_complete(SliceCounters *c, uint32_t row);
 
-/* The same, and gives back what its row holds; its SliceWork is zero then. The caller has the row's
- * lock. May be cut short at any instruction, and called again by the next who has the lock. */
+/* Completes the row as above, gives back what it holds and clears its SliceWork. The caller has the
+ * row's lock. May be interrupted at any instruction and repeated by the next owner of the lock. */
 void slice_recover(SliceCounters *c, uint32_t row);
 
-int64_t slice_row_held(const SliceRow *row); /* units; of a living process a number that is in motion */
-bool slice_row_at_rest(const SliceRow *row); /* holds nothing and is about to do nothing */
+/* Units; changes at any time while the row's process lives. */
+int64_t slice_row_held(const SliceRow *row);
+
+/* Does the row hold nothing, with no operation announced? */
+bool slice_row_at_rest(const SliceRow *row);

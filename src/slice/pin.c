@@ -9,14 +9,14 @@
 
 enum { TEXT = 4096 };
 
-#define SEVERAL UINT64_MAX /* inodes: a container may have made itself another node of the same device */
+#define SEVERAL UINT64_MAX /* several inodes: a container may have made another node of the same device */
 
 int pin_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
         int r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 
         if (r == -EBADF) {
-                lock.l_type = F_WRLCK; /* it is open for writing only */
+                lock.l_type = F_WRLCK; /* open for writing only */
                 r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
         }
         if ((r != -EAGAIN && r != -EACCES) || sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
@@ -27,14 +27,13 @@ int pin_file(int fd, uint64_t key) {
 void pin_release(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
-        (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK,
-                        &lock); /* else it stays, and more is counted than there is */
+        (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock); /* on failure too much is counted */
 }
 
 uint64_t pin_inode(int fd) {
         struct stat st;
 
-        st.st_dev = st.st_ino = 0; /* the kernel sets them; the analyzer cannot know */
+        st.st_dev = st.st_ino = 0; /* the kernel sets them; the analyzer does not know that */
         if (fd < 0 || sys_call(SYS_fstat, fd, &st) < 0)
                 return 0;
         return (((uint64_t) st.st_dev * UINT64_C(0x9E3779B97F4A7C15)) ^ st.st_ino) >> 1 | 1;
@@ -57,7 +56,7 @@ static void end_word(PinScan *s) {
         s->digits = s->other_signs = false;
 }
 
-/* The last two words of the line: before, and what was being read. */
+/* The last two words of the line: `before` and the word that was being read. */
 static void end_line(PinScan *s) {
         uint64_t first = s->before;
 
@@ -78,7 +77,7 @@ static void add_sign(PinScan *s, char sign) {
 
 void pin_scan(PinScan *scan, const char *text, size_t n) {
         for (size_t i = 0; i < n; i++) {
-                if (text[i] == '\n') /* NOLINT: by the kernel's word it is there */
+                if (text[i] == '\n') /* NOLINT: the kernel has written it */
                         end_line(scan);
                 else if (text[i] != ' ' && text[i] != '\t')
                         add_sign(scan, text[i]);
@@ -87,7 +86,7 @@ void pin_scan(PinScan *scan, const char *text, size_t n) {
         }
 }
 
-/* 0, or negative: the list cannot be read. */
+/* 0, or negative errno: the list cannot be read. */
 static int scan_file(const char *path, PinScan *scan) {
         long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
         char text[TEXT];
@@ -96,7 +95,7 @@ static int scan_file(const char *path, PinScan *scan) {
                 return (int) fd;
         while ((n = sys_call(SYS_read, fd, text, sizeof text)) > 0 && !scan->done)
                 pin_scan(scan, text, (size_t) n);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd);
         return n < 0 ? (int) n : 0;
 }
 
@@ -121,8 +120,8 @@ static bool mark_one(void *userdata, uint64_t key) {
         return mark(userdata, key) || k->listed[0];
 }
 
-/* Twice, because others lock and unlock meanwhile, and the list has no number by which it is read
- * on. */
+/* Reads the list twice, because other processes lock and unlock meanwhile, and a reader cannot know
+ * where in the list it is. */
 static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
         Keys looked_for = {.keys = keys, .n = n, .listed = ret};
 
@@ -150,7 +149,7 @@ void pin_find_listed(const uint64_t *keys, bool *ret, size_t n) {
         list(keys, ret, n, mark);
 }
 
-/* The kernel lists a file's own locks with what else it tells of a descriptor. */
+/* /proc/self/fdinfo/FD has the locks of that open file. */
 static int scan_own(int fd, PinScan *scan) {
         static const char prefix[] = "/proc/self/fdinfo/";
         char path[sizeof prefix + 10], digits[10];
@@ -204,10 +203,10 @@ int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *us
         return scan_own(fd, &scan);
 }
 
-/* ---- */
+/* ---- asking ---- */
 
-/* By F_GETLK even what this open file has locked itself is in the way. It names one lock only, and
- * that may be a larger one of somebody else's, before or behind the one that is meant. */
+/* F_GETLK, unlike F_OFD_GETLK, also reports the OFD locks of this open file itself. It names one
+ * lock only, which may be a larger lock of another process that overlaps the byte. */
 static PinAnswer ask(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
@@ -253,8 +252,9 @@ PinAnswer pin_query_row(const SliceRow *row, int fd) {
         if (inode != pin_inode(fd))
                 return PIN_UNSURE;
         answer = ask(fd, key);
-        return answer == PIN_NO && pin_inode(fd) != inode ? PIN_UNSURE
-                                                          : answer; /* the number is another file's by now */
+        return answer == PIN_NO && pin_inode(fd) != inode
+                       ? PIN_UNSURE
+                       : answer; /* the descriptor is another file's by now */
 }
 
 bool pin_holds_row(const SliceRow *row, int fd) {

@@ -1,76 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Memory of the card may outlive the process that it is charged to: it belongs to an open file of
- * the driver, which an exec may inherit, a child of fork have, or somebody get by a socket. So a
- * row has a key, and its owner locks the byte of that number in each such file (OFD locks: they are
- * the open file's, and last until its last descriptor, wherever that is, is closed). Such a lock is
- * a pin. Who finds a row whose processes have all ended looks for that lock, and leaves the row
- * alone as long as it is there.
+/* Memory of the card may outlive the process that it is charged to. It belongs to an open file of
+ * the driver, which a program inherits over exec, a child over fork, and another process gets
+ * through a socket. So each row has a key, and its owner locks the byte of that number in each such
+ * file. These are OFD locks: they belong to the open file, and last until its last descriptor is
+ * closed. Such a lock is a pin. A row whose processes have all ended is left alone while one of its
+ * pins exists.
  *
- * Others may have the inode, too, and lock what they like of it. So only a lock of exactly that
- * byte is one: what is larger is somebody else's, and behind it the byte is looked for in the
- * kernel's list of all locks. */
+ * Other processes may have the same inode open and lock any part of it. So only a lock of exactly
+ * one byte counts. Where a larger lock hides that byte, the kernel's list of all locks is searched.
+ *
+ * The keys are made in pin_key.h. */
 
 #include "slice/page.h"
 #include "slice/pin_key.h"
 
-enum {
-        PIN_BATCH_MAX = 128
-}; /* keys that are looked for at once: in signal handlers, too, on what stack there is */
+/* Keys that are looked up at once. The buffers are on the stack, also in signal handlers. */
+enum { PIN_BATCH_MAX = 128 };
 
-/* Locks the byte, for reading, as any number of files may; where the file is open for writing only,
- * for writing, as one may: then of those of one inode the first has it, and that is enough. 0;
- * -EAGAIN or -EACCES: somebody else has locked more than the byte; -EBADF, too: the file is open
- * for neither (access mode 3); or what fcntl() says. */
+/* Locks the byte of key: for reading, as any number of files may, or, where the file is open for
+ * writing only, for writing. Then only the first file of an inode gets the lock, which is enough.
+ * 0; -EAGAIN or -EACCES: another process has locked more than the byte; -EBADF: also, the file is
+ * open for neither (access mode 3); other negative errno of fcntl(). */
 int pin_file(int fd, uint64_t key);
 
-/* Has any open file locked exactly this byte? Asked through a file of the same inode. true, too,
- * where it cannot be told. */
-bool pin_exists(int fd, uint64_t key);
-
-/* The same of several at once, PIN_BATCH_MAX at most: the kernel's list is read once for all of them
- * where it must be. */
-void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n);
-
-/* Has this open file a row's lock already that is none of one's own, so that others use it, or
- * have? false, too, where the kernel does not tell (before 4.1). */
-bool pin_is_shared(int fd, const uint64_t *own, size_t n);
-
-/* The keys of what was exported to this open file, by whomever. Negative: it cannot be told (no
- * /proc, or a kernel before 4.1), and there may be others. */
-int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
-
-/* Unlocks the byte, where pin_file() has locked it. */
+/* Unlocks the byte that pin_file() has locked. */
 void pin_release(int fd, uint64_t key);
 
-/* Which inode a file is of; 0: it cannot be told. */
+/* Has any open file locked exactly this byte? fd: a file of the same inode. Also true where the
+ * answer is not available. */
+bool pin_exists(int fd, uint64_t key);
+
+/* The same for n keys, at most PIN_BATCH_MAX, with one reading of the kernel's list. */
+void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n);
+
+/* Does this open file have the lock of a row other than `own`, so that another process uses it, or
+ * has used it? Also false where the kernel does not report locks in fdinfo (before 4.1). */
+bool pin_is_shared(int fd, const uint64_t *own, size_t n);
+
+/* Calls each() for the key of every export to this open file. Negative: not known (no /proc, or a
+ * kernel before 4.1); there may be exports that were not reported. */
+int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
+
+/* A number of the file's inode; 0: not known. */
 uint64_t pin_inode(int fd);
 
-/* Notes in the row that a file of this inode has the lock, before it has. */
+/* Notes in the row that a file of this inode gets the lock. Must come before the lock. */
 void pin_note_inode(SliceRow *row, uint64_t inode);
 
-/* Is a file still open that the owner of the row has locked? fd: any file of the driver, -1: none
- * is at hand, and the kernel's list of all locks is read. true, too, where that cannot be had. */
+/* Is a file still open that the owner of the row has locked? fd: any file of the driver; -1: none
+ * is available, and the kernel's list is read. Also true where the list is not available. */
 bool pin_holds_row(const SliceRow *row, int fd);
 
-/* The same where several rows are looked at: the list is not read, and with PIN_UNSURE it must be
- * (pin_find_listed(), by the key of the row). */
+/* The same without reading the list. PIN_UNSURE: pin_find_listed() with the row's key answers. */
 typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
 PinAnswer pin_query_row(const SliceRow *row, int fd);
 
-/* The same of many at once, from the kernel's list; all of them, where that cannot be had. */
+/* Which of n keys are in the kernel's list? All of them, where the list is not available. */
 void pin_find_listed(const uint64_t *keys, bool *ret, size_t n);
 
-/* Reads such a list, piece by piece: a lock per line, which ends with its first and its last byte.
- * each: called for every lock of exactly one byte but the first; true: it is enough. Begin with
- * PIN_SCAN(). */
+/* A parser for /proc/locks, which is given piece by piece. Each line is a lock and ends with its
+ * first and last byte. each() is called for every lock of exactly one byte but byte 0; it returns
+ * true to end the search. Begin with PIN_SCAN(). */
 typedef struct PinScan {
         bool (*each)(void *userdata, uint64_t key);
         void *userdata;
         bool done;
         bool digits, other_signs; /* in the word that is being read */
-        uint64_t word, before;    /* this one and the last; PIN_NO_NUMBER: it is none */
+        uint64_t word, before;    /* this word and the last one; PIN_NO_NUMBER: not a number */
 } PinScan;
 
 #define PIN_NO_NUMBER UINT64_MAX

@@ -11,10 +11,10 @@
 #include <cpuid.h>
 #endif
 
-/* Keys tell rows and exports apart, and are no secret: /proc/locks shows them to everybody. Of two
- * rows with the same key the dead one keeps its bytes as long as the other one's files are open, so
- * too much is counted for a while and never too little; nobody is refused, because the locks are
- * shared ones. The exports of one process have different keys, whatever else fails. */
+/* Keys tell rows and exports apart. They are no secret: /proc/locks shows them to every process. If
+ * two rows had the same key, the dead row would keep its bytes while the other one's files are
+ * open. Then too much is counted for a while, never too little, and no lock is refused, because the
+ * locks are shared ones. The exports of one process have different keys whatever else fails. */
 
 static bool from_kernel(uint64_t *ret) {
         long fd, n;
@@ -25,12 +25,12 @@ static bool from_kernel(uint64_t *ret) {
         if (fd < 0)
                 return false;
         n = sys_call(SYS_read, fd, ret, sizeof *ret);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd);
         return n == (long) sizeof *ret;
 }
 
-/* 0: it has none to give. Not the time stamp counter beside it: a process may be forbidden to read
- * that. */
+/* 0: not available. The time stamp counter is not used, because a process may be forbidden to read
+ * it. */
 static uint64_t from_processor(void) {
         unsigned long long value = 0;
 #if defined(__x86_64__)
@@ -47,7 +47,7 @@ static uint64_t from_processor(void) {
         return value;
 }
 
-/* One to one, every bit of it in every bit of the other (splitmix64). */
+/* A bijection in which every bit depends on every other (splitmix64). */
 static uint64_t mixed(uint64_t x) {
         x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
         x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
@@ -57,21 +57,21 @@ static uint64_t mixed(uint64_t x) {
 static uint64_t with_time(uint64_t key, int clock) {
         struct timespec t = {0, 0};
 
-        (void) sys_call(SYS_clock_gettime, clock, &t); /* or not */
+        (void) sys_call(SYS_clock_gettime, clock, &t);
         return mixed(key ^ (uint64_t) t.tv_sec * UINT64_C(1000000000) ^ (uint64_t) t.tv_nsec);
 }
 
-/* What differs between processes and moments, where a sandbox or an old kernel gives no random
- * numbers. Not what the C library has its stack guard of (AT_RANDOM): a key is shown to
- * everybody. */
+/* For sandboxes and old kernels without random numbers: values that differ between processes and
+ * moments. The C library's random bytes (AT_RANDOM) are not used, because they protect its stack,
+ * and a key is public. */
 static uint64_t from_what_there_is(void) {
         static uint64_t number;
         uint64_t key = mixed(from_processor());
 
         key = with_time(key, CLOCK_MONOTONIC);
         key = with_time(key, CLOCK_REALTIME);
-        key = mixed(key ^ (uint64_t) (uintptr_t) &key);    /* where the stack lies, */
-        key = mixed(key ^ (uint64_t) (uintptr_t) &number); /* and the library */
+        key = mixed(key ^ (uint64_t) (uintptr_t) &key);    /* address of the stack */
+        key = mixed(key ^ (uint64_t) (uintptr_t) &number); /* address of the library */
         key = mixed(key ^ (uint64_t) sys_call(SYS_getpid) << 32 ^ (uint64_t) sys_call(SYS_gettid));
         return mixed(key + __atomic_fetch_add(&number, 1, __ATOMIC_RELAXED) * UINT64_C(0x9E3779B97F4A7C15));
 }

@@ -12,14 +12,14 @@
 #include "slice/counters.h"
 #include "slice/pin.h"
 
-/* This runs as a guest: raw system calls only, and nothing that a compiler makes a call of memcpy()
- * or memset(), which carry symbol versions that old systems do not have.
- * tests/unit/slice/symbols.sh looks at what the objects ask for. */
+/* Part of the preloaded library: raw system calls only. A compiler must not make calls of memcpy()
+ * or memset(): old systems lack their symbol versions. tests/unit/slice/symbols.sh checks what the
+ * objects import. */
 
 enum {
-        LIMIT_TRIES = 64,     /* the agent's two writes lie some microseconds apart */
-        LANE_TURNS = 64,      /* another thread is about to be done: let it */
-        LANE_WAITS = 10000,   /* milliseconds: it was stopped, or has a lower priority than we */
+        LIMIT_TRIES = 64,     /* the agent's two writes are some microseconds apart */
+        LANE_TURNS = 64,      /* another thread is about to finish: yield to it */
+        LANE_WAITS = 10000,   /* milliseconds: the thread was stopped, or has a lower priority */
         REAP_PAUSE = 1000000, /* ns */
 };
 
@@ -35,16 +35,16 @@ static int join_path(const char *directory, const char *name, char path[SLICE_PA
         return n < SLICE_PATH ? 0 : -ENAMETOOLONG;
 }
 
-/* O_NONBLOCK: what is no file, and would make us wait, is found out afterwards. */
+/* O_NONBLOCK, because the path may be no regular file and block. check_file() finds out. */
 static long open_file(const char *path, int flags) {
         return sys_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 }
 
-/* Regular and long enough: the end of a file is the only thing that a mapping cannot stand. */
+/* Regular and long enough: a mapping faults only beyond the end of its file. */
 static int check_file(long fd, size_t size, struct stat *ret) {
         long r;
 
-        ret->st_mode = 0; /* the kernel fills it in, which no analyser sees */
+        ret->st_mode = 0; /* the kernel fills it in; the analyzer does not know that */
         r = sys_call(SYS_fstat, fd, ret);
         if (r < 0)
                 return (int) r;
@@ -66,7 +66,7 @@ static int map_file(long fd, size_t size, int protection, struct stat *st, void 
 
 static void unmap(const void *p, size_t size) {
         if (p)
-                (void) sys_call(SYS_munmap, p, size); /* fails only for what is no mapping */
+                (void) sys_call(SYS_munmap, p, size); /* fails only for an address without a mapping */
 }
 
 static bool limits_good(const SliceLimits *l) {
@@ -79,8 +79,8 @@ static bool counters_good(const SliceCounters *c) {
 
 /* ---- rows ---- */
 
-/* The lock is the open file's, not the process's: it lasts until the last copy of the mapping is
- * gone. */
+/* The lock belongs to the open file, not to the process: it lasts until the last copy of the
+ * mapping is gone. */
 static long lock_row(long fd, uint32_t row, short type) {
         struct flock lock = {.l_type = type,
                              .l_whence = SEEK_SET,
@@ -90,16 +90,16 @@ static long lock_row(long fd, uint32_t row, short type) {
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* With it goes what a predecessor said about its work. */
+/* Also clears what the row's last owner wrote about its work. */
 static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
         slice_recover(c, row);
         atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
         atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
 }
 
-/* First a row that nobody holds anything in, then any that can be had, which brings its bytes back.
- * Everybody begins at another one: 64 processes that start together then ask once each, and not 32
- * times. */
+/* Takes a row that holds nothing or, if there is none, one of a dead owner, and brings its bytes
+ * back. Each process begins at another row, so that 64 processes that start together need one
+ * system call each instead of 32. */
 static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
@@ -115,7 +115,7 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                 if (r < 0)
                         return (int) r;
                 if (!slice_row_at_rest(&c->rows[row]) && pin_holds_row(&c->rows[row], file)) {
-                        (void) lock_row(fd, row, F_UNLCK); /* a dead owner's, whose memory is not */
+                        (void) lock_row(fd, row, F_UNLCK); /* the owner is dead, its memory is not */
                         continue;
                 }
                 own_row(c, row, key);
@@ -125,8 +125,8 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
         return -EUSERS;
 }
 
-/* A dead process's of the same key, whose memory is not: whoever goes on in it takes no row for
- * himself. It is as before for who finds it when he is dead as well. */
+/* Takes over a row of a dead process with the same key and a pin that still exists. So the process
+ * needs no further row. When it dies in turn, the row is in the same state as before. */
 static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
                 SliceRow *r = &c->rows[row];
@@ -139,7 +139,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
                         *ret = row;
                         return true;
                 }
-                (void) lock_row(fd, row, F_UNLCK); /* nobody's memory any more, or another's by now */
+                (void) lock_row(fd, row, F_UNLCK); /* not pinned any more, or another process's by now */
         }
         return false;
 }
@@ -152,7 +152,7 @@ static long open_again(const SliceUser *s) {
                 return fd;
         if (check_file(fd, sizeof(SliceCounters), &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
                 return fd;
-        (void) sys_call(SYS_close, fd); /* nothing was written */
+        (void) sys_call(SYS_close, fd);
         return -ESTALE;
 }
 
@@ -160,7 +160,7 @@ typedef struct Reap {
         SliceCounters *counters;
         long fd; /* of the counters */
         unsigned freed;
-        size_t n; /* of those of whom the list of locks must say it: their rows are locked as long */
+        size_t n; /* rows that only the list of locks can decide; they stay locked until then */
         uint32_t rows[PIN_BATCH_MAX];
         uint64_t keys[PIN_BATCH_MAX];
 } Reap;
@@ -170,10 +170,13 @@ static void end_row(Reap *r, uint32_t row, bool dead) {
                 slice_recover(r->counters, row);
                 r->freed++;
         }
-        (void) lock_row(r->fd, row, F_UNLCK); /* before close: a child of fork may have the descriptor, too */
+        (void) lock_row(r->fd, row,
+                        /* Before close, because a child of fork may have the descriptor, too. */
+                        F_UNLCK);
 }
 
-/* The list is read after the rows were locked: until then their owners may have locked files. */
+/* The list is read after the rows were locked, because their owners may have locked files until
+ * then. */
 static void end_unsure(Reap *r) {
         bool listed[PIN_BATCH_MAX];
 
@@ -213,8 +216,9 @@ unsigned slice_reap(SliceUser *s) {
                         continue;
                 if (r.fd < 0)
                         r.fd = open_again(s);
+                /* No descriptor is available, or the process was moved to another root. */
                 if (r.fd < 0)
-                        return 0; /* no descriptor is to be had, or we were moved to another root: the next one will */
+                        return 0;
                 reap_row(&r, row, atomic_load_explicit(&s->file, memory_order_relaxed));
         }
         end_unsure(&r);
@@ -227,8 +231,7 @@ bool slice_refresh(SliceUser *s) {
         struct timespec now = {0, 0};
         uint64_t last = atomic_load_explicit(&s->last_reap, memory_order_relaxed), nsec;
 
-        (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE,
-                        &now); /* the clock is there since 2.6.32 */
+        (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC_COARSE, &now); /* since Linux 2.6.32 */
         nsec = (uint64_t) now.tv_sec * UINT64_C(1000000000) + (uint64_t) now.tv_nsec;
         if (nsec - last < REAP_PAUSE || !atomic_compare_exchange_strong(&s->last_reap, &last, nsec))
                 return false;
@@ -248,7 +251,7 @@ static int map_limits(const char *directory, const SliceLimits **ret) {
         if (fd < 0)
                 return (int) fd;
         r = map_file(fd, sizeof(SliceLimits), PROT_READ, &st, &p);
-        (void) sys_call(SYS_close, fd); /* only read from */
+        (void) sys_call(SYS_close, fd);
         if (r < 0)
                 return r;
         *ret = p;
@@ -268,12 +271,12 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
                 r = counters_good(ret->counters) ? take_row(fd, ret->counters, file, key, &ret->row)
                                                  : -EPROTO;
         }
-        (void) sys_call(SYS_close, fd); /* the mapping keeps the open file, and with it the lock */
+        (void) sys_call(SYS_close, fd); /* the mapping keeps the open file and its lock */
         return r;
 }
 
-/* Children have the driver's files, where they have not closed them, and with them all that keeps
- * the row. */
+/* Children inherit the driver's files and with them the pins, so they need no mapping to keep the
+ * row. */
 static void hide_from_children(SliceUser *s, uint64_t key) {
         bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
@@ -307,8 +310,8 @@ static bool read_limit(SliceUser *s, uint64_t *ret) {
         return false;
 }
 
-/* An agent that was killed between its two writes leaves the generation odd, and the limit, a
- * single word, whole: so what was read last is good for a process that starts now. */
+/* An agent that was killed between its two writes leaves the generation odd, but the limit, a
+ * single word, whole. So a process that starts now may use the value that was read last. */
 static void first_limit(SliceUser *s) {
         uint64_t limit = 0;
 
@@ -362,7 +365,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
         counters = p;
         if (r == 0 && !(adopt && adopt_row(fd, counters, file, key, &row)))
                 r = take_row(fd, counters, file, key, &row);
-        (void) sys_call(SYS_close, fd); /* as above */
+        (void) sys_call(SYS_close, fd); /* as above: the mapping keeps it */
         if (r < 0) {
                 unmap(counters, sizeof *counters);
                 return r;
@@ -388,8 +391,8 @@ uint64_t slice_shared_key(SliceUser *s) {
         return atomic_compare_exchange_strong(&s->counters->shared, &none, key) ? key : none;
 }
 
-/* Said when it is so: a child that does not know of it keeps the row too long, and unmaps nothing
- * that is not there. */
+/* `inherited` is set after the mapping is. A child that misses it keeps the row too long, but never
+ * unmaps memory that is not its own. */
 void slice_inherit_on_fork(SliceUser *s) {
         if (!atomic_load_explicit(&s->inherited, memory_order_relaxed) &&
             sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DOFORK) == 0)
@@ -409,7 +412,7 @@ void slice_close(SliceUser *s) {
         close_maps(s, true);
 }
 
-/* Where the parent had its counters the child may have something else by now. */
+/* The child may have another mapping by now where the parent had its counters. */
 void slice_close_after_fork(SliceUser *s) {
         close_maps(s, atomic_load_explicit(&s->inherited, memory_order_relaxed));
 }
@@ -422,12 +425,12 @@ static void pause_turn(unsigned turn) {
         if (turn < LANE_TURNS)
                 (void) sys_call(SYS_sched_yield);
         else
-                (void) sys_call(SYS_nanosleep, &millisecond,
-                                0); /* a signal ends it early, which does no harm */
+                (void) sys_call(SYS_nanosleep, &millisecond, 0); /* a signal may end it early */
 }
 
-/* A lane is a try-lock: a signal handler that comes in between finds another one. SLICE_LANES when
- * none came free, because the threads that have them were stopped, or left by longjmp(). */
+/* A lane is a try-lock: a signal handler that interrupts a thread takes another lane. Returns
+ * SLICE_LANES if none becomes free, because the threads that have them were stopped or left by
+ * longjmp(). */
 static uint32_t take_lane(SliceUser *s) {
         for (unsigned turn = 0; turn < LANE_TURNS + LANE_WAITS; turn++) {
                 for (uint32_t i = 0; i < SLICE_LANES; i++)
@@ -477,7 +480,7 @@ int slice_reserve(SliceUser *s, uint64_t bytes) {
 void slice_release(SliceUser *s, uint64_t bytes) {
         uint64_t units = units_of(bytes);
 
-        if (units > 0 && units <= SLICE_MAX_UNITS) /* more was never reserved */
+        if (units > 0 && units <= SLICE_MAX_UNITS) /* no more can have been reserved */
                 (void) change(s, -(int64_t) units, SLICE_NO_LIMIT);
 }
 
@@ -490,7 +493,8 @@ int slice_move(SliceUser *from, SliceUser *to, uint64_t bytes) {
         if (units > 0)
                 r = change(to, (int64_t) units, SLICE_NO_LIMIT);
         if (r == 0 && units > 0)
-                (void) change(from, -(int64_t) units, SLICE_NO_LIMIT); /* else counted twice until the end */
+                (void) change(from, -(int64_t) units,
+                              SLICE_NO_LIMIT); /* else counted twice until the process ends */
         return r;
 }
 
