@@ -12,7 +12,7 @@
 
 enum { FILE_FD = STDERR_FILENO + 1, MOST = 4096 };
 
-/* What else the caller has open is not ours to keep: locks are among it. */
+/* Closes the other descriptors of the caller, because they may hold locks. */
 static void keep_only(int file) {
         if (file != FILE_FD && dup2(file, FILE_FD) < 0)
                 _exit(1);
@@ -20,7 +20,7 @@ static void keep_only(int file) {
         if (syscall(SYS_close_range, FILE_FD + 1, ~0U, 0) == 0)
                 return;
 #endif
-        for (int fd = FILE_FD + 1; fd < MOST; fd++) /* before Linux 5.9 */
+        for (int fd = FILE_FD + 1; fd < MOST; fd++) /* Linux before 5.9 has no close_range() */
                 (void) close(fd);
 }
 

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Leases (fcntl F_SETLEASE) of files that containers have mounted. Whoever has the uid of the
- * file's owner may take one, through a read-only mount, too, and every other open() that it forbids
- * waits until it is given up, /proc/sys/fs/lease-break-time at most (45 s), or, with O_NONBLOCK,
- * fails with EAGAIN. A write lease forbids all, and is had when nobody else has the file open; a
- * read lease forbids opening for writing, and is had when nobody has it open for that (Linux,
- * fs/locks.c: check_conflicting_open).
+/* Leases (fcntl F_SETLEASE) of files that containers have mounted. A process with the uid of the
+ * file's owner may take one, even through a read-only mount. Then every open() that conflicts with
+ * it waits until it is given up, at most /proc/sys/fs/lease-break-time (45 s), or fails with EAGAIN
+ * if it has O_NONBLOCK. A write lease conflicts with every open(), and requires that no other
+ * process has the file open. A read lease conflicts with opening for writing, and requires that no
+ * process has the file open for writing (Linux, fs/locks.c: check_conflicting_open).
  *
- * So what others should be able to open at any time is kept open by somebody, and nobody of ours
- * waits in open(). Who looks again now and then, without waiting, never finds a moment, because the
- * tenant is told, gives the lease up, and takes another one. An open() that waits counts as one for
- * writing from its beginning (do_dentry_open), so no read lease can be had any more, and what was
- * had ends in time. Of one for reading that is so in newer kernels. */
+ * So each file that must open at once is kept open by one of our processes, and none of them waits
+ * in open(). Trying again now and then does not help: the tenant is notified, gives the lease up
+ * and takes another one. An open() for writing that waits counts as open from its begin
+ * (do_dentry_open). So no new read lease can be taken, and the existing one ends in time. In newer
+ * kernels that is also so of an open() for reading. */
 
 #include <sys/types.h>
 
-/* A child that waits in open(), and then has the file open until it is killed, or its parent ends.
- * file: as by O_PATH; it stays the caller's. flags: O_RDONLY or O_RDWR. The caller has one thread.
- * Returns its pid, which is the caller's to reap, or negative errno. */
+/* Starts a child that waits in open(), and then keeps the file open until it is killed or its
+ * parent ends. file: as by O_PATH; stays the caller's. flags: O_RDONLY or O_RDWR. The caller has
+ * one thread. Returns the pid, which the caller reaps, or negative errno. */
 pid_t file_lease_wait(int file, int flags);
 
-/* Ends it. */
+/* Kills and reaps the child. */
 void file_lease_wait_end(pid_t pid);

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "slicedir/slicedir.h"
-
 struct HeldPage {
         char id[SLICEDIR_ID_SIZE];
         uint32_t number;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pages that are kept open for writing, by whoever made them, so that no container can lease one,
- * neither before the arbiter has found it nor between two arbiters (slicedir/file_lease.h). A page is
- * called as on the board: by its slice, and its number there. */
+/* Slice pages that their maker keeps open for writing, so that no container can lease one. That
+ * covers the time before the arbiter opens a page and between two arbiters (file_lease.h). A page
+ * is named by its slice and its number there. */
 
 #include "base/fault.h"
 #include "slicedir/slice_files.h"
@@ -15,12 +15,16 @@ typedef struct HeldFds {
         size_t n;
 } HeldFds;
 
-/* Each of the two that is open in held is taken in place of what was kept of that page, which is
- * closed then. 0, or -ENOMEM, and they stay the caller's. id is shorter than SLICEDIR_ID_SIZE. */
+/* Takes each open descriptor of fds, and closes the one that it replaces. 0, or -ENOMEM, and they
+ * stay the caller's. id is shorter than SLICEDIR_ID_SIZE. */
 int held_fds_put(HeldFds *h, const char *id, uint32_t number, SliceFds *fds);
 
-bool held_fds_has(const HeldFds *h, const char *id, uint32_t number); /* both files */
+/* Are both files of the page held? */
+bool held_fds_has(const HeldFds *h, const char *id, uint32_t number);
 
-void held_fds_drop(HeldFds *h, const char *id); /* all of a slice */
+/* Closes all pages of a slice. */
+void held_fds_drop(HeldFds *h, const char *id);
+
+/* Closes the pages of all slices for which keep() is false. */
 void held_fds_sweep(HeldFds *h, bool (*keep)(void *userdata, const char *id), void *userdata);
 void held_fds_done(HeldFds *h);

@@ -13,7 +13,7 @@
 
 /* ---- reading ---- */
 
-/* A name that leads elsewhere, or to something that is no file, is not ours. */
+/* Opens a regular file. A symbolic link, or a file of another type, is damage. */
 static int open_file(int directory, const char *name, int flags, int *ret) {
         _cleanup_close_ int fd =
                 openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
@@ -29,7 +29,7 @@ static int open_file(int directory, const char *name, int flags, int *ret) {
         return 0;
 }
 
-/* All of it, or it is damaged: it may be cut short between any two calls. */
+/* Reads all size bytes, else the file is damaged: a container may cut it between any two calls. */
 static int read_whole(int fd, void *into, size_t size) {
         size_t done = 0;
 
@@ -91,7 +91,7 @@ int slice_files_read_limits(int directory, SliceLimits *ret) {
                 r = read_limits(fd, &limits);
         if (r != 0)
                 return r;
-        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* whoever wrote it */
+        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* terminated whatever the writer did */
         limits.container[sizeof limits.container - 1] = '\0';
         memcpy(ret, &limits, sizeof limits);
         return 0;
@@ -114,8 +114,7 @@ ComputeRequest slice_files_request(const SliceLimits *l) {
 
 /* ---- the report ---- */
 
-/* 1: somebody has the lock of one of these bytes. The question is allowed on a descriptor that is
- * open for reading only. */
+/* 1: a process has locked one of these bytes. The question needs only a descriptor for reading. */
 static int locked(int fd, size_t at, size_t size) {
         struct flock lock = {
                 .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
@@ -143,8 +142,8 @@ static uint64_t bytes_of(uint64_t units) {
         return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
 }
 
-/* Of which dead rows it is to be seen whether their files are open. One look at the list for all of
- * them: the counters may say anything. */
+/* Finds the dead rows that are pinned, with one reading of the kernel's list of locks, because the
+ * counters may say anything. */
 static void find_pinned(const SliceCounters *c, const SliceReport *report, bool pinned[static SLICE_ROWS]) {
         uint64_t keys[SLICE_ROWS];
         bool any = false;
@@ -170,10 +169,10 @@ static uint64_t sum_of(int64_t units, uint64_t most) {
         return bytes < most ? bytes : most;
 }
 
-/* What the dead hold may be anything where the counters were written over: it is said to be no more
- * than what is used. */
+/* What dead rows hold may be any number if the counters were overwritten, so it is limited to what
+ * is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
-        int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits */
+        int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits do not overflow */
         bool pinned[SLICE_ROWS];
 
         report->used = bytes_of(slice_used_units(atomic_load_explicit(&c->used, memory_order_relaxed)));
@@ -190,8 +189,8 @@ static void add_up(const SliceCounters *c, SliceReport *report) {
         report->pinned = sum_of(left, report->used - report->dead);
 }
 
-/* The living are asked for first: who dies in between is then counted as alive with what it held,
- * and not as dead with what a living one has since reserved. */
+/* Living rows are found before the counters are read. A process that dies in between then counts as
+ * alive with what it held, not as dead with what another process has since reserved. */
 int slice_files_read_report(int directory, SliceReport *ret) {
         _cleanup_close_ int fd = -1;
         SliceReport report = {.n_alive = 0};
@@ -211,7 +210,7 @@ int slice_files_read_report(int directory, SliceReport *ret) {
 
 /* ---- what has grown ---- */
 
-/* A file system may count some blocks of its own to a file. */
+/* A file system may count blocks of its own to a file. */
 #define TRIM_SLACK (UINT64_C(64) << 10)
 
 static uint64_t taken(const struct stat *st) {
@@ -231,14 +230,14 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return -errno;
         if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
                 return 0;
-        /* Also where the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. One
+        /* Also if the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. A file
          * that was cut stays cut. */
         if (ftruncate(fd, (uint64_t) st.st_size < size ? st.st_size : (off_t) size) < 0 ||
             fstat(fd, &after) < 0)
                 return -errno;
         if ((uint64_t) st.st_size > size)
                 *ret_bytes = (uint64_t) st.st_size;
-        else if (taken(&after) < taken(&st)) /* else it is the file system's way of laying out files */
+        else if (taken(&after) < taken(&st)) /* else the file system lays files out so */
                 *ret_bytes = taken(&st);
         return 0;
 }
@@ -262,7 +261,8 @@ void slice_files_close(SliceFds *fds) {
         *fds = SLICE_FDS_NULL;
 }
 
-/* Whoever planted something under the name of the file to be renamed does not get it written to. */
+/* Writes a new file under a name that is renamed afterwards. If a file was planted under that name,
+ * it is unlinked and not written to. */
 static int write_beside(int directory, const char *name, const void *bytes, size_t size, mode_t mode,
                         int *ret) {
         _cleanup_close_ int fd = -1;
@@ -273,7 +273,7 @@ static int write_beside(int directory, const char *name, const void *bytes, size
         fd = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        if (fchmod(fd, mode) < 0) /* past our umask */
+        if (fchmod(fd, mode) < 0) /* not reduced by the umask */
                 return -errno;
         r = write_at(fd, bytes, size, 0);
         if (r == 0)
@@ -281,15 +281,15 @@ static int write_beside(int directory, const char *name, const void *bytes, size
         return r;
 }
 
-/* Open for writing from before it has its name until the caller closes it: nobody can have leased
- * it meanwhile. */
+/* Replaces a file. The new one is open for writing before it has its name and until the caller
+ * closes it, so no container can have leased it. */
 static int replace(int directory, const char *name, const void *bytes, size_t size, mode_t mode, int *ret,
                    Fault *fault) {
         _cleanup_close_ int fd = -1;
         char beside[32];
         int r;
 
-        (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are ours, and short */
+        (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are constants, and short */
         r = write_beside(directory, beside, bytes, size, mode, &fd);
         if (r == 0 && renameat(directory, beside, directory, name) < 0)
                 r = -errno;
@@ -297,7 +297,7 @@ static int replace(int directory, const char *name, const void *bytes, size_t si
                 *ret = TAKE_FD(fd);
                 return 0;
         }
-        (void) unlinkat(directory, beside, 0); /* half a page is of no use */
+        (void) unlinkat(directory, beside, 0);
         return fault_set(fault, r, "cannot write the slice's %s: %s", name, strerror(-r));
 }
 
@@ -325,7 +325,7 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                 return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
                                  spec->card, sizeof l.uuid - 1, spec->uuid);
         (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
-        (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut: it is for people */
+        (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut if it is too long */
         return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
 }
 
@@ -337,7 +337,7 @@ static int keep_counters(int directory) {
         return r == 0 ? read_counters(fd, &counters) : r;
 }
 
-/* Leased, or something else that stands there. */
+/* Opens an existing file for writing; -1: it is leased, or not a regular file. */
 static int open_writable(int directory, const char *name) {
         int fd = -1;
 
@@ -360,10 +360,11 @@ static int make_counters(int directory, int *ret, Fault *fault) {
         c.major = SLICE_MAJOR;
         c.minor = SLICE_MINOR;
         c.size = sizeof c;
-        return replace(directory, "counters", &c, sizeof c, 0666, ret, fault); /* any user of the container */
+        return replace(directory, "counters", &c, sizeof c, 0666, ret,
+                       fault); /* for any user of the container */
 }
 
-/* A FIFO that is there stays: a container may have it mounted. */
+/* An existing FIFO stays, because a container may have it mounted. */
 static int make_doorbell(int directory, Fault *fault) {
         struct stat st;
         int r = fstatat(directory, SLICE_DOORBELL, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
@@ -372,13 +373,13 @@ static int make_doorbell(int directory, Fault *fault) {
                 r = unlinkat(directory, SLICE_DOORBELL, 0) < 0 ? -errno : -ENOENT;
         if (r == -ENOENT)
                 r = mkfifoat(directory, SLICE_DOORBELL, 0600) < 0 ? -errno : 0;
-        if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0) /* past our umask */
+        if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0) /* not reduced by the umask */
                 r = -errno;
         return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
 }
 
-/* The gate would open no slice on such a kernel, and refuse all memory: that is said before a
- * container starts. */
+/* Without OFD locks the preloaded library could open no slice and would refuse all memory. The
+ * error comes before a container starts. */
 static int check_kernel(int directory, Fault *fault) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
@@ -390,7 +391,7 @@ static int check_kernel(int directory, Fault *fault) {
         return 0;
 }
 
-/* limits last: with it the slice is there. */
+/* limits last: it completes the slice. */
 int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fds, Fault *fault) {
         _cleanup_(slice_files_close) SliceFds fds = SLICE_FDS_NULL;
         int r = check_kernel(directory, fault);
@@ -425,14 +426,15 @@ static uint64_t generation_of(const SliceLimits *limits) {
         return atomic_load_explicit(&limits->generation, memory_order_relaxed);
 }
 
-/* Odd, and newer than what is there: who was killed while he wrote has left it odd. */
+/* An odd generation that is newer than the present one. A writer that was killed has left an odd
+ * one. */
 static uint64_t odd_after(uint64_t generation) {
         return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
 }
 
-/* Odd while it is written. Generation and limit lie side by side and go out in one write, so that a
- * process killed between the two writes leaves the new limit behind, and an odd generation, which
- * the next write makes even. */
+/* Writes the limit, with an odd generation until it is complete. Generation and limit are
+ * neighbours and go out in one write. A process killed between the two writes leaves the new limit
+ * and an odd generation, which the next write makes even. */
 static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
         uint64_t words[2] = {odd_after(generation), bytes};
         int r;
@@ -449,7 +451,8 @@ static bool says_compute(const SliceLimits *l, const CardCompute *c) {
                l->prio_ratio == c->prio_ratio;
 }
 
-/* The arbiter's mapping has the turn of the same page: only our own words are written. */
+/* Writes only these words, because the arbiter writes the schedule in the same page through its
+ * mapping. */
 static int write_compute(int fd, uint64_t generation, const CardCompute *c) {
         const uint32_t words[] = {c->policy, c->max_inst, c->prio_ratio};
         uint64_t word = odd_after(generation);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CARDS_MOST = 256 }; /* that weights are asked for; further ones stay with the node's policy */
+enum { CARDS_MOST = 256 }; /* cards that can become weighted; further ones keep the node's policy */
 
 typedef struct Round {
         Slicedir *board;
@@ -15,7 +15,7 @@ typedef struct Round {
         char weighted[CARDS_MOST][SLICE_UUID];
         size_t n_weighted;
         Fault *fault;
-        int r; /* of the last page that was passed over */
+        int r; /* of the last page that was skipped */
 } Round;
 
 static bool is_agents(const SlicedirEntry *slice) {
@@ -26,7 +26,7 @@ static bool is_asked(const Round *round, const SliceLimits *l) {
         return !round->uuid || strcmp(round->uuid, l->uuid) == 0;
 }
 
-/* An open page is not held to anything, so it has no say either. */
+/* An open slice has no limits, so its weight does not count. */
 static bool wants_weights(const SliceLimits *l) {
         return !(l->flags & SLICE_FLAG_OPEN) && (l->weight > 1 || l->high_priority > 0);
 }
@@ -51,7 +51,7 @@ static int find_weights(void *userdata, const SlicedirEntry *slice) {
         return 0;
 }
 
-static int say_one(const Round *round, const char *id, uint32_t number, const SliceLimits *l) {
+static int write_page(const Round *round, const char *id, uint32_t number, const SliceLimits *l) {
         CardCompute compute = *round->policy;
         char path[SLICEDIR_ID_SIZE + 16];
         _cleanup_close_ int fd = -1;
@@ -65,12 +65,13 @@ static int say_one(const Round *round, const char *id, uint32_t number, const Sl
         return slice_files_set_compute(fd, &compute, round->fault);
 }
 
-static int say(void *userdata, const SlicedirEntry *slice) {
+static int write_pages(void *userdata, const SlicedirEntry *slice) {
         Round *round = userdata;
 
         for (uint32_t i = 0; is_agents(slice) && i < slice->n_cards; i++) {
                 int r = is_asked(round, &slice->cards[i].limits)
-                                ? say_one(round, slice->id, slice->cards[i].number, &slice->cards[i].limits)
+                                ? write_page(round, slice->id, slice->cards[i].number,
+                                             &slice->cards[i].limits)
                                 : 0;
 
                 round->r = r != 0 ? r : round->r;
@@ -78,14 +79,14 @@ static int say(void *userdata, const SlicedirEntry *slice) {
         return 0;
 }
 
-int slice_policy_apply(Slicedir *b, const CardCompute *policy, const char *uuid, Fault *fault) {
-        Round round = {.board = b, .policy = policy, .uuid = uuid, .fault = fault};
+int slice_policy_apply(Slicedir *d, const CardCompute *policy, const char *uuid, Fault *fault) {
+        Round round = {.board = d, .policy = policy, .uuid = uuid, .fault = fault};
         int r = 0;
 
         if (policy->yields)
-                r = slicedir_each(b, find_weights, &round);
+                r = slicedir_each(d, find_weights, &round);
         if (r == 0)
-                r = slicedir_each(b, say, &round);
-        return r < 0 ? fault_set(fault, r, "cannot read the board of slices in %s: %s", b->path, strerror(-r))
+                r = slicedir_each(d, write_pages, &round);
+        return r < 0 ? fault_set(fault, r, "cannot read the slice directory %s: %s", d->path, strerror(-r))
                      : round.r;
 }

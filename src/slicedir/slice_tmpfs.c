@@ -16,15 +16,14 @@ static size_t whole_pages(size_t bytes) {
         return (bytes + page - 1) / page * page;
 }
 
-/* Of the owner's line and the two preloads', and of each card two files and a FIFO, which has no
- * bytes. */
+/* The files of the slice: owner and two preloads. Per card: two files, and a FIFO, which has no
+ * bytes. Twice, for the new files beside them. */
 static size_t bytes_of(size_t n) {
         return 2 * (3 * whole_pages(1) +
                     n * (whole_pages(sizeof(SliceLimits)) + whole_pages(sizeof(SliceCounters))));
 }
 
-/* Of the root, the owner and the two preloads, and of each card a directory and three files; and
- * those beside them. */
+/* Root, owner and two preloads. Per card: a directory and three files. Twice, as above. */
 static size_t inodes_of(size_t n) {
         return 2 * (4 + n * 4);
 }
@@ -39,7 +38,7 @@ int slice_tmpfs_check_host(const char *path, const char *proc, Fault *fault) {
                                  "cannot look at %s as the host (pid 1) sees it: %s", path,
                                  strerror(ENAMETOOLONG));
         error = stat(there, &theirs) < 0 ? errno : 0;
-        if (error != 0 && error != ENOENT && error != ENOTDIR) /* a path that is not there is an answer */
+        if (error != 0 && error != ENOENT && error != ENOTDIR) /* a missing path is an answer */
                 return fault_set(fault, SLICE_TMPFS_E_UNKNOWN,
                                  "cannot look at %s as the host (pid 1) sees it: %s/1/root: %s", path, proc,
                                  strerror(error));

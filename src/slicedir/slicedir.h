@@ -1,37 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* All slices of this machine, as directories:
+/* The directory of all slices of this machine:
  *
- *   BOARD/lock          held while somebody takes or throws away a slice
- *   BOARD/ID/owner      who has it; `aliquot run` holds its lock as long as it lives
- *   BOARD/ID/ld.so.preload  the agent's: mounted in its container as /etc/ld.so.preload (slice/container_paths.h)
- *   BOARD/ID/preload    the same for containers whose mounts are below SLICE_RUN
- *   BOARD/ID/N/         one per card: the slice page (slice/page.h), and a bell (slice/schedule.h)
+ * DIR/lock              held while a slice is made or removed DIR/ID/owner          the owner's
+ * line; `aliquot run` holds its lock as long as it lives DIR/ID/ld.so.preload  the agent's: mounted
+ * in its container as /etc/ld.so.preload DIR/ID/preload        the same for containers whose mounts
+ * are below SLICE_RUN DIR/ID/N/             one per card: the slice page (slice/page.h) and the
+ * doorbell
  *
- * The node agent's slices stand on the same board: `aliquot run` of root counts them, and `aliquot
- * smi` shows both. Each is a file system of its own (slicedir/slice_tmpfs.h) where the agent can mount
- * one. A slice of `aliquot run` lives as long as anybody has its owner's descriptor, or any process
- * has a row, or what a row counts is on an open file.
+ * The node agent and `aliquot run` use the same directory: `aliquot run` of root counts the agent's
+ * slices, and `aliquot smi` shows both. Where the agent can mount one, each of its slices is a file
+ * system of its own (slice_tmpfs.h). A slice of `aliquot run` is alive while its owner's lock is
+ * held, a process has a row, or an open file holds memory charged to a row.
  *
- * Whoever makes pages keeps them open (slicedir/held_fds.h), and says to whoever watches BOARD that
- * there are new ones by changing its times. */
+ * A process that makes pages keeps them open (held_fds.h). It changes the times of DIR to tell
+ * watchers that there are new ones. */
 
 #include "base/fault.h"
 #include "slicedir/held_fds.h"
 #include "slicedir/slice_files.h"
 
-enum {
-        SLICEDIR_CARDS_MAX = 32,
-        SLICEDIR_ID_SIZE = 128,
-        SLICEDIR_OWNER_SIZE = 256,
-        SLICEDIR_PATH_SIZE = 4096
-};
+enum { SLICEDIR_CARDS_MAX = 32, SLICEDIR_OWNER_SIZE = 256, SLICEDIR_PATH_SIZE = 4096 };
 
 #define SLICEDIR_DEFAULT     "/run/aliquot/slices"
 #define SLICEDIR_PRELOAD     "ld.so.preload"
 #define SLICEDIR_PRELOAD_RUN "preload"
-#define SLICEDIR_AGENT       "agent " /* how the owner of the agent's slices begins; others begin with "run " */
+#define SLICEDIR_AGENT       "agent " /* the begin of an agent's owner line; others begin with "run " */
 
 typedef struct SlicedirEntry {
         char id[SLICEDIR_ID_SIZE];
@@ -46,68 +41,66 @@ typedef struct SlicedirEntry {
 } SlicedirEntry;
 
 typedef struct Slicedir {
-        int fd;   /* the directory */
-        int lock; /* -1 unless it is held */
-        const char *
-                proc; /* the agent's new slices are file systems of their own, as in slicedir/slice_tmpfs.h; NULL: they are not. Lent */
+        int fd;           /* the directory */
+        int lock;         /* -1: not held */
+        const char *proc; /* borrowed; set: new slices get a tmpfs each, as slice_tmpfs.h says */
         char path[SLICEDIR_PATH_SIZE];
-        HeldFds held; /* pages that were made through it, as long as it is open and they stand there */
+        HeldFds held; /* pages that were made through this handle */
 } Slicedir;
 
 #define SLICEDIR_NULL ((Slicedir){.fd = -1, .lock = -1})
 
-/* path NULL: SLICEDIR_DEFAULT for root, else one of the user's own below XDG_RUNTIME_DIR or /tmp. May
- * make it. 0 or negative errno with a fault: -EACCES also when somebody else owns it, or, of a
- * default, the directory above it. */
-int slicedir_open(Slicedir *b, const char *path, bool make, Fault *fault);
-void slicedir_done(Slicedir *b);
+/* path NULL: SLICEDIR_DEFAULT for root, else a directory of the user below XDG_RUNTIME_DIR or /tmp.
+ * make: make it if it is missing. 0, or negative errno with a fault. -EACCES: also, another user
+ * owns it, or, of a default path, the directory above it. */
+int slicedir_open(Slicedir *d, const char *path, bool make, Fault *fault);
+void slicedir_done(Slicedir *d);
 
-/* What is mounted by its path must be where the path leads: /run is cleaned by others. Opens, and
- * makes, the board again when another directory, or none, stands there now. 0 or negative errno
- * with a fault. */
-int slicedir_refresh(Slicedir *b, Fault *fault);
+/* Opens, and makes, the directory again if its path leads to another one by now, or to none: other
+ * programs clean /run. 0, or negative errno with a fault. */
+int slicedir_refresh(Slicedir *d, Fault *fault);
 
-int slicedir_lock(Slicedir *b, Fault *fault); /* waits; 0 or negative errno */
-void slicedir_unlock(Slicedir *b);
+int slicedir_lock(Slicedir *d, Fault *fault); /* waits; 0, or negative errno with a fault */
+void slicedir_unlock(Slicedir *d);
 
-/* Each living slice in turn, until it returns non-zero, which is returned. Dead ones are removed
- * when the board is locked, and passed over else. What cannot be read is passed over. Negative
- * errno when the board cannot be read. */
-int slicedir_each(Slicedir *b, int (*visit)(void *userdata, const SlicedirEntry *slice), void *userdata);
+/* Visits each living slice until visit() returns non-zero, and returns that. Dead slices are
+ * removed if the lock is held, and skipped otherwise. Slices that cannot be read are skipped.
+ * Negative errno: the directory cannot be read. */
+int slicedir_each(Slicedir *d, int (*visit)(void *userdata, const SlicedirEntry *slice), void *userdata);
 
-/* Cuts counters that a container has made larger than they are back to their size, on the whole
- * board, and tells of each. 0 or negative errno when the board cannot be read. */
+/* Cuts all counters that a container has enlarged back to their size, and visits each of them. 0,
+ * or negative errno: the directory cannot be read. */
 typedef struct SlicedirGrown {
         const char *id, *owner; /* lent for the call */
         uint32_t number;
         uint64_t bytes;
 } SlicedirGrown;
-int slicedir_trim(Slicedir *b, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata);
+int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata);
 
-/* Makes BOARD/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that
- * keeps it alive, and so do its copies: inherited over fork, closed at exec. 0 or negative errno
- * with a fault (-ENOSPC: the board is full); nothing is left behind on failure. */
-int slicedir_create(Slicedir *b, const char *id, const char *owner, const SliceSpec *specs, size_t n,
+void slicedir_remove(Slicedir *d, const char *id);
+
+/* Removes the slice unless it is alive. Under the lock. */
+void slicedir_remove_dead(Slicedir *d, const char *id);
+
+/* Makes DIR/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps
+ * the slice alive, as its copies do: inherited over fork, closed at exec. 0, or negative errno with
+ * a fault, and nothing is left behind (-ENOSPC: the directory is full). */
+int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
                     int *ret_owner, Fault *fault);
-void slicedir_remove(Slicedir *b, const char *id);
 
-/* Under the lock: drops it unless somebody has it. */
-void slicedir_remove_dead(Slicedir *b, const char *id);
-
-/* The node agent's: the directory and its pages are made where they are missing, limits are said
- * anew, good counters stay, cut to their size. One that was there stays on the file system that it
- * is on: containers have its files mounted. Nobody holds a lock: it stands until the agent takes it
- * away. 0 or negative errno with a fault (-ENOSPC: the board is full, or the slice's own file
- * system); a slice that was there before stays then. */
-int slicedir_update(Slicedir *b, const char *id, const char *owner, const SliceSpec *specs, size_t n,
+/* Makes or updates a slice of the agent: makes what is missing, writes limits anew, and cuts good
+ * counters to their size. An existing slice stays on its file system, because containers have its
+ * files mounted. No lock is held: the slice stays until the agent removes it. 0, or negative errno
+ * with a fault (-ENOSPC: the directory is full, or the slice's own file system); then a slice that
+ * existed before stays. */
+int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
                     Fault *fault);
 
-/* Makes the slice's SLICEDIR_PRELOAD and SLICEDIR_PRELOAD_RUN where it lacks one: an agent of another
- * version made the slice. 0 or negative errno with a fault. */
-int slicedir_write_preloads(Slicedir *b, const char *id, Fault *fault);
+/* Writes the files SLICEDIR_PRELOAD and SLICEDIR_PRELOAD_RUN that the slice lacks, because an agent
+ * of another version made it. 0, or negative errno with a fault. */
+int slicedir_write_preloads(Slicedir *d, const char *id, Fault *fault);
 
-/* Drops the agent's slices that keep() does not want, and what it has left half made. Pages of the
- * others that an agent before us has made are kept open from now on, where they can be opened
- * without waiting, and no others are. 0, -ENOMEM, or negative errno when the board cannot be
- * read. */
-int slicedir_sweep(Slicedir *b, bool (*keep)(void *userdata, const char *id), void *userdata);
+/* Removes the agent's slices for which keep() is false, and those that it left unfinished. Keeps
+ * the pages of the others open from now on, also those of an earlier agent, if they open without
+ * waiting. 0, -ENOMEM, or negative errno: the directory cannot be read. */
+int slicedir_sweep(Slicedir *d, bool (*keep)(void *userdata, const char *id), void *userdata);

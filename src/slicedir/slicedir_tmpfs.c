@@ -15,19 +15,19 @@
 
 enum { MOUNTS_MAX = 16 << 20, INODES_PER_MIB = 256, FDINFO_MAX = 4096 };
 
-static bool is_mount(const Slicedir *b) {
+static bool is_mount(const Slicedir *d) {
         struct stat above, here;
         struct statx st;
 
-        if (statx(b->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
+        if (statx(d->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
             (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0)
                 return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-        /* before Linux 5.8; a folder of the same file system that is mounted there is not told */
-        return fstat(b->fd, &here) == 0 && fstatat(b->fd, "..", &above, 0) == 0 &&
+        /* Linux before 5.8: does not recognise a bind mount of the same file system */
+        return fstat(d->fd, &here) == 0 && fstatat(d->fd, "..", &above, 0) == 0 &&
                here.st_dev != above.st_dev;
 }
 
-/* ---- would others see it? ---- */
+/* ---- propagation ---- */
 
 static bool mount_id(int fd, Buf *ret) {
         static const char mark[] = "mnt_id:\t";
@@ -45,7 +45,7 @@ static bool mount_id(int fd, Buf *ret) {
         return buf_result(ret) == 0 && ret->len > 0;
 }
 
-/* What is mounted below a shared mount appears in all of its peers, the host's among them. */
+/* A mount below a shared mount appears in all of its peers, the host's among them. */
 static bool is_shared(int fd) {
         _cleanup_buf_ Buf id = BUF_NULL, text = BUF_NULL;
         Str mounts;
@@ -97,14 +97,14 @@ static int count(void *userdata, const SlicedirEntry *slice) {
         return 0;
 }
 
-/* One with slices is never hidden. Those whose owner is gone are thrown away by the look,
- * because the board is locked. */
-static int count_slices(Slicedir *b, SliceCount *ret, Fault *fault) {
-        int r = slicedir_lock(b, fault);
+/* Counts the slices, because a directory that has some is never hidden. The lock is held, so
+ * visiting removes those without an owner. */
+static int count_slices(Slicedir *d, SliceCount *ret, Fault *fault) {
+        int r = slicedir_lock(d, fault);
 
         *ret = (SliceCount){0, 0};
         if (r == 0) {
-                r = slicedir_each(b, count, ret);
+                r = slicedir_each(d, count, ret);
                 if (r < 0)
                         (void) fault_set(fault, r, "it cannot be read: %s", strerror(-r));
         }
@@ -115,44 +115,44 @@ static int count_slices(Slicedir *b, SliceCount *ret, Fault *fault) {
                               : 0;
 }
 
-static int check_shared(const Slicedir *b, Fault *fault) {
-        return is_shared(b->fd) ? 0
+static int check_shared(const Slicedir *d, Fault *fault) {
+        return is_shared(d->fd) ? 0
                                 : fault_set(fault, SLICEDIR_TMPFS_E_MISSING,
                                             "it lies on a mount that is not shared with the host "
                                             "(mountPropagation: Bidirectional)");
 }
 
-/* The board itself. One that has only slices with file systems of their own needs none. */
-static int mount_slicedir(Slicedir *b, unsigned mib, const char *proc, Fault *fault) {
+/* Mounts the directory's own tmpfs. It needs none if all its slices have a tmpfs each. */
+static int mount_slicedir(Slicedir *d, unsigned mib, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
         SliceCount n;
         int r;
 
-        if (is_mount(b))
+        if (is_mount(d))
                 return 0;
-        r = count_slices(b, &n, &why);
+        r = count_slices(d, &n, &why);
         if (r == 0 && n.own_tmpfs == 0) {
-                r = check_shared(b, &why);
+                r = check_shared(d, &why);
                 if (r == 0)
-                        r = mount_tmpfs(b->path, mib, proc, &why);
+                        r = mount_tmpfs(d->path, mib, proc, &why);
         }
-        slicedir_unlock(b); /* held until nobody can make a slice beneath any more */
+        slicedir_unlock(d); /* held until no process can make a slice beneath the mount */
         return r == 0 ? 0
                       : fault_set(fault, r,
                                   "%s has no file system of its own, so a container can fill the one that it "
                                   "lies on through its counters: %s",
-                                  b->path, why.text);
+                                  d->path, why.text);
 }
 
-/* ---- and what will be mounted on it ---- */
+/* ---- the slices ---- */
 
-/* Under a name that is no slice's. */
+/* Under a name that no slice has. */
 static int try_mount(const char *path, const char *proc, Fault *fault) {
         char there[SLICEDIR_PATH_SIZE + 16];
         int r;
 
         (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
-        (void) slice_tmpfs_unmount(there); /* of an agent that was killed here */
+        (void) slice_tmpfs_unmount(there); /* left by an agent that was killed here */
         if (mkdir(there, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
         r = slice_tmpfs_mount(there, 1, proc, fault);
@@ -162,37 +162,37 @@ static int try_mount(const char *path, const char *proc, Fault *fault) {
         return r;
 }
 
-static int try_slice_tmpfs(Slicedir *b, const char *proc, Fault *fault) {
+static int try_slice_tmpfs(Slicedir *d, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
-        int r = slicedir_refresh(b, fault); /* what has been mounted meanwhile */
+        int r = slicedir_refresh(d, fault); /* opens what has been mounted meanwhile */
 
         if (r < 0)
                 return r;
-        r = check_shared(b, &why);
+        r = check_shared(d, &why);
         if (r == 0)
-                r = try_mount(b->path, proc, &why);
+                r = try_mount(d->path, proc, &why);
         return r == 0 ? 0
                       : fault_set(
                                 fault, SLICEDIR_TMPFS_E_MISSING,
                                 "slices in %s have no file systems of their own, so a container can fill the "
                                 "one that they share, and no other with a slice starts before that is cut "
                                 "back: %s",
-                                b->path, why.text);
+                                d->path, why.text);
 }
 
 int slicedir_tmpfs_mount(const char *path, unsigned mib, const char *proc, bool *ret_own_tmpfs,
                          Fault *fault) {
         Fault shared = FAULT_NULL;
-        Slicedir b;
+        Slicedir d;
         int r, s;
 
         *ret_own_tmpfs = false;
-        r = slicedir_open(&b, path, true, fault);
+        r = slicedir_open(&d, path, true, fault);
         if (r < 0)
                 return r;
-        r = mount_slicedir(&b, mib, proc, fault);
-        s = try_slice_tmpfs(&b, proc, &shared);
-        slicedir_done(&b);
+        r = mount_slicedir(&d, mib, proc, fault);
+        s = try_slice_tmpfs(&d, proc, &shared);
+        slicedir_done(&d);
         *ret_own_tmpfs = s == 0;
         if (r != 0 || s == 0)
                 return r;

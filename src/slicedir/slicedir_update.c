@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Making and changing slices; declared in slicedir.h. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "slice/container_paths.h"
+#include "slicedir/slice_tmpfs.h"
+#include "slicedir/slicedir-internal.h"
+
+/* ---- creating ---- */
+
+static int create_owner(int dir, const char *owner, int *ret, Fault *fault) {
+        _cleanup_close_ int fd = openat(dir, SLICEDIR_OWNER, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+        if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) < 0 || dprintf(fd, "%s\n", owner) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's owner: %s", strerror(errno));
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+/* Tells watchers of new pages by changing the times of the directory. A watcher does not see what
+ * lies deeper, or is mounted in another namespace; it reads the directory now and then for that. */
+static void notify_watchers(const Slicedir *d) {
+        (void) futimens(d->fd, NULL);
+}
+
+/* Existing directories are used again. */
+static int write_cards(Slicedir *d, const char *id, int dir, const SliceSpec *specs, size_t n, Fault *fault) {
+        for (size_t i = 0; i < n; i++) {
+                _cleanup_(slice_files_close) SliceFds held = SLICE_FDS_NULL;
+                _cleanup_close_ int fd = -1;
+                char name[24];
+                int r;
+
+                (void) snprintf(name, sizeof name, "%zu", i);
+                if (mkdirat(dir, name, 0755) < 0 && errno != EEXIST)
+                        return fault_set(fault, -errno, "cannot make a slice's directory: %s",
+                                         strerror(errno));
+                fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0)
+                        return fault_set(fault, -errno, "cannot open a slice's directory: %s",
+                                         strerror(errno));
+                r = slice_files_make_open(fd, &specs[i], &held, fault);
+                if (r == 0 && held_fds_put(&d->held, id, (uint32_t) i, &held) < 0)
+                        r = fault_set(fault, -ENOMEM, "out of memory");
+                if (r < 0)
+                        return r;
+        }
+        notify_watchers(d);
+        return 0;
+}
+
+/* Names the directory that has no more room. Other slices are unchanged. */
+static int explain_full(const Slicedir *d, int r, Fault *fault) {
+        return r == -ENOSPC ? fault_wrap(fault, r, "the slice directory %s is full", d->path) : r;
+}
+
+int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
+                    int *ret_owner, Fault *fault) {
+        _cleanup_close_ int dir = -1, held = -1;
+        int r;
+
+        if (n > SLICEDIR_CARDS_MAX || strlen(id) >= SLICEDIR_ID_SIZE)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
+                                 SLICEDIR_CARDS_MAX, SLICEDIR_ID_SIZE - 1);
+        if (mkdirat(d->fd, id, 0755) < 0)
+                return fault_set(fault, -errno, "cannot make slice %s: %s", id, strerror(errno));
+        dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = dir < 0 ? fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno)) : 0;
+        if (r == 0)
+                r = create_owner(dir, owner, &held, fault);
+        if (r == 0)
+                r = write_cards(d, id, dir, specs, n, fault);
+        if (r < 0) {
+                slicedir_remove(d, id);
+                return explain_full(d, r, fault);
+        }
+        *ret_owner = TAKE_FD(held);
+        return 0;
+}
+
+static int write_owner(int dir, const char *owner, Fault *fault) {
+        _cleanup_close_ int fd = openat(dir, SLICEDIR_OWNER ".new",
+                                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0 || dprintf(fd, "%s\n", owner) < 0 ||
+            renameat(dir, SLICEDIR_OWNER ".new", dir, SLICEDIR_OWNER) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's owner: %s", strerror(errno));
+        return 0;
+}
+
+typedef struct Preload {
+        const char *name, *gate;
+} Preload;
+
+/* Both are written. Which one a container mounts was decided when its pod was admitted, perhaps by
+ * an agent of another version. */
+static const Preload preloads[] = {{SLICEDIR_PRELOAD, SLICE_GATE}, {SLICEDIR_PRELOAD_RUN, SLICE_RUN_GATE}};
+
+/* Each slice has its own files, because the dynamic linker opens one at the start of each program.
+ * If containers shared it, one of them could lease it and so delay the others' programs
+ * (slicedir/file_lease.h). */
+static int write_preload(int dir, const Preload *p, Fault *fault) {
+        _cleanup_close_ int fd = openat(dir, SLICEDIR_PRELOAD ".new",
+                                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+
+        if (fd < 0 || fchmod(fd, 0644) < 0 /* not reduced by the umask */ ||
+            dprintf(fd, "%s\n", p->gate) < 0 || renameat(dir, SLICEDIR_PRELOAD ".new", dir, p->name) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's %s: %s", p->name, strerror(errno));
+        return 0;
+}
+
+static int write_preloads(int dir, Fault *fault) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
+                r = write_preload(dir, &preloads[i], fault);
+        return r;
+}
+
+/* Frees what a container has written beyond the counters' size, as room for new files. If that
+ * fails, the write fails and says so. */
+static void give_back(int dir) {
+        char name[16] = "0";
+
+        for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX && faccessat(dir, name, F_OK, 0) == 0; i++) {
+                _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+                if (fd >= 0)
+                        (void) slice_files_give_back(fd);
+                (void) snprintf(name, sizeof name, "%u", i + 1);
+        }
+}
+
+static int open_slice(const Slicedir *d, const char *id, int *ret, Fault *fault) {
+        int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (dir < 0)
+                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, d->path,
+                                 strerror(errno));
+        *ret = dir;
+        return 0;
+}
+
+/* Mounts a tmpfs on a slice's directory that is still empty. A slice with an owner stays where it
+ * is, because containers have its files mounted. */
+static int mount_own_tmpfs(const Slicedir *d, const char *id, size_t n, int *dir, Fault *fault) {
+        char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE];
+        int r;
+
+        if (!d->proc || slicedir_has_own_tmpfs(d, *dir) ||
+            faccessat(*dir, SLICEDIR_OWNER, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+                return 0;
+        slicedir_slice_path(d, id, path);
+        r = slice_tmpfs_mount(path, n, d->proc, fault);
+        if (r < 0)
+                return r;
+        (void) close(TAKE_FD(*dir));
+        return open_slice(d, id, dir, fault);
+}
+
+static int write_slice(Slicedir *d, const char *id, int dir, const char *owner, const SliceSpec *specs,
+                       size_t n, Fault *fault) {
+        int r;
+
+        give_back(dir);
+        r = write_owner(dir, owner, fault);
+        if (r == 0)
+                r = write_preloads(dir, fault);
+        if (r == 0)
+                r = write_cards(d, id, dir, specs, n, fault);
+        return explain_full(d, r, fault);
+}
+
+int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
+                    Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        bool made;
+        int r;
+
+        if (n > SLICEDIR_CARDS_MAX || strlen(id) >= SLICEDIR_ID_SIZE)
+                return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
+                                 SLICEDIR_CARDS_MAX, SLICEDIR_ID_SIZE - 1);
+        made = mkdirat(d->fd, id, d->proc ? SLICEDIR_MOUNTPOINT_MODE : SLICEDIR_MODE) == 0;
+        if (!made && errno != EEXIST)
+                return explain_full(d,
+                                    fault_set(fault, -errno, "cannot make slice %s in %s: %s", id, d->path,
+                                              strerror(errno)),
+                                    fault);
+        r = open_slice(d, id, &dir, fault);
+        if (r == 0)
+                r = mount_own_tmpfs(d, id, n, &dir, fault);
+        if (r == 0)
+                r = write_slice(d, id, dir, owner, specs, n, fault);
+        if (r < 0 && made)
+                slicedir_remove(d, id); /* without an owner the slice would never be removed */
+        return r;
+}
+
+int slicedir_write_preloads(Slicedir *d, const char *id, Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        int r = open_slice(d, id, &dir, fault);
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
+                if (faccessat(dir, preloads[i].name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                        r = write_preload(dir, &preloads[i], fault);
+        return r;
+}
+
+/* Is this slice an agent's? Also if it has no owner, but a tmpfs or the mode of a mount point. Then
+ * the agent was killed before it wrote the owner. Or the directory could not be removed, because it
+ * was mounted a second time in this namespace, as below a view of the host's root. */
+static bool is_agents(Slicedir *d, const char *id) {
+        _cleanup_close_ int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW), fd = -1;
+        char text[sizeof SLICEDIR_AGENT] = "";
+
+        if (dir < 0)
+                return false;
+        fd = openat(dir, SLICEDIR_OWNER, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd < 0)
+                return errno == ENOENT && (slicedir_has_own_tmpfs(d, dir) || slicedir_is_mountpoint(dir));
+        return read(fd, text, strlen(SLICEDIR_AGENT)) == (ssize_t) strlen(SLICEDIR_AGENT) &&
+               strcmp(text, SLICEDIR_AGENT) == 0;
+}
+
+typedef struct Sweep {
+        bool (*keep)(void *userdata, const char *id);
+        void *userdata;
+} Sweep;
+
+/* Keeps the pages open that an earlier agent made, or that were leased at the last look. Cards are
+ * numbered without gaps. */
+static int hold_pages(Slicedir *d, const char *id) {
+        for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX; i++) {
+                _cleanup_(slice_files_close) SliceFds held = SLICE_FDS_NULL;
+                _cleanup_close_ int fd = -1;
+                char path[SLICEDIR_ID_SIZE + 16];
+
+                if (held_fds_has(&d->held, id, i))
+                        continue;
+                (void) snprintf(path, sizeof path, "%s/%u", id, i);
+                fd = openat(d->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0)
+                        return 0;
+                slice_files_open(fd, &held);
+                if (held_fds_put(&d->held, id, i, &held) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int sweep_step(Slicedir *d, const char *id, void *userdata) {
+        const Sweep *s = userdata;
+
+        if (!is_agents(d, id))
+                return 0;
+        if (s->keep(s->userdata, id))
+                return hold_pages(d, id);
+        slicedir_remove(d, id);
+        return 0;
+}
+
+int slicedir_sweep(Slicedir *d, bool (*keep)(void *userdata, const char *id), void *userdata) {
+        int r = slicedir_walk(d, sweep_step, &(Sweep){keep, userdata});
+
+        held_fds_sweep(&d->held, keep, userdata); /* directories that were removed by other programs */
+        return r;
+}
