@@ -65,7 +65,8 @@ int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, 
         return add(FAKE_EVICT, &(KubeBinding){.name = name, .uid = uid}, done, userdata, ret);
 }
 
-/* Status objects are decoded by src/kube, which is not here: only `code` matters to the evictor. */
+/* Status objects are decoded by src/kube, which is not linked here. The evictor reads only
+ * `code`. */
 bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
         ret->code = memmem(json.data, json.len, "\"code\":500", 10) ? 500 : 201;
         return json.len > 0;
@@ -97,7 +98,7 @@ usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_afte
                 return retry_after < cap ? retry_after : cap;
         while (attempt-- > 0 && ceiling < cap)
                 ceiling *= 2;
-        return (ceiling < cap ? ceiling : cap) / 2; /* the mean of the real one */
+        return (ceiling < cap ? ceiling : cap) / 2; /* the mean of the real delay */
 }
 
 void kube_event(KubeEventRecorder *r, const KubeEvent *event) {

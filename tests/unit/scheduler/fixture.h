@@ -11,7 +11,7 @@ static inline void feed(View *v, ViewKind kind, ReflectorEvent event, const char
         ASSERT_TRUE(ledger_check(v->ledger));
 }
 
-/* members: more of metadata, beginning with a comma, such as `,"annotations":{...}`. */
+/* members: more members of metadata, beginning with a comma, such as `,"annotations":{...}`. */
 static inline const char *node_json(const char *name, const char *mode, unsigned mem, unsigned cards,
                                     const char *members) {
         static char text[8][2048];
@@ -31,9 +31,9 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
 typedef struct PodText {
         const char *name, *uid;    /* the UID is "uid-NAME" unless told otherwise */
         const char *node;          /* NULL: not bound */
-        const char *mem, *core;    /* gpu-mem, percent; NULL: asks for nothing of ours */
+        const char *mem, *core;    /* gpu-mem, percent; NULL: no share */
         const char *allocation;    /* current annotation, escaped for JSON */
-        const char *annotations;   /* more of them, beginning with a comma */
+        const char *annotations;   /* more annotations, beginning with a comma */
         const char *phase, *state; /* "Running" and "running" when NULL */
         const char *assume_time;
         bool terminating;
@@ -102,7 +102,7 @@ static inline char *sums_of(const Ledger *l) {
                             ledger_node_pending(node));
                 for (size_t k = 0; k < ledger_node_n_cards(node); k++) {
                         const LedgerCard *c = &ledger_node_cards(node)[k];
-                        if (c->units > 0 || c->pods > 0) /* else: named once, by a grant that is gone */
+                        if (c->units > 0 || c->pods > 0) /* named once, by a former grant */
                                 buf_appendf(&line, " gpu%u %llu/%u %llu%% %u pods", c->index,
                                             (unsigned long long) c->used, c->units,
                                             (unsigned long long) c->core_used, c->pods);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The binder against an API server that answers as the test tells it, in any order: every outcome
- * of a Binding, what it does to the reservation, and what a second view, made from the API server's
- * pods alone, says about the sums. */
+/* The binder against an API server that answers as the test says, in any order. Each test checks
+ * the outcome of a Binding and what it does to the reservation. A second view, made from the pods
+ * of the API server alone, must have the same sums. */
 
 #include "fake_api.h"
 #include "fixture.h"
@@ -15,7 +15,7 @@ typedef struct Fixture {
         View *view;
         Metrics metrics;
         Binder *binder;
-        bool deposed; /* no leader any more */
+        bool deposed; /* not the leader any more */
 } Fixture;
 
 typedef struct Answer {
@@ -56,12 +56,12 @@ static const char *may_not_bind(void *userdata) {
         return ((Fixture *) userdata)->deposed ? "this replica is not the leader" : NULL;
 }
 
-/* The metrics live in the fixture, which the caller holds: the binder is made where it stays. */
+/* The metrics are in the fixture, which the caller owns: the binder points to it. */
 static void start(Fixture *f) {
         BinderOptions options = {.client = fake_client(f->event),
                                  .view = f->view,
                                  .metrics = &f->metrics,
-                                 .recorder = (KubeEventRecorder *) f, /* never looked into */
+                                 .recorder = (KubeEventRecorder *) f, /* never dereferenced */
                                  .confirm = 1,
                                  .may_not_bind = may_not_bind,
                                  .userdata = f};
@@ -102,14 +102,14 @@ static void see(Fixture *f, const char *pod) {
 
 #define WAITING(name, units) pod_json(name, .mem = units, .phase = "Pending", .state = "waiting")
 
-/* Runs the loop until the next GET is there: a timer has to go off first. */
+/* Runs the loop until the next GET, which waits for a timer. */
 static KubeCall *next_get(Fixture *f) {
         while (!fake_call(FAKE_GET))
                 ASSERT_TRUE(sd_event_run(f->event, UINT64_MAX) >= 0);
         return fake_call(FAKE_GET);
 }
 
-/* The pod as the API server has it once the Binding went through. */
+/* The pod as the API server has it after the Binding. */
 static const char *bound_by(const KubeCall *binding, const char *units) {
         static char allocation[4][256], time[4][32];
         static unsigned turn;
@@ -157,7 +157,7 @@ static void binds_with_one_call(void) {
         ASSERT_TEXT(a.error, "");
         ASSERT_USED(f.view, "n1", 0, 4);
         ASSERT_INT(binder_n_open(f.binder), 0);
-        /* An older event comes in late, then the bound pod, then a repetition of the request. */
+        /* First an older event, then the bound pod, then the same request again. */
         see(&f, WAITING("a", "4"));
         ASSERT_USED(f.view, "n1", 0, 4);
         see(&f, pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
@@ -226,7 +226,7 @@ static void a_lost_answer_is_settled_by_a_get(void) {
         }
 }
 
-static void the_reservation_stays_until_somebody_knows(void) {
+static void the_reservation_stays_until_the_outcome_is_known(void) {
         Fixture f = setup();
         Answer a = {0};
         const char *bound;
@@ -242,7 +242,7 @@ static void the_reservation_stays_until_somebody_knows(void) {
                 fake_reply(next_get(&f), i % 2 ? KUBE_UNKNOWN : KUBE_DONE, i % 2 ? 0 : 500, "");
                 ASSERT_USED(f.view, "n1", 0, 4);
         }
-        /* Lists and events meanwhile change nothing, and a second request is told so. */
+        /* Lists and events meanwhile change nothing, and a second request is refused. */
         see(&f, WAITING("a", "4"));
         view_list_begin(f.view, VIEW_PODS);
         view_list_end(f.view, VIEW_PODS);
@@ -264,7 +264,7 @@ static void not_bound_is_believed_the_second_time(void) {
         reserve_and_post(&f, "a", "n1", &a);
         fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
         fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
-        ASSERT_INT(a.n, 1); /* kube-scheduler need not wait for the second look */
+        ASSERT_INT(a.n, 1); /* kube-scheduler has its answer before the second GET */
         ASSERT_USED(f.view, "n1", 0, 4);
         fake_reply(next_get(&f), KUBE_DONE, 200, WAITING("a", "4"));
         ASSERT_USED(f.view, "n1", 0, 0);
@@ -301,7 +301,7 @@ static void a_conflict_that_is_not_bound_gives_back(void) {
         teardown(&f);
 }
 
-static void bound_by_somebody_else_counts_where_it_is(void) {
+static void bound_by_another_scheduler_counts_where_it_is(void) {
         Fixture f = setup();
         Answer a = {0};
 
@@ -419,7 +419,7 @@ static void a_leader_that_was_deposed_meanwhile_sends_no_binding(void) {
         teardown(&f);
 }
 
-/* Another replica has bound it between the GET's answer and now, and the watch has told. */
+/* Another replica has bound the pod after the GET was answered, and the watch has brought it. */
 static void what_was_fetched_may_be_older_than_the_view(void) {
         static const char *const nodes[] = {"n2", "n3"};
 
@@ -507,8 +507,7 @@ static void assert_emptied(const char *annotations) {
         ASSERT_TRUE(!strstr(annotations, "gpu-type") && !strstr(annotations, "resize-status"));
 }
 
-/* A Binding only adds: the keys that a user wrote before it, and that it has no value for, must not
- * stay. */
+/* A Binding cannot remove keys: those that a user wrote, and that get no value, must be emptied. */
 static void a_binding_empties_the_other_system_keys(void) {
         Answer seen = {0}, fetched = {0}, plain = {0};
         Fixture f = setup();
@@ -524,7 +523,7 @@ static void a_binding_empties_the_other_system_keys(void) {
                    pod_json("b", .mem = "4", .phase = "Pending", .state = "waiting", .annotations = FORGED));
         assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
         fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
-        ASSERT_TRUE(bind_pod(&f, "web", "n1", &plain) != NULL); /* asks for nothing of ours */
+        ASSERT_TRUE(bind_pod(&f, "web", "n1", &plain) != NULL); /* a pod without a share */
         fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200,
                    pod_json("web", .phase = "Pending", .annotations = FORGED));
         assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
@@ -643,7 +642,7 @@ static void assert_restart_agrees(Fixture *f, const Server *s) {
         ASSERT_TEXT(ours, theirs);
 }
 
-/* A Binding, carried out or not, answered or not; the watch tells of it before or after. */
+/* A Binding, carried out or not, answered or not. The watch brings the pod before or after. */
 static void serve_binding(Fixture *f, Server *s, KubeCall *call) {
         unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10), kind = (unsigned) rand() % 6;
         bool exists = s->pods[i][0] != '\0', done = exists && kind < 4 && !strstr(s->pods[i], "nodeName");
@@ -668,7 +667,7 @@ static void serve_get(Server *s, KubeCall *call) {
                 fake_reply(call, KUBE_DONE, exists ? 200 : 404, s->pods[i]);
 }
 
-/* Everybody answers until nothing is open. */
+/* Answers every call until none is open. */
 static void settle(Fixture *f, Server *s) {
         while (binder_n_open(f->binder) > 0) {
                 KubeCall *call = fake_call(FAKE_BIND);
@@ -697,7 +696,7 @@ static void a_restart_in_the_middle_of_anything(void) {
                 node[1] = (char) ('1' + rand() % N_NODES);
                 if (!s.pods[i][0]) {
                         (void) snprintf(s.pods[i], sizeof s.pods[i], "%s", WAITING(name, "3"));
-                        if (rand() % 3) /* else the bind fetches it */
+                        if (rand() % 3) /* else the bind fetches the pod */
                                 see(&f, s.pods[i]);
                 } else if (rand() % 5 == 0) {
                         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, s.pods[i]);
@@ -723,10 +722,11 @@ static void a_restart_in_the_middle_of_anything(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(binds_with_one_call), TEST(a_refusal_of_the_api_server_gives_back),
-                TEST(a_lost_answer_is_settled_by_a_get), TEST(the_reservation_stays_until_somebody_knows),
+                TEST(a_lost_answer_is_settled_by_a_get),
+                TEST(the_reservation_stays_until_the_outcome_is_known),
                 TEST(not_bound_is_believed_the_second_time), TEST(bound_late_counts),
                 TEST(a_conflict_that_is_not_bound_gives_back),
-                TEST(bound_by_somebody_else_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
+                TEST(bound_by_another_scheduler_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
                 TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
                 TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
                 TEST(a_binding_empties_the_other_system_keys), TEST(a_change_that_waits_is_refused_at_bind),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The evictor against an API server that answers as the test tells it, at times that the test
- * passes in. The pod comes in by filter calls, as kube-scheduler sends them. */
+/* The evictor against an API server that answers as the test says, at times that the test passes
+ * in. The pod comes in by filter calls, as kube-scheduler sends them. */
 
 #include "fake_api.h"
 #include "fixture.h"
@@ -66,7 +66,7 @@ static Fixture *setup(void) {
         ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
                                                 .view = f->view,
                                                 .metrics = &f->metrics,
-                                                .recorder = (KubeEventRecorder *) f, /* never looked into */
+                                                .recorder = (KubeEventRecorder *) f, /* only passed on */
                                                 .may_not_act = may_not_act,
                                                 .userdata = f},
                               &f->evictor));
@@ -88,7 +88,7 @@ static void teardown(Fixture *f) {
         free(f);
 }
 
-/* Is the node in the answer? */
+/* Whether the node is in the answer. */
 static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -153,26 +153,26 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
         step(f, WAITER_DELAY - 1);
-        ASSERT_STATE(f, "idle"); /* kube-scheduler may do it itself */
+        ASSERT_STATE(f, "idle"); /* kube-scheduler may preempt by itself */
         step(f, 1);
         ASSERT_STATE(f, "evicting");
         ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2"); /* the latest start */
         ASSERT_TEXT(fake_uid(fake_call(FAKE_EVICT)), "uid-p2");
         reply(FAKE_EVICT, 201, "");
         ASSERT_STATE(f, "draining");
-        ASSERT_INT(fake_n_events(), events + 2); /* to the pod and to the victim */
+        ASSERT_INT(fake_n_events(), events + 2); /* Events of the pod and of the victim */
         ASSERT_CONTAINS(fake_last_note(),
                         "Preempted by pod default/high of priority 100000, which gets gpu2 of node n1");
         ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_DONE], 1);
         gone(f, "p2");
-        ASSERT_USED(f->view, "n1", 2, 6); /* the place of the pod */
+        ASSERT_USED(f->view, "n1", 2, 6); /* the hold for the pod */
         step(f, USEC_PER_SEC);
         ASSERT_STATE(f, "keeping");
 
-        /* 15 and 10 are not left for others, 9 are; the pod itself sees its card. */
+        /* Other pods find 9 free, not 15 or 10. The pod itself sees its card. */
         ASSERT_FALSE(filter(f, POD(.name = "other", .mem = "10", .priority = 100000), "\"n1\""));
         ASSERT_TRUE(filter(f, POD(.name = "other", .mem = "9"), "\"n1\""));
-        bind(f, "other", error); /* asks 9 by now, and gets it beside the place */
+        bind(f, "other", error); /* asks for 9 by now, which are free beside the hold */
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json(.name = "more", .mem = "10"));
         bind(f, "more", error);
         ASSERT_CONTAINS(error, "no card has 10 of gpu-mem free");
@@ -180,7 +180,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
         bind(f, "high", error);
         ASSERT_TEXT(error, "");
         ASSERT_USED(f->view, "n1", 2, 15);
-        reply(FAKE_BIND, 201, "{}"); /* of other */
+        reply(FAKE_BIND, 201, "{}"); /* of the other pod */
         reply(FAKE_BIND, 201, "{}");
         step(f, USEC_PER_SEC);
         ASSERT_STATE(f, "idle");
@@ -188,7 +188,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
         teardown(f);
 }
 
-/* More than one victim, one after the other; the second one is refused. */
+/* Several victims are evicted one after another; the second eviction is refused. */
 static void a_budget_ends_the_try(void) {
         Fixture *f = setup();
 
@@ -257,7 +257,7 @@ static void tell_preempt(Fixture *f, PodText pod) {
         ASSERT_CONTAINS(out.data, "uid-p1");
 }
 
-static void nobody_is_evicted_without_all_conditions(void) {
+static void no_pod_is_evicted_without_all_conditions(void) {
         static const Refused cases[] = {
                 {.why = "never", .pod = HIGH(.spec = "\"preemptionPolicy\":\"Never\","), .nodes = "\"n1\""},
                 {.why = "no lower priority",
@@ -296,7 +296,7 @@ static void nobody_is_evicted_without_all_conditions(void) {
         }
 }
 
-/* Of every end the hold is gone. */
+/* At each end of a try the hold is gone. */
 static void every_try_ends(void) {
         static const char *const ends[] = {"time", "gone", "elsewhere", "deposed", "drain", "failed bind"};
 
@@ -332,7 +332,7 @@ static void every_try_ends(void) {
                         ASSERT_TRUE(f->view->hold.grant == NULL);
                         reply(FAKE_BIND, 403, "{}");
                         step(f, 1);
-                        ASSERT_STATE(f, "keeping"); /* held again, as long as the time is not up */
+                        ASSERT_STATE(f, "keeping"); /* held again, until the time is up */
                         ASSERT_USED(f->view, "n1", 2, 6);
                         f->now += EVICTOR_KEEP;
                 }
@@ -343,7 +343,7 @@ static void every_try_ends(void) {
         }
 }
 
-/* Two pods: the one of the higher priority first, the other when that one is done. */
+/* Two pods: the one of the higher priority gets the first try, the other the next. */
 static void one_at_a_time_the_highest_first(void) {
         Fixture *f = setup();
 
@@ -359,7 +359,7 @@ static void one_at_a_time_the_highest_first(void) {
         ASSERT_STATE(f, "keeping");
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, held("high", 2, 6, POD(.priority = 100000)));
         step(f, 1);
-        /* Card 2 has 9 left, which is enough for the other one: no pod has to go. */
+        /* Card 2 has 9 free, which is enough for the other pod: no pod has to go. */
         ASSERT_STATE(f, "idle");
         ASSERT_INT(fake_n_calls(), 0);
         teardown(f);
@@ -383,7 +383,7 @@ static void waiters_are_bounded(void) {
                                            .nodes = buf_str(&nodes)},
                              1);
         }
-        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL); /* the lowest made room */
+        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL); /* the pod of the lowest priority made room */
         ASSERT_TRUE(waiters_find(&w, STR("u64")) != NULL);
         waiters_note(
                 &w,
@@ -455,7 +455,7 @@ static void pods_of_two_budgets_are_no_victims(void) {
         teardown(f);
 }
 
-/* The eviction that may be refused is the first. */
+/* The eviction that may be refused comes first. */
 static void pods_with_a_budget_go_first(void) {
         Fixture *f = setup();
 
@@ -487,7 +487,8 @@ static void static_pods_are_no_victims(void) {
         teardown(f);
 }
 
-/* A body from anyone else than the API server changes nothing. */
+/* A filter call from another client than kube-scheduler changes nothing: the watch does not have
+ * the pod. */
 static void the_watch_says_the_priority(void) {
         static const char *const never = "\"preemptionPolicy\":\"Never\",";
         const PodText watched[] = {POD(.name = "high", .mem = "6", .priority = 1),
@@ -496,7 +497,7 @@ static void the_watch_says_the_priority(void) {
         for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
                 Fixture *f = setup();
 
-                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\"")); /* the watch has no such pod yet */
+                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\"")); /* the watch does not have the pod yet */
                 step(f, WAITER_DELAY);
                 ASSERT_FALSE(waiters_any(evictor_waiters(f->evictor)));
                 feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(watched[i]));
@@ -512,7 +513,7 @@ static void the_watch_says_the_priority(void) {
         "p2\\\",\\\"uid\\\":\\\"uid-"                                                                        \
         "p2\\\",\\\"allocation\\\":{\\\"0\\\":{\\\"2\\\":11}}}]\"}"
 
-/* The pod of the victim is deleted, and its processes still run. */
+/* The victim is deleted, and its processes still run. */
 static void held_slices_are_waited_for(void) {
         static const bool late[] = {false, true};
 
@@ -540,7 +541,7 @@ static void held_slices_are_waited_for(void) {
         }
 }
 
-/* kube-scheduler finds the card and cannot bind the pod, for a reason that is not ours. */
+/* kube-scheduler finds the card and cannot bind the pod, for another reason. */
 static void tries_are_counted_until_the_pod_is_bound(void) {
         Fixture *f = setup();
         const Waiters *w = evictor_waiters(f->evictor);
@@ -571,7 +572,8 @@ static void tries_are_counted_until_the_pod_is_bound(void) {
         teardown(f);
 }
 
-/* n1 may be cordoned since its filter call: the evictor was busy with another pod in between. */
+/* n1 may have been cordoned since its filter call, because the evictor was busy with another
+ * pod. */
 static void old_filter_calls_evict_no_pod(void) {
         Fixture *f = setup();
         PodText top = POD(.name = "top", .mem = "15", .priority = 200000);
@@ -611,7 +613,7 @@ static void one_waiter_in_one_step(void) {
         teardown(f);
 }
 
-static void a_higher_priority_takes_the_place(void) {
+static void a_higher_priority_takes_the_cards(void) {
         Fixture *f = setup();
         PodText above = POD(.name = "above", .mem = "15", .priority = 100001);
         char error[256];
@@ -621,7 +623,7 @@ static void a_higher_priority_takes_the_place(void) {
         reply(FAKE_EVICT, 201, "");
         gone(f, "p2");
         ASSERT_FALSE(filter(f, POD(.name = "same", .mem = "15", .priority = 100000), "\"n1\""));
-        above.mem = "4"; /* beside the place: the hold stays */
+        above.mem = "4"; /* fits beside the hold, which stays */
         ASSERT_TRUE(filter(f, above, "\"n1\""));
         ASSERT_TRUE(f->view->hold.grant != NULL);
         above.mem = "15";
@@ -642,7 +644,7 @@ static void a_conflict_is_not_always_gone(void) {
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
         step(f, WAITER_DELAY);
-        reply(FAKE_EVICT, 409, ""); /* the watch still has the pod */
+        reply(FAKE_EVICT, 409, ""); /* the pod is still in the watch */
         ASSERT_STATE(f, "idle");
         ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_FAILED], 1);
         step(f, 10 * USEC_PER_SEC);
@@ -655,12 +657,12 @@ static void a_conflict_is_not_always_gone(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod), TEST(a_budget_ends_the_try),
-                         TEST(a_known_budget_is_not_tried), TEST(nobody_is_evicted_without_all_conditions),
+                         TEST(a_known_budget_is_not_tried), TEST(no_pod_is_evicted_without_all_conditions),
                          TEST(every_try_ends), TEST(one_at_a_time_the_highest_first),
                          TEST(waiters_are_bounded), TEST(evictions_end_with_the_pod),
                          TEST(pods_of_two_budgets_are_no_victims), TEST(pods_with_a_budget_go_first),
                          TEST(static_pods_are_no_victims), TEST(the_watch_says_the_priority),
                          TEST(held_slices_are_waited_for), TEST(tries_are_counted_until_the_pod_is_bound),
                          TEST(old_filter_calls_evict_no_pod), TEST(one_waiter_in_one_step),
-                         TEST(a_higher_priority_takes_the_place), TEST(a_conflict_is_not_always_gone));
+                         TEST(a_higher_priority_takes_the_cards), TEST(a_conflict_is_not_always_gone));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The extender's answers, byte for byte where kube-scheduler or people rely on them, without a
- * socket. */
+/* The answers of the extender, without a socket. They are compared byte for byte where
+ * kube-scheduler or people rely on them. */
 
 #include "fixture.h"
 #include "scheduler/extender.h"
@@ -47,7 +47,7 @@ static unsigned ask(Fixture *f, const char *method, const char *path, const char
         buf_clear(&f->out);
         status = extender_answer(&f->extender, &request, &f->out, &f->type, &f->allow);
         after = sums_of(f->view->ledger);
-        ASSERT_TEXT(before, after); /* whatever was asked */
+        ASSERT_TEXT(before, after); /* whatever the request was */
         free(before);
         free(after);
         return status;
@@ -198,7 +198,7 @@ static void the_best_get_ten_to_one(void) {
                 f.out.data,
                 "[{\"Host\":\"n3\",\"Score\":8},{\"Host\":\"nn\",\"Score\":0},{\"Host\":\"n2\",\"Score\":10},"
                 "{\"Host\":\"n1\",\"Score\":9},{\"Host\":\"cpu\",\"Score\":0}]");
-        /* No room on n2 any more: no point either. */
+        /* No room on n2 any more, and no points. */
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n2\",\"n1\"]")),
                    200);
         ASSERT_TEXT(f.out.data, "[{\"Host\":\"n2\",\"Score\":0},{\"Host\":\"n1\",\"Score\":10}]");
@@ -243,8 +243,8 @@ static void preempt_keeps_nodes_that_would_fit(void) {
              pod_json("b", .mem = "12", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":12}}"));
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("c", .mem = "14", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":14}}"));
-        /* On n2 the victim frees enough; on n1 the same one, twice, frees 12 and not 24; strangers
-         * free nothing. */
+        /* On n2 the victim frees enough. On n1 the same one, named twice, frees 12 and not 24. Pods
+         * without a grant free nothing. */
         ASSERT_INT(
                 post(&f, "preempt",
                      args(pod_json("x", .mem = "15"),
@@ -271,7 +271,7 @@ static void preempt_keeps_nodes_that_would_fit(void) {
         ASSERT_TEXT(f.out.data, "{\"NodeNameToMetaVictims\":{}}");
         ASSERT_INT(post(&f, "preempt", args(pod_json("web"), "\"NodeNameToMetaVictims\":{\"cpu\":{}}")), 200);
         ASSERT_CONTAINS(f.out.data, "\"cpu\":{");
-        /* An escape in a name is the same name. */
+        /* A name with an escape is the same name. */
         ASSERT_INT(post(&f, "preempt",
                         args(pod_json("x", .mem = "1"), "\"NodeNameToMetaVictims\":{\"\\u006e1\":{}}")),
                    200);
@@ -469,7 +469,7 @@ static void metrics_are_as_dashboards_know_them(void) {
         teardown(&f);
 }
 
-/* A node in GiB and one in 128 MiB: no series adds the two. */
+/* One node in GiB and one in 128 MiB: no series adds the two. */
 static void units_of_different_sizes_are_not_added(void) {
         Fixture f = setup();
 

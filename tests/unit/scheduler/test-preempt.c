@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* POST /preempt: bodies as kube-scheduler sends them, and the victims that free a card and not only
- * the node's sum. */
+/* POST /preempt: bodies as kube-scheduler sends them. The victims free a card, and not only the sum
+ * of the node. */
 
 #include "fixture.h"
 #include "scheduler/extender.h"
@@ -96,7 +96,7 @@ static void two_victims_of_one_card(void) {
                                                                              : "2026-11-21T10:00:00Z"));
                 }
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p10"), TWO("p21", "p22"));
-        ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p01"), TWO("p00", "p01")); /* fits: unchanged */
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p01"), TWO("p00", "p01")); /* fits as it is */
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "42"), "p10"), ONE("p10"));
         teardown(&f);
 }
@@ -177,7 +177,7 @@ static void proposed_victims_are_kept_unless_outweighed(void) {
                      POD(.priority = 10, .requests = "\"cpu\":\"1\",\"aliyun.com/gpu-mem\":\"8\""));
                 hold(&f, "b", 1, 7, POD(.priority = 20, .requests = "\"cpu\":\"400m\""));
                 ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "x"), cases[i].answer);
-                /* Constraints of the pod itself may be what the victim was proposed for. */
+                /* kube-scheduler may have proposed a victim because of constraints of the pod. */
                 if (i == 0)
                         ASSERT_CONTAINS(
                                 preempt(&f, HIGH(.mem = "15", .spec = "\"topologySpreadConstraints\":[{}],"),
@@ -187,7 +187,7 @@ static void proposed_victims_are_kept_unless_outweighed(void) {
         }
 }
 
-/* A victim that holds no slice is not known by its requests, and stays. */
+/* The requests of a victim without a slice are not known: it stays. */
 static void victims_without_slices_stay(void) {
         Fixture f = setup(15, 1);
 
@@ -201,13 +201,13 @@ static void terminating_and_nominated_pods_count(void) {
 
         hold(&f, "going", 0, 15, POD(.priority = 10, .terminating = true));
         hold(&f, "a", 1, 15, POD(.priority = 20));
-        /* Card 0 becomes free by itself: the proposal is enough. */
+        /* Card 0 becomes free without eviction: the proposal is enough. */
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "web"), ONE("web"));
-        /* Another pod of the same priority has been promised it. */
+        /* Another pod of the same priority is nominated for the card. */
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json(.name = "first", .mem = "15", .priority = 1000, .nominated = "n1"));
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "web"), TWO("web", "a"));
-        /* It is nominated no more. */
+        /* That pod is not nominated any more. */
         feed(f.view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json(.name = "first", .mem = "15", .priority = 1000));
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "15"), "web"), ONE("web"));
         teardown(&f);
@@ -225,7 +225,7 @@ static void several_cards_at_once(void) {
         teardown(&f);
 }
 
-/* A victim that is named twice is one victim, in the answer and in what stands against it. */
+/* A victim that is named twice counts once, in the answer and in the comparison. */
 static void victims_are_counted_once(void) {
         Fixture f = setup(30, 2);
 
@@ -238,8 +238,8 @@ static void victims_are_counted_once(void) {
         teardown(&f);
 }
 
-/* A static pod runs on when its mirror is deleted. One that kube-scheduler proposes is left to
- * kube-scheduler. */
+/* A static pod goes on running when its mirror is deleted. One that kube-scheduler proposes stays
+ * in the answer. */
 static void static_pods_are_not_added(void) {
         Fixture f = setup(30, 2);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is on its way to a node counts for the order of nodes, for as long as it is on its way, and
- * for nothing else. */
+/* Pods on their way to a node count for the order of nodes while they are on their way, and for
+ * nothing else. */
 
 #include "scheduler/promises.h"
 #include "test.h"
@@ -47,7 +47,7 @@ static void counts_what_is_on_its_way(void) {
         ASSERT_FALSE(promises_leave_room(&p, n, &r, STR("c"), 1));
         ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("b"), 1)); /* its own promise is no obstacle */
         ASSERT_TRUE(promises_leave_room(&p, ledger_node_find(l, STR("m")), &r, STR("c"), 1));
-        ASSERT_INT(placement_check(n, &r, &refusal), 0); /* the truth is untouched */
+        ASSERT_INT(placement_check(n, &r, &refusal), 0); /* the ledger does not change */
         promises_drop(&p, STR("a"));
         ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("c"), 1));
 }
@@ -86,7 +86,7 @@ static void compute_and_mixing_count_as_well(void) {
         n = ledger_node_find(l, STR("n"));
         promises_make(&p, STR("a"), STR("n"), &core, 1);
         ASSERT_TRUE(promises_leave_room(&p, n, &core, STR("c"), 1));
-        ASSERT_FALSE(promises_leave_room(&p, n, &mem, STR("c"), 1)); /* it would not be mixed with */
+        ASSERT_FALSE(promises_leave_room(&p, n, &mem, STR("c"), 1)); /* kinds may not be mixed there */
         promises_make(&p, STR("b"), STR("n"), &core, 1);
         ASSERT_FALSE(promises_leave_room(&p, n, &core, STR("c"), 1));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The whole scheduler in one loop with an API server: asked over HTTP as kube-scheduler asks it,
- * while answers are lost, watches are cut and the API server is away. After each story another
- * scheduler, started there and then, must report the same as the one that has lived through it. */
+/* The whole scheduler in one loop with an API server. It is called over HTTP as kube-scheduler
+ * calls it, while answers are lost, watches are cut and the API server is away. After each test
+ * another scheduler, started then, must report the same. */
 
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@
 
 typedef struct Peer {
         Scheduler *scheduler;
-        KubeConfig *config; /* of its extender */
+        KubeConfig *config; /* port of its extender */
         KubeClient *client;
 } Peer;
 
@@ -37,9 +37,9 @@ typedef struct Fixture {
                 }                                                                                            \
         } while (0)
 
-/* The clock of leases, as a process finds it that is frozen again and again: while `frozen`, a
- * minute has gone at each look. Hidden, so that the event loop has another one: its timers have not
- * fired yet. */
+/* The clock of leases for a process that is frozen again and again: while `frozen`, each reading is
+ * a minute later. Only the leases see this clock. The timers of the event loop have not fired
+ * yet. */
 static bool frozen;
 static time_t gone_by;
 
@@ -141,7 +141,7 @@ static char *get_pod(Fixture *f, const char *name) {
         return buf_take(&a.body);
 }
 
-/* The UID that the store has given the pod: it may choose its own. */
+/* The UID that the store gave the pod. */
 static void uid_of(Fixture *f, const char *name, char uid[static 128]) {
         _cleanup_free_ char *pod = get_pod(f, name);
         const char *at = strstr(pod, "\"uid\":\"");
@@ -217,7 +217,8 @@ static char *inspect(Fixture *f, const Peer *p) {
         return ask(f, p, "GET", "/gpushare-scheduler/inspect", "");
 }
 
-/* A scheduler that starts now, and ours as soon as its watch has caught up, say the same. */
+/* A scheduler that starts now and the running one report the same, as soon as the watch of the
+ * latter has caught up. */
 static void assert_restart_agrees(Fixture *f) {
         usec_t end = clock_monotonic_usec() + 20 * USEC_PER_SEC;
         Peer fresh = peer_start(f, false, NULL);
@@ -273,7 +274,7 @@ static void filters_prioritizes_and_binds(void) {
         ASSERT_CONTAINS(pod, "\"nodeName\":\"n1\"");
         ASSERT_CONTAINS(pod, "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"");
         ASSERT_CONTAINS(pod, "\"ALIYUN_COM_GPU_MEM_ASSIGNED\":\"false\"");
-        ASSERT_BIND(&f, "a", "n1", BOUND); /* the same again, as after a time-out */
+        ASSERT_BIND(&f, "a", "n1", BOUND); /* the same request, as after a time-out */
         ASSERT_BIND(&f, "a", "n2", "has been bound to node n1 already");
         end(&f);
 }
@@ -297,7 +298,7 @@ static void a_lost_request_gives_back(void) {
         apply(&f, "%s", pod_text("a", 10));
         inject(&f, STORE_FAULT_CUT, "POST", "/api/v1/namespaces/default/pods/a/binding", 2, 0);
         ASSERT_BIND(&f, "a", "n1", "\"Error\":\"");
-        for (;;) { /* the second look takes a second; then another try may go through */
+        for (;;) { /* the second GET comes after a second; then another try may succeed */
                 _cleanup_free_ char *answer = bind_pod(&f, "a", "n1");
 
                 if (strcmp(answer, BOUND) == 0)
@@ -375,7 +376,7 @@ static void the_api_server_goes_away_and_comes_back(void) {
         ASSERT_CONTAINS(a.body.data, "\"Error\":\"");
         ASSERT_FALSE(strcmp(a.body.data, BOUND) == 0);
         buf_done(&a.body);
-        ASSERT_TRUE(scheduler_is_ready(f.us.scheduler)); /* what it knows is as good as before */
+        ASSERT_TRUE(scheduler_is_ready(f.us.scheduler)); /* its view is as good as before */
         apply_node(&f, "n3", 4);                         /* meanwhile */
         store_forget_history(f.store);
         store_vanish(f.store, false);
@@ -436,7 +437,7 @@ static bool is_bound_by(Fixture *f, const Peer *p, const char *body) {
         return bound;
 }
 
-/* The second leader lists before it binds: what the first has bound, it knows. */
+/* The second leader lists before it binds: it knows what the first has bound. */
 static void leadership_is_handed_over(void) {
         char body_a[512], body_b[512];
         bool gone = false;
@@ -465,8 +466,8 @@ static void leadership_is_handed_over(void) {
         end(&f);
 }
 
-/* Its lease may be somebody else's by now; nobody has told it yet, and kube-scheduler's request is
- * there first. */
+/* Its lease may have expired while it was frozen. A request is read before the timer that would say
+ * so. */
 static void a_leader_that_was_frozen_does_not_bind(void) {
         char body_a[512], body_b[512];
         Peer first;
@@ -500,7 +501,7 @@ static char *get_text(Fixture *f, const char *path) {
         return buf_take(&a.body);
 }
 
-/* Turns the loop until the object at `path` contains, or no longer contains, `text`. */
+/* Runs the loop until the object at `path` contains, or no longer contains, `text`. */
 static void until_says(Fixture *f, const char *path, const char *text, bool says) {
         usec_t end = clock_monotonic_usec() + 20 * USEC_PER_SEC;
 
@@ -539,12 +540,12 @@ static void a_wrong_fence_becomes_a_condition_and_goes_again(void) {
         until_says(&f, EVENTS, "\"GPUFenceMisconfigured\"", true);
         n2 = get_text(&f, "/api/v1/nodes/n2");
         ASSERT_TRUE(!strstr(n2, "GPUFenceMisconfigured"));
-        /* A scheduler that starts now finds what it would write, and writes nothing. */
+        /* A scheduler that starts now finds the object as it would write it, and writes nothing. */
         first = get_text(&f, NODE_N1);
         assert_restart_agrees(&f);
         second = get_text(&f, NODE_N1);
         ASSERT_TEXT(first, second);
-        /* Repaired while no scheduler was there to see it: the next one says so. */
+        /* The ConfigMap is repaired while no scheduler runs: the next one updates the condition. */
         peer_end(&f.us);
         repaired = (Answer){.body = BUF_NULL};
         ASSERT_OK(kube_merge_patch(f.client, "/api/v1/namespaces/kube-system/configmaps/n1-device-status", "",

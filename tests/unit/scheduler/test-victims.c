@@ -108,7 +108,7 @@ static VictimCost oracle_cost(const View *v, const Pods *pods, unsigned set) {
         return cost;
 }
 
-/* Bit i of set: pod i is gone. Those that are going are always. */
+/* Bit i of set: pod i is gone. Pods that are being deleted always are. */
 static bool oracle_fits(const LedgerNode *node, const Request *request, const Pods *pods, unsigned set) {
         const Grant *gone[PODS_MAX];
         size_t n = 0;
@@ -153,7 +153,7 @@ static Pods pods_of(const View *v, const LedgerNode *node) {
         return pods;
 }
 
-/* The set frees the place; no member of it can be spared; its cost is what it says. */
+/* The set makes room; no pod of it can be spared; its cost is as it says. */
 static void check_choice(const View *v, const VictimQuestion *q, const Pods *pods, const VictimChoice *c) {
         unsigned set = 0;
         VictimCost cost;
@@ -217,7 +217,7 @@ static void the_cheapest_set_is_found(void) {
         ASSERT_TRUE(found > ROUNDS / 4 && none > ROUNDS / 20);
 }
 
-/* Many pods on one card: the search ends by its steps, with a set that has no pod to spare. */
+/* Many pods on one card: the search ends by its steps, with a set of which no pod can be spared. */
 static void many_pods_end_by_steps(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_(view_freep) View *v = NULL;
@@ -247,7 +247,7 @@ static void many_pods_end_by_steps(void) {
         ASSERT_TRUE(choice.n > 0 && choice.cost.highest < 6);
 }
 
-/* What is kept of a pod, and that it goes with the pod. */
+/* The kept parts of a pod, and that they are freed with it. */
 static void profiles_come_and_go(void) {
         _cleanup_(view_freep) View *v = NULL;
 
@@ -314,11 +314,11 @@ static void budgets_select_as_kubernetes_does(void) {
              "{\"metadata\":{\"namespace\":\"default\",\"name\":\"b\"},\"spec\":{\"selector\":{}},\"status\":"
              "{"
              "\"disruptedPods\":{\"a\":\"2026-11-21T10:00:00Z\"}}}");
-        ASSERT_INT(budgets_of(&v->budgets, a, of), 0); /* counted already */
+        ASSERT_INT(budgets_of(&v->budgets, a, of), 0); /* counted by the API server already */
         feed(v, VIEW_BUDGETS, REFLECTOR_ADDED,
              "{\"metadata\":{\"namespace\":\"other\",\"name\":\"b\"},\"spec\":{\"selector\":{}}}");
         ASSERT_INT(budgets_of(&v->budgets, a, of), 0);
-        /* One that cannot be read leaves the earlier state. */
+        /* A budget that cannot be read keeps its earlier state. */
         feed(v, VIEW_BUDGETS, REFLECTOR_MODIFIED,
              "{\"metadata\":{\"namespace\":\"default\",\"name\":\"b\"},\"spec\":{\"selector\":{"
              "\"matchExpressions\":[{"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The view fed by hand: what lists, watches and their failures make of the ledger. */
+/* The view, fed by hand: the ledger after lists, watches and their failures. */
 
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static void is_in_sync_after_both_lists(void) {
         ASSERT_FALSE(view_in_sync(v));
         view_list_end(v, VIEW_PODS);
         ASSERT_TRUE(view_in_sync(v));
-        view_list_begin(v, VIEW_PODS); /* a re-list corrects, it does not blind */
+        view_list_begin(v, VIEW_PODS); /* during a list the view stays in sync */
         ASSERT_TRUE(view_in_sync(v));
 }
 
@@ -49,7 +49,8 @@ static void follows_a_pod_through_its_life(void) {
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}"));
         ASSERT_USED(v, "n1", 1, 4);
         ASSERT_FALSE(view_pod_find(v, STR("uid-a"))->request);
-        /* Terminating, and terminal with a container that runs: it holds what it held. */
+        /* A pod that terminates, or is terminal with a running container, still holds its
+         * slices. */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":4}}",
                       .terminating = true));
@@ -73,7 +74,7 @@ static void deletion_frees(void) {
                 pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}");
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, bound);
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, bound); /* told twice, held once */
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, bound); /* the event comes twice, the grant counts once */
         ASSERT_USED(v, "n1", 0, 4);
         feed(v, VIEW_PODS, REFLECTOR_DELETED, bound);
         ASSERT_USED(v, "n1", 0, 0);
@@ -86,7 +87,7 @@ static void a_pod_without_annotation_is_pending(void) {
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("static", .mem = "5", .node = "n1"));
         ASSERT_INT(ledger_node_pending(ledger_node_find(v->ledger, STR("n1"))), 5);
-        /* The node chose. */
+        /* The node has chosen the card. */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
              pod_json("static", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":5}}"));
         ASSERT_INT(ledger_node_pending(ledger_node_find(v->ledger, STR("n1"))), 0);
@@ -109,7 +110,7 @@ static void two_pods_that_claim_the_same_slice_both_count(void) {
              pod_json("a", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("b", .mem = "10", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":10}}"));
-        ASSERT_USED(v, "n1", 0, 20); /* of 15: they run */
+        ASSERT_USED(v, "n1", 0, 20); /* of 15: the containers run all the same */
         feed(v, VIEW_PODS, REFLECTOR_DELETED, pod_json("a", .node = "n1"));
         ASSERT_USED(v, "n1", 0, 10);
 }
@@ -117,14 +118,13 @@ static void two_pods_that_claim_the_same_slice_both_count(void) {
 static void annotations_say_where_and_limits_how_much(void) {
         _cleanup_(view_freep) View *v = one_node();
 
-        /* More than the card has, and a container that does not exist, on a card that does not
-         * exist. */
+        /* More units than the card has; and a container and a card that do not exist. */
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("a", .mem = "4", .node = "n1",
                       .allocation = "{\\\"0\\\":{\\\"0\\\":400},\\\"1\\\":{\\\"7\\\":1}}"));
         ASSERT_USED(v, "n1", 0, 4);
         ASSERT_INT(ledger_node_n_cards(ledger_node_find(v->ledger, STR("n1"))), 2);
-        /* An owner who edits the annotation of his running pod gives nothing away. */
+        /* Editing the annotation of a running pod frees nothing. */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":1}}"));
         ASSERT_USED(v, "n1", 0, 4);
@@ -132,7 +132,7 @@ static void annotations_say_where_and_limits_how_much(void) {
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":[1]}"));
         ASSERT_INT(ledger_node_pending(ledger_node_find(v->ledger, STR("n1"))), 4);
         ASSERT_USED(v, "n1", 0, 0);
-        /* A pod that asks for nothing holds nothing, and keeps nobody from mixing. */
+        /* A pod without a share holds nothing, and is no obstacle to pods of either kind. */
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json(
                      "dos", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":15,\\\"1\\\":15}}",
@@ -176,7 +176,7 @@ static void what_differs_is_told_once_and_again_when_it_changes(void) {
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
              pod_json("a", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":5}}"));
         ASSERT_INT(t.n, 2);
-        /* A pod that holds nothing is told of as well, and forgotten when it is gone. */
+        /* A pod that holds nothing is reported as well, and forgotten when it is gone. */
         for (int i = 0; i < 2; i++)
                 feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
                      pod_json("dos", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":15}}"));
@@ -189,7 +189,7 @@ static void what_differs_is_told_once_and_again_when_it_changes(void) {
         feed(v, VIEW_PODS, REFLECTOR_DELETED,
              pod_json("dos", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":15}}"));
         ASSERT_FALSE(view_pod_find(v, STR("uid-dos")));
-        /* What does not decode, too. */
+        /* Annotations that do not decode are reported, too. */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
              pod_json("b", .mem = "1", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":-1}}"));
         ASSERT_INT(t.n, 5);
@@ -204,7 +204,7 @@ static void a_list_drops_what_did_not_come_by(void) {
         feed(v, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":3}}"));
         feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("c", .mem = "3"));
-        /* A list that breaks off changes nothing by itself; the next one does. */
+        /* A list that breaks off changes nothing. The next list does. */
         view_list_begin(v, VIEW_PODS);
         view_list_begin(v, VIEW_PODS);
         feed(v, VIEW_PODS, REFLECTOR_LISTED,
@@ -244,7 +244,7 @@ static void nodes_come_and_go(void) {
              pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
         feed(v, VIEW_NODES, REFLECTOR_DELETED, node_json("n1", "cgpu", 30, 2, ""));
         ASSERT_FALSE(directory_find(v->directory, STR("n1")));
-        ASSERT_USED(v, "n1", 0, 4); /* its pod exists still */
+        ASSERT_USED(v, "n1", 0, 4); /* its pod still exists */
         feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", 30, 2, ""));
         ASSERT_USED(v, "n1", 0, 4);
         view_list_begin(v, VIEW_NODES);
@@ -262,8 +262,8 @@ static void on_wrong(void *userdata, const Node *node, const char *text) {
         (void) snprintf(t->text, sizeof t->text, "%s", text);
 }
 
-/* The first hour's story: a slip in one annotation, and nothing else of the node may go unseen. */
-static void one_wrong_key_does_not_blind_us_to_the_node(void) {
+/* One annotation does not decode: the other keys of the node must count all the same. */
+static void one_wrong_key_leaves_the_others_in_force(void) {
         static const char wrong[] = ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"20 \"";
         _cleanup_(view_freep) View *v = one_node();
         char members[256];
@@ -291,7 +291,7 @@ static void one_wrong_key_does_not_blind_us_to_the_node(void) {
                 wrong);
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 30, 2, members));
         ASSERT_USED(v, "n1", 1, 10);
-        /* A view that starts now says the same. */
+        /* A view that starts now has the same. */
         {
                 _cleanup_(view_freep) View *fresh =
                         view_with((const char *[]){node_json("n1", "cgpu", 30, 2, members)}, 1);
@@ -302,7 +302,7 @@ static void one_wrong_key_does_not_blind_us_to_the_node(void) {
         ASSERT_INT(v->stats.malformed[VIEW_NODES], 0);
 }
 
-/* Where an agent of ours is, it reports; where none is, the mode's value is told by us. */
+/* The agent of a node reports its wrong keys. Without an agent the view reports the mode. */
 static void wrong_keys_are_told_where_no_agent_reports_them(void) {
         _cleanup_(view_freep) View *v = one_node();
         Told t = {0};
@@ -353,10 +353,10 @@ static void late_events_do_not_take_a_bound_pods_grant(void) {
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, unbound);
         pod = view_pod_find(v, STR("uid-a"));
-        ASSERT_OK(grant_new(v->ledger, &spec, &pod->grant)); /* as the binder leaves it after a 2xx */
+        ASSERT_OK(grant_new(v->ledger, &spec, &pod->grant)); /* as the binder leaves the pod after a 2xx */
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED, unbound);
         ASSERT_USED(v, "n1", 0, 4);
-        /* A list begun after the bind has the last word. */
+        /* A list that began after the bind decides. */
         view_list_begin(v, VIEW_PODS);
         feed(v, VIEW_PODS, REFLECTOR_LISTED, unbound);
         view_list_end(v, VIEW_PODS);
@@ -377,7 +377,7 @@ static void configmaps_fence_cards(void) {
         ASSERT_TRUE(card_of(v, "n1", 1)->healthy);
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_ADDED, CONFIGMAP("unhealthy-gpu-n1", "\"gpus\":\"0, 1\""));
         ASSERT_FALSE(card_of(v, "n1", 1)->healthy);
-        /* What both fenced stays fenced when one of them goes. */
+        /* A card that both ConfigMaps fenced stays fenced when one of them goes. */
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_DELETED, CONFIGMAP("unhealthy-gpu-n1", "\"gpus\":\"0, 1\""));
         ASSERT_FALSE(card_of(v, "n1", 0)->healthy);
         ASSERT_TRUE(card_of(v, "n1", 1)->healthy);
@@ -414,13 +414,13 @@ static void fence(View *v, const char *data) {
         feed(v, VIEW_CONFIGMAPS, REFLECTOR_MODIFIED, text);
 }
 
-/* Which of the two cards is fenced, and what is said, after a ConfigMap that fenced gpu1 has become
- * this. */
+/* A ConfigMap that fenced gpu1 becomes this: which of the two cards is fenced then, and the
+ * report. */
 static void each_entry_of_a_fence_is_judged_by_itself(void) {
         static const struct {
                 const char *data;
                 bool healthy[2];
-                const char *words; /* "": nothing is wrong */
+                const char *words; /* "": no fault */
         } cases[] = {
                 {"\"devices\":\"- {deviceId: \\\"0\\\", healthy: false}\"",
                  {false, true},
@@ -487,8 +487,7 @@ static void a_fence_that_was_never_good_fences_nothing(void) {
         ASSERT_TEXT(j.text, "");
 }
 
-/* Random events, and after each a second view that has seen nothing but a list of what is there
- * now. */
+/* Random events. After each one, a second view that gets only a list must have the same sums. */
 typedef struct Model {
         bool exists[12];
         unsigned state[12]; /* 0 waiting, 1 bound, 2 bound and pending, 3 ended */
@@ -582,7 +581,7 @@ static void the_directory_keeps_its_names(void) {
         ASSERT_INT(directory_put(d, STR(""), NULL, &n), -E2BIG);
 }
 
-/* A ceiling of the installation counts like the node's own annotation, and that goes before it. */
+/* A ceiling of the installation counts like the node's own annotation, which overrides it. */
 static void settings_of_the_installation_hold(void) {
         _cleanup_(view_freep) View *v = view_with(NULL, 0);
         Request request = {.mem = 1, .cards = 1};
@@ -616,7 +615,7 @@ int main(void) {
                 TEST(what_differs_is_told_once_and_again_when_it_changes),
                 TEST(a_list_drops_what_did_not_come_by),
                 TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
-                TEST(one_wrong_key_does_not_blind_us_to_the_node),
+                TEST(one_wrong_key_leaves_the_others_in_force),
                 TEST(wrong_keys_are_told_where_no_agent_reports_them), TEST(unserved_modes_are_told_once),
                 TEST(late_events_do_not_take_a_bound_pods_grant), TEST(configmaps_fence_cards),
                 TEST(each_entry_of_a_fence_is_judged_by_itself),

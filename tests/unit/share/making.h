@@ -7,7 +7,7 @@
 #include "share/placement.h"
 #include "test.h"
 
-/* Metadata without its end, then status: the `members` of set_node() that most tests want. */
+/* Metadata without its closing brace, then status: the `members` of set_node() in most tests. */
 #define EQUAL(mem, count)                                                                                    \
         "},\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"" #mem                                      \
         "\",\"aliyun.com/gpu-count\":\"" #count "\"}}}"
@@ -25,7 +25,7 @@ Request simple(RequestContainer *c, uint32_t mem, uint32_t core);
 /* A grant as a bind makes it, with a UID of its own. */
 Grant *give(Ledger *l, const LedgerNode *n, const Placement *p, const Request *r);
 
-/* Places on this node; NULL and the words of the refusal when it does not fit. */
+/* Places the request on this node. NULL and the text of the refusal when it does not fit. */
 Grant *place(Ledger *l, const char *node, const Request *r, char words[static 512]);
 
 const LedgerCard *card_at(const Ledger *l, const char *node, size_t i);

@@ -29,12 +29,12 @@ static void the_annotation_goes_before_the_chart(void) {
         ASSERT_OK(want(&t, "0", "100", "99", &fault));
         ASSERT_INT(t.policy, COMPUTE_FAIR);
         ASSERT_OK(want(&t, "5", "1", "", &fault));
-        ASSERT_FALSE(t.yields); /* an annotation says it */
+        ASSERT_FALSE(t.yields); /* by an annotation */
         ASSERT_OK(want(&t, "1", "1", "", &fault));
         ASSERT_TRUE(t.yields);
 }
 
-/* Each by itself: what is good beside it comes into force. */
+/* Each by itself: a good annotation beside a malformed one is in force. */
 static void of_what_is_malformed_the_value_before_stays(void) {
         static const char *const policies[] = {"6", "-1", "x", "03x", " 3", "4294967296", "1.0"},
                                  *const instances[] = {"0", "101", "ten", "-5"},
@@ -70,7 +70,7 @@ static void modes(void) {
         t.max_inst = 3;
         t.prio_ratio = 40;
         r = compute_for_mode(&t, SHARE_MODE_CORE_MEM);
-        ASSERT_INT(r.policy, COMPUTE_FIXED); /* whatever the node says */
+        ASSERT_INT(r.policy, COMPUTE_FIXED); /* whatever the annotations say */
         ASSERT_FALSE(r.yields);
         ASSERT_INT(r.prio_ratio, 40);
         r = compute_for_mode(&t, SHARE_MODE_CGPU);
@@ -86,7 +86,7 @@ static void modes(void) {
         ASSERT_INT(compute_for_mode(&t, SHARE_MODE_CGPU).max_inst, 20);
 }
 
-/* Pages and annotations are read by other versions, too. */
+/* Other versions read pages and annotations, too. */
 static void numbers_stay(void) {
         ASSERT_INT(compute_policy_from_number(0), 1);
         ASSERT_INT(COMPUTE_FAIR, 1);
@@ -148,7 +148,7 @@ static void what_is_not_understood_is_named(void) {
         ASSERT_TEXT(fault.text, "environment " WEIGHT " is \"0\", must be a whole number from 1 to 10000");
         ASSERT_INT(ask(ENV(WEIGHT, VALUE("10001")) "," ENV(HIGH, VALUE("1")), &a, &fault), COMPUTE_E_REQUEST);
         ASSERT_INT(a.weight, 1);
-        ASSERT_TRUE(a.high_priority); /* what is good beside it */
+        ASSERT_TRUE(a.high_priority); /* the good one is in force */
         ASSERT_INT(ask(ENV(WEIGHT, VALUE("2")) "," ENV(HIGH, VALUE("true")), &a, &fault), COMPUTE_E_REQUEST);
         ASSERT_INT(a.weight, 2);
         ASSERT_FALSE(a.high_priority);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the ledger holds and what it makes of a node, by hand. */
+/* The ledger by hand: its sums, and what it makes of a node object. */
 
 #include "making.h"
 
@@ -8,8 +8,8 @@ static uint64_t used(const Ledger *l, const char *node, size_t card) {
         return card_at(l, node, card)->used;
 }
 
-/* Mode and unit belong to the node's agent: what it publishes is in force, whatever is asked for
- * and held. */
+/* The node's agent publishes mode and unit: these are in force, whatever the label asks for and
+ * whatever slices are held. */
 static void what_the_agent_publishes_is_in_force(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL, *restarted = NULL;
         static const char members[] = ANNOTATIONS(
@@ -24,12 +24,13 @@ static void what_the_agent_publishes_is_in_force(void) {
         ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_CORE_MEM);
         ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
-        /* A ledger that has never seen anything else arrives at the same. */
+        /* A new ledger that gets only the last object has the same. */
         ASSERT_OK(ledger_new(&restarted));
         set_node(restarted, "n", "", "", members);
         ASSERT_INT(ledger_node_mode(ledger_node_find(restarted, STR("n"))), SHARE_MODE_CORE_MEM);
         ASSERT_INT(ledger_node_unit(ledger_node_find(restarted, STR("n"))).mib, 1024);
-        /* The agent has changed them: at once, for the slices are its business. */
+        /* The agent has changed them. They are in force at once, because the agent knows its
+         * slices. */
         set_node(l, "n", "cgpu", "",
                  ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"cgpu\","
                              "\"aliquot.dev/gpu-mem-unit-in-force\":\"128MiB\"") EQUAL(120, 1));
@@ -74,12 +75,12 @@ static void a_node_with_a_change_that_waits_takes_no_new_slice(void) {
         ASSERT_TRUE(!placement_choose_node(l, &r));
         ASSERT_INT(used(l, "n", 0), 5);
         (void) grant_free(g);
-        ASSERT_TRUE(!place(l, "n", &r, words)); /* the agent says when it is over */
+        ASSERT_TRUE(!place(l, "n", &r, words)); /* until the agent says that the change is in force */
         set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"cgpu\"") EQUAL(15, 1));
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
 }
 
-static void the_truth_may_exceed_the_card(void) {
+static void grants_may_exceed_the_card(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         static const Slice slices[] = {{.card = 7, .mem = 9}, {.card = 0, .mem = UINT32_MAX}};
         GrantSpec spec = {.namespace_ = STR("d"),
@@ -91,7 +92,7 @@ static void the_truth_may_exceed_the_card(void) {
         Grant *a, *b;
 
         ASSERT_OK(ledger_new(&l));
-        ASSERT_OK(grant_new(l, &spec, &a)); /* before anybody told of the node */
+        ASSERT_OK(grant_new(l, &spec, &a)); /* before the node object is known */
         ASSERT_TRUE(ledger_check(l));
         set_node(l, "n", "share", "", EQUAL(15, 1));
         ASSERT_OK(grant_new(l, &spec, &b));
@@ -171,7 +172,7 @@ static void pending_compute_and_seats_are_counted_on_every_card(void) {
         "}},\\\"core\\\":{\\\"0\\\":{\\\"1\\\":" #core "}}}"
 #define HELD_NODE(list) ANNOTATIONS("\"aliquot.dev/held-slices\":\"[" list "]\"") EQUAL(30, 2)
 
-static void slices_of_the_dead_are_counted_once(void) {
+static void slices_of_deleted_pods_are_counted_once(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         static const Slice slice = {.card = 1, .mem = 4};
         GrantSpec spec = {
@@ -181,9 +182,9 @@ static void slices_of_the_dead_are_counted_once(void) {
         ASSERT_OK(ledger_new(&l));
         ASSERT_OK(grant_new(l, &spec, &g));
         set_node(l, "n", "core_mem", "", HELD_NODE(HELD("u1", 4, 30) "," HELD("u2", 3, 20)));
-        ASSERT_INT(used(l, "n", 1), 7); /* u1 is the pod's own still */
+        ASSERT_INT(used(l, "n", 1), 7); /* u1 still has a grant of its own */
         ASSERT_INT(card_at(l, "n", 1)->core_used, 20);
-        (void) grant_free(g); /* deleted by force: the process lives */
+        (void) grant_free(g); /* deleted by force: its processes still run */
         ASSERT_TRUE(ledger_check(l));
         ASSERT_INT(used(l, "n", 1), 7);
         ASSERT_INT(card_at(l, "n", 1)->core_used, 50);
@@ -191,7 +192,7 @@ static void slices_of_the_dead_are_counted_once(void) {
         ASSERT_STR(grant_namespace(ledger_node_held(ledger_node_find(l, STR("n")))), STR("ns"));
         ASSERT_STR(grant_name(ledger_node_held(ledger_node_find(l, STR("n")))), STR("dead"));
         ASSERT_TRUE(!ledger_node_grants(ledger_node_find(l, STR("n"))));
-        ASSERT_OK(grant_new(l, &spec, &g)); /* seen again, by a list */
+        ASSERT_OK(grant_new(l, &spec, &g)); /* the pod is listed again */
         ASSERT_TRUE(ledger_check(l));
         ASSERT_INT(used(l, "n", 1), 7);
         ASSERT_INT(card_at(l, "n", 1)->core_used, 20);
@@ -230,8 +231,8 @@ static void fences_come_before_and_outlive_the_node(void) {
 #define CARDS_JSON(units, healthy)                                                                           \
         "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":" #units ",\\\"healthy\\\":" healthy "}]\""
 
-/* Each key that does not decode is named and keeps what it was, else gets the safest value; all
- * others are in force. */
+/* Each key that does not decode is named. It keeps its value, or gets the safest one; all others
+ * are in force. */
 static void each_key_is_judged_by_itself(void) {
         static const struct {
                 const char *label, *placement, *members, *words, *first_words;
@@ -290,12 +291,12 @@ static void each_key_is_judged_by_itself(void) {
                 ASSERT_INT(ledger_node_mode(n), SHARE_MODE_CGPU);
                 ASSERT_INT(card_at(l, "n", 0)->units, 9); /* a good key beside it is in force */
                 ASSERT_FALSE(card_at(l, "n", 0)->healthy);
-                /* Known for the first time, as after a restart. */
+                /* The node is known for the first time, as after a restart. */
                 ASSERT_INT(try_node(l, "new", cases[i].label, cases[i].placement, members.data, &first),
                            LEDGER_E_NODE);
                 ASSERT_CONTAINS(first.text, cases[i].first_words);
                 ASSERT_INT(card_at(l, "new", 0)->units, 9);
-                /* Repaired. */
+                /* The annotation is repaired. */
                 set_node(l, "n", "share", "", EQUAL(15, 1));
                 ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
                 ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
@@ -351,7 +352,7 @@ static void cards_that_do_not_decode_stay_as_they_were(void) {
         ASSERT_INT(try_node(l, "n", "cgpu", "", EQUAL(30, 257), &fault), LEDGER_E_NODE);
         ASSERT_CONTAINS(fault.text, "aliyun.com/gpu-count is \"257\", must be a whole number up to 256");
         ASSERT_INT(card_at(l, "n", 0)->units, 15);
-        /* Never known: no card, and the refusal says which annotation it is. */
+        /* The cards were never known: there is none, and the refusal names the annotation. */
         ASSERT_INT(try_node(l, "new", "cgpu", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[{]\"") EQUAL(15, 1),
                             &fault),
                    LEDGER_E_NODE);
@@ -362,8 +363,8 @@ static void cards_that_do_not_decode_stay_as_they_were(void) {
                     "is known");
 }
 
-/* The agent wrote that a dead pod's process holds 10 of 15; a slip of the pen elsewhere must not
- * give them away. */
+/* The agent wrote that a process of a deleted pod holds 10 of 15. A malformed key elsewhere must
+ * not free them. */
 static void a_wrong_key_does_not_hide_held_slices(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         Fault fault = FAULT_NULL;
@@ -377,7 +378,7 @@ static void a_wrong_key_does_not_hide_held_slices(void) {
                             &fault),
                    LEDGER_E_NODE);
         ASSERT_INT(used(l, "n", 1), 10);
-        /* And one in the list itself keeps the slices that it named before. */
+        /* A malformed list keeps the slices that it named before. */
         ASSERT_INT(try_node(l, "n", "core_mem", "",
                             ANNOTATIONS("\"aliquot.dev/held-slices\":\"[{}]\"") EQUAL(30, 2), &fault),
                    LEDGER_E_NODE);
@@ -404,7 +405,7 @@ static void a_node_without_count_has_one_card_and_one_without_memory_none(void) 
                     "the node has no label ack.node.gpu.schedule, gpu-mem needs share, cgpu or core_mem");
 }
 
-/* The last node moves into the slot of the one that goes, with everything that points at it. */
+/* The last node moves into the slot of the one that is freed, with all references to it. */
 static void nodes_stand_without_gaps(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c;
@@ -432,10 +433,10 @@ int main(void) {
         return TEST_MAIN(TEST(what_the_agent_publishes_is_in_force),
                          TEST(without_an_agent_label_and_unit_are_in_force_at_once),
                          TEST(a_node_with_a_change_that_waits_takes_no_new_slice),
-                         TEST(a_label_taken_away_changes_nothing), TEST(the_truth_may_exceed_the_card),
+                         TEST(a_label_taken_away_changes_nothing), TEST(grants_may_exceed_the_card),
                          TEST(pending_pods_are_counted_on_every_card),
                          TEST(pending_compute_and_seats_are_counted_on_every_card),
-                         TEST(slices_of_the_dead_are_counted_once),
+                         TEST(slices_of_deleted_pods_are_counted_once),
                          TEST(fences_come_before_and_outlive_the_node), TEST(each_key_is_judged_by_itself),
                          TEST(every_wrong_key_is_named), TEST(cards_that_do_not_decode_stay_as_they_were),
                          TEST(a_wrong_key_does_not_hide_held_slices),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of the ledger fails once, one at a time: the answer is -ENOMEM, every sum is as
- * it was, and the next attempt succeeds. The linker puts these in malloc's place; the leak
- * sanitizer looks at the rest. */
+/* Every allocation of the ledger fails once, one at a time. Each time the result is -ENOMEM, every
+ * sum is as it was, and the next attempt succeeds. The linker replaces malloc by these functions;
+ * the leak sanitizer checks the rest. */
 
 #include <errno.h>
 
@@ -15,8 +15,8 @@
 #include "wire/node.h"
 #include "wire/pod.h"
 
-/* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing until it
- * gets by. 64: the next node makes the ledger's arrays and its hash table grow. */
+/* Runs `attempt` on a ledger of 64 nodes with its first, second, ... allocation failing, until it
+ * succeeds. With 64 nodes the next node makes the arrays and the hash table grow. */
 static void fail_each(void (*before)(Ledger *l), int (*attempt)(Ledger *l)) {
         unsigned n = 0;
 
@@ -42,7 +42,7 @@ static void fail_each(void (*before)(Ledger *l), int (*attempt)(Ledger *l)) {
                 ASSERT_INT(failed ? attempt(l) : 0, 0);
                 ASSERT_TRUE(ledger_check(l));
         }
-        ASSERT_TRUE(n > 1); /* something did allocate */
+        ASSERT_TRUE(n > 1); /* it did allocate */
 }
 
 static int grant_on_a_new_node(Ledger *l) {
@@ -62,7 +62,7 @@ static void grant_before(Ledger *l) {
         ASSERT_OK(grant_on_a_new_node(l));
 }
 
-/* Decoded by hand: only the ledger's own allocations are to fail. */
+/* Decoded by hand, so that only allocations of the ledger fail. */
 static int describe(Ledger *l, const char *mode) {
         Node node = {.meta.name = STR("new"),
                      .mode = str_from(mode),
@@ -144,7 +144,7 @@ static int read_pod(Ledger *l) {
 
         r = request_from_pod(&pod, &arena, &request, &refusal);
         if (r == 0)
-                arena_done(&arena); /* so that what follows allocates again */
+                arena_done(&arena); /* so that the next one allocates again */
         if (r == 0)
                 r = pod_grant_spec(&pod, &arena, &spec, NULL);
         if (r < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Settings of the installation: their rules, and that a node's own annotation goes before them. */
+/* Settings of the installation: their rules, and that an annotation of the node overrides them. */
 
 #include "share/node_defaults.h"
 #include "test.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which node and which cards: the examples of the contract, and the boundary of each rule. */
+/* The choice of node and cards: the documented examples, and the boundary of each rule. */
 
 #include "making.h"
 
@@ -91,7 +91,7 @@ static void cards_of_different_sizes_are_each_counted(void) {
         ASSERT_TRUE(!place(l, "n", &r, words));
         ASSERT_TEXT(words, "no card has 20 of gpu-mem free: gpu0 15 of 15, gpu1 2 of 22, gpu2 unhealthy");
         r = simple(&c, 3, 0);
-        ASSERT_TRUE(place(l, "n", &r, words) != NULL); /* the used card has 2 left: the untouched one it is */
+        ASSERT_TRUE(place(l, "n", &r, words) != NULL); /* on the untouched card */
         ASSERT_INT(used(l, "n", 0), 3);
         ASSERT_OK(ledger_node_set_fenced(l, STR("n"), (const uint32_t[]){0, 1}, 2));
         ASSERT_TRUE(!place(l, "n", &r, words));
@@ -165,8 +165,8 @@ static void lists_sixteen_cards_and_counts_the_others(void) {
         ASSERT_CONTAINS(words, ", gpu15 0 of 15 and 2 more");
 }
 
-/* Preemption's question, where the victim has no card yet: its place in the queue counts as
- * well. */
+/* placement_check_without() with a victim that has no card yet: its pending amount counts as gone
+ * as well. */
 static void a_pending_pod_that_went_would_leave_its_seat(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         GrantSpec spec = {.name = STR("x"), .uid = STR("u"), .node = STR("n"), .pending_mem = 1};
@@ -217,11 +217,11 @@ static void whole_cards_stay_whole_across_nodes(void) {
         set_node(l, "b", "share", "", EQUAL(30, 2));
         (void) place(l, "b", &small, words);
         ASSERT_STR(ledger_node_name(placement_choose_node(l, &small)), STR("b"));
-        /* a is fuller now, but only an untouched card of it would do. */
+        /* a is fuller now, but only an untouched card of it has room. */
         (void) place(l, "a", &big, words);
         ASSERT_STR(ledger_node_name(placement_choose_node(l, &small)), STR("b"));
         ASSERT_STR(ledger_node_name(placement_choose_node(l, &big)),
-                   STR("a")); /* the fuller one, both must be broken into */
+                   STR("a")); /* the fuller one: on both an untouched card is taken */
 }
 
 static void replicas_are_spread_over_cards_and_nodes(void) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Annotations to slices and back, in both forms, and the environment that comes of them. */
+/* From annotations to slices and back, in both forms, and the environment that is made of them. */
 
 #include "making.h"
 #include "share/environment.h"
@@ -75,7 +75,7 @@ static void reads_each_form_and_falls_back(void) {
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{\\\"1\\\":7}}"), two, "0 0 1 1 0;0 1 1 7 0;",
                  0, 0, false, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9},\\\"4\\\":{\\\"2\\\":3}}") "," OLD_IDX("3"), two,
-                 "0 0 1 1 0;", 7, 0, false, ""}, /* where is the annotation's word, how much the limit's */
+                 "0 0 1 1 0;", 7, 0, false, ""}, /* the annotation says where, the limit how much */
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":5,\\\"0\\\":1,\\\"3\\\":1}}"), seven,
                  "0 0 0 3 0;0 0 1 2 0;0 0 3 2 0;", 0, 0, false, ""}, /* evenly, the rest to the first */
                 {ALLOCATION("{\\\"0\\\":{\\\"0\\\":15},\\\"1\\\":{\\\"1\\\":15}}"), plain, "0 1 1 3 0;", 0, 0,
@@ -156,8 +156,8 @@ static void a_pod_holds_from_binding_until_its_containers_end(void) {
         }
 }
 
-/* Who can create a pod can write its annotations: without a limit they count nothing, whatever they
- * say. */
+/* The right to create a pod is enough to write its annotations. Without a limit they count
+ * nothing. */
 static void a_pod_without_limits_holds_nothing(void) {
         static const char spec[] =
                 "\"nodeName\":\"n\",\"initContainers\":[{\"name\":\"i\"}],\"containers\":[{"
@@ -195,7 +195,7 @@ static void names_what_differs_from_the_limits(void) {
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":2},\\\"4\\\":{\\\"1\\\":3}}"), one,
                  "gives container 4 (\"\") 3 of aliyun.com/gpu-mem, its limit is 0"},
                 {ALLOCATION("{\\\"4\\\":{\\\"1\\\":3}}"), one,
-                 "its limit is 0; and 1 more differences"}, /* the other one: container 0 has no card */
+                 "its limit is 0; and 1 more differences"}, /* container 0 has no card */
                 {ALLOCATION("{\\\"0\\\":{\\\"0\\\":3,\\\"1\\\":1}}"),
                  "\"nodeName\":\"n\",\"containers\":[" MEM("a", 4) "]",
                  "3 of aliyun.com/gpu-mem on gpu0, 2 of its limit 4 count there"},
@@ -273,7 +273,8 @@ static void writes_both_forms_for_one_card_and_one_for_several(void) {
                     "\"scheduler.framework.gpushare.assume-time\":\"1234567890123456789\"}"));
 }
 
-/* A Binding and a patch only add: what a user wrote and has no value now would stay. */
+/* A Binding and a patch cannot remove keys: a key that a user wrote and that gets no value would
+ * stay. */
 static void empties_what_the_pod_carries_and_has_no_value(void) {
         static const Slice several[] = {{.container = 0, .card = 3, .mem = 2},
                                         {.container = 0, .card = 0, .mem = 2}};
@@ -320,7 +321,7 @@ static void write_variable(void *userdata, const char *name, Str value) {
         buf_appendf(userdata, "%s=" STR_FMT "\n", name, STR_ARG(value));
 }
 
-static void makes_the_environment_of_the_contract(void) {
+static void makes_the_environment(void) {
         static const CardInfo cards[] = {
                 {.index = 0, .units = 15, .uuid = STR("GPU-a")},
                 {.index = 1, .units = 15, .uuid = STR("GPU-b")},
@@ -348,17 +349,16 @@ static void makes_the_environment_of_the_contract(void) {
         ASSERT_OK(environment_make(unknown, 1, 1, MEMORY_UNIT_GIB, cards, ELEMENTSOF(cards), write_variable,
                                    &c));
         ASSERT_CONTAINS(c.data, "ALIYUN_COM_GPU_MEM_DEV=0\n");
-        /* 8 of 15 as a fraction would be 42 of the 80: the largest card's units keep it within its
-         * slice on both. */
+        /* 8 of 15 as a fraction would be 42 of the 80. The units of the largest card keep it within
+         * its slice on both. */
         ASSERT_OK(environment_make(both, 2, 16, MEMORY_UNIT_GIB, unlike, 2, write_variable, &d));
         ASSERT_CONTAINS(d.data, "ALIYUN_COM_GPU_MEM_CONTAINER=8\nALIYUN_COM_GPU_MEM_DEV=80\n");
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_each_form_and_falls_back),
-                         TEST(a_pod_holds_from_binding_until_its_containers_end),
-                         TEST(a_pod_without_limits_holds_nothing), TEST(names_what_differs_from_the_limits),
-                         TEST(empties_what_the_pod_carries_and_has_no_value),
-                         TEST(writes_both_forms_for_one_card_and_one_for_several),
-                         TEST(makes_the_environment_of_the_contract));
+        return TEST_MAIN(
+                TEST(reads_each_form_and_falls_back), TEST(a_pod_holds_from_binding_until_its_containers_end),
+                TEST(a_pod_without_limits_holds_nothing), TEST(names_what_differs_from_the_limits),
+                TEST(empties_what_the_pod_carries_and_has_no_value),
+                TEST(writes_both_forms_for_one_card_and_one_for_several), TEST(makes_the_environment));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Random operations. After each one every sum is recomputed; every answer of placement is compared
- * with an oracle that looks at each grant of each node; and the whole ledger is rebuilt from the
- * objects alone: pods with their annotations, nodes with theirs. */
+/* Random operations. After each one every sum is recomputed, and every answer of placement is
+ * compared with an oracle that looks at each grant of each node. Then the whole ledger is rebuilt
+ * from the objects alone: pods and nodes with their annotations. */
 
 #include "making.h"
 #include "share/ledger-internal.h"
@@ -16,7 +16,7 @@ typedef struct World {
         uint64_t random;
         Grant *grants[GRANTS];
         size_t n;
-        char objects[NODES][1024]; /* what try_node() was last told of the node; "" when it is gone */
+        char objects[NODES][1024]; /* the last node object; "" when it is gone */
         const char *modes[NODES];
 } World;
 
@@ -47,7 +47,7 @@ static const char *const shapes[] = {
         "\"aliquot.dev/gpu-mem-unit\":\"128Mi\",\"aliquot.dev/cards\":\"[{]\"}" EQUAL(many, 3),
 };
 
-/* Somebody dead, or not so dead: the UID may be that of a living grant. */
+/* A held slice. Its UID may be that of a pod with a grant. */
 static void write_held(World *w, Buf *out) {
         buf_append_str(out, STR("\"aliquot.dev/held-slices\":\"["));
         for (uint32_t i = pick(w, 3); i > 0; i--) {
@@ -62,7 +62,7 @@ static void write_held(World *w, Buf *out) {
         buf_append_str(out, STR("]\","));
 }
 
-/* Keys that do not decode keep what was there, and hide nothing else. */
+/* Keys that do not decode keep the earlier value, and hide no other key. */
 static void tell_node(Ledger *l, const char *name, const char *mode, const char *placement,
                       const char *members) {
         Fault fault = FAULT_NULL;
@@ -193,7 +193,8 @@ static bool oracle_fits(const LedgerNode *n, const Request *r) {
         return oracle_count(n, &o, r, &used) >= r->cards;
 }
 
-/* What the node's policy avoids, then how far the node is from what it likes; smaller is better. */
+/* The rank of a node: the amount that its policy avoids, then how far it is from the preferred one.
+ * Smaller is better. */
 typedef struct OracleRank {
         uint32_t avoided;
         double far;
@@ -230,7 +231,7 @@ static bool is_chosen(const Placement *p, uint32_t card) {
         return false;
 }
 
-/* Would the policy rather have card a than card b? */
+/* Whether the policy prefers card a to card b. */
 static bool rather(const LedgerNode *n, const Request *r, const OracleNode *o, const LedgerCard *a,
                    const LedgerCard *b) {
         OracleCard x = ask_card(n, a->index, r), y = ask_card(n, b->index, r);
@@ -318,7 +319,7 @@ static void random_placement(World *w) {
         w->grants[w->n++] = give(w->ledger, chosen, &p, &r);
 }
 
-/* Preemption's question has the answer that really taking the grant away would give. */
+/* placement_check_without() has the same answer as after freeing the grant. */
 static void random_what_if(World *w) {
         RequestContainer c[CONTAINERS];
         Request r = random_request(w, c);
@@ -328,7 +329,7 @@ static void random_what_if(World *w) {
         int answer;
         char name[8];
 
-        /* The node must outlive its grant, and no dead slice wake. */
+        /* The node must outlive its grant, and no held slice may be resumed. */
         if (!gone || !n->described || n->dormant)
                 return;
         answer = placement_check_without(n, &r, (const Grant *const *) &gone, 1, &refusal);
@@ -338,7 +339,7 @@ static void random_what_if(World *w) {
         ASSERT_INT(placement_check(ledger_node_find(w->ledger, str_from(name)), &r, &refusal), answer);
 }
 
-/* What an annotation may claim, true or not. */
+/* An annotation, true or not. */
 static void random_claim(World *w) {
         static unsigned next;
         Slice slices[4];
@@ -374,7 +375,7 @@ static void random_free(World *w) {
 
 /* ---- the rebuild ---- */
 
-/* Limits of one container as its pod asked for them: what it holds, over all cards. */
+/* The limits of one container: what it holds, over all cards. */
 static void write_container(const Grant *g, bool init, uint32_t index, const char *policy, Buf *out) {
         uint64_t mem = 0, core = 0;
         const Slice *slices;
@@ -386,7 +387,7 @@ static void write_container(const Grant *g, bool init, uint32_t index, const cha
                         mem += slices[i].mem;
                         core += slices[i].core;
                 }
-        if (g->pending > 0 && !init && index == 4) { /* which no claim places */
+        if (g->pending > 0 && !init && index == 4) { /* which no annotation names */
                 mem = g->pending;
                 core = g->pending_core;
         }
@@ -397,8 +398,8 @@ static void write_container(const Grant *g, bool init, uint32_t index, const cha
         buf_append_str(out, STR("}}}"));
 }
 
-/* A pod object as the API server would hold it for this grant. The amounts in its annotations may
- * be anything: the limits are what counts. */
+/* The pod object of this grant. The amounts in its annotations are arbitrary, because the limits
+ * count. */
 static void write_pod(World *w, const Grant *g, Buf *out) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
         Slice said[64];
@@ -460,7 +461,7 @@ static void compare_nodes(const LedgerNode *a, const LedgerNode *b) {
         }
 }
 
-/* Lists come in any order: pods before their nodes, or behind them. */
+/* Lists come in any order: pods before their nodes, or after them. */
 static void check_rebuild(World *w) {
         _cleanup_(ledger_freep) Ledger *again = NULL;
         bool pods_first = pick(w, 2) == 0;

@@ -67,7 +67,7 @@ static void reads_what_is_asked(void) {
         "{\"name\":\"k\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n                             \
         "\",\"aliyun.com/gpu-count\":\"" m "\"}}}"
 
-/* Some manifests write it among the limits: it means what the label means. */
+/* Some manifests have gpu-count among the limits. It means the same as the label. */
 static void reads_the_number_of_cards_from_the_limits_as_well(void) {
         Fixture f;
 
@@ -84,7 +84,7 @@ static void reads_the_number_of_cards_from_the_limits_as_well(void) {
         arena_done(&f.arena);
 }
 
-/* The last amount that a container may ask for, and that 255 of them can add up to. */
+/* The largest amount that a container may ask for, so that 255 of them can be added. */
 static void counts_up_to_the_limit(void) {
         static const char spec[] =
                 "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":"
@@ -130,7 +130,7 @@ static void counts_init_containers_as_kubernetes_does(void) {
         ASSERT_INT(f.request.n_containers, 4);
         ASSERT_INT(f.request.containers[1].kind, CONTAINER_SIDECAR);
         arena_done(&f.arena);
-        /* The same, with 8 beside the sidecar: its moment is the largest. */
+        /* The same with 8 beside the sidecar: that moment is the largest. */
         ASSERT_OK(read_request(
                 &f, "",
                 "\"initContainers\":[{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"limits\":"

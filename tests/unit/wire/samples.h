@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod as `kubectl get -o json` prints it, with everything that makes reading it hard somewhere
- * inside. */
+/* A pod as `kubectl get -o json` prints it, with the cases that are hard to read. */
 static const char sample_pod[] =
         "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n    \"metadata\": {\n"
         "        \"annotations\": {\n"

@@ -5,7 +5,7 @@
 #include "wire/allocation.h"
 #include "wire/card_info.h"
 
-static void reads_the_contract_s_example(void) {
+static void reads_the_documented_example(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Allocation a;
 
@@ -19,7 +19,7 @@ static void reads_the_contract_s_example(void) {
         ASSERT_INT(a.entries[1].amount, 7);
 }
 
-/* What the text comes to in the form that we write. */
+/* The text, as this program writes it. */
 static void assert_reads_as(const char *text, const char *expected) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
@@ -104,7 +104,7 @@ static void holds_the_entry_limit(void) {
         ASSERT_CONTAINS(fault.text, "more entries than any pod has");
 }
 
-/* Any allocation comes back as it was written. */
+/* Any allocation is read back as it was written. */
 static void random_allocations_round_trip(void) {
         uint64_t seed = 11;
 
@@ -228,7 +228,7 @@ static void cards_round_trip(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_the_contract_s_example), TEST(reads_what_schedulers_write),
+        return TEST_MAIN(TEST(reads_the_documented_example), TEST(reads_what_schedulers_write),
                          TEST(refuses_what_contradicts_itself), TEST(holds_the_entry_limit),
                          TEST(random_allocations_round_trip), TEST(reads_cards), TEST(refuses_bad_cards),
                          TEST(holds_the_card_limit), TEST(cards_round_trip));

@@ -8,7 +8,7 @@
 #include "samples.h"
 #include "wire/json_stream.h"
 
-/* What came out, one line per value: `MEMBER|VALUE`. */
+/* The result, one line per value: `MEMBER|VALUE`. */
 typedef struct Log {
         Buf text;
         unsigned n, stop_after;
@@ -35,7 +35,7 @@ static size_t next_piece(unsigned cut, uint64_t *seed, size_t left) {
         return n < left ? n : left;
 }
 
-/* Each piece stands in a block of its own, which is gone when the next one comes. */
+/* Each piece is in a block of its own, which is freed before the next one. */
 static int stream(JsonStreamKind kind, size_t max_value, Str text, unsigned cut, Log *log, Fault *fault) {
         _cleanup_(json_stream_freep) JsonStream *s = NULL;
         uint64_t seed = cut;
@@ -57,7 +57,7 @@ static int stream(JsonStreamKind kind, size_t max_value, Str text, unsigned cut,
         return json_stream_finish(s, fault);
 }
 
-/* The same answer and the same values, however the text is cut. */
+/* The result and the values are the same, however the text is cut. */
 static void assert_stream(JsonStreamKind kind, size_t max_value, Str text, int expected, const char *values) {
         static const unsigned cuts[] = {CUT_WHOLE,     1, 2, 3, 7, 63, 64, 65, CUT_RANDOM + 1, CUT_RANDOM + 2,
                                         CUT_RANDOM + 3};
@@ -173,7 +173,7 @@ static void holds_the_length_limit(void) {
         buf_done(&log.text);
 }
 
-/* A value without an end costs its limit and no more, and blanks cost nothing. */
+/* A value without an end costs memory up to its limit, and blanks cost none. */
 static void endless_values_are_refused_early(void) {
         _cleanup_(json_stream_freep) JsonStream *s = NULL;
         Log log = {0};
@@ -188,7 +188,8 @@ static void endless_values_are_refused_early(void) {
         ASSERT_INT(log.n, 0);
 }
 
-/* Both kinds, cut everywhere: what is too long leaves a gap, and nothing of it stays in memory. */
+/* Both kinds, cut everywhere: a value that is too long leaves a gap, and none of it stays in
+ * memory. */
 static void passes_over_long_values(void) {
         static const struct {
                 JsonStreamKind kind;
@@ -251,9 +252,8 @@ static void values_within_a_piece_are_not_copied(void) {
         ASSERT_OK(json_stream_finish(s, NULL));
 }
 
-/* Quotes, backslashes and brackets at every place of the 64-byte blocks: shifted by blanks within
- * the value.
- */
+/* Quotes, backslashes and brackets at every position of the 64-byte blocks: shifted by blanks
+ * within the value. */
 static void long_values_at_every_alignment(void) {
         Str pod = str_trim(str_from(sample_pod));
 
@@ -270,7 +270,7 @@ static void long_values_at_every_alignment(void) {
         }
 }
 
-/* Random text of the characters that matter: whatever comes of it, it is the same for every cut. */
+/* Random text of the significant characters: the result is the same for every cut. */
 static void random_text_is_cut_alike(void) {
         static const char alphabet[] = "{}[]\"\"\\\\:,1 naeitms";
         uint64_t seed = 3;

@@ -57,8 +57,8 @@ static void quotes(void) {
                       "a\xef\xbf\xbd\\n\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-/* What we quote is read back as it was, whatever characters it has; and bytes that are none are
- * made some. */
+/* A quoted text is read back as it was, whatever characters it has. Bytes that are not UTF-8 are
+ * replaced. */
 static void round_trip_of_random_text(void) {
         uint64_t seed = 7;
 

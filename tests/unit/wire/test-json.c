@@ -7,7 +7,7 @@
 #include "wire/json_field.h"
 #include "wire/json_scan.h"
 
-/* What the reader says of a text as a whole. */
+/* The result of reading the text as a whole. */
 static int verdict(Str text, Fault *fault) {
         JsonReader r;
 
@@ -103,7 +103,7 @@ static void refuses_what_it_has_not(void) {
                 JsonReader r;
 
                 ASSERT_INT(verdict(text, &fault), JSON_E_MALFORMED);
-                /* Entered by hand, the outermost container shows with the path. */
+                /* Entered by hand, the outermost container is in the path. */
                 json_init(&r, text);
                 if (json_peek(&r) == JSON_ARRAY && json_array_begin(&r))
                         while (json_array_next(&r))
@@ -366,8 +366,8 @@ static void a_missing_key_is_none_of_the_members(void) {
         ASSERT_TEXT(fault.text, "a: a key is expected at byte 12");
 }
 
-/* One byte may become three; the arena's block for so long a string is exactly as large as was
- * asked for. */
+/* One byte may become three. The arena's block for so long a string has exactly the requested
+ * size. */
 static void replacements_find_room(void) {
         _cleanup_free_ char *text = malloc(20002);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -437,7 +437,7 @@ static void raw_is_the_text_of_the_value(void) {
         ASSERT_OK(json_finish(&r, NULL));
 }
 
-/* Every prefix of the sample but the whole is malformed, and none is read beyond its end. */
+/* Every proper prefix of the sample is malformed, and no prefix is read beyond its end. */
 static void no_prefix_reads_outside(void) {
         Str pod = str_trim(str_from(sample_pod));
 
@@ -483,7 +483,7 @@ static void decodes_by_table(void) {
         ASSERT_FALSE(thing.gone);
 }
 
-/* The fast loops and a plain one agree on every byte at every place of a block, and on random
+/* The fast loops and a plain one agree on every byte at every position of a block, and on random
  * blocks. */
 static void assert_scans_agree(const char *block, size_t n) {
         const char *blanks = block, *plain = block, *end = block + n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation fails once, one at a time, through everything in this room that allocates: the answer is
- * -ENOMEM, the result is untouched, and nothing leaks (the leak sanitizer looks). The linker puts these in
- * malloc's place. */
+/* Every allocation of this room fails once, one at a time. Each time the result is -ENOMEM, the
+ * output is untouched, and nothing leaks (the leak sanitizer checks). The linker replaces malloc by
+ * these functions. */
 
 #include "failing.h"
 
@@ -14,9 +14,7 @@
 #include "wire/json_stream.h"
 #include "wire/pod.h"
 
-/* Runs `attempt` with its first, second, ... allocation failing until it gets by without meeting
- * the failure.
- */
+/* Runs `attempt` with its first, second, ... allocation failing, until it succeeds. */
 static void fail_each(int (*attempt)(Str text), Str text) {
         unsigned n = 0;
 
@@ -30,7 +28,7 @@ static void fail_each(int (*attempt)(Str text), Str text) {
                 ASSERT_INT(r, -ENOMEM);
         }
         countdown = 0;
-        ASSERT_TRUE(n > 1); /* something did allocate */
+        ASSERT_TRUE(n > 1); /* it did allocate */
 }
 
 static int decode_pod(Str text) {

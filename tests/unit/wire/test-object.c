@@ -92,7 +92,7 @@ static void keeps_quantities_as_they_were_written(void) {
 }
 
 static GateCover cover_of(const char *members) {
-        static Arena arena = ARENA_NULL; /* the cover's path lies in the text, which lies here */
+        static Arena arena = ARENA_NULL; /* the path points into the text */
         Buf text = BUF_NULL;
         Pod pod;
         Str kept;
@@ -386,7 +386,7 @@ static void finds_the_kind(void) {
         }
 }
 
-/* Cut anywhere, in a block of exactly that size: refused, never read beyond. */
+/* Cut anywhere, in a block of exactly that size: refused, and never read beyond it. */
 static void no_prefix_is_a_pod(void) {
         Str text = str_trim(str_from(sample_pod));
         _cleanup_arena_ Arena arena = ARENA_NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Golden bytes, written down from the field numbers of k8s.io/kubelet: a wrong number would still
- * agree with itself. */
+/* Golden bytes, written by hand from the field numbers of k8s.io/kubelet. An encoder with a wrong
+ * number would still agree with its decoder. */
 
 #include "test.h"
 #include "wire/proto/deviceplugin.pb-c.h"
@@ -108,7 +108,7 @@ static void prefers(void) {
         v1beta1__preferred_allocation_request__free_unpacked(request, NULL);
 }
 
-/* cpu_ids (3, packed), memory (4) and dynamic_resources (5) of a container are not for us. */
+/* cpu_ids (3, packed), memory (4) and dynamic_resources (5) of a container are not used. */
 static void skips_what_it_does_not_know(void) {
         static const char wire[] = "\x0a\x24\x0a\x01p\x12\x02ns\x1a\x1b\x0a\x01"
                                    "c\x1a\x02\x01\x02\x22\x02\x10\x05\x2a\x03\x12\x01x\x12\x09\x0a\x03"

@@ -5,7 +5,7 @@
 
 #include "test.h"
 
-/* Every document as one line of JSON, in front of it the line where it starts. */
+/* Every document as one line of JSON, after the line where it starts. */
 static int collect(void *userdata, Str json, unsigned line, Fault *fault) {
         Buf *out = userdata;
 
@@ -225,7 +225,7 @@ static void anchors_and_merge_keys(void) {
         refuse("<<: [{a: 1}, 3]\n", "a merge key takes a map");
 }
 
-static void complaints_name_the_place(void) {
+static void faults_name_line_and_column(void) {
         refuse("a: 1\nb: c: d\n", "line 2, column 5: ");
         refuse("a:\n\t- b\n", "line 2, column 1: tab character");
         refuse("a: \"never closed\n", "without closing quote");
@@ -278,7 +278,7 @@ static void billion_laughs(void) {
         }
         refuse_str(buf_str(&b), "aliases repeat more than 4 MiB");
 
-        /* Every map takes over all members of the one before it: the sum is quadratic. */
+        /* Every map merges all members of the one before it: the sum is quadratic. */
         buf_append_str(&merges, STR("m0: &m0 {k0: 0}\n"));
         for (int i = 1; i < 900; i++)
                 buf_appendf(&merges, "m%d: &m%d {<<: *m%d, k%d: 0}\n", i, i, i - 1, i);
@@ -341,6 +341,6 @@ int main(void) {
                          TEST(block_scalars_and_flow_style), TEST(words_as_kubectl_reads_them),
                          TEST(numbers_as_kubectl_reads_them), TEST(what_only_looks_like_a_number), TEST(tags),
                          TEST(keys_become_strings), TEST(anchors_and_merge_keys),
-                         TEST(complaints_name_the_place), TEST(depth_is_bounded), TEST(billion_laughs),
+                         TEST(faults_name_line_and_column), TEST(depth_is_bounded), TEST(billion_laughs),
                          TEST(sizes_are_bounded), TEST(the_callback_may_stop), TEST(every_prefix));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The keeper against the store: certificates that were made long ago, changed step by step, never
- * by two at once. */
+/* Certificate rotation against the local API server: keyrings of long ago are changed step by step,
+ * never by two steps at once. */
 
 #include "kube/store_fixture.h"
 #include "scheduler/webhook/cert_rotate.h"
@@ -74,7 +74,7 @@ static int64_t now_sec(void) {
         return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
 }
 
-/* A keyring as it was made at `then`, with a certificate of `renewed`, as the Secret. */
+/* Makes a keyring as of `then`, with a certificate of `renewed`, and stores it as the Secret. */
 static void apply_keyring(Fixture *f, int64_t then, int64_t renewed) {
         _cleanup_keyring_ Keyring none = KEYRING_NULL, old = KEYRING_NULL, k = KEYRING_NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -92,7 +92,7 @@ static void turn_for_a_while(Fixture *f) {
                 ASSERT_TRUE(sd_event_run(f->event, 2000) >= 0);
 }
 
-static void who_finds_none_makes_one(void) {
+static void a_replica_that_finds_none_makes_one(void) {
         Fixture f;
         Keep a, b;
 
@@ -104,7 +104,7 @@ static void who_finds_none_makes_one(void) {
         TURN_UNTIL(&f, a.keyrings == 1 && b.keyrings == 1);
         ASSERT_TEXT(a.last.texts[KEYRING_CERT], b.last.texts[KEYRING_CERT]);
         ASSERT_INT(keyring_look(&a.last, names, now_sec()), KEYRING_GOOD);
-        ASSERT_INT(a.troubles + b.troubles, 0); /* the slower one is no trouble */
+        ASSERT_INT(a.troubles + b.troubles, 0); /* losing the race is no fault */
         keep_end(&a);
         keep_end(&b);
         fixture_end(&f);
@@ -118,7 +118,7 @@ static void only_the_leader_renews(void) {
         fixture_begin(&f, 0);
         apply_keyring(&f, now_sec() - 80 * DAY, now_sec() - 80 * DAY);
         keep_begin(&f, &k);
-        TURN_UNTIL(&f, k.keyrings == 1); /* it is served all the same */
+        TURN_UNTIL(&f, k.keyrings == 1); /* it is served nevertheless */
         turn_for_a_while(&f);
         ASSERT_INT(k.news, 0);
         before = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
@@ -146,7 +146,7 @@ static void a_new_authority_waits_until_it_is_known(void) {
         bundle = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
         ASSERT_CONTAINS(bundle, k.last.texts[KEYRING_NEXT]);
         turn_for_a_while(&f);
-        ASSERT_INT(k.news, 1); /* announced, and that is all */
+        ASSERT_INT(k.news, 1); /* announced, and no second step */
         ASSERT_TEXT(k.last.texts[KEYRING_CERT], cert);
         k.known = true;
         cert_rotate_set_leading(k.keeper, true);
@@ -184,7 +184,7 @@ static void tries_again(void) {
         }
 }
 
-/* Whatever somebody writes into it, what is served stays until there is something better. */
+/* Whatever is written into the Secret, the served keyring stays until there is a better one. */
 static void rubbish_is_not_served(void) {
         Fixture f;
         Keep k;
@@ -207,7 +207,7 @@ static void rubbish_is_not_served(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(who_finds_none_makes_one), TEST(only_the_leader_renews),
+        return TEST_MAIN(TEST(a_replica_that_finds_none_makes_one), TEST(only_the_leader_renews),
                          TEST(a_new_authority_waits_until_it_is_known), TEST(tries_again),
                          TEST(rubbish_is_not_served));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is made is parsed back and verified by GnuTLS, as a client would. */
+/* Certificates are made, parsed and verified by GnuTLS, as a client does it. */
 
 #include "scheduler/webhook/certificate.h"
 
@@ -148,14 +148,14 @@ static void bundles(void) {
         buf_appendf(&text, "# a comment\n%s%s%s%s", a.cert, b.cert, a.cert, server.cert);
         certificate_bundle_add(&bundle, text.data, NOW, 4);
         buf_clear(&text);
-        buf_appendf(&text, "%s%s%s", a.cert, b.cert, server.cert); /* each once */
+        buf_appendf(&text, "%s%s%s", a.cert, b.cert, server.cert); /* each certificate once */
         ASSERT_STR(buf_str(&bundle), buf_str(&text));
         buf_clear(&bundle);
-        certificate_bundle_add(&bundle, text.data, NOW, 2); /* as many as fit */
+        certificate_bundle_add(&bundle, text.data, NOW, 2); /* no more than `max` */
         ASSERT_INT(verify_server(server.cert, bundle.data, names[0], NOW), 0);
         ASSERT_TRUE(!strstr(bundle.data, server.cert));
         buf_clear(&bundle);
-        certificate_bundle_add(&bundle, text.data, NOW + 100 * DAY, 4); /* the server's is over */
+        certificate_bundle_add(&bundle, text.data, NOW + 100 * DAY, 4); /* the server one has expired */
         ASSERT_TRUE(strstr(bundle.data, a.cert) && !strstr(bundle.data, server.cert));
 }
 

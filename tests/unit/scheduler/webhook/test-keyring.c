@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A keyring through its states, and then through thirty years, in which every replica is late and
- * every API server is late, and nobody is ever refused. */
+/* A keyring in each of its states. Then thirty years of rotation, with late replicas and late API
+ * servers: at no time may a certificate be refused. */
 
 #include "scheduler/webhook/keyring.h"
 
@@ -59,16 +59,16 @@ static void begins_and_renews(void) {
         ASSERT_INT(keyring_look(&k, other_names, NOW + 61 * DAY),
                    KEYRING_RENEW); /* the Service has a new name */
         ASSERT_INT(keyring_look(&k, names, NOW - 3650 * DAY),
-                   KEYRING_GOOD); /* a clock that is wrong mends nothing */
+                   KEYRING_GOOD); /* with a wrong clock no step helps */
 }
 
-/* A leader whose clock was ahead made it. The next one need not wait until its time has come; and
- * when it is the next one whose clock is wrong, no harm is done. */
+/* A leader with a fast clock made the certificate. The next leader need not wait until it becomes
+ * valid. If the clock of the next one is slow instead, no harm is done. */
 static void a_certificate_of_the_future_is_replaced(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL;
 
         step(&k, KEYRING_EMPTY, names, NOW + 7 * DAY);
-        ASSERT_INT(keyring_look(&k, names, NOW + 7 * DAY - 1800), KEYRING_GOOD); /* clocks differ a little */
+        ASSERT_INT(keyring_look(&k, names, NOW + 7 * DAY - 1800), KEYRING_GOOD); /* clock skew */
         step(&k, KEYRING_BROKEN, names, NOW);
         assert_serves(&k, NOW);
         assert_serves(&k, NOW + 7 * DAY);
@@ -79,9 +79,8 @@ static void a_certificate_of_the_future_is_replaced(void) {
         ASSERT_INT(keyring_look(&k, names, NOW + 59 * DAY - KEYRING_CERT_LIFE / 3 - 3600), KEYRING_GOOD);
 }
 
-/* It is in the Secret, with its key, but the API servers are told of another CA, or of what is
- * none. */
-static void what_nobody_trusts_is_not_served(void) {
+/* The next CA is in the Secret, with its key, but the bundle has another CA, or no CA. */
+static void an_untrusted_certificate_is_not_served(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL, other = KEYRING_NULL;
 
         step(&k, KEYRING_EMPTY, names, NOW);
@@ -97,7 +96,7 @@ static void what_nobody_trusts_is_not_served(void) {
         assert_serves(&other, NOW);
 }
 
-/* Somebody has had a hand in the Secret. */
+/* The Secret was edited by hand. */
 static void mends_what_is_broken(void) {
         static const struct {
                 size_t text;
@@ -128,10 +127,10 @@ static void mends_what_is_broken(void) {
         replace(&good, KEYRING_AUTHORITY_KEY, NULL);
         step(&other, KEYRING_GOOD, names, NOW);
         step(&good, KEYRING_BROKEN, names, NOW);
-        ASSERT_INT(authorities(&good), 2); /* what replicas still serve stays trusted */
+        ASSERT_INT(authorities(&good), 2); /* replicas may still serve its certificates */
 }
 
-/* A key and a certificate that belong together do not make a CA. */
+/* A key and a matching certificate are not enough for a CA. */
 static void replaces_an_authority_that_is_none(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL, ending = KEYRING_NULL;
 
@@ -142,7 +141,7 @@ static void replaces_an_authority_that_is_none(void) {
         assert_serves(&k, NOW);
         ASSERT_INT(keyring_look(&k, names, NOW), KEYRING_GOOD);
 
-        step(&ending, KEYRING_EMPTY, names, NOW); /* nor does one that is over in a minute */
+        step(&ending, KEYRING_EMPTY, names, NOW); /* nor is one that expires in a minute */
         step(&ending, KEYRING_RENEW, names, NOW + KEYRING_AUTHORITY_LIFE - 60);
         ASSERT_INT(keyring_look(&ending, names, NOW + KEYRING_AUTHORITY_LIFE - 60), KEYRING_GOOD);
         assert_serves(&ending, NOW + KEYRING_AUTHORITY_LIFE + 60);
@@ -156,7 +155,7 @@ static void a_new_authority_comes_in_two_steps(void) {
         step(&k, KEYRING_RENEW, names, late);
         ASSERT_OK(keyring_copy(&k, &before));
         step(&k, KEYRING_ANNOUNCE, names, late);
-        ASSERT_TEXT(k.texts[KEYRING_CERT], before.texts[KEYRING_CERT]); /* nothing else is served */
+        ASSERT_TEXT(k.texts[KEYRING_CERT], before.texts[KEYRING_CERT]); /* the served one stays */
         ASSERT_TRUE(str_has_prefix(str_from(k.texts[KEYRING_AUTHORITIES]),
                                    str_from(before.texts[KEYRING_AUTHORITIES])));
         ASSERT_INT(authorities(&k), 2);
@@ -168,7 +167,7 @@ static void a_new_authority_comes_in_two_steps(void) {
         ASSERT_INT(authorities(&k), 2);
         ASSERT_TRUE(!k.texts[KEYRING_NEXT] && !k.texts[KEYRING_NEXT_KEY]);
         ASSERT_INT(keyring_look(&k, names, late), KEYRING_GOOD);
-        /* Old replica, new bundle; new replica, announced bundle. */
+        /* An old replica with the new bundle; a new replica with the announced bundle. */
         ASSERT_INT(verify_server(before.texts[KEYRING_CERT], k.texts[KEYRING_AUTHORITIES], names[0], late),
                    0);
         ASSERT_INT(verify_server(k.texts[KEYRING_CERT], before.texts[KEYRING_AUTHORITIES], names[0], late),
@@ -186,7 +185,7 @@ static void thirty_years(void) {
                 int64_t now = NOW + i * STEP_DAYS * DAY;
                 KeyringNeed need = keyring_look(&k, names, now);
 
-                keyring_done(&served); /* as of the step before: replicas and API servers are late */
+                keyring_done(&served); /* one step behind: late replicas and API servers */
                 ASSERT_OK(keyring_copy(&k, &served));
                 if (need != KEYRING_ADOPT || (bundle && strcmp(bundle, k.texts[KEYRING_AUTHORITIES]) == 0))
                         step(&k, need, names, now);
@@ -248,7 +247,7 @@ static void takes_no_rubbish(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(begins_and_renews), TEST(a_certificate_of_the_future_is_replaced),
-                         TEST(what_nobody_trusts_is_not_served), TEST(mends_what_is_broken),
+                         TEST(an_untrusted_certificate_is_not_served), TEST(mends_what_is_broken),
                          TEST(replaces_an_authority_that_is_none), TEST(a_new_authority_comes_in_two_steps),
                          TEST(thirty_years), TEST(passes_through_a_secret), TEST(takes_no_rubbish));
 }

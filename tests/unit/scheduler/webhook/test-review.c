@@ -26,7 +26,7 @@ static const ReviewRules no_rules;
 
 typedef struct Case {
         const char *operation, *group, *kind, *object, *old;
-        const char *why;          /* it is refused; NULL: let in */
+        const char *why;          /* why it is refused; NULL: allowed */
         const char *sub_resource; /* NULL: none */
         const char *user;         /* members of userInfo; NULL: none */
         bool runtime_devices;
@@ -138,7 +138,8 @@ static void refuses_what_can_never_run(void) {
                  NULL,
                  "spec.initContainers[1].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
                  "aliyun.com/gpu-mem is x, must be a whole number"},
-                /* Whoever schedules it, and if somebody has placed it already: it cannot run. */
+                /* With another scheduler, or a node that is named already, the pod still cannot
+                 * run. */
                 {"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"other\",", MAIN(MEM("x"))), NULL,
                  "spec.containers[0].resources.limits[\"aliyun.com/gpu-mem\"]: container \"main\": "
                  "aliyun.com/gpu-mem is x, must be a whole number"},
@@ -149,7 +150,8 @@ static void refuses_what_can_never_run(void) {
                 assert_judged(&cases[i]);
 }
 
-/* The kubelet runs a static pod in any case: refused, it would only be invisible. */
+/* The kubelet runs a static pod in any case. If its mirror were refused, the pod would only be
+ * invisible. */
 static void lets_mirror_pods_of_kubelets_in(void) {
         Case mirror = {"CREATE",
                        "",
@@ -214,8 +216,8 @@ static void other_kinds_pass(void) {
 
 static void an_update_is_judged_by_what_it_changes(void) {
         static const Case cases[] = {
-                /* What was let in before can be scaled; made worse or merely different it is
-                 * judged. */
+                /* An object from before the webhook can be scaled. A change of its limits is
+                 * judged, worse or not. */
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(BAD_TEMPLATE), DEPLOYMENT(BAD_TEMPLATE), NULL},
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT(BAD_TEMPLATE),
                  DEPLOYMENT(POD("", MAIN(MEM("8")))), "spec.template." BAD_TEXT},
@@ -226,7 +228,7 @@ static void an_update_is_judged_by_what_it_changes(void) {
                  DEPLOYMENT("null"), NULL},
                 {"DELETE", "apps", "Deployment", NULL, DEPLOYMENT(BAD_TEMPLATE), NULL},
                 {"CONNECT", "", "Pod", BAD_TEMPLATE, NULL, NULL},
-                /* Pods: labels are what can change. */
+                /* Of a pod, labels can change. */
                 {"UPDATE", "", "Pod", BOUND(COUNT("2"), MAIN(MEM("8"))), BOUND(COUNT("2"), MAIN(MEM("8"))),
                  NULL},
                 {"UPDATE", "", "Pod", BOUND("\"x\":\"y\"", MAIN(MEM("8"))), BOUND("", MAIN(MEM("8"))), NULL},
@@ -264,7 +266,7 @@ static void subresources_pass(void) {
         ASSERT_INT(verdict, REVIEW_ALLOWED);
 }
 
-/* What cannot be read is refused when it may be ours. */
+/* An object that cannot be read is refused when it may have our resources. */
 static void refuses_what_it_cannot_read_if_it_is_ours(void) {
         assert_judged(&(Case){"CREATE", "", "Pod", "{\"spec\":{\"containers\":\"none\"}}", NULL, NULL});
         assert_judged(&(Case){"CREATE", "", "Pod", "\"x\"", NULL, NULL});
@@ -362,7 +364,7 @@ static void removes_system_keys_from_new_pods(void) {
                 {ANNOTATED("\"kubernetes.io/config.mirror\":\"x\"," ASSIGNED("true"), PLAIN),
                  "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
                  "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
-                /* A pod that the rest of the program cannot decode. */
+                /* A pod that the decoder of pods refuses. */
                 {"{\"metadata\":{\"annotations\":{" ASSIGNED("true") "}},\"spec\":{\"containers\":7}}",
                  "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
                  "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
@@ -451,7 +453,7 @@ static void only_system_accounts_change_system_keys(void) {
                 {"UPDATE", "", "Pod", yes, no, NULL, NULL, SERVICE_ACCOUNT("old-plugin")},
                 {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("someone", "")},
                 {"UPDATE", "", "Pod", yes, no, NULL, NULL, USER("root", "\"a\",\"system:masters\"")},
-                /* A new pod has lost its keys to the other task. */
+                /* The mutating task has removed the keys of a new pod. */
                 {"CREATE", "", "Pod", yes, NULL, NULL, NULL, USER("eve", "")},
                 {"UPDATE", "apps", "Deployment", DEPLOYMENT(ANNOTATED(ASSIGNED("true"), PLAIN)),
                  DEPLOYMENT(ANNOTATED("", PLAIN)), NULL, NULL, USER("eve", "")},
@@ -542,7 +544,7 @@ static void nothing_is_mounted_over_the_gate(void) {
                                   "/etc") "," LIMITS(MEM("2")) "}],",
                           MAIN(MEM("2"))),
                  NULL, COVERED("spec.initContainers[0].volumeMounts[1].mountPath", "i", "/etc")},
-                /* a container that has no slice has no gate */
+                /* a container without a slice has no gate */
                 {"CREATE", "", "Pod",
                  POD_WITH("\"initContainers\":[{\"name\":\"i\"," VOLUMES("/etc") "}],", MAIN(MEM("2"))), NULL,
                  NULL},
@@ -603,7 +605,7 @@ static void uid_at_the_limit(void) {
         }
 }
 
-/* A message is for people: a value of a megabyte is cut. */
+/* Messages are for people: a value of a megabyte is cut. */
 static void long_values_are_cut(void) {
         _cleanup_buf_ Buf object = BUF_NULL;
         ReviewVerdict verdict;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an API server makes of a certificate: GnuTLS, told the CAs, the name and the time. */
+/* Verifies a certificate as an API server does: GnuTLS with the CAs, the name and the time. */
 
 #include <gnutls/x509.h>
 
@@ -19,7 +19,7 @@ static inline gnutls_datum_t verify_datum(const char *text) {
         return (gnutls_datum_t){(unsigned char *) (uintptr_t) text, (unsigned) strlen(text)};
 }
 
-/* 0, or GnuTLS' reasons. */
+/* 0, or the reasons of GnuTLS. */
 static inline unsigned verify_server(const char *cert, const char *authorities, const char *name,
                                      int64_t now) {
         gnutls_datum_t cas = verify_datum(authorities), text = verify_datum(cert);
