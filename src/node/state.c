@@ -112,7 +112,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                                                               .simulated = a->o.simulate_dir,
                                                               .ignores_disable = a->o.ignores_disable,
                                                               .policy = a->o.policy,
-                                                              .on_odd = agent_tell_compute_refused,
+                                                              .on_compute_fault = agent_tell_compute_refused,
                                                               .userdata = a});
         return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
 }

@@ -173,9 +173,10 @@ bool allocator_answer(const Allocator *a, DeviceKind kind, const DeviceSet *set,
         if (owner.pod && owner.container)
                 note_owner(a, &owner, kind, set);
         else
-                log_warning("%zu of %s were given to nobody that is known: held against the books before it "
-                            "starts",
-                            set->n, device_resource(kind));
+                log_warning(
+                        "%zu of %s were given to a container that is not known: PreStart compares them with "
+                        "the pod",
+                        set->n, device_resource(kind));
         if (kind == DEVICE_MEM)
                 answer_memory(a, set, owner.pod, call);
         else

@@ -44,7 +44,7 @@ static void watch(Orphans *o) {
         if (!o->timer && o->n > 0 &&
             sd_event_add_time_relative(o->o.node->event, &o->timer, CLOCK_MONOTONIC, LOOK_AGAIN, 0, on_timer,
                                        o) < 0)
-                log_error("out of memory: pods that are dying are looked at when another one changes");
+                log_error("out of memory: processes of deleted pods are looked for when a pod changes");
 }
 
 /* Drops the record. Returns whether it was an orphan. */

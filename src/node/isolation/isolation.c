@@ -24,17 +24,17 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
                          .simulated = SIMULATED_DRIVER_NULL};
         (void) snprintf(i->slicedir.path, sizeof i->slicedir.path, "%s",
                         o->slices); /* mounts name it, even if it cannot be opened */
-        i->on_odd = o->on_odd;
+        i->on_compute_fault = o->on_compute_fault;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
         if (preload_files_init(&i->preload, o->state_dir) < 0)
                 return -ENOMEM;
-        if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->trouble) == 0 &&
-            preload_files_install(&i->preload, o->gate, &i->trouble) == 0)
-                (void) slicedir_open(&i->slicedir, o->slices, true, &i->trouble);
+        if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->unavailable) == 0 &&
+            preload_files_install(&i->preload, o->gate, &i->unavailable) == 0)
+                (void) slicedir_open(&i->slicedir, o->slices, true, &i->unavailable);
         i->slicedir.proc = o->proc;
-        if (i->trouble.text[0])
-                log_warning("isolated containers will not start: %s", i->trouble.text);
+        if (i->unavailable.text[0])
+                log_warning("isolated containers will not start: %s", i->unavailable.text);
         return 0;
 }
 
@@ -211,8 +211,8 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
 static void publish_start(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c) {
         i->compute.stale = true;
         isolation_publish_compute(i, v);
-        if (c->compute_fault && i->on_odd)
-                i->on_odd(i->userdata, pod, c);
+        if (c->compute_fault && i->on_compute_fault)
+                i->on_compute_fault(i->userdata, pod, c);
 }
 
 void isolation_publish_compute(Isolation *i, const Inventory *v) {
@@ -225,6 +225,17 @@ static bool is_file(const char *path) {
         return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
+static int check_available(const Isolation *i, Fault *fault) {
+        if (i->unavailable.text[0])
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s",
+                                 i->unavailable.text);
+        if (!preload_files_are_complete(&i->preload))
+                return fault_set(fault, ISOLATION_E_MISSING,
+                                 "it cannot be isolated: %s, or a file in %s, is missing", i->preload.library,
+                                 i->preload.run);
+        return 0;
+}
+
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const RecordContainer *given, Fault *fault) {
         const DeviceSet *mem = &given->given[DEVICE_MEM];
@@ -232,28 +243,21 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t card, count;
         size_t at = 0, n = 0;
-        int r = 0;
+        int r;
 
         if (!share_mode_is_isolated(v->mode))
                 return 0;
-        if (i->trouble.text[0])
-                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s", i->trouble.text);
-        if (!preload_files_are_complete(&i->preload))
-                return fault_set(fault, ISOLATION_E_MISSING,
-                                 "it cannot be isolated: %s, or a file in %s, is missing", i->preload.library,
-                                 i->preload.run);
-        r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
-        if (r < 0)
-                return r;
+        r = check_available(i, fault);
+        if (r == 0)
+                r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
         while (r == 0 && n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
                 r = describe(i, v, c, card, count, &specs[n], fault);
                 specs[n++].container = name;
         }
+        if (r == 0)
+                r = slicedir_refresh(&i->slicedir, fault);
         if (r != 0)
-                return r;
-        r = slicedir_refresh(&i->slicedir, fault);
-        if (r < 0)
                 return r;
         isolation_slice_name(given, id);
         (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", name);
@@ -273,7 +277,7 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContain
 
         if (!share_mode_is_isolated(v->mode))
                 return true;
-        if (i->trouble.text[0] || !preload_files_are_complete(&i->preload) ||
+        if (i->unavailable.text[0] || !preload_files_are_complete(&i->preload) ||
             preload_files_make_folder(&i->preload, count_cards(mem), &fault) < 0 ||
             slicedir_refresh(&i->slicedir, &fault) < 0)
                 return false;
@@ -306,5 +310,5 @@ static bool is_named(void *userdata, const char *id) {
 void isolation_sweep(Isolation *i, const Records *records) {
         i->compute.stale = true;
         if (i->slicedir.fd >= 0 && slicedir_sweep(&i->slicedir, is_named, (void *) records) < 0)
-                log_warning("the board of slices in %s cannot be read", i->slicedir.path);
+                log_warning("the slices in %s cannot be read", i->slicedir.path);
 }

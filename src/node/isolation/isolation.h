@@ -28,7 +28,7 @@ typedef struct IsolationOptions {
         ComputePolicy policy;  /* where the node's annotation names none */
         /* A container starts with compute settings that are not understood (c->compute_fault). May
          * be NULL. */
-        void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
+        void (*on_compute_fault)(void *userdata, const RosterPod *pod, const RosterContainer *c);
         void *userdata;
 } IsolationOptions;
 
@@ -38,13 +38,13 @@ typedef struct Isolation {
         bool ignores_disable;
         SimulatedDriver simulated;
         NodeCompute compute;
-        void (*on_odd)(void *userdata, const RosterPod *pod, const RosterContainer *c);
+        void (*on_compute_fault)(void *userdata, const RosterPod *pod, const RosterContainer *c);
         void *userdata;
-        Fault trouble; /* why no isolated container can start; "" when they can */
+        Fault unavailable; /* why no isolated container can start; "" when they can */
 } Isolation;
 
 /* Installs the preload library by rename, so that running containers keep the one that they have. A
- * failure is kept, and isolated containers are told of it. 0 or -ENOMEM; done in either case. */
+ * failure is kept: no isolated container starts then. 0 or -ENOMEM; done in either case. */
 int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 

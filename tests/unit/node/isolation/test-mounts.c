@@ -33,7 +33,7 @@ static Isolation begin(void) {
                 Isolation i;
 
                 ASSERT_OK(isolation_init(&i, &o));
-                ASSERT_TEXT(i.trouble.text, "");
+                ASSERT_TEXT(i.unavailable.text, "");
                 return i;
         }
 }
