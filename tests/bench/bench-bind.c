@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Pods from creation to "assigned", through `aliquot scheduler` and the local store in place of the
- * API server: create (4 KiB), filter, prioritize, bind, and the node's patch, which makes three
- * watch events a pod. The baseline, in the same run on a store of its own, does the same without
- * us: create, POST the Binding straight to the store, patch. The time of one bind is measured
- * apart, with one pod at a time: ours against the bare Binding. bench-bind ALIQUOT [PODS NODES
- * WORKERS] */
+/* Pods from creation to "assigned", through `aliquot scheduler` and the local API server: create (4
+ * KiB), filter, prioritize, bind, and the node's patch. These are three watch events for each pod.
+ * The baseline, in the same run on an API server of its own, does the same without the scheduler:
+ * create, POST the Binding directly, patch. The time of one bind is measured apart, with one pod at
+ * a time: with the scheduler against the bare Binding.
+ *
+ * bench-bind ALIQUOT [PODS NODES WORKERS] */
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -47,7 +48,7 @@ static void best_host(const Buf *answer, char host[static 64]) {
                 load_fail("prioritize: %.300s", answer->data);
 }
 
-/* The server gave the UID when it made the pod. */
+/* The server gave the pod its UID. */
 static void uid_of(Str pod, char uid[static 64]) {
         const char *at = strstr(pod.data, "\"uid\":\"");
 
@@ -56,8 +57,8 @@ static void uid_of(Str pod, char uid[static 64]) {
         (void) snprintf(uid, 64, "%.*s", (int) strcspn(at + 7, "\""), at + 7);
 }
 
-/* One scheduling cycle; false when the place was taken between filter and bind, as happens to
- * kube-scheduler, too: it binds one pod while it filters for the next. */
+/* One scheduling cycle. False when the room was taken between filter and bind. kube-scheduler has
+ * the same case, because it binds one pod while it filters for the next. */
 static bool bind_by_us(Run *run, LoadConn *c, unsigned i, Str pod, LoadSamples *samples) {
         _cleanup_buf_ Buf args = BUF_NULL, answer = BUF_NULL;
         char host[64], uid[64], body[256];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by
- * name, one pod, 100,000 pods known. The baseline, in the same run and by turns, is the same two
- * requests against a server that echoes the names without looking at them: what the protocol itself
- * costs. bench-extender ALIQUOT [NODES PODS ROUNDS] */
+ * name, one pod, 100,000 pods known. The baseline takes turns with it in the same run: the same two
+ * requests against a server that echoes the names without looking at them. It is the cost of the
+ * protocol itself.
+ *
+ * bench-extender ALIQUOT [NODES PODS ROUNDS] */
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -70,7 +72,7 @@ static unsigned common_factor(unsigned a, unsigned b) {
         return a;
 }
 
-/* kube-scheduler sends candidates in no order, another one each time: a stride that shares no
+/* kube-scheduler sends candidates in no order, and another one each time: a stride that shares no
  * factor with their number. */
 static void args_json(Buf *out, unsigned nodes, size_t pod_bytes, unsigned turn) {
         unsigned at = turn % nodes, stride = 1 + turn * 7919 % nodes;
@@ -136,7 +138,7 @@ int main(int argc, char **argv) {
         a = load_dial(port);
         b = load_dial(echo_port);
         for (unsigned i = 0; i < rounds + 50; i++) {
-                if (i == 50) { /* warm */
+                if (i == 50) { /* warm up */
                         load_samples_done(&ours.filter), load_samples_done(&ours.prioritize),
                                 load_samples_done(&ours.both);
                         load_samples_done(&base.filter), load_samples_done(&base.prioritize),

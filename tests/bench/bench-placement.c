@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One placement among 5,000 nodes of 8 cards, beside a baseline in the same run: the
- * straightforward way, which keeps no sums and asks every grant of every node. Also what a filter
- * and its sentences cost per node, and what the ledger occupies.
+/* One placement among 5,000 nodes of 8 cards, beside a baseline in the same run: the plain way,
+ * which keeps no sums and reads every grant of every node. Also the cost of a filter and of its
+ * sentences for each node, and the memory of the ledger.
  *
- *     bench-placement [NODES [ROUNDS]] */
+ * bench-placement [NODES [ROUNDS]] */
 
 #include <malloc.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static Grant *add_grant(Ledger *l, LedgerNode *n, Slice slice, uint64_t app) {
         return g;
 }
 
-/* Fills each card to about `percent`, never over it; compute likewise when `core`. */
+/* Fills each card to about `percent`, never more; compute likewise when `core`. */
 static void fill(Ledger *l, uint32_t percent, bool core) {
         for (size_t i = 0; i < ledger_n_nodes(l); i++)
                 for (uint32_t card = 0; card < CARDS; card++) {
@@ -108,7 +108,7 @@ static void ask_grants(const LedgerNode *n, NaiveCard cards[static CARDS]) {
         }
 }
 
-/* Binpack by memory; applications are not told apart: the baseline is let off that. */
+/* Binpack by memory. The baseline does not tell applications apart. */
 static LedgerNode *naive_choose(const Ledger *l, const Request *r) {
         double best_rank = 1e30;
         LedgerNode *best = NULL;
@@ -146,7 +146,7 @@ static int compare_u64(const void *a, const void *b) {
         return (x > y) - (x < y);
 }
 
-static LedgerNode *volatile answer; /* so that the compiler keeps the question */
+static LedgerNode *volatile answer; /* so that the compiler keeps the call */
 
 typedef struct Quantiles {
         double p50, p99; /* microseconds */
@@ -176,7 +176,8 @@ static void report(const Ledger *l, const char *cluster, const char *what, const
                naive.p50 / ours.p50, placement_choose_node(l, r) ? "placed" : "no room");
 }
 
-/* All nodes in the order of the ledger, as a filter may meet them: check each, and say why not. */
+/* Checks all nodes in the order of the ledger, as a filter may get them, and writes the sentence of
+ * each refusal. */
 static void report_filter(const Ledger *l, const Request *r, size_t rounds) {
         _cleanup_buf_ Buf words = BUF_NULL;
         uint64_t checks = 0, sentences = 0, refused = 0;
@@ -211,7 +212,7 @@ static size_t count_grants(const Ledger *l) {
         return count;
 }
 
-/* Bind and unbind, with all that is kept up to date on the way. */
+/* Bind and unbind, with all sums that are kept. */
 static double grant_and_free_nsec(Ledger *l, const Request *r) {
         enum { ROUNDS = 20000 };
         uint64_t start = clock_nsec(CLOCK_MONOTONIC);
@@ -251,7 +252,7 @@ static void bench_cluster(size_t n_nodes, size_t rounds, const char *label, uint
         }
         if (percent < 80 || spread)
                 return;
-        r.mem = c.mem = 8; /* fits nowhere: the filter's worst case */
+        r.mem = c.mem = 8; /* fits nowhere: the worst case of filter */
         report_filter(l, &r, 20);
         r.mem = c.mem = 1;
         printf("  grant and free: %.0f ns; %zu grants: %.0f bytes each; node: %.0f bytes\n",

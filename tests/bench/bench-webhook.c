@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Admission reviews over HTTPS and kept connections, as the API server sends them: a pod of 4 KiB,
- * mutated and validated by turns. The baseline, in the same run and by turns, is a server that
- * sends a body of the size of the answer and does not look at what came: what HTTP and TLS cost.
+ * mutated and validated by turns. The baseline takes turns with it in the same run: a server that
+ * ignores the request and sends a body of the size of the answer. It is the cost of HTTP and TLS.
+ *
  * bench-webhook [ROUNDS] */
 
 #include <arpa/inet.h>
@@ -55,7 +56,7 @@ static void files_begin(Files *f) {
 }
 
 static void files_end(Files *f) {
-        (void) unlink(f->cert); /* in /tmp: what stays is no harm */
+        (void) unlink(f->cert); /* in /tmp: files that stay are no harm */
         (void) unlink(f->key);
         (void) rmdir(f->folder);
         certificate_pair_done(&f->ca);
@@ -70,7 +71,7 @@ static void quiet_news(void *userdata, const char *what) {
 static void quiet_trouble(void *userdata, const Fault *fault) {
 }
 
-/* An answer with a patch in it. */
+/* An answer with a patch. */
 static const char same_size[] =
         "{\"apiVersion\":\"admission.k8s.io/"
         "v1\",\"kind\":\"AdmissionReview\",\"response\":{\"uid\":\"705ab4f5-6393-"
@@ -171,7 +172,7 @@ static void peer_send(Peer *p, const Buf *request) {
         }
 }
 
-/* Head and body of one answer are there. */
+/* Whether head and body of one answer are there. */
 static bool is_whole(const char *got, size_t n) {
         const char *length = strstr(got, "Content-Length: "), *body = strstr(got, "\r\n\r\n");
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cluster that benchmarks measure on: nodes of 8 cards of 15 GiB in mode cgpu, and pods of 4
- * GiB, 20 on each node, so that every node has room for more of them on some cards and not on
- * others. */
+/* The cluster of the benchmarks: nodes of 8 cards of 15 GiB in mode cgpu, and pods of 4 GiB, 20 on
+ * each node. Every node has room for more of them on some cards and not on others. */
 
 #include "base/buf.h"
 
@@ -11,14 +10,14 @@ enum { BENCH_CARDS = 8, BENCH_CARD_UNITS = 15, BENCH_POD_UNITS = 4 };
 
 void bench_node_json(Buf *out, unsigned node);
 
-/* bytes: size the object is padded to, with what real pods are full of. node < 0: not bound. card:
- * of the annotation. */
+/* bytes: the object is padded to this size, with members that real pods have. node < 0: not bound.
+ * card: of the annotation. */
 void bench_pod_json(Buf *out, unsigned pod, int node, unsigned card, size_t bytes);
 
-/* The local store in place of the API server, in a process of its own, filled with `nodes` nodes
- * and `pods` bound pods. */
+/* Starts the local API server in a process of its own, filled with `nodes` nodes and `pods` bound
+ * pods. */
 pid_t bench_store_start(unsigned nodes, unsigned pods, size_t pod_bytes, uint16_t *ret_port);
 
-/* `aliquot scheduler` against that store, ready to answer. Started from the folder of the
- * benchmark's own binary. */
+/* Starts `aliquot scheduler` against that server, and waits until it is ready. The program is in
+ * the folder of the benchmark's own binary. */
 pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t *ret_port);

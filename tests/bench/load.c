@@ -185,7 +185,7 @@ pid_t load_spawn(const char *const argv[]) {
                 int silent = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (silent >= 0) /* its log is not what is measured, and would bury the figures */
+                if (silent >= 0) /* its log would hide the figures */
                         (void) dup2(silent, STDERR_FILENO);
                 (void) execvp(argv[0], (char *const *) (uintptr_t) argv); /* only lacks a const */
                 _exit(127);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A blocking keep-alive HTTP client and latency figures, for benchmarks that look at our programs
- * from outside. */
+/* A blocking keep-alive HTTP client and latency figures, for benchmarks that run our programs as
+ * processes. */
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -12,12 +12,13 @@ typedef struct LoadConn {
         Buf in; /* bytes received and not yet used */
 } LoadConn;
 
-/* Connects to 127.0.0.1:port. Ends the benchmark with a message when it cannot, as all functions
+/* Connects to 127.0.0.1:port. On failure this ends the benchmark with a message, as all functions
  * here do. */
 LoadConn load_dial(uint16_t port);
 void load_hang_up(LoadConn *c);
 
-/* One request and its whole answer (Content-Length only) into *body; returns the HTTP status. */
+/* Sends one request and reads its answer (Content-Length only) into *body; returns the HTTP
+ * status. */
 unsigned load_call(LoadConn *c, const char *method, const char *path, const char *content_type, Str body,
                    Buf *ret_body);
 
@@ -38,7 +39,7 @@ uint64_t load_resident_kib(pid_t pid);
 void load_wait_ready(uint16_t port, const char *path);
 uint16_t load_free_port(void);
 
-/* Runs a program with its output on ours; the benchmark's end is its end as well. */
+/* Runs a program with its output on that of the benchmark. The program ends with the benchmark. */
 pid_t load_spawn(const char *const argv[]);
 void load_end(pid_t pid);
 

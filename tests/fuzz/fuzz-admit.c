@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any call of the driver: number and size, the structure, its parameters. What is decided must hold
- * together whatever they say. */
+/* Any call of the driver: number and size, the structure, its parameters. The decision must be
+ * consistent whatever they are. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void require(bool ok) {
                 abort();
 }
 
-/* In exactly as many bytes as it may read. */
+/* In a block of exactly the size that may be read. */
 static uint8_t *part(const uint8_t **data, size_t *left, size_t n) {
         uint8_t *p = calloc(1, n > 0 ? n : 1);
         size_t take = n < *left ? n : *left;
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         rm_decode(head[0], n_outer, outer, &request);
         rm_decode_inner(&request, inner, n_inner);
         check_verdict(&request, &known);
-        if (rm_is_odd(head[0], n_outer)) /* nobody knows where its status lies */
+        if (rm_is_odd(head[0], n_outer)) /* the position of its status is not known */
                 require(request.kind == RM_UNKNOWN && !rm_metered(head[0], n_outer));
         else if (request.kind != RM_OTHER)
                 check_answer(&request, outer, inner, n_inner, &known);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as an allocation and as a list of cards: what is accepted is in order and within its
- * limits, and is the same after being written and read again. */
+/* Any text as an allocation and as a list of cards. Accepted entries are in order and within their
+ * limits, and are the same after being written and read again. */
 
 #include <assert.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any two files and any doorbell as a tenant of the arbiter: it sits down or is refused, and what it
- * says drives an engine beside an honest one. The input is a row of changes to good files: which
- * file (bit 0: limits, counters; bit 1: cut it there), where (two bytes), how many bytes, the
- * bytes. After each change the engine goes on by the time that the bytes say. */
+/* Any two files and any doorbell as a tenant of the arbiter: it is admitted or refused, and its
+ * report drives an engine beside an honest tenant. The input is a list of changes to good files:
+ * which file (bit 0: limits, counters; bit 1: truncate it there), where (two bytes), how many
+ * bytes, the bytes. After each change the engine goes on by the time that the bytes say. */
 
 #include <assert.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 make_directory();
         (void) unlinkat(directory, "counters", 0);
         assert(slice_files_make(directory, &spec, &fault) == 0);
-        while (size >= 4 && (data[0] & 4)) { /* before it sits down */
+        while (size >= 4 && (data[0] & 4)) { /* before it is admitted */
                 size_t n = change_file(data, size);
 
                 data += n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as the records of an NVML child: what is taken ends as a list whose rules hold,
- * whatever the child says. */
+/* Any bytes as the records of an NVML child. Accepted records become a list that keeps its rules,
+ * whatever the child wrote. */
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the list of cards in the state directory, and as the CARDS of a command line. What is
- * taken comes back the same when it is written and read; what is refused is refused with words. */
+/* Any text as the list of cards in the state directory, and as the CARDS of a command line. An
+ * accepted list is the same when it is written and read; a refusal has a sentence. */
 
 #include <assert.h>
 
@@ -21,8 +21,7 @@ static void check(const CardList *l) {
         card_list_write(l, &text);
         assert(buf_result(&text) == 0 && card_list_read(buf_str(&text), &back, NULL) == 0);
         assert(back.n == l->n);
-        for (size_t i = 0; i < l->n;
-             i++) /* texts that are not UTF-8 are written as such: they may change once */
+        for (size_t i = 0; i < l->n; i++) /* texts that are not UTF-8 may change once */
                 assert(strcmp(back.cards[i].uuid, l->cards[i].uuid) == 0 &&
                        back.cards[i].mib == l->cards[i].mib);
 }

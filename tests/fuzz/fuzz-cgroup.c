@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as /proc/PID/cgroup: what comes out is a UID and an ID that may stand in a path, or
- * nothing. And as /proc/PID/stat. */
+/* Any bytes as /proc/PID/cgroup: the result is a UID and an ID that may stand in a path, or
+ * nothing. Also as /proc/PID/stat. */
 
 #include <assert.h>
 
@@ -17,7 +17,7 @@ static void check(const char *text, size_t size) {
                        (*text >= 'A' && *text <= 'Z'));
 }
 
-/* It leads nowhere but down. */
+/* It must not lead upwards. */
 static void check_path(Str path) {
         assert(path.len == 0 || path.data[0] == '/');
         assert(!memmem(path.data, path.len, "/../", 4) && memchr(path.data, 0, path.len) == NULL);

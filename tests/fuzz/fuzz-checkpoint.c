@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a checkpoint: what is accepted is complete, of our resources, and points into the
- * text or the arena. */
+/* Any text as a checkpoint: an accepted one is complete, of our resources, and points into the text
+ * or the arena. */
 
 #include <assert.h>
 
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 sum = str_hash64(e->pod_uid, str_hash64(e->container, sum));
                 for (size_t k = 0; k < e->n; k++) {
                         assert(e->ids[k].len > 0);
-                        sum = str_hash64(e->ids[k], sum); /* every byte is there to be read */
+                        sum = str_hash64(e->ids[k], sum); /* every byte can be read */
                 }
         }
         __asm__ volatile("" : : "r"(sum));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as an object that is loaded, and as the dynamic linker's list behind it: no read
- * outside of them but through the reader, and an end. */
+/* Any bytes as a loaded object, and as the list of the dynamic linker behind it. Nothing outside of
+ * them is read but through the reader, and the search ends. */
 
 #include <assert.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Anything in the memory that the processes of a card share: who looks neither crashes nor hangs,
- * and a group that has its work given when the garbage is gone gets it done. The input is a row of
- * changes: what is written over (0 settings, 1 rows, 2 the number of the state, 3 tails, 4 places,
- * 5 states; 8: look instead), of which group, where, and eight bytes. */
+/* Any bytes in the memory that the processes of a card share: a reader neither crashes nor hangs. A
+ * group that gets work after the bytes are repaired completes it. The input is a list of changes.
+ * A change has the kind (0 settings, 1 rows, 2 the number of the state, 3 tails, 4 positions, 5
+ * states; 8: read instead), the group, the offset, and eight bytes. */
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What kube-scheduler, or anybody who reaches the port, may send: the first byte chooses the verb,
+/* What kube-scheduler, or any other client of the port, may send. The first byte chooses the verb,
  * the rest is the body. Questions change nothing, and every answer of 200 is JSON. The last three
- * choices are objects for the view, which may change the ledger but not its arithmetic. */
+ * choices are objects for the view, which may change the ledger but not its sums. */
 
 #include <assert.h>
 
@@ -70,7 +70,7 @@ static void ask(View *v, unsigned verb, Str body) {
                 .view = v, .metrics = &metrics, .promises = &promises, .now = 1, .arena = &arena};
         unsigned status;
 
-        promises = (Promises){0}; /* an input is to say the same each time */
+        promises = (Promises){0}; /* an input must have the same result each time */
         status = verbs[verb](&context, body, &out);
         assert(out.len > 0);
         if (status == 200)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the data of a ConfigMap that fences cards. It is understood or named, never both; a
- * card that was fenced is fenced still when the text is not understood and speaks of no card; and
- * an empty list unfences all. */
+/* Any text as the data of a ConfigMap that fences cards. It is understood or named, never both. A
+ * fenced card stays fenced when the text is not understood and names no card. An empty list
+ * unfences all. */
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a List, in pieces of a size that the text decides. Whatever was read of it until it
- * broke can be printed in all three forms: tables hold printable ASCII only, and the JSON is
+/* Any text as a List, in pieces of a size that the text decides. The rows that were read before a
+ * fault can be printed in all three forms: tables have printable ASCII only, and the JSON is
  * JSON. */
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* However a text is cut into pieces, the same values come out and the same answer. The first four
- * bytes say which kind of stream it is, how long a value may be, and where the cuts are. */
+/* The values and the result are the same, however a text is cut into pieces. The first four bytes
+ * say the kind of stream, the limit of a value, and the cuts. */
 
 #include <assert.h>
 

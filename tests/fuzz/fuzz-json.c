@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Three ways over the same text: passing over it, walking it member by member, and cutting it as a
- * stream. The first two agree about every text; and where they accept one, the stream hands out
- * that very value. */
+/* Reads the same text in three ways: it is skipped, walked member by member, and cut as a stream.
+ * The first two agree about every text. When they accept one, the stream hands out the same
+ * value. */
 
 #include <assert.h>
 
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A number is read as one where it is whole, and in any case passed over. */
+/* A whole number is read as one; any number is skipped. */
 static void walk_number(JsonReader *r) {
         JsonReader probe;
         uint64_t u = 0;
@@ -31,7 +31,7 @@ static void walk_number(JsonReader *r) {
         assert(json_finish(&probe, NULL) == 0 && u == (uint64_t) i);
 }
 
-/* What was read as a string is written and read again as the same. */
+/* A string that was read is written and read again as the same. */
 static void walk_string(JsonReader *r, Arena *arena) {
         _cleanup_buf_ Buf out = BUF_NULL;
         Str value = {NULL, 0}, again = {NULL, 0};

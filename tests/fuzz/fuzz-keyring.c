@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the Secret of the webhook: whatever somebody has made of it, one or two steps lead to
- * a keyring that serves, and that passes through a Secret unchanged. */
+/* Any text as the Secret of the webhook. One or two steps lead from it to a keyring that can be
+ * served, and that is the same after being stored in a Secret. */
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A kubeconfig, or two that are merged (behind a NUL byte), from text to the choice of a context.
- * What is accepted has a server, no more than one way to log in that we lack, and nothing in it
- * that could break a header's line. */
+ * An accepted one has a server, at most one way to log in that is not supported, and nothing that
+ * could break a line of a header. */
 
 #include <assert.h>
 
@@ -25,8 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         r = kubeconfig_add(&k, &arena, "dir/first", first, &fault);
         assert(r == 0 || (r == KUBECONFIG_E_MALFORMED && fault.text[0]));
         if (rest.len > 0)
-                (void) kubeconfig_add(&k, &arena, "second", rest,
-                                      NULL); /* the second may be as bad as it likes */
+                (void) kubeconfig_add(&k, &arena, "second", rest, NULL); /* the second may be malformed */
         r = kubeconfig_choose(&k, NULL, &choice, &fault);
         assert(r == 0 || (r == KUBECONFIG_E_MALFORMED && fault.text[0]));
         if (r != 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any object in the place of a workload, a node and a pod: what comes in is what somebody's
- * manifest says, and most of it has passed the store's validation only in parts. Nothing may crash,
- * and a refusal has words. */
+/* Any object as a workload, a node and a pod. Manifests of users arrive here, and the API server
+ * validates them only in parts. No text may crash the program, and a refusal has a sentence. */
 
 #include <assert.h>
 #include <stddef.h>
@@ -14,7 +13,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Counts up to the limit are legal, and would be all that the fuzzer measures. */
+/* Large counts are legal, and would be all that the fuzzer measures. */
 static bool is_small(const json_t *object) {
         static const char *const counts[] = {"replicas", "parallelism", "completions"};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the kernel's list of locks: whatever pieces it comes in, the same is found, and a
- * line of exactly the byte always is. */
+/* Any text as the kernel's list of locks: the result is the same for all pieces, and a line of
+ * exactly the byte is always found. */
 
 #include <assert.h>
 #include <stdio.h>

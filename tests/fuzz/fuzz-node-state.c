@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a file of the node's state directory: what is accepted is the same after being
- * written and read again. */
+/* Any text as a file of the node's state directory: an accepted one is the same after being written
+ * and read again. */
 
 #include <assert.h>
 
@@ -22,7 +22,7 @@ static void check_record(const Record *record) {
         assert(str_eq(buf_str(&text), buf_str(&twice)));
 }
 
-/* And whatever it says, a card is fenced no longer than a day. */
+/* Whatever it says, a card is fenced for at most a day. */
 static void check_fences(Str text) {
         static CardFences fences, again;
         static CardTable known;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a pod, as a node and as whatever it says it is. What is accepted is JSON, within the
- * limits, and every view in it can be read; what is refused says why and leaves the result
+/* Any text as a pod, as a node and as the kind that it names. An accepted one is JSON, within the
+ * limits, and every view in it can be read. A refusal has a sentence and leaves the result
  * alone. */
 
 #include <assert.h>
@@ -45,7 +45,7 @@ static void check_pod(const Pod *pod, Arena *arena) {
                 touch(c->gpu_mem.text);
                 assert(c->gpu_mem.present || c->gpu_mem.text.len == 0);
         }
-        (void) allocation_parse(pod->annotations.allocation, arena, &a, NULL); /* any answer, but no crash */
+        (void) allocation_parse(pod->annotations.allocation, arena, &a, NULL); /* it must not crash */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -12,7 +12,7 @@ static uint64_t check_ids(const Str *ids, size_t n, uint64_t sum) {
         assert(n <= PLUGIN_IDS_MAX);
         for (size_t i = 0; i < n; i++) {
                 assert(ids[i].len > 0);
-                sum = str_hash64(ids[i], sum); /* every byte is there to be read */
+                sum = str_hash64(ids[i], sum); /* every byte can be read */
         }
         return sum;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as an answer of PodResources: what is accepted is complete and within its limits. */
+/* Any bytes as an answer of PodResources: an accepted one is complete and within its limits. */
 
 #include <assert.h>
 
@@ -17,7 +17,7 @@ static uint64_t check_container(const ListedContainer *c, uint64_t sum) {
                         assert(!str_eq(c->devices[k].resource, c->devices[i].resource)); /* merged */
                 for (size_t k = 0; k < c->devices[i].n; k++) {
                         assert(c->devices[i].ids[k].len > 0);
-                        sum = str_hash64(c->devices[i].ids[k], sum); /* every byte is there to be read */
+                        sum = str_hash64(c->devices[i].ids[k], sum); /* every byte can be read */
                 }
         }
         return sum;

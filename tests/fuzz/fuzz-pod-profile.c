@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a pod whose profile is wanted. What is accepted is within the limits and every view
- * in it can be read; what is refused says why and leaves the result alone. */
+/* Any text as a pod for its profile. An accepted one is within the limits and every view in it can
+ * be read. A refusal has a sentence and leaves the result alone. */
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as the object of a node and of a pod: what it asks for, where that is placed, what it
- * holds by its annotations. A refusal says why and changes nothing; what is placed fits; every sum
- * is right and comes home. */
+/* Any text as the object of a node and of a pod: its request, its placement, and its grant by its
+ * annotations. A refusal has a sentence and changes nothing, a placement fits, and every sum is
+ * right and ends at 0. */
 
 #include <assert.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any text as a review, by both tasks. What is answered is JSON with the request's uid, or the text
- * is no review; a refusal has its words; the first task refuses nothing and the second patches
- * nothing; and the same text gets the same answer again. */
+/* Any text as a review, by both tasks. The answer is JSON with the UID of the request, or the text
+ * is no review. A refusal has a sentence. The first task refuses nothing and the second patches
+ * nothing. The same text gets the same answer again. */
 
 #include <assert.h>
 #include <errno.h>

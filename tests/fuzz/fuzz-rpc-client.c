@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes of a server into the client: whatever they are, each of two calls is told once how it
- * ended, with words unless it went well. */
+/* Bytes of a server into the client: each of two calls is told its end once, with a sentence unless
+ * it succeeded. */
 
 #include <assert.h>
 #include <errno.h>
@@ -52,7 +52,7 @@ static RpcSocket server = RPC_SOCKET_NULL;
 
 static void leave_nothing(void) {
         rpc_socket_done(&server);
-        (void) rmdir(directory); /* the end of a fuzzer has nobody to tell */
+        (void) rmdir(directory); /* at exit a failure cannot be reported */
 }
 
 static void begin(void) {

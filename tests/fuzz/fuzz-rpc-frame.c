@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gRPC's framing and its header values: however a message is cut, the same comes out; nothing
- * longer than allowed is held; what is encoded decodes to itself. The first two bytes: the limit,
- * and where the cuts are. */
+/* gRPC's framing and its header values: a message is the same however it is cut, no buffer is
+ * longer than allowed, and an encoded value decodes to itself. The first two bytes: the limit, and
+ * the cuts. */
 
 #include <assert.h>
 
@@ -55,7 +55,7 @@ static void check_values(Str value) {
         for (size_t i = 0; i < strlen(line); i++)
                 assert(line[i] == value.data[i] || line[i] == ' ');
         metadata_decode_text(value, line, sizeof line);
-        (void) metadata_is_grpc(value); /* only that it reads no further than it may */
+        (void) metadata_is_grpc(value); /* checks only that it reads no byte behind the end */
         if (!metadata_parse_timeout(value, &usec))
                 return;
         metadata_format_timeout(usec, timeout);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bytes of a peer into the server: whatever they are, every call that a handler got ends, by its
- * answer or by on_close, and the server goes on. The first byte: 1 puts the preface and SETTINGS in
- * front, 2 reads nothing until the end. */
+/* Bytes of a peer into the server: every call that a handler got ends, by its answer or by
+ * on_close, and the server goes on. The first byte: 1 puts the preface and SETTINGS in front, 2
+ * reads nothing until the end. */
 
 #include <assert.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static void handle_fail(void *userdata, RpcCall *call, Str message) {
         rpc_fail(call, RPC_ABORTED, text);
 }
 
-/* Each one answers the one that is eight calls older. */
+/* Each call answers the one that is eight calls older. */
 static void handle_later(void *userdata, RpcCall *call, Str message) {
         static unsigned at;
         RpcCall **slot = &kept[at++ % MAX_KEPT];
@@ -76,7 +76,7 @@ static void feed(sd_event *event, int fd, Str bytes, bool deaf) {
                 ssize_t n = send(fd, bytes.data, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 
                 if (n < 0 && errno != EAGAIN)
-                        return; /* it has had enough */
+                        return; /* the server has closed the connection */
                 n = n < 0 ? 0 : n;
                 bytes = (Str){bytes.data + n, bytes.len - (size_t) n};
                 settle(event, fd, deaf);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any calls of two programs on the simulated driver, from any memory: no byte outside of it is
- * touched, what is in use is never more than there is, and closing all files leaves nothing.
- *
- * A call is: a byte for file and request form, the number, the size (two bytes), the place of the
- * parameters, then how many bytes follow for each of two places in memory, and these bytes. */
+/* Any calls of two programs on the simulated driver, from any memory. No byte outside of it is
+ * touched, the use is never above the size, and closing all files frees everything. A call is: a
+ * byte for file and request form, the number, the size (two bytes), and the position of the
+ * parameters. Then come the numbers of bytes for each of two positions in memory, and these
+ * bytes. */
 
 #include <assert.h>
 

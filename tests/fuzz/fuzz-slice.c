@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any two files as a slice: what is inside opens or refuses them and never hangs, what is outside
- * reads them within their bounds. The input is a row of changes to two good files: which file (0
- * limits, 1 counters, 2 and 3: cut it there), where (two bytes), how many bytes, the bytes. */
+/* Any two files as a slice. A reader inside opens or refuses them and never hangs; a reader outside
+ * stays within their bounds. The input is a list of changes to two good files. Each says which file
+ * (0 limits, 1 counters, 2 and 3: truncate it there), where (two bytes), how many bytes, the
+ * bytes. */
 
 #include <assert.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@ static void remove_all(void) {
         (void) rmdir(path);
 }
 
-/* In memory where there is such a place: a disk is asked to keep what is renamed. */
+/* In a file system in memory if there is one: a disk would write every rename. */
 static void make_directory(void) {
         (void) snprintf(path, sizeof path, "/dev/shm/fuzz-slice-XXXXXX");
         if (!mkdtemp(path)) {
@@ -88,7 +89,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (directory < 0)
                 make_directory();
-        (void) unlinkat(directory, "counters", 0); /* good ones would be kept */
+        (void) unlinkat(directory, "counters", 0); /* good files would be kept */
         assert(slice_files_make(directory, &spec, &fault) == 0);
         change_files(data, size);
         look_from_outside();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Lists of fields that nvidia-smi is asked for. The first byte says for what. */
+/* Lists of fields for nvidia-smi. The first byte says of which query. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,7 @@ static NvmlReturn no_name(unsigned pid, char *ret, unsigned size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static Smi s;
         FILE *out = fopen("/dev/null", "we");
-        char *text = size > 0 ? calloc(1, size)
-                              : NULL; /* not strndup(): sanitizers look for an end behind its limit */
+        char *text = size > 0 ? calloc(1, size) : NULL; /* not strndup(): sanitizers read beyond its limit */
         SmiQuery q = {.noheader = text && data[0] & 1, .nounits = text && data[0] & 2};
 
         if (text)

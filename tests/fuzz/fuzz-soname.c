@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any file as a library of the driver: no read outside of it, and what comes out is a file name. */
+/* Any file as a library of the driver: nothing outside of it is read, and the result is a file
+ * name. */
 
 #include <assert.h>
 #include <sys/mman.h>

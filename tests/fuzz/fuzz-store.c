@@ -6,9 +6,9 @@
 
 #include "../unit/local/apiserver/call.h"
 
-/* Lines of requests: METHOD URL BODY; `strategic` in the query says how a patch is meant. Whatever
- * they are, numbers only grow, a refusal changes nothing, an answer is JSON, and a watch that
- * follows sees every number there is, or is told that it is too late. */
+/* Lines of requests: METHOD URL BODY; `strategic` in the query says the kind of a patch. For all of
+ * them versions only grow, a refusal changes nothing, and an answer is JSON. A watch that follows
+ * gets every version, or is told that it is too late. */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any file of a trace: each line is taken or refused, counted, and made a vector that can be read
- * again. */
+/* Any file of a trace: each line is accepted or refused, counted, and made a vector that can be
+ * read again. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was written must be taken, and mean the same. */
+/* A written vector must be accepted, and mean the same. */
 static void read_again(char *text, const TraceEvent *e) {
         static TraceEvent again;
 

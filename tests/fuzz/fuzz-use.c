@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Any bytes as what a driver says of its processes, question after question: what counts are
- * processes, each once, with percentages, of no more time than there was. */
+/* Any bytes as what a driver says of its processes, question after question. The result has
+ * processes, each once, with percentages of no more time than has passed. */
 
 #include <assert.h>
 #include <string.h>

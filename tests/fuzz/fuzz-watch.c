@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The reflector's decoder: however a list or a watch is cut into pieces, the same events come out
- * and the same answer. The first three bytes say which it is, how long an object may be, and where
- * the cuts are. */
+/* The reflector's decoder: the events and the result are the same, however a list or a watch is cut
+ * into pieces. The first three bytes say which of the two it is, the limit of an object, and the
+ * cuts. */
 
 #include <assert.h>
 #include <errno.h>

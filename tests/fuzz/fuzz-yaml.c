@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whatever bytes come in: no crash, no unbounded growth, and each document that comes out is
- * JSON. */
+/* Any bytes as YAML: no crash, no unbounded memory, and each document of the result is JSON. */
 
 #include <assert.h>
 

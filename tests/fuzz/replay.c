@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The fuzz targets as ordinary tests, with any compiler: every file of a corpus, every prefix of it
- * (the cut message is the commonest bad message), and some mutations, the same ones in each run.
- * Inputs stand in allocations of exactly their size, so that a sanitizer sees the first byte read
- * beyond the end. */
+/* The fuzz targets as ordinary tests, with any compiler. Inputs are every file of a corpus, every
+ * prefix of it (a cut message is the commonest malformed one), and some mutations, the same in each
+ * run. Each input is in an allocation of exactly its size, so that a sanitizer sees the first byte
+ * read beyond the end. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,14 +55,14 @@ static void mutate(char *bytes, size_t *len, uint64_t random) {
         case 0: /* flip a bit */
                 bytes[at] = (char) (bytes[at] ^ (1 << ((random >> 56) % 8)));
                 break;
-        case 1: /* something that means something */
+        case 1: /* a significant byte */
                 bytes[at] = spice[(random >> 32) % (sizeof spice - 1)];
                 break;
-        case 2: /* leave a piece out */
+        case 2: /* drop a piece */
                 memmove(bytes + at, bytes + at + n, *len - at - n);
                 *len -= n;
                 break;
-        default: /* say a piece twice; the buffer has room for it */
+        default: /* repeat a piece; the buffer has room for it */
                 memmove(bytes + at + n, bytes + at, *len - at);
                 *len += n;
                 break;
@@ -123,5 +123,5 @@ int main(int argc, char **argv) {
         }
         run_one("", 0);
         printf("%d files, %zu runs\n", n_files, n_runs);
-        return failed || n_files == 0; /* a corpus that is not there tests nothing */
+        return failed || n_files == 0; /* without a corpus nothing would be tested */
 }
