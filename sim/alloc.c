@@ -4,9 +4,9 @@
 #include "gpu/rm/heap.h"
 #include "sim/call.h"
 
-/* The three doors at which a program gets objects, and with them memory. What the driver reads of a
- * class's own parameters is read here, before anything is looked up, as serverAllocApiCopyIn()
- * does; their size is the class's, whatever the caller says. */
+/* The three calls by which a program gets objects, and memory with them. As in
+ * serverAllocApiCopyIn(), the parameters of a class are read first, before anything is looked up.
+ * Their size is that of the class, whatever the caller says. */
 
 enum {
         CLASS_EVENT = 0x5,
@@ -23,7 +23,7 @@ static bool is_root(uint32_t class_) {
         return class_ == RM_CLASS_ROOT || class_ == RM_CLASS_ROOT_NON_PRIV || class_ == RM_CLASS_ROOT_CLIENT;
 }
 
-/* Events are the one thing that may be made on a card's file. */
+/* only events can be made on a card's file */
 static bool is_event(uint32_t class_) {
         return class_ == CLASS_EVENT || class_ == CLASS_EVENT_CALLBACK || class_ == CLASS_EVENT_OS ||
                class_ == CLASS_EVENT_CALLBACK_EX;
@@ -33,7 +33,7 @@ static bool owner_is_valid(uint32_t owner) {
         return owner != 0 && owner != UINT32_MAX && owner - (uint32_t) OWNER_DRIVER_FIRST >= OWNER_DRIVERS;
 }
 
-/* stdmemValidateParams(), then vidmemConstruct(). p: what it becomes is in it on success. */
+/* stdmemValidateParams(), then vidmemConstruct(). On success p holds what the driver chose. */
 static uint32_t check_memory(RmMemoryParams *p) {
         if (p->internal_flags != 0 || p->size == 0)
                 return RM_ERR_INVALID_ARGUMENT;
@@ -48,7 +48,7 @@ static uint32_t check_memory(RmMemoryParams *p) {
         case SIM_CARD_E_FULL:
                 return RM_ERR_NO_MEMORY;
         default:
-                return RM_ERR_INVALID_STATE; /* _vidmemQueryAlignment(): no such page size */
+                return RM_ERR_INVALID_STATE; /* _vidmemQueryAlignment(): unknown page size */
         }
 }
 
@@ -88,8 +88,8 @@ static uint32_t new_plain(SimCall *k, uint32_t client, const SimWish *w, uint32_
         return status;
 }
 
-/* The object stays when its parameters cannot be copied out (serverAllocApiCopyOut()): it is the
- * client's, who has the handle if he chose it himself. */
+/* If its parameters cannot be copied out, the object stays (serverAllocApiCopyOut()). A client that
+ * chose the handle itself has it then. */
 static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
         RmMemoryParams p;
         uint32_t status;
@@ -124,12 +124,11 @@ static uint32_t alloc_subdevice(SimCall *k, uint32_t client, SimWish *w, uint64_
         return new_plain(k, client, w, ret_handle);
 }
 
-/* A client's handle is what hRoot asks for. Its optional parameter is a handle that is not looked
- * at. */
+/* hRoot is the wanted handle of a client. Its optional parameter, a handle, is not read. */
 static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
-        SimProcess who = {k->caller->pid(k->caller), k->caller->uid};
+        SimProcess process = {k->caller->pid(k->caller), k->caller->uid};
         SimClient *c;
-        uint32_t status = sim_client_new(k->file, wanted, who, &c);
+        uint32_t status = sim_client_new(k->file, wanted, process, &c);
 
         if (status == RM_OK)
                 *ret_handle = c->handle;
@@ -165,7 +164,7 @@ int sim_call_alloc(SimCall *k, void *params, size_t n) {
         return 0;
 }
 
-/* NVOS05_PARAMETERS: an object without parameters. */
+/* NVOS05_PARAMETERS, for objects without parameters */
 int sim_call_alloc_object(SimCall *k, void *params, size_t n) {
         uint32_t *p = params; /* root, parent, new, class, status */
         SimWish w = {.parent = p[1], .handle = p[2], .class_ = p[3]};
@@ -200,7 +199,8 @@ static uint32_t alloc_os02(SimCall *k, SimWish *w, RmAllocMemory *p) {
                 return RM_ERR_INVALID_FLAGS;
         if (w->class_ != RM_CLASS_MEMORY_LOCAL)
                 return new_plain(k, p->root, w, &p->new);
-        /* No memory, in spite of its name: an object without any, and how much the card has. */
+        /* Gives no memory in spite of its name: an object without memory, and the size of the
+         * card's. */
         w->class_ = RM_CLASS_MEMORY_DYNAMIC;
         status = new_plain(k, p->root, w, &p->new);
         if (status != RM_OK || sim_call_client(k, p->root, &c) != RM_OK)

@@ -6,22 +6,22 @@
 
 #include "gpu/rm/query.h"
 
-/* As osinit.c makes it of the PCI address (gpuGenerate32BitId()): bus 1 + index, domain and slot
+/* As osinit.c makes it from the PCI address (gpuGenerate32BitId()): bus 1 + index, domain and slot
  * 0. */
 uint32_t sim_gpu_id(uint32_t card) {
         return (card + 1) << 8;
 }
 
 uint32_t sim_call_client(SimCall *k, uint32_t handle, SimClient **ret) {
-        SimProcess who = {.uid = k->caller->uid};
+        SimProcess process = {.uid = k->caller->uid};
 
         if (k->file->registered)
-                who.pid = k->caller->pid(k->caller);
-        return sim_client_get(k->file, handle, who, ret);
+                process.pid = k->caller->pid(k->caller);
+        return sim_client_get(k->file, handle, process, ret);
 }
 
-/* rs_server.c, serverFreeResourceTree(): what is not there is freed already (the driver is built
- * with RS_COMPATABILITY_MODE). */
+/* rs_server.c, serverFreeResourceTree(): an object that does not exist counts as freed (the driver
+ * is built with RS_COMPATABILITY_MODE). */
 static int call_free(SimCall *k, void *params, size_t n) {
         RmFree *p = params;
         SimClient *c;
@@ -99,7 +99,7 @@ typedef enum Where { ON_CTL, ON_CARD, ON_BOTH } Where;
 
 typedef struct Kind {
         uint32_t nr, size, other_size;
-        bool array; /* of things of this size, at least one */
+        bool array; /* at least one element of this size */
         Where where;
         int (*run)(SimCall *k, void *params, size_t n);
 } Kind;
@@ -135,8 +135,8 @@ static bool is_here(const Kind *k, const SimFile *f) {
         return k->where == ON_BOTH || (k->where == ON_CTL) == (f->kind == SIM_FILE_CTL);
 }
 
-/* The driver copies the parameters in, works on the copy, and copies it out whatever became of the
- * call. When that last step fails the answer is EFAULT, and what was done stays done. */
+/* The driver copies the parameters in, works on the copy, and copies it out after any result. If
+ * that last step fails, the answer is EFAULT, and the work stays done. */
 static int run(SimCall *k, uint32_t nr, size_t size, uint64_t at) {
         const Kind *kind = kind_find(nr, size);
         _Alignas(8) uint8_t params[RM_XFER_MAX];

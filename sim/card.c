@@ -10,7 +10,7 @@ enum { KIB = 1024, MIB = 1024 * KIB, PAGE_BIG = 64 * KIB, PAGE_HUGE = 2 * MIB };
 
 static_assert(PAGE_HUGE % PAGE_BIG == 0, "pieces are whole big pages");
 
-/* Giving back may make a hole per piece that is held, and one more: room for all of them is there
+/* A release may add a hole for each piece that is held, and one more. Room for all of them is made
  * before a piece is taken. */
 static int grow(SimCard *c, size_t more) {
         size_t need = c->n_held + more + 1;
@@ -57,8 +57,8 @@ SimExtent sim_card_largest(const SimCard *c) {
         return largest;
 }
 
-/* One hole that is large enough, the first; or as many as it takes, from the first on. Returns how
- * many. */
+/* Takes the first hole that is large enough, or else as many holes as needed, from the first on.
+ * Returns how many. */
 static size_t choose(const SimCard *c, uint64_t bytes, size_t *ret_first) {
         uint64_t sum = 0;
 
@@ -161,11 +161,11 @@ SimBlock *sim_block_unref(SimBlock *b) {
         return NULL;
 }
 
-/* mem_mgr.c: memmgrDeterminePageSize() takes the page size that the client asks for, and by default
- * huge pages from their size on and big ones for all else that a client allocates
- * (_memmgrPickDefaultGpuPageSize()); memmgrAllocDetermineAlignment() rounds up to it. Nothing is
- * smaller than a big page: the allocator behind does not do less (video_mem.c,
- * _vidmemPmaAllocate()). 512 MiB and 256 GiB pages exist on cards newer than these. */
+/* mem_mgr.c: memmgrDeterminePageSize() takes the page size that the client asks for. By default it
+ * takes huge pages from their size on, and big ones for all else that a client allocates
+ * (_memmgrPickDefaultGpuPageSize()). memmgrAllocDetermineAlignment() rounds up to it. Nothing is
+ * smaller than a big page, which is the least of the allocator (video_mem.c, _vidmemPmaAllocate()).
+ * 512 MiB and 256 GiB pages exist on newer cards only. */
 int sim_card_round(uint64_t bytes, uint32_t *attr, uint32_t attr2, uint64_t *ret_bytes) {
         uint32_t page = *attr >> RM_ATTR_PAGE_SHIFT & RM_ATTR_PAGE_MASK;
         uint32_t huge = attr2 >> RM_ATTR2_HUGE_SHIFT & RM_ATTR2_HUGE_MASK;

@@ -5,15 +5,15 @@
 #include "gpu/rm/query.h"
 #include "sim/call.h"
 
-/* The controls that tell of cards, memory and processes. Each takes parameters of one size and goes
- * to an object of one class; others are NOT_SUPPORTED. */
+/* The controls about cards, memory and processes. Each takes parameters of one size, for an object
+ * of one class; others are NOT_SUPPORTED. */
 
 typedef struct Control {
         SimCall *call;
         Sim *sim;
         SimClient *client;
         const SimObject *object;
-        SimCard *card; /* the object's, NULL when it is of none */
+        SimCard *card; /* of the object; NULL: none */
 } Control;
 
 /* ---- cards ---- */
@@ -121,8 +121,8 @@ static uint32_t ctx_buffer_size(Control *k, void *params) {
 
 /* ---- memory ---- */
 
-/* kern_mem_sys_ctrl.c, in KiB. What is no size is 0; an index that nobody knows stays as it
- * came. */
+/* kern_mem_sys_ctrl.c, in KiB. An index that is not a size has 0; an unknown index keeps its
+ * data. */
 static void fb_entry(const SimCard *c, RmFbEntry *e) {
         uint64_t bytes = 0;
 
@@ -166,7 +166,7 @@ static uint32_t fb_info_v2(Control *k, void *params) {
         return RM_OK;
 }
 
-/* rmapi_deprecated_control.c turns it into the other one. */
+/* rmapi_deprecated_control.c turns this form into the other */
 static uint32_t fb_info(Control *k, void *params) {
         const RmFbInfo *p = params;
         SimCaller *c = k->call->caller;
@@ -223,7 +223,7 @@ static uint32_t pids(Control *k, void *params) {
         if (p->type > 1)
                 return RM_ERR_INVALID_ARGUMENT;
         p->n = 0;
-        if (p->type != RM_PIDS_BY_CLASS) /* guests of a virtual card: there are none */
+        if (p->type != RM_PIDS_BY_CLASS) /* guests of a virtual card: none */
                 return RM_OK;
         for (const SimClient *c = k->sim->clients; c && p->n < RM_PIDS_MAX; c = c->hh.next) {
                 uint32_t seen;
@@ -291,7 +291,7 @@ static void surface_entry(const Control *k, RmFbEntry *e) {
                 e->data = 0;
 }
 
-/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, as long as it is said to be. */
+/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, of the length in the parameters. */
 static uint32_t surface_info(Control *k, void *params) {
         const RmSurfaceInfo *p = params;
         SimCaller *caller = k->call->caller;
@@ -364,8 +364,8 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         return status;
 }
 
-/* _rmapiRmControl() in control.c. A command without category and index does nothing, and does it to
- * anybody. */
+/* _rmapiRmControl() in control.c. A command without category and index does nothing, for any
+ * object. */
 int sim_call_control(SimCall *k, void *params, size_t n) {
         RmControl *p = params;
         size_t which = find(p->cmd);
@@ -374,8 +374,8 @@ int sim_call_control(SimCall *k, void *params, size_t n) {
                 p->status = RM_OK;
         else if (!sim_client_find(k->file->sim, p->client))
                 p->status = RM_ERR_INVALID_CLIENT;
-        else if (sim_call_travels(p->cmd))
-                p->status = sim_call_travel(k, p);
+        else if (sim_call_is_export(p->cmd))
+                p->status = sim_call_export(k, p);
         else if ((p->params_size != 0) != (p->params != 0) ||
                  (which < CONTROLS && p->params_size != controls[which].size))
                 p->status = RM_ERR_INVALID_ARGUMENT;

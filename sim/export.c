@@ -4,9 +4,8 @@
 #include "gpu/rm/export.h"
 #include "sim/export.h"
 
-/* What is exported is a duplicate in the hands of a client of the driver's own, below a device that
- * it makes for each card (rmobjexportimport.c). That client is there as long as anything is
- * exported. */
+/* An export is a duplicate that a client of the driver's own has, below a device that it makes for
+ * each card (rmobjexportimport.c). That client exists while anything is exported. */
 
 static uint32_t device_of(uint32_t card) {
         return 2 * card + 1;
@@ -42,7 +41,7 @@ static uint32_t take_exporter(Sim *s, SimClient **ret) {
         return status;
 }
 
-/* The device and the subdevice of a card in that client. */
+/* The device and the subdevice of a card in the driver's own client. */
 static uint32_t have_device(SimClient *c, uint32_t card) {
         SimObject *o = sim_object_find(c, device_of(card));
         uint32_t status = RM_OK;

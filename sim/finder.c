@@ -24,10 +24,10 @@ typedef struct Queue {
 
 struct SimFinder {
         pthread_t thread;
-        bool started; /* with the first question: a server may fork before */
+        bool started; /* begins with the first question, because a server may fork before */
         pthread_mutex_t lock;
         pthread_cond_t asked;
-        Queue questions, answers; /* under the lock, as stop is */
+        Queue questions, answers; /* under the lock, like stop */
         bool stop;
         int answered; /* eventfd */
 };
@@ -52,7 +52,7 @@ static Question *take(Queue *q) {
 static void drop_all(Queue *q) {
         for (Question *what = take(q); what; what = take(q)) {
                 if (what->what == SIM_FIND_DUPLICATE && what->number > 0)
-                        (void) close((int) what->number - 1); /* nobody has written to it */
+                        (void) close((int) what->number - 1); /* nothing was written to it */
                 free(what);
         }
 }
@@ -87,7 +87,7 @@ static uint64_t ask(const Question *q) {
 static Question *next_question(SimFinder *f) {
         Question *q = NULL;
 
-        (void) pthread_mutex_lock(&f->lock); /* cannot fail: a plain mutex, not ours already */
+        (void) pthread_mutex_lock(&f->lock); /* cannot fail: a plain mutex that this thread does not hold */
         while (!f->stop && !q) {
                 q = take(&f->questions);
                 if (!q)
@@ -105,7 +105,7 @@ static void *run(void *argument) {
                 (void) pthread_mutex_lock(&f->lock);
                 put(&f->answers, q);
                 (void) pthread_mutex_unlock(&f->lock);
-                (void) eventfd_write(f->answered, 1); /* fails when 2^64 are waiting */
+                (void) eventfd_write(f->answered, 1); /* fails only with 2^64 waiting */
         }
         return NULL;
 }
@@ -136,12 +136,12 @@ void sim_finder_free(SimFinder *f) {
         (void) pthread_cond_signal(&f->asked);
         (void) pthread_mutex_unlock(&f->lock);
         if (f->started)
-                (void) pthread_join(f->thread, NULL); /* it is ours, and nobody else joins it */
+                (void) pthread_join(f->thread, NULL); /* only this thread joins it */
         drop_all(&f->questions);
         drop_all(&f->answers);
         (void) pthread_cond_destroy(&f->asked);
         (void) pthread_mutex_destroy(&f->lock);
-        (void) close(f->answered); /* nothing is written that could be lost */
+        (void) close(f->answered); /* nothing was written that could be lost */
         free(f);
 }
 
@@ -152,7 +152,7 @@ int sim_finder_fd(const SimFinder *f) {
 void sim_finder_hear(SimFinder *f) {
         eventfd_t n;
 
-        (void) eventfd_read(f->answered, &n); /* the queue says what there is */
+        (void) eventfd_read(f->answered, &n); /* the queue has the answers */
 }
 
 int sim_finder_ask(SimFinder *f, SimFinding what, pid_t process, int fd, uint64_t token) {

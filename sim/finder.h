@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A caller's descriptors. Which open file one is: the kernel does not tell a server of FUSE; but a
- * duplicate of the descriptor (pidfd_getfd(2), Linux 5.6) can be asked, by a call on it that comes
- * to the server as all calls do, with the file's own number. That must not be waited for by the
- * thread that answers calls, so a thread of its own asks. It touches nothing else. */
+/* Finds the open file of a caller's descriptor. The kernel does not tell it to a FUSE server. But a
+ * duplicate of the descriptor (pidfd_getfd(2), Linux 5.6) can be asked: a call on it comes to the
+ * server like any other, with the file's own number. The thread that answers calls must not wait
+ * for that, so a thread of its own asks. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,26 +17,26 @@
 #define SIM_WHICH_FILE _IOR('q', 0xA1, uint64_t)
 
 typedef enum SimFinding {
-        SIM_FIND_NUMBER,    /* of one of our files */
-        SIM_FIND_DUPLICATE, /* of a memfd or a local socket; of nothing whose close could wait for us */
+        SIM_FIND_NUMBER, /* of a file of this server */
+        SIM_FIND_DUPLICATE, /* of a memfd or a local socket; the close of other files could wait for this server */
 } SimFinding;
 
 typedef struct SimFinder SimFinder;
 
 int sim_finder_new(SimFinder **ret); /* 0 or negative errno */
-/* Its thread's questions must be answered, or fail: it is waited for. What it was asked and has not
- * answered is forgotten. */
+/* Waits for its thread, whose questions must be answered or fail meanwhile. Unanswered requests are
+ * dropped. */
 void sim_finder_free(SimFinder *f);
 DEFINE_CLEANUP(SimFinder *, sim_finder_free)
 
-/* Can be read when there are answers that nobody has heard of; hear, then take all. Both may be
- * done by different threads. */
+/* Readable when there are new answers: first hear, then take all. Different threads may do the
+ * two. */
 int sim_finder_fd(const SimFinder *f);
 void sim_finder_hear(SimFinder *f);
 
-/* token: what the answer comes back with. 0 or -ENOMEM. */
+/* token: comes back with the answer. 0 or -ENOMEM. */
 int sim_finder_ask(SimFinder *f, SimFinding what, pid_t process, int fd, uint64_t token);
-/* The next answer; false: none now. number: the file's, or the duplicate and one more, which is the
- * caller's to close. 0: no such descriptor, no right to it, not of that kind, or a kernel that
- * cannot. */
+/* Takes the next answer; false: none now. number: of the file; or the duplicate and 1, which the
+ * caller closes. 0: no such descriptor, no right to it, not of that kind, or not possible on this
+ * kernel. */
 bool sim_finder_take(SimFinder *f, uint64_t *ret_token, uint64_t *ret_number);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* `aliquot-sim`: a driver without cards, for programs that speak to one. */
+/* `aliquot-sim`: a driver without cards, for programs that need one. */
 
 #include <argp.h>
 #include <errno.h>
@@ -139,9 +139,9 @@ static int print(const char *dir, int (*read)(const char *dir, Buf *ret)) {
         return EXIT_DONE;
 }
 
-/* Whoever started us goes on at this word, and opens the files at once. A server that nobody can be
- * told of ends. Its number is its own: it is our child, which nobody has waited for, or still our
- * parent. */
+/* The process that started this one continues on this word, and opens the files at once. A server
+ * that cannot send it ends. The number is valid: it is a child that was not waited for, or still
+ * the parent. */
 static _Noreturn void announce(const SimServer *server, pid_t serving, bool child, const char *dir) {
         int r = sim_server_look(server, dir);
 
@@ -150,30 +150,30 @@ static _Noreturn void announce(const SimServer *server, pid_t serving, bool chil
         if (r == 0)
                 _exit(EXIT_DONE);
         if (!child || getppid() == serving)
-                (void) kill(serving, SIGTERM); /* it may have ended before */
+                (void) kill(serving, SIGTERM); /* it may have ended already */
         _exit(say(EXIT_BROKEN, strerror(-r)));
 }
 
-/* What serves in the background has no terminal and keeps none open. */
+/* A server in the background has no terminal and keeps none open. */
 static int leave_terminal(void) {
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
         if (null < 0)
                 return -errno;
-        (void) setsid(); /* a child is no leader yet */
+        (void) setsid(); /* cannot fail: a child is not a group leader */
         if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(null, STDERR_FILENO) < 0)
                 return -errno;
         return 0;
 }
 
-/* Two processes: one serves, and one says so when it sees it. In the background it is the child
- * that serves. */
+/* Two processes: one serves, and the other reports when the files are there. In the background, the
+ * child serves. */
 static int divide(const Options *o, const SimServer *server) {
         const pid_t self = getpid();
         pid_t pid;
 
         if (o->foreground &&
-            signal(SIGCHLD, SIG_IGN) == SIG_ERR) /* nobody waits for the one that has said it */
+            signal(SIGCHLD, SIG_IGN) == SIG_ERR) /* no process waits for the one that reported it */
                 return -errno;
         pid = fork();
         if (pid < 0)
@@ -198,7 +198,7 @@ static int serve(const Options *o, Sim *sim) {
         return r < 0 ? say(EXIT_BROKEN, strerror(-r)) : EXIT_DONE;
 }
 
-/* Signals that end the server are taken by its loop. */
+/* The loop of the server takes the signals that end it. */
 static int block_signals(void) {
         sigset_t set;
 

@@ -6,8 +6,7 @@
 #include "sim/sim.h"
 
 enum {
-        HANDLES_FIRST =
-                0xCAF00000, /* RS_UNIQUE_HANDLE_BASE and _RANGE: where the driver makes handles itself */
+        HANDLES_FIRST = 0xCAF00000, /* RS_UNIQUE_HANDLE_BASE and _RANGE: handles that the driver makes */
         HANDLES = 0x80000,
 };
 
@@ -18,8 +17,8 @@ SimObject *sim_object_find(const SimClient *c, uint32_t handle) {
         return o;
 }
 
-/* clientAssignResourceHandle(): what the client asks for, or the next one of the driver's own
- * range. */
+/* clientAssignResourceHandle(): the handle that the client asks for, or the next one of the
+ * driver's range. */
 static uint32_t assign_handle(SimClient *c, uint32_t wanted, uint32_t *ret) {
         uint32_t handle;
 
@@ -31,7 +30,7 @@ static uint32_t assign_handle(SimClient *c, uint32_t wanted, uint32_t *ret) {
                 *ret = wanted;
                 return RM_OK;
         }
-        do /* ends: a file has fewer objects than there are handles */
+        do /* ends, because a file has fewer objects than there are handles */
                 handle = HANDLES_FIRST + c->next_handle++ % HANDLES;
         while (handle == c->handle || sim_object_find(c, handle));
         *ret = handle;
@@ -40,7 +39,8 @@ static uint32_t assign_handle(SimClient *c, uint32_t wanted, uint32_t *ret) {
 
 static_assert((int) SIM_FILE_OBJECTS_MAX < (int) HANDLES, "a free handle is always found");
 
-/* The parents that resource_list.h has for what we know; other classes may stand anywhere. */
+/* The parents of resource_list.h for the known classes; objects of other classes may be
+ * anywhere. */
 static bool may_stand_below(uint32_t class_, uint32_t parent) {
         switch (class_) {
         case RM_CLASS_DEVICE:
@@ -87,7 +87,7 @@ static uint32_t choose_card(const Sim *s, const SimObject *parent, const SimWish
         return RM_OK;
 }
 
-/* A channel without a group gets one of its own. */
+/* A channel outside a group gets a group of its own. */
 static uint64_t bytes_of(const SimObject *parent, const SimWish *w) {
         if (w->class_ == RM_CLASS_MEMORY_LOCAL)
                 return w->bytes;
@@ -108,31 +108,31 @@ static uint32_t take_block(Sim *s, uint32_t card, uint64_t bytes, SimBlock **ret
         return r == 0 ? RM_OK : r < 0 ? RM_ERR_INSUFFICIENT_RESOURCES : RM_ERR_NO_MEMORY;
 }
 
-/* The lowest place of the card's engines that is free. false: a card has so many. */
+/* Takes the lowest free slot of the card's engines. false: all are taken. */
 static bool take_place(SimObject *o) {
         const SimListener *l = &o->client->file->sim->listener;
         SimCard *card = &o->client->file->sim->cards[o->card];
-        uint32_t place = 0;
+        uint32_t slot = 0;
 
-        while (place < ENGINE_GROUPS && card->places[place])
-                place++;
-        if (place == ENGINE_GROUPS)
+        while (slot < ENGINE_GROUPS && card->slots[slot])
+                slot++;
+        if (slot == ENGINE_GROUPS)
                 return false;
-        card->places[place] = true;
-        o->place = place + 1;
+        card->slots[slot] = true;
+        o->slot = slot + 1;
         if (l->enter)
-                l->enter(l->data, o->card, place, o);
+                l->enter(l->data, o->card, slot, o);
         return true;
 }
 
 static void leave_place(SimObject *o) {
         const SimListener *l = &o->client->file->sim->listener;
 
-        if (o->place == 0)
+        if (o->slot == 0)
                 return;
-        o->client->file->sim->cards[o->card].places[o->place - 1] = false;
+        o->client->file->sim->cards[o->card].slots[o->slot - 1] = false;
         if (l->leave)
-                l->leave(l->data, o->card, o->place - 1);
+                l->leave(l->data, o->card, o->slot - 1);
 }
 
 static SimObject *object_init(SimClient *c, SimObject *o, SimObject *parent) {
@@ -155,7 +155,7 @@ static SimObject *object_init(SimClient *c, SimObject *o, SimObject *parent) {
         return o;
 }
 
-/* On success the object has taken the block over; on failure it has not. */
+/* On success the object owns the block; on failure the caller does. */
 static SimObject *object_new(SimClient *c, SimObject *parent, uint32_t handle, uint32_t class_, uint32_t card,
                              SimBlock *block) {
         Sim *s = c->file->sim;
@@ -210,21 +210,22 @@ uint32_t sim_object_new(SimClient *c, const SimWish *w, SimObject **ret) {
         return RM_OK;
 }
 
-/* What cannot be duplicated has no ...CanCopy_IMPL() in the driver that says so. */
+/* Classes that cannot be duplicated have no ...CanCopy_IMPL() in the driver that allows it. */
 static bool can_copy(const SimObject *o) {
         return o->parent && o->class_ != RM_CLASS_DEVICE && o->class_ != RM_CLASS_SUBDEVICE &&
                !rm_class_is_channel(o->class_);
 }
 
-/* memCopyConstruct(): below a device what was below a device, below a subdevice what was below one.
- * It may be another card's, for peer access; the memory stays where it is. */
+/* memCopyConstruct(): the duplicate of an object below a device goes below a device, that of one
+ * below a subdevice below a subdevice. It may be another card's, for peer access; the memory stays
+ * where it is. */
 static uint32_t check_copy(const SimObject *source, const SimObject *parent) {
         if (source->class_ != RM_CLASS_MEMORY_LOCAL || parent->class_ == source->parent->class_)
                 return RM_OK;
         return RM_ERR_INVALID_OBJECT_PARENT;
 }
 
-/* The driver asks itself with the rights of the kernel. */
+/* the driver's own calls have the rights of the kernel */
 static bool is_drivers(const SimClient *c) {
         return c->file == c->file->sim->exporter;
 }
@@ -258,7 +259,7 @@ uint32_t sim_object_dup(SimClient *c, uint32_t parent, uint32_t wanted, SimClien
         return RM_OK;
 }
 
-/* Children first, as clientUpdatePendingFreeList() has it; the depth is bounded. */
+/* Frees children first, as clientUpdatePendingFreeList() orders them; the depth is bounded. */
 static void object_free(SimObject *o) {
         while (o->children)
                 object_free(o->children);
@@ -302,12 +303,12 @@ static uint32_t client_handle(Sim *s) {
         return handle;
 }
 
-static SimClient *client_new(SimFile *f, uint32_t handle, SimProcess who) {
+static SimClient *client_new(SimFile *f, uint32_t handle, SimProcess process) {
         SimClient *c = calloc(1, sizeof *c);
 
         if (!c)
                 return NULL;
-        *c = (SimClient){.handle = handle, .pid = who.pid, .uid = who.uid, .file = f};
+        *c = (SimClient){.handle = handle, .pid = process.pid, .uid = process.uid, .file = f};
         c->root = object_new(c, NULL, handle, RM_CLASS_ROOT_CLIENT, SIM_CARDS_MAX, NULL);
         if (!c->root) {
                 free(c);
@@ -322,14 +323,14 @@ static SimClient *client_new(SimFile *f, uint32_t handle, SimProcess who) {
         return c;
 }
 
-uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess who, SimClient **ret) {
+uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess process, SimClient **ret) {
         SimClient *c;
 
         if (wanted != 0 && sim_client_find(f->sim, wanted))
                 return RM_ERR_INSERT_DUPLICATE_NAME;
         if (f->sim->n_objects >= f->sim->max_objects)
                 return RM_ERR_INSUFFICIENT_RESOURCES;
-        c = client_new(f, wanted != 0 ? wanted : client_handle(f->sim), who);
+        c = client_new(f, wanted != 0 ? wanted : client_handle(f->sim), process);
         if (!c)
                 return RM_ERR_INSUFFICIENT_RESOURCES;
         c->next = f->clients;
@@ -341,14 +342,15 @@ uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess who, SimClient *
         return RM_OK;
 }
 
-/* rmclientValidate(): a client belongs to the open file that made it. Which control file a card's
- * file was registered with is not known here; that it is one of the same process is. */
-uint32_t sim_client_get(const SimFile *f, uint32_t handle, SimProcess who, SimClient **ret) {
+/* rmclientValidate(): a client belongs to the open file that made it. For a card's file, the driver
+ * knows the control file that it was registered with. The simulator only knows that this is a file
+ * of the same process. */
+uint32_t sim_client_get(const SimFile *f, uint32_t handle, SimProcess process, SimClient **ret) {
         SimClient *c = sim_client_find(f->sim, handle);
 
         if (!c)
                 return RM_ERR_INVALID_OBJECT_HANDLE;
-        if (c->file != f && !(f->registered && c->pid == who.pid))
+        if (c->file != f && !(f->registered && c->pid == process.pid))
                 return RM_ERR_INVALID_CLIENT;
         *ret = c;
         return RM_OK;

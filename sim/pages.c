@@ -8,7 +8,7 @@
 
 struct SimPages {
         pthread_mutex_t lock;
-        uint8_t *memory; /* most of it is never touched */
+        uint8_t *memory; /* mostly never touched */
 };
 
 static EngineShared *shared(const SimPages *p) {
@@ -67,10 +67,10 @@ static void note(const SimPages *p, SimStores *s, const void *at, size_t n) {
         memcpy(s->list[s->n++].bytes, at, n);
 }
 
-/* Whoever reads finds a row's life last: what belongs to it is there already. */
-void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid,
+/* A row's life is written last: a reader that sees it sees the rest of the row. */
+void sim_pages_enter(SimPages *p, uint32_t slot, uint32_t client, uint32_t group, uint32_t pid,
                      SimStores *ret) {
-        EngineRow *row = &shared(p)->rows[place];
+        EngineRow *row = &shared(p)->rows[slot];
         EngineSettings *s = &shared(p)->settings;
 
         *ret = (SimStores){.n = 0};
@@ -81,15 +81,15 @@ void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t grou
         note(p, ret, &row->client, 3 * sizeof row->client);
         row->life = ((row->life >> 1) + 1) << 1 | 1;
         note(p, ret, &row->life, sizeof row->life);
-        if (s->groups <= place) {
-                s->groups = place + 1;
+        if (s->groups <= slot) {
+                s->groups = slot + 1;
                 note(p, ret, &s->groups, sizeof s->groups);
         }
         (void) pthread_mutex_unlock(&p->lock);
 }
 
-void sim_pages_leave(SimPages *p, uint32_t place, uint64_t now, SimStores *ret) {
-        EngineRow *row = &shared(p)->rows[place];
+void sim_pages_leave(SimPages *p, uint32_t slot, uint64_t now, SimStores *ret) {
+        EngineRow *row = &shared(p)->rows[slot];
 
         *ret = (SimStores){.n = 0};
         (void) pthread_mutex_lock(&p->lock);

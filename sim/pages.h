@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What programs map of nvidiaN: the memory of sim/engine/shape.h, as the server keeps it. The
- * kernel holds its pages; here is where they come from when they are first touched and where they
- * go when it writes them back, and here the server enters which channel groups there are. Any
- * thread. */
+/* The mapping of nvidiaN: the memory of sim/engine/shape.h, as the server keeps it. The kernel
+ * caches its pages. They are read from here when they are first touched, and written here when the
+ * kernel writes them back. The server enters the channel groups here. Any thread may call these
+ * functions. */
 
 #include "sim/engine/shape.h"
 
 typedef struct SimPages SimPages;
 
-/* How fast the card is. */
+/* The speed of the card. */
 typedef struct SimPace {
         uint64_t slice_nsec, change_nsec;
         uint64_t up, down, memory; /* bytes per microsecond */
@@ -24,11 +24,11 @@ enum { SIM_PAGES_SIZE = sizeof(EngineShared) }; /* of one card */
 SimPages *sim_pages_new(const SimPace *pace);
 void sim_pages_free(SimPages *p);
 
-/* at + n <= SIM_PAGES_SIZE. What is the server's stays as it is when it is written. */
+/* at + n <= SIM_PAGES_SIZE. A write does not change the words of the server. */
 void sim_pages_read(SimPages *p, size_t at, void *to, size_t n);
 void sim_pages_write(SimPages *p, size_t at, const void *from, size_t n);
 
-/* What changed and must be seen by those who have it mapped, in this order. */
+/* Words that changed, in the order in which processes with a mapping must see them. */
 typedef struct SimStores {
         size_t n;
         struct {
@@ -37,6 +37,6 @@ typedef struct SimStores {
         } list[3];
 } SimStores;
 
-void sim_pages_enter(SimPages *p, uint32_t place, uint32_t client, uint32_t group, uint32_t pid,
+void sim_pages_enter(SimPages *p, uint32_t slot, uint32_t client, uint32_t group, uint32_t pid,
                      SimStores *ret);
-void sim_pages_leave(SimPages *p, uint32_t place, uint64_t now, SimStores *ret);
+void sim_pages_leave(SimPages *p, uint32_t slot, uint64_t now, SimStores *ret);

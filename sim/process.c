@@ -16,7 +16,7 @@ enum { PATH_SIZE = 64, STATUS_SIZE = 4096, LEVELS_MAX = 33 }; /* MAX_PID_NS_LEVE
 
 /* ---- memory ---- */
 
-/* A transfer stops at the first page that is not there; the rest of the range need not be tried. */
+/* A transfer stops at the first page that is not mapped, so the rest of the range is not tried. */
 static int moved(ssize_t r, size_t n) {
         return r >= 0 && (size_t) r == n ? 0 : -EFAULT;
 }
@@ -56,7 +56,7 @@ static int open_space(pid_t pid) {
         return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* The words behind "KEY:" in /proc/PID/status; empty when they cannot be had. */
+/* The value of "KEY:" in /proc/PID/status; empty if it cannot be read. */
 static Str status_line(pid_t pid, const char *key, char text[static STATUS_SIZE]) {
         char path[PATH_SIZE];
         _cleanup_close_ int fd = -1;
@@ -75,7 +75,7 @@ static Str status_line(pid_t pid, const char *key, char text[static STATUS_SIZE]
         return (Str){0};
 }
 
-/* The kernel names the thread that calls. */
+/* The kernel names the calling thread. */
 static uint32_t pid_of(SimCaller *c) {
         const SimProcessCaller *p = process(c);
         char text[STATUS_SIZE];
@@ -86,7 +86,7 @@ static uint32_t pid_of(SimCaller *c) {
         return (uint32_t) p->tid;
 }
 
-/* How many levels the namespace of a process is below `above`; -1 when it is not below it. */
+/* How many levels the namespace of a process is below `above`; -1: it is not below it. */
 static int levels_below(pid_t pid, PidSpace above) {
         int fd = open_space(pid), levels = 0;
 
@@ -103,7 +103,7 @@ static int levels_below(pid_t pid, PidSpace above) {
         return levels < LEVELS_MAX ? levels : -1;
 }
 
-/* NSpid has the pid of a process in each namespace, from that of /proc down to its own. */
+/* NSpid has the pid of a process in each namespace, from that of /proc downwards. */
 static uint32_t nth_from_end(Str words, int back) {
         uint32_t found[LEVELS_MAX] = {0};
         int n = 0;
@@ -137,7 +137,7 @@ static uint32_t pid_seen(SimCaller *c, uint32_t pid) {
 
 /* ---- descriptors ---- */
 
-/* Asks for what the kernel knows already: a question to the file system would wait for this very
+/* Asks only for what the kernel knows already: a question to the file system would wait for this
  * thread. */
 static bool is_ctl(SimCaller *c, int fd) {
         const SimProcessCaller *p = process(c);
@@ -155,7 +155,7 @@ static struct SimFile *file_of(SimCaller *c, int fd) {
         return p->file && p->fd == fd ? p->file : NULL;
 }
 
-/* A container runtime may have left the /proc of the namespace above. */
+/* A container runtime may have kept the /proc of the namespace above. */
 static bool proc_is_ours(void) {
         char link[PATH_SIZE];
         ssize_t n = readlink("/proc/self", link, sizeof link);

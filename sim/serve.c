@@ -26,24 +26,24 @@ enum {
         NAME_SIZE = 32,
         BACKGROUND_MAX = 65535,
 };
-static const double FOREVER = 86400 * 365.0; /* nothing that the kernel may keep ever changes */
+static const double FOREVER = 86400 * 365.0; /* the kernel may keep answers for ever: they never change */
 
-/* An open file of ours: one of the driver's, or the text of status as it was when it was opened. */
+/* An open file: one of the driver, or the text of status at the time of open(). */
 typedef struct Opened {
         SimFile *file;   /* NULL for status */
-        uint64_t number; /* of all that were ever opened */
-        int contents;    /* a memfd that goes with what was exported to it; -1 */
+        uint64_t number; /* counts all opened files */
+        int contents;    /* a memfd that belongs to the exports of the file; -1: none */
         Buf text;
         struct Opened *next, **link;
 } Opened;
 
-/* A call that cannot be answered before it is known which file a descriptor is. The caller waits in
- * it, so its file stays open. */
+/* A call that waits for the answer which file a descriptor is of. The caller is blocked in it, so
+ * its file stays open. */
 typedef struct Waiting {
         struct Waiting *next;
         uint64_t token;
         fuse_req_t req;
-        Opened *on; /* who waits in a call has it open */
+        Opened *on; /* a waiting call has it open */
         unsigned cmd;
         uint64_t arg;
         int fd;
@@ -58,7 +58,7 @@ struct SimServer {
         Opened *opened;
         Waiting *waiting;
         SimFinder *finder;
-        uint64_t number; /* the last one that was given to an open file or to a call that waits */
+        uint64_t number; /* the last number of an open file or a waiting call */
         uid_t uid;
         bool mounted;
 };
@@ -67,7 +67,7 @@ static SimServer *server_of(fuse_req_t req) {
         return fuse_req_userdata(req);
 }
 
-/* Whoever asked is gone when an answer cannot be delivered. */
+/* If an answer cannot be delivered, its caller is gone. */
 static void refuse(fuse_req_t req, int error) {
         (void) fuse_reply_err(req, error);
 }
@@ -86,7 +86,7 @@ static const struct {
 
 enum { FIXED = sizeof fixed / sizeof *fixed };
 
-/* The n-th name of the directory; false behind the last one. */
+/* The n-th name of the directory; false after the last. */
 static bool entry_at(const Sim *s, size_t n, fuse_ino_t *ret_ino, char name[static NAME_SIZE]) {
         if (n < FIXED) {
                 *ret_ino = fixed[n].ino;
@@ -104,8 +104,8 @@ static bool is_card(const Sim *s, fuse_ino_t ino) {
         return ino >= SIM_INODE_CARDS && ino - SIM_INODE_CARDS < s->n_cards;
 }
 
-/* A card's file is as long as what can be mapped of it, the others have size 0, whatever is written
- * or set. */
+/* A card's file has the length of its mapping, the others have size 0. Writes and settings do not
+ * change that. */
 static bool attributes(const SimServer *v, fuse_ino_t ino, struct stat *ret) {
         *ret = (struct stat){
                 .st_ino = ino, .st_nlink = 1, .st_uid = v->uid, .st_gid = getgid(), .st_blksize = 4096};
@@ -141,7 +141,7 @@ static void on_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
                 (void) fuse_reply_attr(req, &st, FOREVER); /* as in refuse() */
 }
 
-/* O_TRUNC and touch(1) work on a device, and do nothing. */
+/* O_TRUNC and touch(1) succeed on a device, and do nothing. */
 static void on_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *wish, int what,
                        struct fuse_file_info *fi) {
         const int harmless = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_ATIME_NOW |
@@ -194,7 +194,7 @@ static void opened_free(Opened *o) {
         if (o->file)
                 sim_file_close(o->file);
         if (o->contents >= 0)
-                (void) close(o->contents); /* not ours to look after */
+                (void) close(o->contents); /* not a file of the driver */
         buf_done(&o->text);
         if (o->link) {
                 *o->link = o->next;
@@ -227,7 +227,8 @@ static Opened *opened_new(SimServer *v, fuse_ino_t ino) {
         return o;
 }
 
-/* Who may read status is decided here, because the kernel checks no modes on this file system. */
+/* The right to read status is checked here, because the kernel checks no modes on this file
+ * system. */
 static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         SimServer *v = server_of(req);
         uid_t uid = fuse_req_ctx(req)->uid;
@@ -244,8 +245,8 @@ static void on_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi) {
         }
         fi->fh = (uintptr_t) o;
         fi->direct_io = !is_card(v->sim, ino);
-        fi->keep_cache = fi->noflush = is_card(v->sim, ino); /* what is mapped is what counts */
-        if (fuse_reply_open(req, fi) == -ENOENT)             /* interrupted: there will be no release */
+        fi->keep_cache = fi->noflush = is_card(v->sim, ino); /* the mapping counts, not the file's size */
+        if (fuse_reply_open(req, fi) == -ENOENT)             /* interrupted: no release will come */
                 opened_free(o);
 }
 
@@ -301,8 +302,8 @@ static void on_write(fuse_req_t req, fuse_ino_t ino, const char *data, size_t n,
         (void) fuse_reply_write(req, n); /* as in refuse() */
 }
 
-/* What the server changed of a card's pages, for those who have them mapped. Where nobody has,
- * nothing is there to change. */
+/* Invalidates the words that the server changed in a card's pages, for processes that have mapped
+ * them. Without a mapping there is nothing to do. */
 static void store(SimServer *v, uint32_t card, SimStores *s) {
         for (size_t i = 0; i < s->n; i++) {
                 struct fuse_bufvec b = FUSE_BUFVEC_INIT(s->list[i].n);
@@ -313,24 +314,24 @@ static void store(SimServer *v, uint32_t card, SimStores *s) {
         }
 }
 
-static void on_enter(void *data, uint32_t card, uint32_t place, const SimObject *group) {
+static void on_enter(void *data, uint32_t card, uint32_t slot, const SimObject *group) {
         SimServer *v = data;
         SimStores s;
 
-        sim_pages_enter(v->pages[card], place, group->client->handle, group->handle, group->client->pid, &s);
+        sim_pages_enter(v->pages[card], slot, group->client->handle, group->handle, group->client->pid, &s);
         store(v, card, &s);
 }
 
-static void on_leave(void *data, uint32_t card, uint32_t place) {
+static void on_leave(void *data, uint32_t card, uint32_t slot) {
         SimServer *v = data;
         SimStores s;
 
-        sim_pages_leave(v->pages[card], place, clock_nsec(CLOCK_MONOTONIC), &s);
+        sim_pages_leave(v->pages[card], slot, clock_nsec(CLOCK_MONOTONIC), &s);
         store(v, card, &s);
 }
 
-static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg, SimProcessCaller *who) {
-        int r = sim_call(on->file, &who->caller, cmd, arg);
+static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg, SimProcessCaller *caller) {
+        int r = sim_call(on->file, &caller->caller, cmd, arg);
 
         if (r < 0)
                 refuse(req, -r);
@@ -338,9 +339,9 @@ static void execute(fuse_req_t req, const Opened *on, unsigned cmd, uint64_t arg
                 (void) fuse_reply_ioctl(req, r, NULL, 0); /* as in refuse() */
 }
 
-/* false: no memory; then the call is made without knowing. */
+/* false: no memory; then the call is made without the answer. */
 static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *fi, unsigned cmd,
-                     const void *arg, int fd, SimProcessCaller *who) {
+                     const void *arg, int fd, SimProcessCaller *caller) {
         bool contents = cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS;
         Waiting *w = calloc(1, sizeof *w);
 
@@ -354,7 +355,7 @@ static bool postpone(SimServer *v, fuse_req_t req, const struct fuse_file_info *
                        .arg = (uintptr_t) arg,
                        .fd = fd};
         if (sim_finder_ask(v->finder, contents ? SIM_FIND_DUPLICATE : SIM_FIND_NUMBER,
-                           (pid_t) who->caller.pid(&who->caller), fd, w->token) < 0) {
+                           (pid_t) caller->caller.pid(&caller->caller), fd, w->token) < 0) {
                 free(w);
                 return false;
         }
@@ -402,7 +403,7 @@ static int send_descriptor(int to, int fd) {
         return sendmsg(to, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 ? 0 : errno;
 }
 
-/* 0 or an errno. fd is a duplicate, or -1. */
+/* Answers a waiting call: 0 or an errno. fd is a duplicate, or -1. */
 static int move_contents(Opened *o, unsigned cmd, int fd) {
         _cleanup_close_ int own = fd;
         int r;
@@ -425,7 +426,7 @@ static void resume(SimServer *v) {
 
         while (sim_finder_take(v->finder, &token, &number)) {
                 Waiting *w = take_waiting(v, token);
-                SimProcessCaller who;
+                SimProcessCaller caller;
 
                 if (!w)
                         continue;
@@ -434,23 +435,23 @@ static void resume(SimServer *v) {
                         free(w);
                         continue;
                 }
-                sim_process_caller_init(&who, &v->mount, fuse_req_ctx(w->req)->pid,
+                sim_process_caller_init(&caller, &v->mount, fuse_req_ctx(w->req)->pid,
                                         fuse_req_ctx(w->req)->uid);
-                who.fd = w->fd;
-                who.file = file_by_number(v, number);
-                execute(w->req, w->on, w->cmd, w->arg, &who);
+                caller.fd = w->fd;
+                caller.file = file_by_number(v, number);
+                execute(w->req, w->on, w->cmd, w->arg, &caller);
                 free(w);
         }
 }
 
-/* The kernel brings the parameters along only when the number says so; they are fetched and put
- * back here in any case. A caller that this process cannot see, in a pid namespace beside or above
- * its own, has no memory that could be read. */
+/* The kernel passes the parameters only if the number says so. They are read and written here in
+ * any case. A caller in a pid namespace beside or above the server's has no memory that can be
+ * read. */
 static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, struct fuse_file_info *fi,
                      unsigned flags, const void *in, size_t in_size, size_t out_size) {
         SimServer *v = server_of(req);
         const struct fuse_ctx *ctx = fuse_req_ctx(req);
-        SimProcessCaller who;
+        SimProcessCaller caller;
         int fd;
 
         if (!opened_of(fi)->file || (flags & (FUSE_IOCTL_COMPAT | FUSE_IOCTL_DIR))) {
@@ -466,22 +467,23 @@ static void on_ioctl(fuse_req_t req, fuse_ino_t ino, unsigned cmd, void *arg, st
                                         sizeof(uint64_t)); /* as in refuse() */
                 return;
         }
-        sim_process_caller_init(&who, &v->mount, ctx->pid, ctx->uid);
+        sim_process_caller_init(&caller, &v->mount, ctx->pid, ctx->uid);
         if ((cmd == SIM_KEEP_CONTENTS || cmd == SIM_GIVE_CONTENTS) && in_size == sizeof fd) {
                 memcpy(&fd, in, sizeof fd);
-                if (opened_of(fi)->file->kind != SIM_FILE_CTL || !postpone(v, req, fi, cmd, arg, fd, &who))
+                if (opened_of(fi)->file->kind != SIM_FILE_CTL || !postpone(v, req, fi, cmd, arg, fd, &caller))
                         refuse(req, ENOTTY);
                 return;
         }
         fd = opened_of(fi)->file->kind == SIM_FILE_CTL
-                     ? sim_call_descriptor(&who.caller, cmd, (uintptr_t) arg)
+                     ? sim_call_descriptor(&caller.caller, cmd, (uintptr_t) arg)
                      : -1;
-        if (fd < 0 || !who.caller.is_ctl(&who.caller, fd) || !postpone(v, req, fi, cmd, arg, fd, &who))
-                execute(req, opened_of(fi), cmd, (uintptr_t) arg, &who);
+        if (fd < 0 || !caller.caller.is_ctl(&caller.caller, fd) ||
+            !postpone(v, req, fi, cmd, arg, fd, &caller))
+                execute(req, opened_of(fi), cmd, (uintptr_t) arg, &caller);
 }
 
-/* A close reaches us without its process waiting for the answer. With room for all of them the
- * kernel hands them over in order, before any call that comes after: to a process, closing has
+/* A close arrives here without its process waiting for the answer. If there is room for all of
+ * them, the kernel delivers them in order, before any later call. So for a process, closing has
  * taken effect when it returns. */
 static void on_init(void *userdata, struct fuse_conn_info *conn) {
         conn->max_background = conn->congestion_threshold = BACKGROUND_MAX;
@@ -502,13 +504,12 @@ static const struct fuse_lowlevel_ops operations = {
 
 /* ---- the server ---- */
 
-/* A server that was killed leaves its mount behind, of no use to anybody: the one that takes its
- * place takes it away. */
+/* A server that was killed leaves a mount without use. The next server removes it. */
 static void clear_dead(const char *dir) {
-        struct statfs st; /* stat() may be answered by the kernel alone */
+        struct statfs st; /* the kernel alone may answer stat() */
 
         if (statfs(dir, &st) < 0 && errno == ENOTCONN)
-                (void) umount2(dir, MNT_DETACH); /* where it cannot be, mounting says so */
+                (void) umount2(dir, MNT_DETACH); /* if not: mounting reports it */
 }
 
 static int mount_at(SimServer *v, const char *dir, Fault *fault) {
@@ -522,7 +523,7 @@ static int mount_at(SimServer *v, const char *dir, Fault *fault) {
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
         clear_dead(dir);
-        (void) mkdir(dir, 0755); /* where it is missing and cannot be made, mounting says so */
+        (void) mkdir(dir, 0755); /* if it cannot be made: mounting reports it */
         if (fuse_session_mount(v->session, dir) != 0)
                 return fault_set(fault, -EPERM, "cannot mount at %s", dir);
         v->mounted = true;
@@ -566,7 +567,7 @@ int sim_server_look(const SimServer *v, const char *dir) {
         fuse_ino_t ino;
         struct stat st;
 
-        (void) close(fuse_session_fd(v->session)); /* a copy, which nothing was written to */
+        (void) close(fuse_session_fd(v->session)); /* a copy; nothing was written to it */
         in = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         for (size_t i = 0; in >= 0 && entry_at(v->sim, i, &ino, name); i++)
                 if (fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -574,7 +575,7 @@ int sim_server_look(const SimServer *v, const char *dir) {
         return in < 0 ? -errno : 0;
 }
 
-/* On the worker, as everything that changes what the server knows. An empty request: descriptors
+/* On the worker, like everything that changes the server's state. An empty request: descriptors
  * were found. */
 static void process(void *data, void *request, size_t n) {
         SimServer *v = data;
@@ -586,15 +587,15 @@ static void process(void *data, void *request, size_t n) {
                 resume(v);
 }
 
-/* Reading and writing pages is what the call under way may be waiting for: its parameters may lie
- * in a mapped card. */
+/* Reads and writes of pages are answered here, because the current call may wait for one: its
+ * parameters may lie in a mapped card. */
 static bool is_about_pages(const struct fuse_buf *b) {
         const struct fuse_in_header *h = b->mem;
 
         return b->size >= sizeof *h && (h->opcode == FUSE_READ || h->opcode == FUSE_WRITE);
 }
 
-/* One request, or the news that there is no file system any more. */
+/* Handles one request, or the end of the file system. */
 static int serve_one(SimServer *v, Worker *w) {
         int r = fuse_session_receive_buf(v->session, &v->buf);
 
@@ -660,7 +661,7 @@ void sim_server_free(SimServer *v) {
                 sim_pages_free(v->pages[i]);
         if (v->session)
                 fuse_session_destroy(v->session);
-        sim_finder_free(v->finder); /* after that: whoever still asks has been told that nobody answers */
+        sim_finder_free(v->finder); /* afterwards every later request has failed */
         free(v->buf.mem);
         free(v);
 }

@@ -40,7 +40,7 @@ SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
         return f;
 }
 
-/* RmFreeUnusedClients(): whatever the last copy of the file still held. */
+/* RmFreeUnusedClients(): frees what the last copy of the file still held. */
 void sim_file_close(SimFile *f) {
         sim_exports_done(f);
         while (f->clients)

@@ -17,7 +17,7 @@ static void write_card(JsonWriter *w, const SimCard *c) {
         json_write_object_end(w);
 }
 
-/* What its objects of class 0x40 hold of each card, and what the driver took for its channel
+/* What a client's objects of class 0x40 hold of each card, and what the driver took for its channel
  * groups. */
 static void write_holdings(JsonWriter *w, const Sim *s, const SimClient *c) {
         json_write_array(w, "cards");

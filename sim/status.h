@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* All cards and clients with what they hold, as JSON: the file `status` beside the driver's. The
- * real driver has no such thing. */
+/* All cards and clients with what they hold, as JSON: the file `status`, which the real driver does
+ * not have. */
 
 #include "base/buf.h"
 #include "sim/sim.h"

@@ -7,8 +7,7 @@
 #include "gpu/rm/rm.h"
 #include "sim/call.h"
 
-/* The UUID as 16 bytes, in the order in which its text has them. The text is one of ours
- * (gpu/cards/simulated_cards.c). */
+/* The UUID as 16 bytes, in the order of its text, which is one of gpu/cards/simulated_cards.c. */
 void sim_uuid_bytes(const SimCard *c, uint8_t ret[static 16]) {
         const char *digits = "0123456789abcdef";
         size_t n = 0;
@@ -70,8 +69,8 @@ typedef union Params {
         UvmMmInitialize mm;
 } Params;
 
-/* uvm_va_space_initialize(): once more is the same, or wrong. HMM as on a kernel and a machine that
- * have it. */
+/* uvm_va_space_initialize(): a second call with the same flags succeeds, with others it fails. HMM
+ * is as on a kernel and a machine that have it. */
 static void initialize(SimFile *f, UvmInitialize *p) {
         bool hmm = !(p->flags & UVM_INIT_DISABLE_HMM);
 

@@ -51,7 +51,7 @@ static CUresult get(const char *name, void **ret, int version, cuuint64_t flags,
         r = find(name, ret, version, flags, &found);
         if (!status)
                 return r;
-        *status = found; /* who asks for it is told there, and nowhere else */
+        *status = found; /* a program that asks for it finds it there only */
         return CUDA_SUCCESS;
 }
 
@@ -72,7 +72,7 @@ CUDA_API CUresult cuGetProcAddress_v2_ptsz(const char *name, void **ret, int ver
                    status);
 }
 
-/* The tables that the CUDA runtime gets its private functions from. */
+/* The tables of private functions for the CUDA runtime. */
 CUDA_API CUresult cuGetExportTable(const void **ret, const CUuuid *id) {
         if (!ret || !id)
                 return CUDA_ERROR_INVALID_VALUE;
@@ -80,7 +80,7 @@ CUDA_API CUresult cuGetExportTable(const void **ret, const CUuuid *id) {
         return CUDA_ERROR_NOT_FOUND;
 }
 
-/* --- profiling: there is nothing to see ------------------------------------------------------------------------- */
+/* ---- profiling: there is nothing to see ---- */
 
 CUDA_API CUresult cuProfilerStart(void) {
         return CUDA_SUCCESS;

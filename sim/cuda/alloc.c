@@ -9,7 +9,7 @@
 
 enum { PITCH = 512 };
 
-/* --- what ranges stand for -------------------------------------------------------------------------------------- */
+/* ---- what ranges stand for ---- */
 
 void memory_reclaim(Device *d) {
         pools_reclaim(d);
@@ -54,7 +54,7 @@ void range_free(Range *r) {
         }
 }
 
-/* --- plain ------------------------------------------------------------------------------------------------------ */
+/* ---- plain ---- */
 
 static CUresult enter_to_allocate(CUcontext *ret) {
         CUresult r = context_enter(ret);
@@ -107,7 +107,7 @@ CUDA_API CUresult cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *pitch, size_t wid
         return r;
 }
 
-/* The memory of what frees must not be in use: the real one waits as well. */
+/* Memory that is freed must not be in use: the real driver waits, too. */
 static CUresult free_at(CUdeviceptr at) {
         CUcontext c;
         CUresult r = enter_to_allocate(&c);
@@ -152,7 +152,7 @@ CUDA_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdev
         return CUDA_SUCCESS;
 }
 
-/* --- attributes of pointers ------------------------------------------------------------------------------------- */
+/* ---- attributes of pointers ---- */
 
 static bool is_host(const Range *r) {
         return r->kind == RANGE_HOST || r->kind == RANGE_REGISTERED;
@@ -227,7 +227,7 @@ CUDA_API CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute
         return attribute_of(range, attribute, at, ret);
 }
 
-/* Unlike the one above it knows every pointer; of foreign memory everything is 0. */
+/* Unlike the function above it accepts every pointer; for foreign memory everything is 0. */
 CUDA_API CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **ret,
                                          CUdeviceptr at) {
         LOCKED;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the CUDA driver API passes to and fro, declared by ourselves, because no machine that builds
- * this has cuda.h: results, handles, flags and attributes. Names, numbers and layouts are those of
- * cuda.h of CUDA 13.0; tests/sim/header.py compares every one of them with the real header where
- * there is one. Structures stand in api_memory.h, api_launch.h, api_graph.h. */
+/* The types of the CUDA driver API: results, handles, flags and attributes. They are declared here
+ * because no machine that builds this has cuda.h. Names, numbers and layouts are those of cuda.h of
+ * CUDA 13.0; tests/sim/header.py compares every one with the real header where there is one.
+ * Structures are in api_memory.h, api_launch.h and api_graph.h. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -25,7 +25,7 @@ typedef struct CUmipmappedArray_st {
 static CUarray arrays;
 static CUmipmappedArray mipmaps;
 
-/* --- measures --------------------------------------------------------------------------------------------------- */
+/* ---- measures ---- */
 
 static size_t format_size(int format) {
         switch (format) {
@@ -61,7 +61,7 @@ size_t array_depth(CUarray a) {
         return at_least_one(a->desc.Depth);
 }
 
-/* Fills in the measures. OUT_OF_MEMORY when they overflow. */
+/* Fills in the sizes. OUT_OF_MEMORY if they overflow. */
 static CUresult measure(CUarray a, const CUDA_ARRAY3D_DESCRIPTOR *desc) {
         a->desc = *desc;
         if (desc->Width == 0 || format_size(desc->Format) == 0 ||
@@ -80,7 +80,7 @@ static size_t round_up(size_t size) {
         return (size + PAGE - 1) / PAGE * PAGE;
 }
 
-/* --- arrays ----------------------------------------------------------------------------------------------------- */
+/* ---- arrays ---- */
 
 CUresult array_check(CUarray a) {
         for (CUarray known = arrays; known; known = known->next)
@@ -221,13 +221,13 @@ CUDA_API CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *r
         return r;
 }
 
-/* --- mipmaps ---------------------------------------------------------------------------------------------------- */
+/* ---- mipmaps ---- */
 
 static size_t halve(size_t n, unsigned times) {
         return n == 0 ? 0 : at_least_one(n >> times);
 }
 
-/* Measures every level and places it behind the one before. */
+/* Sizes every level, and puts it behind the one before. */
 static CUresult lay_out(CUmipmappedArray m, const CUDA_ARRAY3D_DESCRIPTOR *desc) {
         for (unsigned i = 0; i < m->n; i++) {
                 CUarray level = &m->levels[i];
@@ -243,7 +243,7 @@ static CUresult lay_out(CUmipmappedArray m, const CUDA_ARRAY3D_DESCRIPTOR *desc)
                         return r;
                 level->of_mipmap = true;
                 level->context = m->context;
-                level->start = m->size; /* an offset, until there is memory */
+                level->start = m->size; /* an offset until memory is allocated */
                 m->size += level->size;
         }
         m->size = round_up(m->size);

@@ -7,7 +7,7 @@
 
 #include "sim/cuda/memory.h"
 
-/* Of the process: sparse, and so large that offsets never have to be used again. */
+/* One file of the process: sparse, and so large that offsets are never used again. */
 #define ARENA_SIZE (1ull << 60)
 
 static int arena = -1;
@@ -27,7 +27,7 @@ static uint64_t align_up(uint64_t n, uint64_t to) {
         return (n + to - 1) & ~(to - 1);
 }
 
-/* --- blocks ----------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---- */
 
 static bool give_contents(Block *b, bool own_file) {
         if (own_file) {
@@ -116,7 +116,7 @@ CUresult block_map(const Block *b, CUdeviceptr at, size_t size, uint64_t offset)
         return CUDA_SUCCESS;
 }
 
-/* --- addresses -------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 enum { NOTHING = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
 

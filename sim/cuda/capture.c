@@ -6,7 +6,7 @@
 
 static __thread int thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-/* --- captures --------------------------------------------------------------------------------------------------- */
+/* ---- captures ---- */
 
 static Capture *capture_use(Capture *c) {
         c->users++;
@@ -45,7 +45,7 @@ CUresult capture_refuse(CUcontext c) {
         return r;
 }
 
-/* --- tips ------------------------------------------------------------------------------------------------------- */
+/* ---- tips ---- */
 
 static CUresult set_tips(CUgraphNode **tips, size_t *n_tips, const CUgraphNode *from, size_t n) {
         CUgraphNode *copy = n > 0 ? reallocarray(NULL, n, sizeof *copy) : NULL;
@@ -77,7 +77,7 @@ static CUresult add_tips(CUstream s, const CUgraphNode *more, size_t n) {
         return CUDA_SUCCESS;
 }
 
-/* --- work that becomes nodes ------------------------------------------------------------------------------------ */
+/* ---- work that becomes nodes ---- */
 
 static CUresult add_node(CUstream s, CUgraphNodeParams *params) {
         CUgraphNode node;
@@ -165,7 +165,7 @@ CUresult capture_alloc(CUstream s, size_t size, CUdeviceptr *ret) {
         return r;
 }
 
-/* --- events that carry a capture from stream to stream ---------------------------------------------------------- */
+/* ---- events that carry a capture from stream to stream ---- */
 
 CUresult capture_record(CUstream s, CUevent e) {
         CUresult r = set_tips(&e->tips, &e->n_tips, s->tips, s->n_tips);
@@ -194,7 +194,7 @@ CUresult capture_join(CUstream s, CUevent e) {
         return add_tips(s, e->tips, e->n_tips);
 }
 
-/* --- beginning and ending --------------------------------------------------------------------------------------- */
+/* ---- beginning and ending ---- */
 
 static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *deps, size_t n, int mode) {
         CUcontext c;
@@ -240,8 +240,8 @@ IN_STREAM(begin, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
            int mode),
           graph, deps, n, mode)
 
-/* A stream that was drawn in must have come back: what it did last is behind what the first stream
- * did last. */
+/* A stream that joined the capture must have come back: the first stream's last work depends on its
+ * last work. */
 static bool is_joined(Capture *capture, CUstream origin) {
         graph_mark(capture->graph, origin->tips, origin->n_tips);
         for (CUcontext c = state.contexts; c; c = c->next)
@@ -286,14 +286,14 @@ static CUresult end(CUstream handle, CUgraph *ret) {
                 graph_drop(capture->graph);
         if (ret)
                 *ret = r == CUDA_SUCCESS ? capture->graph : NULL;
-        capture->graph = NULL; /* whatever still points to the capture knows that it is over */
+        capture->graph = NULL; /* a holder of a pointer to the capture sees that it is over */
         capture_drop(capture);
         return r;
 }
 
 IN_STREAM(end, cuStreamEndCapture, cuStreamEndCapture_ptsz, (CUstream stream, CUgraph *ret), ret)
 
-/* --- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 typedef struct Info {
         int *status;

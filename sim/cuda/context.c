@@ -15,7 +15,7 @@ enum { DEPTH = 64 }; /* of a thread's stack of contexts */
 static __thread CUcontext stack[DEPTH];
 static __thread unsigned depth;
 
-/* --- the driver's objects --------------------------------------------------------------------------------------- */
+/* ---- the driver's objects ---- */
 
 enum {
         CLASS_CHANNEL = 0xC36F, /* VOLTA_CHANNEL_GPFIFO_A */
@@ -34,8 +34,8 @@ static uint32_t register_card(Device *device) {
         return p.status;
 }
 
-/* What the real one sets up costs memory twice: what it asks for (the parts), and what the driver
- * keeps for the group. */
+/* A real context takes memory twice: what it allocates (the parts), and what the driver keeps for
+ * its channel group. */
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;
@@ -52,7 +52,7 @@ static uint32_t make_objects(CUcontext c) {
         return status;
 }
 
-/* A half, a quarter, an eighth and the rest, in whole granules. */
+/* Split into a half, a quarter, an eighth and the rest, in whole granules. */
 static uint32_t take_memory(CUcontext c) {
         DriverMemory memory = {0};
         uint32_t status = driver_memory(&state.driver, c->device->card, &memory);
@@ -80,7 +80,7 @@ static void free_objects(CUcontext c) {
         c->group = c->space = 0;
 }
 
-/* --- contexts --------------------------------------------------------------------------------------------------- */
+/* ---- contexts ---- */
 
 static const size_t default_limits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0, 0, 0};
 
@@ -90,7 +90,7 @@ static CUresult furnish(CUcontext c) {
 
         if (status == RM_OK)
                 status = take_memory(c);
-        if (status == RM_ERR_NO_MEMORY) { /* what was kept for later use may be enough */
+        if (status == RM_ERR_NO_MEMORY) { /* kept chunks may be enough */
                 free_objects(c);
                 memory_reclaim(c->device);
                 status = make_objects(c);
@@ -148,7 +148,7 @@ void context_end(CUcontext c) {
         range_end_context(c);
         arrays_end_context(c);
         heap_done(c->heap);
-        if (is_last_of_device(c)) { /* what is kept would help nobody any more */
+        if (is_last_of_device(c)) { /* kept chunks are of no more use */
                 graph_memory_end_device(c->device);
                 memory_reclaim(c->device);
         }
@@ -166,7 +166,7 @@ CUresult context_check(CUcontext c) {
         return CUDA_ERROR_INVALID_CONTEXT;
 }
 
-/* --- the calling thread's --------------------------------------------------------------------------------------- */
+/* ---- the calling thread's ---- */
 
 static CUcontext current(void) {
         return depth > 0 ? stack[depth - 1] : NULL;
@@ -206,7 +206,7 @@ static void pop_if_current(CUcontext c) {
                 depth--;
 }
 
-/* --- exported: contexts ----------------------------------------------------------------------------------------- */
+/* ---- exported: contexts ---- */
 
 static CUresult create(CUcontext *ret, unsigned flags, CUdevice device, unsigned api) {
         Device *d;
@@ -329,7 +329,7 @@ CUDA_API CUresult cuCtxGetCurrent(CUcontext *ret) {
         return r;
 }
 
-/* --- exported: primary contexts --------------------------------------------------------------------------------- */
+/* ---- exported: primary contexts ---- */
 
 CUDA_API CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device) {
         LOCKED;

@@ -2,7 +2,7 @@
 #include "sim/cuda/state.h"
 #include "sim/cuda/stream.h"
 
-/* What can be asked of a context, and set. Nothing of it changes what the simulated card does. */
+/* Settings and properties of a context. They have no effect on the simulated card. */
 
 enum { PRIORITY_GREATEST = -5 };
 
@@ -73,7 +73,7 @@ CUDA_API CUresult cuCtxGetApiVersion(CUcontext given, unsigned *ret) {
         return r;
 }
 
-/* --- synchronisation -------------------------------------------------------------------------------------------- */
+/* ---- synchronisation ---- */
 
 static CUresult synchronize(CUcontext given) {
         CUcontext c;
@@ -96,7 +96,7 @@ CUDA_API CUresult cuCtxSynchronize_v2(CUcontext c) {
         return synchronize(c);
 }
 
-/* --- limits and preferences ------------------------------------------------------------------------------------- */
+/* ---- limits and preferences ---- */
 
 CUDA_API CUresult cuCtxSetLimit(int limit, size_t value) {
         LOCKED;
@@ -185,9 +185,10 @@ CUDA_API CUresult cuCtxResetPersistingL2Cache(void) {
         return context_enter(&c);
 }
 
-/* --- peers ------------------------------------------------------------------------------------------------------ */
+/* ---- peers ---- */
 
-/* Every card sees the memory of every other: one process has it all at the same addresses. */
+/* Every card sees the memory of every other, because one process has all of it at the same
+ * addresses. */
 CUDA_API CUresult cuDeviceCanAccessPeer(int *ret, CUdevice device, CUdevice peer) {
         LOCKED;
         Device *a, *b;
@@ -211,7 +212,7 @@ CUDA_API CUresult cuDeviceGetP2PAttribute(int *ret, int attribute, CUdevice devi
                 return r;
         if (attribute < 1 || attribute > 5 || a == b)
                 return CUDA_ERROR_INVALID_VALUE;
-        *ret = attribute == 1 ? 0 : 1; /* 1 is the performance rank; the rest says what is possible */
+        *ret = attribute == 1 ? 0 : 1; /* 1: the performance rank; the rest are capabilities */
         return CUDA_SUCCESS;
 }
 

@@ -5,8 +5,8 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/streamed.h"
 
-/* Everything that copies or fills. What is named by one address may be memory of the host as well:
- * it is the card's if we know it. */
+/* Copies and fills. An address may be of the card or of the host: it is of the card if it is in a
+ * known range. */
 
 static bool is_card(CUdeviceptr at) {
         const Range *r = range_find(at);
@@ -14,7 +14,7 @@ static bool is_card(CUdeviceptr at) {
         return r && r->kind != RANGE_HOST && r->kind != RANGE_REGISTERED;
 }
 
-/* --- giving ----------------------------------------------------------------------------------------------------- */
+/* ---- giving ---- */
 
 static CUresult submit(CUstream handle, const Work *w, bool wait) {
         CUcontext c;
@@ -52,7 +52,7 @@ static CUdeviceptr host(const void *p) {
         return (CUdeviceptr) (uintptr_t) p;
 }
 
-/* --- linear ----------------------------------------------------------------------------------------------------- */
+/* ---- linear ---- */
 
 static CUresult any(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t n, bool wait) {
         return linear(stream, to, is_card(to), from, is_card(from), n, wait);
@@ -83,7 +83,7 @@ IN_STREAM(linear, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz,
 IN_STREAM(linear, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz,
           (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, true, from, true, n, false)
 
-/* One after the other; what the attributes say about order and place is kept by that. */
+/* One after the other, which satisfies all attributes about order and location. */
 static CUresult batch(CUstream stream, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
                       size_t n, size_t *failed) {
         CUresult r = to && from && sizes && n > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -105,9 +105,9 @@ IN_STREAM(batch, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz,
            size_t *attribute_of, size_t n_attributes, CUstream stream),
           to, from, sizes, n, NULL)
 
-/* --- arrays, byte by byte --------------------------------------------------------------------------------------- */
+/* ---- arrays, byte by byte ---- */
 
-/* Only arrays of one row are copied so: their bytes lie one behind the other. */
+/* Only arrays of one row are copied like this: their bytes are contiguous. */
 static CUresult inside(CUarray a, size_t offset, size_t n, CUdeviceptr *ret) {
         CUresult r = array_check(a);
 
@@ -161,7 +161,7 @@ IN_DEFAULT(array_to_array, cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
            (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t n), to, to_offset, from,
            from_offset, n)
 
-/* --- boxes ------------------------------------------------------------------------------------------------------ */
+/* ---- boxes ---- */
 
 typedef struct Side { /* one side of a box copy, as the API describes it */
         int type;
@@ -276,7 +276,7 @@ IN_DEFAULT(flat_copy, cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds, (cons
 IN_STREAM(flat_copy, cuMemcpy2DAsync_v2, cuMemcpy2DAsync_v2_ptsz,
           (const CUDA_MEMCPY2D *flat, CUstream stream), flat, false)
 
-/* --- fills ------------------------------------------------------------------------------------------------------ */
+/* ---- fills ---- */
 
 static CUresult fill(CUstream stream, CUdeviceptr to, size_t pitch, unsigned element, uint32_t value,
                      size_t width, size_t height) {

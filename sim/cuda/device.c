@@ -117,7 +117,7 @@ CUDA_API CUresult cuMemGetInfo_v2(size_t *free_, size_t *total) {
         return CUDA_SUCCESS;
 }
 
-/* --- PCI -------------------------------------------------------------------------------------------------------- */
+/* ---- PCI ---- */
 
 /* The driver's number of a card is its PCI address: domain, bus and device. */
 CUDA_API CUresult cuDeviceGetPCIBusId(char *ret, int n, CUdevice device) {
@@ -154,10 +154,10 @@ CUDA_API CUresult cuDeviceGetByPCIBusId(CUdevice *ret, const char *text) {
         return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* --- attributes ------------------------------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
-/* By number, from 1: what a card of the last generations says. What stands as 0 it cannot do, or it
- * depends on the card. */
+/* Attributes by number, from 1, of a card of the last generations. 0: not supported, or it depends
+ * on the card. */
 static const int attributes[148] = {
         [1] = 1024,    [2] = 1024,   [3] = 1024,     [4] = 64,          [5] = 2147483647, [6] = 65535,
         [7] = 65535, /* blocks, grids */
@@ -255,7 +255,7 @@ CUDA_API CUresult cuDeviceGetExecAffinitySupport(int *ret, int type, CUdevice de
         return r;
 }
 
-/* --- errors ----------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 #define ERROR_CASE(name, number, words) {number, #name, words},
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Every CUresult of CUDA 13 with its number and the words of cuGetErrorString: X(name, number,
+/* Every CUresult of CUDA 13, with its number and the text of cuGetErrorString: X(name, number,
  * words). */
 
 #define CUDA_ERRORS(X)                                                                                       \

@@ -2,7 +2,7 @@
 #include "sim/cuda/streamed.h"
 #include "sim/cuda/timeline.h"
 
-/* --- events ----------------------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 CUevent event_use(CUevent e) {
         e->users++;
@@ -62,7 +62,7 @@ CUDA_API CUresult cuEventDestroy(CUevent e) {
         return destroy(e);
 }
 
-/* --- recording and waiting in streams --------------------------------------------------------------------------- */
+/* ---- recording and waiting in streams ---- */
 
 static CUresult record(CUstream handle, CUevent e, unsigned flags) {
         Work w = {.kind = WORK_RECORD, .event = {.event = e}};
@@ -111,7 +111,7 @@ static CUresult wait_for(CUstream handle, CUevent e, unsigned flags) {
 IN_STREAM(wait_for, cuStreamWaitEvent, cuStreamWaitEvent_ptsz, (CUstream stream, CUevent e, unsigned flags),
           e, flags)
 
-/* --- asking ----------------------------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static bool is_over(CUevent e) {
         return e->done >= e->given && timeline_event_is_over(e);
@@ -184,7 +184,7 @@ CUDA_API CUresult cuEventElapsedTime_v2(float *ret, CUevent from, CUevent to) {
         return elapsed(ret, from, to);
 }
 
-/* --- of whole contexts ------------------------------------------------------------------------------------------ */
+/* ---- of whole contexts ---- */
 
 CUDA_API CUresult cuCtxRecordEvent(CUcontext c, CUevent e) {
         LOCKED;

@@ -4,8 +4,8 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* External memory: what another API would export as a descriptor. Here only
- * cuMemExportToShareableHandle() makes such ones. */
+/* External memory: descriptors from another API. Here only cuMemExportToShareableHandle() makes
+ * such descriptors. */
 
 typedef struct CUextMemory_st {
         CUexternalMemory next;
@@ -46,7 +46,7 @@ CUDA_API CUresult cuImportExternalMemory(CUexternalMemory *ret,
                 free(m);
                 return r;
         }
-        (void) close(desc->handle.fd); /* it is the driver's from now on */
+        (void) close(desc->handle.fd); /* the driver owns it from now on */
         m->next = memories;
         memories = m;
         *ret = m;

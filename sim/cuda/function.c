@@ -4,9 +4,9 @@
 #include "sim/cuda/module.h"
 #include "sim/cuda/streamed.h"
 
-/* What is asked of functions, and how long they run. */
+/* Attributes of functions, and their running time. */
 
-/* The first argument: by a list of pointers, or packed in a buffer. NULL: there is none. */
+/* The first argument, from a list of pointers or a packed buffer. NULL: there is none. */
 static const void *first_argument(void **params, void **extra) {
         if (params)
                 return params[0];
@@ -26,7 +26,7 @@ uint64_t function_time(CUfunction f, void **params, void **extra) {
         return (uint64_t) us * 1000;
 }
 
-/* --- attributes ------------------------------------------------------------------------------------------------- */
+/* ---- attributes ---- */
 
 static CUresult get(int *ret, int attribute, CUfunction f) {
         CUresult r = function_check(f);
@@ -136,7 +136,7 @@ CUDA_API CUresult cuFuncLoad(CUfunction f) {
         return function_check(f);
 }
 
-/* --- occupancy: as many threads as a processor has ------------------------------------------------------------- */
+/* ---- occupancy: as many threads as a processor has ---- */
 
 enum { THREADS = 2048, BLOCKS = 32, BLOCK = 1024 };
 

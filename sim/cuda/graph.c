@@ -8,7 +8,7 @@
 
 static CUgraph graphs;
 
-/* --- graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
 CUgraph graph_new(void) {
         CUgraph g = calloc(1, sizeof *g);
@@ -62,7 +62,7 @@ void graph_drop(CUgraph g) {
         free(g);
 }
 
-/* --- what nodes mean -------------------------------------------------------------------------------------------- */
+/* ---- what nodes mean ---- */
 
 static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, Work *ret) {
         CUfunction f = p->func ? p->func : (CUfunction) p->kern;
@@ -140,7 +140,7 @@ static CUresult take_memory(CUgraphNode n, CUgraphNodeParams *p) {
         return r;
 }
 
-/* What a node has besides its work. */
+/* The parts of a node besides its work. */
 static CUresult furnish(CUgraphNode n, CUgraphNodeParams *p) {
         CUresult r = CUDA_SUCCESS;
 
@@ -176,7 +176,7 @@ CUresult node_set(CUgraphNode n, const CUgraphNodeParams *params) {
         return CUDA_SUCCESS;
 }
 
-/* --- dependencies ----------------------------------------------------------------------------------------------- */
+/* ---- dependencies ---- */
 
 CUresult node_depend(CUgraphNode n, CUgraphNode on) {
         CUgraphNode *deps;
@@ -248,12 +248,11 @@ CUresult node_remove(CUgraphNode n) {
         return CUDA_SUCCESS;
 }
 
-/* --- walks ------------------------------------------------------------------------------------------------------ */
+/* ---- walks ---- */
 
 enum { UNSEEN, OPEN, DONE };
 
-/* Depth first, without recursion: chains are as long as their owners like. `path` has room for
- * every node. */
+/* Depth first, without recursion, because chains can be long. `path` has room for every node. */
 static CUresult walk(CUgraphNode from, CUgraphNode *path, CUgraphNode *order, size_t *n_order) {
         size_t depth = 0;
 
@@ -315,7 +314,7 @@ void graph_mark(CUgraph g, const CUgraphNode *tips, size_t n) {
                 node->mark = node->mark == DONE;
 }
 
-/* --- copies ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static CUgraphNode find_copy(CUgraph g, CUgraphNode original) {
         for (CUgraphNode n = g->first; n; n = n->next)

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Graphs: nodes with dependencies, and what they become when they are instantiated: a list of work
- * in an order in which everything comes behind what it depends on. A launch gives that list to a
- * stream. */
+/* Graphs: nodes with dependencies. Instantiation makes a list of work in an order that respects the
+ * dependencies, and a launch submits the list to a stream. */
 
 #include "sim/cuda/pool.h"
 #include "sim/cuda/stream.h"
@@ -17,7 +16,7 @@ typedef struct CUgraphNode_st {
         size_t n_deps;
         CUgraph child;        /* our own copy */
         GraphMemory *memory;  /* of a node that allocates or frees */
-        CUgraphNode original; /* in the graph that this one was cloned from */
+        CUgraphNode original; /* its original in the graph that was cloned */
         int mark;             /* of a walk under way */
         size_t cursor;
 } CUgraphNode_st;
@@ -31,12 +30,12 @@ typedef struct CUgraph_st {
 } CUgraph_st;
 
 typedef struct Step {
-        CUgraphNode node; /* never followed: it may be gone */
+        CUgraphNode node; /* never dereferenced: it may be freed */
         CUgraphNodeType type;
         Work work;
         CUgraphExec child;
         GraphMemory *memory;
-        bool enabled, freed; /* freed: what it allocates, by a later step */
+        bool enabled, freed; /* a later step frees what it allocates */
 } Step;
 
 typedef struct CUgraphExec_st {
@@ -53,22 +52,21 @@ CUresult node_check(CUgraphNode n);
 void graph_drop(CUgraph g);
 CUresult graph_clone(CUgraph g, CUgraph *ret);
 
-/* params->alloc.dptr is set for a node that allocates. The dependencies must be of the same
- * graph. */
+/* Sets params->alloc.dptr for a node that allocates. The dependencies must be of the same graph. */
 CUresult node_add(CUgraph g, const CUgraphNode *deps, size_t n_deps, CUgraphNodeParams *params,
                   CUgraphNode *ret);
-/* What parameters mean. Of the kinds that can be changed later: kernel, copy, fill, host, event. */
+/* Turns parameters into work. Only kernel, copy, fill, host and event nodes can be changed
+ * later. */
 CUresult work_from(const CUgraphNodeParams *params, Work *ret);
 CUresult node_set(CUgraphNode node, const CUgraphNodeParams *params);
 CUresult node_depend(CUgraphNode node, CUgraphNode on);
 void node_forget(CUgraphNode node, CUgraphNode on);
 CUresult node_remove(CUgraphNode node);
 
-/* All nodes in an order that respects their dependencies, in an array for the caller to free.
+/* All nodes in an order that respects their dependencies, in an array that the caller frees.
  * INVALID_VALUE: a circle. */
 CUresult graph_order(CUgraph g, CUgraphNode **ret);
-/* Marks those of the graph that `tips` depend on, and the tips themselves, with 1, the others with
- * 0. */
+/* Marks the nodes that `tips` depend on, and the tips themselves, with 1, the others with 0. */
 void graph_mark(CUgraph g, const CUgraphNode *tips, size_t n);
 
 CUresult exec_new(CUgraph g, unsigned long long flags, CUgraphExec *ret);

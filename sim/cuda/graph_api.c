@@ -4,7 +4,7 @@
 
 #include "sim/cuda/graph.h"
 
-/* --- graphs ----------------------------------------------------------------------------------------------------- */
+/* ---- graphs ---- */
 
 static CUresult enter(CUgraph g) {
         CUresult r = state_check();
@@ -50,7 +50,7 @@ CUDA_API CUresult cuGraphClone(CUgraph *ret, CUgraph g) {
                 return r;
         for (CUgraphNode n = g->first; n; n = n->next)
                 if (n->memory)
-                        return CUDA_ERROR_NOT_SUPPORTED; /* the real one refuses as well: one address, one node */
+                        return CUDA_ERROR_NOT_SUPPORTED; /* the real driver refuses this, too: one address, one node */
         return ret ? graph_clone(g, ret) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -79,7 +79,7 @@ CUDA_API CUresult cuGraphDestroyNode(CUgraphNode node) {
         return node_remove(node);
 }
 
-/* --- adding nodes ----------------------------------------------------------------------------------------------- */
+/* ---- adding nodes ---- */
 
 static CUresult add(CUgraphNode *ret, CUgraph g, const CUgraphNode *deps, size_t n,
                     CUgraphNodeParams params) {
@@ -190,7 +190,7 @@ CUDA_API CUresult cuGraphAddNode_v2(CUgraphNode *ret, CUgraph g, const CUgraphNo
         return add_any(ret, g, deps, n, params);
 }
 
-/* --- parameters of nodes ---------------------------------------------------------------------------------------- */
+/* ---- parameters of nodes ---- */
 
 static CUresult get(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *ret) {
         CUresult r = enter_node(node);
@@ -262,10 +262,10 @@ CUDA_API CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType *ret) {
         return r;
 }
 
-/* --- what is there ---------------------------------------------------------------------------------------------- */
+/* ---- what is there ---- */
 
-/* How the API hands out lists: without room it tells how many; with more room than needed the rest
- * becomes NULL. */
+/* The API's convention for lists: without room it returns the number; spare room is filled with
+ * NULL. */
 typedef struct List {
         CUgraphNode *into, *into_too;
         size_t room, n;
@@ -399,7 +399,7 @@ CUDA_API CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode node, CUgraphNode 
         return r;
 }
 
-/* --- edges ------------------------------------------------------------------------------------------------------ */
+/* ---- edges ---- */
 
 static CUresult change(CUgraph g, const CUgraphNode *from, const CUgraphNode *to, size_t n, bool adds) {
         CUresult r = enter(g);

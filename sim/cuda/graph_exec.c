@@ -6,7 +6,7 @@
 
 static CUgraphExec execs;
 
-/* --- making ----------------------------------------------------------------------------------------------------- */
+/* ---- making ---- */
 
 static void step_drop(Step *s) {
         if (s->work.kind == WORK_WAIT || s->work.kind == WORK_RECORD)
@@ -171,9 +171,9 @@ CUDA_API CUresult cuGraphExecGetFlags(CUgraphExec e, cuuint64_t *ret) {
         return r;
 }
 
-/* --- launching -------------------------------------------------------------------------------------------------- */
+/* ---- launching ---- */
 
-/* Memory first: a launch that cannot have it does nothing at all, but for what it took. */
+/* Memory comes first: a launch that cannot have it does no other work. */
 static CUresult begin_memory(CUgraphExec e) { /* NOLINT(misc-no-recursion): as deep as graphs are nested */
         CUresult r = CUDA_SUCCESS;
 
@@ -244,7 +244,7 @@ static CUresult upload(CUstream handle, CUgraphExec e) {
 
 IN_STREAM(upload, cuGraphUpload, cuGraphUpload_ptsz, (CUgraphExec e, CUstream stream), e)
 
-/* --- changing --------------------------------------------------------------------------------------------------- */
+/* ---- changing ---- */
 
 static CUresult find_step(CUgraphExec e, CUgraphNode node, Step **ret) {
         CUresult r = check(e);
@@ -367,8 +367,8 @@ CUDA_API CUresult cuGraphNodeGetEnabled(CUgraphExec e, CUgraphNode node, unsigne
         return r;
 }
 
-/* Takes over what another graph of the same shape does; with memory or graphs inside it must be
- * instantiated anew. */
+/* Takes over the parameters of another graph of the same shape. One with memory or child graphs
+ * must be instantiated anew. */
 static CUresult update(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *info) {
         _cleanup_free_ CUgraphNode *order = NULL;
         CUresult r = check(e);

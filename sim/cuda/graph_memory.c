@@ -126,7 +126,7 @@ void graph_memory_end_device(const Device *d) {
         }
 }
 
-/* --- exported --------------------------------------------------------------------------------------------------- */
+/* ---- exported ---- */
 
 CUDA_API CUresult cuDeviceGraphMemTrim(CUdevice device) {
         LOCKED;

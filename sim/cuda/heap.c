@@ -3,8 +3,8 @@
 
 #include "sim/cuda/memory.h"
 
-/* As the real libcuda does it: small pieces share chunks of a large page, in units of 512 bytes;
- * larger ones have chunks of their own. */
+/* As in the real libcuda: small pieces share chunks of a large page, in units of 512 bytes; larger
+ * ones have chunks of their own. */
 
 enum {
         UNIT = 512,
@@ -30,7 +30,7 @@ CUdeviceptr chunk_start(const Chunk *c) {
         return c->start;
 }
 
-/* --- chunks ----------------------------------------------------------------------------------------------------- */
+/* ---- chunks ---- */
 
 static void count(Heap *h, int64_t reserved, int64_t used) {
         h->reserved += (uint64_t) reserved;
@@ -80,7 +80,7 @@ static void chunk_free(Heap *h, Chunk *c) {
         free(c);
 }
 
-/* --- units of a shared chunk ------------------------------------------------------------------------------------ */
+/* ---- units of a shared chunk ---- */
 
 static bool is_taken(const Chunk *c, unsigned unit) {
         return (c->taken[unit / 64] >> unit % 64 & 1) != 0;
@@ -95,7 +95,7 @@ static void set_taken(Chunk *c, unsigned from, unsigned n, bool taken) {
         c->used = taken ? c->used + n : c->used - n;
 }
 
-/* The first run of free units; UNITS when there is none. */
+/* The first run of free units; UNITS: there is none. */
 static unsigned find_room(const Chunk *c, unsigned n) {
         unsigned run = 0;
 
@@ -131,9 +131,9 @@ static CUresult alloc_small(Heap *h, size_t size, CUdeviceptr *ret, Chunk **ret_
         return CUDA_SUCCESS;
 }
 
-/* --- the heap --------------------------------------------------------------------------------------------------- */
+/* ---- the heap ---- */
 
-/* A free chunk that is large enough and wastes no more than it gives. */
+/* A free chunk that is large enough and wastes at most half. */
 static Chunk *find_kept(const Heap *h, size_t size) {
         Chunk *best = NULL;
 

@@ -21,10 +21,9 @@ void host_free(Range *r) {
         range_remove(r);
 }
 
-/* --- pinned ----------------------------------------------------------------------------------------------------- */
+/* ---- pinned ---- */
 
-/* The driver pins pages of the host for us; a driver that does not know how has nothing to count
- * either. */
+/* The driver pins the pages. A driver without that call counts nothing either. */
 static uint32_t pin(const Device *d, size_t size) {
         RmMemoryParams m = {.owner = state.driver.client, .size = size};
         uint32_t object = 0;
@@ -159,10 +158,10 @@ CUDA_API CUresult cuMemHostGetFlags(unsigned *ret, void *p) {
         return r;
 }
 
-/* --- managed ---------------------------------------------------------------------------------------------------- */
+/* ---- managed ---- */
 
-/* A file system in user space may share no pages. Asked once, by a raw call: it is no memory
- * yet. */
+/* A file system in user space may not support shared mappings. Tested once, by a raw call: it is no
+ * memory yet. */
 static int sharing(void) {
         static int flag;
         long p;
@@ -176,7 +175,7 @@ static int sharing(void) {
         return flag;
 }
 
-/* The mapping at an address that is its own offset is what the real one makes, too. */
+/* Maps the file at the address that is its offset, as the real libcuda does. */
 static bool announce(CUdeviceptr at, size_t size) {
         void *p = mmap((void *) (uintptr_t) at, size, PROT_READ | PROT_WRITE, sharing() | MAP_FIXED,
                        state.uvm, (off_t) at);
@@ -184,7 +183,7 @@ static bool announce(CUdeviceptr at, size_t size) {
         return p != MAP_FAILED;
 }
 
-/* Not by libc's mmap: whoever watches that one would take it for the end of the mapping before. */
+/* Not by libc's mmap: an interposed library would take it for the end of the mapping before. */
 static bool put_memory(CUdeviceptr at, size_t size) {
         long r = syscall(SYS_mmap, at, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0L);
@@ -221,7 +220,7 @@ CUDA_API CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t size, unsigned flag
         return CUDA_SUCCESS;
 }
 
-/* --- advice ----------------------------------------------------------------------------------------------------- */
+/* ---- advice ---- */
 
 enum { READ_MOSTLY = 1, UNSET_READ_MOSTLY, PREFERRED, UNSET_PREFERRED, ACCESSED_BY, UNSET_ACCESSED_BY };
 
@@ -283,7 +282,7 @@ static CUresult range_attribute(void *ret, size_t ret_size, int attribute, CUdev
         case 2: /* PREFERRED_LOCATION */
                 *(int *) ret = range->advice_location;
                 return CUDA_SUCCESS;
-        case 3: /* ACCESSED_BY: nobody's is kept */
+        case 3: /* ACCESSED_BY: not kept */
                 for (size_t i = 0; i < ret_size / sizeof(int); i++)
                         ((int *) ret)[i] = -2;
                 return CUDA_SUCCESS;

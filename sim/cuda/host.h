@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Memory of the host that the card sees: pinned, registered, and managed.
- *
- * Managed memory is announced as the real libcuda announces it: by mmap of its address range on
- * nvidia-uvm, which whoever counts sees and may refuse. What lies there afterwards is ordinary
- * memory, put in its place by a raw system call. */
+/* Memory of the host that the card sees: pinned, registered, and managed. Managed memory is
+ * announced as by the real libcuda: by mmap of its address range on nvidia-uvm, which an interposed
+ * library can count and refuse. Then ordinary memory is put in its place by a raw system call. */
 
 #include "sim/cuda/memory.h"
 

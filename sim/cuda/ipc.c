@@ -8,10 +8,9 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* Memory of cuMemAlloc in another process. The handle names the exporter's object, and the place of
- * its contents: a file of the exporter's, reached through /proc, so both must see the same
- * processes (as with the real one). What is shared is the whole chunk in which the allocation
- * lies. */
+/* Memory of cuMemAlloc in another process. The handle names the exporter's object and the file of
+ * its contents, which is reached through /proc. So both must see the same processes, as with the
+ * real driver. The whole chunk of the allocation is shared. */
 
 #define IPC_MAGIC 0x43504951u /* "QIPC" */
 
@@ -50,9 +49,9 @@ CUDA_API CUresult cuIpcGetMemHandle(CUipcMemHandle *ret, CUdeviceptr at) {
         return CUDA_SUCCESS;
 }
 
-/* --- opening ---------------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
-typedef struct Opened { /* one chunk of another process; opened again it is the same */
+typedef struct Opened { /* one chunk of another process; a second open gives the same one */
         struct Opened *next;
         IpcBody body;
         CUcontext context;
@@ -69,7 +68,7 @@ static Opened *find_opened(const IpcBody *b, CUcontext c) {
         return NULL;
 }
 
-/* Forgets what went with its context. */
+/* Forgets what was freed with its context. */
 static void sweep(void) {
         for (Opened **link = &opened; *link;) {
                 Opened *o = *link;

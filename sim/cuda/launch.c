@@ -106,7 +106,7 @@ CUDA_API CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list,
         return r;
 }
 
-/* --- as it was before CUDA 4 ------------------------------------------------------------------------------------ */
+/* ---- as it was before CUDA 4 ---- */
 
 CUDA_API CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
         LOCKED;
@@ -132,7 +132,7 @@ CUDA_API CUresult cuParamSetSize(CUfunction f, unsigned bytes) {
         return function_check(f);
 }
 
-/* Only the first bytes are kept: nobody reads the others. */
+/* Only the first bytes are kept; the others are never read. */
 static CUresult set_parameter(CUfunction f, int offset, const void *data, size_t n) {
         CUresult r = function_check(f);
 

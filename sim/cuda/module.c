@@ -5,11 +5,11 @@
 
 #include "sim/cuda/api_launch.h"
 
-enum { GLOBAL_SIZE = 4096 }; /* of a variable, whatever its name */
+enum { GLOBAL_SIZE = 4096 }; /* size of every variable */
 
 static CUmodule libraries;
 
-/* --- names ------------------------------------------------------------------------------------------------------ */
+/* ---- names ---- */
 
 static CUfunction find_name(CUfunction list, const char *name) {
         while (list && strcmp(list->name, name) != 0)
@@ -17,7 +17,7 @@ static CUfunction find_name(CUfunction list, const char *name) {
         return list;
 }
 
-/* Makes what is asked for: an image that nobody reads has every function. */
+/* Makes the function that is asked for: an image is not read, and has every function. */
 static CUresult get_function(CUmodule m, const char *name, CUfunction *ret) {
         CUfunction f;
 
@@ -84,7 +84,7 @@ CUresult function_check(CUfunction f) {
         return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* --- variables -------------------------------------------------------------------------------------------------- */
+/* ---- variables ---- */
 
 typedef struct Variable {
         struct Variable *next;
@@ -155,7 +155,7 @@ static void free_variables(CUmodule m, CUcontext c) {
         }
 }
 
-/* --- modules ---------------------------------------------------------------------------------------------------- */
+/* ---- modules ---- */
 
 static CUresult load(CUmodule *ret, const void *image) {
         CUcontext c;
@@ -292,7 +292,7 @@ CUDA_API CUresult cuModuleGetLoadingMode(int *ret) {
         return CUDA_SUCCESS;
 }
 
-/* --- libraries -------------------------------------------------------------------------------------------------- */
+/* ---- libraries ---- */
 
 static CUresult load_library(CUlibrary *ret, const void *code) {
         CUresult r = state_check();

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Modules, libraries and their functions. Any image is taken, and any name is found in it: there is
- * no code. A function whose name contains `sleep_us` runs as many microseconds as its first
- * argument (32 bits) says, every other one 5. */
+/* Modules, libraries and their functions. Any image is accepted, and any name is found in it: there
+ * is no code. A function whose name contains `sleep_us` runs for as many microseconds as its first
+ * argument (32 bits), every other function for 5. */
 
 #include "sim/cuda/memory.h"
 
 enum { KERNEL_NSEC = 5000 };
 
-typedef struct CUfunc_st { /* a CUkernel is the same: launches take either */
+typedef struct CUfunc_st { /* also a CUkernel: launches accept either */
         CUfunction next;
         CUmodule module;
         char *name;
@@ -19,7 +19,7 @@ typedef struct CUfunc_st { /* a CUkernel is the same: launches take either */
         unsigned char parameters[16]; /* of cuParamSet*() */
 } CUfunc_st;
 
-typedef struct CUmod_st { /* a CUlibrary is the same, with no context of its own */
+typedef struct CUmod_st { /* also a CUlibrary, without a context */
         CUmodule next;
         CUcontext context;
         CUfunction functions;

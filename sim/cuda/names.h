@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Everything that the simulated libcuda.so.1 serves, one list: X(name, symbol, version, twin).
+/* The list of functions that the simulated libcuda.so.1 serves: X(name, symbol, version, twin).
  *
- * name      what cuGetProcAddress() is asked for
- * symbol    what is exported
- * version   of CUDA that brought this form of the function, as 12020
- * twin      the form for programs that were built with one default stream per thread
+ *   name      for cuGetProcAddress()
+ *   symbol    the exported one
+ *   version   of CUDA that brought this form of the function, as 12020
+ *   twin      the form for programs that were built with one default stream per thread
  *
- * The list makes the map of exports, and what cuGetProcAddress() finds. What is not here is not
- * there. */
+ * The list makes the map of exports and the table of cuGetProcAddress(). Nothing else is served. */
 
 #include "sim/cuda/names_context.h"
 #include "sim/cuda/names_copy.h"

@@ -7,7 +7,7 @@
 
 static CUmemoryPool pools;
 
-/* --- pools ------------------------------------------------------------------------------------------------------ */
+/* ---- pools ---- */
 
 static CUresult pool_new(Device *d, const CUmemPoolProps *props, CUmemoryPool *ret) {
         CUmemoryPool p = calloc(1, sizeof *p);
@@ -101,7 +101,7 @@ void pools_reclaim(const Device *d) {
                         heap_trim(&p->heap, 0);
 }
 
-/* --- exported: pools -------------------------------------------------------------------------------------------- */
+/* ---- exported: pools ---- */
 
 CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props) {
         LOCKED;
@@ -143,7 +143,7 @@ CUDA_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
         return r;
 }
 
-/* Where an attribute of 64 bits lies; NULL: it is none. */
+/* Address of an attribute of 64 bits; NULL: it is none. */
 static uint64_t *large_attribute(CUmemoryPool p, int attribute) {
         switch (attribute) {
         case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
@@ -234,7 +234,7 @@ CUDA_API CUresult cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device) {
         return r == CUDA_SUCCESS ? pool_current(d, ret) : r;
 }
 
-/* The same by place, as CUDA 13 has it: only cards have pools here. */
+/* The same by location, as in CUDA 13: only cards have pools here. */
 static CUresult device_of(const CUmemLocation *location, int type, Device **ret) {
         if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return location ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -284,7 +284,7 @@ CUDA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
         return r == CUDA_SUCCESS ? set_pool(d, pool) : r;
 }
 
-/* --- exported: allocations in streams --------------------------------------------------------------------------- */
+/* ---- exported: allocations in streams ---- */
 
 static CUresult alloc_async(CUstream handle, CUdeviceptr *ret, size_t size, CUmemoryPool pool, bool given) {
         CUcontext c;

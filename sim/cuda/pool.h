@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Pools of cuMemAllocAsync, and the memory of graphs. What is freed stays reserved: until it is
+/* Pools of cuMemAllocAsync, and the memory of graphs. Freed memory stays reserved until it is
  * trimmed, until memory runs out, or until a synchronisation finds more of it than the pool's
  * threshold (0, unless set). */
 
@@ -10,7 +10,7 @@
 
 typedef struct CUmemPoolHandle_st {
         CUmemoryPool next;
-        bool destroyed; /* goes when nothing of it is in use */
+        bool destroyed; /* freed when none of it is in use */
         Heap heap;
         CUmemPoolProps props;
         uint64_t threshold;
@@ -25,11 +25,11 @@ void pool_free(Range *r);
 void pools_relax(const Device *d);   /* at a synchronisation */
 void pools_reclaim(const Device *d); /* everything that is not in use */
 
-/* Memory of an allocation node: its address is fixed when the node is made, the pages come with the
- * first launch. */
+/* Memory of an allocation node: its address is fixed when the node is made, and its pages come with
+ * the first launch. */
 typedef struct GraphMemory {
         struct GraphMemory *next;
-        unsigned users; /* nodes, executable nodes, and the allocation itself while it lives */
+        unsigned users; /* references: nodes, executable nodes, and the allocation while it lives */
         bool live;
         Range *range;
 } GraphMemory;
@@ -41,4 +41,4 @@ CUresult graph_memory_begin(GraphMemory *m); /* INVALID_VALUE when it lives alre
 void graph_memory_end(GraphMemory *m);
 GraphMemory *graph_memory_find(CUdeviceptr at);
 void graph_memory_trim(Device *d);
-void graph_memory_end_device(const Device *d); /* all that lives: nobody is left to use it */
+void graph_memory_end_device(const Device *d); /* frees all: no user is left */

@@ -3,7 +3,7 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/streamed.h"
 
-/* Managed memory is where the host has it; a prefetch is remembered, and moves nothing. */
+/* Managed memory stays in the host's memory; a prefetch is remembered, and moves nothing. */
 
 static CUresult prefetch(CUstream handle, CUdeviceptr at, size_t size, int device) {
         CUcontext c;

@@ -5,8 +5,8 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/memory.h"
 
-/* A tree of ranges that do not overlap: two that do are "the same" to it, so that a point is found
- * by a range of one byte. */
+/* A tree of ranges that do not overlap. Overlapping ranges compare as equal, so a point is found
+ * with a range of one byte. */
 static void *ranges;
 
 static int compare(const void *a, const void *b) {
@@ -66,7 +66,7 @@ bool range_covers(CUdeviceptr at, size_t size) {
         return true;
 }
 
-/* --- the end of a context --------------------------------------------------------------------------------------- */
+/* ---- the end of a context ---- */
 
 typedef struct Victims {
         CUcontext context;

@@ -13,7 +13,7 @@
 
 #define SHARE_MAGIC 0x45524148534C4151ull /* "QALSHARE" */
 
-/* What the exporter writes down beside the object, in the driver's own place for that. */
+/* The exporter's note beside the object, in the driver's field for metadata. */
 typedef struct ShareNote {
         uint64_t magic, size;
         uint8_t uuid[16], pad0[32];
@@ -57,8 +57,7 @@ CUresult share_export(const Block *b, int *ret) {
         return CUDA_SUCCESS;
 }
 
-/* Anybody may have exported that: nothing of the note is believed but what the file itself bears
- * out. */
+/* Any process may have exported the object, so of the note only what the file confirms is used. */
 static CUresult read_note(int fd, ShareNote *ret) {
         RmExportInfo info = {.fd = fd};
 
@@ -86,7 +85,7 @@ static int receive(int from) {
         return fd;
 }
 
-/* -1: none is kept, or it is not as large as it should be. */
+/* -1: no file is kept, or it is too small. */
 static int get_contents(int fd, uint64_t size) {
         int ends[2], contents = -1;
         struct stat s;

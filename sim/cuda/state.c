@@ -13,7 +13,7 @@ State state = {.lock = PTHREAD_MUTEX_INITIALIZER,
                .driver = {.ctl = -1},
                .uvm = -1};
 
-/* --- the lock --------------------------------------------------------------------------------------------------- */
+/* ---- the lock ---- */
 
 int state_lock(void) {
         (void) pthread_mutex_lock(&state.lock);
@@ -24,7 +24,7 @@ void state_unlock(const int *unused) {
         (void) pthread_mutex_unlock(&state.lock);
 }
 
-/* Another thread may have held the lock: the child gets one of its own, and refuses everything. */
+/* Another thread may have held the lock: the child gets a new lock, and refuses everything. */
 static void in_child(void) {
         (void) pthread_mutex_init(&state.lock, NULL);
         (void) pthread_cond_init(&state.progress, NULL);
@@ -39,7 +39,7 @@ uint64_t clock_now(void) {
         return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* --- statuses --------------------------------------------------------------------------------------------------- */
+/* ---- statuses ---- */
 
 CUresult from_status(uint32_t status) {
         switch (status) {
@@ -56,7 +56,7 @@ CUresult from_status(uint32_t status) {
         }
 }
 
-/* --- devices ---------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 typedef struct Family {
         const char *name; /* part of a model's name */
@@ -81,7 +81,8 @@ static void init_device(Device *d, DriverCard *card) {
                 }
 }
 
-/* One entry of CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID. NULL: no such card. */
+/* Parses an entry of CUDA_VISIBLE_DEVICES: an index, or the beginning of a UUID. NULL: no such
+ * card. */
 static DriverCard *find_visible(const char *entry, size_t n) {
         char *end = NULL;
         unsigned long index = strtoul(entry, &end, 10);
@@ -101,8 +102,8 @@ static bool is_listed(const DriverCard *card) {
         return false;
 }
 
-/* As the real one reads it: the first entry that names no card ends the list; a card named twice
- * hides all. */
+/* As in the real libcuda: the first entry that names no card ends the list; a card that is named
+ * twice hides all. */
 static void list_visible(const char *text) {
         while (*text != '\0') {
                 size_t n = strcspn(text, ",");
@@ -143,7 +144,7 @@ CUresult state_device(CUdevice ordinal, Device **ret) {
         return CUDA_SUCCESS;
 }
 
-/* --- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 static void open_uvm(void) {
         UvmInitialize p = {.flags = 0};

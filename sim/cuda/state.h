@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What one process knows of its cards: devices, contexts, and the lock that every call holds. A
- * function that is exported begins with LOCKED and has nothing but inner functions below it, which
- * never lock; who waits lets go of the lock meanwhile. After fork() the child has no driver: every
- * call answers CUDA_ERROR_NOT_INITIALIZED, as with the real one. */
+/* The state of one process: its cards, devices and contexts, and the lock that every call holds. An
+ * exported function begins with LOCKED and only calls inner functions, which never lock; a function
+ * that waits releases the lock meanwhile. After fork() the child has no driver: every call returns
+ * CUDA_ERROR_NOT_INITIALIZED, as with the real libcuda. */
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,11 +16,11 @@
 enum {
         DRIVER_VERSION = 13000,
         CONTEXT_PARTS = 4, /* memory objects of a context */
-        GRANULE = 2 << 20, /* of large allocations: a large page */
+        GRANULE = 2 << 20, /* granularity of large allocations: a large page */
 };
 
-/* Card memory that a context takes for itself, as large as that of the real one, but never more
- * than a 16th of the card as the process sees it: a small slice must leave room for work. */
+/* Card memory that a context takes: as much as a real one, but at most a 16th of the card as the
+ * process sees it. A small slice must have room for work. */
 #define CONTEXT_BYTES (300ull << 20)
 
 typedef struct Engine Engine;
@@ -42,7 +42,7 @@ typedef struct Device {
 } Device;
 
 typedef struct CUctx_st {
-        CUcontext next; /* all that ever were: a handle of a dead one is told from a good one */
+        CUcontext next; /* all that ever existed, so that a handle of a dead one is recognised */
         bool alive;
         Device *device;
         unsigned flags, api_version;
@@ -55,12 +55,12 @@ typedef struct CUctx_st {
         CUstream legacy;    /* the stream 0 */
         CUstream streams;
         CUmodule modules;
-        CUresult fault; /* sticks until the context's end */
+        CUresult fault; /* stays until the context ends */
 } CUctx_st;
 
 typedef struct State {
         pthread_mutex_t lock;
-        pthread_cond_t progress; /* some stream's queue has moved */
+        pthread_cond_t progress; /* a queue of a stream has moved */
         bool ready, forked;
         Driver driver;
         int uvm;
@@ -77,16 +77,15 @@ void state_unlock(const int *unused);
 #define LOCKED _cleanup_(state_unlock) _unused_ int locked_ = state_lock()
 
 CUresult state_init(void);  /* cuInit */
-CUresult state_check(void); /* NOT_INITIALIZED, or nothing */
+CUresult state_check(void); /* NOT_INITIALIZED, or success */
 CUresult state_device(CUdevice ordinal, Device **ret);
 CUresult from_status(uint32_t status); /* of the driver */
 
-/* Of the calling thread; INVALID_CONTEXT when there is none, and the context's fault when it has
- * one. */
+/* The context of the calling thread; INVALID_CONTEXT: there is none; or the context's fault. */
 CUresult context_enter(CUcontext *ret);
-CUresult context_check(CUcontext c); /* a handle that somebody gave us; not NULL */
+CUresult context_check(CUcontext c); /* checks a handle from the caller; not NULL */
 CUresult context_new(Device *device, unsigned flags, CUcontext *ret);
-void context_end(CUcontext c); /* waits for nothing; everything that it has goes */
+void context_end(CUcontext c); /* frees everything of it, without waiting */
 void context_push(CUcontext c);
 
 uint64_t clock_now(void); /* ns, CLOCK_MONOTONIC */

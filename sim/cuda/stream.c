@@ -12,14 +12,16 @@
 #include "sim/cuda/timeline.h"
 
 enum {
-        POLL_NSEC = 100 * 1000, /* between two looks at what a stream waits for, where nobody tells */
+        POLL_NSEC =
+                100 * 1000, /* between two checks of what a stream waits for, if there is no notification */
         SPIN_NSEC = 30 * 1000,
-        LINGER_SEC = 1, /* a thread stays with its stream: the driver does not begin one for each function */
+        LINGER_SEC =
+                1, /* a thread stays with its stream: the real driver does not make one for each function */
 };
 
-/* --- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
-/* What is that near is over before a sleep would have begun. */
+/* A sleep would last longer than so short a wait. */
 void wait_until(uint64_t ns) {
         struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
 
@@ -29,7 +31,7 @@ void wait_until(uint64_t ns) {
                         return;
 }
 
-/* --- streams ---------------------------------------------------------------------------------------------------- */
+/* ---- streams ---- */
 
 CUstream stream_new(CUcontext c, unsigned flags, int priority) {
         CUstream s = calloc(1, sizeof *s);
@@ -70,10 +72,10 @@ void stream_drop(CUstream s) {
         free(s);
 }
 
-/* --- the streams of threads ------------------------------------------------------------------------------------- */
+/* ---- the streams of threads ---- */
 
-/* One per thread and context; it goes with the context, not with the thread: nobody can tell the
- * difference. */
+/* One per thread and context. It is freed with the context, not with the thread, which a program
+ * cannot observe. */
 static __thread struct {
         CUcontext context;
         CUstream stream;
@@ -115,8 +117,7 @@ CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret) {
         *ret = handle;
         if (is_known(c, handle))
                 return CUDA_SUCCESS;
-        for (CUcontext other = state.contexts; other;
-             other = other->next) /* a stream brings its context along */
+        for (CUcontext other = state.contexts; other; other = other->next) /* a stream has a context */
                 if (other->alive && is_known(other, handle)) {
                         *ret_context = other;
                         return other->fault;
@@ -124,7 +125,7 @@ CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret) {
         return CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* --- one piece of work ------------------------------------------------------------------------------------------ */
+/* ---- one piece of work ---- */
 
 static bool word_has(const Work *w) {
         uint64_t have, mask = w->word.wide ? UINT64_MAX : UINT32_MAX, value = w->word.value & mask;
@@ -191,10 +192,10 @@ static void work_drop(const Work *w) {
                 stream_drop(w->after.stream);
 }
 
-/* --- the queue -------------------------------------------------------------------------------------------------- */
+/* ---- the queue ---- */
 
-/* CUDA says that functions of different streams may run one after the other: then all have one
- * thread, and who is slow makes others late. */
+/* In CUDA, host functions of different streams may run one after the other. In that mode all share
+ * one thread, and a slow function delays the others. */
 static pthread_mutex_t in_turn = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_one_thread(void) {
@@ -203,7 +204,7 @@ static bool is_one_thread(void) {
         return setting && strcmp(setting, "in-turn") == 0;
 }
 
-/* With the lock, which it lets go of while somebody else's function runs. */
+/* Called with the lock, and releases it while a host function runs. */
 static void do_host(CUstream s, const Work *w) {
         bool one = is_one_thread();
         CUresult fault;
@@ -269,7 +270,7 @@ static bool linger(CUstream s) {
 static void *work_off(void *argument) {
         CUstream s = argument;
 
-        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: the real one is woken by an interrupt */
+        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: the real driver is woken by an interrupt */
         (void) state_lock();
         while (s->first || linger(s)) {
                 if (can_be_done(s, s->first))
@@ -284,7 +285,7 @@ static void *work_off(void *argument) {
         return NULL;
 }
 
-/* The process's signals are not for this thread. */
+/* The thread takes no signals of the process. */
 static CUresult start_thread(CUstream s) {
         pthread_attr_t attributes;
         sigset_t all, before;
@@ -338,7 +339,7 @@ static CUresult give(CUstream s, const Work *w) {
         return CUDA_SUCCESS;
 }
 
-/* The stream 0 and those that are not CU_STREAM_NON_BLOCKING wait for each other. */
+/* Stream 0 and the streams without CU_STREAM_NON_BLOCKING wait for each other. */
 static CUresult order_behind(CUstream s, CUstream other) {
         const Work w = {.kind = WORK_AFTER, .after = {other, other->given}};
 
@@ -379,7 +380,7 @@ CUresult stream_submit(CUstream s, const Work *w) {
         return r == CUDA_SUCCESS ? give(s, w) : r;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 CUresult stream_make_room(CUstream s) {
         bool alive;
@@ -416,7 +417,7 @@ CUresult stream_wait(CUstream s) {
 static CUresult wait_for_streams(CUcontext c, bool all) {
         CUstream s = c->streams;
 
-        while (s) { /* from the first one again: while the lock was gone the list may have changed */
+        while (s) { /* begin again: the list may have changed while the lock was free */
                 if (stream_is_idle(s) || (!all && s->flags & CU_STREAM_NON_BLOCKING)) {
                         s = s->next;
                         continue;

@@ -4,7 +4,7 @@
 #include "sim/cuda/memory.h"
 #include "sim/cuda/streamed.h"
 
-/* --- making and ending ------------------------------------------------------------------------------------------ */
+/* ---- making and ending ---- */
 
 static CUresult create(CUstream *ret, unsigned flags, int priority) {
         CUcontext c;
@@ -30,7 +30,7 @@ CUDA_API CUresult cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int 
         return create(ret, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
 }
 
-/* What was given to it is still done. */
+/* Submitted work is still done. */
 CUDA_API CUresult cuStreamDestroy_v2(CUstream handle) {
         LOCKED;
         CUcontext c;
@@ -47,7 +47,7 @@ CUDA_API CUresult cuStreamDestroy_v2(CUstream handle) {
         return CUDA_SUCCESS;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static CUresult synchronize(CUstream handle) {
         CUcontext c;
@@ -77,7 +77,7 @@ static CUresult query(CUstream handle) {
 
 IN_STREAM(query, cuStreamQuery, cuStreamQuery_ptsz, (CUstream stream))
 
-/* --- what a stream is ------------------------------------------------------------------------------------------- */
+/* ---- what a stream is ---- */
 
 static CUresult get_flags(CUstream handle, unsigned *ret) {
         CUcontext c;
@@ -139,7 +139,7 @@ static CUresult get_device(CUstream handle, CUdevice *ret) {
 
 IN_STREAM(get_device, cuStreamGetDevice, cuStreamGetDevice_ptsz, (CUstream stream, CUdevice *ret), ret)
 
-/* --- attributes: kept, and of no effect ------------------------------------------------------------------------- */
+/* ---- attributes: kept, and of no effect ---- */
 
 static CUresult get_attribute(CUstream handle, int attribute, void *value) {
         CUcontext c;
@@ -188,7 +188,7 @@ static CUresult copy_attributes(CUstream to, CUstream from) {
 IN_STREAM(copy_attributes, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz,
           (CUstream stream, CUstream from), from)
 
-/* --- host functions --------------------------------------------------------------------------------------------- */
+/* ---- host functions ---- */
 
 static CUresult give(CUstream handle, const Work *w) {
         CUcontext c;
@@ -223,7 +223,7 @@ static CUresult add_callback(CUstream handle, CUstreamCallback call, void *data,
 IN_STREAM(add_callback, cuStreamAddCallback, cuStreamAddCallback_ptsz,
           (CUstream stream, CUstreamCallback call, void *data, unsigned flags), call, data, flags)
 
-/* --- words in memory -------------------------------------------------------------------------------------------- */
+/* ---- words in memory ---- */
 
 static CUresult word(CUstream stream, WorkKind kind, CUdeviceptr at, uint64_t value, unsigned flags,
                      bool wide) {

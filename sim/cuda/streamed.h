@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions that work in a stream are there twice: as they are, and for programs that were built
+/* Functions that work in a stream exist twice: in a plain form, and for programs that were built
  * with one default stream per thread (_ptsz, _ptds). Both are made here from one inner function,
  * which takes the stream first:
  *
- *     static CUresult memcpy_async(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t n) {...}
- *     IN_STREAM(memcpy_async, cuMemcpyAsync, cuMemcpyAsync_ptsz,
- *               (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, from, n)
+ *   static CUresult memcpy_async(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t n) {...}
+ *   IN_STREAM(memcpy_async, cuMemcpyAsync, cuMemcpyAsync_ptsz,
+ *             (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, from, n)
  *
  * IN_DEFAULT is the same for functions without a stream among their parameters. */
 

@@ -5,20 +5,19 @@
 #include <time.h>
 
 enum {
-        RESERVE = 8,                 /* places that a launch wants free: itself, and what it waits for */
-        NAP_NSEC = 20 * 1000 * 1000, /* the longest sleep before another look: somebody may have ended */
+        RESERVE = 8, /* free slots that a launch needs: for itself, and for what it waits for */
+        NAP_NSEC = 20 * 1000 * 1000, /* the longest sleep between two looks: a process may have ended */
 };
 
 typedef struct Timeline {
         EngineUser user;
         unsigned next_channel;
-        CUevent *marks[ENGINE_CHANNELS]; /* by place: whose completion time will be asked for */
+        CUevent *marks[ENGINE_CHANNELS]; /* by slot: events whose completion time will be asked for */
 } Timeline;
 
-/* --- opening and closing ---------------------------------------------------------------------------------------- */
+/* ---- opening and closing ---- */
 
-/* Once per card; it stays as long as the process. A child has no driver, and gets no mapping of
- * it. */
+/* One mapping per card, for the life of the process. A child has no driver, and gets no mapping. */
 static CUresult open_engine(Device *d) {
         void *shared;
 
@@ -52,7 +51,7 @@ CUresult timeline_open(CUcontext c) {
 }
 
 static void settle(Timeline *t, unsigned channel, uint64_t position) {
-        CUevent *at = t->marks[channel] ? &t->marks[channel][position % ENGINE_PLACES] : NULL;
+        CUevent *at = t->marks[channel] ? &t->marks[channel][position % ENGINE_RING_SIZE] : NULL;
 
         if (!at || !*at)
                 return;
@@ -68,7 +67,7 @@ void timeline_close(CUcontext c) {
         if (!t)
                 return;
         for (unsigned channel = 0; channel < ENGINE_CHANNELS; channel++) {
-                for (uint64_t i = 0; i < ENGINE_PLACES; i++)
+                for (uint64_t i = 0; i < ENGINE_RING_SIZE; i++)
                         settle(t, channel, i);
                 free(t->marks[channel]);
         }
@@ -83,17 +82,16 @@ void timeline_add_stream(CUstream s) {
         engine_set_priority(&t->user, s->channel, s->priority < 0 ? (unsigned) -s->priority : 0);
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------------- */
+/* ---- looking ---- */
 
-/* moment: entries of the channel up to and with the one that is asked for; 0: none. */
+/* moment: entries of the channel up to the awaited one; 0: none. */
 static bool is_done(const Timeline *t, unsigned channel, uint64_t moment, uint64_t *ret_time) {
-        if (!t || moment == 0 || t->user.tails[channel] >= moment + ENGINE_PLACES)
-                return true; /* its place has been used again */
+        if (!t || moment == 0 || t->user.tails[channel] >= moment + ENGINE_RING_SIZE)
+                return true; /* its slot was used again */
         return engine_is_done(&t->user, channel, moment - 1, ret_time);
 }
 
-/* A program that closed the driver's files behind our back has no group any more, and nothing to
- * wait for. */
+/* A program that has closed the driver's files has no group any more, and nothing to wait for. */
 static bool look(Timeline *t, unsigned channel, uint64_t moment, uint64_t *ret_time) {
         if (is_done(t, channel, moment, ret_time))
                 return true;
@@ -116,7 +114,7 @@ bool timeline_event_is_over(CUevent e) {
         return true;
 }
 
-/* --- waiting ---------------------------------------------------------------------------------------------------- */
+/* ---- waiting ---- */
 
 static uint64_t when(Timeline *t, unsigned channel, uint64_t moment) {
         uint64_t now = clock_now(), end = engine_expect(&t->user, channel, moment - 1, now);
@@ -161,10 +159,10 @@ void timeline_wait_for_room(CUstream s) {
         Timeline *t = s->context->timeline;
 
         if (t)
-                nap(t, s->channel, t->user.tails[s->channel] + RESERVE - ENGINE_PLACES);
+                nap(t, s->channel, t->user.tails[s->channel] + RESERVE - ENGINE_RING_SIZE);
 }
 
-/* --- giving ----------------------------------------------------------------------------------------------------- */
+/* ---- giving ---- */
 
 void timeline_give(CUstream s, EngineKind kind, uint64_t argument) {
         Timeline *t = s->context->timeline;
@@ -175,7 +173,7 @@ void timeline_give(CUstream s, EngineKind kind, uint64_t argument) {
         while (!has_room(t, s->channel, 1)) {
                 engine_look(&t->user, clock_now());
                 if (!has_room(t, s->channel, 1))
-                        wait_until(when(t, s->channel, t->user.tails[s->channel] + 1 - ENGINE_PLACES));
+                        wait_until(when(t, s->channel, t->user.tails[s->channel] + 1 - ENGINE_RING_SIZE));
         }
         settle(t, s->channel, t->user.tails[s->channel]);
         if (engine_give(&t->user, s->channel, kind, argument, clock_now(), &position))
@@ -229,13 +227,13 @@ void timeline_follow_event(CUstream s, const CUevent_st *e) {
                 follow(s, e->channel, e->moment);
 }
 
-/* --- events ----------------------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 void timeline_forget(CUevent e) {
         Timeline *t = e->where ? e->where->timeline : NULL;
 
-        if (t && t->marks[e->channel] && t->marks[e->channel][(e->moment - 1) % ENGINE_PLACES] == e)
-                t->marks[e->channel][(e->moment - 1) % ENGINE_PLACES] = NULL;
+        if (t && t->marks[e->channel] && t->marks[e->channel][(e->moment - 1) % ENGINE_RING_SIZE] == e)
+                t->marks[e->channel][(e->moment - 1) % ENGINE_RING_SIZE] = NULL;
         e->where = NULL;
 }
 
@@ -246,12 +244,12 @@ void timeline_mark(CUstream s, CUevent e) {
         timeline_forget(e);
         e->time = clock_now();
         if (t && !marks)
-                marks = t->marks[s->channel] = calloc(ENGINE_PLACES, sizeof(CUevent));
-        if (!marks) /* then it has come to pass at once: a timeline that nobody has, or no memory */
+                marks = t->marks[s->channel] = calloc(ENGINE_RING_SIZE, sizeof(CUevent));
+        if (!marks) /* without a timeline or memory it is complete at once */
                 return;
         timeline_give(s, ENGINE_NOT_BEFORE, 0);
         e->where = s->context;
         e->channel = s->channel;
         e->moment = s->moment;
-        marks[(e->moment - 1) % ENGINE_PLACES] = e;
+        marks[(e->moment - 1) % ENGINE_RING_SIZE] = e;
 }

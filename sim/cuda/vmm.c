@@ -4,13 +4,13 @@
 #include "sim/cuda/api_memory.h"
 #include "sim/cuda/share.h"
 
-/* Virtual memory management: addresses, memory, and the mapping of one onto the other, each with a
- * life of its own. A handle is a Physical; memory goes when the handle is released and the last
- * mapping of it is gone. */
+/* Virtual memory management: addresses, memory, and the mapping of one to the other, with
+ * independent lives. A handle is a Physical; its memory is freed when the handle is released and
+ * the last mapping is gone. */
 
 typedef struct Physical {
         struct Physical *next;
-        unsigned handles; /* what cuMemRelease() takes back one by one */
+        unsigned handles; /* references that cuMemRelease() drops one by one */
         Block *block;
         CUmemAllocationProp prop;
 } Physical;
@@ -55,7 +55,7 @@ static bool is_mapped(const Block *b, CUdeviceptr at, size_t size) {
         return false;
 }
 
-/* --- addresses -------------------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 CUDA_API CUresult cuMemAddressReserve(CUdeviceptr *ret, size_t size, size_t alignment, CUdeviceptr wish,
                                       unsigned long long flags) {
@@ -103,7 +103,7 @@ CUDA_API CUresult cuMemAddressFree(CUdeviceptr at, size_t size) {
         return CUDA_ERROR_INVALID_VALUE;
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static CUresult check_prop(const CUmemAllocationProp *prop, Device **ret) {
         if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -144,8 +144,8 @@ CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, co
         return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
 }
 
-/* The handle stays known as long as memory is mapped by it: cuMemRetainAllocationHandle() may bring
- * it back. */
+/* The handle stays known while memory is mapped by it: cuMemRetainAllocationHandle() can return it
+ * again. */
 static void sweep(Physical *p) {
         if (p->handles > 0 || p->block->users > 1)
                 return;
@@ -210,7 +210,7 @@ CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *re
         return r;
 }
 
-/* --- mappings --------------------------------------------------------------------------------------------------- */
+/* ---- mappings ---- */
 
 CUDA_API CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                            unsigned long long flags) {
@@ -282,7 +282,7 @@ static int protection(int flags) {
         return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? PROT_READ | PROT_WRITE : PROT_NONE;
 }
 
-/* What any of the named places may do is done with one protection: they are all this process. */
+/* The union of the rights of all named locations is one protection: they are all this process. */
 CUDA_API CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc *list, size_t n) {
         LOCKED;
         CUresult r = state_check();
@@ -315,7 +315,7 @@ CUDA_API CUresult cuMemGetAccess(unsigned long long *ret, const CUmemLocation *l
         return CUDA_SUCCESS;
 }
 
-/* --- other processes -------------------------------------------------------------------------------------------- */
+/* ---- other processes ---- */
 
 CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle, int type,
                                                unsigned long long flags) {

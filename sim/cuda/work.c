@@ -5,7 +5,7 @@
 
 #include "sim/cuda/memory.h"
 
-/* --- copies ----------------------------------------------------------------------------------------------------- */
+/* ---- copies ---- */
 
 static size_t extent(size_t width, size_t height, size_t depth, size_t pitch, size_t slice) {
         if (width == 0 || height == 0 || depth == 0)
@@ -35,7 +35,7 @@ static void copy(const Copy *c) {
                                 c->width);
 }
 
-/* --- fills ------------------------------------------------------------------------------------------------------ */
+/* ---- fills ---- */
 
 static CUresult check_fill(const Fill *f) {
         size_t bytes = f->width * f->element;
@@ -62,7 +62,7 @@ static void fill(const Fill *f) {
                 fill_row((char *) (uintptr_t) f->to + y * f->pitch, f);
 }
 
-/* --- all -------------------------------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
 static void write_word(const Work *w) {
         if (w->word.wide)
@@ -93,7 +93,7 @@ CUresult work_check(const Work *w) {
         }
 }
 
-/* Memory may have gone between the call and now. */
+/* Memory may have been freed between the call and now. */
 CUresult work_do(const Work *w) {
         Range *range;
 

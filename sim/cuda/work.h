@@ -29,7 +29,7 @@ typedef enum WorkKind {
         WORK_CALLBACK,
         WORK_RECORD,
         WORK_WAIT,  /* for an event */
-        WORK_AFTER, /* what another stream had by then */
+        WORK_AFTER, /* the work of another stream up to then */
         WORK_WORD_WAIT,
         WORK_WORD_WRITE,
         WORK_FREE, /* of a range by its start */
@@ -69,5 +69,5 @@ typedef struct Work {
         };
 } Work;
 
-CUresult work_check(const Work *w); /* before it is given: INVALID_VALUE */
-CUresult work_do(const Work *w);    /* what it does to memory: ILLEGAL_ADDRESS */
+CUresult work_check(const Work *w); /* checks it before submission: INVALID_VALUE */
+CUresult work_do(const Work *w);    /* does its effect on memory: ILLEGAL_ADDRESS */

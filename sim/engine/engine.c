@@ -8,17 +8,17 @@
 #include "sim/engine/walk.h"
 
 enum {
-        TRIES = 64, /* at a state that somebody else was faster with; then whoever asks sees an older one */
-        EVENTS = 1 << 13,       /* of a walk before its state is put in place */
-        EVENTS_AHEAD = 1 << 12, /* of a look into the future */
+        TRIES = 64, /* attempts at a state that others replaced first; then the caller gets an older state */
+        EVENTS = 1 << 13,       /* of a walk, before its state is published */
+        EVENTS_AHEAD = 1 << 12, /* of a walk into the future */
 };
 
-#define PUBLISH_NSEC UINT64_C(2000000)     /* a state that much older is replaced though nothing was done */
-#define AHEAD_NSEC   UINT64_C(10000000000) /* a state that much ahead of the clock is none */
+#define PUBLISH_NSEC UINT64_C(2000000)     /* an older state is replaced even if nothing was done */
+#define AHEAD_NSEC   UINT64_C(10000000000) /* a state further ahead of the clock is invalid */
 
 struct Engine {
         EngineShared *shared;
-        uint64_t current; /* that the state was copied from */
+        uint64_t current; /* the state was copied from */
         bool changed;     /* a group came or went since */
         EngineState state;
         EngineWalk walk;
@@ -40,9 +40,9 @@ const EngineShared *engine_shared(const Engine *e) {
         return e->shared;
 }
 
-/* --- copying ---------------------------------------------------------------------------------------------------- */
+/* ---- copying ---- */
 
-/* `current`: how often it was swapped, and whose buffer, and which of his two. */
+/* `current`: the number of swaps, the process that the buffer is of, and which of its two it is. */
 static uint64_t current_next(uint64_t before, unsigned group, unsigned which) {
         return ((before >> 9) + 1) << 9 | (uint64_t) group << 1 | which;
 }
@@ -51,9 +51,9 @@ static EngineBuffer *buffer_of(EngineShared *shared, uint64_t current) {
         return &shared->buffers[current >> 1 & (ENGINE_GROUPS - 1)][current & 1];
 }
 
-/* The parts of a state that say something: everything before the log, the log so far, and of each
- * group the channels in use. Each word carries the order along: whoever reads one that was written
- * over finds `current` changed afterwards. */
+/* The parts of a state that matter: everything before the log, the log so far, and the used
+ * channels of each group. If a word is overwritten during the copy, the reader finds `current`
+ * changed afterwards. */
 static void copy_words(EngineState *s, EngineBuffer *b, bool out, size_t at, size_t bytes) {
         uint64_t *words = (uint64_t *) s;
 
@@ -94,7 +94,7 @@ static void clear(EngineState *s) {
                 s->copiers[i] = (EngineCopier){ENGINE_NONE, 0, 0, ENGINE_NONE, 0};
 }
 
-/* Numbers that no walk leaves behind become some that it can begin with. */
+/* Replaces values that no walk produces by ones that a walk can begin with. */
 static void check(EngineState *s) {
         for (unsigned i = 0; i < 2; i++) {
                 EngineCopier *c = &s->copiers[i];
@@ -115,13 +115,13 @@ static void check(EngineState *s) {
         }
 }
 
-/* What the last swap made known: whoever swapped may have ended before he wrote it down. A place
- * that is used again has another tag. */
+/* Marks what the last swap completed: the process that swapped may have ended before it did. A slot
+ * that was used again has another tag. */
 static void flush_log(const EngineState *s, EngineShared *shared) {
         for (size_t i = 0; i < s->n_log; i++) {
                 const EngineDone *d = &s->log[i];
-                EnginePlace *p = &shared->rings[d->group % ENGINE_GROUPS]
-                                          .places[d->channel % ENGINE_CHANNELS][d->position % ENGINE_PLACES];
+                EngineSlot *p = &shared->rings[d->group % ENGINE_GROUPS]
+                                         .slots[d->channel % ENGINE_CHANNELS][d->position % ENGINE_RING_SIZE];
                 uint64_t expected = d->tag;
 
                 if (atomic_load_explicit(&p->done, memory_order_relaxed) == expected &&
@@ -131,8 +131,8 @@ static void flush_log(const EngineState *s, EngineShared *shared) {
         }
 }
 
-/* The state as it is; false: others were faster every time. A state from the future is taken for
- * none: everything begins anew at 0, and what is done already is passed by. */
+/* Copies the current state; false: other processes replaced it at each attempt. A state from the
+ * future is invalid: all begins anew at 0, and completed work is skipped. */
 static bool copy_current(Engine *e, uint64_t now) {
         for (unsigned i = 0; i < TRIES; i++) {
                 uint64_t current = atomic_load_explicit(&e->shared->current, memory_order_acquire);
@@ -164,7 +164,7 @@ static bool swap(const EngineUser *u) {
                                                        memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* --- groups come and go ----------------------------------------------------------------------------------------- */
+/* ---- groups come and go ---- */
 
 static uint64_t life_of(const Engine *e, unsigned g) {
         return atomic_load_explicit(&e->shared->rows[g].life, memory_order_acquire);
@@ -180,7 +180,7 @@ static bool is_gone(const Engine *e, unsigned g) {
         return generation != 0 && (life >> 1 != generation || !(life & 1));
 }
 
-/* The group that went first, and when: not before the state's own time. */
+/* The group that was removed first, and when: not before the state's own time. */
 static unsigned first_gone(const Engine *e, uint64_t *ret_cut) {
         unsigned found = ENGINE_NONE;
 
@@ -214,7 +214,7 @@ static void take_in(Engine *e) {
         }
 }
 
-/* --- walking ---------------------------------------------------------------------------------------------------- */
+/* ---- walking ---- */
 
 static EngineEnd walk(Engine *e, uint64_t until) {
         EngineWalk *w = &e->walk;
@@ -225,7 +225,7 @@ static EngineEnd walk(Engine *e, uint64_t until) {
         return engine_walk(w);
 }
 
-/* From the state that was copied to `now`; a group that went stays until it did. */
+/* Walks from the copied state to `now`; a removed group stays until its removal. */
 static EngineEnd walk_to(Engine *e, uint64_t now) {
         EngineEnd end = ENGINE_THERE;
         uint64_t cut = 0;
@@ -264,7 +264,7 @@ void engine_look(EngineUser *u, uint64_t now) {
                 flush_log(&e->state, e->shared);
                 before = e->state.now;
                 if (now < before)
-                        now = before; /* somebody's clock was read a little later */
+                        now = before; /* another process read its clock a little later */
                 begin(e, false);
                 end = walk_to(e, now);
                 if (end == ENGINE_THERE && e->state.n_log == 0 && !e->changed && now - before < PUBLISH_NSEC)
@@ -285,7 +285,7 @@ uint64_t engine_expect(EngineUser *u, unsigned channel, uint64_t position, uint6
         e->walk.group = u->group;
         e->walk.channel = channel;
         e->walk.position = position;
-        if (walk_to(e, now) != ENGINE_THERE) /* among others: it is done by now */
+        if (walk_to(e, now) != ENGINE_THERE) /* it is among those that are done by now */
                 return now;
         e->walk.budget = EVENTS_AHEAD;
         (void) walk(e, now + AHEAD_NSEC);
@@ -301,7 +301,7 @@ void engine_usage(Engine *e, uint64_t now, EngineUsage *ret) {
         if (now < s->now)
                 now = s->now;
         begin(e, true);
-        (void) walk_to(e, now); /* as far as it came */
+        (void) walk_to(e, now); /* as far as it got */
         ret->busy = s->busy;
         engine_meter_shift(&ret->busy, now);
         for (unsigned g = 0; g < s->groups; g++) {
@@ -317,7 +317,7 @@ void engine_usage(Engine *e, uint64_t now, EngineUsage *ret) {
         }
 }
 
-/* --- giving ----------------------------------------------------------------------------------------------------- */
+/* ---- giving ---- */
 
 int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, EngineUser *ret) {
         for (unsigned g = 0; g < ENGINE_GROUPS; g++) {
@@ -336,9 +336,9 @@ int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, Engine
         return -ENOENT;
 }
 
-static EnginePlace *place_of(const EngineUser *u, unsigned channel, uint64_t position) {
+static EngineSlot *place_of(const EngineUser *u, unsigned channel, uint64_t position) {
         return &u->engine->shared->rings[u->group]
-                        .places[channel % ENGINE_CHANNELS][position % ENGINE_PLACES];
+                        .slots[channel % ENGINE_CHANNELS][position % ENGINE_RING_SIZE];
 }
 
 bool engine_is_done(const EngineUser *u, unsigned channel, uint64_t position, uint64_t *ret_time) {
@@ -354,14 +354,14 @@ bool engine_is_done(const EngineUser *u, unsigned channel, uint64_t position, ui
 bool engine_has_room(const EngineUser *u, unsigned channel, unsigned n) {
         uint64_t last = u->tails[channel % ENGINE_CHANNELS] + n - 1;
 
-        return last < ENGINE_PLACES || engine_is_done(u, channel, last - ENGINE_PLACES, NULL);
+        return last < ENGINE_RING_SIZE || engine_is_done(u, channel, last - ENGINE_RING_SIZE, NULL);
 }
 
 bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argument, uint64_t now,
                  uint64_t *ret_position) {
         EngineRings *r = &u->engine->shared->rings[u->group];
         uint64_t *tail = &u->tails[channel % ENGINE_CHANNELS];
-        EnginePlace *p = place_of(u, channel, *tail);
+        EngineSlot *p = place_of(u, channel, *tail);
 
         if (!engine_has_room(u, channel, 1))
                 return false;

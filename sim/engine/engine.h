@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One process's view of the execution of one card: what libcuda and NVML do with the memory that
- * sim/engine/shape.h lays out.
+/* One process's view of the execution of one card: what libcuda and NVML do with the memory of
+ * sim/engine/shape.h. To submit work is two stores. The engines advance when a process looks: it
+ * copies the state, walks it to now, and swaps the result in. If another process was faster, the
+ * result is dropped and the process begins again.
  *
- * Giving work is two stores; nobody else is asked. The engines go on when somebody looks: who wants
- * to know whether something is done copies the state, walks it to now, and puts the result in place
- * of what he copied. Who is late throws his away and begins again. All times are ns, and the
- * caller's: the same submissions at the same times give the same completions, whoever looks and how
- * often. Not thread-safe: an Engine, and the users on it, belong to who has the caller's lock. */
+ * All times are ns, of the caller's clock. The same submissions at the same times give the same
+ * completions, however often any process looks. Not thread-safe: an Engine and its users need the
+ * caller's lock. */
 
 #include "sim/engine/shape.h"
 
@@ -21,35 +21,36 @@ typedef struct EngineUser { /* a channel group of this process */
         uint64_t tails[ENGINE_CHANNELS];
 } EngineUser;
 
-/* NULL: no memory. shared stays the caller's, and must outlive it; who only asks may have it mapped
- * read-only. */
+/* NULL: no memory. shared belongs to the caller, and must outlive it. A process that only reads may
+ * map it read-only. */
 Engine *engine_new(EngineShared *shared);
 void engine_free(Engine *e);
 const EngineShared *engine_shared(const Engine *e);
 
-/* Finds the group that the server has entered under these handles, and takes it in. -ENOENT: it has
+/* Finds the group that the server has entered under these handles, and opens it. -ENOENT: it has
  * not entered it. */
 int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, EngineUser *ret);
 
-/* One more entry; its position is the number of those before it in the channel. false: the ring is
- * full, nothing was given. now must not be less than at an earlier call for this channel. */
+/* Submits an entry. Its position is the number of those before it in the channel. false: the ring
+ * is full, and nothing was submitted. now must not be less than at an earlier call for this
+ * channel. */
 bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argument, uint64_t now,
                  uint64_t *ret_position);
 bool engine_has_room(const EngineUser *u, unsigned channel, unsigned n);
 void engine_set_priority(EngineUser *u, unsigned channel, unsigned priority); /* higher goes first */
 
-/* Whether an entry is done as far as anybody has looked, and when that was. Holds until its place
- * is used again: by the entry that is ENGINE_PLACES behind it. */
+/* Whether an entry is done by the last look, and when. Valid until its slot is used again, by the
+ * entry ENGINE_RING_SIZE behind it. */
 bool engine_is_done(const EngineUser *u, unsigned channel, uint64_t position, uint64_t *ret_time);
 
-/* Whether the server has taken the group away: what was given to it will never be done. */
+/* Whether the server has removed the group: its submitted work will never be done. */
 bool engine_is_gone(const EngineUser *u);
 
-/* Brings the engines to `now`, and makes known what was done. */
+/* Advances the engines to `now`, and publishes what was done. */
 void engine_look(EngineUser *u, uint64_t now);
 
-/* The earliest moment at which the entry could be done if nothing more is given; at least now, and
- * a lower bound where the way there is long. After engine_look(). */
+/* The earliest time at which the entry could be done if nothing more is submitted: at least now,
+ * and a lower bound if that is far away. After engine_look(). */
 uint64_t engine_expect(EngineUser *u, unsigned channel, uint64_t position, uint64_t now);
 
 typedef struct EngineUsage {
@@ -61,5 +62,5 @@ typedef struct EngineUsage {
         } groups[ENGINE_GROUPS];
 } EngineUsage;
 
-/* The meters at `now`, with nothing changed for anybody. */
+/* The meters at `now`; changes nothing. */
 void engine_usage(Engine *e, uint64_t now, EngineUsage *ret);

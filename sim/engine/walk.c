@@ -15,7 +15,7 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-/* --- meters ----------------------------------------------------------------------------------------------------- */
+/* ---- meters ---- */
 
 void engine_meter_shift(EngineMeter *m, uint64_t now) {
         uint64_t window = now / ENGINE_WINDOW_NSEC;
@@ -37,7 +37,7 @@ static void meter(EngineMeter *m, uint64_t from, uint64_t to) {
         m->before += begin - earlier(later(from, before), begin);
 }
 
-/* --- entries ---------------------------------------------------------------------------------------------------- */
+/* ---- entries ---- */
 
 static bool log_has_room(const EngineWalk *w, unsigned n) {
         return w->forget || w->state->n_log + n <= ENGINE_LOG;
@@ -57,16 +57,16 @@ static void complete(EngineWalk *w, unsigned g, unsigned c) {
 
 typedef enum Next { NEXT_NOTHING, NEXT_DONE, NEXT_WAITS, NEXT_READY } Next;
 
-static uint64_t argument_of(const EnginePlace *p) {
+static uint64_t argument_of(const EngineSlot *p) {
         return load(&p->what) & ENGINE_NS_MAX;
 }
 
-static EngineKind kind_of(const EnginePlace *p) {
+static EngineKind kind_of(const EngineSlot *p) {
         return (EngineKind) (load(&p->what) >> 56);
 }
 
-static const EnginePlace *place_of(const EngineWalk *w, unsigned g, unsigned c) {
-        return &w->shared->rings[g].places[c][w->state->group[g].heads[c].position % ENGINE_PLACES];
+static const EngineSlot *place_of(const EngineWalk *w, unsigned g, unsigned c) {
+        return &w->shared->rings[g].slots[c][w->state->group[g].heads[c].position % ENGINE_RING_SIZE];
 }
 
 static Next judge_after(const EngineWalk *w, unsigned g, uint64_t argument) {
@@ -97,11 +97,11 @@ static Next judge_work(EngineWalk *w, unsigned g, unsigned c, EngineKind kind, u
         return NEXT_READY;
 }
 
-/* What the next entry of a channel can do at this moment. What is no entry of this group passes as
- * if it were done: the ring was written over by somebody. */
+/* What the next entry of a channel can do now. An invalid entry counts as done: a process has
+ * written over the ring. */
 static Next judge(EngineWalk *w, unsigned g, unsigned c) {
         const EngineGroup *group = &w->state->group[g];
-        const EnginePlace *p = place_of(w, g, c);
+        const EngineSlot *p = place_of(w, g, c);
         EngineKind kind = kind_of(p);
 
         if (group->heads[c].position >= w->tails[g][c])
@@ -124,8 +124,8 @@ static Next judge(EngineWalk *w, unsigned g, unsigned c) {
         }
 }
 
-/* Everything of a group that needs no time happens; what does is noted. One entry may wait for one
- * of another channel, so it goes round until nothing moves. false: the log is full. */
+/* Completes all entries of a group that need no time, and notes the others. An entry may wait for
+ * another channel, so the loop runs until nothing changes. false: the log is full. */
 static bool settle(EngineWalk *w, unsigned g) {
         EngineGroup *group = &w->state->group[g];
         bool moved = true;
@@ -153,9 +153,9 @@ static bool settle_all(EngineWalk *w) {
         return true;
 }
 
-/* --- choosing --------------------------------------------------------------------------------------------------- */
+/* ---- choosing ---- */
 
-/* The next group behind `last` that has a bit set, itself last of all. */
+/* The next group after `last` with its bit set; `last` comes last. */
 static unsigned next_group(const EngineWalk *w, const uint32_t *bits, uint64_t last) {
         unsigned n = (unsigned) w->state->groups, from = last < n ? (unsigned) last + 1 : 0;
 
@@ -187,7 +187,7 @@ static uint32_t highest_priority(const EngineWalk *w, unsigned g) {
         return chosen;
 }
 
-/* A kernel that has begun goes on; between two of them the highest priority is chosen, and then the
+/* A running kernel is not interrupted. Between kernels the highest priority is chosen, and equal
  * channels take turns. */
 static void choose_kernel(EngineWalk *w, unsigned g) {
         EngineGroup *group = &w->state->group[g];
@@ -209,8 +209,8 @@ static void give_turn(EngineWalk *w, unsigned g) {
         s->slice_end = later(s->now, s->ready) + w->slice;
 }
 
-/* Turns that nobody else wanted have followed one another: the one that runs ends where the last of
- * them does. */
+/* If no other group wanted the engine, its time slices followed one another: the current one ends
+ * where the last of them does. */
 static void renew_turn(EngineWalk *w) {
         EngineState *s = w->state;
 
@@ -225,7 +225,7 @@ static bool is_contended(const EngineWalk *w) {
         return false;
 }
 
-/* Whose kernel runs from this moment on. Returns the group, or ENGINE_NONE. */
+/* Chooses the kernel that runs from this time on. Returns the group, or ENGINE_NONE. */
 static unsigned choose_owner(EngineWalk *w, bool *ret_contended) {
         EngineState *s = w->state;
         bool ready = s->owner < s->groups && w->kernels[s->owner] != 0 && s->resting == 0;
@@ -261,7 +261,7 @@ static void start_copy(EngineWalk *w, unsigned direction) {
                 g, c, w->state->now + earlier(argument_of(place_of(w, g, c)), ENGINE_HELD_NSEC), g, c};
 }
 
-/* --- time ------------------------------------------------------------------------------------------------------- */
+/* ---- time ---- */
 
 static uint64_t next_event(const EngineWalk *w, unsigned runs, bool contended) {
         const EngineState *s = w->state;
@@ -335,11 +335,12 @@ static void look_at_rings(EngineWalk *w) {
 
                         tail = (tail & ~ENGINE_POSITION) == engine_tag(group->generation, 0)
                                        ? tail & ENGINE_POSITION
-                                       : 0; /* another group's, which had this place before */
+                                       : 0; /* of another group that had this slot before */
                         w->tails[g][c] = tail;
                         if (tail - head->position >
-                            ENGINE_PLACES) /* it began before this state, or it is no number */
-                                *head = (EngineHead){tail > ENGINE_PLACES ? tail - ENGINE_PLACES : 0, 0};
+                            ENGINE_RING_SIZE) /* it began before this state, or is not a valid time */
+                                *head = (EngineHead){tail > ENGINE_RING_SIZE ? tail - ENGINE_RING_SIZE : 0,
+                                                     0};
                 }
         }
 }

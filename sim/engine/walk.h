@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The engines of a card, from one moment to a later one: pure, no clock, no writing to what is
- * shared. What happens depends on the state and on what was given up to then, not on how many steps
- * it is walked in: what is decided at a moment is decided when the walk goes on from there, so that
- * whatever is given at that moment has its say. */
+/* Advances the engines of a card from one time to a later one: pure, without a clock, and without a
+ * write to shared memory. The result depends on the state and on the submissions up to then, not on
+ * the number of steps. A decision that is due at the end of a step is made when the next step
+ * begins, so that work submitted at that time counts. */
 
 #include "sim/engine/shape.h"
 
 typedef enum EngineEnd {
         ENGINE_THERE,    /* at `until` */
-        ENGINE_LOG_FULL, /* before: the log must be taken away first */
-        ENGINE_TIRED,    /* before: the budget is used up */
-        ENGINE_STOPPED,  /* what was waited for is done */
+        ENGINE_LOG_FULL, /* earlier: the log must be emptied first */
+        ENGINE_TIRED,    /* earlier: the budget is used up */
+        ENGINE_STOPPED,  /* the awaited entry is done */
 } EngineEnd;
 
 typedef struct EngineWalk {
@@ -20,24 +20,25 @@ typedef struct EngineWalk {
         const EngineShared *shared;
         uint64_t until;
         unsigned budget; /* events */
-        bool forget;     /* completions are not logged */
-        /* Stops when this entry is done; group ENGINE_NONE: no such wish. */
+        bool forget;     /* do not log completions */
+        /* Stop when this entry is done; group ENGINE_NONE: do not. */
         unsigned group, channel;
         uint64_t position;
 
         /* of the walk itself */
         uint64_t slice, change;
         uint64_t tails[ENGINE_GROUPS][ENGINE_CHANNELS];
-        uint64_t wake[ENGINE_GROUPS]; /* when something of the group can go on by itself */
-        uint32_t kernels[ENGINE_GROUPS], copies[2][ENGINE_GROUPS]; /* channels that have one next */
-        bool stirred[ENGINE_GROUPS];                               /* must be looked at anew */
+        uint64_t wake[ENGINE_GROUPS]; /* next time at which the group can continue by itself */
+        uint32_t kernels[ENGINE_GROUPS],
+                copies[2][ENGINE_GROUPS]; /* channels whose next entry is a kernel or copy */
+        bool stirred[ENGINE_GROUPS];      /* must be examined again */
         bool stopped;
 } EngineWalk;
 
 EngineEnd engine_walk(EngineWalk *w);
 
-/* Takes a group with all its work off the engines, now. */
+/* Removes a group with all its work from the engines, now. */
 void engine_drop(EngineState *s, unsigned group);
 
-/* The meter at a later moment at which nothing was added. */
+/* The meter at a later time, if nothing was added. */
 void engine_meter_shift(EngineMeter *m, uint64_t now);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What NVML passes to and fro, declared by ourselves: nvml.h is not on the machines that build
+/* The types and numbers of NVML, declared here because nvml.h is not on the machines that build
  * this. Names, numbers and layouts are those of NVIDIA's NVML reference
  * (docs.nvidia.com/deploy/nvml-api). */
 

@@ -5,7 +5,7 @@
 #include "gpu/rm/query.h"
 #include "sim/nvml/nvml.h"
 
-/* --- handles ---------------------------------------------------------------------------------------------------- */
+/* ---- handles ---- */
 
 NVML_API NvmlReturn nvmlDeviceGetCount_v2(unsigned *ret) {
         LOCKED;
@@ -81,7 +81,7 @@ NVML_API NvmlReturn nvmlDeviceGetHandleByPciBusId(const char *text, NvmlHandle *
         return nvmlDeviceGetHandleByPciBusId_v2(text, ret);
 }
 
-/* --- what a card is --------------------------------------------------------------------------------------------- */
+/* ---- what a card is ---- */
 
 NVML_API NvmlReturn nvmlDeviceGetName(NvmlHandle h, char *ret, unsigned size) {
         LOCKED;
@@ -156,7 +156,7 @@ NVML_API NvmlReturn nvmlDeviceGetPciInfo(NvmlHandle h, NvmlPci1 *ret) {
         return nvmlDeviceGetPciInfo_v2(h, ret);
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static NvmlReturn get_memory(NvmlHandle h, DriverMemory *ret) {
         DriverCard *c;
@@ -165,7 +165,7 @@ static NvmlReturn get_memory(NvmlHandle h, DriverMemory *ret) {
         return r == NVML_SUCCESS ? nvml_from_status(driver_memory(&nvml.driver, c, ret)) : r;
 }
 
-/* The older form counts what the driver keeps for itself as used. */
+/* The older form counts the driver's own memory as used. */
 NVML_API NvmlReturn nvmlDeviceGetMemoryInfo(NvmlHandle h, NvmlMemory1 *ret) {
         LOCKED;
         DriverMemory m;
@@ -193,7 +193,7 @@ NVML_API NvmlReturn nvmlDeviceGetMemoryInfo_v2(NvmlHandle h, NvmlMemory2 *ret) {
         return NVML_SUCCESS;
 }
 
-/* --- what it does ----------------------------------------------------------------------------------------------- */
+/* ---- what it does ---- */
 
 static NvmlReturn get_fixed(NvmlHandle h, unsigned *ret, unsigned value) {
         DriverCard *c;
@@ -205,7 +205,7 @@ static NvmlReturn get_fixed(NvmlHandle h, unsigned *ret, unsigned value) {
         return NVML_SUCCESS;
 }
 
-/* A card that is always cool, and has neither a screen nor a fan. */
+/* The simulated card is always cool, and has neither screen nor fan. */
 #define FIXED(name, value)                                                                                   \
         NVML_API NvmlReturn name(NvmlHandle h, unsigned *ret) {                                              \
                 LOCKED;                                                                                      \

@@ -3,7 +3,7 @@
 
 #include "sim/nvml/nvml.h"
 
-/* Events can be waited for, and none comes: a simulated card has no faults of its own. */
+/* A caller can wait for events, but none comes: a simulated card has no faults of its own. */
 
 typedef struct NvmlSet {
         unsigned cards;
@@ -49,7 +49,7 @@ NVML_API NvmlReturn nvmlDeviceGetSupportedEventTypes(NvmlHandle h, unsigned long
         return NVML_SUCCESS;
 }
 
-/* Without the lock: others go on. */
+/* Without the lock, so that other threads continue. */
 static NvmlReturn wait_in_vain(const NvmlSet *set, unsigned msec) {
         const struct timespec t = {.tv_sec = msec / 1000, .tv_nsec = (long) (msec % 1000) * 1000000};
 

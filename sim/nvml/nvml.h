@@ -18,7 +18,7 @@ typedef struct Nvml {
         pthread_mutex_t lock;
         unsigned users;
         Driver driver;
-        NvmlCard cards[DRIVER_CARDS]; /* what handles point to: they outlive a session */
+        NvmlCard cards[DRIVER_CARDS]; /* handles point to them, so they outlive a session */
 } Nvml;
 
 extern Nvml nvml;
@@ -31,5 +31,5 @@ void nvml_unlock(const int *unused);
 NvmlReturn nvml_enter(NvmlHandle h, DriverCard **ret);
 NvmlReturn nvml_ready(void);
 NvmlReturn nvml_from_status(uint32_t status);
-/* A text for a caller's buffer: INSUFFICIENT_SIZE when it does not fit. */
+/* Copies a text to a caller's buffer; INSUFFICIENT_SIZE: it does not fit. */
 NvmlReturn nvml_put(char *into, unsigned size, const char *text);

@@ -4,8 +4,8 @@
 #include "gpu/rm/query.h"
 #include "sim/nvml/nvml.h"
 
-/* Who computes on a card: those with a group of channels, and those that hold its memory without
- * one, as a program may that speaks to the driver itself. */
+/* The processes on a card: those with a channel group, and those that hold its memory without one,
+ * as a program may that calls the driver directly. */
 
 typedef struct Found {
         unsigned n;
@@ -29,7 +29,7 @@ static uint32_t find_class(const DriverCard *c, uint32_t class_, Found *f) {
         return status;
 }
 
-/* The driver tells of so many at once. */
+/* The driver answers about this many at once. */
 static uint32_t ask_memory(const DriverCard *c, Found *f) {
         static RmPidInfos p; /* 14 KiB, under the lock */
 
@@ -68,7 +68,7 @@ static unsigned long long memory_of(const RmPidInfo *p) {
                                   : UINT64_MAX; /* not available */
 }
 
-/* count: in, the room; out, how many there are. */
+/* count: in, the room; out, the number. */
 static NvmlReturn list(NvmlHandle h, unsigned *count, NvmlProcess2 *ret, NvmlProcess1 *ret_old) {
         static Found f; /* 67 KiB, under the lock */
         NvmlReturn r;
@@ -111,7 +111,7 @@ NVML_API NvmlReturn nvmlDeviceGetComputeRunningProcesses(NvmlHandle h, unsigned 
         return list(h, count, NULL, ret);
 }
 
-/* Nothing draws on a simulated card, and no MPS server runs. */
+/* A simulated card has no graphics processes, and no MPS server runs. */
 static NvmlReturn none(NvmlHandle h, unsigned *count) {
         DriverCard *c;
         NvmlReturn r = nvml_enter(h, &c);

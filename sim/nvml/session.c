@@ -57,7 +57,7 @@ NvmlReturn nvml_put(char *into, unsigned size, const char *text) {
         return NVML_SUCCESS;
 }
 
-/* --- exported --------------------------------------------------------------------------------------------------- */
+/* ---- exported ---- */
 
 static NvmlReturn init(void) {
         NvmlReturn r;
@@ -110,7 +110,7 @@ NVML_API const char *nvmlErrorString(NvmlReturn r) {
         return "Unknown Error";
 }
 
-/* --- the system ------------------------------------------------------------------------------------------------- */
+/* ---- the system ---- */
 
 NVML_API NvmlReturn nvmlSystemGetDriverVersion(char *ret, unsigned size) {
         LOCKED;

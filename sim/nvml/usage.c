@@ -6,8 +6,8 @@
 #include "sim/engine/engine.h"
 #include "sim/nvml/nvml.h"
 
-/* How busy a card was, and with whose work: over the last whole sixth of a second, from the
- * engines' own meters. */
+/* The utilization of a card and of its processes over the last whole sixth of a second, from the
+ * engines' meters. */
 
 static uint64_t clock_of(clockid_t id) {
         struct timespec t;
@@ -56,7 +56,7 @@ NVML_API NvmlReturn nvmlDeviceGetUtilizationRates(NvmlHandle h, NvmlUtilization 
 
 /* ---- of processes ---- */
 
-/* What was answered last: whoever asks again since then is told of all the time in between. */
+/* The last answer. A later call is answered for all the time in between. */
 typedef struct Answer {
         unsigned long long time; /* us since 1970; 0: none yet */
         uint64_t at;             /* ns, of the engine's clock */
@@ -80,7 +80,7 @@ static void remember(Answer *a, const EngineUsage *usage, unsigned long long tim
         }
 }
 
-/* ns of one group since then; a group that was not there then began at 0. */
+/* ns of one group since then; a group that did not exist then began at 0. */
 static uint64_t ran_since(const Answer *a, const EngineUsage *usage, unsigned g) {
         uint64_t now = usage->groups[g].ran.all;
 
@@ -115,7 +115,7 @@ static unsigned add_up(const Answer *a, const EngineUsage *usage, uint64_t at, N
         return n;
 }
 
-/* Those who had something: the others are not named to whoever asks since when. */
+/* Processes with work since then. A call with a time does not list the others. */
 static unsigned drop_idle(NvmlProcessSample *list, unsigned n) {
         unsigned kept = 0;
 
@@ -131,8 +131,8 @@ static bool is_since(const Answer *a, unsigned long long last_seen) {
         return a->time > 0 && last_seen > 0 && apart <= ENGINE_WINDOW_NSEC / 1000;
 }
 
-/* count: in, the room; out, how many there are. Pids are the server's: a program in another pid
- * namespace finds numbers that are not those of its own. */
+/* count: in, the room; out, the number. Pids are those of the server: a program in another pid
+ * namespace finds numbers that are not its own. */
 NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSample *ret, unsigned *count,
                                                     unsigned long long last_seen) {
         LOCKED;

@@ -24,7 +24,7 @@ static const char help[] = "nvidia-smi of Aliquot's simulated driver: a part of 
                            "    --query-gpu=FIELD,...              with --format=csv[,noheader][,nounits]\n"
                            "    --query-compute-apps=FIELD,...     the same\n";
 
-/* "csv", then what it leaves out, in any order. */
+/* "csv", then the parts to leave out, in any order. */
 static bool parse_format(const char *text, SmiQuery *q) {
         bool csv = false;
 

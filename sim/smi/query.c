@@ -6,7 +6,7 @@
 
 enum { EXIT_INVALID = 2, VALUE = 300, FIELDS = 64 };
 
-/* What a field is about: a card, and a process of it where processes are listed. */
+/* What a field belongs to: a card, or a process where processes are listed. */
 typedef struct Row {
         const Smi *smi;
         const SmiCard *card;
@@ -19,7 +19,7 @@ typedef struct Field {
         void (*print)(const Row *r, char (*ret)[VALUE]);
 } Field;
 
-/* --- values ----------------------------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 #define TEXT(name, value)                                                                                    \
         static void name(const Row *r, char(*ret)[VALUE]) {                                                  \
@@ -103,7 +103,7 @@ static const Field process_fields[] = {
         {"gpu_bus_id", "", value_bus},
 };
 
-/* --- lists of fields -------------------------------------------------------------------------------------------- */
+/* ---- lists of fields ---- */
 
 typedef struct Columns {
         size_t n;

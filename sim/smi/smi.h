@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The simulated nvidia-smi: what libnvidia-ml.so.1 says, in the layout that people know. It opens
- * that library and nothing else, so whatever stands between the library and the driver shows here
- * as it would with the real one. */
+/* The simulated nvidia-smi: the answers of libnvidia-ml.so.1 in the known layout. It opens that
+ * library and nothing else, so anything between the library and the driver shows here as with the
+ * real one. */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -54,10 +54,9 @@ typedef struct Smi {
         SmiCard cards[SMI_CARDS];
 } Smi;
 
-/* Reads everything once. On failure a text for people is printed, and the exit status returned; 0:
- * fine. */
+/* Reads everything once. 0, or an exit status, after printing an error message. */
 int smi_read(Smi *s);
-/* Leaves one card, by its index or UUID. false: there is no such one. */
+/* Keeps one card only, by its index or UUID. false: there is no such card. */
 bool smi_select(Smi *s, const char *id);
 void smi_name_of(const Smi *s, unsigned pid, char (*ret)[SMI_NAME]);
 

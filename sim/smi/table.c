@@ -4,7 +4,7 @@
 
 #include "sim/smi/smi.h"
 
-/* The table of the 5xx drivers, 91 columns wide, as scripts have been cutting it up for years. */
+/* The table of the 5xx drivers, 91 columns wide. Scripts cut it up by columns. */
 
 enum { NAME_WIDTH = 25, PROCESS_WIDTH = 37 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the real driver has no need of: here memory of a card is a file of the process that made it
- * (a memfd), and whoever imports the memory wants that, too. So the server keeps the file beside
- * what was exported to an nvidiactl, as long as that is open. Both calls are made on that
- * nvidiactl; 0, or -1 with errno. Linux 5.6. */
+/* Contents of exported memory, which the real driver does not need. In the simulator, memory of a
+ * card is a memfd of the process that made it. A process that imports the memory needs that file,
+ * so the server keeps it beside the exports of an nvidiactl while that is open. Both calls are made
+ * on that nvidiactl; 0, or -1 with errno. Linux 5.6. */
 
 #include <sys/ioctl.h>
 

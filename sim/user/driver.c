@@ -11,9 +11,9 @@
 
 #include "gpu/rm/query.h"
 
-enum { FIRST_HANDLE = 0x5C000001 }; /* what the real libcuda begins with */
+enum { FIRST_HANDLE = 0x5C000001 }; /* the first handle of the real libcuda */
 
-/* --- files ------------------------------------------------------------------------------------------------------ */
+/* ---- files ---- */
 
 int driver_open_file(const char *name) {
         const char *dir = secure_getenv("ALIQUOT_SIM_DIR");
@@ -27,7 +27,7 @@ int driver_open_file(const char *name) {
         return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* The file's own word: 0, or -1 with errno. */
+/* Returns what the file's ioctl() returns: 0, or -1 with errno. */
 static int call(int fd, uint32_t nr, void *params, size_t size) {
         int r;
 
@@ -37,7 +37,7 @@ static int call(int fd, uint32_t nr, void *params, size_t size) {
         return r;
 }
 
-/* --- objects ---------------------------------------------------------------------------------------------------- */
+/* ---- objects ---- */
 
 uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t size,
                       uint32_t *ret) {
@@ -85,7 +85,7 @@ uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object
         return p.status;
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, uint32_t *ret) {
         RmMemoryParams m = {.owner = d->client, .size = *size, .alignment = 0x10000};
@@ -96,7 +96,8 @@ uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, 
         return status;
 }
 
-/* The real libraries ask for these; who rewrites the answers rewrites all of them. */
+/* Asks for the same indices as the real libraries, so that a gate which rewrites the answers is
+ * tested with all of them. */
 uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *ret) {
         RmFbInfoV2 p = {.n = 3,
                         .list = {{RM_FB_TOTAL_RAM_SIZE, 0}, {RM_FB_HEAP_SIZE, 0}, {RM_FB_HEAP_FREE, 0}}};
@@ -112,7 +113,7 @@ uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *re
         return RM_OK;
 }
 
-/* --- cards ------------------------------------------------------------------------------------------------------ */
+/* ---- cards ---- */
 
 static void close_card(DriverCard *c) {
         if (c->fd >= 0)
@@ -126,7 +127,7 @@ static int hex_digit(char c) {
         return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "GPU-" and 32 digits with dashes between them. */
+/* "GPU-" and 32 hexadecimal digits with dashes. */
 static void take_uuid(DriverCard *c, const RmGidInfo *gid) {
         size_t n = 0, length = strnlen((const char *) gid->data, sizeof gid->data);
         const char *text = (const char *) gid->data;
@@ -144,8 +145,8 @@ static void take_uuid(DriverCard *c, const RmGidInfo *gid) {
         }
 }
 
-/* Drivers before 595 have the name in 16-bit letters, too, and want all of the room for it. Without
- * a name it is a card all the same. */
+/* Drivers before 595 also return the name in 16-bit letters, and require room for that. A card
+ * without a name is valid. */
 static void take_name(const Driver *d, DriverCard *c) {
         union {
                 RmNameString name;
@@ -183,8 +184,7 @@ static uint32_t make_objects(Driver *d, DriverCard *c) {
         return status;
 }
 
-/* The minor number is what the driver says; where it says nothing, files are numbered as the cards
- * are. */
+/* The minor number comes from the driver; without an answer, files are numbered like the cards. */
 static uint32_t minor_of(const Driver *d, uint32_t gpu, uint32_t otherwise) {
         RmCardInfo cards[DRIVER_CARDS] = {{.valid = 0}};
 
@@ -209,7 +209,7 @@ static void add_card(Driver *d, uint32_t gpu) {
         c->minor = minor_of(d, gpu, id.device);
         (void) snprintf(name, sizeof name, "nvidia%u", c->minor);
         c->fd = driver_open_file(name);
-        if (c->fd >= 0) /* it belongs to our client; a driver that does not want to know gets along without */
+        if (c->fd >= 0) /* it belongs to this client; a driver without the call works, too */
                 (void) call(c->fd, RM_ESC_REGISTER_FD, &(RmRegisterFd){.ctl = d->ctl}, sizeof(RmRegisterFd));
         if (c->fd >= 0 && make_objects(d, c) == RM_OK) {
                 d->n++;
@@ -234,7 +234,7 @@ static uint32_t find_cards(Driver *d) {
         return RM_OK;
 }
 
-/* --- the whole -------------------------------------------------------------------------------------------------- */
+/* ---- the whole ---- */
 
 uint32_t driver_open(Driver *d) {
         RmVersion version = {.cmd = RM_VERSION_QUERY};
@@ -258,6 +258,6 @@ void driver_close(Driver *d) {
         for (unsigned i = 0; i < d->n; i++)
                 close_card(&d->cards[i]);
         if (d->ctl >= 0)
-                (void) close(d->ctl); /* its clients go with it */
+                (void) close(d->ctl); /* closing it frees its clients */
         *d = (Driver){.ctl = -1};
 }

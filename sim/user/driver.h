@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The user's side of the driver: what the simulated libcuda.so.1 and libnvidia-ml.so.1 have in
- * common. It opens the driver's files, in $ALIQUOT_SIM_DIR (not in set-user-ID programs) or in
- * /dev, and speaks gpu/rm/rm.h with them by libc's `ioctl`, so that whoever stands in between sees
- * every call, as with the real libraries.
+/* The user's side of the driver: the common part of the simulated libcuda.so.1 and
+ * libnvidia-ml.so.1. It opens the driver's files, in $ALIQUOT_SIM_DIR (not in set-user-ID programs)
+ * or in /dev. It calls them through libc's `ioctl`, with the structures of gpu/rm/rm.h, so that an
+ * interposed library sees every call, as with the real libraries.
  *
- * Every function that asks the driver returns its status (RM_OK, RM_ERR_...), or DRIVER_E_FILE when
- * the file itself refused: errno says why. Not thread-safe: who has a Driver has a lock. libc only:
+ * Functions that ask the driver return its status (RM_OK, RM_ERR_...), or DRIVER_E_FILE with errno
+ * if the file itself refused. Not thread-safe: the owner of a Driver has a lock. libc only, because
  * foreign programs load this. */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@ enum { DRIVER_CARDS = RM_ATTACHED_MAX };
 #define DRIVER_E_FILE 0xFFFFFFFFu
 
 typedef struct DriverCard {
-        int fd; /* nvidiaN; a card whose file cannot be opened is not there */
+        int fd; /* nvidiaN; cards whose file cannot be opened are left out */
         uint32_t gpu, instance, minor;
         uint32_t device, subdevice; /* our objects */
         char uuid[48];              /* GPU-... */
@@ -29,18 +29,18 @@ typedef struct DriverCard {
 typedef struct Driver {
         int ctl;
         uint32_t client;
-        uint32_t next; /* handles are ours to choose */
+        uint32_t next; /* handles are chosen here */
         char version[64];
         unsigned n;
         DriverCard cards[DRIVER_CARDS];
 } Driver;
 
-/* What nvidia-smi shows, in bytes. */
+/* The figures of nvidia-smi, in bytes. */
 typedef struct DriverMemory {
         uint64_t total, free, used, reserved;
 } DriverMemory;
 
-/* Opens everything and finds the cards, by PCI address. RM_OK also with no card. DRIVER_E_FILE: no
+/* Opens the files and finds the cards, by PCI address. RM_OK also without a card. DRIVER_E_FILE: no
  * driver here. */
 uint32_t driver_open(Driver *d);
 void driver_close(Driver *d); /* a Driver that was never opened must be {.ctl = -1} */
@@ -49,11 +49,11 @@ void driver_close(Driver *d); /* a Driver that was never opened must be {.ctl = 
 int driver_open_file(const char *name);
 
 uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t size, uint32_t *ret);
-uint32_t driver_free(const Driver *d, uint32_t object); /* and all below it */
+uint32_t driver_free(const Driver *d, uint32_t object); /* with all below it */
 uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *params, uint32_t size);
-/* One more reference to the memory that (client, object) is, below `parent`. */
+/* Duplicates the memory (client, object) below `parent`. */
 uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object, uint32_t *ret);
 
-/* size: in and out, as the driver rounded it. */
+/* size: in and out; the driver rounds it */
 uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, uint32_t *ret);
 uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *ret);

@@ -8,8 +8,8 @@
  *     cuda-run saturate US N
  *                          always has kernels of US microseconds waiting; says "running", and for every line that it reads which
  *                          share of the card the next N of them got; for the line "u", what percent it has by NVML's word
- *     cuda-run open HEX    opens that handle, checks and changes the contents, says "opened", waits, closes, says "closed", waits
- */
+ *     cuda-run open HEX    opens that handle, checks and changes the contents, says "opened",
+ * waits, closes, says "closed", waits */
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -52,9 +52,9 @@ static void *target(unsigned what, unsigned g, unsigned at) {
         case 2:
                 return &shared->current;
         case 3:
-                return (uint64_t *) r + at % (offsetof(EngineRings, places) / 8);
+                return (uint64_t *) r + at % (offsetof(EngineRings, slots) / 8);
         case 4:
-                return (uint64_t *) r->places[at >> 8 & 3] + (at & 0xFF);
+                return (uint64_t *) r->slots[at >> 8 & 3] + (at & 0xFF);
         default:
                 return (uint64_t *) &shared->buffers[g][at >> 15] + (at & 0x7FFF) % (sizeof(EngineState) / 8);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The charges of what this process has exported to open files (export_table.h): who holds them, and
+/* The charges of what this process has exported to open files (export_table.h): their holders, and
  * when they end. */
 
 #include "preload/memory/gate.h"

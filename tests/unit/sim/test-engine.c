@@ -122,7 +122,7 @@ static void a_ring_gets_full(void) {
         EngineUser u = lab_user(m, 0, 0);
         uint64_t position;
 
-        for (unsigned i = 0; i < ENGINE_PLACES; i++)
+        for (unsigned i = 0; i < ENGINE_RING_SIZE; i++)
                 (void) lab_give(&u, 0, ENGINE_RUN, 10 * US, 0);
         ASSERT_FALSE(engine_give(&u, 0, ENGINE_RUN, 1, 0, &position));
         engine_look(&u, 10 * US - 1);
@@ -130,9 +130,9 @@ static void a_ring_gets_full(void) {
         engine_look(&u, 20 * US);
         ASSERT_TRUE(engine_has_room(&u, 0, 2));
         ASSERT_FALSE(engine_has_room(&u, 0, 3));
-        ASSERT_INT(lab_give(&u, 0, ENGINE_RUN, 10 * US, 20 * US), ENGINE_PLACES);
+        ASSERT_INT(lab_give(&u, 0, ENGINE_RUN, 10 * US, 20 * US), ENGINE_RING_SIZE);
         engine_look(&u, 1000 * MS);
-        ASSERT_INT(lab_time(&u, 0, ENGINE_PLACES), 10 * US * (ENGINE_PLACES + 1));
+        ASSERT_INT(lab_time(&u, 0, ENGINE_RING_SIZE), 10 * US * (ENGINE_RING_SIZE + 1));
         lab_done(m, &u, 1);
 }
 

@@ -10,8 +10,8 @@
 #include "sim/pages.h"
 #include "sim/worker.h"
 
-static void read_row(SimPages *p, unsigned place, EngineRow *ret) {
-        sim_pages_read(p, offsetof(EngineShared, rows) + place * sizeof *ret, ret, sizeof *ret);
+static void read_row(SimPages *p, unsigned slot, EngineRow *ret) {
+        sim_pages_read(p, offsetof(EngineShared, rows) + slot * sizeof *ret, ret, sizeof *ret);
 }
 
 static void the_servers_part_is_the_servers(void) {
@@ -68,15 +68,15 @@ static void rows_come_and_go(void) {
 
 static int there, last_place;
 
-static void on_enter(void *data, uint32_t card, uint32_t place, const SimObject *group) {
+static void on_enter(void *data, uint32_t card, uint32_t slot, const SimObject *group) {
         ASSERT_INT(group->class_, RM_CLASS_CHANNEL_GROUP);
         ASSERT_INT(group->client->pid, 7);
-        last_place = (int) place;
+        last_place = (int) slot;
         there++;
 }
 
-static void on_leave(void *data, uint32_t card, uint32_t place) {
-        last_place = (int) place;
+static void on_leave(void *data, uint32_t card, uint32_t slot) {
+        last_place = (int) slot;
         there--;
 }
 

@@ -4,8 +4,8 @@
 #include "sim/call.h"
 #include "sim/export.h"
 
-/* The controls of objects that travel as a descriptor: cliresCtrlCmdOsUnix...() in os.c. They go to
- * a client's own object. */
+/* The controls that export and import objects: cliresCtrlCmdOsUnix...() in os.c. They go to a
+ * client's own object. */
 
 typedef struct Travel {
         SimCall *call;
@@ -45,7 +45,7 @@ static uint32_t export_empty(Travel *t, void *params) {
         return f ? sim_exports_init(f, t->client, p->device, p->max, p->metadata) : RM_ERR_INVALID_PARAMETER;
 }
 
-/* Nothing of what was there is touched before all of the new ones are had. */
+/* All new duplicates are made before an old one is dropped. */
 static uint32_t export_list(Travel *t, SimFile *f, const RmExportMany *p) {
         uint32_t handles[RM_EXPORTS_MAX] = {0}, device, status = RM_OK;
 
@@ -57,11 +57,11 @@ static uint32_t export_list(Travel *t, SimFile *f, const RmExportMany *p) {
                         status = RM_ERR_INVALID_PARAMETER;
         }
         for (uint32_t i = 0; i < p->n; i++) {
-                uint32_t *place = &f->exports.handles[p->index + i];
-                uint32_t old = status == RM_OK ? *place : handles[i];
+                uint32_t *handle = &f->exports.handles[p->index + i];
+                uint32_t old = status == RM_OK ? *handle : handles[i];
 
                 if (status == RM_OK)
-                        *place = handles[i];
+                        *handle = handles[i];
                 if (old != 0)
                         sim_export_drop(t->sim, old);
         }
@@ -106,7 +106,7 @@ static uint32_t import_one(Travel *t, void *params) {
         return status;
 }
 
-/* RmImportObject() wants to know what it is first: memory of the card or of the machine. */
+/* RmImportObject() asks first for the kind of memory: of the card or of the machine. */
 static uint32_t import_into(Travel *t, RmImportMany *p, uint32_t i, uint32_t handle) {
         const SimObject *what = sim_object_find(t->sim->exporter->clients, handle);
         uint32_t status = RM_ERR_INVALID_ARGUMENT;
@@ -121,8 +121,8 @@ static uint32_t import_into(Travel *t, RmImportMany *p, uint32_t i, uint32_t han
         return RM_OK;
 }
 
-/* When one of them cannot be imported the ones before it go again, and with them whatever else has
- * the handle that was named for an empty place: so it is in the driver, too. */
+/* If one object cannot be imported, those before it are freed again. As in the driver, an object
+ * with the handle that was given for an empty index is freed, too. */
 static void take_back(const Travel *t, const RmImportMany *p, uint32_t n) {
         while (n-- > 0) {
                 SimObject *o = p->objects[n] != 0 ? sim_object_find(t->client, p->objects[n]) : NULL;
@@ -192,7 +192,7 @@ static size_t find(uint32_t cmd) {
         return i;
 }
 
-bool sim_call_travels(uint32_t cmd) {
+bool sim_call_is_export(uint32_t cmd) {
         return find(cmd) < CONTROLS;
 }
 
@@ -217,7 +217,7 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         return status;
 }
 
-uint32_t sim_call_travel(SimCall *k, const RmControl *p) {
+uint32_t sim_call_export(SimCall *k, const RmControl *p) {
         size_t which = find(p->cmd);
 
         if (p->params == 0 || p->params_size != controls[which].size)
