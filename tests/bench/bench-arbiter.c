@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The arbiter of a card. On the virtual clock: the error of shares under caps, in points of the
- * card's time, the worst of any second and of any ten, beside what the same tenants get by the
- * driver's own time slicing. On the real one: what the arbiter itself takes of a processor while 1,
- * 3 and 20 tenants always want the card.
+/* The arbiter of a card.
+ *
+ * On the virtual clock: the error of shares under caps, in points of the card's time, as the worst
+ * of any second and of any ten. Beside it stands what the driver's own time slicing gives the same
+ * tenants. On the real clock: the processor time of the arbiter while 1, 3 and 20 tenants always
+ * want the card.
  *
  *     bench-arbiter [SECONDS [cost]]      cost: without the table */
 
@@ -135,8 +137,8 @@ static void sleep_until(uint64_t nsec) {
                 ;
 }
 
-/* A gate whose program launches all that a window has room for, on a card that is nobody's. Never
- * returns. */
+/* Plays a gate with a program that fills every window, on a card that the arbiter does not see run.
+ * Never returns. */
 static void play_gate(unsigned i) {
         char directory[96], doorbell[112];
         SliceWork *work;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the gate costs a process when it starts, and what it keeps: 64 processes start at once,
- * again and again, with the library preloaded and without, in turns. Each opens a file that the
- * slice's page says is the driver's and makes a first call, at which the gate opens the slice.
- * Measured from before exec to after the call: wall time, which has the crowd in it, and CPU time,
- * which is the process's own; private memory is what smaps says afterwards.
+/* What the gate costs a process at its start, and what it keeps. 64 processes start at once,
+ * repeatedly, with the library preloaded and without, by turns. Each opens a file that the slice's
+ * page describes as the driver's, and makes a first call, at which the gate opens the slice.
+ *
+ * Measured from before exec until after the call: wall time, which includes the other processes,
+ * and the process's own CPU time. Private memory is read from smaps afterwards.
  *
  *     bench-gate-start LIBRARY [ROUNDS] */
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the gate costs: an allocation and its free, through it, beside the same two system calls
- * without, and what an fstat takes; a refusal; in 1, 8 and 64 processes on one slice. The driver is
- * a memfd, whose ioctl fails at once, and a function that says OK for it. Times are CPU times of
- * the processes, so that it does not matter how many cores there are for them.
+/* What the gate costs, with 1, 8 and 64 processes on one slice: an allocation and its free, and a
+ * refusal. Beside them stand the same two system calls without the gate, and an fstat. The driver
+ * is a memfd with an ioctl that fails at once, and a function that reports success for it. Times
+ * are CPU times of the processes, so that the number of cores does not matter.
  *
  *     bench-gate [PAIRS] */
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The Kubernetes client against a server that does nothing, in a process of its own: calls per
- * second on kept connections, and what a client costs in memory. The baseline, in the same run, is
- * a blocking socket that writes the same requests. bench-kube [CALLS] */
+ * second on kept connections, and the memory of a client. The baseline, in the same run, is a
+ * blocking socket that writes the same requests.
+ *
+ *     bench-kube [CALLS] */
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a launch costs: of a libcuda.so.1 that does nothing (idle-cuda.c), without the gate; with
- * it, in a process without slices; in one whose slice has no limit of compute; with a limit, in an
- * open window, with 1 and with 8 streams. Each in a process of its own, in one run, as CPU time by
- * launches. And a dlsym() of a name that the gate has nothing to do with.
+/* What a launch of a libcuda.so.1 that does nothing (idle-cuda.c) costs, as CPU time per launch:
+ *     - without the gate,
+ *     - with the gate, in a process without slices,
+ *     - in a slice without a compute limit,
+ *     - in a slice with a limit, in an open window, with 1 and with 8 streams.
  *
- *     bench-gate LIBRARY CUDA [LAUNCHES] */
+ * Each case has a process of its own in one run. Also a dlsym() of a name that the gate does not
+ * interpose.
+ *
+ *     bench-launch LIBRARY CUDA [LAUNCHES] */
 
 #include <dlfcn.h>
 #include <errno.h>

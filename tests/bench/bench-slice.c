@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the slice page costs: a reservation and its release with 1, 8 and 64 processes on one page,
- * beside as many atomic additions to one shared word; a refusal, beside one fstat; opening.
- * Processes share what cores there are.
+/* What the slice page costs. A reservation and its release, with 1, 8 and 64 processes on one page,
+ * beside the same number of atomic additions to one shared word. A refusal, beside one fstat; and
+ * opening. Processes share the cores of this machine.
  *
  *     bench-slice [PAIRS] */
 

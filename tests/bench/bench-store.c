@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the store itself costs, so that figures measured through it can be read: each verb on pods
- * of 4 KiB, one caller on keep-alive, with a watcher that reads every event; the bare HTTP round
- * trip beside it; and the same verbs without sockets. */
+/* What the store itself costs, to interpret figures that are measured through it. Each verb is
+ * measured on pods of 4 KiB, with one caller on keep-alive and a watcher that reads every event.
+ * Beside it stand the bare HTTP round trip, and the same verbs without sockets. */
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A program that always wants the card, or now and then, by launches of one kind; for
+/* A program that wants the card always, or from time to time, by launches of one kind; for
  * bench-shares.py, on a simulated card:
  *
  *     load-card KIND KERNEL_US                         without end
- *     load-card KIND KERNEL_US REQUEST_US REST_US N    N times so much work, then a pause; prints the us of each until it was done
+ *     load-card KIND KERNEL_US REQUEST_US REST_US N    N requests, each followed by a pause;
+ *                                                      prints the us until each was done
  *
  * KIND: stream, streams (4 by turns), graph (of 20 kernels), cooperative, varied (by turns one of 5
- * us and one of KERNEL_US, each waited for). Ends with 1 and a line on stderr when CUDA refuses
- * something. */
+ * us and one of KERNEL_US, each waited for). Ends with 1 and a line on stderr when CUDA returns an
+ * error. */
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -192,7 +193,7 @@ int main(int argc, char **argv) {
         if (argc == 6)
                 do_requests(launch, number(argv[3]), number(argv[4]), number(argv[5]));
         else
-                for (;;) /* until somebody ends it */
+                for (;;) /* until the process is killed */
                         do_work(launch, BLOCK_US);
         return 0;
 }

@@ -152,7 +152,7 @@ static void base64(void) {
                         TEST_FAIL_("\"%s\" is %s", cases[i].text, ok ? "accepted" : "refused");
                 ASSERT_STR(buf_str(&out), str_from(cases[i].bytes));
         }
-        for (size_t n = 0; n <= 256; n++) { /* there and back */
+        for (size_t n = 0; n <= 256; n++) { /* encode and decode */
                 _cleanup_buf_ Buf text = BUF_NULL, back = BUF_NULL;
                 char bytes[256];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server and a client in one loop. The server is the house's own, with a handler per test; peer.h
- * has one that is a plain socket. */
+/* A server and a client in one loop. The server is our own, with a handler per test; peer.h has a
+ * plain socket. */
 
 #include <signal.h>
 
@@ -38,7 +38,7 @@ static inline void fixture_listen(Fixture *f, uint16_t port, HttpHandler handler
         ASSERT_OK(http_server_new(f->event, &options, handler, userdata, &f->server, &fault));
 }
 
-/* handler NULL: a loop alone. */
+/* handler NULL: no server, only the loop. */
 static inline void fixture_begin(Fixture *f, HttpHandler handler, void *userdata) {
         *f = (Fixture){0};
         (void) signal(SIGPIPE, SIG_IGN);
@@ -60,8 +60,7 @@ static inline void turn(Fixture *f) {
         ASSERT_TRUE(sd_event_run(f->event, 10000) >= 0);
 }
 
-/* Turns the loop until `condition` holds; it is the test that fails when that takes half a
- * minute. */
+/* Turns the loop until `condition` holds; the test fails after half a minute. */
 #define turn_until(f, condition)                                                                             \
         do {                                                                                                 \
                 usec_t end_ = clock_monotonic_usec() + 30 * USEC_PER_SEC;                                    \
@@ -72,7 +71,7 @@ static inline void turn(Fixture *f) {
                 }                                                                                            \
         } while (0)
 
-/* What `done` was told, copied. */
+/* What `done` received, copied. */
 typedef struct Told {
         unsigned n;
         KubeOutcome outcome;

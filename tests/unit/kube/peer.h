@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A server that is a script: a plain socket that says what a test tells it to, byte by byte, and
- * hangs up when told. */
+/* A scripted server: a plain socket that sends what a test tells it to, byte by byte, and closes on
+ * demand. */
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -35,7 +35,7 @@ static inline void fixture_end(Fixture *f) {
         f->event = sd_event_unref(f->event);
 }
 
-/* Turns the loop until the condition holds; a test that waits 20 s has failed. */
+/* Turns the loop until the condition holds; the test fails after 20 s. */
 #define TURN_UNTIL(f, condition)                                                                             \
         do {                                                                                                 \
                 usec_t end_ = clock_monotonic_usec() + 20 * USEC_PER_SEC;                                    \

@@ -55,7 +55,7 @@ static void patches_with_a_precondition(void) {
                                    str_from(version), on_answer, &a, NULL));
         TURN_UNTIL(&f, a.n == 2);
         ASSERT_INT(a.status, 200);
-        /* The object has moved on: the same version again is a conflict, and no version is not. */
+        /* The object has changed since: the same version again is a conflict, no version is not. */
         ASSERT_OK(kube_merge_patch(f.client, path, "", STR("{\"metadata\":{\"annotations\":{\"x\":\"2\"}}}"),
                                    str_from(version), on_answer, &a, NULL));
         TURN_UNTIL(&f, a.n == 3);
@@ -217,7 +217,7 @@ static void events_are_counted_not_repeated(void) {
         fixture_end(&f);
 }
 
-/* What is sent, byte for byte, heard at a socket. */
+/* The bytes that are sent, read at a socket. */
 static void patch_body(Str patch, Str version, const char *expected) {
         _cleanup_(sd_event_unrefp) sd_event *event = NULL;
         _cleanup_(kube_config_freep) KubeConfig *config = NULL;
@@ -274,7 +274,7 @@ static void names_lead_nowhere_else(void) {
         fixture_end(&f);
 }
 
-/* An object in trouble is heard 25 times, and no more; its neighbour is still heard. */
+/* An object in trouble gets 25 Events and no more; its neighbour still gets its own. */
 static void one_object_cannot_flood_the_server(void) {
         KubeEventRecorder *r = NULL;
         KubeEvent event = {.kind = "Pod",
@@ -324,7 +324,7 @@ static void a_lost_event_is_counted_and_forgotten(void) {
         ASSERT_OK(kube_event_recorder_new(f.client, "test", &r));
         kube_event(r, &event);
         TURN_UNTIL(&f, kube_event_counters(r).lost == 1);
-        kube_event(r, &event); /* created, not patched: the server knows nothing of it */
+        kube_event(r, &event); /* created, not patched: the server does not have it */
         ASSERT_INT(kube_event_counters(r).created, 2);
         (void) kube_event_recorder_free(r); /* with its call in flight */
         ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);

@@ -244,7 +244,7 @@ static void streams_pass_by_in_pieces(void) {
         turn_until(&f, t.told.n == 1);
         ASSERT_INT(t.told.outcome, KUBE_UNKNOWN);
 
-        /* A refusal is no stream: its body is for the reply. */
+        /* The body of a refusal belongs to the reply, not to the stream. */
         t.told.n = 0;
         (void) stream(&f, "/status/410", &t);
         turn_until(&f, t.told.n == 1);
@@ -343,8 +343,8 @@ static void a_lost_answer_is_unknown(void) {
 
 #define ANSWER "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
-/* The trap: a kept connection on which the server has just given up. curl takes it, writes, reads
- * the end of file where the answer should be, and would write once more on a new connection. */
+/* A kept connection that the server has just closed. curl writes on it, reads end of file in place
+ * of an answer, and would write once more on a new connection. */
 static void lose_on_kept_connection(const char *method, Told *told, Peer *p, Fixture *f) {
         KubeRequest first = {.method = "GET", .path = "/first"},
                     second = {.method = method, .path = "/second"};
@@ -420,7 +420,8 @@ static void endless_headers_are_refused(void) {
         for (int i = 0; told.n == 0 && i < 20000; i++) {
                 char line[80];
                 (void) snprintf(line, sizeof line, "X-%d: 0123456789012345678901234567890123456789\r\n", i);
-                (void) send(p.fd, line, strlen(line), MSG_NOSIGNAL); /* may fail: that is what we wait for */
+                /* may fail, which ends the wait */
+                (void) send(p.fd, line, strlen(line), MSG_NOSIGNAL);
                 turn(&f);
         }
         ASSERT_INT(told.n, 1);
@@ -499,7 +500,7 @@ typedef struct Actor {
         Fixture *f;
         KubeCall *own, *other;
         unsigned n;
-        unsigned again; /* calls to make from the callback */
+        unsigned again; /* calls to make inside the callback */
         bool free_client;
 } Actor;
 
@@ -540,7 +541,7 @@ static void callbacks_may_do_anything(void) {
         Fixture f;
         Actor a;
 
-        /* Free oneself and another, and begin anew. */
+        /* Frees itself and another call, and begins a new one. */
         fixture_begin(&f, handle, &s);
         a = (Actor){.f = &f, .again = 3};
         ASSERT_OK(kube_call(f.client, &never, on_act, &a, &a.other));
@@ -555,7 +556,8 @@ static void callbacks_may_do_anything(void) {
         turn_until(&f, a.n == 3);
         fixture_end(&f);
 
-        /* The client goes with calls in flight: from `done`, from the reader, and from outside. */
+        /* The client is freed with calls in flight: from `done`, from the reader, and
+         * from outside. */
         fixture_begin(&f, handle, &s);
         a = (Actor){.f = &f, .free_client = true};
         for (int i = 0; i < 5; i++)

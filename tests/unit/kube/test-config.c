@@ -80,7 +80,7 @@ static void reads_a_kubeconfig(void) {
         c = kube_config_free(c);
 }
 
-/* Secrets that came as data are in no folder, and are closed with their object. */
+/* Secrets given as data are in no folder, and are closed with their object. */
 static void secrets_do_not_outlive_their_object(void) {
         const char *path = put("config", HEAD "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
                                               "clusters: [{name: c, cluster: {server: 'https://h', "
@@ -229,14 +229,14 @@ static void a_token_file_is_read_again(void) {
         ASSERT_TEXT(kube_token_get(&t, now + 200 * USEC_PER_SEC), "three");
         ASSERT_OK(unlink(path));
         ASSERT_TEXT(kube_token_get(&t, now + 300 * USEC_PER_SEC),
-                    "three"); /* better the last one than none */
+                    "three"); /* the last token is better than none */
         kube_token_done(&t);
         kube_token_init(&t, "fixed", path);
         ASSERT_TEXT(kube_token_get(&t, now), "fixed");
         kube_token_done(&t);
 }
 
-/* Takes the next request at the peer, whose header must hold `text`, and answers. */
+/* Takes the next request at the peer, checks that its header has `text`, and answers. */
 static void answer(Fixture *f, Peer *p, const char *text, const char *response) {
         turn_until(f, peer_heard(p, "\r\n\r\n"));
         ASSERT_CONTAINS(p->heard.data, text);
@@ -246,7 +246,7 @@ static void answer(Fixture *f, Peer *p, const char *text, const char *response) 
 #define OK           "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 #define UNAUTHORIZED "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n"
 
-/* 401 says that nothing was done: with a newer token the same request goes out once more, also a
+/* 401 means that nothing was done: with a newer token the same request is sent once more, also a
  * POST. */
 static void a_refused_token_is_read_again_at_once(void) {
         KubeRequest request = {.method = "POST", .path = "/x", .body = STR("{}")};
@@ -276,7 +276,8 @@ static void a_refused_token_is_read_again_at_once(void) {
         ASSERT_TRUE(!strstr(told.fault.text, "two"));
 
         ASSERT_OK(kube_call(f.client, &request, on_done, &told, NULL));
-        answer(&f, &p, "Authorization: Bearer two\r\n", UNAUTHORIZED); /* and the file says nothing new */
+        /* the file has no other token */
+        answer(&f, &p, "Authorization: Bearer two\r\n", UNAUTHORIZED);
         turn_until(&f, told.n == 2);
         ASSERT_OK(kube_call(f.client, &request, on_done, &told, NULL));
         answer(&f, &p, "Authorization: Bearer two\r\n", OK);
@@ -307,7 +308,7 @@ static void get_over_tls(Fixture *f, const char *ca, const char *name, bool inse
         f->config = kube_config_free(f->config);
 }
 
-static void a_server_must_be_who_it_should_be(void) {
+static void a_server_needs_its_own_certificate(void) {
         HttpServerOptions options = {.listen = "127.0.0.1:0",
                                      .max_body = 1000,
                                      .tls_cert = tls_server_cert,
@@ -321,14 +322,14 @@ static void a_server_must_be_who_it_should_be(void) {
         get_over_tls(&f, tls_ca, "api.test", false, &told);
         ASSERT_TEXT(told.fault.text, "");
         ASSERT_INT(told.status, 200);
-        get_over_tls(&f, tls_ca, NULL, false, &told); /* it is not called 127.0.0.1 */
+        get_over_tls(&f, tls_ca, NULL, false, &told); /* the certificate is for another name */
         ASSERT_INT(told.outcome, KUBE_NOT_SENT);
         get_over_tls(&f, tls_other_ca, "api.test", false, &told);
         ASSERT_INT(told.outcome, KUBE_NOT_SENT);
         ASSERT_CONTAINS(told.fault.text, "POST /x: not sent: ");
         get_over_tls(&f, "no certificate", "api.test", false, &told);
         ASSERT_INT(told.outcome, KUBE_NOT_SENT);
-        get_over_tls(&f, NULL, NULL, false, &told); /* nor do the system's CAs know it */
+        get_over_tls(&f, NULL, NULL, false, &told); /* it is not signed by the system's CAs */
         ASSERT_INT(told.outcome, KUBE_NOT_SENT);
         get_over_tls(&f, NULL, NULL, true, &told);
         ASSERT_INT(told.status, 200);
@@ -346,7 +347,7 @@ int main(void) {
                       TEST(merges_files_and_the_first_wins), TEST(refuses_by_name),
                       TEST(a_missing_file_is_named), TEST(a_pod_finds_its_service_account),
                       TEST(a_token_file_is_read_again), TEST(a_refused_token_is_read_again_at_once),
-                      TEST(a_server_must_be_who_it_should_be));
+                      TEST(a_server_needs_its_own_certificate));
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 (void) unlink(path_of(names[i]));
         (void) rmdir(dir);

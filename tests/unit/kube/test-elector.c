@@ -8,8 +8,8 @@
 
 #include "store_fixture.h"
 
-/* Times a hundredth of the real ones. Nothing here asserts how long anything took: only what never
- * was true. */
+/* Times are a hundredth of the real ones. No test asserts how long a step took, only that two never
+ * lead. */
 static ElectorOptions options(const char *identity) {
         return (ElectorOptions){.namespace_ = "kube-system",
                                 .name = "aliquot",
@@ -29,7 +29,7 @@ static void on_flag(void *userdata) {
 
 static void turn(Fixture *f, const bool *a, const bool *b) {
         ASSERT_TRUE(sd_event_run(f->event, 100000) >= 0);
-        ASSERT_FALSE(*a && *b); /* never two */
+        ASSERT_FALSE(*a && *b); /* never two leaders */
 }
 
 static void one_leads_and_the_other_takes_over_when_it_dies(void) {
@@ -45,7 +45,7 @@ static void one_leads_and_the_other_takes_over_when_it_dies(void) {
         for (int i = 0; i < 50; i++)
                 turn(&f, &a_leads, &b_leads);
         ASSERT_TRUE(a_leads && elector_is_leading(a) && !elector_is_leading(b));
-        a = elector_free(a); /* dies without a word */
+        a = elector_free(a); /* ends without releasing */
         a_leads = false;
         TURN_UNTIL(&f, b_leads);
         (void) elector_free(b);
@@ -63,7 +63,7 @@ static void a_leader_that_cannot_renew_stops(void) {
         ASSERT_OK(elector_new(f.client, &oa, on_change, &a_leads, &a));
         TURN_UNTIL(&f, a_leads);
         ASSERT_OK(kube_client_new(f.event, f.config, &other));
-        /* Every update fails: a must stop by itself, and b cannot have it either. */
+        /* Every update fails: a must stop by itself, and b cannot lead either. */
         ASSERT_OK(store_inject(
                 f.store,
                 &(StoreFault){.kind = STORE_FAULT_STATUS, .method = "PUT", .count = 100000, .status = 500}));
@@ -82,7 +82,7 @@ static void a_release_hands_over_at_once(void) {
         ElectorOptions oa = options("a"), ob = options("b");
         Fixture f;
 
-        oa.lease = ob.lease = 3600 * USEC_PER_SEC; /* waiting it out would fail the test */
+        oa.lease = ob.lease = 3600 * USEC_PER_SEC; /* waiting for its end would fail the test */
         oa.renew_deadline = ob.renew_deadline = 1800 * USEC_PER_SEC;
         fixture_begin(&f, 0);
         ASSERT_OK(elector_new(f.client, &oa, on_change, &a_leads, &a));
@@ -108,7 +108,7 @@ static void get_lease(Fixture *f, Answer *a) {
         ASSERT_INT(a->status, 200);
 }
 
-/* Also who is about to get the lease, and does not know it yet, leaves nothing behind. */
+/* A candidate whose take-over is in flight leaves nothing behind either. */
 static void a_release_at_any_moment_leaves_it_free(void) {
         bool led = false;
 
@@ -152,7 +152,7 @@ static void times_must_be_in_order(void) {
         fixture_end(&f);
 }
 
-/* What others wrote beside us stays; what we write is what client-go writes. */
+/* Members written by others stay; ours are those of client-go. */
 static void takes_over_what_was_released(void) {
         bool leads = false, released = false;
         ElectorOptions o = options("a");
@@ -185,7 +185,7 @@ static void takes_over_what_was_released(void) {
         fixture_end(&f);
 }
 
-/* Somebody else's Lease does not run out at first sight, however old it says it is. */
+/* The Lease of another instance is not expired at first sight, however old its times are. */
 static void an_old_lease_is_watched_for_a_whole_lease(void) {
         bool leads = false;
         ElectorOptions o = options("a");
@@ -202,7 +202,8 @@ static void an_old_lease_is_watched_for_a_whole_lease(void) {
         seen = clock_monotonic_usec();
         ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
         TURN_UNTIL(&f, leads);
-        ASSERT_TRUE(clock_monotonic_usec() - seen >= o.lease); /* a bound from below: the promise itself */
+        /* the promised minimum */
+        ASSERT_TRUE(clock_monotonic_usec() - seen >= o.lease);
         (void) elector_free(e);
         fixture_end(&f);
 }
@@ -222,14 +223,14 @@ static void bears_what_the_server_does_meanwhile(void) {
         Fixture f;
         Answer a = {0};
 
-        o.lease = 3600 * USEC_PER_SEC; /* however slow the machine is, it does not run out */
+        o.lease = 3600 * USEC_PER_SEC; /* does not expire even on a slow machine */
         o.renew_deadline = 1800 * USEC_PER_SEC;
         fixture_begin(&f, 0);
         ASSERT_OK(elector_new(f.client, &o, on_change, &leads, &e));
         TURN_UNTIL(&f, leads);
         for (size_t i = 0; i < ELEMENTSOF(faults); i++)
                 ASSERT_OK(store_inject(f.store, &faults[i]));
-        /* A renewal that succeeds changes the Lease: three of them are behind all of the faults. */
+        /* A successful renewal changes the Lease: three of them follow all faults. */
         for (unsigned changes = 0; changes < 3;) {
                 (void) snprintf(before, sizeof before, "%s", a.body);
                 get_lease(&f, &a);
@@ -273,7 +274,7 @@ static void dies_in_its_callback(void) {
                 ASSERT_OK(elector_new(f.client, &options_, on_change_free, &o, &o.elector));
                 TURN_UNTIL(&f, o.n == 1);
                 if (o.elector)
-                        (void) elector_release(o.elector, on_never, NULL); /* it dies below this */
+                        (void) elector_release(o.elector, on_never, NULL); /* freed below */
                 ASSERT_TRUE(!o.elector);
                 ASSERT_TRUE(sd_event_run(f.event, 1000) >= 0);
                 fixture_end(&f);
@@ -287,9 +288,9 @@ static int on_other(sd_event_source *source, int fd, uint32_t revents, void *use
         return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-/* A process that was stopped wakes up with its deadline behind it and requests before it: the
- * deadline comes first. */
-static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
+/* A process that was stopped wakes up with its deadline passed and requests pending: the deadline
+ * is handled first. */
+static void a_leader_that_slept_too_long_stops_before_it_serves(void) {
         sd_event_source *others[OTHERS];
         bool leads = false;
         ElectorOptions o = options("a");
@@ -312,7 +313,7 @@ static void a_leader_that_slept_too_long_serves_nobody_before_it_stops(void) {
                 ASSERT_TRUE(sd_event_add_io(f.event, &others[i], fd, EPOLLIN, on_other, &leads) >= 0);
                 ASSERT_OK(sd_event_source_set_io_fd_own(others[i], true));
         }
-        while (clock_monotonic_usec() < end) /* what being stopped looks like from the loop */
+        while (clock_monotonic_usec() < end) /* to the loop this looks like being stopped */
                 ;
         TURN_UNTIL(&f, !leads);
         for (size_t i = 0; i < OTHERS; i++)
@@ -329,5 +330,5 @@ int main(void) {
                          TEST(a_release_at_any_moment_leaves_it_free), TEST(times_must_be_in_order),
                          TEST(takes_over_what_was_released), TEST(an_old_lease_is_watched_for_a_whole_lease),
                          TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback),
-                         TEST(a_leader_that_slept_too_long_serves_nobody_before_it_stops));
+                         TEST(a_leader_that_slept_too_long_stops_before_it_serves));
 }

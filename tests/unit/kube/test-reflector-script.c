@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The reflector against a server that says exactly what a test tells it to: which request comes
- * next, and what the owner is told. */
+/* The reflector against a scripted server: which request comes next, and which callbacks the owner
+ * gets. */
 
 #include "fixture.h"
 #include "kube/reflector.h"
@@ -136,7 +136,7 @@ static void say(Server *s, const char *text) {
         ASSERT_OK(http_stream_write(s->stream, str_from(text)));
 }
 
-/* Turns until the owner has been told `text`, and forgets it. */
+/* Turns until the callbacks have logged `text`, and clears the log. */
 static void expect(Fixture *f, Owner *o, const char *text) {
         turn_until(f, o->log.len > 0 && strstr(o->log.data, text));
         buf_clear(&o->log);
@@ -182,7 +182,7 @@ static void pages_and_versions(void) {
         say(&s, BOOKMARK("20") "{\"type\":\"DEL");
         say(&s, "ETED\",\"object\":{\"metadata\":{\"resourceVersion\":\"21\"}}}\n" BOOKMARK("30"));
         expect(&f, &o, "deleted");
-        http_stream_end(TAKE_PTR(s.stream)); /* its time is over: nothing is wrong */
+        http_stream_end(TAKE_PTR(s.stream)); /* the timeout has passed, which is no error */
         expect_watch(&f, &s, "30");
         ASSERT_INT(o.log.len, 0);
         ASSERT_TRUE(reflector_in_sync(o.reflector));
@@ -253,7 +253,8 @@ static void other_errors_resume(void) {
         expect(&f, &o, "HTTP 403");
         expect_watch(&f, &s, "11");
         open_stream(&s);
-        http_stream_end(TAKE_PTR(s.stream)); /* says nothing, and at once: no reason to ask again at once */
+        /* ends at once without an event: no reason to ask again at once */
+        http_stream_end(TAKE_PTR(s.stream));
         expect(&f, &o, "ended at once");
         expect_watch(&f, &s, "11");
         end(&f, &o);
@@ -354,7 +355,7 @@ static void a_huge_object_is_passed_over(void) {
         end(&f, &o);
 }
 
-/* From every handler the owner may end it all. */
+/* From every handler the owner may free everything. */
 static void dies_in_its_handlers(void) {
         static const char *const places[] = {"begin", "listed", "end", "added", "deleted", "trouble"};
 

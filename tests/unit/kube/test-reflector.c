@@ -3,7 +3,7 @@
 #include "store_fixture.h"
 #include "wire/pod.h"
 
-/* A view as an owner would keep it: names, with a mark for the compare. */
+/* A view as an owner keeps it: names, with a mark for the comparison. */
 typedef struct View {
         struct {
                 char name[32];
@@ -170,7 +170,7 @@ static void what_was_deleted_meanwhile_is_dropped_by_the_compare(void) {
 
         begin(&f, &v, &r, 2, 0);
         TURN_UNTIL(&f, reflector_in_sync(r));
-        /* The next watch is refused as expired; the pod goes while nobody looks. */
+        /* The next watch is refused as expired, and the pod is deleted before the list. */
         ASSERT_OK(store_inject(f.store, &(StoreFault){.kind = STORE_FAULT_CUT_WATCH, .count = 1}));
         ASSERT_OK(store_inject(f.store, &(StoreFault){.kind = STORE_FAULT_STATUS,
                                                       .method = "GET",

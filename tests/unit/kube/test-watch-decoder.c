@@ -6,10 +6,10 @@
 #include "base/buf.h"
 #include "test.h"
 
-/* What came out, one line per event. */
+/* The decoder's output, one line per event. */
 typedef struct Log {
         Buf text;
-        int stop_at; /* type at which the sink says -ESTALE; -1: none */
+        int stop_at; /* type at which the sink returns -ESTALE; -1: none */
 } Log;
 
 static int on_event(void *userdata, const WatchEvent *e) {

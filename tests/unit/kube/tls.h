@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* For tests alone: a CA, a server of it that is called api.test, and a CA of somebody else. Valid
- * for a hundred years; the CA's own key was thrown away. */
+/* For tests only: a CA, its server called api.test, and an unrelated CA. Valid for a hundred years;
+ * the CA's key was thrown away. */
 
 static const char tls_ca[] = "-----BEGIN CERTIFICATE-----\n"
                              "MIIBnDCCAUGgAwIBAgIUM9rbb0zua98B5Ha7FA3rsTe2rhIwCgYIKoZIzj0EAwIw\n"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole way from manifests to shared cards, while the API server does what API servers do on
- * bad days. Whatever the trouble, every pod that fits is placed once, and the sums are those of a
- * good day. */
+/* From manifests to shared cards, while the API server fails in various ways. In every case each
+ * pod that fits is placed once, with the same sums as without faults. */
 
 #include "base/log.h"
 #include "local/cluster.h"

@@ -20,7 +20,7 @@ static Container *start(char *const *argv) {
         return c;
 }
 
-/* Far more than anything here takes; a test that reaches it has failed, not been slow. */
+/* Reaching this timeout is a failure, not slowness. */
 static void wait_for(Container *c) {
         ASSERT_OK(container_wait_all(&c, 1, clock_monotonic_usec() + 60 * USEC_PER_SEC, true));
 }
@@ -51,7 +51,7 @@ static void is_alone_in_its_namespaces(void) {
                    STR("pod-0\n0\nfull\nnull\nrandom\nurandom\nzero\n0\n/run:\n\n/tmp:\n.\n"));
 }
 
-/* Each line is a way out or up that must be shut. */
+/* Each line is a way out of the container, or to more privileges, that must be closed. */
 static void cannot_change_the_machine(void) {
         static const char *const attempts[] = {
                 "touch /etc/aliquot-was-here",
@@ -143,8 +143,8 @@ static void is_not_held_up_by_endless_output(void) {
         ASSERT_INT(container_output(c)->len, CONTAINER_MAX_OUTPUT);
 }
 
-/* A process that outlives its container would hold the write end of our pipe: then end of file
- * would not come. */
+/* A process that outlives its container would hold the write end of our pipe, and there would be no
+ * end of file. */
 static void leaves_nothing_running(void) {
         int ends[2];
         char byte;
@@ -162,7 +162,7 @@ static void leaves_nothing_running(void) {
         (void) close(ends[0]);
 }
 
-/* A directory, a file that it may write, and one in /etc that the machine has not. */
+/* A directory, a file that the container may write, and one in /etc that the machine lacks. */
 static void has_what_is_mounted(void) {
         char folder[] = "/tmp/aliquot-test-XXXXXX", file[64], script[512];
         SandboxMount mounts[] = {{folder, "/run/aliquot/a/folder", true},

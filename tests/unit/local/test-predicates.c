@@ -14,7 +14,7 @@
         "{\"metadata\":{\"name\":\"n1\",\"labels\":{\"zone\":\"a\",\"gen\":\"7\"}},\"status\":{"             \
         "\"allocatable\":{\"cpu\":\"2\",\"memory\":\"4Gi\",\"pods\":\"2\",\"example.com/nic\":\"1\"}}}"
 
-/* "" for yes, else the words of the no. */
+/* "" for yes, else the text of the refusal. */
 static void check(const char *spec, const char *node_text, const char *used_text, const char *words) {
         _cleanup_json_ json_t *pod = json_pack("{s:o}", "spec", json_loads(spec, 0, NULL));
         _cleanup_json_ json_t *node = json_loads(node_text, 0, NULL), *used = json_loads(used_text, 0, NULL);
@@ -99,8 +99,8 @@ static void leaves_our_resources_to_the_extender(void) {
         ASSERT_FALSE(predicates_is_managed(other));
 }
 
-/* No device plugin offers it, and the extender counts no cards: kube-scheduler and the kubelet hold
- * it to what the node says. */
+/* No device plugin offers it, and the extender counts no cards: kube-scheduler and the kubelet
+ * compare it with the node's status. */
 static void counts_cards_among_the_limits(void) {
         static const char node[] = "{\"status\":{\"allocatable\":{\"aliyun.com/gpu-count\":\"4\"}}}",
                           pod[] = ASKS("limits", "\"aliyun.com/gpu-mem\":2,\"aliyun.com/gpu-count\":2");

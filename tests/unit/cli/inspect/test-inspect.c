@@ -2,7 +2,7 @@
 #include "cli/inspect/inspect.h"
 #include "test.h"
 
-/* A cluster is written here as one JSON list per test; every expected report stands in full. */
+/* Each test has its cluster as a JSON list and its expected report in full. */
 
 #define NODE(name, ip, mem, count, more)                                                                     \
         "{\"kind\":\"Node\",\"metadata\":{\"name\":\"" name "\"" more "},\"status\":{\"allocatable\":{"      \
@@ -229,7 +229,7 @@ static void check_line(const char *const *objects, const char *expected) {
 #define CHECK_LINE(expected, ...)             check_line((const char *const[]){N, __VA_ARGS__, NULL}, expected)
 #define CHECK_POD(expected, more, containers) CHECK_LINE(expected, POD("default", "p", "n", more, containers))
 
-static void who_counts(void) {
+static void which_pods_count(void) {
         CHECK_LINE("0/15 0/15 0/30",
                    POD_("d", "p", "n", "Succeeded", OLD("0"), "\"containers\":[" CONTAINER("3") "]"));
         CHECK_LINE("0/15 0/15 0/30",
@@ -255,7 +255,7 @@ static void current_annotation_wins(void) {
         CHECK_POD("0/15 8/15 8/30", ALLOCATION("{\\\"0\\\":{\\\"1\\\":1},\\\"1\\\":{\\\"1\\\":7}}"),
                   CONTAINER("1") "," CONTAINER("7"));
         CHECK_POD("4/15 4/15 8/30", ALLOCATION("{\\\"0\\\":{\\\"0\\\":4,\\\"1\\\":4}}"), CONTAINER("8"));
-        /* whatever is written on it, a pod without limits holds nothing */
+        /* annotations do not count: a pod without limits holds nothing */
         CHECK_POD("0/15 0/15 0/30", ALLOCATION("{\\\"0\\\":{\\\"0\\\":2}}"), "{\"name\":\"no-limits\"}");
         CHECK_POD("0/15 0/15 0/30",
                   ANNOTATED("\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"0\\\":2}}\""),
@@ -630,7 +630,7 @@ int main(void) {
         return TEST_MAIN(TEST(summary_of_one_card), TEST(summary_of_two_empty_cards),
                          TEST(details_of_two_pods), TEST(cards_a_node_lacks_and_pending),
                          TEST(details_of_several_nodes), TEST(one_node_only), TEST(no_nodes_at_all),
-                         TEST(percent_is_truncated_and_not_capped), TEST(who_counts),
+                         TEST(percent_is_truncated_and_not_capped), TEST(which_pods_count),
                          TEST(current_annotation_wins), TEST(older_form_and_pending),
                          TEST(a_card_the_node_does_not_have), TEST(init_containers_count_by_maximum),
                          TEST(init_grants_count_by_maximum), TEST(an_object_that_comes_again_replaces_itself),

@@ -8,7 +8,7 @@ static uint64_t visible(uint64_t card_mib, uint64_t units) {
         return slicing_visible_bytes(card_mib * MIB, units, 1024) / MIB;
 }
 
-/* The pairs that were published of cGPU. */
+/* Pairs of card size and slice that cGPU's documents publish. */
 static void shows_what_cgpu_shows(void) {
         ASSERT_INT(visible(16160, 2), 2154);
         ASSERT_INT(visible(16130, 4), 4301);

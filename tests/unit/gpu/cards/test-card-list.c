@@ -31,7 +31,7 @@ static void the_same_text_and_seed_give_the_same_cards(void) {
 
         ASSERT_TRUE(card_list_eq(&a, &b));
         ASSERT_FALSE(card_list_eq(&a, &c));
-        /* What is written into annotations of running clusters does not change with a release. */
+        /* UUIDs stand in annotations of running clusters, so a release must not change them. */
         ASSERT_TEXT(a.cards[0].uuid, "GPU-08b37b07-b558-d4c0-6b35-2c38e5479300");
 }
 

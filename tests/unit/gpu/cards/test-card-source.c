@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The object itself: in which order its callers hear of it, and that it can be freed at any moment.
- * What a driver can do is tests/blackbox/cards.py's. */
+/* The object itself: the order of its callbacks, and that it can be freed at any moment. Behaviour
+ * of drivers is tested in tests/blackbox/cards.py. */
 
 #include <errno.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ static CardSource *source(sd_event *event, const CardSourceOptions *o, Heard *h)
 
         *h = (Heard){0};
         ASSERT_OK(card_source_new(event, o, &handler, h, &s));
-        ASSERT_INT(h->lists + h->troubles, 0); /* never before new() has returned */
+        ASSERT_INT(h->lists + h->troubles, 0); /* no callback before new() has returned */
         return s;
 }
 
@@ -70,7 +70,7 @@ static void run_some(sd_event *event, int turns) {
                 ASSERT_TRUE(sd_event_run(event, 0) >= 0);
 }
 
-/* What free() leaves to init is ours in a test: nothing may stay behind. */
+/* Reaps the child, which init does for the agent: nothing may stay behind. */
 static void bury_children(void) {
         while (waitpid(-1, NULL, 0) > 0)
                 ;
@@ -94,7 +94,8 @@ static void simulated_cards_come_once_and_from_the_loop(void) {
         ASSERT_INT(h.lists, 1);
         ASSERT_INT(waitpid(-1, NULL, WNOHANG), -1); /* no child */
         card_source_free(s);
-        s = source(event, &(CardSourceOptions){.simulated = &l}, &h); /* no cards are a list, too */
+        /* an empty list is a list, too */
+        s = source(event, &(CardSourceOptions){.simulated = &l}, &h);
         run_some(event, 3);
         ASSERT_INT(h.lists, 1);
         ASSERT_INT(h.cards, 0);
@@ -111,7 +112,7 @@ static void the_same_trouble_is_told_once(void) {
         s = source(event, &o, &h);
         run_until(event, &h.troubles, 1);
         ASSERT_CONTAINS(h.last, "no NVIDIA driver: /nonexistent/nvml");
-        for (int i = 0; i < 5; i++) { /* tries again, and has nothing new to say */
+        for (int i = 0; i < 5; i++) { /* it tries again and has nothing new to report */
                 card_source_rescan(s);
                 ASSERT_TRUE(sd_event_run(event, USEC_PER_SEC / 10) >= 0);
         }
@@ -168,7 +169,7 @@ static void a_child_ends_when_its_socket_does(void) {
         (void) close(c.fd);
         ASSERT_INT(waitpid(c.pid, &status, 0), c.pid);
         ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        ASSERT_TRUE(card_child_reap(c.pid, &status)); /* it was not us who reaped it */
+        ASSERT_TRUE(card_child_reap(c.pid, &status)); /* it was reaped elsewhere */
         ASSERT_INT(status, -1);
 }
 

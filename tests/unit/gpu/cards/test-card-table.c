@@ -16,7 +16,7 @@ static void begin(const CardList *old) {
         scan.session = 1;
 }
 
-/* uuid "": one that could not be identified. bus: 0 for none. */
+/* uuid "": a card that could not be identified. bus: 0 for none. */
 static MachineCard *see(uint32_t index, const char *uuid, unsigned bus, const char *trouble) {
         MachineCard *c = &scan.seen[scan.n++];
 
@@ -60,7 +60,7 @@ static void an_index_stays_with_its_uuid(void) {
         ASSERT_INT(card("GPU-a")->index, 0);
         ASSERT_INT(card("GPU-b")->index, 1);
         ASSERT_INT(card("GPU-c")->index, 2);
-        ASSERT_INT(card("GPU-c")->minor, 1); /* this one is the kernel's, and follows */
+        ASSERT_INT(card("GPU-c")->minor, 1); /* the minor number is the kernel's and may change */
         ASSERT_FALSE(card("GPU-a")->healthy);
         ASSERT_TRUE(card("GPU-b")->healthy && card_table_has_trouble(&known));
 }
@@ -85,7 +85,7 @@ static void a_new_card_gets_a_free_index(void) {
         see(0, "GPU-a", 1, "");
         see(1, "GPU-b", 2, "");
         merge(1);
-        see(0, "GPU-new", 9, ""); /* in front of the others, by its PCI address */
+        see(0, "GPU-new", 9, ""); /* before the others, by its PCI address */
         see(1, "GPU-a", 1, "");
         see(2, "GPU-b", 2, "");
         merge(2);
@@ -105,7 +105,7 @@ static void a_replaced_card_is_forgotten(void) {
         merge(2);
         ASSERT_FALSE(knows("GPU-a"));
         ASSERT_INT(card("GPU-new")->index, 0);
-        ASSERT_TRUE(card("GPU-new")->healthy); /* the fence was the old one's */
+        ASSERT_TRUE(card("GPU-new")->healthy); /* the fence belonged to the old card */
 }
 
 static void two_cards_of_one_uuid_are_one(void) {
@@ -160,7 +160,7 @@ static void a_full_house(void) {
         }
         see(0, "GPU-new", 0, "");
         merge(2);
-        ASSERT_INT(card("GPU-new")->index, 0); /* the place of the one that is missing */
+        ASSERT_INT(card("GPU-new")->index, 0); /* it takes the index of the missing card */
         ASSERT_FALSE(knows("GPU-0"));
 }
 
@@ -250,7 +250,7 @@ static void relapses_wait_longer(void) {
                 now += quiet + MINUTE;
                 quiet = quiet * 2 < 24 * HOUR ? quiet * 2 : 24 * HOUR;
         }
-        now += 24 * HOUR; /* a day without: it is the first time again */
+        now += 24 * HOUR; /* a day without an XID: the relapses are forgotten */
         card_table_xid(&known, "GPU-a", 48, 1, now);
         scan_well(now + QUIET);
         ASSERT_TRUE(card("GPU-a")->healthy);
@@ -261,7 +261,8 @@ static void a_card_off_the_bus_must_be_found_anew(void) {
         scan_well(0);
         card_table_xid(&known, "GPU-a", 79, 1, 1);
         scan_well(HOUR);
-        ASSERT_FALSE(card("GPU-a")->healthy); /* the session that lost it still knows it: no proof */
+        /* the session that lost the card still lists it, which proves nothing */
+        ASSERT_FALSE(card("GPU-a")->healthy);
         scan.session = 2;
         scan_well(HOUR + 1);
         ASSERT_TRUE(card("GPU-a")->healthy);
@@ -298,8 +299,8 @@ static void check(const char (*owner)[16]) {
                 ASSERT_TRUE(c->healthy == (c->trouble[0] == '\0'));
                 for (size_t k = 0; k < i; k++)
                         ASSERT_TRUE(strcmp(l.cards[k].uuid, c->uuid) != 0);
-                /* Whoever had the index before has it still, or was replaced; but no card ever
-                 * moved. */
+                /* The card of an index keeps it or is replaced; no card ever moves to another
+                 * index. */
                 for (size_t k = 0; k < CARDS_MAX; k++)
                         ASSERT_TRUE(strcmp(owner[k], c->uuid) != 0 || k == c->index);
         }
@@ -345,8 +346,8 @@ static uint64_t wall_of(usec_t now) {
         return UINT64_C(1700000000000) + now / USEC_PER_MSEC;
 }
 
-/* An agent that starts at `now`, by a clock of its own (`offset` less), and knows what the last one
- * wrote. */
+/* An agent that starts at `now`, by its own clock (`offset` less), with the fences that the last
+ * agent stored. */
 static void restart(usec_t now, usec_t offset, CardFences *fences) {
         CardList old;
 
@@ -371,14 +372,14 @@ static void fences_outlive_a_restart(void) {
         ASSERT_TRUE(card("GPU-b")->healthy);
         see(0, "GPU-a", 1, "");
         see(1, "GPU-b", 2, "");
-        merge(10 * MINUTE - 1); /* by the new clock: 10 min after the XID, less a little */
+        merge(10 * MINUTE - 1); /* by the new clock 10 min after the XID, less 1 us */
         ASSERT_FALSE(card("GPU-a")->healthy);
         ASSERT_TRUE(strncmp(card("GPU-a")->trouble, "XID 48", 6) == 0);
         see(0, "GPU-a", 1, "");
         see(1, "GPU-b", 2, "");
         merge(10 * MINUTE);
         ASSERT_TRUE(card("GPU-a")->healthy);
-        /* It was lifted: a relapse within a day counts, also over another restart. */
+        /* The fence was lifted: a relapse within a day counts, also after another restart. */
         restart(20 * MINUTE, 0, &fences);
         ASSERT_INT(fences.n, 1);
         ASSERT_INT(fences.list[0].xid, 0);
@@ -387,7 +388,7 @@ static void fences_outlive_a_restart(void) {
         ASSERT_INT(known.cards[0].fenced_until, 41 * MINUTE);
 }
 
-/* The new run's session is a new one of the driver's. */
+/* A new run has a new session of the library. */
 static void a_lost_card_is_found_by_a_new_run(void) {
         static CardFences fences;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation fails once, one at a time, through everything in this room that allocates in the agent: the answer is
- * -ENOMEM, the result is untouched, and nothing leaks (the leak sanitizer looks). The linker puts these in malloc's place. */
+/* Every allocation of the agent's part of this room fails once, one at a time. The answer is
+ * -ENOMEM, the result is unchanged, and nothing leaks (the leak sanitizer checks that). The linker
+ * puts these functions in malloc's place. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -12,7 +12,7 @@ static ProcessUtilization m;
 static NvmlUse samples[8];
 static uint64_t span;
 
-/* A question at that second; the samples are what the driver says. */
+/* A query at that second; the samples are the driver's answer. */
 static unsigned ask(unsigned second, unsigned n) {
         return process_utilization_update(&m, samples, n, second * USEC_PER_SEC, WALL + second * USEC_PER_SEC,
                                           &span);
@@ -25,7 +25,7 @@ static NvmlUse sample(unsigned pid, unsigned second, unsigned sm) {
 static void begin(void) {
         m = (ProcessUtilization){0};
         samples[0] = sample(1, 99, 50);
-        ASSERT_INT(ask(100, 1), 0); /* of a time that nobody has measured */
+        ASSERT_INT(ask(100, 1), 0); /* for a time without an earlier query */
         ASSERT_INT(span, 0);
         ASSERT_INT(m.since, WALL + 99 * USEC_PER_SEC);
 }
@@ -45,7 +45,8 @@ static void one_second_after_the_other(void) {
         ASSERT_INT(span, 2 * SECOND);
 }
 
-/* The newest of one process counts; what is no news, no percentage or nobody's counts nothing. */
+/* Only the newest sample of a process counts. Old samples, invalid percentages and entries without
+ * a process do not count. */
 static void what_does_not_count(void) {
         begin();
         samples[0] = sample(7, 100, 99);
@@ -61,7 +62,7 @@ static void what_does_not_count(void) {
         ASSERT_INT(samples[0].sm, 30);
 }
 
-/* Else a second of work behind an hour of rest would be thinned out to nothing. */
+/* Otherwise a second of work after an hour of rest would count as almost nothing. */
 static void what_was_idle_is_over(void) {
         begin();
         ASSERT_INT(ask(101, 0), 0);
@@ -71,11 +72,12 @@ static void what_was_idle_is_over(void) {
 
 static void a_driver_with_another_clock(void) {
         begin();
-        samples[0] = (NvmlUse){.pid = 7, .time = 5, .sm = 30}; /* set back, though newer was asked for */
+        /* the driver's clock was set back, although newer samples were requested */
+        samples[0] = (NvmlUse){.pid = 7, .time = 5, .sm = 30};
         ASSERT_INT(ask(101, 1), 0);
         ASSERT_INT(m.since, 5);
         ASSERT_INT(ask(102, 0), 0);
-        ASSERT_INT(m.since, 5); /* ours would mean nothing to it */
+        ASSERT_INT(m.since, 5); /* our clock's time would mean nothing to it */
         samples[0] = (NvmlUse){.pid = 7, .time = 6, .sm = 30};
         ASSERT_INT(ask(103, 1), 1);
         ASSERT_INT(span, SECOND);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Children that SIGKILL does not end, because the kernel holds them in a call of the driver's. No
- * test can make such a process, so the linker puts a waitpid() in front that does not see them
- * end. */
+/* Children that SIGKILL does not end, because they are in a call of the driver's. No test can make
+ * such a process, so the linker puts a waitpid() in front that does not report their end. */
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -60,7 +59,7 @@ static void only_so_many_are_left_behind(void) {
                 ASSERT_TRUE(sd_event_run(event, USEC_PER_SEC / 100) >= 0);
         }
         ASSERT_INT(forks, 4);
-        stuck = false; /* the driver lets go */
+        stuck = false; /* the driver returns */
         run_until(event, "no NVIDIA driver", 5);
         card_source_free(s);
         sd_event_unref(event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Calls to the pure API of the store, with the query in the path as people write it. */
+/* Calls of the pure API, with the query in the path. */
 
 #include "local/apiserver/watch.h"
 

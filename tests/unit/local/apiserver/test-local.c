@@ -4,8 +4,7 @@
 #include "local/apiserver/store.h"
 #include "test.h"
 
-/* The store as the programs that carry it see it. What goes over its sockets is tested in
- * tests/blackbox/store.py. */
+/* The store as programs that embed it see it. Its sockets are tested in tests/blackbox/store.py. */
 
 typedef struct Fixture {
         sd_event *event;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation fails once, one at a time, through the life of a pod: the request that meets it
- * is answered by 500 and has changed nothing, and the same request goes through when it is made
- * again. */
+/* Every allocation fails once, one at a time, through the life of a pod. The request that meets it
+ * is answered by 500 and has changed nothing. The same request succeeds when it is repeated. */
 
 #include "call.h"
 #include "failing.h"
@@ -47,7 +46,7 @@ static unsigned answer(StoreApi *api, size_t step) {
         return reply.status;
 }
 
-/* False when the life was over before the countdown was. */
+/* Returns false when the pod's life ended before the countdown. */
 static bool live(unsigned failing) {
         StoreApi api;
         int r;
@@ -78,7 +77,7 @@ static void survives_each_failure(void) {
         while (live(n))
                 n++;
         countdown = 0;
-        ASSERT_TRUE(n > 50); /* it did allocate */
+        ASSERT_TRUE(n > 50); /* many allocations did happen */
 }
 
 int main(void) {

@@ -87,7 +87,7 @@ static void creates(void) {
 #define SPEC(container, rest)                                                                                \
         "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{" container "}]" rest "}}"
 
-/* What a person got wrong, and the words in which the API server says so. */
+/* Mistakes in manifests, and the API server's messages for them. */
 static void refuses(void) {
         static const struct {
                 const char *url, *text;
@@ -161,8 +161,7 @@ static void refuses(void) {
         end();
 }
 
-/* Whoever reads lists and watches has a limit on depth, which one object must not use up for
- * all. */
+/* Readers of lists and watches have a limit on depth, which one object must not use up. */
 static void bounds_depth(void) {
         char text[400] = "{\"metadata\":{\"name\":\"d\"},\"data\":";
         size_t n = strlen(text);
@@ -188,8 +187,8 @@ static void accepts_quantities(void) {
 }
 
 static void merge_patches(void) {
-        /* RFC 7386, appendix A, where target and patch are objects; and what the order of members
-         * becomes. */
+        /* RFC 7386, appendix A, where target and patch are objects; and the resulting order of
+         * members. */
         static const struct {
                 const char *target, *patch, *result;
         } cases[] = {
@@ -230,7 +229,7 @@ static void strategic_patches(void) {
                 {"{\"other\":[1,2]}", "{\"other\":[3]}", "{\"other\":[3]}"},
                 {"{\"conditions\":[1]}", "{\"conditions\":[]}", "{\"conditions\":[1]}"},
                 {"{\"conditions\":{\"a\":1}}", "{\"conditions\":[1]}", "{\"conditions\":[1]}"},
-                /* An element without a type is like no other; of several of a type in the patch,
+                /* An element without a type equals no other; of several with one type in the patch,
                  * the first counts. */
                 {"{\"conditions\":[1,{\"s\":1},{\"type\":\"\"}]}",
                  "{\"conditions\":[1,{\"s\":2},{\"type\":\"\",\"s\":3}]}",
@@ -260,7 +259,8 @@ static void patches(void) {
                         "{\"metadata\":{\"annotations\":{\"k\":\"v\"}},\"status\":{\"phase\":\"Running\"}}"),
                    200);
         ASSERT_STR(got("metadata.annotations"), STR("{\"k\":\"v\"}"));
-        ASSERT_STR(got("status.phase"), STR("\"Pending\"")); /* status has its own door */
+        /* status is changed through its subresource */
+        ASSERT_STR(got("status.phase"), STR("\"Pending\""));
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"3\""));
         ASSERT_INT(call("PATCH", PODS "/a/status",
                         "{\"spec\":{\"nodeName\":\"n\"},\"status\":{\"phase\":\"Running\"}}"),
@@ -400,7 +400,7 @@ static void deletes(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);
         ASSERT_INT(call("DELETE", PODS "/a", "{\"preconditions\":{\"uid\":\"x\"}}"), 409);
-        ASSERT_INT(call("DELETE", PODS "/a", ""), 200); /* nowhere yet: gone at once */
+        ASSERT_INT(call("DELETE", PODS "/a", ""), 200); /* on no node yet: deleted at once */
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"3\""));
         ASSERT_INT(call("GET", PODS "/a", ""), 404);
         ASSERT_INT(call("DELETE", PODS "/a", ""), 404);
@@ -549,7 +549,7 @@ static void watch_begin(const char *url) {
         ASSERT_TRUE(store_watch_init(&watch, &api, &route, &c, &reply));
 }
 
-/* "ADDED/a MODIFIED/a": types and names of what there is to read, one line at a time. */
+/* "ADDED/a MODIFIED/a": types and names of the events that can be read, one line at a time. */
 static const char *watch_read(void) {
         static char text[512];
         size_t n = 0, before;
@@ -614,7 +614,7 @@ static void watches_with_selectors(void) {
         end();
 }
 
-/* An object that leaves a selection is shown as it last was in it, under the number of the
+/* An object that leaves a selection is shown in its last matching state, under the number of the
  * change. */
 static void shows_what_left(void) {
         begin(100);
@@ -660,9 +660,8 @@ static void forgets(void) {
         end();
 }
 
-/* A reader that stops in the middle of the first state goes on there, and sees the moment at which
- * it began.
- */
+/* A reader that stops within the first list continues there, and sees the moment at which
+ * it began. */
 static void lists_in_a_watch_page_by_page(void) {
         begin(100);
         ASSERT_INT(call("POST", PODS, POD("a")), 201);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A directory of its own for the sockets of a test; it must be empty again at the end. */
+/* A directory for the sockets of a test; it must be empty at the end. */
 
 #include <limits.h>
 #include <unistd.h>

@@ -29,7 +29,7 @@ static void handle_later(void *userdata, RpcCall *call, Str message) {
         rpc_call_on_close(call, on_close, f);
 }
 
-/* Until no more is taken; then the call stays open. */
+/* Sends until no more is accepted; the call stays open. */
 static void handle_flood(void *userdata, RpcCall *call, Str message) {
         Fixture *f = userdata;
         _cleanup_free_ char *chunk = calloc(1, MIB);

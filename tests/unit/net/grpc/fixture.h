@@ -18,14 +18,14 @@ typedef struct Fixture {
         RpcClient *client;
         RpcCall *kept; /* of /test/later */
         unsigned handled, closed, done;
-        int refused; /* what rpc_send() said when it did not take any more */
+        int refused; /* the result of rpc_send() when it accepted no more */
         size_t sent;
         RpcReply reply; /* the latest one; its message is in body */
         Buf body;
 } Fixture;
 
-void fixture_begin(Fixture *f); /* with both */
-void fixture_end(Fixture *f);   /* and nothing was left behind */
+void fixture_begin(Fixture *f); /* starts server and client */
+void fixture_end(Fixture *f);   /* checks that nothing is left behind */
 
 /* methods: /test/echo, fail, later, flood (until no more is taken), empty, free (the server). path
  * NULL: none. */

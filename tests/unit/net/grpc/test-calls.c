@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The server and the client in one loop: what grpcio says to them stands in
- * tests/blackbox/rpc.py. */
+/* Server and client in one loop. Calls by grpcio are in tests/blackbox/rpc.py. */
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -52,7 +51,7 @@ static void answers_later_and_side_by_side(void) {
         rpc_reply(f.kept, STR("late"));
         TURN_UNTIL(&f, f.done == 201);
         ASSERT_STR(buf_str(&f.body), STR("late"));
-        ASSERT_INT(f.closed, 0); /* on_close is for those who get no answer */
+        ASSERT_INT(f.closed, 0); /* on_close is called only for calls without an answer */
         fixture_end(&f);
 }
 
@@ -113,7 +112,7 @@ static void refuses_long_calls(void) {
         fixture_end(&f);
 }
 
-/* A peer that does not read: nothing goes out while the handler runs. */
+/* A peer that does not read: nothing is sent while the handler runs. */
 static void bounds_what_waits(void) {
         Fixture f;
 
@@ -205,9 +204,9 @@ static void tells_of_a_client_that_dies(void) {
         fixture_end(&f);
 }
 
-/* The answer that comes after the peer has gone and before we have been told of it, at each state
- * of the loop. */
-static void survives_an_answer_to_nobody(void) {
+/* The answer comes after the peer has gone but before the server knows it, in each state of the
+ * loop. */
+static void survives_an_answer_to_a_closed_connection(void) {
         unsigned survived = 0;
         Fixture f;
 
@@ -343,7 +342,7 @@ int main(void) {
                          TEST(refuses_long_calls), TEST(bounds_what_waits), TEST(cancels),
                          TEST(keeps_deadlines), TEST(reports_a_server_that_is_not_there),
                          TEST(reports_a_server_that_dies), TEST(tells_of_a_client_that_dies),
-                         TEST(survives_an_answer_to_nobody), TEST(frees_the_server_in_a_handler),
+                         TEST(survives_an_answer_to_a_closed_connection), TEST(frees_the_server_in_a_handler),
                          TEST(frees_the_client_in_done), TEST(calls_and_frees_in_done),
                          TEST(bounds_connections));
 }

@@ -4,7 +4,7 @@
 #include "net/grpc/frame.h"
 #include "test.h"
 
-/* Fed in pieces of `step` bytes; the first failure, or what finish says. */
+/* Feeds pieces of `step` bytes; returns the first failure, or the result of finish. */
 static int feed(FrameReader *r, Str bytes, size_t step, size_t max) {
         for (size_t at = 0; at < bytes.len; at += step) {
                 size_t n = bytes.len - at < step ? bytes.len - at : step;
@@ -48,7 +48,7 @@ static void measures_before_it_holds(void) {
         assert_frame(STR("\0\0\0\0\5abcde"), 4, FRAME_E_TOO_LONG, STR(""));
         ASSERT_INT(frame_reader_feed(&r, STR("\0\xff\xff\xff\xff"), 4), FRAME_E_TOO_LONG);
         ASSERT_INT(frame_reader_feed(&(FrameReader){0}, STR("\0\xff\xff\xff\xff"), UINT32_MAX), 0);
-        ASSERT_INT(r.message.capacity, 0); /* a length is a promise only */
+        ASSERT_INT(r.message.capacity, 0); /* no memory is taken for an announced length */
 }
 
 static void appends(void) {

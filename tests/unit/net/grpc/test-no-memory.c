@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of this room fails once, one at a time, through two calls from end to end: each
- * call ends, nothing crashes and nothing leaks (the leak sanitizer looks). The linker puts these in
- * malloc's place; nghttp2 and systemd have their own. */
+/* Every allocation of this room fails once, one at a time, through two whole calls: each call ends,
+ * nothing crashes and nothing leaks (the leak sanitizer checks that). The linker puts these
+ * functions in malloc's place; nghttp2 and systemd have their own. */
 
 #include <errno.h>
 
@@ -25,7 +25,7 @@ static void handle_fail(void *userdata, RpcCall *call, Str message) {
 
 static const RpcMethod methods[] = {{"/echo", handle_echo}, {"/fail", handle_fail}};
 
-/* 0: everything was there. */
+/* 0: no allocation failed. */
 static int attempt(sd_event *event, const char *path) {
         const RpcServerOptions server_options = {
                 .path = path, .methods = methods, .n_methods = ELEMENTSOF(methods)};
@@ -64,10 +64,10 @@ static void every_call_ends(void) {
         ASSERT_OK(sd_event_new(&event));
         do {
                 countdown = ++n;
-                (void) attempt(event, path); /* how it ended differs; that it ended is the point */
+                (void) attempt(event, path); /* only the end matters, not how it ended */
         } while (countdown == 0);
         countdown = 0;
-        ASSERT_TRUE(n > 10); /* many things did allocate */
+        ASSERT_TRUE(n > 10); /* many allocations did happen */
         ASSERT_OK(attempt(event, path));
         sd_event_unref(event);
         directory_end(&d);

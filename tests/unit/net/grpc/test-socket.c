@@ -36,7 +36,7 @@ static void is_private_whatever_the_umask(void) {
         directory_end(&d);
 }
 
-/* What a killed instance left, under either name. */
+/* What a killed instance leaves, under either name. */
 static void replaces_stale_sockets(void) {
         RpcSocket old = RPC_SOCKET_NULL, s = RPC_SOCKET_NULL;
         char path[PATH_MAX], other[PATH_MAX];
@@ -50,7 +50,7 @@ static void replaces_stale_sockets(void) {
         ASSERT_OK(rpc_socket_listen(path, &s, &fault));
         rpc_socket_done(&old); /* its name is gone already */
         ASSERT_OK(rpc_socket_listen(path, &old, &fault));
-        rpc_socket_done(&s); /* and now ours belongs to another */
+        rpc_socket_done(&s); /* the name now leads to another socket */
         ASSERT_TRUE(can_connect(path));
         rpc_socket_done(&old);
         directory_end(&d);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is between client and server, and what a server says that is not ours: slow wires, cut ones,
- * GOAWAY. */
+/* Between client and server: slow and broken connections, GOAWAY, and answers of other servers. */
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -15,7 +14,7 @@ typedef struct Wire {
         Fixture *f;
         RpcSocket socket;
         int client, server;
-        size_t up, limit; /* from the client; the wire is cut there, without anybody being told */
+        size_t up, limit; /* from the client; the connection is cut there without notice */
 } Wire;
 
 static int on_wire(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -37,7 +36,7 @@ static int on_dial(sd_event_source *source, int fd, uint32_t events, void *userd
         w->client = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
         ASSERT_TRUE(w->client >= 0);
         ASSERT_OK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair));
-        /* The least that a kernel gives: what the server writes does not fit. */
+        /* The kernel's smallest buffer: what the server writes does not fit. */
         ASSERT_OK(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small));
         ASSERT_OK(rpc_server_adopt(w->f->server, pair[0]));
         w->server = pair[1];
@@ -65,7 +64,8 @@ static void wire_end(Wire *w) {
 }
 
 static void survives_a_slow_wire(void) {
-        _cleanup_free_ char *bytes = pattern(40000); /* more than a frame, and than the socket takes */
+        /* more than a frame, and than the socket accepts */
+        _cleanup_free_ char *bytes = pattern(40000);
         Fixture f;
         Wire w;
 
@@ -89,7 +89,7 @@ static void waits_for_a_request_only_so_long(void) {
         wire_end(&w);
 }
 
-/* The client's own timer is cut off: what ends the call is the deadline that it said. */
+/* The client's own timer is off: the deadline in the request ends the call. */
 static void keeps_the_deadline_that_was_said(void) {
         Fixture f;
         Wire w;
@@ -128,7 +128,7 @@ static void say(int fd, Str bytes) {
         ASSERT_INT(send(fd, bytes.data, bytes.len, MSG_NOSIGNAL), (ssize_t) bytes.len);
 }
 
-/* A call that finds its connection said goodbye to waits until that is over, and dials again. */
+/* A call on a connection after GOAWAY waits until that has ended, and then connects again. */
 static void waits_behind_goaway(void) {
         Fault fault = FAULT_NULL;
         Script s = {.socket = RPC_SOCKET_NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The server and a client in one loop: the client is a plain non-blocking socket, so that bytes can
- * be sent singly, connections cut, and answers looked at as they are on the wire. */
+/* Server and client in one loop. The client is a plain non-blocking socket, so that bytes can be
+ * sent singly, connections cut, and answers checked as bytes. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -199,7 +199,7 @@ static void refuses_a_body_over_the_limit(void) {
         hear(&f, fd, "HTTP/1.1 413", &got);
         (void) close(fd);
 
-        /* The length may be kept secret until the end: chunks. */
+        /* The length may be unknown until the end: chunks. */
         buf_clear(&got);
         fd = dial(&f);
         say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -227,7 +227,8 @@ static void refuses_bodies_that_are_too_many_together(void) {
         for (int i = 0; i < 90000; i++)
                 buf_append_char(&body, 'x');
         for (size_t i = 0; i < ELEMENTSOF(fds);
-             i++) { /* 9 of 90,000, where 8 x 100,000 may be held: each lacks its end */
+             /* 9 incomplete bodies of 90,000, where 8 x 100,000 may be held */
+             i++) {
                 fds[i] = dial(&f);
                 say(fds[i], "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 90001\r\n\r\n");
                 say(fds[i], body.data);
@@ -349,7 +350,7 @@ static void dies_with_open_exchanges(void) {
         (void) close(b);
 }
 
-/* Answered, and not yet on the wire: the owner has let go of it. */
+/* Answered but not sent yet: the owner no longer has the exchange. */
 static void an_answer_ends_the_interest(void) {
         Fixture f;
         int fd;
@@ -388,8 +389,8 @@ static void garbage_changes_nothing(void) {
         fixture_end(&f);
 }
 
-/* A peer that opens a TLS connection and then says nothing must not cost more than the
- * connection. */
+/* A peer that opens a TLS connection and then sends nothing must cost no more than
+ * the connection. */
 static void a_silent_handshake_costs_nothing(void) {
         HttpServerOptions options = {.listen = "127.0.0.1:0",
                                      .max_body = 1000,
@@ -406,7 +407,7 @@ static void a_silent_handshake_costs_nothing(void) {
         say(fd, "\x16\x03\x01"); /* the beginning of a record */
         for (end = clock_monotonic_usec() + USEC_PER_SEC; clock_monotonic_usec() < end; turns++)
                 ASSERT_TRUE(sd_event_run(f.event, USEC_PER_SEC / 4) >= 0);
-        ASSERT_TRUE(turns < 500); /* a loop that spins makes a hundred times as many */
+        ASSERT_TRUE(turns < 500); /* a busy loop makes a hundred times as many */
         (void) close(fd);
         fixture_end(&f);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The certificate changes under clients that are there, that are just coming, and that come
- * later. */
+/* The certificate changes for clients that are connected, are connecting, and connect later. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -158,7 +157,8 @@ static void new_connections_get_the_new_certificate(void) {
         ASSERT_OK(shake(&f, &before));
         assert_peer_is(&before, "old");
 
-        client_begin(&f, &amid); /* in the middle of its handshake: the server has answered the hello */
+        /* in the middle of its handshake: the server has answered the hello */
+        client_begin(&f, &amid);
         ASSERT_INT(gnutls_handshake(amid.session), GNUTLS_E_AGAIN);
         while (poll(&(struct pollfd){.fd = amid.fd, .events = POLLIN}, 1, 0) == 0)
                 ASSERT_TRUE(sd_event_run(f.event, 10000) >= 0);
