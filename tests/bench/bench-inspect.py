@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl-inspect-cgpu --from FILE on 5,000 nodes and 100,000 pods of 4 KiB: seconds, MiB, and two baselines.
+"""kubectl-inspect-cgpu --from FILE on 5,000 nodes and 100,000 pods of 4 KiB: seconds, MiB, and two
+baselines.
 
     bench-inspect.py KUBECTL-INSPECT-CGPU [NODES PODS]
 
-The baselines read the same bytes in the same run: `wc -l`, which does nothing with them, and Python's json.load (C code),
-which builds everything; the latter gets a tenth of the cluster, because the whole would take gigabytes, and is compared
-per byte. Each program runs three times and the best counts; the first run also warms the page cache.
+The baselines read the same bytes in the same run: `wc -l`, which only counts lines, and Python's
+json.load (C code), which builds every object. The latter gets a tenth of the cluster, because the
+whole would take gigabytes, and is compared per byte. Each program runs three times and the best
+counts; the first run also warms the page cache.
 """
 import os
 import subprocess

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The node agent under a crowd: bench-node.py ALIQUOT STORE_SERVER [ROUNDS [KILLS]]
+"""The node agent under load: bench-node.py ALIQUOT STORE_SERVER [ROUNDS [KILLS]]
 
-Rounds of 200 pods of mixed shapes, created at once on one node with 8 cards, against the fake kubelet. Each container's
-environment, devices and annotation are compared; latencies are the kubelet's, beside those of a plugin that does nothing. Then
-the same while the agent is killed at random. Exit 1 when anything was wrong."""
+Rounds of 200 pods of mixed shapes, created at once on one node with 8 cards, against the fake
+kubelet. Each container's environment, devices and annotation are compared. Latencies are the
+kubelet's, beside those of a plugin that does nothing. Then the same while the agent is killed at
+random. Exits with 1 when anything was wrong."""
 
 import os
 import sys
@@ -63,7 +64,7 @@ class Total:
 
 
 def baseline():
-    """A plugin that knows nothing, one that answers as soon as it can, in the same language as the fake kubelet."""
+    """A plugin that answers at once and does nothing, in the same language as the fake kubelet."""
     lab = Lab(ALIQUOT, STORE, seed=1, start=False)
     plugins = [EchoPlugin(lab.kubelet_dir, GPU_MEM, [f"{c}-{n}" for c, u in enumerate(lab.units) for n in range(u)]),
                EchoPlugin(lab.kubelet_dir, GPU_CORE, [f"c{c}-{n}" for c in range(8) for n in range(100)])]
@@ -90,7 +91,7 @@ def rounds():
     for i in range(ROUNDS):
         try:
             total.round(lab, i)
-        except AssertionError as error:  # one that never ends stays in the way of the next rounds
+        except AssertionError as error:  # a pod that never ends would disturb the next rounds
             stuck.append(f"round {i}: {error}"[:400])
             break
     used = lab.agent.cpu() - cpu
@@ -114,7 +115,7 @@ def rounds():
 
 
 def alone():
-    """Latencies without the limit of the kubelet's List: pods one after the other."""
+    """Latencies without the limit of the kubelet's List: one pod after the other."""
     lab = Lab(ALIQUOT, STORE)
     lab.kubelet.manager.limiter.rate = 1e6
     lab.kubelet.manager.limiter.burst = 1e6
@@ -132,7 +133,8 @@ def alone():
 
 
 def kills():
-    """SIGKILL at random moments while pods come and go; a pod that was refused is made anew, as a ReplicaSet would."""
+    """SIGKILL at random moments while pods come and go. A refused pod is created again, as by a
+    ReplicaSet."""
     lab = Lab(ALIQUOT, STORE)
     print(f"seed {lab.seed}")
     lab.schedule()
@@ -159,7 +161,8 @@ def kills():
           f"double {len(lab.kubelet.runtime.violations)}; refused by the kubelet in the gaps "
           f"{len(lab.kubelet.rejections) - len(outside)}, outside {len(outside)}; "
           f"PreStart errors {len(lab.kubelet.prestart_errors)}")
-    # Nothing is lost: what runs now is published when it is deleted by force.
+    # Nothing is lost: running pods that are not published yet are published when they are deleted
+    # by force.
     create_many(lab, [pod(f"last{i}", container("main", 2), annotations={"fake/linger": "3"}) for i in range(40)])
     lab.wait(lambda: all(lab.phase(f"last{i}") == "Running" for i in range(40)), "the last ones run")
     lab.restart_agent()

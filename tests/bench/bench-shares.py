@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What tenants get of a simulated card's time, beside what they shall: `aliquot run --gpu-core` with its arbiter and the gate, and
-programs that always want the card. Measured by the meters of the card's engine over the time of the wall. The same without any
-gate, that is by the driver's time slices, stands in the last column.
+"""What tenants get of a simulated card's time, beside what is configured. Programs that always want
+the card run under `aliquot run --gpu-core` with its arbiter and the gate. The meters of the
+card's engine measure them over wall time. The last column is the same without a gate, by the
+driver's time slices.
 
     bench-shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD [CAPS:KERNEL_US:PROCESSES...]
     bench-shares.py ... kinds|latency       one of the other tables
 
-whole: from the first work on; later: without the first quarter. SHARES_SECONDS: how long each case runs; without a gate, half of that."""
+whole: from the first work on; later: without the first quarter. SHARES_SECONDS: length of each
+case; half of it without a gate."""
 import os
 import subprocess
 import sys
@@ -28,7 +30,7 @@ WEIGHTED = 2  # policy
 SETTLE = 2500000  # us
 
 
-class Cleanups:  # of a test, for Machine
+class Cleanups:  # stands for a test case, for Machine
     def __init__(self):
         self.list = []
 
@@ -50,7 +52,8 @@ def load(kind, kernel, *request):
 
 
 def measure(caps, kernel, processes, gated, seconds, kind=None):
-    """Two lists of percent, of the whole time and of the later one. kind: of load-card, instead of the sample."""
+    """Two lists of percent, of the whole time and of the later part. kind: of load-card, in place
+    of the sample."""
     cleanups = Cleanups()
     lab = make_lab(cleanups)
     command = load(kind, kernel) if kind else None
@@ -68,7 +71,7 @@ def measure(caps, kernel, processes, gated, seconds, kind=None):
         lab.empty()
         cleanups.run()
     first, last = looks[0], looks[-1]
-    if len(caps) == 1:  # nobody was before it: the time in which it computed without a pause counts
+    if len(caps) == 1:  # a single tenant: only the time in which it computed without a pause counts
         first = first[0] - first[1][0], [0]
     later = next(look for look in looks if look[0] - looks[0][0] >= seconds * 1e9 / 4)
     return [[100 * (b - a) / (last[0] - since[0]) for a, b in zip(since[1], last[1])] for since in (first, later)]
@@ -79,7 +82,8 @@ def words(values):
 
 
 def pressure():
-    """Percent of the time in which somebody waited for a processor, if the kernel tells."""
+    """Percent of the time in which some process waited for a processor, if the kernel reports it.
+    """
     try:
         return open("/proc/pressure/cpu").readline().split()[1].split("=")[1]
     except OSError:
@@ -91,18 +95,19 @@ def machine():
 
 
 def requests(kernel, request, rest, n, terms, neighbour=None):
-    """Sorted us of n requests of that much work, beside one who always wants the card with kernels of so many us. terms: of both; None: no
-    gate."""
+    """Sorted us of n requests of that much work, beside a tenant that always wants the card with
+    kernels of so many us. terms: of both; None: no gate."""
     cleanups = Cleanups()
     lab = make_lab(cleanups)
     tenants = []
-    skip = SETTLE // (request + rest)  # the first ones are met with a page that says nothing yet, and kernels that nobody knows
+    # the first requests meet an empty page and kernels without an estimate
+    skip = SETTLE // (request + rest)
     try:
         if neighbour:
             tenants.append(Tenant(lab, 50 if terms else 0, neighbour, command=load("stream", neighbour), terms=terms and terms[1]))
             while not lab.meters(tenants)[1][0]:
                 time.sleep(0.05)
-            time.sleep(SETTLE / 1e6)  # the arbiter looks at pages once in a second
+            time.sleep(SETTLE / 1e6)  # the arbiter looks for new pages once a second
         tenants.append(Tenant(lab, 50 if terms else 0, kernel, command=load("stream", kernel, request, rest, n + skip), terms=terms and terms[0],
                               stdout=subprocess.PIPE))
         took = [int(line) for line in tenants[-1].process.stdout]

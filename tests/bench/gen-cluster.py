@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what `kubectl get nodes,pods -A -o json` prints for a cluster of NODES nodes and PODS pods to standard output.
+"""Writes what `kubectl get nodes,pods -A -o json` prints for a cluster of NODES nodes and PODS pods
+to standard output.
 
-Indented by four blanks and with keys in kubectl's order. Each pod is filled up to 4 KiB with environment variables; one
-template is made per kind and only names and cards are put in, so that 400 MB are written in seconds.
+Indented by four blanks and with keys in kubectl's order. Environment variables fill each pod up to
+4 KiB. One template is made per kind, and only names and cards are inserted, so that 400 MB are
+written in seconds.
 """
 import json
 import sys

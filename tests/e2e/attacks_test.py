@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What root of a container with default capabilities tries against its own slice. Each attack is prevented (the memory beyond the
-slice is refused afterwards) or detected (an Event of the pod names it); SECURITY.md has the table that this file proves.
+"""What root of a container with default capabilities tries against its own slice. Each attack is
+prevented (the memory beyond the slice is refused afterwards) or detected (an Event of the pod
+names it). SECURITY.md has the table that this file proves.
 
-It needs simulated cards with a driver behind them (E2E_DRIVER: the folder of a mounted aliquot-sim, with the same path on
-the host and for the agent) and a folder of the node with aliquot-sample and rm-raw (E2E_PROGRAMS)."""
+It needs simulated cards with a driver behind them (E2E_DRIVER: the folder of a mounted aliquot-sim,
+with the same path on the host and for the agent). It also needs a folder of the node with
+aliquot-sample and rm-raw (E2E_PROGRAMS)."""
 
 import os
 import re
@@ -19,13 +21,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SLICE_UNITS, BEYOND = 2, 8000  # of a card of 15 units; MiB that no slice of 2 units has
 PREVENTED, DETECTED = "prevented", "detected"
 
-# A try at more memory than the slice: CUDA says so, or has it and holds it until the pod ends.
+# Tries to take more memory than the slice: CUDA refuses it, or the process has it and holds it
+# until the pod ends.
 TAKE = f"/programs/aliquot-sample --gpu-mem-mib {BEYOND} -- sleep 1000000"
 PRELOAD = "$(head -1 /etc/ld.so.preload)"
 GATE = f"$(dirname {PRELOAD})"
 LD = "$(ls /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 2>/dev/null | head -1)"
 
-# name -> (what it does before it takes memory, how it takes memory, what must come of it)
+# name -> (preparation, how it takes memory, expected result)
 ATTACKS = {
     "plain program": (":", TAKE, PREVENTED),
     "env -i": (":", "env -i " + TAKE, PREVENTED),
@@ -75,7 +78,7 @@ class Attacks(suite.Scenario):
         return done.returncode, (done.stdout + done.stderr).strip()
 
     def take(self, name, how):
-        """Starts the program that takes memory. True: it has it, and goes on holding it."""
+        """Starts the program that takes memory. True: it has the memory and holds it."""
         with open(os.path.join(HERE, "raw_memory.py"), encoding="utf-8") as f:
             script = f.read()
         self.shell(name, "cat > /raw_memory.py", script)
@@ -108,11 +111,12 @@ class Attacks(suite.Scenario):
                 self.attack(f"a{i}", title)
 
     def test_user_namespace_with_seccomp(self):
-        """The runtime's own seccomp profile forbids the user namespace."""
+        """The runtime's default seccomp profile forbids the user namespace."""
         self.attack("userns", "user namespace", "RuntimeDefault", PREVENTED)
 
     def test_neighbour_is_undisturbed(self):
-        """While one container attacks its own counters, the one beside it has its memory."""
+        """While one container attacks its own counters, another container on the card keeps its
+        memory."""
         self.victim("good")
         self.victim("bad")
         self.shell("bad", f"for f in {GATE}/slice/*/counters; do head -c 1000000 /dev/urandom > $f; done")
@@ -122,7 +126,7 @@ class Attacks(suite.Scenario):
         self.assertNotEqual(code, 0, out)
 
     def test_compute(self):
-        """A program beside the gate has more than its share: the audit tells."""
+        """A program without the gate takes more than its share: the audit reports it."""
         self.victim("fast")
         self.shell("fast", ATTACKS["own ld.so"][0])
         self.shell("fast", "nohup /ld /programs/aliquot-sample --seconds 120 > /out 2>&1 &")
@@ -130,7 +134,8 @@ class Attacks(suite.Scenario):
         print("compute:", found[0]["message"], flush=True)
 
     def test_mounts_over_the_gate_are_refused(self):
-        """No pod is made: the webhook refuses it with the field's path. Other paths below /etc stay allowed."""
+        """No pod is created: the webhook refuses it with the field's path. Other paths below /etc
+        stay allowed."""
         volume = {"name": "v", "emptyDir": {}}
 
         def submitted(**more):
@@ -145,7 +150,8 @@ class Attacks(suite.Scenario):
         self.assertEqual(submitted(volumeMounts=[{"name": "v", "mountPath": "/etc/config"}]), "")
 
     def test_killed(self):
-        """With --on-excess=kill the processes that hold too much are ended, and the Event says so."""
+        """With --on-excess=kill the processes that hold too much are killed, and the Event says so.
+        """
         if not isinstance(suite.World.programs, programs.Deployed):
             self.skipTest("the agent is not deployed here")
         suite.World.programs.restart_with_option("--on-excess=kill")

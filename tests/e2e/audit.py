@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The claim of the project, checked from outside: for every container, what it sees in its environment is what the pod's
-annotation says, what the kubelet gave it, and what the ledger counts; and no card is given out twice."""
+"""The project's claim, checked from outside. For every container its environment agrees with the
+pod's annotation, with the devices that the kubelet gave it, and with the ledger; and no card is
+given out twice."""
 
 import collections
 import json
@@ -38,11 +39,12 @@ def effective(containers, init, amount):
 
 
 def logs(selector="!no-such-label"):
-    """{(pod, container): {variable: value}} of what has been reported."""
+    """{(pod, container): {variable: value}} from the containers' reports."""
     text = kube.kubectl("logs", "-n", kube.NAMESPACE, "-l", selector, "--all-containers", "--prefix", "--tail=-1",
                         "--ignore-errors", "--max-log-requests=1000", check=False).stdout
     found, whole = collections.defaultdict(dict), set()
-    # What the kubelet says of a container whose log it cannot read has no end of line, and the next one's first line is behind it.
+    # When the kubelet cannot read a container's log, it prints a message without an end of line.
+    # The next container's first line then follows on the same line.
     for line in text.replace("[pod/", "\n[pod/").splitlines():
         m = LINE.match(line)
         if not m:
@@ -56,7 +58,7 @@ def logs(selector="!no-such-label"):
 
 
 class PodAudit:
-    """One pod: its annotations against its spec, and what follows from both."""
+    """One pod: checks its annotations against its spec, and returns what follows from both."""
 
     def __init__(self, pod, cards):
         spec, notes = pod["spec"], pod["metadata"].get("annotations", {})
@@ -107,7 +109,8 @@ class PodAudit:
         return effective(self.containers, self.init, kube.asks)
 
     def units(self):
-        """ALIYUN_COM_GPU_MEM_POD: of the containers that run side by side; of init containers where these ask for none."""
+        """ALIYUN_COM_GPU_MEM_POD: the sum over containers that run side by side, or of init
+        containers when only these ask."""
         together = sum(kube.asks(c) for c in self.containers + [c for c in self.init if kube.is_sidecar(c)])
         return together or max((kube.asks(c) for c in self.init), default=0)
 
@@ -133,7 +136,8 @@ class PodAudit:
                     self.fault(f"{c['name']}: {name} is {env.get(name)!r}, the annotation means {value!r}")
 
     def pages(self, c):
-        """What isolates the container: a page per card, in the order of its cards, and the gate before every program."""
+        """What isolates the container: a page per card, in the order of its cards, and the gate in
+        every program."""
         grant, found = self.grants[c["name"]], {"PRELOAD": "/.aliquot/libaliquot.so"}
         off = any(e["name"] == "CGPU_DISABLE" and e.get("value") in ("true", "1") for e in c.get("env", []))
         for at, i in enumerate(sorted(grant)):
@@ -143,8 +147,9 @@ class PodAudit:
         return found
 
     def pages_of_later(self, c):
-        """An init container that is started again (its first start was cut off, by a kill of the agent or the kubelet) passes for
-        a later container of the pod with the same devices: node/allocate/start_verifier.c, check_place()."""
+        """An init container may start twice, when its first start was interrupted by a kill of the
+        agent or the kubelet. It may then be taken for a later container of the pod with the same
+        devices: node/allocate/start_verifier.c, check_place()."""
         if c not in self.init or kube.is_sidecar(c):
             return []
         later = self.init[self.init.index(c) + 1:] + self.containers
@@ -176,7 +181,8 @@ class PodAudit:
 
 
 def checkpoint(kubelet_dir):
-    """What the kubelet itself keeps: (pod uid, container, resource) -> device IDs. Readable on the node only."""
+    """The kubelet's own state: (pod uid, container, resource) -> device IDs. Readable on the node
+    only."""
     with open(os.path.join(kubelet_dir, "device-plugins", "kubelet_internal_checkpoint"), encoding="utf-8") as f:
         entries = json.load(f)["Data"]["PodDeviceEntries"] or []
     found = {}
@@ -190,7 +196,7 @@ def checkpoint(kubelet_dir):
 
 
 def check_ledger(audits, inspect, node):
-    """/inspect against the annotations: every card's sum, and who is on it."""
+    """/inspect against the annotations: every card's sum and pods."""
     faults, cards = [], audits[0].cards if audits else {}
     found = [n for n in inspect["nodes"] if n["name"] == node]
     if not found:
@@ -206,7 +212,8 @@ def check_ledger(audits, inspect, node):
 
 
 def twice(pods, given):
-    """Devices that two living pods hold. Init containers' devices are reused within their own pod."""
+    """Devices that two living pods hold. Devices of init containers are reused within their own
+    pod."""
     holders = collections.defaultdict(set)
     alive = {p["metadata"]["uid"] for p in pods if p["status"].get("phase") not in ("Succeeded", "Failed")}
     for (uid, _, resource), ids in given.items():

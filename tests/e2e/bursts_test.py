@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many pods at once. This is where a guess about who is calling Allocate goes wrong."""
+"""Many pods at once, when a guess about the container of an Allocate call goes wrong."""
 
 import os
 import random
@@ -69,7 +69,8 @@ class Burst(suite.Scenario):
         self.empty()
 
     def test_all_alike(self):
-        """Nothing tells them apart but who is asked about: the case that every guess gets wrong."""
+        """The pods differ in nothing but the container of the call: every guess gets this case
+        wrong."""
         for turn in range(ROUNDS):
             self.check([pod(f"same{turn}-{i}", container("main", 2)) for i in range(min(PODS, suite.card_count() * 7))])
             self.sweep()
@@ -79,7 +80,7 @@ class Burst(suite.Scenario):
         self.check(mixed(self.rng, "s", suite.allocatable(kube.MEM)))
 
     def test_deleted_while_others_come(self):
-        """Pods end and start at the same time: what one gives back the next gets, never both."""
+        """Pods end and start at the same time: what one releases the next gets, never both."""
         n = min(PODS, suite.card_count() * 4)
         self.run_pods(*[pod(f"old-{i}", container("main", 2)) for i in range(n)])
         leave = threading.Thread(target=kube.kubectl, args=(
@@ -107,7 +108,7 @@ class ComputeBurst(Burst):
 
 class Deployments(suite.Scenario):
     def test_scaled_up_and_down(self):
-        """Controllers make the pods, all alike, again and again."""
+        """Controllers create the pods, all alike, again and again."""
         apps = {"small": (1, 6), "middle": (2, 5), "large": (4, 4)}
         kube.create(*[deployment(name, 0, pod("t", container("main", mem))) for name, (mem, _) in apps.items()])
         for _ in range(ROUNDS):

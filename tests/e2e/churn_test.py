@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods with memory and compute that come and go for minutes, while every program of the cluster is killed. Once a minute
-everything pauses for the audit: no allocation may be wrong, and at the end none may be left.
+"""Pods with memory and compute come and go for minutes, while every program of the cluster is
+killed. Once a minute everything pauses for the audit: no allocation may be wrong, and none may
+be left at the end.
 
-It takes as long as E2E_CHURN_SECONDS says (600 is meant), and is skipped without that variable."""
+It runs for E2E_CHURN_SECONDS (600 is the intended value), and is skipped without that variable."""
 
 import collections
 import os
@@ -20,14 +21,14 @@ from kube import container, pod
 SECONDS = int(os.environ.get("E2E_CHURN_SECONDS", "0"))
 PODS = int(os.environ.get("E2E_CHURN_PODS", "300"))
 SEED = int(os.environ.get("E2E_SEED", "1"))
-LIVE = 26            # pods that are there at a time
-AUDITED = 20         # running containers that an audit needs to count as a full one
+LIVE = 26            # pods that exist at a time
+AUDITED = 20         # running containers that an audit must count to be complete
 FULL_AUDITS = 5
 RESTARTS = {"kubelet": os.environ.get("E2E_RESTART_KUBELET"), "apiserver": os.environ.get("E2E_RESTART_APISERVER")}
 
 
 def shape(rng, name):
-    """A pod whose containers ask for memory and for a percentage of one card."""
+    """A pod with containers that ask for memory and for a percentage of one card."""
     mem, core = rng.randint(1, 2), 5 * rng.randint(1, 3)
     kind = rng.choice(("one", "one", "one", "pair", "pair", "init", "side", "ends"))
     if kind == "pair":
@@ -47,7 +48,7 @@ def running_containers(pods):
 
 
 def processes_of(component):
-    """Processes on this machine of the pods of one Deployment of ours."""
+    """Processes on this machine that belong to the pods of one of our Deployments."""
     uids = [p["metadata"]["uid"] for p in kube.get("pods", namespace=programs.SYSTEM)
             if p["metadata"]["name"].startswith(component)]
     return [pid for pid in programs.pids() for uid in uids
@@ -85,7 +86,8 @@ class Churn(suite.Scenario):
         try:
             kube.create(obj)
         except kube.KubectlError as error:
-            return "AlreadyExists" in str(error)  # the API server or the webhook may be away for a moment
+            # the API server or the webhook may be unavailable for a moment
+            return "AlreadyExists" in str(error)
         return True
 
     def delete(self, name):
@@ -93,7 +95,8 @@ class Churn(suite.Scenario):
         kube.kubectl("delete", "pod", name, "-n", kube.NAMESPACE, "--wait=false", "--ignore-not-found", *how, check=False)
 
     def bury(self, pods):
-        """Takes away pods that have ended. What the kubelet refused while the agent was away is counted by its reason."""
+        """Deletes pods that have ended. Refusals by the kubelet while the agent was away are
+        counted by reason."""
         for p in pods:
             if p["status"].get("phase") == "Failed" and p["status"].get("reason"):
                 self.refused[p["status"]["reason"] + ": " + p["status"].get("message", "")[:60]] += 1
@@ -106,7 +109,7 @@ class Churn(suite.Scenario):
         try:
             kill()
         except AssertionError:
-            return  # it is down from the last kill still, in the kubelet's back-off
+            return  # still down since the last kill, in the kubelet's back-off
         self.killed[name] += 1
 
     # ---- the audit of each minute ----
@@ -119,8 +122,8 @@ class Churn(suite.Scenario):
             return None
 
     def drop_unbound(self, pods):
-        """A pod that was found unschedulable may be bound in the middle of an audit: it is deleted before. True: some pods
-        are not bound."""
+        """A pod that is unschedulable now may be bound during an audit, so it is deleted first.
+        True: some pods are not bound."""
         unbound = [p for p in pods if not p["spec"].get("nodeName")]
         refused = [p["metadata"]["name"] for p in unbound for c in p["status"].get("conditions", [])
                    if c["type"] == "PodScheduled" and c["status"] == "False"]
@@ -129,7 +132,7 @@ class Churn(suite.Scenario):
         return bool(unbound)
 
     def pause(self):
-        """Nothing is created, deleted or killed until every pod is bound and has settled."""
+        """Creates, deletes and kills nothing until every pod is bound and has settled."""
         found = []
 
         def settled():
@@ -180,7 +183,7 @@ class Churn(suite.Scenario):
                 self.minute()
                 next_audit = time.monotonic() + 60
                 next_kill = time.monotonic() + 10
-            time.sleep(rest * self.rng.random())  # the rate of creation; nothing is waited for here
+            time.sleep(rest * self.rng.random())  # the rate of creation, not a wait for something
         self.minute()
         full = [n for n in self.audits if n >= AUDITED]
         print(f"{self.made} pods, kills {dict(self.killed)}, audits with {self.audits} running containers, refused by the "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes wrong on real nodes: killed agents, restarted kubelets, processes that outlive their pod."""
+"""Faults of real nodes: killed agents, restarted kubelets, processes that outlive their pod."""
 
 import collections
 import json
@@ -23,8 +23,9 @@ AWAY, CUT = "no plugin", "call cut"
 
 
 def reason_of(p):
-    """Why the kubelet refused a pod: its plugin was away, or ended in the middle of a call. Else its own words. Canceled is
-    the kubelet's own: it reads the end of the stream and closes the connection below the call that waits on it."""
+    """Why the kubelet refused a pod: its plugin was away or ended during a call. Otherwise the
+    kubelet's own reason. Canceled is the kubelet's: it reads the end of the stream and closes
+    the connection below the waiting call."""
     text = p["status"].get("message", "")
     if "no healthy devices present" in text:
         return AWAY
@@ -44,8 +45,9 @@ class Agent(suite.Scenario):
         return fingerprint(self.pods())
 
     def after(self, before, gap=False):
-        """The pods of before are as they were, and new ones come as if nothing had been. gap: nobody says when the agent is
-        back (the node's resources lag behind), so that the kubelet may refuse pods until it is."""
+        """Earlier pods are unchanged, and new ones start as if nothing had happened. gap: the end
+        of the agent's absence is not visible (the node's resources lag behind), so the kubelet
+        may refuse pods until then."""
         programs.wait_offered(suite.World.node)
         refused = 0
 
@@ -79,7 +81,8 @@ class Agent(suite.Scenario):
         self.after(before)
 
     def test_killed_in_a_burst(self):
-        """The kubelet refuses pods in the gap, for good: these are counted. No wrong card and nothing lost is the claim."""
+        """During the gap the kubelet refuses pods for good; these are counted. The claim is: no
+        wrong card, and no pod lost."""
         rng = random.Random(bursts_test.SEED)
         refused = total = 0
         gaps, why = [], collections.Counter()
@@ -87,7 +90,7 @@ class Agent(suite.Scenario):
             pods = bursts_test.mixed(rng, f"k{turn}", suite.allocatable(kube.MEM))
             kube.create(*pods)
             kube.until("not one pod is bound", lambda: any(p["spec"].get("nodeName") for p in self.pods()))
-            time.sleep(rng.random())  # the moment of the kill, drawn; nothing is waited for here
+            time.sleep(rng.random())  # the random moment of the kill, not a wait for something
             at = suite.World.programs.kill_agent()
             found = self.wait_settled([p["metadata"]["name"] for p in pods], 240)
             turned_away = self.refusals(found.values())
@@ -145,38 +148,43 @@ class Kubelet(suite.Scenario):
         self.audit()
 
 
-# Says who else has the lock that the other container holds as long as one of its processes lives.
+# Prints which container holds the lock; the other container holds it as long as one of its
+# processes lives.
 LOCK = "exec 9>/lock/held; command -v flock >/dev/null && {{ flock -n 9 && echo ALIYUN_COM_TEST=alone || echo " \
        "ALIYUN_COM_TEST=beside; }} || echo ALIYUN_COM_TEST=no-flock; " + kube.REPORT + "; {rest}"
 LEAVE = "trap 'exit 0' TERM; sleep 1000000 & wait"
 
 
 class Outliving(suite.Scenario):
-    """The old process is there longer than people think: its slice is not free before it has ended."""
+    """The old process outlives its pod object: its slice is not free before the process has ended.
+    """
 
     def setUp(self):
         super().setUp()
         self.units = audit.cards_of(kube.get("node", suite.World.node))[0]["units"]
         walls = [pod(f"wall-{i}", container("main", self.units)) for i in range(suite.card_count() - 1)]
-        if walls:  # so that the next pod must go where the old one is
+        if walls:  # so that the next pod must go to the old one's card
             self.run_pods(*walls)
 
     def locker(self, name, rest, grace, units=None):
-        """A pod that holds a lock of the node's file system as long as a process of it lives."""
+        """A pod that holds a lock of the node's file system as long as one of its processes lives.
+        """
         mount = [{"name": "lock", "mountPath": "/lock"}]
         main = container("main", units or self.units, script=LOCK.format(rest=rest), volumeMounts=mount)
         volume = {"name": "lock", "hostPath": {"path": f"/var/tmp/{kube.RUN}", "type": "DirectoryOrCreate"}}
         return pod(name, main, grace=grace, volumes=[volume])
 
     def alone(self, name):
-        """The container found the lock free. Without flock in the image nothing can be said."""
+        """Whether the container found the lock free. Without flock in the image this is not known.
+        """
         found = self.env(name)["ALIYUN_COM_TEST"]
         if found == "no-flock":
             self.skipTest(f"the image {kube.IMAGE} (E2E_IMAGE) has no flock")
         self.assertEqual(found, "alone")
 
     def test_the_lock_tells(self):
-        """The proof of the others: a container beside a living holder reports so."""
+        """The control of the other tests: a container that runs beside a living holder reports it.
+        """
         self.run_pods(self.locker("first", LEAVE, 1, units=2))
         self.alone("first")
         self.run_pods(self.locker("second", LEAVE, 1, units=2))
@@ -190,11 +198,11 @@ class Outliving(suite.Scenario):
         kube.kubectl("delete", "pod", "old", "-n", kube.NAMESPACE, "--wait=false", *how)
         found = self.wait_settled(["new"], 180)
         self.assertEqual(self.refusals(found.values()), [])
-        self.assertEqual(self.env("new")["ALIYUN_COM_TEST"], "alone", "it runs beside the process whose slice it has")
+        self.assertEqual(self.env("new")["ALIYUN_COM_TEST"], "alone", "it runs beside the process that holds its slice")
         self.audit()
 
     def test_deleted_by_force(self):
-        """The object is gone at once; the process stays until the kubelet kills it."""
+        """The object disappears at once; the process stays until the kubelet kills it."""
         self.replaced("trap '' TERM; while :; do sleep 1; done", "--grace-period=0", "--force")
         kube.until("held-slices is not taken back", lambda: not json.loads(kube.get("node", suite.World.node)["metadata"][
             "annotations"].get("aliquot.dev/held-slices", "[]")))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What isolates a container: its pages and the gate, as the runtime mounts them. The audit of every other scenario looks at them,
-too; here is what only isolation has."""
+"""What isolates a container: its pages and the gate, as the runtime mounts them. The audit of every
+other scenario checks them, too; this file has what only isolation does."""
 
 import kube
 import suite
@@ -26,7 +26,7 @@ class Isolation(suite.Scenario):
         self.audit()
 
     def test_disabled_by_its_user(self):
-        """It has its page, which says that all of the card is its own."""
+        """It has a page with all of the card as its limit."""
         self.run_pods(pod("free", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "true"}])))
         self.audit()
 
@@ -37,7 +37,7 @@ class Isolation(suite.Scenario):
         self.audit()
 
     def test_counters_outlive_a_container(self):
-        """One that starts again goes on with what it had counted."""
+        """A container that restarts continues with its counters."""
         script = (f"{INODE} >> /keep/seen; [ $(wc -l < /keep/seen) -gt 1 ] || exit 1; "
                   f"echo COUNTERS_SEEN=$(sort -u /keep/seen | wc -l); {kube.STAY}")
         self.run_pods(pod("again", container("main", 2, script=script, volumeMounts=[{"name": "keep", "mountPath": "/keep"}]),
@@ -46,7 +46,7 @@ class Isolation(suite.Scenario):
         self.audit()
 
     def test_slices_end_with_their_pods(self):
-        """The next pod on the same devices counts from nothing: its counters are new."""
+        """The next pod on the same devices starts with new counters."""
         script = f"echo COUNTERS=$(od -An -tu8 -j{kube.layout.USED} -N8 /.aliquot/slice/0/counters | tr -d ' '); {kube.STAY}"
         for name in "first", "next":
             self.run_pods(pod(name, container("main", 15, script=script)))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Annotations that a user writes: they take nothing from others, and what somebody writes over a running pod's is put back."""
+"""Annotations that a user writes: they take nothing from other pods, and what is written over a
+running pod's annotations is restored."""
 
 import json
 import time
@@ -39,13 +40,14 @@ class Forged(suite.Scenario):
         return [d["usedGPU"] for d in self.ledger()["devs"]]
 
     def takes_nothing(self, obj, mem):
-        """The pod counts what its containers ask for, and another pod runs beside it."""
+        """The pod counts with what its containers request, and another pod runs beside it."""
         before = sum(self.used())
         self.run_pods(obj)
         kube.until(lambda: f"the ledger has {self.used()}, {before + mem} units are asked for",
                    lambda: sum(self.used()) == before + mem)
         self.run_pods(pod("victim", container("main", 3, 10)))
-        self.audit(None if mem else ["victim"])  # annotations of a pod without resources mean nothing
+        # annotations of a pod without resources mean nothing
+        self.audit(None if mem else ["victim"])
 
     def test_pod_without_resources(self):
         self.takes_nothing(with_annotations(pod("forger", container("main"), scheduler="default-scheduler"), FORGED), 0)
@@ -57,7 +59,7 @@ class Forged(suite.Scenario):
         self.takes_nothing(with_annotations(pod("forger", container("main", 1, 5), nodeName=suite.World.node), FORGED), 1)
 
     def test_mixing_rule(self):
-        """A forged percentage does not make a memory-only pod one with compute."""
+        """A forged percentage does not give a memory-only pod compute."""
         suite.switch_mode("share")
         forged = {audit.CORE_ALLOCATION: json.dumps({"0": {"3": 100}})}
         self.run_pods(with_annotations(pod("forger", container("main", 1)), forged))
@@ -65,7 +67,8 @@ class Forged(suite.Scenario):
         self.audit()
 
     def test_copied_manifest(self):
-        """The output of `kubectl get -o yaml` applies under another name; a warning says what was dropped."""
+        """The output of `kubectl get -o yaml` applies under another name; a warning names what was
+        dropped."""
         self.run_pods(pod("original", container("main", 2, 10)))
         copy = self.pod("original")
         copy["metadata"] = {k: copy["metadata"][k] for k in ("annotations", "labels")}
@@ -80,7 +83,7 @@ class Forged(suite.Scenario):
         self.audit()
 
     def test_refused_update(self):
-        """A tenant may not write system keys of his own pods; other updates pass."""
+        """A tenant may not write system keys of its own pods; other updates pass."""
         self.run_pods(pod("honest", container("main", 4, 10)))
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "tenant"},
                 "rules": [{"apiGroups": [""], "resources": ["pods", "pods/status"], "verbs": ["*"]}]}
@@ -103,7 +106,8 @@ class Forged(suite.Scenario):
 
 
 class Repaired(suite.Scenario):
-    """An administrator's hand, which admission lets through, or a cluster without admission policies."""
+    """An administrator's change, which admission lets through, or a cluster without admission
+    policies."""
 
     mode = "core_mem"
 
@@ -129,7 +133,7 @@ class Repaired(suite.Scenario):
 
 
 class Changes(suite.Scenario):
-    """A change of mode that waits ends when its pods have, although others keep coming."""
+    """A pending change of mode is made when its pods have ended, although others keep coming."""
 
     mode = "share"
 
@@ -157,7 +161,8 @@ class Changes(suite.Scenario):
         first = self.pending()
         for i in range(8):
             patch("pod", f"old-{i % 6}", {"metadata": {"labels": {"turn": str(i)}}})
-            time.sleep(0.5)  # as pods of a busy node change; nothing is waited for
+            # changes as the pods of a busy node make them, not a wait for something
+            time.sleep(0.5)
         now = condition(PENDING)
         self.assertEqual((now["message"], now["lastTransitionTime"], now["lastHeartbeatTime"]),
                          (first["message"], first["lastTransitionTime"], first["lastHeartbeatTime"]))
@@ -191,7 +196,7 @@ class OneKey(suite.Scenario):
         kube.kubectl("annotate", "node", suite.World.node, "aliquot.dev/max-pods-per-card-", "aliquot.dev/allow-mixed-",
                      "aliquot.dev/gpu-mem-unit-change-", check=False)
 
-    def test_wrong_annotation_blinds_nobody(self):
+    def test_wrong_annotation_leaves_others_counted(self):
         kube.kubectl("annotate", "node", suite.World.node, "aliquot.dev/max-pods-per-card=20 ", "aliquot.dev/allow-mixed=yes")
         kube.until("it is not said", lambda: "max-pods-per-card" in condition(MISCONFIGURED)["message"] and
                    "allow-mixed" in condition(MISCONFIGURED)["message"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl, and the shapes of objects. Whatever login kubectl knows works here, too; no other client is needed."""
+"""kubectl, and the shapes of objects. Every login that kubectl supports works here; no other client
+is needed."""
 
 import json
 import os
@@ -17,7 +18,7 @@ IMAGE = os.environ.get("E2E_IMAGE", "busybox")
 MEM, CORE, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count"
 MODE, PLACEMENT = "ack.node.gpu.schedule", "ack.node.gpu.placement"
 SCHEDULER = "ack-co-scheduler"
-RUN = "aliquot-e2e"  # label of all that a test makes
+RUN = "aliquot-e2e"  # label of all objects that a test makes
 
 
 class KubectlError(Exception):
@@ -35,7 +36,7 @@ def kubectl(*args, stdin=None, check=True, timeout=90):
 
 
 def get(kind, name=None, selector=None, namespace=NAMESPACE, missing=None):
-    """The object, or the list of items; `missing` instead of an object that is not there."""
+    """The object, or the list of items; `missing` when the object does not exist."""
     args = ["get", kind, "-o", "json", "-n", namespace]
     if name:
         args += [name, "--ignore-not-found"]
@@ -56,7 +57,8 @@ def create(*objects):
 
 
 def refused(obj):
-    """The message with which the API server refuses an object; "" when it takes it. Nothing is made in either case."""
+    """The message with which the API server refuses an object; "" when it accepts it. Nothing is
+    created in either case."""
     done = kubectl("create", "--dry-run=server", "-n", NAMESPACE, "-f", "-", stdin=json.dumps(obj), check=False)
     return done.stderr if done.returncode else ""
 
@@ -69,7 +71,8 @@ def read_manifest(path):
 
 
 def until(what, predicate, seconds=90, every=0.3):
-    """What `predicate` returns once that is true. Waits for the condition; the deadline is a failure, never a pass."""
+    """Waits until `predicate` returns a true value, and returns that. Reaching the deadline is a
+    failure."""
     end = time.monotonic() + seconds
     while True:
         found = predicate()
@@ -82,8 +85,8 @@ def until(what, predicate, seconds=90, every=0.3):
 
 # ---- pods ----
 
-# What a container was given: its environment, and of each slice page (src/slice/page.h) the limit, the card and whose it is;
-# then life until somebody ends it.
+# Prints what a container was given: its environment, and of each slice page (src/slice/page.h) the
+# limit, the card and the owner. Then it lives until it is killed.
 PAGES = ("for d in /.aliquot/slice/*/; do l=$d/limits; [ -f $l ] || continue; "
          f"echo \"PAGE_$(basename $d)=$(od -An -tu8 -j{layout.LIMIT} -N8 $l | tr -d ' ')"
          f"/$(dd if=$l bs=1 skip={layout.UUID} count={layout.UUID_SIZE} 2>/dev/null | tr -d '\\0')"
@@ -133,7 +136,7 @@ def settled(p):
 
 
 def describe(p):
-    """Why a pod is where it is, in a line."""
+    """The state of a pod and its reason, in a line."""
     s = p["status"]
     waits = [f"{c['name']}: {c['state']['waiting'].get('reason')} {c['state']['waiting'].get('message', '')}"
              for c in s.get("initContainerStatuses", []) + s.get("containerStatuses", []) if "waiting" in c["state"]]

@@ -36,7 +36,8 @@ class Node(suite.Scenario):
     def test_resources_by_mode(self):
         for mode in ("share", "core_mem", "cgpu", "default", "share", "disabled", "core_mem"):
             with self.subTest(mode=mode):
-                suite.switch_mode(mode)  # waits until capacity and allocatable say so, and 0 for the others
+                # waits until capacity and allocatable have the resource, and 0 for the others
+                suite.switch_mode(mode)
 
     def test_a_removed_label_changes_nothing(self):
         before = suite.allocatable(kube.MEM)
@@ -78,7 +79,8 @@ class Node(suite.Scenario):
 
 
 class Unit(suite.Scenario):
-    """Another unit under pods would give every number on the node another meaning."""
+    """A change of the unit below running pods would change the meaning of every number on the node.
+    """
 
     def setUp(self):
         super().setUp()

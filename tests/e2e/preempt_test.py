@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Preemption where the card is the bound, and not the node."""
+"""Preemption when a card, not the node, is full."""
 
 import json
 
@@ -43,12 +43,13 @@ class Preemption(suite.Scenario):
         return next(iter(self.grant(name)[0]))
 
     def gone(self, names):
-        """Those that are not there any more, or are ending."""
+        """The pods that no longer exist, or are ending."""
         alive = {p["metadata"]["name"] for p in self.pods() if not p["metadata"].get("deletionTimestamp")}
         return [n for n in names if n not in alive]
 
     def test_two_victims_of_one_card(self):
-        """Full cards, each with three low pods. kube-scheduler's two victims may lie on two cards, which frees none."""
+        """Full cards, each with three low-priority pods. kube-scheduler's two victims may lie on
+        two cards, which frees none."""
         third = self.units // 3
         low = [f"low-{i}" for i in range(3 * suite.card_count())]
         self.run_pods(*[of_class(n, third, "aliquot-e2e-low") for n in low], seconds=180)
@@ -61,7 +62,8 @@ class Preemption(suite.Scenario):
         self.audit()
 
     def test_room_in_pieces(self):
-        """Each card has a little room, the node has enough: kube-scheduler evicts no pod, the evictor does."""
+        """Each card has a little room, the node has enough: kube-scheduler evicts no pod, the
+        evictor does."""
         if not evicts():
             self.skipTest("the deployed scheduler has no --evict-for-cards")
         left = self.units // 4
@@ -88,7 +90,8 @@ class Preemption(suite.Scenario):
         kube.create(of_class("never", left + 2, "aliquot-e2e-never"))
         kube.until("it is not refused for its cards", lambda: [
             e for e in self.events("never", "FailedScheduling") if "no card has" in e["message"]])
-        # One that may preempt comes later and is served. The first one has been refused before it, and has evicted no pod.
+        # A pod that may preempt comes later and is placed. The first pod was refused before it and
+        # has evicted no pod.
         self.run_pods(of_class("high", left + 2, "aliquot-e2e-high"), seconds=120)
         self.assertEqual(len(self.gone(low)), 1)
         self.assertFalse(self.events("never", "Preempting"))

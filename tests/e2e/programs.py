@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the agent and the scheduler run: as processes of this machine when it is the node (E2E_HOST=1), as pods that this
-suite deploys (ALIQUOT_IMAGE), or as pods that are there already."""
+"""Where the agent and the scheduler run. They are processes of this machine when it is the node
+(E2E_HOST=1), pods that this suite deploys (ALIQUOT_IMAGE), or pods that already exist."""
 
 import datetime
 import json
@@ -50,12 +50,13 @@ def parent_of(pid):
 
 
 def children(pid):
-    """Processes that `pid` has started."""
+    """Child processes of `pid`."""
     return [p for p in pids() if parent_of(p) == pid]
 
 
 def kill_each(found):
-    """SIGKILL to each. One may have ended since it was looked for: with another of them, or by itself. How many there were."""
+    """Sends SIGKILL to each and returns how many there were. One may have ended meanwhile, with
+    another process or by itself."""
     killed = 0
     for pid in found:
         try:
@@ -113,21 +114,22 @@ class Host:
         self.start_agent()
 
     def kill_agent(self):
-        """SIGKILL to the agent itself: what watches over it starts it again. Returns when it was."""
+        """Sends SIGKILL to the agent itself; its parent starts it again. Returns when it was sent.
+        """
         found = children(self.agent.pid)
-        at = time.time()  # the log, too, has the wall clock
+        at = time.time()  # the log has wall clock times, too
         kill_each(found)
         return at
 
     def kill_all_of_agent(self):
-        """SIGKILL to all of it, at once, and a start by hand."""
-        self.agent.send_signal(signal.SIGSTOP)  # so that it starts nothing in between
+        """Sends SIGKILL to the agent and its parent at once, and starts both again."""
+        self.agent.send_signal(signal.SIGSTOP)  # so that it starts nothing meanwhile
         kill_each(children(self.agent.pid) + [self.agent.pid])
         self.agent.wait(20)
         self.start_agent()
 
     def restart_agent(self):
-        """An upgrade: a clean end, and the next one."""
+        """An upgrade: a clean end, and a new start."""
         self.stop_agent()
         self.start_agent()
 
@@ -170,7 +172,7 @@ REGISTERED = re.compile(r"(\S+) info registered resource=(\S+)")
 
 
 def registered_after(log, at):
-    """Seconds from a moment to the end of the registrations that followed it, as the agent's log says."""
+    """Seconds from a moment to the end of the next registrations, by the agent's log."""
     found = {}
     for line in log:
         m = REGISTERED.match(line)
@@ -201,7 +203,8 @@ def split_image(image):
 
 
 class Deployed:
-    """Pods of the cluster. With images, of a deployment that this suite makes and takes away; else of what is there."""
+    """Pods of the cluster. With images: of a deployment that this suite creates and removes; else
+    the existing ones."""
 
     def __init__(self, node, image=None, scheduler_image=None):
         self.node, self.image, self.scheduler_image = node, image, scheduler_image
@@ -234,7 +237,7 @@ class Deployed:
             kube.kubectl("rollout", "status", what, "-n", SYSTEM, "--timeout=120s", timeout=150)
 
     def change_image(self, image):
-        """Another version of all our programs, in the deployment that this suite made."""
+        """Puts another version of all our programs into the deployment that this suite made."""
         self.image = image
         self.write_overlay(self.made)
         self.apply()
@@ -245,7 +248,7 @@ class Deployed:
         return pods[0]["metadata"]["name"] if pods else None
 
     def agent_processes(self):
-        """Of the agent's pod on this machine: what watches, and what it has started."""
+        """Processes of the agent's pod on this machine: the parent and its children."""
         uid = (kube.get("pod", self.agent_pod(), namespace=SYSTEM) or {"metadata": {"uid": "?"}})["metadata"]["uid"]
         return [pid for pid in pids() if uid in cgroup_of(pid) or uid.replace("-", "_") in cgroup_of(pid)]
 
@@ -271,7 +274,7 @@ class Deployed:
         self.wait_rolled()
 
     def restart_with_unit(self, unit):
-        """As a user changes it: a patch of the DaemonSet."""
+        """A user's change: a patch of the DaemonSet."""
         args = kube.get("daemonset", DAEMONSET, namespace=SYSTEM)["spec"]["template"]["spec"]["containers"][0]["args"]
         at = [i for i, a in enumerate(args) if a.startswith("--gpu-mem-unit=")][-1]
         kube.kubectl("patch", "daemonset", DAEMONSET, "-n", SYSTEM, "--type=json", "-p", json.dumps(
@@ -279,7 +282,8 @@ class Deployed:
         self.wait_rolled()
 
     def restart_with_option(self, option):
-        """One more argument of the agent, by a patch of the DaemonSet. The last of several of one name counts."""
+        """Adds an argument of the agent by a patch of the DaemonSet. Of several with one name the
+        last one counts."""
         kube.kubectl("patch", "daemonset", DAEMONSET, "-n", SYSTEM, "--type=json", "-p", json.dumps(
             [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": option}]))
         self.wait_rolled()
@@ -312,7 +316,7 @@ class Deployed:
 
 
 def find(node):
-    """How the programs are run here; None and a reason when they cannot be."""
+    """How the programs are run here; None and a reason when they cannot be run."""
     image = os.environ.get("ALIQUOT_IMAGE")
     if image:
         if not os.environ.get("KUBE_SCHEDULER_IMAGE"):
@@ -333,7 +337,7 @@ def find(node):
 
 
 def wait_offered(node, seconds=90):
-    """The node offers what its mode says, and the labels tell of its cards."""
+    """The node offers the resources of its mode, and labels describe its cards."""
     def offers():
         n = kube.get("node", node)
         return n if int(n["status"]["allocatable"].get(kube.MEM, 0)) > 0 and "aliquot.dev/cards" in n["metadata"].get(

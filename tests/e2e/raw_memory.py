@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs in a container: takes card memory by system calls of its own, past every library, and holds it.
+"""Runs in a container: takes card memory by system calls of its own, without any library, and holds
+it.
 
     python3 - MIB [STATIC_PROGRAM] < raw_memory.py      prints the driver's status: 0 is granted, 81 is out of memory
 
-Without STATIC_PROGRAM the calls are made by libc's syscall(), which the gate does not hook. With it (tests/fake/rm-raw.c) a
-statically linked program makes them. The numbers are those of NVIDIA's open kernel modules: src/gpu/rm/rm.h."""
+Without STATIC_PROGRAM libc's syscall() makes the calls, which the gate does not hook. With it
+(tests/fake/rm-raw.c) a statically linked program makes them. The numbers are those of NVIDIA's open
+kernel modules: src/gpu/rm/rm.h."""
 import ctypes
 import os
 import struct
@@ -39,7 +41,7 @@ class Own:
 
 
 class Static:
-    """A program without any library, told what to do line by line."""
+    """A program without any library, which reads a command per line."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program, "/dev"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -87,7 +89,7 @@ def main():
     _, status = alloc(way, fd, client, 1, 3, MEMORY, way.base + (1 << 16))
     print(status, flush=True)
     while status == 0:
-        time.sleep(1)  # the memory is held until this process is ended
+        time.sleep(1)  # holds the memory until this process is killed
 
 
 main()

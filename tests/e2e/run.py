@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The whole on a real cluster: tests/e2e/run.py [-k PATTERN] [-f]
+"""All scenarios on a real cluster: tests/e2e/run.py [-k PATTERN] [-f]
 
-The cluster is the one that KUBECONFIG names. One of its nodes is used (E2E_NODE, or the only one): its labels are changed,
-and pods are made in a namespace of their own, which is removed at the end. Exit status 77: something is missing, and is named.
-README.md tells of the variables."""
+KUBECONFIG names the cluster. One of its nodes is used (E2E_NODE, or the only one) and its labels
+are changed. Pods are made in a namespace of their own, which is removed at the end. Exit status 77:
+something is missing, and is named. README.md lists the variables."""
 
 import argparse
 import json
@@ -64,7 +64,8 @@ def make_namespace():
 
 
 def probe():
-    """One pod, all the way: where the scheduler does not ask our extender, nothing else needs to be tried."""
+    """One pod from end to end: if the scheduler does not call our extender, no other scenario can
+    pass."""
     kube.create(kube.pod("probe", kube.container("main", 1)))
 
     def runs():
@@ -103,7 +104,7 @@ def run_all(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("-k", action="append", metavar="PATTERN", help="only scenarios whose name matches")
+    parser.add_argument("-k", action="append", metavar="PATTERN", help="only scenarios with a matching name")
     parser.add_argument("-f", "--failfast", action="store_true", help="end with the first failure")
     args = parser.parse_args()
     try:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The audit of the end-to-end tests finds the faults that it is there for, and their kills end what is there. Needs no cluster."""
+"""The audit of the end-to-end tests finds each fault, and the kills of the tests end the right
+processes. Needs no cluster."""
 
 import copy
 import json
@@ -20,7 +21,7 @@ CARDS = {i: {"index": i, "uuid": f"GPU-{i}", "units": 15} for i in range(3)}
 
 
 def made(init=(), main=((2, None),), labels=None, **notes):
-    """A pod on card 1 with all that belongs to it; notes replace annotations."""
+    """A pod on card 1 with everything that belongs to it; notes replace annotations."""
     first = [kube.container(f"i{n}", mem) for n, mem in enumerate(init)]
     rest = [kube.container(f"m{n}", mem, core) for n, (mem, core) in enumerate(main)]
     p = kube.pod("p", *rest, init=first, labels=labels)
@@ -71,7 +72,7 @@ class Audit(unittest.TestCase):
             self.assert_fault(name, self.audit(made(), seen(**{name: value})))
 
     def test_pages(self):
-        """16160 MiB in 15 units, of which 2: what the contract calls visible_MiB."""
+        """2 of 15 units of 16160 MiB, in the MiB that a container sees."""
         cards = {i: {**card, "mib": 16160} for i, card in CARDS.items()}
         right = {"PRELOAD": "/.aliquot/libaliquot.so", "PAGE_0": f"{2154 << 20}/GPU-1/{kube.NAMESPACE}/p/m0"}
 
@@ -143,7 +144,7 @@ class Killed(unittest.TestCase):
         return p
 
     def test_one_that_ended_spares_no_other(self):
-        """An agent's child ends with it, and is gone before its turn comes."""
+        """A child of the agent ends with it, before its own signal is sent."""
         gone, stays = self.sleeper(), self.sleeper()
         gone.kill()
         gone.wait()

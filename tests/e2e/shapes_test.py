@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One pod, or two, of every shape: from an ACK manifest to what the container sees."""
+"""One pod, or two, of every shape: from an ACK manifest to the container's environment."""
 
 import copy
 import json
@@ -20,8 +20,8 @@ def sample(name):
 
 
 def served(job, script=None):
-    """The job with an image that is there, and a label to find it. Samples name images that a test cluster has not; with
-    E2E_SAMPLE_IMAGES=1 it has them, and the manifest stays as it is."""
+    """The job with an available image, and a label to find it. A test cluster lacks the images that
+    samples name; with E2E_SAMPLE_IMAGES=1 it has them, and the manifest stays unchanged."""
     job = copy.deepcopy(job)
     if script is None and os.environ.get("E2E_SAMPLE_IMAGES") == "1":
         return job
@@ -102,7 +102,7 @@ class Placement(suite.Scenario):
         self.audit()
 
     def test_no_room_waits_and_says_what_there_is(self):
-        """The node has room, but no card of it: kube-scheduler alone would place the pod."""
+        """The node has room, but no single card: kube-scheduler alone would place the pod."""
         units = audit.cards_of(kube.get("node", suite.World.node))[0]["units"]
         n = suite.card_count()
         if n < 2:
@@ -195,14 +195,14 @@ class Compute(suite.Scenario):
 
 
 class Strangers(suite.Scenario):
-    """Pods that come to the node without our scheduler: the node places them."""
+    """Pods that reach the node without our scheduler: the node places them."""
 
     def test_node_name_in_the_manifest(self):
         self.run_pods(pod("named", container("main", 4), nodeName=suite.World.node))
         self.placed("named")
 
     def test_bound_by_another_scheduler(self):
-        kube.create(pod("foreign", container("main", 4), scheduler="nobody"))
+        kube.create(pod("foreign", container("main", 4), scheduler="none"))
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "foreign"},
                    "target": {"apiVersion": "v1", "kind": "Node", "name": suite.World.node}}
         kube.kubectl("create", "--raw", f"/api/v1/namespaces/{kube.NAMESPACE}/pods/foreign/binding", "-f", "-",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every scenario starts from: a node in the mode it wants, nothing of ours on it, and the audit at hand."""
+"""The start of every scenario: a node in the required mode, without pods of ours, and the audit."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ class World:
     node = None
     programs = None
     node_before = {}
-    mode = None  # in force; the label may ask for another one that waits
+    mode = None  # in force; the label may request another one that waits
 
 
 def node_labels(**labels):
@@ -31,7 +31,7 @@ def allocatable(resource):
 
 
 def switch_mode(mode):
-    """Waits until the kubelet reports what a node of this mode has: all of it, or nothing."""
+    """Waits until the kubelet reports the resources of this mode: all of them, or none."""
     node_labels(mode=mode)
     cards = card_count()
     wanted = {kube.COUNT: cards if mode in ("share", "cgpu", "core_mem") else 0,
@@ -73,7 +73,8 @@ class Scenario(unittest.TestCase):
         self.empty()
 
     def empty(self):
-        """No pod of ours, and nothing in the ledger: slices of the dead come back with their last process."""
+        """No pod of ours is left, and the ledger is empty: slices are released with their last
+        process."""
         kube.until("pods of an earlier scenario are still there", lambda: not self.pods())
         kube.until(lambda: f"the ledger is not empty: {self.ledger()}",
                    lambda: not any(p["namespace"] == kube.NAMESPACE for d in self.ledger().get("devs", [])
@@ -94,7 +95,8 @@ class Scenario(unittest.TestCase):
         return found
 
     def run_pods(self, *pods, seconds=90):
-        """Made at once, and waited for until each runs or has ended. Their objects, by name."""
+        """Creates pods at once and waits until each runs or has ended. Returns their objects by
+        name."""
         kube.create(*pods)
         return self.wait_settled([p["metadata"]["name"] for p in pods], seconds)
 
@@ -105,10 +107,10 @@ class Scenario(unittest.TestCase):
             found.update({p["metadata"]["name"]: p for p in self.pods()})
             return all(n in found and kube.settled(found[n]) for n in names)
 
-        def who():
+        def unsettled():
             return "\n".join(kube.describe(found[n]) if n in found else f"{n} is not there" for n in names
                              if n not in found or not kube.settled(found[n]))
-        kube.until(who, all_there, seconds, every=0.5)
+        kube.until(unsettled, all_there, seconds, every=0.5)
         return {n: found[n] for n in names}
 
     def env(self, name, containers=("main",)):
@@ -125,7 +127,8 @@ class Scenario(unittest.TestCase):
     # ---- the audit ----
 
     def audit(self, names=None):
-        """Every pod of ours: environment == annotation == the kubelet's devices == ledger; and nobody was refused."""
+        """Every pod of ours: environment == annotation == the kubelet's devices == ledger; and no
+        pod was refused."""
         node = kube.get("node", World.node)
         pods = [p for p in self.pods() if p["spec"].get("nodeName") == World.node and (
             not names or p["metadata"]["name"] in names) and not p["metadata"].get("deletionTimestamp")]
@@ -162,7 +165,7 @@ class Scenario(unittest.TestCase):
 
 
 def settled_faults(check, seconds=10):
-    """The ledger follows by watch: its faults, once it had time to see what we have seen."""
+    """The ledger follows by watch, so its faults count once it had time to see the changes."""
     faults = [None]
 
     def none_left():

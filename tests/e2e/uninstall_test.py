@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end: what runs goes on, and what is left on the node is said."""
+"""Uninstallation: running containers continue, and everything that is left on the node is named."""
 
 import faults_test
 import kube
@@ -9,7 +9,7 @@ from kube import container, pod
 
 
 class Uninstall(suite.Scenario):
-    """Comes last: nothing of ours runs behind it."""
+    """Runs last: none of our programs runs after it."""
 
     def clean(self):
         kube.kubectl("delete", "pod", "--all", "-n", kube.NAMESPACE, "--wait=true", timeout=150)
@@ -20,7 +20,8 @@ class Uninstall(suite.Scenario):
             self.skipTest("what others have deployed is not taken away")
 
     def test_installed_again(self):
-        """What was held is still held: the next install counts it, and places beside it."""
+        """What was held is still held: the next installation counts it and places pods beside it.
+        """
         self.run_pods(pod("left", container("main", 2)), pod("pair", container("a", 3), container("b", 1)))
         self.audit()
         before = faults_test.fingerprint(self.pods())

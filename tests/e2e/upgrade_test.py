@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another version takes a node over while its containers run: records, pages and annotations of either version are read by the
-other, and no container starts again. E2E_OLD_IMAGE names the image of the version before."""
+"""Another version takes a node over while its containers run. Either version reads the other's
+records, pages and annotations, and no container restarts. E2E_OLD_IMAGE names the image of the
+version before."""
 
 import os
 
@@ -33,14 +34,16 @@ class Upgrade(suite.Scenario):
         return kube.kubectl("exec", "-n", kube.NAMESPACE, name, "-c", "main", "--", "sh", "-c", PAGE)
 
     def begin(self, number):
-        """Pods of this version: one that stays to the end, one that starts again under the next version, one that ends."""
+        """Pods of this version: one that stays to the end, one that restarts under the next
+        version, one that ends."""
         self.run_pods(pod(f"stays-{number}", container("main", 2, 10), container("second", 1, 5)),
                       pod(f"again-{number}", container("main", 1, 10), restart="Always"),
                       pod(f"ends-{number}", container("main", 2, 20)))
         self.audit()
 
     def start_again(self, name):
-        """The container ends and is started by the kubelet: the agent proves it by the other version's record."""
+        """The container ends and the kubelet starts it: the agent proves the start by the other
+        version's record."""
         kube.kubectl("exec", "-n", kube.NAMESPACE, name, "-c", "main", "--", "kill", "1")
 
         def runs_again():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the API server is told of pods and templates at submission."""
+"""The answers of admission to pods and templates at submission."""
 
 import copy
 import json
@@ -43,7 +43,7 @@ class Webhook(suite.Scenario):
             self.skipTest("no ValidatingWebhookConfiguration `aliquot` in this cluster")
         self.assertTrue(all(h["clientConfig"].get("caBundle") for h in hooks["webhooks"]), "no caBundle was injected")
 
-    def test_scheduler_is_given_to_those_who_have_none(self):
+    def test_scheduler_is_given_to_pods_without_one(self):
         for before, after in (("default-scheduler", kube.SCHEDULER), (None, kube.SCHEDULER), ("mine", "mine")):
             with self.subTest(schedulerName=before):
                 asks = pod("asks", container("main", 2), scheduler=before)
@@ -52,7 +52,7 @@ class Webhook(suite.Scenario):
                 self.assertEqual(self.made(asks)["spec"]["schedulerName"], after)
 
     def made(self, obj):
-        """What would be stored."""
+        """The object that would be stored."""
         return json.loads(kube.kubectl("create", "--dry-run=server", "-o", "json", "-n", kube.NAMESPACE, "-f", "-",
                                        stdin=json.dumps(obj)))
 
