@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What src/gpu/cards tells of a driver that hangs, crashes, loses cards and finds them again: show-cards on a made-up NVML.
+"""What src/gpu/cards reports for a driver that hangs, crashes, loses cards and finds them again:
+show-cards on a scripted NVML.
 
     cards.py SHOW_CARDS LIBRARY
 """
@@ -19,17 +20,17 @@ import unittest
 from patience import PATIENCE, until
 
 SHOW_CARDS, LIBRARY = sys.argv[1:3]
-os.environ.pop("LD_LIBRARY_PATH", None)  # meson names the folder of the made-up library there
+os.environ.pop("LD_LIBRARY_PATH", None)  # meson puts the folder of the scripted NVML there
 
 
 def card(number, uuid=None, mib=16160, bus=None, minor=None):
-    """One card of the made-up driver."""
+    """One card of the scripted driver."""
     return "card %s %d %d %x Tesla V100" % (
         uuid or "GPU-%d" % number, number if minor is None else minor, mib, 0x10 + number if bus is None else bus)
 
 
 def children_of(pid):
-    """The processes that pid started and that are still there."""
+    """The living processes that pid started."""
     try:
         with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
             return [int(word) for word in f.read().split()]
@@ -38,7 +39,7 @@ def children_of(pid):
 
 
 def state_of(pid):
-    """R, S, Z...; None when there is no such process."""
+    """The state R, S, Z...; None when there is no such process."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rsplit(")", 1)[1].split()[0]
@@ -47,13 +48,13 @@ def state_of(pid):
 
 
 def name_of(pid):
-    """As ps shows it."""
+    """The name that ps shows."""
     with open("/proc/%d/comm" % pid) as f:
         return f.read().strip()
 
 
 class Source:
-    """A running show-cards, its machine and all that it said."""
+    """A running show-cards, its machine and all its output."""
 
     def __init__(self, test, lines, *, library=LIBRARY, known=None, **options):
         self.folder = tempfile.TemporaryDirectory()
@@ -95,7 +96,7 @@ class Source:
         self.said.put(None)
 
     def wait(self, condition, what):
-        """Reads on until the condition holds for (cards by UUID, troubles)."""
+        """Reads output until the condition holds for (cards by UUID, troubles)."""
         deadline = time.monotonic() + PATIENCE
         while not (self.cards is not None and condition(self.cards)):
             try:
@@ -111,7 +112,7 @@ class Source:
         return self.cards
 
     def wait_trouble(self, words):
-        """Reads on until it complains in these words."""
+        """Reads output until it reports this trouble."""
         deadline = time.monotonic() + PATIENCE
         while not any(words in t for t in self.troubles):
             try:
@@ -126,7 +127,7 @@ class Source:
                 self.troubles.append(said["trouble"])
 
     def wait_healthy(self, **expected):
-        """Until exactly these cards are there, healthy or not: GPU_0=True."""
+        """Reads output until exactly these cards are listed, healthy or not: GPU_0=True."""
         want = {name.replace("_", "-"): healthy for name, healthy in expected.items()}
         return self.wait(lambda cards: {u: c["healthy"] for u, c in cards.items()} == want, str(want))
 
@@ -172,7 +173,7 @@ class Cards(unittest.TestCase):
         s.wait_trouble("no NVIDIA driver")
 
     def test_the_library_of_the_host(self):
-        """Seen below another root, behind links that are absolute."""
+        """Under another root, through absolute links."""
         look = [sys.executable, "-c", "import ctypes; ctypes.CDLL('libnvidia-ml.so.1')"]
         if subprocess.run(look, stderr=subprocess.DEVNULL).returncode == 0:
             self.skipTest("this machine has a driver, and its library is found first")
@@ -246,7 +247,7 @@ class Cards(unittest.TestCase):
                 s.wait(lambda cards: cards["GPU-0"]["mib"] == 1000, "another child")
                 s.end()
 
-    def test_the_child_killed_by_somebody(self):
+    def test_the_child_killed_from_outside(self):
         s = Source(self, [card(0)])
         s.wait_healthy(GPU_0=True)
         first = s.child()
@@ -282,7 +283,7 @@ class Cards(unittest.TestCase):
         with open("/proc/%d/status" % child) as f:
             status = dict(line.split(":\t", 1) for line in f.read().splitlines() if ":\t" in line)
         self.assertEqual(int(status["SigBlk"], 16), 0)
-        kept = 3 << 31  # 32 and 33, which belong to the C library: nobody can set them right
+        kept = 3 << 31  # signals 32 and 33 belong to the C library and cannot be reset
         self.assertEqual(int(status["SigIgn"], 16) & ~kept, 0)
         with open("/proc/%d/limits" % child) as f:
             self.assertRegex(f.read(), r"Max core file size +0 +0 ")
@@ -321,7 +322,7 @@ class Cards(unittest.TestCase):
         s.machine(card(0))
         s.rescan()
         s.wait_healthy(GPU_0=True, GPU_1=False)
-        s.machine(card(0), card(1))  # and nobody asks for a new session
+        s.machine(card(0), card(1))  # and no new session is requested
         s.wait_healthy(GPU_0=True, GPU_1=True)
 
     def test_a_card_plugged_in_is_found(self):

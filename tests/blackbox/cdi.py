@@ -34,7 +34,8 @@ def elf(soname, machine=MACHINE, kind=3):
 
 
 def check_cdi(spec):
-    """The rules of CDI 0.3.0 (SPEC.md and the validation of its reference implementation), as far as they concern us."""
+    """The rules of CDI 0.3.0 (SPEC.md and the validation of its reference implementation) that
+    apply here."""
     def keys(value, required, optional=()):
         assert isinstance(value, dict), value
         assert required <= set(value) <= required | set(optional), value.keys()
@@ -49,12 +50,12 @@ def check_cdi(spec):
         for variable in value.get("env", []):
             assert re.fullmatch(r"[A-Z_]+=[^\0]*", variable), variable
         for node in value.get("deviceNodes", []):
-            # hostPath is of 0.5.0
+            # hostPath is new in 0.5.0
             keys(node, {"path"}, {"type", "major", "minor", "fileMode", "permissions", "uid", "gid"})
             path(node["path"])
             assert re.fullmatch(r"[rwm]{1,3}", node.get("permissions", "rwm")), node
         for mount in value.get("mounts", []):
-            keys(mount, {"hostPath", "containerPath"}, {"options"})  # type is of 0.4.0
+            keys(mount, {"hostPath", "containerPath"}, {"options"})  # type is new in 0.4.0
             path(mount["hostPath"])
             path(mount["containerPath"])
         targets = [m["containerPath"] for m in value.get("mounts", [])]
@@ -62,13 +63,13 @@ def check_cdi(spec):
 
     keys(spec, {"cdiVersion", "kind", "devices"}, {"containerEdits"})
     assert spec["cdiVersion"] == "0.3.0"
-    # Vendor: letters, digits, '_', '-', '.'; class: the same without '.', which 0.6.0 allowed; both begin with a letter and
-    # end with a letter or digit.
+    # Vendor: letters, digits, '_', '-', '.'; class: the same without '.', which 0.6.0 allowed. Both
+    # begin with a letter and end with a letter or digit.
     assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]/[A-Za-z][A-Za-z0-9_-]*[A-Za-z0-9]", spec["kind"])
     assert spec["devices"], "a specification without devices is refused"
     for device in spec["devices"]:
         keys(device, {"name", "containerEdits"})
-        # A digit in front is of 0.5.0.
+        # A leading digit is allowed from 0.5.0 on.
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_.:-]*[A-Za-z0-9]", device["name"]), device["name"]
         edits(device["containerEdits"])
     names = [d["name"] for d in spec["devices"]]
@@ -96,7 +97,7 @@ class Cdi(unittest.TestCase):
         os.symlink(target, path)
 
     def library(self, folder, name, soname, version):
-        """A library as the driver's installer leaves it: NAME.so.VERSION and the link that ldconfig makes."""
+        """A library as the driver's installer leaves it: NAME.so.VERSION and ldconfig's link."""
         self.put("%s/%s.so.%s" % (folder, name, version), elf(soname))
         if soname != "%s.so.%s" % (name, version):
             self.link("%s/%s" % (folder, soname), "%s.so.%s" % (name, version))
@@ -109,7 +110,7 @@ class Cdi(unittest.TestCase):
         return spec
 
     def mounts(self, spec):
-        """{place in the container: place on the host}, after a look at how they are mounted."""
+        """{path in the container: path on the host}; checks how they are mounted."""
         mounts = spec["containerEdits"].get("mounts", [])
         for mount in mounts:
             self.assertEqual(mount["options"], ["ro", "nosuid", "nodev", "bind"])
@@ -147,7 +148,7 @@ class Cdi(unittest.TestCase):
                              ("libcudadebugger", "libcudadebugger.so.1"), ("libnvcuvid", "libnvcuvid.so.1"),
                              ("libnvidia-encode", "libnvidia-encode.so.1"),
                              ("libnvidia-gpucomp", "libnvidia-gpucomp.so.550.54.15"),
-                             # not for a container that only computes
+                             # not needed in a container that only computes
                              ("libnvidia-glcore", "libnvidia-glcore.so.550.54.15"), ("libnvidia-fbc", "libnvidia-fbc.so.1"),
                              ("libnvidia-container", "libnvidia-container.so.1"), ("libc", "libc.so.6")):
             self.library(DEBIAN, name, soname, "550.54.15")
@@ -170,7 +171,7 @@ class Cdi(unittest.TestCase):
         self.assertEqual(self.mounts(self.spec()), self.both({"libcuda.so.1": "/usr/lib64/libcuda.so.535.104.05"}))
 
     def test_debians_alternatives(self):
-        """Links that are absolute mean the host's root, not the agent's."""
+        """Absolute links refer to the host's root, not to the agent's."""
         folder = DEBIAN + "/nvidia/current"
         self.library(folder, "libcuda", "libcuda.so.1", "535.216.01")
         self.link(DEBIAN + "/libcuda.so.1", "/etc/alternatives/nvidia--libcuda.so.1-" + TRIPLET)

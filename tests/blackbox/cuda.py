@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The user's side of the simulated driver: libcuda.so.1, libnvidia-ml.so.1 and nvidia-smi on a mounted aliquot-sim.
+"""A user's view of the simulated driver: libcuda.so.1, libnvidia-ml.so.1 and nvidia-smi on a
+mounted aliquot-sim.
 
     cuda.py ALIQUOT_SIM CUDA_RUN SHOW_CARDS LIBRARY_FOLDER MAP
 """
@@ -22,12 +23,12 @@ CONTEXT = 300 * MIB
 
 
 def group_bytes(machine):
-    """What the driver keeps for the channel group of a context, by its own word."""
+    """The driver's own memory for the channel group of a context, as it reports it."""
     return sum(c["groups"] for client in machine.status()["clients"] for c in client["cards"])
 
 
 class Program:
-    """A cuda-run that waits for lines."""
+    """A cuda-run that reads commands line by line."""
 
     def __init__(self, test, machine, *arguments):
         self.process = subprocess.Popen([RUN, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
@@ -118,7 +119,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(guest.hears(), "closed")
         self.assertEqual(m.used()[0], CONTEXT + group_bytes(m))
 
-    def test_a_handle_of_nobody(self):
+    def test_an_unknown_handle(self):
         m = Machine(self, SIM)
         owner = Program(self, m, "hold", "1")
         handle = owner.hears()
@@ -139,7 +140,7 @@ class Programs(unittest.TestCase):
                 self.assertEqual(devices(m, CUDA_VISIBLE_DEVICES=visible), [flat[i] for i in want])
 
     def test_a_container_with_one_card(self):
-        """Only the files of one card are there, as in a container."""
+        """Only the files of one card exist, as in a container."""
         m = Machine(self, SIM, "3xT:1GiB")
         flat = [c["uuid"][4:].replace("-", "") for c in m.status()["cards"]]
         with tempfile.TemporaryDirectory() as inside:

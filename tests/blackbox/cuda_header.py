@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What sim/cuda declares, against NVIDIA's own headers, where a machine has them (CUDA_HOME, or /usr/local/cuda): every constant,
-the size of every structure and the place of every member, and every name and version that is served. And what src/preload/launch/launches.h
-stands in front of, against what the header declares and the libcuda to link with exports.
+"""Compares sim/cuda with NVIDIA's headers, where a machine has them (CUDA_HOME, or
+/usr/local/cuda): every constant, the size of every structure, the offset of every member, and
+every name and version that is served. Also compares src/preload/launch/launches.h with the
+functions that the header declares and the libcuda for linking exports.
 
     cuda_header.py SOURCE_ROOT
 """
@@ -18,7 +19,8 @@ ROOT = sys.argv[1]
 INCLUDE = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
 OURS = sorted(glob.glob(os.path.join(ROOT, "sim/cuda/api*.h"))) + [os.path.join(ROOT, "sim/cuda/errors.h")]
 
-# Where ours differ on purpose: several structures of NVIDIA's in one, or an older one under its own name.
+# Where ours differ on purpose: several structures of NVIDIA's in one, or an older one under its own
+# name.
 MEMBERS = {
     "CUmemAllocationProp": {"compressionType": "allocFlags.compressionType",
                             "gpuDirectRDMACapable": "allocFlags.gpuDirectRDMACapable", "usage": "allocFlags.usage",
@@ -45,7 +47,7 @@ def constants():
 
 
 def structures():
-    """Name -> members, of those that are declared with their name at the end."""
+    """Name -> members of the structures that are declared with a name at their end."""
     found = {}
     for path in OURS:
         for name, body in re.findall(r"^typedef (?:struct|union) (\w+) \{\n(.*?)^\} \1;", without_comments(path), re.M | re.S):
@@ -112,7 +114,7 @@ class Header(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_what_programs_link_to(self):
-        """For each function that is served, the symbol that cuda.h makes of its name."""
+        """For each served function, the symbol that cuda.h maps its name to."""
         with open(os.path.join(INCLUDE, "cuda.h")) as f:
             text = f.read()
         now = dict(re.findall(r"^\s*#define (cu[A-Z]\w*)\s+(cu\w+)\s*$", text, re.M))
@@ -126,8 +128,8 @@ class Header(unittest.TestCase):
         self.assertEqual(missing, [])
 
     def test_what_the_gate_stands_in_front_of(self):
-        """Every launch that there is, of whatever version, every function of the host, and every end of a context or stream; and nothing that there
-        is not."""
+        """launches.h has every launch of every version, every host function, and every function
+        that destroys a context or stream, and no others."""
         with open(os.path.join(ROOT, "src/preload/launch/launches.h")) as f:
             gate = set(re.findall(r"X\(cu\w+, (cu\w+), [01]\)", f.read()))
         with open(os.path.join(INCLUDE, "cuda.h")) as f:
@@ -143,7 +145,7 @@ class Header(unittest.TestCase):
             r"cu(Launch|GraphLaunch|CtxDestroy|CtxDetach|GreenCtxDestroy|DevicePrimaryCtx(Release|Reset)|StreamDestroy|StreamAddCallback|GetProcAddress)",
             name)}
         self.assertEqual(sorted(wanted - gate), [])
-        # by their place in the header's table of types only, or exported without a declaration by old drivers
+        # only in the header's table of types, or exported without a declaration by old drivers
         self.assertEqual(sorted(gate - there - {"cuGetProcAddress_ptsz", "cuGetProcAddress_v2_ptsz", "cuGetProcAddress"}), [])
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that share a simulated card in time. What they get is measured on the card's own timeline, by events: no clock of this
-machine is asked. Each keeps more work waiting than it could miss by not being run for a while.
+"""Processes that share a simulated card in time. Their shares are measured on the card's own
+timeline, by events, so no clock of this machine matters. Each process keeps enough work queued
+that a pause of the process does not empty the queue.
 
     cuda_time.py ALIQUOT_SIM CUDA_RUN LIBRARY_FOLDER
 """
@@ -25,7 +26,7 @@ def environment(machine):
 
 
 class Tenant:
-    """A process that always has kernels of so many microseconds waiting."""
+    """A process that always has kernels of so many microseconds queued."""
 
     def __init__(self, test, machine, us, kernels):
         self.process = subprocess.Popen([RUN, "saturate", str(us), str(kernels)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -87,7 +88,7 @@ class Shares(unittest.TestCase):
         self.assertShares(shares(tenants(self, m, 3000, 20000)), [0.5, 0.5], 0.01)
 
     def test_longer_slices(self):
-        """Kernels of 10 ms, each in a turn of its own."""
+        """Kernels of 10 ms, each in a time slice of its own."""
         m = Machine(self, SIM, CARD, "--slice", "10000")
         self.assertShares(shares(tenants(self, m, 10000, 10000)), [0.5, 0.5], 0.02)
 
@@ -121,7 +122,7 @@ class Shares(unittest.TestCase):
         self.assertShares([one.share()], [0.5], 0.01)
         other.process.kill()
 
-    def test_a_stopped_process_stops_nobody(self):
+    def test_a_stopped_process_stops_no_other(self):
         m = Machine(self, SIM, CARD)
         one, other = tenants(self, m, 2000, 2000)
         other.process.send_signal(signal.SIGSTOP)
@@ -130,7 +131,7 @@ class Shares(unittest.TestCase):
         until(lambda: abs(one.share() - 0.5) < 0.01, "it has its half again")
 
     def test_many_die(self):
-        """Whoever is killed in the middle of anything leaves the others a card that works."""
+        """A process that is killed at any point leaves the others a working card."""
         m = Machine(self, SIM, CARD)
         stays = tenants(self, m, 10000)[0]
         for _ in range(5):
@@ -146,7 +147,8 @@ class Meters(unittest.TestCase):
         return json.loads(text)["cards"]
 
     def test_to_the_nanosecond(self):
-        """A card that always has work is busy all the time, and what it did was done for somebody."""
+        """A card that always has work is always busy, and all its work is accounted to a process.
+        """
         m = Machine(self, SIM, CARD + ",1xA10:1GiB")
         self.assertEqual([(c["minor"], c["busy"], c["groups"]) for c in self.read(m)], [(0, 0, []), (1, 0, [])])
         all_ = tenants(self, m, 50000, 60000, 70000)
@@ -161,7 +163,7 @@ class Meters(unittest.TestCase):
         self.assertEqual(sum(ran.values()), after["busy"] - before["busy"])
         third = (after["now"] - before["now"]) / 3
         for ns in ran.values():
-            self.assertAlmostEqual(ns, third, delta=2000000)  # two turns
+            self.assertAlmostEqual(ns, third, delta=2000000)  # two time slices
 
     def test_nothing_mounted(self):
         p = subprocess.run([SIM, "--meters", "/"], capture_output=True, text=True)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Who comes before the gate, in LD_PRELOAD or in the program itself: the driver's library calls the gate all the same.
+"""Functions that stand before the gate's, by LD_PRELOAD or in the program itself: the driver's
+library calls the gate all the same.
 
     front.py LIBRARY ALIQUOT_SIM FOLDER CC...
 """
@@ -23,7 +24,8 @@ MIB = 1 << 20
 REAL = os.environ.get("FRONTS", "/usr/lib")
 PATIENCE = 120
 
-# What a program gets of a slice: managed memory in blocks of 10 MiB, one of them again after it was freed, and the rest as plain memory.
+# What a program gets of a slice: managed memory in blocks of 10 MiB, one of them again after it was
+# freed, and the rest as plain memory.
 PROGRAM = r"""
 #include <dlfcn.h>
 #include <errno.h>
@@ -175,7 +177,8 @@ class Front(unittest.TestCase):
         return words
 
     def test_in_front(self):
-        """By LD_PRELOAD, whichever calls it makes by itself: as much as without it."""
+        """By LD_PRELOAD, whichever calls the library makes by itself: the program gets as much as
+        without it."""
         for program in self.programs():
             expected = self.alone(program)
             for name, flags in FRONTS.items():
@@ -188,8 +191,9 @@ class Front(unittest.TestCase):
             with self.subTest(front=name):
                 self.assertEqual(self.said(program), self.alone(self.programs()[0]))
 
-    def test_who_passes_on(self):
-        """He sees the driver's mappings as ever; behind him one that does not is found, too, and he is passed over then."""
+    def test_a_library_that_passes_on(self):
+        """A library that passes calls on sees the driver's mappings as usual. When a library behind
+        it does not pass them on, the gate passes over both."""
         maps = self.front("maps", "-DMAPS")
         for name, flags in (("passes", []), ("handle", ["-DBY_HANDLE"])):
             with self.subTest(front=name):
@@ -203,7 +207,8 @@ class Front(unittest.TestCase):
             self.assertEqual(self.said(program, fronts=[passes, maps]), words)
 
     def test_address_sanitizer(self):
-        """In the program itself, as clang links it: it passes on, stays, and finds nothing wrong."""
+        """In the program itself, as clang links it: it passes calls on, stays in front, and works.
+        """
         expected = self.alone(self.programs()[0])
         try:
             program = self.made("sanitized", "-fsanitize=address", "-static-libasan" if "gcc" in self.version() else "-static-libsan",
@@ -216,14 +221,16 @@ class Front(unittest.TestCase):
         return "clang" if "clang" in subprocess.run(CC + ["--version"], capture_output=True, text=True, check=True).stdout else "gcc"
 
     def test_that_cannot_be_had(self):
-        """Where no page may be changed libcuda does not begin, nobody in front or not being the difference."""
+        """Where page protection cannot be changed, libcuda does not initialise, with a library in
+        front or without."""
         for program in self.programs():
             self.assertEqual(self.said(program, FORBIDS="1"), self.alone(program))
             self.assertEqual(self.said(program, fronts=[self.front("maps", "-DMAPS")], FORBIDS="1"), "error 304\n")
             self.assertEqual(self.said(program, fronts=[self.front("passes", "-DPASSES")], FORBIDS="1"), self.alone(program))
 
     def test_another_gate(self):
-        """Of another file, in front: it is a gate as well, and all is counted once."""
+        """A copy of the gate from another file, in front: it is a gate as well, and memory is
+        counted once."""
         other = self.base + "/libother.so"
         shutil.copy(LIBRARY, other)
         for program in self.programs():
@@ -232,18 +239,18 @@ class Front(unittest.TestCase):
             self.assertEqual(self.said(program, fronts=[self.front("maps", "-DMAPS"), other]), expected)
 
     def test_names_of_libcuda(self):
-        """A program that loads libcuda by itself may have them, too, beside an allocator."""
+        """A program that loads libcuda by itself may have such a library and an allocator."""
         program = self.made("with-names", "-rdynamic", "-DMAPS", "-DLAUNCHES", self.base + "/program.c", FAKE + "/stands-front.c")
         self.assertEqual(self.said(program), self.alone(self.programs()[0]))
 
     def test_launches(self):
-        """Who stands in front of a launch and asks for the next one gets the gate's."""
+        """A library in front of a launch that asks for the next function gets the gate's."""
         launcher = self.made("launcher", self.base + "/launcher.c", *self.CUDA)
         alone = self.said(launcher)
         self.assertEqual(self.said(launcher, fronts=[self.front("launches", "-DLAUNCHES")]), "launch " + alone)
 
     def test_without_a_limit(self):
-        """Nothing is touched."""
+        """Nothing is changed."""
         opened = self.slice_of(100, flags=1)
         maps = self.front("maps", "-DMAPS")
         self.assertEqual(self.said(self.programs()[0], fronts=[maps], slices=opened, FRONT_SAYS="1").split()[0::4], ["50", "52"])
@@ -252,7 +259,7 @@ class Front(unittest.TestCase):
                  "open": ["-Wl,-z,now,-z,norelro"], "without-plt": ["-fno-plt"], "old-hash": ["-Wl,--hash-style=sysv,-z,now"]}
 
     def test_other_libraries(self):
-        """Whoever initializes uvm, however it was built."""
+        """A program or library that initialises uvm, however it was built."""
         opener = self.made("opener", self.base + "/opener.c")
         fronted = self.made("opener-with-maps", "-rdynamic", "-DMAPS", self.base + "/opener.c", FAKE + "/stands-front.c")
         fixed = self.made("opener-fixed", "-no-pie", "-fno-pie", self.base + "/opener.c")
@@ -266,7 +273,8 @@ class Front(unittest.TestCase):
                 self.assertEqual(self.said(fronted, library), "10 1\n")
 
     def test_programs_of_the_driver(self):
-        """The program that initializes uvm itself. One that has the allocator in itself calls it without a slot: it is refused."""
+        """The program itself initialises uvm. A program with an allocator inside calls the function
+        without a slot, and is refused."""
         maps, own = self.front("maps", "-DMAPS"), ["-rdynamic", "-DMAPS", FAKE + "/stands-front.c"]
         for name, flags in (("pie", ["-fPIE", "-pie"]), ("fixed", ["-no-pie", "-fno-pie"])):
             with self.subTest(program=name):
@@ -279,7 +287,8 @@ class Front(unittest.TestCase):
         self.assertEqual(self.said(passing), "10 1\n")
 
     def test_real_ones(self):
-        """Where they are installed: tcmalloc maps by system calls of its own, libv4l makes its ioctl() by them."""
+        """Where they are installed: tcmalloc maps by system calls of its own, libv4l makes its
+        ioctl() by them."""
         fronts = [p for name in ("*/libtcmalloc*.so.4", "*/libv4l/v4l[12]*.so") for p in sorted(glob.glob(REAL + "/" + name))]
         if not fronts:
             self.skipTest("neither libtcmalloc nor libv4l is here (packages libtcmalloc-minimal4, libgoogle-perftools4, libv4l-0)")

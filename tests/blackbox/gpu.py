@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The suite for a real card, its tracer and its session, on a mounted aliquot-sim: gpu.py ALIQUOT_SIM LIBRARY_FOLDER CC..."""
+"""The suite for a real card, its tracer and its session, on a mounted aliquot-sim: gpu.py
+ALIQUOT_SIM LIBRARY_FOLDER CC..."""
 import json
 import os
 import re
@@ -44,13 +45,13 @@ class Gpu(unittest.TestCase):
             return p, json.load(f)
 
     def test_gate(self):
-        """It is built here as it is by meson: a guest that asks for nothing."""
+        """Built without meson, the library also needs no other library."""
         p = run([os.path.join(ROOT, "tests/unit/preload/memory/symbols.sh"), os.path.join(self.build, "libaliquot.so"),
                  os.path.join(self.build, "libaliquot.map")])
         self.assertEqual(p.returncode, 0, p.stderr)
 
     def test_no_card(self):
-        """Says what is missing, and builds nothing."""
+        """Names what is missing, and builds nothing."""
         p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder.name)
         self.assertEqual(p.returncode, 77, p.stderr)
         self.assertIn("nvidiactl is not there", p.stdout)
@@ -79,7 +80,7 @@ class Gpu(unittest.TestCase):
                 self.assertEqual(m.used(), [0] * len(m.used()))
 
     def test_it_can_fail(self):
-        """Without a gate nobody is held to anything, and the suite says so."""
+        """Without a gate no limit applies, and the suite says so."""
         build = os.path.join(self.folder.name, "broken")
         shutil.copytree(self.build, build)
         source = os.path.join(build, "nothing.c")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kubectl-inspect-cgpu from outside: files, a kubectl on PATH that does as it is told, and the exit status."""
+"""kubectl-inspect-cgpu from outside: files, a scripted kubectl on PATH, and the exit status."""
 
 import json
 import os
@@ -19,7 +19,8 @@ Allocated/Total GPU Memory In Cluster:
 3/15 (20%)
 """
 
-# Answers from $ANSWERS/nodes and $ANSWERS/pods; notes its arguments in $ANSWERS/calls; then does what $AFTER says.
+# Answers from $ANSWERS/nodes and $ANSWERS/pods; logs its arguments in $ANSWERS/calls; then runs
+# $AFTER.
 KUBECTL = """\
 #!/bin/sh
 for last; do :; done
@@ -166,7 +167,7 @@ class FromFile(Inspect):
         self.assertIn("node a?[2J: ", err)
 
     def test_differences_are_counted_beside_the_summary(self):
-        """The table itself stays as other programs read it."""
+        """The table itself stays unchanged for programs that read it."""
         less = pod(name="less")
         less["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"] = "5"
         path = self.write("list", mixed(node(), less))

@@ -103,7 +103,7 @@ class Local(unittest.TestCase):
         return [line.rstrip() for line in text.splitlines()]
 
     def cluster(self, *documents, status=0):
-        """name -> object of every pod and node, as they ended."""
+        """name -> object of every pod and node in the final state."""
         done = self.apply(*documents, options=["--get", "nodes,pods"], status=status)
         return {o["metadata"]["name"]: o for o in json.loads(done.stdout)["items"]}
 
@@ -111,7 +111,8 @@ class Local(unittest.TestCase):
 class Samples(Local):
     def test_share(self):
         done = self.sample("share/node.yaml", "share/job.yaml", options=["--logs"])
-        self.assertRegex(done.stderr, r"\A(aliquot local: no simulated cards: .*\n)?\Z")  # where there is no FUSE
+        # where FUSE is missing
+        self.assertRegex(done.stderr, r"\A(aliquot local: no simulated cards: .*\n)?\Z")
         lines = self.lines(done.stdout)
         self.assertEqual(lines[0].split(), ["NAME", "IPADDRESS", "GPU0(Allocated/Total)", "GPU", "Memory(GiB)"])
         self.assertEqual(lines[1].split(), ["cn-beijing.192.168.1.10", "192.168.1.10", "4/16", "4/16"])
@@ -253,7 +254,8 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
         self.assertEqual(objects["full"]["status"]["phase"], "Failed")
 
     def test_annotations_that_contradict_the_node(self):
-        """They never reach a container as an empty NVIDIA_VISIBLE_DEVICES, and never give one slice twice."""
+        """Such annotations never reach a container as an empty NVIDIA_VISIBLE_DEVICES, and never
+        give one slice twice."""
         def given(name, text, mem=4):
             meta = f"  annotations: {{scheduler.framework.gpushare.allocation: '{text}'}}"
             return pod(name, mem, meta=meta, spec="  nodeName: n1")
@@ -303,7 +305,8 @@ class Refusals(Local):
                                "1 the node's mode is share, compute percent needs core_mem")
 
     def test_node_is_selected_by_the_labels_of_its_kubelet(self):
-        """ACK's manifests name a node by kubernetes.io/hostname, which people never write into a Node."""
+        """ACK's manifests select a node by kubernetes.io/hostname, a label that Node manifests
+        usually lack."""
         placed = self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"),
                               pod("p", 2, spec="  nodeSelector: {kubernetes.io/hostname: n2, kubernetes.io/os: linux}"))
         self.assertEqual(placed["p"]["spec"]["nodeName"], "n2")
@@ -347,7 +350,8 @@ class Input(Local):
             self.assertIn(part, done.stderr)
 
     def test_descriptors_that_are_closed(self):
-        """A socket that gets the number of standard output takes what is meant for people, and answers with SIGPIPE."""
+        """A socket with the number of standard output would receive the output for people, and
+        answer with SIGPIPE."""
         placed = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 1))
         refused = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 17))
         for path, closed, status in ((placed, [0], 0), (placed, [1], 3), (placed, [2], 0), (refused, [2], 1),
@@ -470,7 +474,7 @@ class Containers(Local):
 
     @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_nothing_is_left_behind(self):
-        seconds = f"98{os.getpid():07}"  # another run of this test may be going on
+        seconds = f"98{os.getpid():07}"  # this test may run twice at the same time
         self.logs(pod("p", 1, container=f"    command: [sh, -c, 'setsid sleep {seconds} & sleep {seconds}']"),
                   options=["--logs-timeout=1"])
         for pid in children_of("sleep"):

@@ -61,7 +61,7 @@ spec:
 
 
 def running(name):
-    """pids of processes of that name on this machine, zombies left out."""
+    """pids of processes of that name on this machine, without zombies."""
     found = set()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -106,7 +106,7 @@ class Cards(unittest.TestCase):
         return [ALIQUOT, "local", "--once", "--logs", "--logs-timeout", str(timeout), *options, "-f", path]
 
     def run_local(self, *documents, status=0, stderr="", before=(), **more):
-        """{"pod/container": lines of its own} of a run."""
+        """{"pod/container": its lines} of a run."""
         p = subprocess.run([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            timeout=PATIENCE)
         self.assertEqual((p.returncode, p.stderr if stderr is not None else None), (status, stderr), p.stdout)
@@ -149,7 +149,8 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual(logs["p/main"], [f"0, {16160 * 16 // 126}"])
 
     def test_neighbours(self):
-        """Three pods of one card: who goes over his slice is refused, the others have all of theirs."""
+        """Three pods on one card: the one that exceeds its slice is refused, the others have all of
+        theirs."""
         full = f"aliquot-sample --gpu-mem-mib {{}} -- {TOTAL}"
         logs = self.run_local(node("n1", V100), pod("greedy", container("for i in 1 2 3; do aliquot-sample --gpu-mem-mib 5300 2>&1; done; true", 5)),
                               pod("a", container(full.format(4800), 5)), pod("b", container(full.format(4800), 5)))
@@ -173,7 +174,7 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual(lines[-2:], ["0", "1"])
 
     def test_cards_of_unequal_size(self):
-        """Each has its own limit."""
+        """Each container has its own limit."""
         allocation = 'scheduler.framework.gpushare.allocation: \'{"0":{"0":2,"2":2}}\''
         manifest = pod("p", container(TOTAL, 4), node_name="n1", count=2).replace("  name: p\n", f"  name: p\n  annotations: {{{allocation}}}\n", 1)
         logs = self.run_local(node("n1", "2x" + V100 + ",A10:23028MiB"), manifest)
@@ -192,7 +193,7 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual(logs["p/main"], ["1"])
 
     def test_share(self):
-        """The whole card, and no gate."""
+        """The whole card, without a gate."""
         logs = self.run_local(node("n1", V100, "share"), pod("p", container(
             f"{TOTAL}; aliquot-sample --gpu-mem-mib 9000 -- echo had; ls /etc/ld.so.preload /run/aliquot", 2)))
         self.assertEqual(logs["p/main"][0], "0, 16160")
@@ -201,9 +202,10 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertNotIn("/etc/ld.so.preload", logs["p/main"])
 
     def test_one_machine_per_node(self):
-        """What others have of the card is seen by whoever sees the whole card; another node has other cards."""
+        """A container with the whole card sees what others use of it; another node has other cards.
+        """
         used = "$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits)"
-        # Each goes on only when it has seen what the other did: b comes, b takes more, a goes.
+        # Each container waits for the other's step: b appears, b takes more, a ends.
         wait = f"until [ {used} {{}} ]; do sleep 0.1; done; "
         logs = self.run_local(
             node("n1", V100, "share"), node("n2", V100, "share"),
@@ -230,7 +232,8 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual((logs["c/main"][0].strip(), self.compute(logs, "c/main")), ("30", [1, 0, 4, 5, 60]))
 
     def test_weight(self):
-        """Its card is weighted, another node's is not; who was there before is told."""
+        """Its card is weighted, another node's is not; containers that ran before get the new
+        weight."""
         heavy = "[{name: ALIYUN_COM_GPU_SCHD_WEIGHT, value: '3'}, {name: ALIYUN_COM_GPU_HIGH_PRIO, value: '1'}]"
         told = f"until {self.PAGE} | grep -q ' 3 '; do sleep 0.05; done; {self.PAGE}"
         logs = self.run_local(node("n1", V100), node("n2", V100), pod("a", container(told, 2), node_name="n1"),
@@ -247,7 +250,7 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual(self.compute(logs, "a/main"), [1, 0, 6, 0, 0])
 
     def test_percentage_is_held(self):
-        """By an arbiter, which keeps to its word as long as the containers run."""
+        """An arbiter holds the shares as long as the containers run."""
         work = "until [ $(od -An -tu8 -j472 -N8 /run/aliquot/slice/0/limits) -gt 0 ]; do sleep 0.05; done; aliquot-sample --seconds 2"
         logs = self.run_local(node("n1", "2x" + V100, "core_mem"), pod("a", container(work, 2, 20)), pod("b", container(work, 2, 100)))
         few, many = (int(re.fullmatch(r"done (\d+) blocks in .*", logs[name][-1]).group(1)) for name in ("a/main", "b/main"))
@@ -261,7 +264,7 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual((logs["p/main"], logs["q/main"]), (["0, 2154"], ["0, 2154"]))
 
     def test_disabled_by_itself(self):
-        """Only what the manifest says counts: the process has no say."""
+        """Only the manifest counts; the process cannot change it."""
         logs = self.run_local(node("n1", V100), pod("p", container("CGPU_DISABLE=1 " + TOTAL, 2)))
         self.assertEqual(logs["p/main"], ["0, 2154"])
 
@@ -296,7 +299,8 @@ true
         self.assertEqual(logs["p/main"], ["0, 2154", refused, refused])
 
     def test_what_it_may_not_change(self):
-        """Limits, gate and preload stay what they are. (Raw system calls pass the gate by: it is no boundary.)"""
+        """Limits, gate and preload stay in force. Raw system calls bypass the gate: it is no
+        security boundary."""
         attempts = ["echo > /run/aliquot/slice/0/limits", "rm /run/aliquot/slice/0/limits", "mv /run/aliquot /run/other",
                     "mv /run/aliquot/slice /run/aliquot/other",
                     "rm /etc/ld.so.preload", "echo > /etc/ld.so.preload", "mv /etc/ld.so.preload /tmp", "echo > /run/aliquot/libaliquot.so",
@@ -307,7 +311,7 @@ true
         self.assertEqual(logs["p/main"], ["0, 2154"])
 
     def test_counters_fill_nothing_but_the_board(self):
-        """They can be written from inside; who comes after finds room all the same."""
+        """The counters can be written from inside; the next container still finds room."""
         fill = "dd if=/dev/zero of=/run/aliquot/slice/0/counters bs=1M seek=1 count=200 >/dev/null 2>&1 && echo all\n" \
                "[ $(stat -c %s /run/aliquot/slice/0/counters) -le 83886080 ] && echo bounded"
         init = (container(fill, 4, name="first"), container(TOTAL, 3, name="second"))
@@ -321,8 +325,8 @@ true
         self.assertEqual(len(logs["with/main"]), len([x for x in ("/etc/alternatives/awk", "/etc/os-release") if os.path.islink(x)]) + 2)
 
     def test_what_the_machine_replaces_meanwhile(self):
-        """As an installation of packages does: files of /etc are replaced, come and go. A container that starts meanwhile
-        starts, and keeps the cache that knows its libraries."""
+        """Files of /etc are replaced, added and removed, as by an installation of packages. A
+        container that starts meanwhile starts, and keeps its loader cache."""
         replace = """
 import os
 parent, n = os.getppid(), 0
@@ -363,7 +367,7 @@ while os.getppid() == parent:
         logs = self.run_local(*nodes, *(pod(f"p{i}", container(TOTAL, 15), node_name=f"n{i}") for i in range(8)))
         self.assertEqual([logs[f"p{i}/main"] for i in range(8)], [[f"0, {16000 + i}"] for i in range(8)])
 
-    # --- what is missing, and ends ---
+    # --- missing parts and early ends ---
 
     def start(self, *documents, before=(), **more):
         p = subprocess.Popen([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -403,7 +407,8 @@ while os.getppid() == parent:
         self.assertFalse(os.path.exists("/run/aliquot/sim") or os.path.exists("/run/aliquot/node0"))
 
     def test_driver_that_does_not_answer(self):
-        """Who waits for it can often not be killed; the run ends all the same."""
+        """A process that waits for the driver can often not be killed; the run ends all the same.
+        """
         p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=4)
         until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
         (driver,) = descendants(p.pid) & running("aliquot-sim")
@@ -412,20 +417,20 @@ while os.getppid() == parent:
         self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 4 s; stopped)"))
         until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
 
-    # --- who runs it, and where ---
+    # --- users and environments ---
 
     AS_USER = """
 mount -t tmpfs -o mode=755 tmpfs /mnt && mknod /mnt/fuse c 10 229 && chmod 666 /mnt/fuse && mount --bind /mnt/fuse /dev/fuse || exit 77
 exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
 """
 
-    @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
+    @unittest.skipIf(os.geteuid() != 0, "only root can change its user")
     def test_as_a_user(self):
         before = ["unshare", "-m", "--propagation", "private", "sh", "-c", self.AS_USER, "sh"]
         os.chmod(self.dir, 0o755)
         probe = subprocess.run([*before, "unshare", "-Urm", ALIQUOT, "--version"], capture_output=True)
         if probe.returncode != 0:
-            self.skipTest("no user namespace for a user who can read the programs: " + probe.stderr.decode().strip())
+            self.skipTest("no user namespace for a user with read access to the programs: " + probe.stderr.decode().strip())
         logs = self.run_local(node("n1", V100), pod("p", container(f"aliquot-sample --gpu-mem-mib 200 -- {TOTAL}\naliquot-sample --gpu-mem-mib 3000 2>&1; "
                                                                    "echo > /run/aliquot/slice/0/limits || echo sealed", 2)), before=before)
         self.assertRegex("\n".join(logs["p/main"]), r"\n3\d\d, 2154\n.*\(2\)\n.*\nsealed$")
@@ -434,10 +439,12 @@ exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
         logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 2)), before=["unshare", "-Urm"])
         self.assertEqual(logs["p/main"], ["0, 2154"])
 
-    def test_who_owns_its_pages_leases_none(self):
-        """In a user namespace there may be one user only. The arbiter is stopped: it has not seen the second page."""
+    def test_the_owner_of_pages_leases_none(self):
+        """In a user namespace there may be only one user. The arbiter is stopped: it has not seen
+        the second page."""
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "leases.py"), "rb") as f:
-            script = base64.b64encode(f.read()).decode()  # the file itself may lie where the container has something of its own
+            # the file itself may be covered inside the container
+            script = base64.b64encode(f.read()).decode()
         lease = container(f"exec {sys.executable} -c \"import base64; exec(base64.b64decode(b'{script}'))\" /run/aliquot/slice/0", 2)
         p = self.start(node("n1", V100), pod("p", lease, init=[container("sleep 1000; true", 2, name="first")]), before=["unshare", "-Urm"])
         until(lambda: descendants(p.pid) & running("aliquot-arbiter") and descendants(p.pid) & running("sleep"), "the first container")
@@ -449,7 +456,8 @@ exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
         self.assertEqual(self.split(out)["p/main"], [f"{name} {kind} refused" for name in ("limits", "counters") for kind in (0, 1)])
 
     def test_where_something_is_preloaded(self):
-        """The machine has an /etc/ld.so.preload: the gate's stands in its place, for who has a slice."""
+        """The machine has an /etc/ld.so.preload: in a container with a slice the gate's replaces
+        it."""
         script = 'mount -t tmpfs tmpfs /mnt && cp -a /etc/. /mnt 2>/dev/null; touch /mnt/ld.so.preload && mount --bind /mnt /etc && exec "$@"'
         show = "; wc -c < /etc/ld.so.preload"
         logs = self.run_local(node("n1", V100), pod("p", container(TOTAL + show, 2)), pod("q", container("true" + show)),
@@ -469,7 +477,7 @@ exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
 
 
 class Without(Cards):
-    """No FUSE: everything runs as before, and one sentence says what is missing."""
+    """Without FUSE everything runs as before, and one sentence names what is missing."""
 
     def run(self, result=None):
         return unittest.TestCase.run(self, result) if self._testMethodName.startswith("test_without") else result
@@ -490,7 +498,7 @@ class Without(Cards):
                      "no FUSE: /dev/fuse: [^\n]*")
 
     def test_without_the_parts(self):
-        """An installation that lacks the simulator."""
+        """An installation without the simulator."""
         for missing in "aliquot-sim", "sim/libcuda.so.1", "libaliquot.so":
             with tempfile.TemporaryDirectory() as folder:
                 os.chmod(folder, 0o755)

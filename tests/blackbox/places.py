@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libaliquot.so where a place of an exported file is exported to again: what comes back from it may be another one's.
+"""libaliquot.so when a slot of an export file is exported to again: an import may then return
+another process's memory.
 
     places.py LIBRARY SIMULATOR [TEST...]
 """
@@ -29,7 +30,7 @@ def size(name):
 
 @inside
 def first():
-    """Exports, and takes what is there once the other one was there."""
+    """Exports memory, and imports the slot after the other process has exported to it."""
     c = Client()
     a, f = c.memory(size("MINE")), c.empty_file()
     c.export_many([a], f)
@@ -42,14 +43,14 @@ def first():
     c.free(a)
     say(freed=True)
     wait_for_word()
-    time.sleep(0.02)  # after a refusal the dead are not looked for again at once
+    time.sleep(0.02)  # after a refusal the gate does not look for ended processes again at once
     say(fits=status_of(c.memory, size("FITS")), over=status_of(c.memory, 10 * MIB))
     wait_for_word()
 
 
 @inside
 def second():
-    """Puts its own into the place of the first one's, and leaves nothing behind but that."""
+    """Exports its own memory into the other's slot, and leaves nothing else behind."""
     f, c = take_descriptor(), Client()
     b = c.memory(size("HIS"))
     say(replaced=status_of(c.export_many, [b], f))
@@ -60,7 +61,8 @@ def second():
 
 @inside
 def in_the_middle():
-    """Another thread replaces it by one of the same size between the first look and the driver's."""
+    """Another thread replaces it by memory of the same size between the gate's look and the
+    driver's."""
     c = Client()
     a, b, f = c.memory(40 * MIB), c.memory(40 * MIB), c.empty_file()
     c.export_many([a], f)
@@ -76,7 +78,8 @@ def in_the_middle():
 
 
 def without_files(function):
-    """In a thread that can open no file: so /proc cannot be read. None: there is no such thread here."""
+    """In a thread that cannot open files, so that /proc cannot be read. None: no such thread is
+    possible here."""
     number = {"x86_64": (317, 257), "aarch64": (277, 56)}.get(os.uname().machine)
     code = [(0x20, 0, 0, 0), (0x15, 0, 1, number[1]), (6, 0, 0, 0x50000 | errno.EACCES), (6, 0, 0, 0x7FFF0000)] if number else []
     lines = packed("<" + "HBBI" * len(code), *[x for line in code for x in line])
@@ -100,7 +103,7 @@ def no_proc():
 
 @inside
 def mixed():
-    """Memory of the machine beside the card's says nothing of whose that is."""
+    """Memory of the machine beside the card's does not tell which process it belongs to."""
     c = Client()
     a, system, f = c.memory(40 * MIB), c.heap(4 * MIB, pci=True)[0], c.empty_file()
     c.export_many([a], f)
@@ -111,7 +114,7 @@ def mixed():
 
 @inside
 def visitor():
-    """Puts something into another place, takes it out again, and ends."""
+    """Exports memory into another slot, imports it, and ends."""
     f, c = take_descriptor(), Client()
     b = c.memory(10 * MIB)
     c.export_many([b], f, 1)
@@ -121,7 +124,7 @@ def visitor():
 
 @inside
 def no_descriptor():
-    """The driver is given one of the gate's own, so that nobody changes what is behind it."""
+    """The driver gets a file of the gate's own, so that no process can change what is behind it."""
     c = Client()
     f, many, files = c.empty_file(), c.empty_file(), []
     c.export_many([c.memory(MIB)], many)
@@ -132,14 +135,14 @@ def no_descriptor():
         pass
     say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
     os.close(files[0])
-    os.close(files[1])  # one to look at the locks of the file, too
+    os.close(files[1])  # another process for looking at the locks of the file, too
     say(status=[status_of(c.export, c.memory(MIB), f), status_of(c.import_, many)])
     wait_for_word()
 
 
 @inside
 def child():
-    """The same within a family, which has one file."""
+    """The same within a family of processes, which has one file."""
     c = Client()
     a, f = c.memory(50 * MIB), c.empty_file()
     c.export_many([a], f)
@@ -155,7 +158,7 @@ def child():
 
 @inside
 def itself():
-    """Who replaces what he has exported himself knows what comes back."""
+    """A process that replaces its own export knows what an import returns."""
     c = Client()
     a, b, f = c.memory(40 * MIB), c.memory(50 * MIB), c.empty_file()
     c.export_many([a], f)
@@ -170,7 +173,7 @@ def itself():
     say(closed=True)
     wait_for_word()
     c.free(handles[0])
-    say(all=status_of(c.memory, 100 * MIB))  # what files had is looked for when there is no room
+    say(all=status_of(c.memory, 100 * MIB))  # files' memory is looked for when there is no room
     wait_for_word()
 
 
@@ -184,7 +187,7 @@ def run(functions):
 
 @inside
 def threads():
-    """One replaces what others import, all of the same size, so that no sum tells."""
+    """A process replaces what others import, all of the same size, so that sums do not show it."""
     c, d, kept, stop = Client(), Client(), [], threading.Event()
     f = c.empty_file()
     c.export_many([c.memory(MIB)], f)
@@ -218,7 +221,7 @@ def threads():
 
 @inside
 def closing():
-    """Threads that export to files, and import from them, while others close these."""
+    """Threads export to files and import from them while others close these files."""
     c, pool, files = Client(), [], []
 
     def some(things, taken):
@@ -255,14 +258,14 @@ def closing():
     wait_for_word()
     for handle in pool:
         status_of(c.free, handle)
-    os.closerange(3, 4096)  # also the files of exports that were refused
+    os.closerange(3, 4096)  # including files of refused exports
     say(all=status_of(Client().memory, 100 * MIB))
     wait_for_word()
 
 
 class PlacesTest(GateBase):
     def sums(self, slices):
-        """MiB: what is counted, and what the driver has given out."""
+        """MiB: what is counted, and what the driver has allocated."""
         return used(slices) // MIB, self.sim.held() // MIB
 
     def two(self, mine, his, imported, fits):
@@ -296,7 +299,8 @@ class PlacesTest(GateBase):
         self.two(50, 50, NO_MEMORY, 100)
 
     def test_another_process_was_there(self):
-        """From then on nobody knows what comes out of that file. It is counted twice, never not at all."""
+        """From then on the memory behind that file is unknown. It is counted twice, never not at
+        all."""
         slices = self.sim.slices(100)
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -344,7 +348,7 @@ class PlacesTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_without_proc(self):
-        """Who cannot look gets nothing."""
+        """A process that cannot look gets no memory."""
         slices = self.sim.slices(100)
         program = self.run_program("no_proc", slices)
         without, with_it = program.hear()["status"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libaliquot.so in programs that have nothing to do with a GPU: they must not notice.
+"""libaliquot.so in programs without a GPU: it must not change their behaviour.
 
     preload.py LIBRARY CC
 """
@@ -20,7 +20,8 @@ LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
 PRELOAD = "/etc/ld.so.preload"
 INTERPOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
 
-# Everything of libc that the library stands in front of, with its results and its errno; and a use of stack and heap as ASan likes it.
+# Every libc function that the library interposes, with result and errno; and a use of stack and
+# heap that ASan accepts.
 PROGRAM = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -142,7 +143,8 @@ int main(void) {
 }
 """
 
-# Opens a library that opens another one beside itself, and says whose function each calls: its own or the program's.
+# Opens a library that opens another one beside itself, and prints which function each calls: its
+# own or the program's.
 OPENER = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -181,7 +183,7 @@ void say(void) {
 }
 """
 
-# Somebody else who stands before the C library's dlopen().
+# Another library that interposes the C library's dlopen().
 BEHIND = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -220,7 +222,8 @@ class Preload(unittest.TestCase):
         return path
 
     def both(self, *command, **environment):
-        """With the library and without: the same words, the same code. Once more where slices are looked for."""
+        """With the library and without: the same output and exit status. Also with a slice
+        directory."""
         plain = dict(os.environ, **environment)
         plain.pop("LD_PRELOAD", None)
         expected = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
@@ -242,7 +245,8 @@ class Preload(unittest.TestCase):
         self.assertEqual(self.both(self.compiled()).stdout, "fine\n")
 
     def user_of_interposer(self, *flags):
-        """A program with a library of its own that stands before libc: it comes behind ours in the search order."""
+        """A program with a library of its own that interposes libc; it follows ours in the search
+        order."""
         name = "behind" + "".join(flags).replace("-", "")
         library = "%s/lib%s.so" % (self.base, name)
         with open("%s/%s-user.c" % (self.base, name), "w") as f:
@@ -255,8 +259,9 @@ class Preload(unittest.TestCase):
 
     SEEN = "0 -1 22 1 9 -1 9 -1 25: 2 3 1 2 fine\n"
 
-    def test_who_stands_behind_sees_all(self):
-        """Called as without the gate, with and without a slice; what comes back goes to the kernel."""
+    def test_a_library_behind_sees_all_calls(self):
+        """It is called as without the gate, with a slice and without; its results reach the kernel.
+        """
         with open("/dev/null") as null:
             for flags in ((), ("-DBY_HANDLE",), ("-DGUARD", "-DBY_HANDLE"), ("-fno-optimize-sibling-calls", "-DBY_HANDLE")):
                 program = self.user_of_interposer(*flags)
@@ -275,7 +280,8 @@ class Preload(unittest.TestCase):
         return p.stdout
 
     def test_opened_libraries(self):
-        """RTLD_DEEPBIND (8) is for whoever has no slice. The paths to search are those of who opens, in any case."""
+        """RTLD_DEEPBIND (8) passes only in processes without a slice. The search paths are in any
+        case those of the library that opens."""
         beside = self.base + "/opened"
         os.mkdir(beside)
         for name, source in (("opener", OPENER), ("opened", OPENED), ("beside", "int beside;")):
@@ -296,7 +302,8 @@ class Preload(unittest.TestCase):
         self.check_behind(opener)
 
     def check_behind(self, opener):
-        """Asked once for each, whichever way it finds the next one; it is the caller then, for the paths."""
+        """It is called once for each, however it finds the next function; for search paths it is
+        then the caller."""
         with open(self.base + "/behind-dlopen.c", "w") as f:
             f.write(BEHIND)
         for by_handle in (0, 1):
@@ -309,7 +316,7 @@ class Preload(unittest.TestCase):
                 self.assertEqual(self.opened(opener, 8, " " + behind).split()[:2], ["plain", "deep"])
 
     def open_slice(self):
-        """As in a container for which isolation was switched off."""
+        """As in a container with isolation switched off."""
         os.makedirs(self.base + "/open/0")
         with open(self.base + "/open/0/limits", "wb") as f:
             f.write(slice_page.limits(0, flags=layout.FLAG_OPEN))
@@ -323,7 +330,8 @@ class Preload(unittest.TestCase):
         command = ["setarch", "-R", program] if shutil.which("setarch") else [program]
         if subprocess.run(command[:-1] + ["true"], capture_output=True, check=False).returncode != 0:
             command = [program]
-        # The sanitizer wants to be first, unless told otherwise, by the library itself: with ld.so.preload, nothing is before that.
+        # The sanitizer must be first, or it refuses to start. The library itself tells it not to
+        # check: with ld.so.preload, nothing can be before the library.
         self.assertEqual(self.both(*command).stdout, "fine\n")
         self.assertEqual(self.both(*command, ASAN_OPTIONS="verify_asan_link_order=0").stdout, "fine\n")
         told = self.asan_says(command, ASAN_OPTIONS="verify_asan_link_order=1")
@@ -334,7 +342,8 @@ class Preload(unittest.TestCase):
                               check=False).stderr
 
     def test_address_sanitizer_sees(self):
-        """It finds what it finds without the gate; and the options of a library behind that are heard, too."""
+        """It finds the same symbols as without the gate; options of a library behind it apply, too.
+        """
         with open(self.base + "/options.c", "w") as f:
             f.write('const char *__asan_default_options(void) { return "exitcode=42:color=never"; }\n')
         with open(self.base + "/overrun.c", "w") as f:
@@ -357,7 +366,8 @@ class Preload(unittest.TestCase):
         self.assertEqual(result.stderr, "")
 
     def test_ld_so_preload(self):
-        """As in a container: mounted over the system's file, so that cleared environments have it, too."""
+        """As in a container: mounted over the system's file, so that it also applies to cleared
+        environments."""
         script = r"""
         mount --make-rprivate / 2>/dev/null
         if [ ! -e %(preload)s ]; then

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libaliquot.so under whatever processes may do with the driver's files, in random order.
+"""libaliquot.so while processes do random things with the driver's files.
 
     puppets.py LIBRARY SIMULATOR [FIRST LAST]
 
-Puppets make and free clients, devices and memory, duplicate, export and import it, pass files on, fork, exec and are killed. After each step
-nothing may be held that is not counted, and no more be counted than the slice has; in the end all of it is to be had again. What was done is
-told by the seed, and each seed that is played is printed.
+Puppets make and free clients, devices and memory, duplicate, export and import it, pass files on,
+fork, exec and are killed. After each step all held memory must be counted, and no more than the
+slice's size. At the end all of it must be available again. The seed determines all steps, and each
+seed is printed.
 """
 import contextlib
 import json
@@ -22,7 +23,7 @@ from gate import MIB, OK, Client, Program, Refused, inside, say, used
 from patience import until
 
 LIMIT, STEPS, MOST_PUPPETS, TOLD = 100, 100, 5, 14
-PLACES = 2  # of a file with several
+PLACES = 2  # slots of a file with several
 SEEDS = range(1, 13)
 
 
@@ -30,14 +31,15 @@ SEEDS = range(1, 13)
 
 
 def client_of(fd, root, device, subdevice):
-    """One that exists already, because this process was another one before, or got its file by a socket."""
+    """A client that already exists: made before exec, or received by a socket."""
     client = object.__new__(Client)
     client.fd, client.root, client.device, client.subdevice, client.directory = fd, root, device, subdevice, os.environ["SIM_DIR"]
     return client
 
 
 class Strings:
-    """What a puppet can be told to do. Clients and files are named by the order in which they came, memory by the driver's handle."""
+    """What a puppet can be told to do. Clients and files are named by their order, memory by the
+    driver's handle."""
 
     def __init__(self):
         self.clients = [client_of(*c) for c in json.loads(os.environ.get("CLIENTS", "[]"))]
@@ -45,7 +47,7 @@ class Strings:
         self.socket = socket.socket(fileno=os.dup(int(os.environ["SOCKET"])))
 
     def come(self, make):
-        """A client that could not be made has its number, too."""
+        """A client that could not be made also takes a number."""
         self.clients.append(None)
         self.clients[-1] = make()
         return self.clients[-1].root
@@ -117,7 +119,7 @@ class Strings:
         return self.come(lambda: client_of(fds[0], *identity))
 
     def fork(self, todo):
-        """The child does some of this, and lives on."""
+        """The child does some steps and continues to live."""
         done, tell = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -163,11 +165,12 @@ def puppet():
         say(status=status, result=result)
 
 
-# ---- who pulls the strings, outside --------------------------------------------------------------------------------
+# ---- the controller, outside ------------------------------------------------------------------
 
 
 class Puppet:
-    """What is known of one: its clients' roots, None where there is none any more; memory as (client, handle); numbers of its files."""
+    """The state of a puppet: roots of its clients, None for a client that is gone; memory as
+    (client, handle); numbers of its files."""
 
     def __init__(self, simulator, slices):
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -189,7 +192,7 @@ class Puppet:
 
 
 class Play:
-    """One seed. A step that makes no sense just then is none."""
+    """Plays one seed. A step that is impossible at the moment is skipped."""
 
     def __init__(self, simulator, seed):
         self.simulator, self.random, self.log = simulator, random.Random(seed), []
@@ -204,7 +207,7 @@ class Play:
         return self.random.choice([1, 2, 3, 5, 10, 20, 40]) * MIB
 
     def came(self, p, answer):
-        """A client did, or could not."""
+        """A client was made, or could not be."""
         p.clients.append(answer["result"])
         return answer
 
@@ -253,7 +256,7 @@ class Play:
         return self.got(p, client, p.do("duplicate", client, owner.clients[source], handle)) if owner.clients[source] else None
 
     def some_memory(self, p):
-        """Also what is freed by now: where its client is left."""
+        """Also memory that is freed by now, with its client."""
         client, handle = self.random.choice(p.memory) if p.memory else (0, 0)
         return (client, handle) if handle and p.clients[client] else None
 
@@ -335,7 +338,7 @@ class Play:
     def exec(self, p):
         if self.random.random() < 0.6:
             return None
-        p.files, p.n_files = [], 0  # they are closed by it
+        p.files, p.n_files = [], 0  # exec closes them
         return p.do("exec")
 
     def kill(self, p):
@@ -359,7 +362,7 @@ class Play:
             [export_places] * 2 + [replace] * 4 + [import_places] * 4)
 
     def sums(self):
-        """MiB: what the driver has given out, and what is counted."""
+        """MiB: what the driver has allocated, and what is counted."""
         return self.simulator.held() // MIB, used(self.slices) // MIB
 
     def is_right(self):
@@ -375,7 +378,8 @@ class Play:
         if answer is None:
             return
         self.log.append("%d: puppet %d, %s: %s" % (len(self.log), who, way.__name__, answer))
-        # Of one that was killed the kernel ends his row's lock before the driver has heard of it.
+        # When a process is killed, the kernel releases its row's lock before the driver learns of
+        # it.
         until(self.is_right, "what the driver holds is counted, and fits: %s MiB" % (self.sums(),))
 
     def end_all(self):

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our gRPC against an independent one, either way, and against peers that know no manners."""
+"""Our gRPC against an independent one, in both directions, and against peers that violate the
+protocol."""
 
 import concurrent.futures
 import os
@@ -117,8 +118,8 @@ class Serves(OurServer):
         until(lambda: self.stats()[1] == 1, "its end")
 
     def test_cancel(self):
-        # Not before the call is there: this grpcio may say RST_STREAM without having said HEADERS, for which HTTP/2 wants
-        # the connection closed (RFC 9113 5.1).
+        # Waits until the call has arrived: this grpcio may send RST_STREAM without HEADERS, for
+        # which HTTP/2 requires that the connection is closed (RFC 9113 5.1).
         for n in range(1, 21):
             call = self.channel.unary_unary("/test.Echo/Never", same, same).future(b"")
             until(lambda: self.stats()[0] == n, f"{n} calls")
@@ -147,7 +148,7 @@ class Serves(OurServer):
         futures = [call.future(b"%d" % n, timeout=60) for n in range(500)]
         self.assertEqual([f.result() for f in futures], [b"%d" % n for n in range(500)])
 
-    def test_authority_may_be_a_path(self):  # kubelets of the 1.25 line
+    def test_authority_may_be_a_path(self):  # kubelets up to 1.25 send this
         channel = self.dial(("grpc.default_authority", self.path))
         self.assertEqual(self.unary("Echo", b"x", channel), b"x")
 
@@ -230,7 +231,7 @@ class Calls(Directory):
 
     def test_deadline(self):
         self.assertEqual(self.call("Never", timeout=100)[0], "DEADLINE_EXCEEDED")
-        self.assertTrue(self.cancelled.wait(20))  # the server was told
+        self.assertTrue(self.cancelled.wait(20))  # the server learnt of it
 
     def test_says_its_deadline(self):
         status, length, _, _ = self.call("Deadline", timeout=5000)  # "4"
@@ -257,7 +258,7 @@ class Calls(Directory):
         print(f"{CALLS} calls to grpcio: {CALLS / (time.monotonic() - start):.0f}/s")
 
 
-# ---- frames by hand ----
+# ---- hand-made frames ----
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 0, 1, 2, 3, 4, 6, 7, 8, 9
@@ -296,7 +297,8 @@ def hello():
 
 
 def said(words):
-    """How nghttp2 says them at the beginning of a header's value: HPACK's Huffman code (RFC 7541, appendix B)."""
+    """How nghttp2 encodes them at the beginning of a header's value: HPACK's Huffman code (RFC
+    7541, appendix B)."""
     five, six, seven = "012aceiost", " %-./3456789=A_bdfghlmnpru", "jkqvwxyz"
     code = {c: format(n, "05b") for n, c in enumerate(five)}
     code.update({c: format(0x14 + n, "06b") for n, c in enumerate(six)})
@@ -322,11 +324,11 @@ class Hostile(OurServer):
         try:
             connection.sendall(b"".join(pieces))
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has had enough
+            pass  # the server has closed the connection
         return connection
 
     def hear(self, connection, needle=None):
-        """Until these bytes came, or the server closed."""
+        """Reads until these bytes came, or the server closed."""
         got = b""
         while needle is None or needle not in got:
             try:
@@ -346,7 +348,7 @@ class Hostile(OurServer):
     def assert_said(self, needle, *pieces):
         connection = self.say(*pieces)
         self.hear(connection, needle)
-        connection.sendall(request(101))  # and the same connection goes on
+        connection.sendall(request(101))  # and the same connection continues
         self.hear(connection, b"hi")
         self.assert_alive()
 
@@ -357,7 +359,7 @@ class Hostile(OurServer):
         self.assert_closed(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         self.assert_closed(b"\0" * 100)
         self.assert_closed(PREFACE[:-1] + b"x")
-        self.assert_closed(PREFACE + frame(PING, payload=b"12345678"))  # SETTINGS come first
+        self.assert_closed(PREFACE + frame(PING, payload=b"12345678"))  # SETTINGS must come first
 
     def test_cut_anywhere(self):
         whole = hello() + request(1)
@@ -408,7 +410,7 @@ class Hostile(OurServer):
         self.hear(connection, b"hi")
         endless = hello() + frame(HEADERS, 0, 1, hpack(ECHO_HEADERS))
         self.assert_closed(endless, *[frame(CONTINUATION, 0, 1, hpack([("a", "b" * 100)]))] * 1000)
-        # One entry of the table, said again and again: a byte each here, 4 KiB each there.
+        # One entry of the table, repeated: a byte each here, 4 KiB each in the decoded headers.
         bomb = b"\x40\x01x\x7f\xff\x1d" + b"y" * 3966 + b"\xbe" * 12000
         connection = self.say(hello(), frame(HEADERS, END_HEADERS, 1, bomb), request(3))
         self.hear(connection, b"hi")
@@ -421,7 +423,7 @@ class Hostile(OurServer):
             self.flood(flood * 500, 40)
 
     def flood(self, bytes_, times):
-        """From somebody who never reads."""
+        """From a peer that never reads."""
         connection = self.say(hello())
         connection.settimeout(5)
         try:
@@ -458,7 +460,7 @@ class Hostile(OurServer):
         connection.close()
 
     def test_many_unfinished_requests(self):
-        """Eight times 4 MiB are held for all together."""
+        """All connections together may hold eight times 4 MiB."""
         got = {self.say(hello()): b"" for _ in range(3)}
 
         def listen(wait):
@@ -471,7 +473,7 @@ class Hostile(OurServer):
                 piece = frame(DATA, 0, stream, b"x" * 16384)
                 for _ in range(60):  # less than the window of a stream
                     connection.sendall(piece)
-                    listen(0)  # who does not read gets no new window for the connection
+                    listen(0)  # a client that does not read gets no new window for the connection
         until(lambda: listen(1), "the words that end a connection")
         for connection in got:
             connection.close()

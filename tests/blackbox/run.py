@@ -24,7 +24,7 @@ V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 
 
 class Cuda:
-    """What the tests' commands do: this file, run again with --inside."""
+    """The commands of the tests: this file, run again with --inside."""
 
     def __init__(self):
         self.lib = ctypes.CDLL("libcuda.so.1")
@@ -50,7 +50,7 @@ class Cuda:
 
 
 def inside(words):
-    """A small language: alloc MIB, info, say TEXT, hold. A line each."""
+    """A small language: alloc MIB, info, say TEXT, hold. One command per line."""
     cuda = Cuda()
     for word in words:
         verb, _, rest = word.partition(" ")
@@ -58,7 +58,7 @@ def inside(words):
             print("alloc", cuda.allocate(int(rest)), flush=True)
         elif verb == "close":
             os.closerange(100, 1000)
-        elif verb == "leave":  # a child that has what we have, and outlives us
+        elif verb == "leave":  # a child that inherits everything and outlives us
             if os.fork() != 0:
                 return
             print("left", flush=True)
@@ -80,7 +80,7 @@ class Base(unittest.TestCase):
 
     @property
     def context(self):
-        """MiB that a context takes by itself, in a slice of 2 GiB."""
+        """MiB that a context takes, in a slice of 2 GiB."""
         if not hasattr(Base, "measured"):
             free, total = map(int, self.inside(["--gpu-mem", "2"], "info")[0].split()[1:])
             Base.measured = total - free
@@ -104,7 +104,7 @@ class Base(unittest.TestCase):
     def start_command(self, command):
         p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
-        def end():  # the command, too, which may have outlived whoever started it
+        def end():  # also the command, which may have outlived its `aliquot run`
             try:
                 os.killpg(p.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -166,7 +166,7 @@ class Run(Base):
         self.assertRegex(self.smi(), rf"GPU0 +{1000 + self.context}/2154 +(-|0\.0)/30 +1\n")
 
     def test_smi_tells_of_time(self):
-        """What the arbiter has counted, of those that are held; others have no figure."""
+        """The arbiter's counts of the slices with a limit; others have no figure."""
         sample = os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "aliquot-sample")
         for core in "30", "0":
             self.start_command(self.command("--gpu-mem", "2", "--gpu-core", core, "--", sample, "--seconds", "600"))
@@ -183,8 +183,8 @@ class Run(Base):
             _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), layout.WINDOW)
             return flags, seen
 
-    def test_who_is_limited_has_an_arbiter(self):
-        """The first one brings it; when it ends, the second one's takes over."""
+    def test_a_limited_run_has_an_arbiter(self):
+        """The first run starts it; when that run ends, the second run's arbiter takes over."""
         first, second, free = (self.start(["--gpu-mem", "2", "--gpu-core", core], "hold") for core in ("30", "50", "0"))
         for p in first, second, free:
             self.assertEqual(p.stdout.readline(), "holding\n")
@@ -197,8 +197,8 @@ class Run(Base):
         second.kill()
         second.wait()
 
-    def test_nobody_leases_a_page(self):
-        """Where there is no arbiter either, as long as `aliquot run` lives."""
+    def test_no_page_is_leased(self):
+        """Even without an arbiter, as long as `aliquot run` lives."""
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leases.py")
         p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", f'exec {sys.executable} {script} "$ALIQUOT_SLICES/0"')
         self.assertEqual(p.stdout.splitlines(), [f"{name} {kind} refused" for name in ("limits", "counters") for kind in (0, 1)], p.stderr)
@@ -211,7 +211,8 @@ class Run(Base):
         self.assertEqual(self.slices(), [])
 
     def test_killed(self):
-        """Nothing is left of an `aliquot run` with simulated cards that was killed: command, driver, folder, slice."""
+        """When an `aliquot run` with simulated cards is killed, nothing of it is left: command,
+        driver, folder, slice."""
         p = self.start(["--gpu-mem", "2"], "dir", "alloc 100", "hold")
         folder = p.stdout.readline().split()[1]
         self.assertEqual([p.stdout.readline() for _ in range(2)], ["alloc 0\n", "holding\n"])
@@ -227,7 +228,7 @@ class Run(Base):
         self.assertEqual(os.listdir(self.board), ["lock"])
 
     def test_simulated_cards_take_all_with_them(self):
-        """Also what a command that ended well has left behind, in a session of its own."""
+        """Also processes that a command leaves behind in a session of their own."""
         p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", "setsid sleep 3600 > /dev/null 2>&1 & echo $! $ALIQUOT_SIM_DIR")
         pid, folder = p.stdout.split()
         self.assertFalse(is_alive(int(pid)))
@@ -258,7 +259,7 @@ class Run(Base):
         self.assertEqual(os.listdir(self.board), ["lock"])
 
     def installed(self, name):
-        """A copy of what a run needs, in a folder of that name."""
+        """A copy of the files that a run needs, in a folder of that name."""
         folder = os.path.join(os.path.dirname(self.board), name)
         build = os.path.dirname(ALIQUOT)
         os.makedirs(folder + "/sim")
@@ -275,7 +276,8 @@ class Run(Base):
                               timeout=PATIENCE, check=False)
 
     def test_a_gate_that_is_not_loaded(self):
-        """No limit, no command: where the loader would pass over the gate, and say so at best."""
+        """Without the limit the command is not run: the loader would skip the gate, with a warning
+        at best."""
         for name in "a b", "a:b", "a$LIB":
             self.refused(self.by(self.installed(name)), "blank, a colon or a dollar")
         folder = self.installed("good")
@@ -285,7 +287,7 @@ class Run(Base):
         self.refused(self.by(folder), "is not loaded")
 
     def test_a_gate_that_finds_nothing(self):
-        """One that is loaded, and holds nobody."""
+        """A library that is loaded but limits nothing."""
         folder = self.installed("other")
         p = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", folder + "/libaliquot.so"], text=True, check=False,
                            input="int ioctl(int fd, unsigned long request, ...) { (void) fd; (void) request; return 0; }")
@@ -311,7 +313,7 @@ class Run(Base):
         self.assertRegex(p.stdout, r"GPU0 +damaged/2154 ")
 
     def test_without_a_path(self):
-        """Where a command would be found by a shell that has none, it is found."""
+        """A command is found as by a shell without PATH."""
         p = subprocess.run(self.command("--gpu-mem", "2", "--", "ls", "/etc/hostname"), env={}, stdout=subprocess.PIPE, text=True,
                            timeout=PATIENCE, check=False)
         self.assertEqual((p.returncode, p.stdout), (0, "/etc/hostname\n"))
@@ -338,7 +340,7 @@ class Run(Base):
         self.assertEqual(p.returncode, 125)
         self.assertIn("rubbish", p.stderr)
 
-    def test_complaints_say_who_complains(self):
+    def test_messages_begin_with_the_program(self):
         for verb in "run", "smi":
             p = subprocess.run([ALIQUOT, verb, "--nothing"], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(p.returncode, 2)
@@ -346,7 +348,7 @@ class Run(Base):
 
 
 class Shared(Base):
-    """Several runs on one driver, as on a machine that has cards."""
+    """Several runs on one driver, as on a machine with cards."""
 
     def setUp(self):
         super().setUp()
@@ -367,7 +369,7 @@ class Shared(Base):
         self.environment = dict(os.environ, ALIQUOT_SIM_DIR=folder, LD_LIBRARY_PATH=libraries, PATH=libraries + ":" + os.environ["PATH"])
 
     def run_in(self, *arguments, before=(), stdin=None):
-        """Starts `aliquot run`; all of its session ends with the test."""
+        """Starts `aliquot run`; its whole session ends with the test."""
         p = subprocess.Popen([*before, ALIQUOT, "run", "--board", self.board, *arguments], env=self.environment, stdin=stdin,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -391,7 +393,7 @@ class Shared(Base):
     MYSELF = [sys.executable, os.path.abspath(__file__), "--inside"]
 
     def test_what_is_left_behind_keeps_its_slice(self):
-        """A child of a command that has ended; its memory is not promised to anybody else meanwhile."""
+        """A child of a command that has ended; its memory stays its own meanwhile."""
         p = self.run_in("--gpu-mem", "10", "--", "sh", "-c", 'exec 4<&0; (read line <&4; exec "$@") & echo left', "sh", *self.MYSELF, "alloc 9000", "hold",
                         stdin=subprocess.PIPE)
         self.assertEqual(p.stdout.readline(), "left\n")
@@ -407,8 +409,8 @@ class Shared(Base):
         until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.status("--gpu-mem", "15"), 0)
 
-    def test_who_closes_everything(self):
-        """Without the descriptor it is the row that counts."""
+    def test_a_command_that_closes_everything(self):
+        """Without the descriptor the row keeps the slice alive."""
         p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "close", "alloc 9000", "leave")
         self.assertEqual([p.stdout.readline() for _ in range(2)], ["alloc 0\n", "left\n"])
         self.assertEqual(p.wait(PATIENCE), 0)
@@ -418,7 +420,7 @@ class Shared(Base):
         until(lambda: self.slices() == [], "nobody has it")
 
     def test_a_runner_that_was_killed(self):
-        """Its command has the slice until it ends, too."""
+        """Its command, too, keeps the slice until it ends."""
         p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "alloc 9000", "hold")
         self.holding(p)
         p.kill()
@@ -431,7 +433,7 @@ class Shared(Base):
         self.assertEqual(os.listdir(self.board), ["lock"])
 
     def test_numbers_of_other_namespaces(self):
-        """Three that are all the same number where they run."""
+        """Three owners with the same pid in their namespaces."""
         before = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
         if subprocess.run([*before, "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
             self.skipTest("no pid namespace")

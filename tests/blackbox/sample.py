@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""aliquot-sample where there is no card: sample.py ALIQUOT_SAMPLE FOLDER_OF_SIMULATED_LIBRARIES"""
+"""aliquot-sample on a machine without a card: sample.py ALIQUOT_SAMPLE
+FOLDER_OF_SIMULATED_LIBRARIES"""
 
 import os
 import subprocess
@@ -34,7 +35,7 @@ class Sample(unittest.TestCase):
 
     @unittest.skipIf(os.environ.get("ASAN_OPTIONS"), "sanitized libraries cannot be loaded from here")
     def test_no_driver(self):
-        """The library is there, the cards are not: CUDA's word, by name and number."""
+        """The library exists, the cards do not: CUDA's error, by name and number."""
         with tempfile.TemporaryDirectory() as empty:
             p = self.sample("--gpu-mem-mib", "1", "--", "echo", "ran", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=empty)
         self.assertEqual((p.returncode, p.stdout), (1, ""))

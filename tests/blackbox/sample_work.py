@@ -16,7 +16,8 @@ class Work(unittest.TestCase):
         return subprocess.run([SAMPLE, *arguments], capture_output=True, text=True, timeout=240, env={"PATH": os.environ["PATH"], **environment})
 
     def test_work(self):
-        """Blocks of work, one line each, and their number at the end; each process opens the card for itself."""
+        """Blocks of work, one line each, and their number at the end; each process opens the card
+        by itself."""
         devices = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB").dir
         p = self.sample("--seconds", "0.35", "--kernel-us", "5000", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=devices)
         lines = p.stdout.splitlines()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""libaliquot.so where what it looked at before a call is something else by the time the driver looks; and calls that it does not know.
+"""libaliquot.so when arguments change between the gate's look and the driver's, and with calls that
+it does not know.
 
     seats.py LIBRARY SIMULATOR [TEST...]
 """
@@ -19,7 +20,7 @@ from gate import (ALLOC, DEVICE, FREE, GROUP, HEAP, LIBC, LOCAL, MIB, NO_MEMORY,
                   memory_params, ok, packed, raw_ioctl, say, status_of, used, wait_for_word)
 
 INVALID_ARGUMENT = 0x1F
-D = 0xCAFE0080  # a device's handle, of one card and then of another
+D = 0xCAFE0080  # a device's handle, first of one card and then of another
 
 
 def request(number, size):
@@ -41,10 +42,10 @@ def heap_free(c, handle, flags):
 
 @inside
 def parent_swapped():
-    """The device's handle is another card's before the driver has seen what is to be below it."""
+    """The device's handle becomes another card's before the driver sees the object below it."""
     c, how = Client(), os.environ["HOW"]
     make_device(c, 0)
-    c.memory(MIB, parent=D)  # so the card is known
+    c.memory(MIB, parent=D)  # so that the gate knows the card
 
     def swap():
         c.free(D)
@@ -70,7 +71,8 @@ def parent_swapped():
 
 @inside
 def device_swapped():
-    """The same while the gate asks whose card a new device is: the answer is the second one's, or the first one's."""
+    """The same while the gate asks which card a new device belongs to: the answer is the second
+    one's, or the first one's."""
     c = Client()
 
     def swap():
@@ -86,7 +88,8 @@ def device_swapped():
 
 @inside
 def leaving():
-    """Below what a thread is about to free there is nothing to be had: from then on it may be another one's."""
+    """Below an object that another thread is about to free no memory is granted: its handle may
+    become another object's."""
     c, statuses = Client(), []
     make_device(c, 0)
     below = c.allocate(c.root, D, SUBDEVICE, packed("<I", 0))
@@ -94,7 +97,8 @@ def leaving():
     def ask():
         statuses.extend(status_of(c.memory, MIB, parent=parent) for parent in (D, below, c.device))
 
-    stopped = Stopped(request(HEAP, 184)).meanwhile(lambda: heap_free(c, D, 0), ask)  # the driver refuses this one
+    # the driver refuses this one
+    stopped = Stopped(request(HEAP, 184)).meanwhile(lambda: heap_free(c, D, 0), ask)
     ask()
     Stopped(request(FREE, 16)).meanwhile(lambda: c.free(D), ask)
     say(stopped=stopped, statuses=statuses)
@@ -103,7 +107,7 @@ def leaving():
 
 @inside
 def client_swapped():
-    """The file of a new client is another one in the middle of the call. A child keeps what was made."""
+    """The file of a new client becomes another one during the call. A child keeps what was made."""
     fds = [os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC) for _ in range(2)]
     fd, got = os.dup(fds[0]), []
     c = Client.__new__(Client)
@@ -112,7 +116,7 @@ def client_swapped():
     if status == OK:
         c.fd, c.root = fds[0], got[0]
         if status_of(c.allocate, c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10)) != OK:
-            c.fd = fds[1]  # it went where the number led
+            c.fd = fds[1]  # the client belongs to the new file of that number
         c.device = c.allocate(c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10))
         c.memory(90 * MIB)
         os.close(fd)
@@ -138,7 +142,8 @@ def client_without_descriptors():
 
 @inside
 def unreadable_registration():
-    """A card is registered with uvm by parameters that become readable when the gate has looked."""
+    """A card is registered with uvm by parameters that become readable after the gate has looked.
+    """
     uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
     uuid = bytes.fromhex(os.environ["UUID"])
     LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
@@ -158,7 +163,7 @@ def unreadable_registration():
 
 @inside
 def unknown_calls():
-    """Of a size, or a function of the heap's, that drivers before 535 have."""
+    """Calls of a size, or functions of the heap, that drivers before 535 have."""
     c = Client()
     params, answers = memory_params(500 * MIB), {}
     before_535 = packed("<IIIIQQII", c.root, c.device, 0, LOCAL, address_of(params), 0, 0, 0)
@@ -193,7 +198,8 @@ def unknown_calls():
 
 @inside
 def asker_ends():
-    """Whoever is refused asks the driver, as one of his clients, which others live; and a thread ends that client meanwhile."""
+    """A refused process asks the driver, through one of its clients, which other clients live;
+    meanwhile a thread ends that client."""
     keeper, share, made = Client(), Client(), []
     keeper.memory(90 * MIB)
     over = threading.Event()
@@ -270,7 +276,7 @@ class SeatsTest(GateBase):
         program = self.run_program("client_swapped", slices)
         self.assertEqual(self.asked(program), OK)
         program.process.wait(gate.PATIENCE)
-        self.assertEqual(self.sim.held(), 90 * MIB)  # the child has the file
+        self.assertEqual(self.sim.held(), 90 * MIB)  # the child holds the file
         other = self.run_program("hold", slices, HOLD="90")
         self.assertEqual(other.hear(), {"status": NO_MEMORY})
         other.end()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of a card's time, with all that keeps them: `aliquot run --gpu-core` with its arbiter, the gate in the program, and a
-simulated card that has a time. Judged by what the card's engine says that it did. That nobody has more than his share is a property and
-is asserted; how near he comes to it depends on the machine.
+"""Shares of a card's time, enforced by `aliquot run --gpu-core` with its arbiter and the gate, on a
+simulated card with time. The measure is the work that the card's engine reports. That no tenant
+gets more than its share is asserted; how near it comes to the share depends on the machine.
 
     shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD TURN_RUN
 """
@@ -19,17 +19,20 @@ from sim_lab import Machine, enter_namespace
 ALIQUOT, SAMPLE, SIM, LIBRARIES, LOAD, TURN = map(os.path.abspath, sys.argv[1:7])
 PATIENCE = 300  # seconds
 MSEC = 1000000
-# Whatever the length of kernels: a window's credit, one in flight, the work that passes until somebody knows how long it is (a block of the
-# sample is 100 ms, and so is what it launches at once), and what a busy machine makes later than it is.
+# The burst, whatever the length of kernels: a window's credit, one kernel in flight, the work that
+# passes until its length is known, and delays on a busy machine. A block of the sample is 100 ms,
+# and so is one launch of it.
 BURST = 250 * MSEC
-# And what passes until it is known that a function is now short, now long: of those of 50 ms 8 in the mean, and more than 40 once in ten thousand times.
+# And the work that passes until a function's varying lengths are known: of 50 ms kernels 8 on
+# average, and more than 40 once in ten thousand times.
 VARIED = 2000 * MSEC
 
 
 class Shares(unittest.TestCase):
     def watch(self, tenants, lab, seconds, burst=BURST):
-        """Looks at the meters until so many seconds of the card are over since the first work: at each look, nobody has had more than
-        his share of the time since he began, and the burst."""
+        """Reads the meters until so many seconds of the card have passed since the first work. At
+        each look no tenant may have had more than its share of the time since it began, plus the
+        burst."""
         first, now, end = None, 0, time.monotonic() + PATIENCE
         before, _ = lab.meters(tenants)
         while not first or now - first < seconds * 1000 * MSEC:
@@ -90,7 +93,8 @@ class Shares(unittest.TestCase):
         self.check((20, 1000), (60, 1000))
 
     def test_work_behind_something_that_waits_for_it(self):
-        """A program whose work waits for what it launches later gets that in, alone and beside another one."""
+        """A program with work that waits for a later launch gets that launch in, alone and beside
+        another tenant."""
         for others in (), ((60, 1000),):
             with self.subTest(len(others)), tempfile.NamedTemporaryFile() as counter:
                 counter.truncate(4096)
@@ -100,7 +104,7 @@ class Shares(unittest.TestCase):
                 self.assertEqual(tenants[0].process.returncode, 0)
 
     def test_functions_of_the_host_that_want_a_lock_which_launches_hold(self):
-        """What stands behind such a function does not keep the next window away, and is not charged."""
+        """Work queued behind such a function neither delays the next window nor is charged."""
         for others in (), ((60, 1000),):
             with self.subTest(len(others)), tempfile.NamedTemporaryFile() as counter:
                 counter.truncate(4096)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Containers' processes on one simulated card, each tenant an `aliquot run` with a share of its time, and what the card itself says
-that they had of it."""
+"""Processes of containers on one simulated card. Each tenant is an `aliquot run` with a share of
+the card's time, measured by the card's own meters."""
 import json
 import os
 import signal
@@ -19,8 +19,8 @@ CARD = "1xTesla-V100-SXM2-16GB:16160MiB"
 
 
 class Tenant:
-    """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or another command; without any gate where percent is 0. terms: (weight, whether
-    it comes first, policy), said to the page once it is there."""
+    """`aliquot run --gpu-core PERCENT -- aliquot-sample`, or another command; without a gate where
+    percent is 0. terms: (weight, priority first, policy), written to the page once it exists."""
 
     def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600, command=None, terms=None, stdout=subprocess.DEVNULL):
         self.percent, self.kernel_us = percent, kernel_us
@@ -35,7 +35,7 @@ class Tenant:
     def say(lab, name, terms):
         weight, first, policy = terms
         with open(os.path.join(lab.board, name, "0", "limits"), "r+b") as page:
-            page.seek(layout.WEIGHT)  # behind it: first, policy
+            page.seek(layout.WEIGHT)  # followed by: priority, policy
             page.write(struct.pack("<III", weight, first, 1 + policy))
 
     def end(self):
@@ -47,7 +47,7 @@ class Tenant:
 
 
 class Lab:
-    """directory: where an aliquot-sim is mounted; libraries: the folder of the simulated libcuda."""
+    """directory: mount point of an aliquot-sim; libraries: the folder of the simulated libcuda."""
 
     def __init__(self, directory, board, aliquot, sample, sim, libraries):
         self.directory, self.board, self.aliquot, self.sample, self.sim = directory, board, aliquot, sample, sim
@@ -56,12 +56,12 @@ class Lab:
         self.sessions, self.ran = {}, {}
 
     def empty(self):
-        """Waits until nobody has a file of the card open: then it can be unmounted."""
+        """Waits until no process has a file of the card open, so that it can be unmounted."""
         until(lambda: not json.loads(subprocess.run([self.sim, "--status", self.directory], check=True, capture_output=True,
                                                     text=True).stdout)["clients"], "the card is left")
 
     def slices(self):
-        """Those whose pages are there."""
+        """The tenants with pages."""
         try:
             return {name for name in os.listdir(self.board)
                     if all(os.path.exists(os.path.join(self.board, name, "0", file)) for file in ("limits", "counters"))}
@@ -77,7 +77,8 @@ class Lab:
         return self.sessions[pid]
 
     def meters(self, tenants):
-        """(now, ns that each tenant has had until now), by the engine's own meters. What ended between two looks is lost."""
+        """(now, ns that each tenant has had until now), by the engine's own meters. A process that
+        ends between two looks is not counted."""
         text = subprocess.run([self.sim, "--meters", self.directory], check=True, capture_output=True, text=True).stdout
         card = json.loads(text)["cards"][0]
         for group in card["groups"]:

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated driver from outside: a static program makes raw system calls on the files of a mounted aliquot-sim.
+"""The simulated driver from outside: a static program makes raw system calls on the files of a
+mounted aliquot-sim.
 
     sim.py ALIQUOT_SIM RM_RAW
 
-Runs in a mount namespace of its own, in which nothing that it mounts is seen by anybody else. Without FUSE or without the right to
-make such a namespace it ends with 77.
+Runs in a mount namespace of its own, so its mounts are not visible elsewhere. Exits with 77 without
+FUSE or without the right to make such a namespace.
 """
 import ctypes
 import json
@@ -29,7 +30,7 @@ ALLOC, FREE, CONTROL, DUP, HEAP, XFER = 0x2B, 0x29, 0x2A, 0x34, 0x4A, 211
 ROOT, DEVICE, SUBDEVICE, MEMORY, GROUP = 0x41, 0x80, 0x2080, 0x40, 0xA06C
 OK, NO_MEMORY, INVALID_ADDRESS, INVALID_ARGUMENT, INVALID_CLIENT, INVALID_HANDLE = 0, 0x51, 0x1E, 0x1F, 0x23, 0x33
 EFAULT, EINVAL = -14, -22
-PARAMS, NESTED = 0, 0x10000  # places in a program's memory
+PARAMS, NESTED = 0, 0x10000  # addresses in a program's memory
 MEMORY_PARAMS = struct.Struct("<5Ii6IQQQQQQQ4IiI")
 ALL_ONES = (1 << 64) - 1
 
@@ -40,7 +41,7 @@ def say_why_not(text):
 
 
 def enter_namespace(*more):
-    """Starts this test again in a mount namespace of its own: of root, or of a user namespace."""
+    """Starts this test again in a mount namespace of its own, by root or in a user namespace."""
     if os.environ.get("ALIQUOT_SIM_TEST_INSIDE"):
         return
     try:
@@ -49,7 +50,7 @@ def enter_namespace(*more):
         say_why_not("/dev/fuse: %s" % e.strerror)
     ways = [["unshare", "-m", "--propagation", "private"], ["unshare", "-Urm"]]
     for way in ways if os.geteuid() == 0 else ways[1:]:
-        # Some systems give the namespace and forbid the mount: ask for what the test needs.
+        # Some systems allow the namespace and forbid the mount, so the mount is tried.
         probe = subprocess.run(way + [sys.executable, "-c", PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True)
         if probe.returncode == 0:
             os.environ["ALIQUOT_SIM_TEST_INSIDE"] = "1"
@@ -68,7 +69,7 @@ with tempfile.TemporaryDirectory() as d:
 
 
 class Program:
-    """A static program that makes the calls it is told to."""
+    """A static program that makes the requested calls."""
 
     def __init__(self, test, directory, *, prefix=(), **options):
         self.process = subprocess.Popen(list(prefix) + [RAW, directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -78,7 +79,7 @@ class Program:
         self.ctl = None
 
     def end(self):
-        """It ends by itself when nobody tells it more; also when it was killed before."""
+        """It ends by itself at the end of its input; it may have been killed before."""
         if self.process.stdin.closed:
             return
         try:
@@ -117,13 +118,13 @@ class Program:
         return self.number("ioctl", fd, 0xC0004600 | size << 16 | nr, address)
 
     def call(self, nr, params, fd=None):
-        """Parameters in, what became of them out; a result other than 0 is an error of the test."""
+        """Returns the parameters as the call left them; a result other than 0 fails the test."""
         self.put(PARAMS, params)
         r = self.ioctl(nr, len(params), self.base + PARAMS, fd)
         assert r == 0, (nr, r)
         return self.get(PARAMS, len(params))
 
-    # What a library would do.
+    # The calls of a library.
 
     def alloc(self, client, parent, handle, class_, nested=0, fd=None):
         """The handle and the status."""
@@ -159,7 +160,7 @@ class Program:
         return struct.unpack_from("<I", out, 24)[0]
 
     def free_memory(self):
-        """Of the card, in bytes, as the driver says it."""
+        """Memory of the card in bytes, as the driver reports it."""
         status, out = self.control(2, 0x20801303, struct.pack("<3I", 1, 0x16, 0).ljust(1028, b"\0"))
         assert status == OK
         return struct.unpack_from("<I", out, 8)[0] << 10
@@ -214,7 +215,8 @@ class Machine(unittest.TestCase):
 
 class Files(Machine):
     def test_all_are_known_when_it_is_ready(self):
-        """The kernel asks nobody for them any more: two who come first at the same time would harm each other."""
+        """The kernel no longer asks for them: two first callers at the same time would disturb each
+        other."""
         names = [self.directory + "/" + name for name in
                  ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "status", "nvidia0", "nvidia1")]
         self.server.send_signal(signal.SIGSTOP)
@@ -238,7 +240,8 @@ class Files(Machine):
         self.assertEqual(program.number("open", "nvidia2"), -2)
 
     def test_they_are_no_files_to_write(self):
-        with open(self.directory + "/nvidiactl", "wb", buffering=0) as f:  # as a device takes O_TRUNC
+        # a device ignores O_TRUNC
+        with open(self.directory + "/nvidiactl", "wb", buffering=0) as f:
             self.assertRaises(OSError, f.write, b"x")
             self.assertRaises(OSError, f.truncate, 4096)
             self.assertEqual(os.stat(self.directory + "/nvidiactl").st_size, 0)
@@ -247,7 +250,8 @@ class Files(Machine):
         self.assertRaises(OSError, os.unlink, self.directory + "/nvidiactl")
 
     def test_a_card_is_mapped(self):
-        """All processes have the same memory, that of a card apart from another's; what the server says there is the server's."""
+        """All processes see the same memory, separate for each card; its content is the server's.
+        """
         with open(self.directory + "/nvidia0", "r+b") as a, open(self.directory + "/nvidia1", "r+b") as b:
             size = os.fstat(a.fileno()).st_size
             with mmap.mmap(a.fileno(), size) as first, mmap.mmap(a.fileno(), size) as second, mmap.mmap(b.fileno(), size) as other:
@@ -265,8 +269,8 @@ class Files(Machine):
             self.assertEqual(f.read(), b"hello")
 
     def test_parameters_in_a_mapped_card(self):
-        """Their page must come from the server, which is in the middle of the call that needs it. (What the call's number tells the
-        kernel of is fetched by the kernel before; so they are behind a pointer.)"""
+        """Their page must come from the server during the call that needs it. The kernel fetches
+        parameters that the call's number describes in advance, so these are behind a pointer."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
         with open(self.directory + "/nvidia0", "r+b") as card, open(self.directory + "/nvidiactl", "r+b", buffering=0) as ctl:
@@ -291,7 +295,7 @@ class Files(Machine):
         finally:
             subprocess.run(["umount", other], check=True)
 
-    def test_status_is_not_for_everybody(self):
+    def test_status_is_private(self):
         with open("/proc/self/uid_map") as f:
             if f.read().split() != ["0", "0", "4294967295"] or not shutil.which("setpriv"):
                 self.skipTest("one user only")
@@ -308,7 +312,7 @@ class Memory(Machine):
         self.assertEqual(program.memory(4, 1), OK)
         self.assertEqual(self.used(), 4 * MIB + 65536)
         self.assertEqual(program.free_memory(), 16160 * MIB - 4 * MIB - 65536)
-        self.assertEqual(program.free(1), OK)  # the device and all below
+        self.assertEqual(program.free(1), OK)  # the device and everything below it
         self.assertEqual(self.used(), 0)
 
     def test_all_of_it_and_no_more(self):
@@ -359,7 +363,8 @@ class Memory(Machine):
             self.assertEqual(self.used(), 2 * MIB)
             taker.ctl = taker.number("receive", b.fileno())
             taker.client = giver.client
-            self.assertEqual(taker.memory(4, 2 * MIB), OK)  # it is the file's client, whoever has the file
+            # it belongs to the file's client, whichever process has the file
+            self.assertEqual(taker.memory(4, 2 * MIB), OK)
             self.assertEqual(self.used(), 4 * MIB)
             taker.end()
             self.gone()
@@ -385,7 +390,7 @@ class Memory(Machine):
         self.assertEqual(two.free(9), OK)
         self.assertEqual(self.used(), 0)
 
-    def test_a_channel_group_costs_nobody(self):
+    def test_a_channel_group_costs_others_nothing(self):
         program = self.program().start()
         self.assertEqual(program.alloc(program.client, 1, 3, GROUP)[1], OK)
         self.assertEqual(self.used(), 16 * MIB)
@@ -397,7 +402,8 @@ class Memory(Machine):
         programs = [self.program() for _ in range(64)]
         for i, program in enumerate(programs):
             program.start(i % 2)
-        for handle in range(3, 8):  # told to all before any is heard: their calls overlap
+        # all are started before any answer is read, so that their calls overlap
+        for handle in range(3, 8):
             for program in programs:
                 program.put(NESTED, memory_params(4 * MIB))
                 program.put(PARAMS, struct.pack("<4IQII", program.client, 1, handle, MEMORY, program.base + NESTED, 0, 99))
@@ -419,7 +425,7 @@ class Memory(Machine):
 
 
 class Processes(Machine):
-    def test_who_has_what(self):
+    def test_which_process_has_what(self):
         one, two, other = self.program().start(), self.program().start(), self.program().start(1)
         self.assertEqual(one.memory(3, 2 * MIB), OK)
         self.assertEqual(two.memory(3, 5 * MIB), OK)
@@ -445,13 +451,13 @@ class Processes(Machine):
         self.assertEqual(len(pids), 2)
         self.assertEqual(pids[1], outside.process.pid)
         self.assertEqual(outside.used_by(pids[0]), 2 * MIB)
-        self.assertEqual(inside.pids(), [1])  # itself; the other one it does not see
+        self.assertEqual(inside.pids(), [1])  # its own; the other process is not visible to it
         self.assertEqual(inside.used_by(1), 2 * MIB)
         self.assertEqual(inside.used_by(outside.process.pid), 0)
 
 
 class Hostile(Machine):
-    """Whatever comes, the caller gets what the driver would have said, and the next call is answered."""
+    """For any input the caller gets the driver's answer, and the next call is answered."""
 
     def setUp(self):
         super().setUp()
@@ -487,7 +493,7 @@ class Hostile(Machine):
         self.alive()
 
     def test_memory_that_cannot_be_written(self):
-        """The driver has done it when it finds that it cannot say so."""
+        """The driver has acted when it finds that it cannot return the result."""
         closed = self.hostile.base + 0x80000
         self.hostile.put(0x80000, memory_params(MIB))
         self.hostile.put(0x81000, struct.pack("<4IQII", self.hostile.client, 1, 4, MEMORY, self.hostile.base + NESTED, 0, 99))
@@ -502,7 +508,8 @@ class Hostile(Machine):
         self.alive()
 
     def test_a_page_of_the_driver_itself(self):
-        """A mapping of its own file as parameters: nobody may wait for this server to fill a page for itself."""
+        """A mapping of the server's own file as parameters: the server must not wait for itself to
+        fill a page."""
         address = self.hostile.number("map", self.hostile.ctl, 2)
         if address > 0:
             self.assertEqual(self.hostile.ioctl(ALLOC, 32, address), EFAULT)
@@ -535,7 +542,7 @@ class Hostile(Machine):
         for n in 0, 201, 0xFFFFFFFF:
             status, _ = self.hostile.control(2, 0x2080018E, struct.pack("<I", n).ljust(14408, b"\xff"))
             self.assertEqual(status, INVALID_ARGUMENT)
-        end = self.hostile.base + 0x80000  # two entries, and then nothing
+        end = self.hostile.base + 0x80000  # two entries, then unmapped memory
         self.assertEqual(self.hostile.number("protect", end, 4096, 0), 0)
         for n, expected in (2, OK), (3, INVALID_ADDRESS), (128, INVALID_ADDRESS):
             status, _ = self.hostile.control(2, 0x20801301, struct.pack("<IIQ", n, 0, end - 16))
@@ -547,7 +554,7 @@ class Hostile(Machine):
         self.assertEqual(program.memory(3, MIB), OK)
         self.assertEqual(program.memory(3, MIB), 0x19)
         self.assertEqual(program.free(3), OK)
-        self.assertEqual(program.free(3), OK)  # twice: as the driver, which finds nothing left to do
+        self.assertEqual(program.free(3), OK)  # twice: the driver finds nothing left to do
         self.assertEqual(program.free(12345), OK)
         self.assertEqual(program.free(3, client=0xDEAD), INVALID_HANDLE)
         self.assertEqual(program.alloc(program.client, 77, 3, GROUP)[1], 0x57)
@@ -559,11 +566,11 @@ class Hostile(Machine):
         self.assertEqual(stranger.free(mine, client=mine), OK)
         self.assertEqual(stranger.memory(3, MIB), INVALID_CLIENT)
         stranger.client = mine
-        self.assertEqual(stranger.memory(3, MIB), INVALID_HANDLE)  # after its client
+        self.assertEqual(stranger.memory(3, MIB), INVALID_HANDLE)  # after its client's end
         self.alive()
 
     def test_killed_in_the_middle(self):
-        """SIGKILL at any moment of a stream of calls: nothing stays."""
+        """SIGKILL at any moment in a stream of calls leaves nothing behind."""
         for round_ in range(20):
             program = self.program().start()
             for handle in range(3, 3 + 50):
@@ -603,7 +610,7 @@ class Server(unittest.TestCase):
         self.assertEqual(self.run_sim("--status", "/nonexistent").returncode, 3)
 
     def place(self):
-        """An empty directory, unmounted whatever becomes of the test."""
+        """An empty directory, unmounted however the test ends."""
         directory = tempfile.mkdtemp(prefix="aliquot-sim-")
         self.addCleanup(os.rmdir, directory)
         self.addCleanup(subprocess.run, ["umount", "-l", directory], stderr=subprocess.DEVNULL)
@@ -615,11 +622,11 @@ class Server(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ready\n", ""))
         card = json.loads(self.run_sim("--status", directory).stdout)["cards"][0]
         self.assertEqual((card["bytes"], card["reserved"], card["largestFree"]), (1 << 30, 24 * MIB, 1000 * MIB))
-        subprocess.run(["umount", directory], check=True)  # ends it, too
+        subprocess.run(["umount", directory], check=True)  # which also ends it
         self.assertEqual(os.listdir(directory), [])
 
     def test_files_outlive_the_server(self):
-        """A process that still has them gets an error, and does not hang."""
+        """A process that still has its files open gets an error, and does not hang."""
         directory = self.place()
         server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
                                   text=True)
@@ -633,7 +640,7 @@ class Server(unittest.TestCase):
 
     def test_a_dead_server_is_replaced(self):
         directory = self.place()
-        os.rmdir(directory)  # it makes it
+        os.rmdir(directory)  # it is made again
         for _ in range(2):
             server = subprocess.Popen([SIM, "--cards", "T:1GiB", "--dir", directory, "--foreground"], stdout=subprocess.PIPE,
                                       text=True)
@@ -667,7 +674,7 @@ class Server(unittest.TestCase):
         self.assertIn(program.ioctl(ALLOC, 32, program.base), (-107, -103, -5))
 
     def test_root_of_a_user_namespace(self):
-        """The same without any right in the machine itself."""
+        """The same without any privilege on the machine."""
         script = 'set -e; "$1" --cards T:1GiB --dir "$2"; "$3" "$2" <&0; umount "$2"'
         with tempfile.TemporaryDirectory() as directory:
             shell = subprocess.Popen(["unshare", "-Urm", "sh", "-c", script, "sh", SIM, directory, RAW],

@@ -27,8 +27,8 @@ with tempfile.TemporaryDirectory() as d:
 
 
 def enter_namespace(sim):
-    """Starts this test again in a mount namespace of its own: of root, or of a user namespace. Ends it with 77 where that or FUSE
-    is not allowed."""
+    """Starts this test again in a mount namespace of its own, by root or in a user namespace. Exits
+    with 77 when that or FUSE is not allowed."""
     if os.environ.get(INSIDE):
         return
     try:
@@ -47,7 +47,7 @@ def enter_namespace(sim):
 
 
 class Machine:
-    """Cards that are there as long as the test runs."""
+    """Cards that exist as long as the test runs."""
 
     def __init__(self, test, sim, cards="2xTesla-V100-SXM2-16GB:16160MiB", *options):
         self.sim = sim
@@ -58,7 +58,7 @@ class Machine:
         test.addCleanup(until, self.unmount, "whoever had its files open has ended")
 
     def unmount(self):
-        """A process that was killed may take a moment, and its children another."""
+        """A killed process may take a moment to end, and its children another."""
         return subprocess.run(["umount", self.dir], stderr=subprocess.DEVNULL).returncode == 0
 
     def status(self):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The store from outside: real sockets, real watches, and the trouble it makes on demand."""
+"""The store from outside: real sockets, real watches, and injected faults."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ class Store(unittest.TestCase):
     def tearDown(self):
         self.connection.close()
         self.server.stdin.close()
-        self.assertEqual(self.server.wait(20), 0)  # ends cleanly, with watches open or not
+        self.assertEqual(self.server.wait(20), 0)  # ends cleanly, even with open watches
         self.server.stdout.close()
 
     def connect(self):
@@ -123,7 +123,7 @@ class Store(unittest.TestCase):
         connection = self.connect()
         connection.putrequest("POST", PODS)
         connection.putheader("Content-Length", str(3 * 1024 * 1024 + 1))
-        connection.endheaders()  # refused by what it announces, before a byte of it is sent
+        connection.endheaders()  # refused by its announced length, before a byte of it is sent
         self.assertEqual(connection.getresponse().status, 413)
 
     def test_rubbish(self):
@@ -186,7 +186,7 @@ class Store(unittest.TestCase):
 
 
 class ShortHistory(Store):
-    """The same with a history that is forgotten almost at once: only what needs none of it may still work."""
+    """The same with a very short history: only what needs no history may still work."""
 
     history = "4"
     test_large_first_state_and_large_backlog = None

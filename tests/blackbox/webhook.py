@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The admission webhook from outside: `aliquot scheduler` against a small API server, asked over HTTPS as a real one asks."""
+"""The admission webhook from outside: `aliquot scheduler` against a small API server, with requests
+over HTTPS as a real one sends them."""
 
 import base64
 import http.client
@@ -33,7 +34,8 @@ OBJECT = re.compile(r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<ns>[^
 
 
 class Api:
-    """Objects by path, with versions, watches, the three ways of writing that are used, and refusals on demand."""
+    """Objects by path, with versions, watches, the three kinds of writes that are used, and
+    refusals on demand."""
 
     def __init__(self):
         self.lock = threading.RLock()
@@ -57,7 +59,7 @@ class Api:
             daemon_threads = True
 
             def handle_error(self, *args):
-                pass  # peers that are killed
+                pass  # connections of killed peers
 
         self.server = Server(("127.0.0.1", 0), Handler)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
@@ -70,7 +72,7 @@ class Api:
         self.server.shutdown()
         self.server.server_close()
 
-    # what tests do
+    # what tests change
 
     def get(self, path):
         with self.lock:
@@ -92,7 +94,7 @@ class Api:
             what = self.objects.pop(path)
             self.tell("DELETED", path, merge(what, {"metadata": {"resourceVersion": str(self.version)}}))
 
-    # what is asked
+    # requests
 
     def tell(self, kind, path, what):
         self.history.append((kind, path, what))
@@ -265,7 +267,7 @@ class Replica:
         return answer.status, text
 
     def kept(self, path):
-        """None, or "close" where the answer ends the connection."""
+        """None, or "close" when the answer ends the connection."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         connection.request("GET", path)
         found = connection.getresponse().getheader("Connection")
@@ -273,7 +275,7 @@ class Replica:
         return found
 
     def connect(self, authorities, host=HOST):
-        """A verified connection, as the API server makes it."""
+        """A verified connection, like the API server's."""
         context = ssl.create_default_context(cadata=authorities)
         raw = socket.create_connection(("127.0.0.1", self.webhook_port), timeout=20)
         try:
@@ -285,7 +287,7 @@ class Replica:
         return connection
 
     def serial(self):
-        """Of the certificate that a new connection gets; None when there is none."""
+        """The certificate of a new connection; None when there is none."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
@@ -343,7 +345,7 @@ class WebhookTest(unittest.TestCase):
         return until(lambda: self.data("ca.crt"), "a CA")
 
     def injected(self):
-        """The bundle, once both configurations carry it wherever our Service is named."""
+        """The bundle, once both configurations have it wherever they name our Service."""
         wanted = base64.b64encode(self.data("ca.crt").encode()).decode()
         for path in MUTATING, VALIDATING:
             now = self.api.get(path)
@@ -471,8 +473,9 @@ class WebhookTest(unittest.TestCase):
         self.api.refused.clear()
         until(self.injected, "the caBundle")
 
-    def test_who_does_not_lead_fills_what_is_empty(self):
-        """A Lease that an earlier installation left behind: nobody leads, and there are API servers to be told."""
+    def test_a_follower_fills_an_empty_bundle(self):
+        """A Lease of an earlier installation: no replica leads, while API servers still need the
+        bundle."""
         self.api.put(LEASE, {"spec": {"holderIdentity": "gone", "leaseDurationSeconds": 3600, "leaseTransitions": 1}})
         other = configuration()
         other["webhooks"][0]["clientConfig"]["caBundle"] = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nolder").decode()
@@ -502,7 +505,7 @@ class WebhookTest(unittest.TestCase):
         self.api.put(SECRET, secret)
         for replica in replicas:
             until(lambda: replica.serial() not in (None, old), "another certificate")
-            replica.connect(authorities).close()  # of the same CA
+            replica.connect(authorities).close()  # signed by the same CA
         for connection in connections:
             self.assertTrue(review(connection, "validate", pod({"gpu-mem": 8}))["allowed"])
             connection.close()
@@ -517,7 +520,7 @@ class WebhookTest(unittest.TestCase):
         secret["data"].pop("ca.key")
         self.api.put(SECRET, secret)
         until(lambda: self.data("ca.crt") not in ("", before) and self.injected(), "another CA")
-        self.assertTrue(self.authorities().endswith(before))  # what was served stays trusted
+        self.assertTrue(self.authorities().endswith(before))  # the certificate in use stays trusted
         until(lambda: replica.serial() == ssl.PEM_cert_to_DER_cert(self.data("tls.crt")), "its certificate")
         replica.connect(self.authorities()).close()
 
@@ -537,7 +540,7 @@ class WebhookTest(unittest.TestCase):
         until(self.injected, "the caBundle")
         before, secret = self.authorities(), self.api.get(SECRET)
         secret["data"]["ca.crt"] = base64.b64encode(b"junk").decode()
-        self.api.refused[("PATCH", SECRET)] = 403  # nobody mends it
+        self.api.refused[("PATCH", SECRET)] = 403  # no replica repairs it
         self.api.put(SECRET, secret)
         until(lambda: sum("cannot be written" in line for line in replica.log) > 3, "refusals")
         del self.api.refused[("PATCH", SECRET)]
@@ -603,7 +606,7 @@ class WebhookTest(unittest.TestCase):
         self.assertEqual(post(connection, "validate", large)[0], 400)
         connection.putrequest("POST", PREFIX + "validate")
         connection.putheader("Content-Length", str(len(large) + 1))
-        connection.endheaders()  # refused by what it announces
+        connection.endheaders()  # refused by its announced length
         self.assertEqual(connection.getresponse().status, 413)
 
     def test_the_leader_wears_the_label(self):
@@ -624,7 +627,8 @@ class WebhookTest(unittest.TestCase):
         self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
 
     def test_a_pod_answers_on_at_its_end(self):
-        """Whoever was sent to it before the Services knew is answered, and sent elsewhere."""
+        """A request that arrives before the Services change is answered, and the connection is
+        closed."""
         path = SYSTEM + "pods/one"
         self.api.put(path, {"metadata": {"labels": {}}})
         one = Replica(self, pod="one")
@@ -645,7 +649,8 @@ class WebhookTest(unittest.TestCase):
         one.end()  # a second signal, and an exit status of 0
 
     def test_a_pod_that_ends_takes_no_lease(self):
-        """It would end before it gives it back, and nobody would lead for 15 s."""
+        """Otherwise it would end before it releases the lease, and no replica would lead for 15 s.
+        """
         held = {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600, "leaseTransitions": 1}}
         self.api.put(LEASE, held)
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {}}})
@@ -657,8 +662,8 @@ class WebhookTest(unittest.TestCase):
         self.assertEqual(one.process.wait(20), 0)
         self.assertEqual(self.api.get(LEASE)["spec"]["holderIdentity"], "")
 
-    def test_who_does_not_lead_keeps_no_connection(self):
-        """kube-scheduler would stay on it, whomever the Service selects."""
+    def test_a_follower_keeps_no_connection(self):
+        """kube-scheduler would stay on it, whichever replica the Service selects."""
         replicas = [Replica(self) for _ in range(2)]
         until(lambda: any(any("leading=true" in line for line in r.log) for r in replicas), "one leads")
         leads = [any("leading=true" in line for line in r.log) for r in replicas]
