@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compares sim/cuda with NVIDIA's headers, where a machine has them (CUDA_HOME, or
-/usr/local/cuda): every constant, the size of every structure, the offset of every member, and
+/usr/local/cuda). It compares every constant, the size of every structure, the offset of every member, and
 every name and version that is served. Also compares src/preload/launch/launches.h with the
 functions that the header declares and the libcuda for linking exports.
 

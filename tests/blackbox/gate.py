@@ -4,7 +4,8 @@
 
     gate.py LIBRARY SIMULATOR [TEST...]
 
-A program under test is this file again, with the library preloaded: `gate.py --inside NAME` runs the function of that name.
+A program under test is this file again, with the library preloaded: `gate.py --inside NAME` runs
+the function of that name.
 """
 import argparse
 import contextlib
@@ -33,7 +34,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 
-PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+PATIENCE = 120  # seconds until a wait counts as failed; no test asserts speed
 MIB = 1 << 20
 OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND = 0, 0x51, 0x1B, 0x57
 LOCAL, DEVICE, SUBDEVICE, GROUP, CHANNEL, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0xC86F, 0x3E
@@ -41,7 +42,7 @@ FB_INFO, FB_INFO_V2, FB_REGIONS, GID, SET_TIMESLICE = 0x20801301, 0x20801303, 0x
 BAD = 0xDEAD000  # nothing is mapped there
 
 
-# ---- the driver's calls, from inside ------------------------------------------------------------------------------
+# ---- the driver's calls, from inside ----
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.ioctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_void_p]
@@ -67,7 +68,7 @@ def packed(layout, *values):
 
 
 def call(fd, number, layout, *values):
-    """The structure after the call; the driver must not answer with an errno."""
+    """The structure after the call; an errno of the driver fails the test."""
     buffer = packed(layout, *values)
     r = raw_ioctl(fd, number, len(buffer), address_of(buffer))
     if r < 0:
@@ -93,7 +94,7 @@ IN_USE = 0x63
 
 
 class Refused(Exception):
-    """A status that is not OK."""
+    """The driver answered with a status other than OK."""
 
     def __init__(self, status):
         super().__init__("status %#x" % status)
@@ -106,7 +107,7 @@ def ok(status):
 
 
 class Client:
-    """A client of the driver on an open file of its own, with a device and a subdevice of one card."""
+    """A client of the driver on a file of its own, with a device and a subdevice of one card."""
 
     def __init__(self, directory=None, card=0, share=None, mode=os.O_RDWR):
         self.directory = directory or os.environ["SIM_DIR"]
@@ -132,7 +133,7 @@ class Client:
         return self.allocate(self.root, parent or self.device, LOCAL, memory_params(size), handle, rights)
 
     def heap(self, size, function=2, handle=0, virtual=False, pci=False, pitch=None):
-        """The other door. Returns handle and size."""
+        """Allocates by the other call, the heap's. Returns handle and size."""
         b = bytearray(184)
         struct.pack_into("<III", b, 0, self.root, self.device, function)
         struct.pack_into("<III", b, 40, 1, handle, 0)
@@ -179,7 +180,7 @@ class Client:
         return params.raw
 
     def empty_file(self):
-        """One that objects can be exported to."""
+        """A file that objects can be exported to."""
         return os.open(self.directory + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
 
     def export(self, handle, fd):
@@ -203,7 +204,7 @@ class Client:
         return list(struct.unpack_from("<%dI" % n, raw, 8)), list(raw[520:520 + n])
 
     def fb(self, *indices):
-        """KiB by index, through the list that is inline."""
+        """KiB by index, through the inline list."""
         params = ctypes.create_string_buffer(1028)
         struct.pack_into("<I", params, 0, len(indices))
         for i, index in enumerate(indices):
@@ -233,7 +234,7 @@ def status_of(what, *arguments, **options):
     return OK
 
 
-# ---- programs under test: each prints lines of JSON ------------------------------------------------------------------
+# ---- programs under test: each prints lines of JSON ----
 
 INSIDE = {}
 
@@ -244,13 +245,13 @@ def inside(function):
 
 
 def wait_for_word():
-    """The test says when to go on."""
+    """Waits until the test says to go on."""
     return sys.stdin.readline().strip()
 
 
 @inside
 def doors():
-    """Memory by each door up to the limit and one step over it."""
+    """Memory by each call, up to the limit and one step over it."""
     c = Client()
     a = c.memory(60 * MIB)
     b, size = c.heap(20 * MIB)
@@ -271,7 +272,7 @@ def doors():
 
 @inside
 def modes():
-    """Files that are open for reading or for writing only: the driver does not look at that."""
+    """Files that are open for reading or for writing only: the driver ignores the mode."""
     clients = [Client(mode=mode) for mode in (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY, os.O_RDWR)]
     say(status=[status_of(c.memory, 10 * MIB) for c in clients])
     wait_for_word()
@@ -279,7 +280,7 @@ def modes():
 
 @inside
 def trees():
-    """What goes with a device, with a client, and with a file."""
+    """Memory that is freed with its device, its client, or its file."""
     c = Client()
     c.memory(10 * MIB)
     c.memory(10 * MIB, parent=c.subdevice)
@@ -294,7 +295,7 @@ def trees():
     e = Client()
     e.memory(90 * MIB)
     os.close(e.fd)
-    # Nobody told the gate; before it refuses it must find out.
+    # The gate did not see this; before it refuses memory it must find out.
     f = Client()
     say(closed=status_of(f.memory, 90 * MIB), over=status_of(f.memory, 20 * MIB))
     kept = Client()
@@ -370,7 +371,7 @@ def foreign():
 
 
 def take_descriptor():
-    """From the test, at descriptor 0's place in the environment: a socket that is inherited."""
+    """A descriptor from the test, by an inherited socket with its number in the environment."""
     return socket.recv_fds(socket.socket(fileno=os.dup(int(os.environ["SOCKET"]))), 1, 1)[1][0]
 
 
@@ -380,7 +381,8 @@ def give_descriptor(fd):
 
 @inside
 def exports():
-    """What is exported and freed stays charged as long as the file is open, in whatever descriptor."""
+    """Exported memory that is freed stays charged as long as the file is open, in any descriptor.
+    """
     c = Client()
     a = c.memory(60 * MIB)
     fd = c.empty_file()
@@ -396,15 +398,15 @@ def exports():
     b = c.import_(other)
     say(imported=True)
     wait_for_word()
-    d = c.memory(30 * MIB)  # it has to look, and finds that the file is there
+    d = c.memory(30 * MIB)  # the gate has to look, and finds that the file is open
     os.close(other)
-    say(file=status_of(c.memory, 60 * MIB))  # what was imported holds it
+    say(file=status_of(c.memory, 60 * MIB))  # the import holds it
     wait_for_word()
     c.free(b)
     say(gone=True)
     wait_for_word()
     c.free(d)
-    # By the file that the client is on itself, and one that is closed before anybody needs the room.
+    # By the client's own file, and by a file that is closed before its room is needed.
     e = c.memory(60 * MIB)
     c.export(e, c.fd)
     c.free(e)
@@ -438,7 +440,7 @@ def exports_many():
 
 @inside
 def stranger_exports():
-    """Memory that nobody here has counted, of a client that came with its file."""
+    """Memory that this slice has not counted, of a client that came with its file."""
     other = Client.__new__(Client)
     other.directory, other.fd = os.environ["SIM_DIR"], take_descriptor()
     other.root, other.device, handle = (int(word) for word in os.environ["HANDLES"].split())
@@ -483,7 +485,7 @@ def importer():
 
 @inside
 def cards():
-    """A limit of its own for each card, and none of a third one."""
+    """Each card has a limit of its own, and a third card none."""
     found = [Client(card=i) for i in range(3)]
     say(over=[status_of(c.memory, 200 * MIB) for c in found], fits=[status_of(c.memory, 40 * MIB) for c in found],
         second=[status_of(c.memory, 60 * MIB) for c in found], totals=[c.fb(8)[0] for c in found])
@@ -529,7 +531,8 @@ def groups():
 
 @inside
 def channels():
-    """Those of a group are the group's; without one each has one of its own, which is nobody's object."""
+    """Objects of a group belong to the group; without one each process has its own, which is no
+    object."""
     c = Client()
     params = ctypes.create_string_buffer(512)
 
@@ -560,7 +563,7 @@ def groups_of_nothing():
 
 
 class Stopped:
-    """Calls of another thread, each of which stops before the kernel has seen it as long as it is of the given request."""
+    """Stops calls of another thread, of one request, before the kernel sees their arguments."""
 
     def __init__(self, request):
         number = {"x86_64": (317, 16), "aarch64": (277, 29)}.get(os.uname().machine)
@@ -578,7 +581,8 @@ class Stopped:
             self.result = status_of(function)
 
     def meanwhile(self, function, swap):
-        """Does swap() at the first stop. What function() comes to; None: threads cannot be stopped here."""
+        """Does swap() at the first stop. Returns the result of function(); None: threads cannot be
+        stopped here."""
         thread = threading.Thread(target=self._run, args=[function])
         thread.start()
         self.started.wait()
@@ -607,7 +611,7 @@ class Stopped:
 
 @inside
 def swapped():
-    """An object that is another one, and a larger one, by the time the driver looks."""
+    """The object has become another, larger one when the driver looks."""
     c = Client()
     d = Client(share=c)
     handle, request, size = 0xCAFE0001, int(os.environ["REQUEST"]), int(os.environ["SIZE"]) * MIB
@@ -617,7 +621,7 @@ def swapped():
 
         def swap():
             c.free(handle)
-            with contextlib.suppress(Refused):  # in the end there is no room
+            with contextlib.suppress(Refused):  # there is no room left at the end
                 c.memory(size, handle=handle)
 
         status = Stopped(request).meanwhile(
@@ -630,7 +634,7 @@ def swapped():
 
 @inside
 def hmm():
-    """Plain memory does not wander to the card, whatever the application says about it."""
+    """Plain memory does not move to the card, whatever the application advises."""
     fds = [os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC) for _ in range(3)]
 
     def initialize(fd, flags):
@@ -666,7 +670,7 @@ def many_clients():
 
 @inside
 def workers():
-    """Children that use memory, and none of the card's, take no rows from who does."""
+    """Children that use memory but no card take no rows."""
     c = Client()
     c.memory(MIB)
     LIBC.ioctl(-1, 0x30000001, None)
@@ -681,7 +685,7 @@ def workers():
     children = [in_child(work) for _ in range(int(os.environ["CHILDREN"]))]
     say(ready=True)
     wait_for_word()
-    for child in reversed(children):  # the later ones have the earlier ones' pipes
+    for child in reversed(children):  # later ones inherited the pipes of earlier ones
         end_child(child)
     say(ended=True)
     wait_for_word()
@@ -707,7 +711,7 @@ def hostile():
     ctypes.memmove(base + 4096 - 128, good, 128)
     odd = ctypes.create_string_buffer(b"\0" + good, 129)
     say(edge=alloc(base + 4096 - 128), cut=alloc(base + 4096 - 64), misaligned=alloc(address_of(odd) + 1))
-    # Read-only: the driver would have made the object and said EFAULT.
+    # Read-only: the driver would have made the object and returned EFAULT.
     ctypes.memmove(base, good, 128)
     LIBC.mprotect(ctypes.c_void_p(base), 4096, 1)
     say(read_only=alloc(base))
@@ -717,7 +721,7 @@ def hostile():
     LIBC.mprotect(ctypes.c_void_p(base + 8192), 4096, 1)
     say(outer=raw_ioctl(fd, ALLOC, 32, base + 8192))
     wait_for_word()
-    # Lists that say they are longer than they are.
+    # Lists with a length beyond their end.
     lie = ctypes.create_string_buffer(1028)
     struct.pack_into("<I", lie, 0, 0xFFFFFFFF)
     say(lie=status_of(c.control, c.subdevice, FB_INFO_V2, lie))
@@ -732,7 +736,8 @@ def hostile():
                  for _ in range(size // 4)]
         if number != FREE and words[0] == c.root and words[2] == c.root:
             continue
-        params = packed("<%dI" % (size // 4), *words)  # lives as long as the call: the driver writes to it
+        # must live as long as the call, because the driver writes to it
+        params = packed("<%dI" % (size // 4), *words)
         raw_ioctl(fd, number, size, address_of(params))
     say(alive=True)
     wait_for_word()
@@ -740,7 +745,7 @@ def hostile():
 
 @inside
 def xfer():
-    """The same call, wrapped."""
+    """The same call through a wrapper."""
     c = Client()
 
     def wrapped(number, size, address):
@@ -769,7 +774,7 @@ def hold():
 
 @inside
 def asks():
-    """How much is free, by the driver's own call, as often as the test wants to know."""
+    """How much is free, by the driver's call, each time the test asks."""
     c = Client()
     c.memory(10 * MIB)
     word = ""
@@ -797,7 +802,7 @@ def asks():
 
 @inside
 def forks():
-    """A child has its own row; what it inherited stays charged while either lives."""
+    """A child has its own row; inherited memory stays charged while either process lives."""
     c = Client()
     a = c.memory(30 * MIB)
     stop = threading.Event()
@@ -838,7 +843,7 @@ def forks():
 
 
 def in_child(function):
-    """In a child of fork that lives on until the descriptor that this returns is closed."""
+    """Runs in a child of fork that lives until the returned descriptor is closed."""
     done, gone = os.pipe(), os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -861,7 +866,8 @@ def end_child(child):
 
 @inside
 def fork_frees():
-    """A child frees what it inherited and lives on; the parent frees it again, and so gives it back once."""
+    """A child frees what it inherited and lives on; the parent frees it again, and it is given back
+    only once."""
     c = Client()
     a, b = c.memory(30 * MIB), c.memory(30 * MIB)
     child = in_child(lambda: c.free(a))
@@ -871,7 +877,7 @@ def fork_frees():
     say(parent=True, over=status_of(c.memory, 80 * MIB))
     wait_for_word()
     end_child(child)
-    # Whoever has a duplicate of what it inherited has something of its own.
+    # A duplicate of inherited memory belongs to the process that made it.
     made = []
     child = in_child(lambda: made.append(c.dup(c.root, b)))
     c.free(b)
@@ -883,7 +889,8 @@ def fork_frees():
 
 
 def first_call(fd, limit=None, root=None):
-    """The first call of all, on a file that is open already, with too little of something or in another root. Then what there was is there again."""
+    """The very first call, on a file that is already open, with a resource missing or in another
+    root. Then the resource is available again."""
     normal = resource.getrlimit(limit) if limit is not None else None
     c = Client.__new__(Client)
     c.fd, c.directory = fd, os.environ["SIM_DIR"]
@@ -898,7 +905,7 @@ def first_call(fd, limit=None, root=None):
     if root:
         os.chroot(root)
     words = {"client": status_of(c.begin)}
-    if words["client"] != OK:  # by the kernel's own, so that there is one
+    if words["client"] != OK:  # by the kernel's own call, so that there is a client
         answer = packed(L_ALLOC, 0, 0, 0, 0x41, 0, 0, 0)
         assert LIBC.syscall({"x86_64": 16, "aarch64": 29}[os.uname().machine], fd, 0xC0000000 | 32 << 16 | ord("F") << 8 | ALLOC,
                             ctypes.c_void_p(address_of(answer))) == 0
@@ -917,7 +924,7 @@ def first_call(fd, limit=None, root=None):
 
 @inside
 def starved():
-    """Without descriptors, or address space, and with what it needs again."""
+    """Without descriptors or address space, and then with them."""
     limit = getattr(resource, os.environ["STARVED"])
     say(**first_call(os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC), limit))
     wait_for_word()
@@ -925,7 +932,7 @@ def starved():
 
 @inside
 def rooted():
-    """In another root, and its child, and a child of one who has found his slices before."""
+    """In another root; in its child; and in a child of a process that found its slices before."""
     fd = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
     c = Client() if os.environ["BEFORE"] else None
     if c:
@@ -939,7 +946,7 @@ def rooted():
 
 @inside
 def leaves():
-    """Memory that stays behind on a file which somebody else has, one way or another."""
+    """Memory that stays behind on a file that another process holds, in several ways."""
     how, _, exported = os.environ["HOW"].partition("-")
     if how == "exec":
         c = Client()
@@ -969,14 +976,14 @@ def leaves():
     assert os.waitpid(pid, 0)[1] == 0
     if how == "fork":
         left_of(file)
-    else:  # in flight, and then here
+    else:  # first in flight, then received here
         say(first=status_of(Client().memory, 60 * MIB))
         wait_for_word()
         left_of(socket.recv_fds(ours, 1, 1)[1][0])
 
 
 def soon(what, *arguments):
-    """OK, once it is: the dead are looked for at most once in a millisecond."""
+    """Retries until OK: ended processes are looked for at most once in a millisecond."""
     deadline = time.monotonic() + PATIENCE
     while (status := status_of(what, *arguments)) != OK and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -1007,7 +1014,7 @@ def passes_on():
         c.export(a, fd)
         os.close(fd)
         c.free(a)
-        c.free(c.memory(100 * MIB))  # it has to look
+        c.free(c.memory(100 * MIB))  # the gate has to look
 
     end_child(in_child(lambda: c.free(c.memory(90 * MIB))))
     end_child(in_child(exported))
@@ -1022,7 +1029,8 @@ def passes_on():
 
 @inside
 def leaves_exported():
-    """60 MiB, of which 10 stay on a file that the test has; one more file is closed before the end."""
+    """60 MiB, of which 10 stay on a file that the test holds; another file is closed before the
+    end."""
     c = Client()
     made = [c.memory(10 * MIB) for _ in range(6)]
     if os.environ["WAIT"]:
@@ -1038,13 +1046,13 @@ def leaves_exported():
     os.close(files[1])
     c.free(made[0])
     c.free(twice)
-    say(over=status_of(c.memory, 50 * MIB))  # it has to look
+    say(over=status_of(c.memory, 50 * MIB))  # the gate has to look
     wait_for_word()
 
 
 @inside
 def exports_at_once():
-    """Threads that export the same objects of two cards, and duplicates of them, and close the files."""
+    """Threads export the same objects of two cards, and duplicates of them, and close the files."""
     clients = [Client(card=card) for card in range(2)]
     made = [c.memory(10 * MIB) for c in clients]
 
@@ -1069,14 +1077,14 @@ def exports_at_once():
     wait_for_word()
     for c, a in zip(clients, made):
         c.free(a)
-        c.free(c.memory(100 * MIB))  # it has to look
+        c.free(c.memory(100 * MIB))  # the gate has to look
     say(freed=True)
     wait_for_word()
 
 
 @inside
 def closes_and_stays():
-    """A child of fork that closes, or keeps, what it has of the driver, and never calls it."""
+    """A child of fork that closes or keeps the driver's files, and never calls the driver."""
     c = Client()
     c.memory(60 * MIB)
     done, ready = os.pipe()
@@ -1104,7 +1112,7 @@ def mapping_of(name):
 
 @inside
 def maps_there():
-    """What a child of fork has where its parent has the counters is the child's."""
+    """Where its parent has the counters mapped, a child of fork has memory of its own."""
     c = Client()
     c.memory(10 * MIB)
     start, end = mapping_of("/0/counters")
@@ -1130,7 +1138,7 @@ def locks_on(fd):
 
 @inside
 def workers_in_turn():
-    """More of them than there are rows use what they inherited, each in its way, and end."""
+    """More children than there are rows use inherited memory, each in its way, and end."""
     c = Client()
     file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
     share = argparse.Namespace(fd=file)
@@ -1140,7 +1148,7 @@ def workers_in_turn():
         if pid == 0:
             signal.alarm(PATIENCE)
             if i % 3 == 2:
-                Client().memory(MIB)  # its own
+                Client().memory(MIB)  # a client of its own
             else:
                 worker = Client(share=share) if i % 3 else c
                 a = worker.memory(64 * 1024)
@@ -1148,7 +1156,7 @@ def workers_in_turn():
                     worker.export(a, worker.empty_file())
             os._exit(0)
         codes.add(os.waitpid(pid, 0)[1])
-    over = status_of(c.memory, 100 * MIB)  # it has to look
+    over = status_of(c.memory, 100 * MIB)  # the gate has to look
     say(codes=list(codes), locks=max(locks_on(c.fd), locks_on(file)), over=over)
     wait_for_word()
     other = Client()
@@ -1160,17 +1168,18 @@ def workers_in_turn():
 
 @inside
 def beside_a_neighbour():
-    """Somebody else has locked all of the inode: there is memory all the same, and children keep it without a lock."""
+    """Another process has locked the whole inode: memory is granted all the same, and children keep
+    it without a lock."""
     c = Client()
     say(status=status_of(c.memory, 20 * MIB))
     wait_for_word()
     pid = os.fork()
     if pid == 0:
         signal.alarm(PATIENCE)
-        signal.pause()  # words are its parent's
+        signal.pause()  # only its parent reads commands
         os._exit(1)
     say(child=pid)
-    if wait_for_word() == "again":  # he has let go: what comes now is exact
+    if wait_for_word() == "again":  # the lock is released: from now on the count is exact
         c.memory(20 * MIB)
         give_descriptor(c.fd)
         os.kill(pid, signal.SIGKILL)
@@ -1179,7 +1188,7 @@ def beside_a_neighbour():
 
 @inside
 def generations():
-    """More than there are rows, each the child of one that has ended."""
+    """More than there are rows, each a child of one that has ended."""
     for i in range(300):
         c = Client()
         c.memory(MIB)
@@ -1193,7 +1202,8 @@ def generations():
 
 @inside
 def managed():
-    """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
+    """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do.
+    """
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     flags = ctypes.create_string_buffer(16)
     LIBC.ioctl(fd, 0x30000001, address_of(flags))
@@ -1215,14 +1225,15 @@ def managed():
     map_(8 * MIB, none, private_anonymous | fixed, at, -1)
     say(covered=True)
     wait_for_word()
-    # What the kernel refuses is there still, and of a page of which a part is asked for the whole is gone, once.
+    # What the kernel refuses to unmap stays. Of a page that is unmapped in part the whole is gone,
+    # and counted once.
     say(refused=[LIBC.munmap(space, 1 << 60), LIBC.munmap(space + 1, 4096), LIBC.munmap(space, 0)])
     wait_for_word()
     for n in range(1, 4096, 64):
         map_(n, none, private_anonymous | fixed, at + 8 * MIB, -1)
     say(page=True)
     wait_for_word()
-    moved = LIBC.mremap(at + 32 * MIB, 32 * MIB, 8 * MIB, 3, space + 200 * MIB)  # is shrunk, and moved
+    moved = LIBC.mremap(at + 32 * MIB, 32 * MIB, 8 * MIB, 3, space + 200 * MIB)  # shrunk, and moved
     say(moved=moved == space + 200 * MIB)
     wait_for_word()
     shrunk = LIBC.mremap(moved, 8 * MIB, 4 * MIB, 0, None)
@@ -1235,7 +1246,8 @@ def managed():
 
 @inside
 def managed_again():
-    """Mapped over itself, and over a half of it and what is behind: only what it has more is new."""
+    """Mapped over itself, and over half of itself and the range behind: only additional bytes
+    count."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     flags = ctypes.create_string_buffer(16)
     LIBC.ioctl(fd, 0x30000001, address_of(flags))
@@ -1257,7 +1269,8 @@ def managed_again():
 
 @inside
 def managed_after_a_close():
-    """Plain memory whose file, or export, is closed: the driver has it no more when managed memory is mapped."""
+    """Plain memory with its file or export closed: the driver has freed it when managed memory is
+    mapped."""
     how, client = os.environ["HOW"], Client()
     memory = client.memory(60 * MIB)
     spare = Client()
@@ -1278,7 +1291,7 @@ def managed_after_a_close():
 
 @inside
 def managed_that_came():
-    """A uvm file that somebody else has initialized: nothing but the mapping tells of it."""
+    """A uvm file that another process has initialised: only the mapping shows it."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     read_write, shared, fixed, at = 3, 1, 0x10, 0x200000000000
 
@@ -1294,7 +1307,8 @@ def managed_that_came():
 
 @inside
 def managed_cards():
-    """Two files pass for uvm's here: one that can be mapped, and the simulator's, which can be told of cards."""
+    """Two files stand for uvm's here: one that can be mapped, and the simulator's, which takes
+    registrations of cards."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
     uuids = [bytes.fromhex(os.environ["UUID%d" % i]) for i in range(3)]
@@ -1335,7 +1349,8 @@ def managed_cards():
 
 @inside
 def crowd():
-    """One of many that race for one slice until told to stop, and never see a total over the limit."""
+    """One of many processes that race for one slice until told to stop. The total never exceeds the
+    limit."""
     c = Client()
     wild = random.Random(os.getpid())
     held, refused, done = [], 0, 0
@@ -1355,16 +1370,16 @@ def crowd():
 
 
 def run_inside():
-    """Also of a test that has this file as a module."""
+    """Also for a test that imports this file."""
     INSIDE[sys.argv[2]]()
-    os._exit(0)  # without the interpreter's own end, which frees nothing of the driver's
+    os._exit(0)  # without the interpreter's clean-up, which frees nothing of the driver's
 
 
 if __name__ == "__main__" and sys.argv[1] == "--inside":
     run_inside()
 
 
-# ---- the tests, outside --------------------------------------------------------------------------------------------
+# ---- the tests, outside ----
 
 LIBRARY, SIMULATOR = (os.path.abspath(name) for name in sys.argv[1:3])
 
@@ -1375,7 +1390,7 @@ def skip(why):
 
 
 class Simulator:
-    """aliquot-sim, mounted; and slices of its cards."""
+    """A mounted aliquot-sim, and slices of its cards."""
 
     def __init__(self, cards):
         self.base = tempfile.mkdtemp(prefix="gate-")
@@ -1400,7 +1415,7 @@ class Simulator:
         return raw[12:12 + 40]
 
     def held(self, card=0):
-        """Bytes that the driver has given out of a card."""
+        """Bytes of a card that the driver has allocated."""
         c = Client(self.dir, card)
         total, free = (value * 1024 for value in c.fb(8, 0x16))
         os.close(c.fd)
@@ -1438,7 +1453,8 @@ def used(slices, card=0):
 
 
 def lock_all(file, kind, how=37):
-    """The whole inode, from outside, once the killed have let go of it. 37: F_OFD_SETLK; F_SETLK for the process. kind F_UNLCK: no more."""
+    """Locks the whole inode from outside, once killed processes have released it. 37: F_OFD_SETLK;
+    F_SETLK for the process. kind F_UNLCK: releases it."""
     lock = bytes(bytearray(struct.pack("hhqqi", kind, 0, 0, 0, 0)) + bytes(4))
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -1452,7 +1468,7 @@ def lock_all(file, kind, how=37):
 
 
 def in_rows(slices, shared=False, card=0):
-    """Rows that count something; all, or those for files that several processes use."""
+    """Rows that count something: all, or those for files that several processes use."""
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         counters = f.read()
     key, n = struct.unpack_from("<Q", counters, layout.SHARED_KEY)[0], 0
@@ -1464,7 +1480,7 @@ def in_rows(slices, shared=False, card=0):
 
 
 def rows(slices, card=0):
-    """How many are somebody's."""
+    """How many rows are in use."""
     with open("%s/%d/counters" % (slices, card), "rb") as f:
         taken = 0
         for row in range(layout.N_ROWS):
@@ -1474,7 +1490,7 @@ def rows(slices, card=0):
 
 
 class Program:
-    """A program under test, and its words."""
+    """A program under test, and its output."""
 
     def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
@@ -1498,7 +1514,7 @@ class Program:
         self.process.stdin.flush()
 
     def end(self):
-        with contextlib.suppress(BrokenPipeError):  # it has ended already
+        with contextlib.suppress(BrokenPipeError):  # it has already ended
             self.go_on()
         code = self.process.wait(PATIENCE)
         self.close()
@@ -1532,7 +1548,8 @@ class GateBase(unittest.TestCase):
         return program
 
     def assert_at_rest(self, slices, card=0):
-        """Nothing is counted, because nothing is held: a dead process's row is given back by the next one that asks."""
+        """Nothing is counted when nothing is held: the row of an ended process is freed by the next
+        process that needs room."""
         with self.subTest("at rest"):
             program = self.run_program("hold", slices, HOLD="100")
             self.assertEqual(program.hear(), {"status": OK})
@@ -1685,7 +1702,8 @@ class GateTest(GateBase):
         os.close(stranger.fd)
 
     def test_exports_between_processes(self):
-        """One container's process gives to another's: each counts what it has, and neither has anything that is not counted."""
+        """A process of one container gives memory to another container's: each counts its own, and
+        all of it is counted."""
         first, second = self.sim.slices(100), self.sim.slices(100)
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -1701,7 +1719,7 @@ class GateTest(GateBase):
             user.go_on()
             self.assertEqual(user.hear(), {"many": NO_MEMORY})
             self.assertEqual((used(second), self.sim.held()), (90 * MIB, 90 * MIB))
-            owner.go_on()  # the file is open over there
+            owner.go_on()  # the file is open in the other process
             self.assertEqual(owner.hear(), {"status": NO_MEMORY})
             user.go_on()
             self.assertEqual(user.hear(), {"closed": True})
@@ -1767,7 +1785,7 @@ class GateTest(GateBase):
             program.end()
 
     def test_swapped(self):
-        """The gate's word and the driver's are the same also where a handle became another object's in the middle of the call."""
+        """Gate and driver agree even when a handle became another object's during the call."""
         for how, number, size in (("duplicate", DUP, 28), ("export", CONTROL, 32), ("export", DUP, 28)):
             slices = self.sim.slices(100)
             program = self.run_program("swapped", slices, HOW=how, SIZE="30", REQUEST=str(0xC0000000 | size << 16 | ord("F") << 8 | number))
@@ -1782,7 +1800,7 @@ class GateTest(GateBase):
             program.kill()
 
     def test_hmm(self):
-        """Also where the page says nothing of the file: it was not there yet."""
+        """Even when the page does not name the file, because it did not exist yet."""
         for known in (True, False):
             slices = self.sim.slices(100)
             if not known:
@@ -1861,7 +1879,8 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_free_after_a_kill(self):
-        """Who asks how much is free is told the truth, though nobody has needed the room of the dead."""
+        """The free memory is reported correctly, even before the room of ended processes is needed.
+        """
         slices = self.sim.slices(100)
         program = self.run_program("asks", slices)
         self.assertEqual(program.hear(), {"free": 90 * 1024})
@@ -1872,7 +1891,7 @@ class GateTest(GateBase):
         other.kill()
         program.go_on("until 90")
         self.assertEqual(program.hear(), {"free": 90 * 1024})
-        # A file that is closed, and one that something was exported to.
+        # A file that is closed, and one that received an export.
         program.go_on("close")
         self.assertEqual(program.hear(), {"free": 30 * 1024})
         program.go_on("until 90")
@@ -1885,7 +1904,7 @@ class GateTest(GateBase):
         program.kill()
 
     def test_no_good_slice(self):
-        """A page of another version, none at all, or one that is cut short: nothing is allocated."""
+        """A page of another version, no page, or a truncated one: nothing is allocated."""
         for damage in ("version", "counters", "cut"):
             slices = self.sim.slices(100)
             name = slices + "/0/" + ("limits" if damage == "version" else "counters")
@@ -1932,7 +1951,7 @@ class GateTest(GateBase):
         self.check_leaves("fork", "socket", "export", "exec")
 
     def test_leaves_what_was_exported(self):
-        """The file that it was exported to is closed at the end, and another one still has it."""
+        """The file of the export is closed at the end, while another file still has it."""
         self.check_leaves("exec-own", "fork-own", "fork-duplicate", "fork-import", "fork-shared")
 
     def test_leaves_on_files_open_for_one_thing(self):
@@ -1965,7 +1984,8 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def sure(self, slices, status, mib):
-        """What a process of its own is told that wants so much; when it is to be OK, as soon as it is."""
+        """The driver's answer to a new process that asks for so much; waits until it is OK when
+        that is expected."""
         deadline = time.monotonic() + PATIENCE
         while True:
             program = self.run_program("hold", slices, HOLD=str(mib))
@@ -1977,7 +1997,7 @@ class GateTest(GateBase):
             time.sleep(0.01)
 
     def test_leaves_exported(self):
-        """What was exported stays, and nothing else of its process."""
+        """The export stays, and nothing else of its process."""
         for rows_left in (True, False):
             slices = self.sim.slices(100)
             ours, theirs = socket.socketpair()
@@ -2002,7 +2022,8 @@ class GateTest(GateBase):
                 program.kill()
                 os.close(counters)
                 if rows_left:
-                    self.sure(slices, OK, 80)  # the files have one row, as long as one of them is open
+                    # the files have one row, as long as one of them is open
+                    self.sure(slices, OK, 80)
                     self.sure(slices, NO_MEMORY, 81)
                 else:
                     self.sure(slices, NO_MEMORY, 41)
@@ -2035,7 +2056,7 @@ class GateTest(GateBase):
                 self.sure(slices, NO_MEMORY, 41)
             else:
                 self.sure(slices, OK, 100)
-            self.assertFalse(select.select([pidfd], [], [], 0)[0])  # it is there
+            self.assertFalse(select.select([pidfd], [], [], 0)[0])  # it lives
             program.close()
             self.assertTrue(select.select([pidfd], [], [], PATIENCE)[0])
             self.sure(slices, OK, 100)
@@ -2052,7 +2073,8 @@ class GateTest(GateBase):
         self.assertEqual((words["codes"], words["over"]), ([0], NO_MEMORY))
         self.assertLessEqual(words["locks"], 4)
         self.assertEqual(in_rows(slices, shared=True), 1)
-        self.assertEqual(in_rows(slices), 2)  # and what the first one exported, from a file that nobody else had used
+        # and the first one's export, in a file that no other process had used
+        self.assertEqual(in_rows(slices), 2)
         self.assertEqual((used(slices), self.sim.held()), (200 * 64 * 1024, 200 * 64 * 1024))
         program.go_on()
         self.assertEqual(program.hear(), {"closed": OK})
@@ -2060,7 +2082,8 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_neighbour(self):
-        """Somebody else's lock on all of the inode: neither memory nor the dead depend on it."""
+        """Another process's lock on the whole inode: neither memory nor the detection of ended
+        processes depends on it."""
         neighbour = os.open(self.sim.dir + "/nvidiactl", os.O_RDWR)
         self.addCleanup(os.close, neighbour)
         for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
@@ -2156,7 +2179,8 @@ class GateTest(GateBase):
         program.end()
 
     def test_managed_after_a_close(self):
-        """Before managed memory is refused the gate looks for what the driver has long given back, as for any other."""
+        """Before managed memory is refused, the gate looks for memory that the driver has freed, as
+        for other memory."""
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
@@ -2180,8 +2204,8 @@ class GateTest(GateBase):
         self.assertEqual(used(slices), 0)
         program.end()
 
-    def test_managed_with_somebody_behind(self):
-        """Who stands between the gate and libc, and takes the gate for the latter, changes no sum."""
+    def test_managed_with_a_library_behind(self):
+        """A library between the gate and libc, which takes the gate for libc, changes no sum."""
         for flags in ((), ("-DBY_HANDLE",)):
             behind = "%s/behind%d.so" % (self.sim.base, len(flags))
             source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
@@ -2193,7 +2217,7 @@ class GateTest(GateBase):
                 self.check_managed(LD_PRELOAD=LIBRARY + " " + behind)
 
     def test_managed_with_another_gate_behind(self):
-        """As in a container where somebody preloads the library by himself: what one has counted the other does not count again."""
+        """As in a container where the user preloads the library again: memory is counted once."""
         again = self.sim.base + "/again.so"
         shutil.copyfile(LIBRARY, again)
         self.check_managed(LD_PRELOAD=LIBRARY + " " + again)
@@ -2223,7 +2247,8 @@ class GateTest(GateBase):
         program.end()
 
     def test_crowd(self):
-        """Many at once, some of them killed in the middle; the driver never has more out than the limit."""
+        """Many processes at once, some killed at any point; the driver never allocates more than
+        the limit."""
         slices = self.sim.slices(100)
         crowd = [self.run_program("crowd", slices) for _ in range(64)]
         for program in crowd:
@@ -2244,7 +2269,8 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_without_slices(self):
-        """No slices: the driver's own answers. Some that were named and cannot be had are not none."""
+        """Without slices the driver's own answers pass. Slices that are named but cannot be read
+        are not the same as none."""
         for slices, status in (("", OK), ("/nonexistent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
                                ("/" + 300 * "x", NO_MEMORY)):
             program = self.run_program("hold", slices, HOLD="500")
@@ -2269,7 +2295,8 @@ class GateTest(GateBase):
         program.end()
 
     def test_installed(self):
-        """Loaded from where isolated containers have it: there is a slice, of nothing if it is not to be seen."""
+        """Loaded from the path of isolated containers: a slice is expected, and one that is not
+        visible has a limit of zero."""
         run = self.sim.base + "/run"
         os.makedirs(run + "/aliquot")
         shutil.copy(LIBRARY, run + "/aliquot/libaliquot.so")
@@ -2283,7 +2310,7 @@ class GateTest(GateBase):
 
 
 def alone():
-    """In a mount namespace of our own, so that whatever happens nothing stays mounted."""
+    """In a mount namespace of our own, so that no mount is left behind."""
     if not os.path.exists("/dev/fuse"):
         skip("there is no /dev/fuse here")
     if os.environ.get("GATE_ALONE") or LIBC.unshare(0x00020000) == 0:

@@ -40,7 +40,7 @@ words = [b"turn"] + [a.encode() for a in sys.argv[3:]]
 sys.exit(turn.turn_main(len(words), (ctypes.c_char_p * (len(words) + 1))(*words)))
 """
 
-# Opens two drivers; the first is initialized, and the second is another one's only by its other functions.
+# Opens two drivers; the first is initialised, and the second differs only in its other functions.
 TWO = """
 import ctypes, sys
 first, second = (ctypes.CDLL(path) for path in sys.argv[1:3])
@@ -61,7 +61,7 @@ def uuid_of(machine):
 
 
 class Slice:
-    """The pages of one card, mapped by the arbiter that this test is."""
+    """The pages of one card, mapped by this test as the arbiter."""
 
     def __init__(self, test, machine, percent=0, flags=0, policy=0):
         folder = tempfile.TemporaryDirectory()
@@ -83,7 +83,7 @@ class Slice:
         self.closes, self.depth, self.seen = (ctypes.c_uint64.from_buffer(self.page, at)
                                              for at in (layout.CLOSES, layout.DEPTH, layout.SEEN))
         self.percent = ctypes.c_uint32.from_buffer(self.page, layout.CORE_PERCENT)
-        self.ahead = 5000 * MSEC  # a test machine may be busy with other things
+        self.ahead = 5000 * MSEC  # a test machine may be busy
         self.number, self.beats, self.stop = 0, threading.Event(), threading.Event()
         self.thread = threading.Thread(target=self.beat, daemon=True)
         self.thread.start()
@@ -102,7 +102,7 @@ class Slice:
     def away(self):
         self.beats.clear()
         self.seen.value = now() - 1000 * MSEC
-        time.sleep(0.1)  # a beat that was under way
+        time.sleep(0.1)  # a beat that was in progress
         self.seen.value = now() - 1000 * MSEC
 
     def change(self, word):
@@ -124,7 +124,8 @@ class Slice:
             data = f.read()
         rows = [struct.unpack_from("<QQIII", data, slice_page.row_at(i) + layout.ROW_WORK) for i in range(layout.N_ROWS)]
         return [(wants, busy, in_flight, drained, launched) for wants, busy, in_flight, launched, drained in rows
-                if wants or busy or in_flight or drained]  # launched goes on in a row that is free again
+                # `launched` continues in a row that is free again
+                if wants or busy or in_flight or drained]
 
     def row(self):
         rows = self.rows()
@@ -200,7 +201,7 @@ class Turnstile(unittest.TestCase):
         self.machine = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB")
 
     def held(self, slices, program, taken=0):
-        """A launch has been tried and not made, and the page says that somebody wants."""
+        """A launch was tried and held, and the page says that the process wants the card."""
         until(lambda: program.tried() == taken + 1 and slices.row()[0] != 0, "a launch that waits")
         self.assertEqual(program.taken(), taken)
 
@@ -231,14 +232,14 @@ class Turnstile(unittest.TestCase):
                     self.reaches(way, kind)
 
     def test_deepbind_of_the_library_alone(self):
-        """RTLD_DEEPBIND for libcuda itself: the functions are asked for by dlsym() all the same."""
+        """RTLD_DEEPBIND for libcuda itself: its functions are found by dlsym() all the same."""
         self.reaches("deepbind")
 
-    def test_deepbind_of_who_asks(self):
-        """A library that would prefer its own names to everybody's, libc's dlsym() among them."""
+    def test_deepbind_of_the_asking_library(self):
+        """A library that prefers its own symbols to all others, libc's dlsym() among them."""
         self.reaches("library-deepbind")
 
-    # ---- others of libcuda's name ----
+    # ---- other libraries of libcuda's name ----
 
     def copy_of_driver(self):
         folder = tempfile.TemporaryDirectory()
@@ -246,17 +247,19 @@ class Turnstile(unittest.TestCase):
         return shutil.copy(FOLDER + "/libcuda.so.1", folder.name + "/libcuda.so.2")
 
     def test_others_of_its_name(self):
-        """A file with libcuda's name and nothing else of it, one with its functions that has no card, and a driver that nobody initializes."""
+        """A file with libcuda's name and nothing else of it, one with its functions but no card,
+        and a driver that is never initialised."""
         driver = FOLDER + "/libcuda.so.1"
         for first, cuda in ((BARE, driver), (IDLE, driver), (driver, self.copy_of_driver())):
             for way in ("local", "next", "proc2", "dlvsym"):
                 if way == "next" and first != BARE:
-                    continue  # what is next is the first one, and of no use
+                    continue  # the next function is the first library's, and of no use
                 with self.subTest(os.path.basename(first) + " " + way):
                     self.reaches(way, TURN_FIRST=first, TURN_CUDA=cuda)
 
     def test_two_drivers(self):
-        """The hooked functions of both are those of the first one that is initialized; the other one never is."""
+        """The hooked functions of both are those of the first one that is initialised; the other is
+        never initialised."""
         slices = Slice(self, self.machine)
         environment = dict(os.environ, ALIQUOT_SIM_DIR=self.machine.dir, LD_LIBRARY_PATH=FOLDER, ALIQUOT_SLICES=slices.base,
                            LD_PRELOAD=LIBRARY)
@@ -273,7 +276,7 @@ class Turnstile(unittest.TestCase):
                 program = Program(self, self.machine, slices, "all", n=1000, us=10)
                 program.hears("ready")
                 program.hears("launched")
-                self.assertEqual(slices.rows(), [])  # nobody counted anything
+                self.assertEqual(slices.rows(), [])  # nothing was counted
                 program.ends()
 
     def test_limit_that_comes_later(self):
@@ -282,7 +285,7 @@ class Turnstile(unittest.TestCase):
         program.hears("ready")
         until(lambda: program.taken() > 1000, "launches")
         slices.here()
-        until(lambda: slices.row()[0] != 0, "somebody who waits")
+        until(lambda: slices.row()[0] != 0, "a process that waits")
         taken = program.taken()
         self.assertEqual(program.tried(), taken + 1)
         slices.gated.value = 0
@@ -291,26 +294,28 @@ class Turnstile(unittest.TestCase):
     # ---- windows ----
 
     def window(self, slices, program, depth, launches):
-        """Opens a window until so many more have passed. Returns how many did, and the most that could have."""
+        """Opens a window until so many more launches have passed. Returns how many did, and the
+        most that could have."""
         before, begin = program.taken(), now()
         slices.open(depth)
         until(lambda: program.taken() >= before + launches, "launches in a window")
         slices.close()
-        # A thread that was already admitted launches; all wait afterwards, and nothing is on the card.
+        # A launch that has been admitted completes; then all wait, and the card is idle.
         until(lambda: slices.row()[3] == slices.number and slices.row()[2] == 0, "drained: %s" % (slices.row(),))
         end, passed = now(), program.taken() - before
         self.assertEqual(program.taken() - before, passed)
         return passed, end - begin
 
     def test_windows(self):
-        """What passes in a window is what the card can do until its end, and what may be in flight then."""
+        """In a window pass the launches that the card can run until its end, and those that may
+        then be in flight."""
         us, depth = 1000, 4 * MSEC
         slices = Slice(self, self.machine)
         slices.here()
         program = Program(self, self.machine, slices, "all", n=1 << 20, us=us)
         program.hears("ready")
         self.held(slices, program)
-        self.window(slices, program, depth, 5)  # until it is known how long they take
+        self.window(slices, program, depth, 5)  # until their duration is known
         for _ in range(5):
             taken = program.taken()
             passed, nsec = self.window(slices, program, depth, 10)
@@ -341,7 +346,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_depth(self):
-        """With room for one kernel there is never more than one."""
+        """With a depth of one kernel there is never more than one in flight."""
         slices = Slice(self, self.machine)
         slices.here()
         program = Program(self, self.machine, slices, "all", n=50, us=2000)
@@ -350,7 +355,8 @@ class Turnstile(unittest.TestCase):
         begin = now()
         slices.open(depth=1)
         program.hears("launched")
-        self.assertGreaterEqual(now() - begin, 48 * 2 * MSEC)  # each began after the one before was over
+        # each began after the one before was over
+        self.assertGreaterEqual(now() - begin, 48 * 2 * MSEC)
         program.ends()
 
     def test_end_is_noticed_without_the_application(self):
@@ -370,14 +376,14 @@ class Turnstile(unittest.TestCase):
         self.assertTrue(slices.rung())
         program.ends()
 
-    def test_window_that_nobody_closes(self):
+    def test_window_that_is_not_closed(self):
         slices = Slice(self, self.machine)
         slices.here()
         program = Program(self, self.machine, slices, "all", n=1 << 20, us=1000)
         program.hears("ready")
         self.held(slices, program)
         slices.open(depth=4 * MSEC, nsec=0)
-        time.sleep(0.2)  # it must not pass: a stop that comes late would make this test pass, not fail
+        time.sleep(0.2)  # it must not pass: a late stop would make this test pass, not fail
         self.assertEqual(program.taken(), 0)
 
     # ---- captures, threads, forks, ends ----
@@ -404,7 +410,8 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_capture_of_a_stream_with_work(self):
-        """Whether its batch is over is found out at launches into another stream, and not by a question that ends the capture."""
+        """The end of the batch is detected at launches into another stream, not by a query that
+        would end the capture."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=HOUR)
@@ -451,7 +458,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_what_is_on_the_card_when_a_context_ends(self):
-        """Each kernel, whatever was thought of it, is charged until the driver has waited for it."""
+        """Each kernel is charged until the driver has waited for it, whatever was estimated."""
         for task in "leave", "refuse":
             with self.subTest(task):
                 slices = Slice(self, self.machine)
@@ -465,7 +472,8 @@ class Turnstile(unittest.TestCase):
                 program.ends()
 
     def test_functions_of_the_program_in_the_drivers_thread(self):
-        """One that does not come back keeps nobody from seeing that what was launched is over; depth is for one kernel."""
+        """A host function that does not return must not hide that launches are over; the depth is
+        for one kernel."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=1)
@@ -476,7 +484,8 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_windows_behind_work_that_waits(self):
-        """What is in flight waits for a launch. That it is so is in the row; a window behind it has room as if there were nothing."""
+        """Work in flight waits for a launch. The row says so; a window after it has room as if
+        nothing were in flight."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=HOUR)
@@ -498,7 +507,8 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_functions_of_the_host_that_want_a_lock(self):
-        """All are called, with what they were given; also one after the other in one thread, and with a depth for one kernel."""
+        """All are called with their arguments, also one after the other in one thread, and with a
+        depth of one kernel."""
         for setting in {}, {"ALIQUOT_SIM_HOST_FUNCTIONS": "in-turn"}:
             for way in "local", "proc1", "proc2":
                 with self.subTest(way, **setting):
@@ -512,7 +522,8 @@ class Turnstile(unittest.TestCase):
                     program.ends()
 
     def test_what_stands_is_not_on_the_card(self):
-        """A function of the host waits for a launch that is held: the window is said to be over, and the next one has room for that launch."""
+        """A host function waits for a launch that is held: the window is reported as over, and the
+        next one has room for that launch."""
         slices = Slice(self, self.machine)
         slices.here()
         program = Program(self, self.machine, slices, "locked", n=320, us=1000)
@@ -529,7 +540,8 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_long_kernels_below_a_lock(self):
-        """Windows that are behind what is in flight only where the row says that it is: what stands lets the launch in, or is not said to stand."""
+        """Windows follow blocked work only where the row reports it: a blocked host function lets
+        the launch in, or is not reported."""
         slices = Slice(self, self.machine)
         slices.here()
         program = Program(self, self.machine, slices, "steps", n=12, us=25000)
@@ -539,7 +551,8 @@ class Turnstile(unittest.TestCase):
             return slices.row()[3] == slices.number and slices.row()[2] == 0
 
         def is_stuck():
-            return slices.row()[0] & 3 == 3 and now() > slices.closes.value + 250 * MSEC  # as the arbiter has it
+            # the arbiter's own condition
+            return slices.row()[0] & 3 == 3 and now() > slices.closes.value + 250 * MSEC
 
         def one_window():
             taken = program.taken()
@@ -568,7 +581,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_kill_in_a_window(self):
-        """The next one takes the row over, and begins at zero."""
+        """The next process takes the row over, and begins at zero."""
         slices = Slice(self, self.machine)
         slices.here()
         for _ in range(3):
@@ -602,7 +615,7 @@ class Turnstile(unittest.TestCase):
     # ---- without an arbiter ----
 
     def shares(self, slices, programs, nsec):
-        """What they use of the time, by their own rows."""
+        """The time that they use, by their own rows."""
         until(lambda: sum(1 for r in slices.rows() if r[1] > 0) == len(programs), "all have begun")
         time.sleep(0.3)
         begin, before = now(), [r[1] for r in slices.rows()]
@@ -611,7 +624,7 @@ class Turnstile(unittest.TestCase):
         return [(b - a) / (end - begin) for a, b in zip(before, after)]
 
     def test_duty_cycle(self):
-        """Never more than the percentage; that it is reached is a matter of the machine's other load."""
+        """Never more than the percentage; whether it is reached depends on the machine's load."""
         for percent, us in ((10, 200), (50, 2000), (30, 50000)):
             with self.subTest(percent):
                 slices = Slice(self, self.machine, percent=percent)
@@ -631,7 +644,8 @@ class Turnstile(unittest.TestCase):
         self.assertGreater(min(shares), 0, shares)
 
     def test_the_dead_have_no_share(self):
-        """A killed process leaves its words behind; the living one gets all of the percentage again."""
+        """A killed process leaves its row behind; the living one gets the whole percentage again.
+        """
         slices = Slice(self, self.machine, percent=50)
         dead = [Program(self, self.machine, slices, "all", n=1 << 30, us=500) for _ in range(4)]
         for program in dead:
@@ -641,7 +655,7 @@ class Turnstile(unittest.TestCase):
             program.process.kill()
             program.process.wait()
         taken, begin = dead[0].taken(), now()
-        # A fourth of the percentage would take 8 s of the card's time for a second of it.
+        # A quarter of the percentage would take 8 s of the card's time for a second of it.
         until(lambda: dead[0].taken() > taken + 2000, "a second of work")
         self.assertGreater(now() - begin, 1500 * MSEC)
 
@@ -661,7 +675,8 @@ class Turnstile(unittest.TestCase):
         slices.close()
 
     def test_a_clock_of_its_own(self):
-        """In a time namespace: held, let through, and at the end of a window that nobody closes, as everybody else."""
+        """In a time namespace a process is held and admitted as others are, also at the end of a
+        window that is not closed."""
         waits = []
 
         def is_held():
@@ -687,7 +702,7 @@ class Turnstile(unittest.TestCase):
                 program.end()
 
     def test_garbage_in_the_rows(self):
-        """Somebody writes over the counters: his own sums are wrong, nothing hangs or ends."""
+        """A process overwrites the counters: its own sums are wrong, but nothing hangs or ends."""
         slices = Slice(self, self.machine, percent=50)
         slices.here()
         program = Program(self, self.machine, slices, "all", n=2000, us=100)

@@ -52,7 +52,7 @@ def first():
 def second():
     """Exports its own memory into the other's slot, and leaves nothing else behind."""
     f, c = take_descriptor(), Client()
-    b = c.memory(size("HIS"))
+    b = c.memory(size("OTHER"))
     say(replaced=status_of(c.export_many, [b], f))
     c.free(b)
     os.close(f)
@@ -268,7 +268,7 @@ class PlacesTest(GateBase):
         """MiB: what is counted, and what the driver has allocated."""
         return used(slices) // MIB, self.sim.held() // MIB
 
-    def two(self, mine, his, imported, fits):
+    def two(self, mine, other, imported, fits):
         slices = self.sim.slices(100)
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -277,7 +277,7 @@ class PlacesTest(GateBase):
             fd = socket.recv_fds(ours, 1, 1)[1][0]
             socket.send_fds(ours, [b"x"], [fd])
             os.close(fd)
-            b = self.run_program("second", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), HIS=str(his))
+            b = self.run_program("second", slices, fds=[theirs.fileno()], SOCKET=str(theirs.fileno()), OTHER=str(other))
             self.assertEqual(b.hear(), {"replaced": OK})
             a.go_on()
             self.assertEqual(a.hear(), {"imported": imported})

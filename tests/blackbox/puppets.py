@@ -27,7 +27,7 @@ PLACES = 2  # slots of a file with several
 SEEDS = range(1, 13)
 
 
-# ---- a puppet, inside ----------------------------------------------------------------------------------------------
+# ---- a puppet, inside ----
 
 
 def client_of(fd, root, device, subdevice):
@@ -165,7 +165,7 @@ def puppet():
         say(status=status, result=result)
 
 
-# ---- the controller, outside ------------------------------------------------------------------
+# ---- the controller, outside ----
 
 
 class Puppet:
