@@ -124,7 +124,7 @@ class Conditions(unittest.TestCase):
     setUp = use_none
 
     def wait_for(self, o, wanted):
-        """The API server learns of a configuration a moment later."""
+        """The API server uses a configuration a moment later."""
         for _ in range(200):
             if self.matched(o) == wanted:
                 return

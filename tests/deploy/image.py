@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What scripts/image.py writes: digests, sameness, that nothing the programs need is missing, and that they run in it."""
+"""The archive of scripts/image.py: its digests, that two builds are equal, that no library is missing, and that the programs run in it."""
 
 import gzip
 import hashlib
@@ -116,7 +116,7 @@ class Image(unittest.TestCase):
         folders = [os.path.dirname(name) for name in self.members if name.endswith("/libc.so.6")]
         self.assertEqual(len(folders), 1)
         there = set(os.listdir(os.path.join(self.rootfs, folders[0]))) | set(os.listdir(os.path.join(self.rootfs, "usr/lib64")))
-        # What the driver's NVML is linked with.
+        # The libraries of the NVML of the driver.
         self.assertLessEqual({"libpthread.so.0", "libdl.so.2", "libm.so.6", "libc.so.6", "librt.so.1"}, there)
         for name, m in self.members.items():
             path = os.path.join(self.rootfs, name)

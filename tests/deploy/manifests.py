@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a kustomization lists, read without kubectl: here it lists, patches whole ConfigMaps, and replaces single values."""
+"""Reads a kustomization without kubectl. Ours list files, patch whole ConfigMaps, and replace single values."""
 
 import copy
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The objects of deploy/ against the contract, against each other, and against what the programs take. Needs no cluster."""
+"""The objects of deploy/ against docs/reference.md, against each other, and against the options of the programs. Needs no cluster."""
 
 import os
 import re
@@ -153,7 +153,7 @@ class Contract(Case):
                      flags["kubelet-dir"] + "/pod-resources"):
             self.assertIn(path, mounts)
         self.assertTrue(flags["cgroup-root"].startswith(flags["host-root"] + "/"))
-        # What outlives the agent lies on the host under the very same path.
+        # Files that outlive the agent have the same path on the host.
         volumes = {v["name"]: v["hostPath"]["path"] for v in self.of("DaemonSet")[0]["spec"]["template"]["spec"]["volumes"]}
         for m in c["volumeMounts"]:
             self.assertEqual(volumes[m["name"]], "/" if m["name"] == "host" else m["mountPath"])
@@ -201,7 +201,7 @@ class Contract(Case):
                     self.assertEqual(len(rule["resourceNames"]), 1)
 
     def test_rules_are_enough(self):
-        """What a program calls, its role allows: each of these functions is one call of the API."""
+        """A role allows the calls of its program: each of these functions is one call of the API."""
         calls = {"kube_get_pod": ("pods", "get"), "kube_bind": ("pods/binding", "create"),
                  "kube_event": ("events", "create"), "kube_event_recorder_new": ("events", "patch")}
         for name, rooms in (("aliquot-node", ["node"]), ("aliquot-scheduler", ["scheduler"])):
@@ -303,7 +303,7 @@ class Webhooks(Case):
 
 
 class SystemKeys(Case):
-    """The list of src/wire/annotation.h stands in expressions, too."""
+    """The expressions repeat the list of src/wire/annotation.h."""
 
     def expressions(self):
         for o in self.base.values():
@@ -362,7 +362,7 @@ class Programs(Case):
         return subprocess.run([PROGRAM, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
 
     def test_args_parse(self):
-        """Every argument is taken; what ends the program is that there is no cluster."""
+        """Every argument is accepted: the program ends because there is no cluster."""
         for kind, name in (("DaemonSet", "gpushare-device-plugin-ds"), ("Deployment", "aliquot-scheduler")):
             with self.subTest(name=name):
                 p = self.run_args(self.container(kind, name)["args"])
@@ -387,7 +387,7 @@ class Programs(Case):
 
 class Text(Case):
     def test_no_registry(self):
-        """Where images come from is for each cluster to say. The default is the name that `make image` gives its archive."""
+        """Each cluster says where its images come from. The default is the name that `make image` gives its archive."""
         host = re.compile(r"\b[a-z0-9-]+(\.[a-z0-9-]+)*\.(io|com|cn|org|net|dev)(:\d+)?/[\w./-]+:(v?\d|latest)|registry\.|docker\.io|\bghcr\b|\bquay\b")
         for path in list(files(os.path.join(ROOT, "deploy"), ".yaml", ".json")) + [os.path.join(ROOT, "Dockerfile")]:
             for number, line in enumerate(text(path).replace("docker.io/library/aliquot:", "aliquot:").splitlines(), 1):
@@ -398,7 +398,7 @@ class Text(Case):
 
 
 class Values(Case):
-    """What can be said of the chart without helm; tests/deploy/chart.py says the rest where helm is."""
+    """Checks of the chart that need no helm; tests/deploy/chart.py has the others."""
 
     def leaves(self, value, path=()):
         if not isinstance(value, dict) or path and path[-1] in ("resources", "affinity"):

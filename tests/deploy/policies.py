@@ -71,7 +71,7 @@ def role():
 
 
 def pod(name="new", annotations=None, labels=None, namespace=NAME, **spec):
-    """A pod that no scheduler of the cluster takes: where it is not bound, it stays so."""
+    """A pod that no scheduler of the cluster takes: it stays unbound unless the test binds it."""
     return {"apiVersion": "v1", "kind": "Pod",
             "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}, "labels": labels or {}},
             "spec": {"containers": [{"name": "c", "image": "x"}], "automountServiceAccountToken": False,
@@ -123,7 +123,7 @@ class Policies(unittest.TestCase):
 
     @classmethod
     def wait_for_policies(cls):
-        """The API server learns of each one a moment later: what each refuses is tried until it is refused."""
+        """The API server enforces a policy a moment later: a request is repeated until it is refused."""
         label = '{"metadata":{"labels":{"probe":"x"}}}'
         binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "free", "namespace": NAME, "annotations": {"x/y": "z"}},
                    "target": {"apiVersion": "v1", "kind": "Node", "name": N1}}
@@ -142,7 +142,7 @@ class Policies(unittest.TestCase):
         raise AssertionError("never: " + what)
 
     def ask(self, who, words, *arguments, stdin=None):
-        """words: None, or what the refusal says"""
+        """words: None, or a part of the refusal"""
         p = kubectl(*who, *arguments, "--dry-run=server", stdin=stdin)
         if words is None:
             self.assertEqual(p.returncode, 0, p.stdout)
@@ -289,7 +289,7 @@ class Policies(unittest.TestCase):
             self.patch(who, "conditions of a Node", "node", N1, {"status": {"conditions": []}}, "status")
         self.patch(scheduler(), "this annotation of a Node", "node", N1, annotations(**{"aliquot.dev/cards": "x"}), "status")
         self.patch(scheduler(), "this label of a Node", "node", N1, {"metadata": {"labels": {"aliquot.dev/holds-slices": "true"}}})
-        # Other accounts are not bound by these.
+        # These policies do not limit other accounts.
         self.condition(eve(), None, N1, "Ready", "False")
 
 
