@@ -3,10 +3,10 @@
 
 #include <stddef.h>
 
-#include "share/compute.h"
 #include "share/memory_unit.h"
 #include "share/mode.h"
 #include "share/placement_policy.h"
+#include "slice/compute_policy.h"
 #include "wire/annotation.h"
 
 enum { RATIO_MIN = 20, RATIO_MAX = 99 };

@@ -41,7 +41,7 @@ static inline ComputePolicy compute_policy_from_number(uint32_t number) {
 typedef struct CardCompute {
         ComputePolicy policy;
         uint32_t max_inst, prio_ratio; /* 0: not set */
-        bool yields; /* a slice with a weight above 1 or with high priority makes its card weighted */
+        bool yields;                   /* a slice with weight or priority makes its card weighted */
 } CardCompute;
 
 typedef struct ComputeRequest {

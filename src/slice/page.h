@@ -54,7 +54,7 @@ typedef struct SliceLimits {
         uint64_t magic;
         uint16_t major, minor;
         uint32_t size;               /* of this structure, as its writer knew it */
-        _Atomic uint64_t generation; /* odd while limits is written; even and unchanged: a read was good */
+        _Atomic uint64_t generation; /* odd while it is written */
         uint64_t limit;              /* bytes of the card that the container may hold */
         uint64_t card_bytes;         /* of the whole card */
         uint64_t group_bytes;        /* charged per channel group, for the driver's own use */
@@ -81,14 +81,14 @@ typedef struct SliceLimits {
  * may be negative. */
 typedef struct SliceLane {
         _Atomic uint64_t operation; /* what the owner is about to do; 0 units: nothing */
-        _Atomic uint64_t held;      /* signed units, and the sequence of the last operation in them */
+        _Atomic uint64_t held;      /* signed units, and the sequence of the last operation */
 } SliceLane;
 
 typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
-        _Atomic uint32_t noted[SLICE_LANES]; /* sequence of the lane's last operation seen in `used` */
-        _Atomic uint64_t key;   /* the byte that the owner locks in the driver's files (pin.h); 0: none */
-        _Atomic uint64_t inode; /* of the locked files; 0: no lock was made */
+        _Atomic uint32_t noted[SLICE_LANES]; /* the lane's last sequence seen in `used` */
+        _Atomic uint64_t key;                /* byte locked in the driver's files (pin.h); 0: none */
+        _Atomic uint64_t inode;              /* of the locked files; 0: no lock was made */
         SliceWork work;
 } SliceRow;
 
@@ -99,7 +99,7 @@ typedef struct SliceCounters {
         _Atomic uint64_t used;    /* units, and the operation that changed it last */
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
-        _Atomic uint64_t shared;  /* key of the rows for files that several processes use; 0: none yet */
+        _Atomic uint64_t shared;  /* key of rows for files of several processes; 0: none */
         SliceRests rests;         /* zero if the writer does not know it */
         uint8_t reserved[56];
         SliceRow rows[SLICE_ROWS];

@@ -9,7 +9,8 @@
 
 enum { TEXT = 4096 };
 
-#define SEVERAL UINT64_MAX /* several inodes: a container may have made another node of the same device */
+/* Several inodes: a container may have made another node of the same device. */
+#define SEVERAL UINT64_MAX
 
 int pin_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};

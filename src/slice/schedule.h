@@ -59,7 +59,7 @@ typedef struct SliceSchedule {
         _Atomic uint64_t granted; /* ns of windows until drained, ever: for the agent's audit */
         _Atomic uint64_t used;    /* ns charged, ever: for people */
         _Atomic uint64_t sharers; /* processes with work when the window was opened; 0: one */
-        _Atomic uint64_t rest;    /* ns after `closes` by which work launched in the window must end */
+        _Atomic uint64_t rest;    /* ns after `closes`: launched work has ended by then */
 } SliceSchedule;
 
 /* Written by the owner of the row only. All zero: a process that has no work. */
@@ -67,17 +67,17 @@ typedef struct SliceWork {
         /* Since when the process has had work, waiting or in flight, or when it last set `drained`,
          * whichever is later; 0: no work. The lowest bits are WORK_F_MASK. */
         _Atomic uint64_t wants;
-        _Atomic uint64_t busy;      /* ns of the card used since the row was taken, without in_flight */
+        _Atomic uint64_t busy;      /* ns of the card used since the row was taken */
         _Atomic uint32_t in_flight; /* ns, estimated, at most WORK_IN_FLIGHT_MAX; 0: nothing */
-        _Atomic uint32_t launched;  /* launches admitted; wraps, and goes on with the row's next owner */
-        _Atomic uint32_t drained;   /* newest window after whose end nothing was in flight any more */
-        _Atomic uint32_t began;     /* WORK_BEGAN of the first launch in the newest window; 0: none */
+        _Atomic uint32_t launched;  /* launches admitted; wraps, survives the owner */
+        _Atomic uint32_t drained;   /* newest window after which nothing was in flight */
+        _Atomic uint32_t began;     /* WORK_BEGAN of the newest window's first launch; 0: none */
 } SliceWork;
 
 /* Written where one process of the container has had work; several processes ring instead. All
  * zero: the container has never been idle. */
 typedef struct SliceRests {
-        _Atomic uint64_t since;  /* begin of the present idle time, in which no row wants the card; 0: none */
+        _Atomic uint64_t since;  /* no row has wanted the card since then; 0: one does */
         _Atomic uint64_t rested; /* ns of all idle times that are over */
         _Atomic uint32_t n;      /* their number */
         uint32_t reserved;
@@ -85,7 +85,7 @@ typedef struct SliceRests {
 
 #define WORK_BEGAN(nsec)   ((uint32_t) ((nsec) >> 10) | 1U) /* wraps after more than an hour */
 #define WORK_BEGAN_GRAIN   UINT64_C(2048)                   /* ns */
-#define WORK_IN_FLIGHT_MAX UINT32_MAX                       /* ns; longer work counts as this long */
+#define WORK_IN_FLIGHT_MAX UINT32_MAX                       /* ns; the maximum that is told */
 
 _Static_assert(sizeof(SliceSchedule) == 64, "SliceSchedule");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");

@@ -65,8 +65,9 @@ static int map_file(long fd, size_t size, int protection, struct stat *st, void 
 }
 
 static void unmap(const void *p, size_t size) {
+        /* Fails only for an address without a mapping. */
         if (p)
-                (void) sys_call(SYS_munmap, p, size); /* fails only for an address without a mapping */
+                (void) sys_call(SYS_munmap, p, size);
 }
 
 static bool limits_good(const SliceLimits *l) {
@@ -115,7 +116,8 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                 if (r < 0)
                         return (int) r;
                 if (!slice_row_at_rest(&c->rows[row]) && pin_holds_row(&c->rows[row], file)) {
-                        (void) lock_row(fd, row, F_UNLCK); /* the owner is dead, its memory is not */
+                        /* The owner is dead, its memory is not. */
+                        (void) lock_row(fd, row, F_UNLCK);
                         continue;
                 }
                 own_row(c, row, key);
@@ -139,7 +141,8 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
                         *ret = row;
                         return true;
                 }
-                (void) lock_row(fd, row, F_UNLCK); /* not pinned any more, or another process's by now */
+                /* Not pinned any more, or another process's by now. */
+                (void) lock_row(fd, row, F_UNLCK);
         }
         return false;
 }

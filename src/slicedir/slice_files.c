@@ -289,7 +289,8 @@ static int replace(int directory, const char *name, const void *bytes, size_t si
         char beside[32];
         int r;
 
-        (void) snprintf(beside, sizeof beside, "%s.new", name); /* both names are constants, and short */
+        /* Both names are constants, and short. */
+        (void) snprintf(beside, sizeof beside, "%s.new", name);
         r = write_beside(directory, beside, bytes, size, mode, &fd);
         if (r == 0 && renameat(directory, beside, directory, name) < 0)
                 r = -errno;
@@ -325,7 +326,8 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                 return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
                                  spec->card, sizeof l.uuid - 1, spec->uuid);
         (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
-        (void) snprintf(l.container, sizeof l.container, "%s", spec->container); /* cut if it is too long */
+        /* Cut if it is too long. */
+        (void) snprintf(l.container, sizeof l.container, "%s", spec->container);
         return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
 }
 
@@ -373,7 +375,8 @@ static int make_doorbell(int directory, Fault *fault) {
                 r = unlinkat(directory, SLICE_DOORBELL, 0) < 0 ? -errno : -ENOENT;
         if (r == -ENOENT)
                 r = mkfifoat(directory, SLICE_DOORBELL, 0600) < 0 ? -errno : 0;
-        if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0) /* not reduced by the umask */
+        /* Not reduced by the umask. */
+        if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0)
                 r = -errno;
         return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
 }

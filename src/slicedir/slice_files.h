@@ -32,13 +32,13 @@ typedef struct SliceSpec {
 
 typedef struct SliceReport {
         uint64_t used;    /* bytes, as the counters say */
-        uint64_t dead;    /* of these, in rows of dead processes: they come back when they are needed */
-        uint64_t pinned;  /* of these, in rows of dead processes, with memory on an open file (pin.h) */
+        uint64_t dead;    /* of these, in rows of dead processes: come back when needed */
+        uint64_t pinned;  /* of these, in dead rows with memory on an open file (pin.h) */
         uint64_t peak;    /* bytes */
         uint64_t refused; /* reservations */
         uint32_t n_alive; /* rows */
         bool alive[SLICE_ROWS];
-        int64_t held[SLICE_ROWS]; /* bytes; negative if a process released what another one reserved */
+        int64_t held[SLICE_ROWS]; /* bytes; negative: released what another row reserved */
 } SliceReport;
 
 /* Both files, open for writing: while they are, no container can lease them (file_lease.h). -1: not

@@ -182,7 +182,8 @@ static void read_card(int dir, uint32_t number, SlicedirEntry *slice) {
         fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0 || slice_files_read_limits(fd, &slice->cards[at].limits) != 0)
                 return;
-        if (slice_files_read_report(fd, &slice->cards[at].report) != 0) /* the container has damaged it */
+        /* A report that the container has damaged is empty. */
+        if (slice_files_read_report(fd, &slice->cards[at].report) != 0)
                 memset(&slice->cards[at].report, 0, sizeof slice->cards[at].report);
         slice->cards[at].number = number;
         slice->n_cards++;
@@ -245,7 +246,8 @@ void slicedir_remove(Slicedir *d, const char *id) {
         }
         (void) unlinkat(dir, SLICEDIR_PRELOAD ".new", 0);
         (void) unlinkat(dir, SLICEDIR_PRELOAD, 0);
-        (void) unlinkat(dir, SLICEDIR_PRELOAD_RUN ".new", 0); /* written by an agent of another version */
+        /* Made by agents of other versions. */
+        (void) unlinkat(dir, SLICEDIR_PRELOAD_RUN ".new", 0);
         (void) unlinkat(dir, SLICEDIR_PRELOAD_RUN, 0);
         (void) unlinkat(dir, SLICEDIR_OWNER ".new", 0);
         (void) unlinkat(dir, SLICEDIR_OWNER, 0);
@@ -354,5 +356,6 @@ static int leave(void *userdata, const SlicedirEntry *slice) {
 }
 
 void slicedir_remove_dead(Slicedir *d, const char *id) {
-        (void) visit_one(d, id, leave, NULL); /* out of memory: the slice stays until the next look */
+        /* Out of memory: the slice stays until the next look. */
+        (void) visit_one(d, id, leave, NULL);
 }

@@ -26,7 +26,7 @@ enum { SLICEDIR_CARDS_MAX = 32, SLICEDIR_OWNER_SIZE = 256, SLICEDIR_PATH_SIZE = 
 #define SLICEDIR_DEFAULT     "/run/aliquot/slices"
 #define SLICEDIR_PRELOAD     "ld.so.preload"
 #define SLICEDIR_PRELOAD_RUN "preload"
-#define SLICEDIR_AGENT       "agent " /* the begin of an agent's owner line; others begin with "run " */
+#define SLICEDIR_AGENT       "agent " /* begins the owner's line of an agent; others: "run " */
 
 typedef struct SlicedirEntry {
         char id[SLICEDIR_ID_SIZE];

@@ -17,7 +17,7 @@
 #include "base/fault.h"
 
 enum {
-        SLICEDIR_TMPFS_E_MISSING = 1, /* the directory or its slices have none; the fault says why */
+        SLICEDIR_TMPFS_E_MISSING = 1, /* of the directory or its slices; the fault says why */
 };
 
 /* Makes the path and mounts a tmpfs of mib MiB on it, unless it is a mount already. Never mounts

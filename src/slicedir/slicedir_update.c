@@ -270,6 +270,7 @@ static int sweep_step(Slicedir *d, const char *id, void *userdata) {
 int slicedir_sweep(Slicedir *d, bool (*keep)(void *userdata, const char *id), void *userdata) {
         int r = slicedir_walk(d, sweep_step, &(Sweep){keep, userdata});
 
-        held_fds_sweep(&d->held, keep, userdata); /* directories that were removed by other programs */
+        /* Also of directories that other programs have removed. */
+        held_fds_sweep(&d->held, keep, userdata);
         return r;
 }

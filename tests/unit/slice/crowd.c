@@ -10,33 +10,32 @@
 enum {
         MAX_PROCESSES = 128,
         PER_ROUND = 400, /* attempts of a process */
-        BLOCKS = 8,      /* that a process has at once */
+        BLOCKS = 8,      /* a process holds at once */
         LIMIT = 1 << 20, /* units */
 };
 
-/* In memory that they share, outside the slice: each one's truth. */
+/* Outside the slice, in memory that the processes share: what each really holds. */
 typedef struct Truth {
-        _Atomic uint64_t
-                units; /* added after reserving, gone before releasing: never more than what is counted */
+        _Atomic uint64_t units; /* never more than is counted */
         _Atomic uint64_t attempts, reserved, refused;
 } __attribute__((aligned(64))) Truth;
 
 typedef struct Crowd {
         const CrowdSpec *spec;
         Pages pages;
-        SliceUser slice; /* of the one who looks after them */
+        SliceUser slice; /* of the supervisor */
         Truth *truths;
         uint64_t random;
         struct Process {
                 pid_t pid;
-                int done, go; /* a byte each: a round is over, the next may begin */
+                int done, go; /* one byte each: a round has ended, the next may begin */
                 bool waits;
         } processes[MAX_PROCESSES];
         CrowdResult result;
 } Crowd;
 
-static uint64_t own_random; /* of the process */
-static uint32_t own_kill;   /* one in so many; 0: never */
+static uint64_t own_random;
+static uint32_t own_kill; /* one step in so many; 0: never */
 
 static uint64_t draw(uint64_t *state) {
         *state ^= *state << 13;
@@ -50,7 +49,7 @@ void slice_step(unsigned line, uint64_t seen) {
                 (void) raise(SIGKILL);
 }
 
-/* ---- one of them ---- */
+/* ---- a process ---- */
 
 static void attempt(SliceUser *s, Truth *truth, uint32_t blocks[BLOCKS]) {
         uint32_t *block = &blocks[draw(&own_random) % BLOCKS];
@@ -78,7 +77,7 @@ static void live(const Crowd *c, size_t i, uint64_t seed, int done, int go) {
         char byte;
 
         own_random = seed | 1;
-        own_kill = c->spec->kill_steps; /* also while it takes a row */
+        own_kill = c->spec->kill_steps; /* also while the process takes a row */
         ASSERT_OK(slice_open(c->pages.path, &s));
         for (;;) {
                 ASSERT_INT(read(go, &byte, 1), 1);
@@ -103,14 +102,14 @@ static void start(Crowd *c, size_t i) {
                 live(c, i, seed, done[1], go[0]);
                 _exit(1);
         }
-        (void) close(
-                done[1]); /* so that the end of the pipe is the end of the process: its younger brothers have only ours */
+        /* The pipe then ends with the process: later children inherit only the other ends. */
+        (void) close(done[1]);
         (void) close(go[0]);
         p->done = done[0];
         p->go = go[1];
 }
 
-/* ---- who looks after them ---- */
+/* ---- the supervisor ---- */
 
 static void bury(Crowd *c, struct Process *p, bool from_outside) {
         int status = pages_wait(p->pid);
@@ -127,7 +126,7 @@ static void bury(Crowd *c, struct Process *p, bool from_outside) {
                 c->result.killed_by_step++;
 }
 
-/* Another one who is not through yet. */
+/* Another process that has not finished its round. */
 static void kill_somebody(Crowd *c) {
         struct Process *p = &c->processes[draw(&c->random) % c->spec->n_processes];
 
@@ -159,8 +158,9 @@ static void round_of(Crowd *c) {
                 if (c->processes[i].pid == 0)
                         start(c, i);
                 c->processes[i].waits = false;
+                /* Killed while it took its row, which is noticed below. */
                 if (write(c->processes[i].go, "g", 1) < 0)
-                        ASSERT_INT(errno, EPIPE); /* killed while it took its row: we hear of it below */
+                        ASSERT_INT(errno, EPIPE);
         }
         do {
                 open = 0;
@@ -180,7 +180,7 @@ static void round_of(Crowd *c) {
         c->result.rounds++;
 }
 
-/* Nobody moves: all sums are the same, to the unit. */
+/* Between rounds no process runs: all sums are equal, to the unit. */
 static void take_stock(Crowd *c) {
         SliceReport report;
         uint64_t truth = 0;
@@ -210,7 +210,7 @@ static void all_go(Crowd *c) {
                 c->result.reserved += atomic_load(&c->truths[i].reserved);
                 c->result.refused += atomic_load(&c->truths[i].refused);
         }
-        take_stock(c); /* of nothing */
+        take_stock(c); /* nothing is held */
 }
 
 static uint64_t attempts(const Crowd *c) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A slice of a test's own: both files in a directory that goes away with the program. */
+/* A slice of the test: both files in a directory that is removed at exit. */
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "slicedir/slice_files.h"
 #include "test.h"
 
-enum { PAGES_DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
+enum { PAGES_DEADLINE = 120 }; /* seconds: more than anything here takes */
 
 typedef struct Pages {
         char path[64];
@@ -95,8 +95,8 @@ static inline int pages_wait(pid_t pid) {
                 ASSERT_TRUE(WIFEXITED(status_) && WEXITSTATUS(status_) == 0);                                \
         } while (0)
 
-/* A process that is gone leaves its lock to whoever looks at its memory at that moment (ps does),
- * so this is waited for. */
+/* Waits for a lock to be released. A process that looks at the memory of an ended one at that
+ * moment, as ps does, keeps its lock for so long. */
 static inline void pages_reap_to(SliceUser *s, uint64_t bytes) {
         time_t end = time(NULL) + PAGES_DEADLINE;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Put in front of the slice's sources when they are compiled for tests: every step between two
- * accesses to the counters is told, with its line and what was last seen. */
+/* Included before the slice's sources when they are compiled for tests. Each step between two
+ * accesses to the counters is reported, with its line and the value that was read last. */
 
 #include <stdint.h>
 

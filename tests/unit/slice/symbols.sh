@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# symbols.sh LIBRARY: the objects that the gate links ask for nothing that they do not have themselves.
+# symbols.sh LIBRARY: the objects that the preloaded library links import nothing but each other's
+# symbols.
 set -eu
 
 nm -u "$1" | awk '$1 == "U" { print $2 }' | sort -u >"${TMPDIR:-/tmp}/slice-symbols.$$"

@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
         if (argc > 2)
                 spec.seed = strtoull(argv[2], NULL, 10);
         printf("seed %" PRIu64 "\n", spec.seed);
-        (void) fflush(stdout); /* before anybody forks */
+        (void) fflush(stdout); /* before any fork */
         r = crowd_run(&spec);
         printf("%" PRIu64 " attempts by 64 processes: %" PRIu64 " reserved, %" PRIu64 " refused; %" PRIu64
                " killed at a step, %" PRIu64 " from outside; %" PRIu64

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A process is killed at each of its steps, and so is the process that cleans up after it, at each
- * of its own. Whatever is then left is put right by the next one, to the unit. */
+/* A process is killed at each of its steps, and so is the process that cleans up after it. The next
+ * process repairs whatever they leave, to the unit. */
 
 #include "pages.h"
 #include "step.h"
 
-enum { LIMIT = 16, OURS = 1, BEFORE = 5 }; /* units; OURS are the one's who looks on */
+enum { LIMIT = 16, OURS = 1, BEFORE = 5 }; /* units; OURS: of the observer */
 
 /* The step at which this process is killed; 0: never. */
 static unsigned countdown;
@@ -60,7 +60,7 @@ static Fate die_reaping(const Pages *p, unsigned n) {
         return fate(pid);
 }
 
-/* A process that takes the dead one's row when it starts, because there is no other. */
+/* Takes the dead process's row at its start, because no other row is free. */
 static Fate die_opening(const Pages *p, unsigned n) {
         pid_t pid = pages_fork();
         SliceUser s;
@@ -80,7 +80,8 @@ static void change_used(SliceUser *s) {
         ASSERT_OK(slice_reserve(s, OURS * SLICE_UNIT));
 }
 
-/* Others change the used word before anybody looks, so that only the note tells; or nobody does. */
+/* With and without other changes of the used word before the recovery. With them only the note
+ * tells. */
 static void killed_at_every_step(void) {
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
@@ -107,7 +108,7 @@ static void killed_at_every_step(void) {
         pages_remove(&p);
 }
 
-/* From one row to the other of the same process. */
+/* Moves from one row to the other of the same process. */
 static Fate die_moving(const Pages *p, unsigned n) {
         pid_t pid = pages_fork();
         SliceUser s, other;
@@ -123,7 +124,7 @@ static Fate die_moving(const Pages *p, unsigned n) {
         return fate(pid);
 }
 
-/* It may be counted twice then, and never not at all; and nothing is left. */
+/* What is moved may be counted twice meanwhile, but always once. In the end nothing is left. */
 static void mover_killed_at_every_step(void) {
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
@@ -174,7 +175,7 @@ static void reaper_killed_at_every_step(void) {
         pages_remove(&p);
 }
 
-static void heir_killed_at_every_step(void) {
+static void successor_killed_at_every_step(void) {
         static SliceUser all[SLICE_ROWS - 1];
         Pages p = pages_make(LIMIT * SLICE_UNIT);
         unsigned n_killed = 0;
@@ -196,5 +197,5 @@ static void heir_killed_at_every_step(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(killed_at_every_step), TEST(mover_killed_at_every_step),
-                         TEST(reaper_killed_at_every_step), TEST(heir_killed_at_every_step));
+                         TEST(reaper_killed_at_every_step), TEST(successor_killed_at_every_step));
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Every interleaving. The code of slice/counters.c itself runs in actors that stop between any two
- * accesses to the counters; from each state that is reached each actor is let go one step, or its
- * process is killed, or somebody takes the row of a dead one, recovers it and goes on in it, or
- * goes on with what it holds. An actor's stack is part of the state and is copied with it, so that
- * the next choice begins where the last one did.
+ * accesses to the counters. From each state each of these continues it:
  *
- * In every state: what the living really have <= used <= limit. At every end: used, and what each
- * row holds, is exactly what its living actors have. */
+ * - an actor runs one step - a process is killed - a new process takes the row of a dead one,
+ * recovers it and continues, or adopts what it holds
+ *
+ * An actor's stack is part of the state and is copied with it, so that each choice begins where the
+ * last one ended.
+ *
+ * In every state: what the living actors really hold <= used <= limit. At every end: used, and what
+ * each row holds, is exactly what its living actors hold. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -34,15 +37,15 @@ typedef enum { IDLE, READY, DONE, DEAD } Status;
 typedef struct Actor {
         Status status;
         uint32_t row, lane;
-        bool heir;              /* recovers the row before it does anything */
+        bool heir;              /* recovers the row first */
         const int64_t *program; /* units, 0 ends it */
-        int64_t mine;           /* what it really has: added after it reserved, gone before it releases */
-        uint64_t history;       /* of what it saw: with program and position all that its stack depends on */
+        int64_t mine;           /* what it really holds, or less */
+        uint64_t history;       /* of what it read; determines its stack, with program[at] */
         bool changing;          /* not recovering */
         size_t n_passed;
         struct {
                 unsigned line;
-                uint64_t history; /* when it came there */
+                uint64_t history; /* at its first visit */
         } passed[MAX_LINES];
         jmp_buf here;
         char stack[STACK] __attribute__((aligned(64)));
@@ -52,13 +55,13 @@ typedef struct World {
         size_t n_actors;
         unsigned kills; /* still allowed */
         bool orphaned[ROWS];
-        bool adopted;         /* heirs take what the dead have */
-        int64_t left[ROWS];   /* that, at least */
-        const int64_t *heirs; /* program of who takes a dead one's row */
+        bool adopted;         /* successors take over what dead processes hold */
+        int64_t left[ROWS];   /* at least this much */
+        const int64_t *heirs; /* program of a process that takes a dead one's row */
         Actor actors[MAX_ACTORS];
 } World;
 
-typedef struct Head { /* the part of the counters that is used here, to be copied */
+typedef struct Head { /* the part of the counters that is used here and copied */
         char bytes[offsetof(SliceCounters, rows) + ROWS * sizeof(SliceRow)];
 } Head;
 
@@ -83,8 +86,8 @@ static void stop_here(void) {
                 _longjmp(scheduler, 1);
 }
 
-/* A change that tries again has forgotten what it saw before: it is where it was when it came to
- * this line for the first time. */
+/* A change that tries again depends on nothing that it read before. So its state is that of its
+ * first visit to this line. */
 static void forget(Actor *a, unsigned line) {
         for (size_t i = 0; i < a->n_passed; i++)
                 if (a->passed[i].line == line) {
@@ -106,7 +109,7 @@ void slice_step(unsigned line, uint64_t seen) {
         stop_here();
 }
 
-/* What it is about to do depends on nothing but its place in the program and on what it has. */
+/* What an actor does next depends only on its position in the program and on what it holds. */
 static void change(Actor *a, size_t i) {
         int64_t units = a->program[i];
 
@@ -132,7 +135,7 @@ static void act(void) {
         }
         a->history = 1;
         for (size_t i = 0; i < MAX_STEPS && a->program[i] != 0; i++)
-                if (a->mine + a->program[i] >= 0) /* what was refused is not given back */
+                if (a->mine + a->program[i] >= 0) /* a refused reservation is not released */
                         change(a, i);
         a->status = DONE;
         _longjmp(scheduler, 1);
@@ -155,7 +158,7 @@ static void begin(Actor *a) {
         running = a;
         a->status = READY;
         if (_setjmp(scheduler) == 0)
-                (void) swapcontext(&back, &context); /* leaves by the scheduler */
+                (void) swapcontext(&back, &context); /* leaves through the scheduler */
 }
 
 static Actor *add(uint32_t row, uint32_t lane, const int64_t *program, bool heir) {
@@ -171,7 +174,7 @@ static Actor *add(uint32_t row, uint32_t lane, const int64_t *program, bool heir
         return a;
 }
 
-/* ---- what must be true ---- */
+/* ---- invariants ---- */
 
 static int64_t had(uint32_t row, bool all) {
         int64_t sum = 0;
@@ -233,7 +236,7 @@ static bool first_time(uint64_t h) {
         }
 }
 
-/* A process: all actors of a row. */
+/* A process is all actors of a row. */
 static void kill_row(uint32_t row) {
         world.left[row] = had(row, false);
         for (size_t i = 0; i < world.n_actors; i++)
@@ -250,8 +253,8 @@ static bool lives(uint32_t row) {
         return false;
 }
 
-/* Choices: each actor one step; each row killed; each orphaned row inherited. False: that is not
- * one here. */
+/* Choices: each actor runs one step; each row is killed; each orphaned row gets a successor. False:
+ * not possible in this state. */
 static bool choose(size_t choice) {
         uint32_t row = (uint32_t) (choice - MAX_ACTORS) % ROWS;
 
@@ -292,7 +295,7 @@ static void explore(void) {
         for (size_t i = 0; i < MAX_ACTORS + 2 * ROWS; i++) {
                 if (!choose(i))
                         continue;
-                end = end && i >= MAX_ACTORS && i < MAX_ACTORS + ROWS; /* nobody need be killed */
+                end = end && i >= MAX_ACTORS && i < MAX_ACTORS + ROWS; /* no kill is required */
                 depth++;
                 explore();
                 depth--;
@@ -321,7 +324,7 @@ static void play(const char *name) {
         ASSERT_TRUE(n_ends > 1);
 }
 
-/* The second of two that together want too much is refused, or comes after the first has
+/* Two processes that together want too much: the second is refused, or comes after the first has
  * released. */
 static void two_processes(void) {
         static const int64_t first[MAX_STEPS + 1] = {3, -3}, second[MAX_STEPS + 1] = {3}, none[MAX_STEPS + 1];
@@ -332,7 +335,7 @@ static void two_processes(void) {
         play("two processes, two kills");
 }
 
-/* Who takes the row goes on in it. */
+/* The successor continues in the row. */
 static void heirs(void) {
         static const int64_t first[MAX_STEPS + 1] = {3, -3}, second[MAX_STEPS + 1] = {3},
                                                heir[MAX_STEPS + 1] = {1, -1};
@@ -343,7 +346,7 @@ static void heirs(void) {
         play("two processes and an heir");
 }
 
-/* Also where the heir is killed, and has one himself. */
+/* Also when the successor is killed and has a successor itself. */
 static void adopters(void) {
         static const int64_t first[MAX_STEPS + 1] = {3, -2}, second[MAX_STEPS + 1] = {2},
                                                heir[MAX_STEPS + 1] = {1, -1};
@@ -368,8 +371,7 @@ static void three_processes(void) {
         play("three processes, one kill");
 }
 
-/* Two threads: one releases what the other one reserved, so that one lane holds less than
- * nothing. */
+/* Two threads. One releases what the other one reserved, so that one lane is negative. */
 static void two_threads(void) {
         static const int64_t first[MAX_STEPS + 1] = {3}, second[MAX_STEPS + 1] = {-2, 1},
                                                other[MAX_STEPS + 1] = {3};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Keys without random numbers, and locks by what a file is open for. */
+/* Keys without random numbers, and locks by the access mode of a file. */
 
 #include "slice/pin.h"
 
@@ -21,8 +21,8 @@ enum { CHILDREN = 16, EACH = 64, KEYS = CHILDREN * EACH };
 
 /* ---- keys ---- */
 
-/* No random numbers, no files, no time: as a sandbox may have it that knows none of these calls.
- * false: there is no seccomp here. */
+/* A seccomp filter without random numbers, files and time, as in a strict sandbox. False: seccomp
+ * is not available. */
 static bool deny(void) {
         struct sock_filter filter[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -52,7 +52,7 @@ static void check_keys(uint64_t *keys) {
         }
 }
 
-/* Children of one process, which are alike but for their numbers. */
+/* Children of one process, which differ by their numbers only. */
 static void make_keys(uint64_t *keys, bool denied) {
         for (size_t i = 0; i < CHILDREN; i++) {
                 pid_t pid = fork();
@@ -73,7 +73,7 @@ static void make_keys(uint64_t *keys, bool denied) {
         }
 }
 
-static void all_different(void) {
+static void all_keys_differ(void) {
         uint64_t *keys =
                 mmap(NULL, KEYS * sizeof *keys, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
@@ -111,7 +111,7 @@ static int node_open(const Node *n, int mode) {
         return fd;
 }
 
-/* By a file of that inode, whatever it is open for, and by none. */
+/* Asks through a file of that inode, whatever its access mode, and through none. */
 static void check_held(const Node *n, bool held) {
         for (int mode = O_RDONLY; mode <= O_RDWR; mode++) {
                 int fd = node_open(n, mode);
@@ -122,13 +122,13 @@ static void check_held(const Node *n, bool held) {
         ASSERT_INT(pin_holds_row(&n->row, -1), held);
 }
 
-static void by_what_it_is_open_for(void) {
+static void every_access_mode(void) {
         for (int mode = O_RDONLY; mode <= O_RDWR; mode++) {
                 Node n = node_make();
                 int fd = node_open(&n, mode);
 
                 ASSERT_OK(pin_file(fd, n.key));
-                ASSERT_OK(pin_file(fd, n.key)); /* again */
+                ASSERT_OK(pin_file(fd, n.key)); /* a second time */
                 check_held(&n, true);
                 (void) close(fd);
                 check_held(&n, false);
@@ -137,7 +137,7 @@ static void by_what_it_is_open_for(void) {
 }
 
 /* Several files of one inode, in any order. */
-static void several(void) {
+static void several_files(void) {
         for (int first = O_RDONLY; first <= O_RDWR; first++)
                 for (int second = O_RDONLY; second <= O_RDWR; second++) {
                         Node n = node_make();
@@ -154,8 +154,9 @@ static void several(void) {
                 }
 }
 
-/* What cannot be held: more of the inode is somebody else's, or the file is open for neither. */
-static void none_to_be_had(void) {
+/* A lock that is not available: another process has locked more of the inode, or the file is open
+ * for neither reading nor writing. */
+static void locks_that_are_not_available(void) {
         struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
         Node n = node_make();
         int a = node_open(&n, O_RDWR), b = node_open(&n, O_RDWR), c = node_open(&n, O_WRONLY),
@@ -175,6 +176,6 @@ static void none_to_be_had(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(all_different), TEST(by_what_it_is_open_for), TEST(several),
-                         TEST(none_to_be_had));
+        return TEST_MAIN(TEST(all_keys_differ), TEST(every_access_mode), TEST(several_files),
+                         TEST(locks_that_are_not_available));
 }

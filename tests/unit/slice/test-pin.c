@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* By what it is seen that the memory of the dead is still there, whatever else is locked of the
- * same inode; and rows that outlive their process with it. */
+/* How memory of a dead process is recognised as still allocated, whatever else is locked of the
+ * same inode. And rows that outlive their process with it. */
 
 #include <errno.h>
 
@@ -65,7 +65,7 @@ static Looked found(const char *text, size_t piece) {
 static void lists(void) {
         static const struct {
                 const char *text;
-                bool key, others; /* is 77 there; is another one */
+                bool key, others; /* is key 77 found; is another one */
         } cases[] = {
                 {"1: OFDLCK ADVISORY  READ -1 00:1f:77 77 77\n", true, false},
                 {"lock:\t1: OFDLCK  ADVISORY  READ -1 00:05:123 77 77\n", true, false},
@@ -102,7 +102,7 @@ static void many_at_once(void) {
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
                 keys[i] = pin_key_new();
-        keys[3] = 0; /* no key, and somebody has locked that byte */
+        keys[3] = 0; /* no key, though that byte is locked */
         lock(f.neighbour, F_RDLCK, 0, 1);
         ASSERT_OK(pin_file(f.one, keys[2]));
         pin_find_listed(keys, listed, ELEMENTSOF(keys));
@@ -112,17 +112,17 @@ static void many_at_once(void) {
 
 /* ---- exactly one byte ---- */
 
-static void larger_locks_are_not_ours(void) {
+static void larger_locks_do_not_count(void) {
         Files f = files_make();
         uint64_t key = pin_key_new();
 
         lock(f.neighbour, F_RDLCK, 0, 0);
         ASSERT_FALSE(pin_exists(f.two, key));
-        ASSERT_OK(pin_file(f.one, key)); /* behind his */
+        ASSERT_OK(pin_file(f.one, key)); /* behind the other lock */
         ASSERT_TRUE(pin_exists(f.two, key));
         ASSERT_FALSE(pin_exists(f.two, key + 1));
         lock(f.neighbour, F_UNLCK, 0, 0);
-        lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before his */
+        lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before the key */
         ASSERT_TRUE(pin_exists(f.two, key));
         (void) close(f.one);
         f.one = -1;
@@ -143,13 +143,13 @@ static uint64_t exports_of(int fd) {
         return sum;
 }
 
-/* Those of the open file, not of the inode; also behind what somebody has locked of that. */
+/* The locks of the open file, not of the inode, also behind a lock of another process. */
 static void exports_of_a_file(void) {
         Files f = files_make();
         uint64_t one = PIN_KEY_END | pin_key_new(), two = PIN_KEY_END | pin_key_new(), sum = 0;
 
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_OK(pin_file(f.one, pin_key_new())); /* a row's */
+        ASSERT_OK(pin_file(f.one, pin_key_new())); /* the key of a row */
         ASSERT_INT(exports_of(f.one), 0);
         ASSERT_OK(pin_file(f.one, one));
         ASSERT_OK(pin_file(f.two, two));
@@ -163,9 +163,8 @@ static void exports_of_a_file(void) {
         files_close(&f);
 }
 
-/* The list answers for those of them that something larger stands before, and F_GETLK for the
- * others. */
-static void several_behind_a_larger_lock(void) {
+/* The list answers for the keys that a larger lock hides, and F_GETLK for the others. */
+static void several_keys_behind_a_larger_lock(void) {
         uint64_t keys[PIN_BATCH_MAX], limit = PIN_KEY_END / 2;
         bool locked[PIN_BATCH_MAX];
         Files f = files_make();
@@ -176,15 +175,15 @@ static void several_behind_a_larger_lock(void) {
                         if (i % 3 == 0)
                                 ASSERT_OK(pin_file(f.one, keys[i]));
                 }
-                lock(f.neighbour, F_RDLCK, 0,
-                     all ? 0 : limit); /* before every second one, or before all of them */
+                /* Hides every second key, or all of them. */
+                lock(f.neighbour, F_RDLCK, 0, all ? 0 : limit);
                 pin_exist(f.two, keys, locked, PIN_BATCH_MAX);
                 for (size_t i = 0; i < PIN_BATCH_MAX; i++)
                         ASSERT_INT(locked[i], i % 3 == 0);
         }
         pin_exist(f.two, keys, locked, 0);
         pin_exist(-1, keys, locked, 2);
-        ASSERT_TRUE(locked[0] && locked[1]); /* it cannot be told */
+        ASSERT_TRUE(locked[0] && locked[1]); /* the answer is not available */
         files_close(&f);
 }
 
@@ -201,7 +200,7 @@ static void a_row_behind_a_larger_lock(void) {
         files_close(&f);
 }
 
-static void files_that_are_shared(void) {
+static void shared_files_are_recognised(void) {
         Files f = files_make();
         uint64_t key = pin_key_new();
 
@@ -210,15 +209,16 @@ static void files_that_are_shared(void) {
         ASSERT_OK(pin_file(f.one, key));
         ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
         ASSERT_OK(pin_file(f.two, pin_key_new()));
-        ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* of the same inode, and not of this file */
+        /* A lock of the same inode, not of this file. */
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1));
         ASSERT_OK(pin_file(f.one, pin_key_new() | PIN_KEY_END));
-        ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* no row's */
+        ASSERT_FALSE(pin_is_shared(f.one, &key, 1)); /* not the key of a row */
         ASSERT_OK(pin_file(f.one, pin_key_new()));
         ASSERT_TRUE(pin_is_shared(f.one, &key, 1));
         files_close(&f);
 }
 
-static void several_keys_of_ones_own(void) {
+static void several_own_keys(void) {
         uint64_t keys[] = {pin_key_new(), pin_key_new()};
         Files f = files_make();
 
@@ -231,9 +231,9 @@ static void several_keys_of_ones_own(void) {
         files_close(&f);
 }
 
-/* ---- rows beside ---- */
+/* ---- further rows ---- */
 
-static void rows_end_apart(void) {
+static void rows_end_separately(void) {
         Pages p = pages_make(16 * SLICE_UNIT);
         Files f = files_make();
         uint64_t key = pin_key_new();
@@ -270,7 +270,7 @@ static void rows_end_apart(void) {
         pages_remove(&p);
 }
 
-/* More than are looked for in the list at once; of every third one the memory is still there. */
+/* More rows than one look at the list can decide. Every third one's memory is still there. */
 static void rows_end_behind_a_larger_lock(void) {
         enum { DEAD = PIN_BATCH_MAX + 40 };
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
@@ -304,7 +304,7 @@ static void rows_end_behind_a_larger_lock(void) {
         pages_remove(&p);
 }
 
-/* Many that end one after the other need one row, as long as what they leave is there. */
+/* Many processes that end one after the other need one row, as long as what they leave is there. */
 static void rows_are_adopted(void) {
         Pages p = pages_make(2 * SLICE_ROWS * SLICE_UNIT);
         Files f = files_make();
@@ -328,13 +328,13 @@ static void rows_are_adopted(void) {
         ASSERT_INT(slice_used(&s), (SLICE_ROWS + 10) * SLICE_UNIT);
         ASSERT_OK(slice_open_row(&s, f.two, key, true, &each));
         s.file = f.two;
-        ASSERT_INT(slice_reap(&s), 0); /* somebody has it */
+        ASSERT_INT(slice_reap(&s), 0); /* it has an owner */
         slice_close(&each);
         ASSERT_INT(slice_reap(&s), 0);
         (void) close(f.one);
         f.one = -1;
-        ASSERT_OK(slice_open_row(&s, f.two, key, true,
-                                 &each)); /* that of nobody's memory is none to take over */
+        /* A row without memory is not adopted. */
+        ASSERT_OK(slice_open_row(&s, f.two, key, true, &each));
         (void) slice_reap(&s);
         ASSERT_INT(slice_used(&s), 0);
         slice_close(&each);
@@ -343,7 +343,7 @@ static void rows_are_adopted(void) {
         pages_remove(&p);
 }
 
-static void beside_needs_the_same_file(void) {
+static void a_further_row_needs_the_same_file(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);
         Fault fault = FAULT_NULL;
@@ -360,7 +360,7 @@ static void beside_needs_the_same_file(void) {
 
 /* ---- fork ---- */
 
-/* A child that lives on, and has nothing of its parent's but what is mapped. */
+/* A child that lives on and has only its parent's mappings. */
 static void in_a_child(SliceUser *s, bool keeps, int *ret_go, pid_t *ret_child) {
         int go[2];
 
@@ -378,7 +378,7 @@ static void in_a_child(SliceUser *s, bool keeps, int *ret_go, pid_t *ret_child) 
         *ret_go = go[1];
 }
 
-static void keyed_rows_stay_behind(void) {
+static void children_do_not_inherit_keyed_rows(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
 
         for (int kept = 0; kept < 2; kept++) {
@@ -405,8 +405,8 @@ static void keyed_rows_stay_behind(void) {
         pages_remove(&p);
 }
 
-/* A child lets go of what it has of them, and of nothing else. */
-static void children_unmap_what_is_there(void) {
+/* A child unmaps its copies of the counters, and nothing else. */
+static void children_unmap_only_their_copies(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceUser s;
         pid_t pid;
@@ -417,7 +417,7 @@ static void children_unmap_what_is_there(void) {
                 char *mine = mmap((void *) s.counters, sizeof *s.counters, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-                ASSERT_TRUE(mine == (char *) s.counters); /* nothing was there */
+                ASSERT_TRUE(mine == (char *) s.counters); /* the address was free */
                 mine[7] = 5;
                 slice_close_after_fork(&s);
                 ASSERT_INT(mine[7], 5);
@@ -429,10 +429,11 @@ static void children_unmap_what_is_there(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(lists), TEST(many_at_once), TEST(larger_locks_are_not_ours), TEST(exports_of_a_file),
-                TEST(several_behind_a_larger_lock), TEST(a_row_behind_a_larger_lock),
-                TEST(files_that_are_shared), TEST(several_keys_of_ones_own), TEST(rows_end_apart),
-                TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted), TEST(beside_needs_the_same_file),
-                TEST(keyed_rows_stay_behind), TEST(children_unmap_what_is_there));
+        return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_do_not_count),
+                         TEST(exports_of_a_file), TEST(several_keys_behind_a_larger_lock),
+                         TEST(a_row_behind_a_larger_lock), TEST(shared_files_are_recognised),
+                         TEST(several_own_keys), TEST(rows_end_separately),
+                         TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted),
+                         TEST(a_further_row_needs_the_same_file), TEST(children_do_not_inherit_keyed_rows),
+                         TEST(children_unmap_only_their_copies));
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a process sees of its slice: exact boundaries, rows and their locks, pages that are not what
- * they should be. */
+/* A process's view of its slice: exact limits, rows and their locks, and invalid pages. */
 
 #include <errno.h>
 #include <sys/resource.h>
@@ -12,7 +11,7 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* ---- boundaries ---- */
+/* ---- limits ---- */
 
 static void limit_is_exact(void) {
         Pages p = pages_make(10 * SLICE_UNIT);
@@ -22,7 +21,7 @@ static void limit_is_exact(void) {
         ASSERT_INT(slice_limit(&s), 10 * SLICE_UNIT);
         ASSERT_OK(slice_reserve(&s, 9 * SLICE_UNIT));
         ASSERT_INT(slice_reserve(&s, SLICE_UNIT + 1), -ENOMEM);
-        ASSERT_OK(slice_reserve(&s, 1)); /* a whole unit */
+        ASSERT_OK(slice_reserve(&s, 1)); /* counted as a whole unit */
         ASSERT_INT(slice_used(&s), 10 * SLICE_UNIT);
         ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
         ASSERT_OK(slice_reserve(&s, 0));
@@ -37,7 +36,7 @@ static void limit_is_exact(void) {
         pages_remove(&p);
 }
 
-/* A limit that is not whole units: the part of one is not given out. */
+/* A limit that is not a multiple of the unit is rounded down. */
 static void limit_between_units(void) {
         Pages p = pages_make(2 * SLICE_UNIT + SLICE_UNIT - 1);
         SliceUser s;
@@ -62,7 +61,8 @@ static void sizes_that_overflow(void) {
                 slice_release(&s, sizes[i]);
                 ASSERT_INT(slice_used(&s), 0);
         }
-        ASSERT_OK(slice_reserve(&s, (UINT64_C(1) << 44) - SLICE_UNIT)); /* the most that can be counted */
+        /* The largest number that can be counted. */
+        ASSERT_OK(slice_reserve(&s, (UINT64_C(1) << 44) - SLICE_UNIT));
         ASSERT_INT(slice_reserve(&s, 1), -ENOMEM);
         slice_release(&s, (UINT64_C(1) << 44) - SLICE_UNIT);
         ASSERT_INT(slice_used(&s), 0);
@@ -70,7 +70,7 @@ static void sizes_that_overflow(void) {
         pages_remove(&p);
 }
 
-static void limit_of_nothing(void) {
+static void limit_of_zero(void) {
         Pages p = pages_make(0);
         SliceUser s;
 
@@ -81,7 +81,7 @@ static void limit_of_nothing(void) {
         pages_remove(&p);
 }
 
-/* Sequences wrap; nothing depends on how many operations there were. */
+/* Sequences wrap: the number of operations has no effect. */
 static void sequences_wrap(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceUser s;
@@ -112,7 +112,7 @@ static void errno_is_kept(void) {
         pages_remove(&p);
 }
 
-/* ---- the limit, while we run ---- */
+/* ---- a limit that changes ---- */
 
 static void limit_changes(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
@@ -126,16 +126,16 @@ static void limit_changes(void) {
         ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
         ASSERT_OK(slice_files_set_limit(p.directory, 3 * SLICE_UNIT, &fault));
         slice_release(&s, 2 * SLICE_UNIT);
-        ASSERT_INT(slice_reserve(&s, SLICE_UNIT), -ENOMEM); /* 3 are held yet */
+        ASSERT_INT(slice_reserve(&s, SLICE_UNIT), -ENOMEM); /* 3 are still held */
         slice_release(&s, SLICE_UNIT);
         ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
         slice_close(&s);
         pages_remove(&p);
 }
 
-/* The agent was killed in the middle: what was read last holds, and a process that starts takes
- * what is there. */
-static void limit_is_never_written_to_the_end(void) {
+/* The agent was killed while it wrote. The last good value holds, and a process that starts takes
+ * the value that is there. */
+static void limit_is_never_completed(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         uint64_t words[2] = {3, 8 * SLICE_UNIT};
         Fault fault = FAULT_NULL;
@@ -146,7 +146,8 @@ static void limit_is_never_written_to_the_end(void) {
         ASSERT_INT(slice_limit(&s), 4 * SLICE_UNIT);
         ASSERT_OK(slice_open(p.path, &later));
         ASSERT_INT(slice_limit(&later), 8 * SLICE_UNIT);
-        ASSERT_OK(slice_files_set_limit(p.directory, 6 * SLICE_UNIT, &fault)); /* the next agent */
+        /* Written by the next agent. */
+        ASSERT_OK(slice_files_set_limit(p.directory, 6 * SLICE_UNIT, &fault));
         ASSERT_INT(slice_limit(&s), 6 * SLICE_UNIT);
         ASSERT_INT(slice_limit(&later), 6 * SLICE_UNIT);
         slice_close(&s);
@@ -183,7 +184,7 @@ static void every_row_is_taken(void) {
         ASSERT_INT(slice_reserve(&all[0], SLICE_UNIT), -ENOMEM);
         slice_close(&all[77]);
         ASSERT_INT(pages_report(&p).dead, SLICE_UNIT);
-        ASSERT_OK(slice_open(p.path, &one_more)); /* recovers the only one that can be had */
+        ASSERT_OK(slice_open(p.path, &one_more)); /* recovers the only free row */
         ASSERT_INT(one_more.row, all[77].row);
         ASSERT_INT(slice_used(&one_more), (SLICE_ROWS - 1) * SLICE_UNIT);
         ASSERT_OK(slice_reserve(&one_more, SLICE_UNIT));
@@ -196,7 +197,7 @@ static void every_row_is_taken(void) {
         pages_remove(&p);
 }
 
-/* Every process of the child holds on to a pipe of which the parent waits for the end. */
+/* Every process of the child holds a pipe end; the parent waits for the end of the pipe. */
 static void await_end(int fd) {
         char byte;
 
@@ -233,7 +234,7 @@ static void death_frees_a_row(void) {
         }
         hear(said[0]);
         ASSERT_INT(pages_report(&p).n_alive, 2);
-        ASSERT_INT(slice_reap(&s), 0); /* it lives */
+        ASSERT_INT(slice_reap(&s), 0); /* the process lives */
         ASSERT_INT(slice_reserve(&s, 2 * SLICE_UNIT), -ENOMEM);
         ASSERT_OK(kill(pid, SIGKILL));
         (void) pages_wait(pid);
@@ -246,7 +247,7 @@ static void death_frees_a_row(void) {
         pages_remove(&p);
 }
 
-/* Whoever hits the limit reaps by himself. */
+/* A process that reaches the limit reaps before it is refused. */
 static void refusal_reaps(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         time_t end = time(NULL) + PAGES_DEADLINE;
@@ -269,7 +270,7 @@ static void refusal_reaps(void) {
         pages_remove(&p);
 }
 
-/* The lock belongs to the mapping that parent and child share: the row lives as long as one of
+/* The lock belongs to the mapping that parent and child share, so the row lives as long as one of
  * them. */
 static void fork_keeps_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
@@ -283,11 +284,11 @@ static void fork_keeps_a_row(void) {
         if (pid == 0) {
                 SliceUser parent;
 
-                (void) close(go[1]); /* if the test ends early, nobody waits for ever */
+                (void) close(go[1]); /* if the test ends early, the child ends, too */
                 slice_close(&s);
                 ASSERT_OK(slice_open(p.path, &parent));
                 ASSERT_OK(slice_reserve(&parent, 3 * SLICE_UNIT));
-                if (fork() == 0) { /* it lives on, with the mapping and without a parent */
+                if (fork() == 0) { /* lives on with the mapping, without a parent */
                         say(said[1]);
                         hear(go[0]);
                         _exit(0);
@@ -301,7 +302,7 @@ static void fork_keeps_a_row(void) {
         ASSERT_INT(slice_used(&s), 3 * SLICE_UNIT);
         ASSERT_INT(pages_report(&p).dead, 0);
         say(go[1]);
-        await_end(gone[0]); /* the grandchild had the other end */
+        await_end(gone[0]); /* the grandchild had the last copy */
         pages_reap_to(&s, 0);
         slice_close(&s);
         for (size_t i = 0; i < 2; i++) {
@@ -312,8 +313,7 @@ static void fork_keeps_a_row(void) {
         pages_remove(&p);
 }
 
-/* What exec leaves behind the driver has freed, and so do we; the process lives on and has a row of
- * nobody. */
+/* exec frees the driver's memory, and the row. The process lives on without a row. */
 static void exec_frees_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int in[2], out[2];
@@ -332,7 +332,7 @@ static void exec_frees_a_row(void) {
                 _exit(1);
         }
         say(in[1]);
-        ASSERT_INT(read(out[0], &byte, 1), 1); /* cat runs */
+        ASSERT_INT(read(out[0], &byte, 1), 1); /* cat is running */
         pages_reap_to(&s, 0);
         ASSERT_INT(pages_report(&p).n_alive, 1);
         (void) close(in[1]);
@@ -344,8 +344,8 @@ static void exec_frees_a_row(void) {
         pages_remove(&p);
 }
 
-/* Memory that one process reserved and another one released: both rows stay exact, and one is below
- * zero. */
+/* Memory that one process reserved and another one released: both rows are exact, and one is
+ * negative. */
 static void released_by_another(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceUser one, other;
@@ -364,7 +364,7 @@ static void released_by_another(void) {
         pages_remove(&p);
 }
 
-/* Nobody may be reaped without a descriptor, or through another file of the same name. */
+/* No row may be reaped without a descriptor, or through another file of the same name. */
 static void reaping_needs_the_same_file(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);
@@ -387,14 +387,14 @@ static void reaping_needs_the_same_file(void) {
         ASSERT_OK(slice_files_make(p.directory, &spec, &fault));
         ASSERT_INT(slice_reap(&s), 0);
         ASSERT_INT(slice_used(&s), SLICE_UNIT);
-        ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT)); /* the old mapping serves on */
+        ASSERT_OK(slice_reserve(&s, 3 * SLICE_UNIT)); /* the old mapping still works */
         slice_close(&s);
         pages_remove(&p);
 }
 
-/* A process that is dead, with memory on a file that is not: by any file of that inode, by one of
- * another, and by none at all. */
-static void left_behind(void) {
+/* A dead process with memory on an open file. The question is asked through any file of that inode,
+ * a file of another inode, and none. */
+static void memory_of_a_dead_process(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), same = open(name, O_RDWR | O_CLOEXEC), other;
@@ -415,7 +415,7 @@ static void left_behind(void) {
                 ASSERT_INT(slice_reap(&s), 0);
                 ASSERT_TRUE(pin_holds_row(&s.counters->rows[dead.row], s.file));
         }
-        ASSERT_OK(pin_file(same, key)); /* a second one */
+        ASSERT_OK(pin_file(same, key)); /* a second file */
         (void) close(file);
         for (int i = 0; i < 3; i++) {
                 s.file = i == 0 ? -1 : i == 1 ? same : other;
@@ -431,8 +431,8 @@ static void left_behind(void) {
         pages_remove(&p);
 }
 
-/* Such rows are no room for a newcomer; others are, and those whose files are closed. */
-static void rows_left_behind(void) {
+/* Pinned rows are not given to new processes. Free rows are, and rows without open files. */
+static void pinned_rows_are_not_reused(void) {
         Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
         char name[] = "/tmp/test-slice-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC);
@@ -459,7 +459,7 @@ static void rows_left_behind(void) {
         pages_remove(&p);
 }
 
-/* What nobody can have written, and a row of which it is not known where its locks are. */
+/* Keys that no process can have written, and a row with locks in an unknown inode. */
 static void keys(void) {
         static SliceRow row;
 
@@ -493,8 +493,8 @@ static void on_signal(int number) {
         n_handled++;
 }
 
-/* Whatever it interrupts, the handler finds a lane. */
-static void signal_in_between(void) {
+/* The handler finds a lane, whatever it interrupts. */
+static void signal_handlers_find_a_lane(void) {
         Pages p = pages_make(8 * SLICE_UNIT);
         struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
         struct sigaction act = {.sa_handler = on_signal};
@@ -515,7 +515,7 @@ static void signal_in_between(void) {
         pages_remove(&p);
 }
 
-/* ---- pages that are not what they should be ---- */
+/* ---- invalid pages ---- */
 
 static int open_and_close(const Pages *p) {
         SliceUser s;
@@ -567,7 +567,7 @@ static void versions(void) {
         ASSERT_INT(open_cut("counters", sizeof(SliceCounters) + 1), 0);
 }
 
-static void places(void) {
+static void paths(void) {
         Pages p = pages_make(SLICE_UNIT);
         char path[SLICE_PATH + 16];
         SliceUser s;
@@ -577,13 +577,13 @@ static void places(void) {
         memcpy(path, p.path, strlen(p.path));
         path[SLICE_PATH - sizeof "/counters" + 1] = '\0';
         ASSERT_INT(slice_open(path, &s), -ENAMETOOLONG);
-        path[SLICE_PATH - sizeof "/counters"] = '\0'; /* the longest */
+        path[SLICE_PATH - sizeof "/counters"] = '\0'; /* the longest path */
         ASSERT_OK(slice_open(path, &s));
         slice_close(&s);
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_INT(slice_open(p.path, &s), -ENOENT);
         ASSERT_OK(mkfifoat(p.directory, "counters", 0666));
-        ASSERT_INT(slice_open(p.path, &s), -EPROTO); /* and did not wait for anybody */
+        ASSERT_INT(slice_open(p.path, &s), -EPROTO); /* and did not block */
         pages_remove(&p);
 }
 
@@ -611,8 +611,8 @@ static void use(SliceUser *s, uint64_t *state) {
         (void) slice_used(s);
 }
 
-/* Any contents: it ends, and nothing but the container's own sums is wrong. */
-static void counters_full_of_anything(void) {
+/* Any contents: each call ends, and only the container's own sums are wrong. */
+static void counters_with_any_content(void) {
         Pages p = pages_make(64 * MIB);
         uint64_t state = UINT64_C(20261121);
         SliceUser s, other;
@@ -631,7 +631,7 @@ static void counters_full_of_anything(void) {
         pages_remove(&p);
 }
 
-static void counters_scribbled_over_meanwhile(void) {
+static void counters_overwritten_meanwhile(void) {
         Pages p = pages_make(64 * MIB);
         uint64_t state = 1;
         SliceUser s;
@@ -658,11 +658,11 @@ static void counters_scribbled_over_meanwhile(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(limit_is_exact), TEST(limit_between_units), TEST(sizes_that_overflow),
-                         TEST(limit_of_nothing), TEST(sequences_wrap), TEST(errno_is_kept),
-                         TEST(limit_changes), TEST(limit_is_never_written_to_the_end),
-                         TEST(every_row_is_taken), TEST(death_frees_a_row), TEST(refusal_reaps),
-                         TEST(fork_keeps_a_row), TEST(exec_frees_a_row), TEST(released_by_another),
-                         TEST(reaping_needs_the_same_file), TEST(left_behind), TEST(rows_left_behind),
-                         TEST(keys), TEST(signal_in_between), TEST(versions), TEST(places),
-                         TEST(counters_full_of_anything), TEST(counters_scribbled_over_meanwhile));
+                         TEST(limit_of_zero), TEST(sequences_wrap), TEST(errno_is_kept), TEST(limit_changes),
+                         TEST(limit_is_never_completed), TEST(every_row_is_taken), TEST(death_frees_a_row),
+                         TEST(refusal_reaps), TEST(fork_keeps_a_row), TEST(exec_frees_a_row),
+                         TEST(released_by_another), TEST(reaping_needs_the_same_file),
+                         TEST(memory_of_a_dead_process), TEST(pinned_rows_are_not_reused), TEST(keys),
+                         TEST(signal_handlers_find_a_lane), TEST(versions), TEST(paths),
+                         TEST(counters_with_any_content), TEST(counters_overwritten_meanwhile));
 }

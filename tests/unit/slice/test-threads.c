@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Twelve threads of one process on four lanes, each releasing what the one before it has
- * reserved. */
+/* Twelve threads of one process on four lanes. Each releases what the previous one has reserved. */
 
 #include <pthread.h>
 
@@ -10,7 +9,7 @@
 enum { THREADS = 12, ROUNDS = 3000, LIMIT = 40 };
 
 static SliceUser slice;
-static _Atomic uint32_t left[THREADS]; /* units that the next thread will release */
+static _Atomic uint32_t left[THREADS]; /* units that the next thread releases */
 static _Atomic int64_t n_reserved;
 
 static void *work(void *datum) {

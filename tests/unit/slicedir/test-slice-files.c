@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The two files from outside: how they are made and kept, and what is read of those that a tenant
- * has had his hands on. */
+/* The two files from outside: how they are made and kept, and what is read of files that a tenant
+ * has changed. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static ino_t inode(const Pages *p, const char *name, mode_t *ret_mode) {
         return st.st_ino;
 }
 
-static void says_what_it_was_told(void) {
+static void limits_are_those_of_the_spec(void) {
         Pages p = pages_make(UINT64_C(2154) << 20);
         SliceSpec spec = pages_spec(UINT64_C(2154) << 20);
         SliceLimits l;
@@ -43,7 +43,8 @@ static void says_what_it_was_told(void) {
         pages_remove(&p);
 }
 
-/* Whatever our umask is, any user of the container may count, and only we say the limit. */
+/* Whatever the umask is, any user of the container may count, and only the owner may write the
+ * limit. */
 static void modes(void) {
         mode_t old = umask(0077), mode;
         Pages p = pages_make(SLICE_UNIT);
@@ -56,7 +57,7 @@ static void modes(void) {
         pages_remove(&p);
 }
 
-static void has_a_bell(void) {
+static void a_doorbell_is_made(void) {
         mode_t old = umask(0077), mode;
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
@@ -66,17 +67,19 @@ static void has_a_bell(void) {
         (void) umask(old);
         ASSERT_TRUE(S_ISFIFO(mode));
         ASSERT_INT(mode & 07777, 0666);
-        ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0); /* as it is mounted */
+        ASSERT_INT(slice_files_make(p.directory, &spec, &fault),
+                   0); /* it stays, because a container may have it mounted */
         ASSERT_INT(inode(&p, SLICE_DOORBELL, &mode), bell);
         ASSERT_OK(unlinkat(p.directory, SLICE_DOORBELL, 0));
-        ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_DOORBELL)); /* somebody planted it */
+        /* Planted by another process. */
+        ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_DOORBELL));
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         (void) inode(&p, SLICE_DOORBELL, &mode);
         ASSERT_TRUE(S_ISFIFO(mode));
         pages_remove(&p);
 }
 
-static void says_who_comes_first(void) {
+static void priority_is_written(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
         Fault fault = FAULT_NULL;
@@ -102,7 +105,7 @@ static void turn(const Pages *p, const SliceSchedule *turn) {
         pages_write(p, "limits", turn, sizeof *turn, offsetof(SliceLimits, schedule));
 }
 
-/* In place, beside what the arbiter writes, and not at all where nothing is new. */
+/* Written in place, beside what the arbiter writes, and not at all if nothing is new. */
 static void the_policy_changes_in_place(void) {
         Pages p = pages_make(SLICE_UNIT);
         CardCompute soft = {.policy = COMPUTE_SOFT, .max_inst = 8, .prio_ratio = 30};
@@ -126,12 +129,13 @@ static void the_policy_changes_in_place(void) {
         before.policy = 5;
         before.max_inst = 8;
         before.prio_ratio = 30;
-        ASSERT_OK(memcmp((const char *) &l, (const char *) &before, sizeof l)); /* and nothing else */
+        /* Nothing else has changed. */
+        ASSERT_OK(memcmp((const char *) &l, (const char *) &before, sizeof l));
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
         ASSERT_OK(slice_files_read_limits(p.directory, &l));
         ASSERT_INT(l.generation, 2);
         pages_write(&p, "limits", &odd, sizeof odd,
-                    offsetof(SliceLimits, generation)); /* killed in between */
+                    offsetof(SliceLimits, generation)); /* a writer was killed in between */
         ASSERT_OK(slice_files_set_compute(p.directory, &soft, &fault));
         ASSERT_OK(slice_files_read_limits(p.directory, &l));
         ASSERT_INT(l.generation, 6);
@@ -139,7 +143,7 @@ static void the_policy_changes_in_place(void) {
         pages_remove(&p);
 }
 
-/* A row that is taken again says nothing of its last owner's work. */
+/* A row that is taken again does not keep its last owner's work. */
 static void a_taken_row_has_no_work(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceWork dead = {.wants = 5, .busy = 6, .in_flight = 7, .drained = 8};
@@ -169,7 +173,7 @@ static void names(void) {
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
         ASSERT_INT(strlen(l.container), sizeof l.container - 1);
-        spec.uuid = text + sizeof text - SLICE_UUID; /* the longest */
+        spec.uuid = text + sizeof text - SLICE_UUID; /* the longest uuid */
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), 0);
         spec.uuid--;
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault), -EINVAL);
@@ -179,8 +183,7 @@ static void names(void) {
         pages_remove(&p);
 }
 
-/* A container that starts again, an agent that starts again: who runs goes on counting where he
- * was. */
+/* A container or an agent starts again: running processes go on counting where they were. */
 static void counters_are_kept(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(8 * SLICE_UNIT);
@@ -195,7 +198,7 @@ static void counters_are_kept(void) {
         ASSERT_INT(inode(&p, "counters", &mode), counters);
         ASSERT_TRUE(inode(&p, "limits", &mode) != limits);
         ASSERT_INT(pages_report(&p).used, 3 * SLICE_UNIT);
-        ASSERT_INT(slice_limit(&s), 4 * SLICE_UNIT); /* as it is mounted */
+        ASSERT_INT(slice_limit(&s), 4 * SLICE_UNIT); /* through the old mapping */
         slice_close(&s);
         ASSERT_OK(slice_files_set_limit(p.directory, SLICE_UNIT, &fault));
         limits = inode(&p, "limits", &mode);
@@ -204,8 +207,8 @@ static void counters_are_kept(void) {
         pages_remove(&p);
 }
 
-/* Others are replaced, and never written to: neither what a link leads to, nor what a process has
- * mapped. */
+/* Bad counters are replaced and never written to: neither the target of a link, nor what a process
+ * has mapped. */
 static void bad_counters_are_replaced(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         SliceSpec spec = pages_spec(4 * SLICE_UNIT);
@@ -240,7 +243,7 @@ static void bad_counters_are_replaced(void) {
         pages_remove(&p);
 }
 
-static void says_why_not(void) {
+static void faults_name_the_reason(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
         Fault fault = FAULT_NULL;
@@ -269,7 +272,7 @@ static void says_why_not(void) {
 
 /* ---- the report ---- */
 
-static void reports(void) {
+static void report(void) {
         Pages p = pages_make(16 * SLICE_UNIT);
         SliceReport report;
         SliceUser s[3];
@@ -285,7 +288,8 @@ static void reports(void) {
         ASSERT_INT(report.used, 4 * SLICE_UNIT);
         ASSERT_INT(report.peak, 6 * SLICE_UNIT);
         ASSERT_INT(report.dead, 2 * SLICE_UNIT);
-        ASSERT_INT(report.refused, 1); /* which nobody needed to be reaped for: it is above the limit alone */
+        /* Refused without reaping, because it alone is above the limit. */
+        ASSERT_INT(report.refused, 1);
         ASSERT_INT(report.n_alive, 2);
         for (size_t i = 0; i < 3; i++) {
                 ASSERT_INT(report.alive[s[i].row], i != 1);
@@ -296,8 +300,8 @@ static void reports(void) {
         pages_remove(&p);
 }
 
-/* Cut at any length, also while it is read; and no number is out of range. */
-static void reads_what_is_cut(void) {
+/* Cut at any length, also while it is read. No number is out of range. */
+static void cut_counters(void) {
         Pages p = pages_make(SLICE_UNIT);
         int fd = openat(p.directory, "counters", O_RDWR | O_CLOEXEC);
         SliceReport report;
@@ -311,7 +315,7 @@ static void reads_what_is_cut(void) {
         pages_remove(&p);
 }
 
-static void reads_while_it_is_cut(void) {
+static void counters_cut_while_they_are_read(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceCounters good = {.magic = SLICE_COUNTERS_MAGIC, .major = SLICE_MAJOR, .size = sizeof good};
         SliceReport report;
@@ -348,10 +352,10 @@ static void numbers_of_any_size(void) {
         memset((void *) &c, 0xff, sizeof c);
         c.magic = SLICE_COUNTERS_MAGIC;
         c.major = SLICE_MAJOR;
+        /* In sum the highest number of 42 bits. */
         for (size_t i = 0; i < SLICE_ROWS; i++)
                 for (size_t k = 0; k < SLICE_LANES; k++)
-                        c.rows[i].lanes[k].held =
-                                slice_word((UINT64_C(1) << 39) - 1, 5); /* in sum the highest of 42 bits */
+                        c.rows[i].lanes[k].held = slice_word((UINT64_C(1) << 39) - 1, 5);
         pages_write(&p, "counters", &c, sizeof c, 0);
         report = pages_report(&p);
         ASSERT_INT(report.used, UINT64_C(0xffffffff) * SLICE_UNIT);
@@ -366,7 +370,8 @@ static void numbers_of_any_size(void) {
         pages_remove(&p);
 }
 
-/* As Linux before 3.15 answers: by a filter, in a process of its own, because it stays. */
+/* A seccomp filter answers as Linux before 3.15. It cannot be removed, so it gets a process of its
+ * own. */
 static void old_kernels_are_refused(void) {
         struct sock_filter code[] = {
                 BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -402,10 +407,10 @@ static void old_kernels_are_refused(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(says_what_it_was_told), TEST(modes), TEST(has_a_bell),
-                         TEST(says_who_comes_first), TEST(the_policy_changes_in_place),
+        return TEST_MAIN(TEST(limits_are_those_of_the_spec), TEST(modes), TEST(a_doorbell_is_made),
+                         TEST(priority_is_written), TEST(the_policy_changes_in_place),
                          TEST(a_taken_row_has_no_work), TEST(names), TEST(counters_are_kept),
-                         TEST(bad_counters_are_replaced), TEST(says_why_not), TEST(reports),
-                         TEST(reads_what_is_cut), TEST(reads_while_it_is_cut), TEST(numbers_of_any_size),
-                         TEST(old_kernels_are_refused));
+                         TEST(bad_counters_are_replaced), TEST(faults_name_the_reason), TEST(report),
+                         TEST(cut_counters), TEST(counters_cut_while_they_are_read),
+                         TEST(numbers_of_any_size), TEST(old_kernels_are_refused));
 }

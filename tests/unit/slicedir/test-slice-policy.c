@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Policies of compute said to running slices: which pages, and whose weight counts on which
- * card. */
+/* Policies of compute in pages of running slices: which pages are written, and on which card a
+ * weight counts. */
 
 #include "slicedir/slice_policy.h"
 
@@ -12,26 +12,26 @@
 #include "base/cleanup.h"
 #include "test.h"
 
-static Slicedir board;
+static Slicedir slices;
 static Fault fault;
 static char path[128];
 
 static void begin(void) {
         (void) snprintf(path, sizeof path, "/tmp/aliquot-policy-XXXXXX");
         ASSERT_TRUE(mkdtemp(path) != NULL);
-        ASSERT_OK(slicedir_open(&board, path, true, &fault));
+        ASSERT_OK(slicedir_open(&slices, path, true, &fault));
 }
 
 static void end(void) {
         static const char *const ids[] = {"one", "two", "three", "open"};
 
         for (size_t i = 0; i < ELEMENTSOF(ids); i++)
-                slicedir_remove(&board, ids[i]);
-        slicedir_done(&board);
+                slicedir_remove(&slices, ids[i]);
+        slicedir_done(&slices);
         ASSERT_OK(rmdir(path));
 }
 
-/* The agent's, with slices of two cards. */
+/* A container of the agent with slices of one or two cards. */
 static void put(const char *id, const char *first, const char *second, uint32_t weight, bool high) {
         SliceSpec specs[2] = {{.uuid = first,
                                .container = id,
@@ -44,7 +44,7 @@ static void put(const char *id, const char *first, const char *second, uint32_t 
                                .request = {.weight = weight, .high_priority = high}}};
 
         ASSERT_OK(
-                slicedir_update(&board, id, SLICEDIR_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
+                slicedir_update(&slices, id, SLICEDIR_AGENT "default/a/main", specs, second ? 2 : 1, &fault));
 }
 
 typedef struct Want {
@@ -64,14 +64,14 @@ static int take(void *userdata, const SlicedirEntry *slice) {
 static SliceLimits page(const char *id, uint32_t number) {
         Want want = {.id = id, .number = number};
 
-        ASSERT_OK(slicedir_each(&board, take, &want));
+        ASSERT_OK(slicedir_each(&slices, take, &want));
         return want.limits;
 }
 
 static void say(ComputePolicy policy, bool yields, const char *uuid) {
         const CardCompute p = {.policy = policy, .max_inst = 4, .prio_ratio = 50, .yields = yields};
 
-        ASSERT_OK(slice_policy_apply(&board, &p, uuid, &fault));
+        ASSERT_OK(slice_policy_apply(&slices, &p, uuid, &fault));
 }
 
 static void all_pages_of_the_agent(void) {
@@ -81,14 +81,14 @@ static void all_pages_of_the_agent(void) {
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
         put("two", "GPU-b", NULL, 1, false);
-        ASSERT_OK(slicedir_create(&board, "three", "run 1 x", &spec, 1, &owner, &fault));
+        ASSERT_OK(slicedir_create(&slices, "three", "run 1 x", &spec, 1, &owner, &fault));
         say(COMPUTE_FAIR, true, NULL);
         ASSERT_INT(page("one", 0).policy, 1);
         ASSERT_INT(page("one", 1).policy, 1);
         ASSERT_INT(page("two", 0).policy, 1);
         ASSERT_INT(page("two", 0).max_inst, 4);
         ASSERT_INT(page("two", 0).prio_ratio, 50);
-        ASSERT_INT(page("three", 0).policy, 4); /* of `aliquot run` */
+        ASSERT_INT(page("three", 0).policy, 4); /* a slice of `aliquot run` */
         say(COMPUTE_SOFT, true, "GPU-b");
         ASSERT_INT(page("one", 0).policy, 1);
         ASSERT_INT(page("one", 1).policy, 5);
@@ -97,7 +97,7 @@ static void all_pages_of_the_agent(void) {
         end();
 }
 
-static void a_weight_is_for_its_cards(void) {
+static void a_weight_counts_on_its_cards(void) {
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
         put("two", "GPU-b", NULL, 3, false);
@@ -107,41 +107,43 @@ static void a_weight_is_for_its_cards(void) {
         ASSERT_INT(page("one", 1).policy, COMPUTE_WEIGHTED);
         ASSERT_INT(page("two", 0).policy, COMPUTE_WEIGHTED);
         ASSERT_INT(page("three", 0).policy, COMPUTE_WEIGHTED);
-        slicedir_remove(&board, "two");
-        say(COMPUTE_NATIVE, true, NULL); /* and over with it */
+        slicedir_remove(&slices, "two");
+        say(COMPUTE_NATIVE, true, NULL); /* its weight counts no longer */
         ASSERT_INT(page("one", 1).policy, 6);
         put("two", "GPU-b", NULL, 3, false);
-        say(COMPUTE_NATIVE, false, NULL); /* where the node insists */
+        say(COMPUTE_NATIVE, false, NULL); /* the node's policy does not yield */
         ASSERT_INT(page("one", 1).policy, 6);
         ASSERT_INT(page("two", 0).policy, 6);
         end();
 }
 
-static void who_is_not_held_has_no_say(void) {
+static void the_weight_of_an_open_slice_does_not_count(void) {
         SliceSpec open = {.uuid = "GPU-a", .container = "x", .request.weight = 9, .flags = SLICE_FLAG_OPEN};
 
         begin();
         put("one", "GPU-a", NULL, 1, false);
-        ASSERT_OK(slicedir_update(&board, "open", SLICEDIR_AGENT "x", &open, 1, &fault));
+        ASSERT_OK(slicedir_update(&slices, "open", SLICEDIR_AGENT "x", &open, 1, &fault));
         say(COMPUTE_NATIVE, true, NULL);
         ASSERT_INT(page("one", 0).policy, 6);
         end();
 }
 
-static void the_rest_goes_on_beside_a_bad_page(void) {
+static void bad_pages_are_skipped(void) {
         const CardCompute p = {.policy = COMPUTE_PREEMPTIVE};
         char page_path[SLICEDIR_PATH_SIZE + 32];
 
         begin();
         put("one", "GPU-a", "GPU-b", 1, false);
-        (void) snprintf(page_path, sizeof page_path, "%s/one/0/limits", board.path);
+        (void) snprintf(page_path, sizeof page_path, "%s/one/0/limits", slices.path);
         ASSERT_OK(truncate(page_path, 100));
-        ASSERT_OK(slice_policy_apply(&board, &p, NULL, &fault)); /* no page, so nobody's */
-        ASSERT_INT(page("one", 0).policy, 2);                    /* the second is the first that is read */
+        /* Not a page, so it belongs to no agent. */
+        ASSERT_OK(slice_policy_apply(&slices, &p, NULL, &fault));
+        /* The first good page that is found is the second one. */
+        ASSERT_INT(page("one", 0).policy, 2);
         end();
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(all_pages_of_the_agent), TEST(a_weight_is_for_its_cards),
-                         TEST(who_is_not_held_has_no_say), TEST(the_rest_goes_on_beside_a_bad_page));
+        return TEST_MAIN(TEST(all_pages_of_the_agent), TEST(a_weight_counts_on_its_cards),
+                         TEST(the_weight_of_an_open_slice_does_not_count), TEST(bad_pages_are_skipped));
 }

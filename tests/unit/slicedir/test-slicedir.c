@@ -24,7 +24,7 @@
 static char home[64], path[128];
 
 static void begin(void) {
-        (void) snprintf(home, sizeof home, "/tmp/aliquot-board-XXXXXX");
+        (void) snprintf(home, sizeof home, "/tmp/aliquot-slicedir-XXXXXX");
         ASSERT_TRUE(mkdtemp(home) != NULL);
         (void) snprintf(path, sizeof path, "%s/a/slices", home);
 }
@@ -88,7 +88,7 @@ static void slices_live_as_long_as_their_owner(void) {
         ASSERT_INT(count(&b, false), 2);
         ASSERT_OK(close(one));
         ASSERT_INT(count(&b, false), 1);
-        ASSERT_TRUE(is_there("one")); /* nobody throws away without the lock */
+        ASSERT_TRUE(is_there("one")); /* not removed without the lock */
         ASSERT_INT(count(&b, true), 1);
         ASSERT_TRUE(!is_there("one") && is_there("two"));
         slicedir_remove(&b, "two");
@@ -97,8 +97,8 @@ static void slices_live_as_long_as_their_owner(void) {
         slicedir_done(&b);
 }
 
-/* The command may outlive whoever started it. */
-static void or_as_any_process_that_has_them(void) {
+/* The command may outlive the process that started it. */
+static void slices_live_as_long_as_a_process_has_a_row(void) {
         char directory[256];
         int status, owner, tell[2];
         pid_t pid;
@@ -132,8 +132,8 @@ static void or_as_any_process_that_has_them(void) {
         slicedir_done(&b);
 }
 
-/* Somebody has a file of the driver from a process that has ended, and nothing else of it. */
-static void or_as_a_file_that_keeps_a_row(void) {
+/* Another process has a driver file of an ended process, and nothing else of the slice. */
+static void slices_live_as_long_as_a_file_pins_a_row(void) {
         char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), owner;
         uint64_t key = pin_key_new();
@@ -157,7 +157,7 @@ static void or_as_a_file_that_keeps_a_row(void) {
         slicedir_done(&b);
 }
 
-static void the_agents_stand_until_it_takes_them_away(void) {
+static void the_agents_slices_live_until_it_removes_them(void) {
         Slicedir b;
 
         begin();
@@ -181,8 +181,8 @@ static void has_text(const char *file, const char *expected) {
         ASSERT_OK(close(fd));
 }
 
-/* One for each layout of a container's mounts. They can be read by every user, whatever our umask
- * is, and one that is missing is made. */
+/* One file for each layout of a container's mounts. Every user can read them, whatever the umask
+ * is, and a missing one is made. */
 static void the_agents_slices_have_preloads(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         static const struct {
@@ -195,7 +195,8 @@ static void the_agents_slices_have_preloads(void) {
 
         begin();
         b = open_board();
-        ASSERT_INT(slicedir_write_preloads(&b, "pod", &fault), -ENOENT); /* no slice, and none is made */
+        ASSERT_INT(slicedir_write_preloads(&b, "pod", &fault),
+                   -ENOENT); /* there is no such slice, and none is made */
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         for (unsigned i = 0; i < 4; i++) {
                 (void) snprintf(file, sizeof file, "%s/pod/%s", path, files[i % 2].name);
@@ -213,7 +214,7 @@ static bool keep_pod(void *userdata, const char *id) {
         return strcmp(id, "pod") == 0;
 }
 
-static void the_agent_says_its_slices_anew(void) {
+static void the_agent_updates_its_slices(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         static SliceUser slice;
         Fault fault = FAULT_NULL;
@@ -234,7 +235,8 @@ static void the_agent_says_its_slices_anew(void) {
         ASSERT_INT(slice_used(&slice), 8192);
         ASSERT_OK(slice_reserve(&slice, 4096));
         slice_close(&slice);
-        ASSERT_OK(slice_open(directory, &slice)); /* the container's next start sees what is said now */
+        /* The container's next start sees the new limits. */
+        ASSERT_OK(slice_open(directory, &slice));
         ASSERT_INT(slice_limit(&slice), 2 << 20);
         slice_close(&slice);
         ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
@@ -244,8 +246,7 @@ static void the_agent_says_its_slices_anew(void) {
         slicedir_done(&b);
 }
 
-/* What a container can do with a file that it has mounted: 0 neither lease, 1 one of them, 2
- * both. */
+/* Which leases a container can take of a file that it has mounted: 0 none, 1 one kind, 2 both. */
 static int leases(const char *id, const char *name) {
         int fd, n = 0;
         char text[256];
@@ -268,7 +269,7 @@ static int leases_any(const char *id) {
         return leases(id, "limits") + leases(id, "counters");
 }
 
-static void pages_are_kept_open(void) {
+static void pages_are_held_open(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char text[256];
@@ -285,7 +286,7 @@ static void pages_are_kept_open(void) {
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1,
                                   &fault)); /* the container's next start */
         ASSERT_INT(leases_any("pod"), 0);
-        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* of the one before nobody has anything left */
+        ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* no process holds the old file any more */
         ASSERT_OK(close(old));
         run = put(&b, "run", "run 1 x");
         ASSERT_INT(leases_any("run"), 0);
@@ -293,8 +294,8 @@ static void pages_are_kept_open(void) {
         slicedir_remove(&b, "run");
 
         slicedir_done(&b);
-        ASSERT_INT(leases_any("pod"), 4);                  /* nobody is there */
-        ASSERT_OK(slicedir_sweep(&other, keep_pod, NULL)); /* the next agent */
+        ASSERT_INT(leases_any("pod"), 4);                  /* no agent holds them */
+        ASSERT_OK(slicedir_sweep(&other, keep_pod, NULL)); /* of the next agent */
         ASSERT_INT(leases_any("pod"), 0);
         ASSERT_OK(slicedir_sweep(&other, keep_pod, NULL));
         ASSERT_INT(leases_any("pod"), 0);
@@ -305,9 +306,9 @@ static void pages_are_kept_open(void) {
         slicedir_done(&other);
 }
 
-/* Leased when an agent begins: it does not wait, has what it can have, and the rest when it looks
- * again. */
-static void a_leased_page_is_kept_later(void) {
+/* The page is leased when an agent begins. The agent does not wait, holds the files that it can
+ * open, and the rest at its next look. */
+static void a_leased_page_is_held_later(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char text[256];
@@ -333,8 +334,8 @@ static void a_leased_page_is_kept_later(void) {
         slicedir_done(&b);
 }
 
-/* /run is cleaned by others: who has a slice of the board that was there has it still. */
-static void a_board_that_moves_keeps_its_pages(void) {
+/* Other programs clean /run. Containers keep the slices of the directory that was removed. */
+static void a_directory_that_moves_keeps_its_pages(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         char away[128];
@@ -368,8 +369,8 @@ static bool is_told(int watch) {
         return told;
 }
 
-/* The arbiter watches the board's folder, and no others. */
-static void who_watches_is_told_of_new_pages(void) {
+/* The arbiter watches this directory, and no other. */
+static void watchers_see_new_pages(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
         int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -387,7 +388,7 @@ static void who_watches_is_told_of_new_pages(void) {
         slicedir_done(&b);
 }
 
-static void what_cannot_be_read_is_passed_over(void) {
+static void unreadable_slices_are_skipped(void) {
         Fault fault = FAULT_NULL;
         char text[256];
         Slicedir b;
@@ -429,7 +430,7 @@ static void names_are_not_taken_twice(void) {
         slicedir_done(&b);
 }
 
-static void the_dead_one_is_dropped(void) {
+static void a_dead_slice_is_removed(void) {
         Fault fault = FAULT_NULL;
         Slicedir b;
         int one, copy;
@@ -450,14 +451,14 @@ static void the_dead_one_is_dropped(void) {
         slicedir_done(&b);
 }
 
-/* What others could have made in /tmp before us. */
-static void a_default_is_below_a_directory_of_our_own(void) {
+/* What other users could have made in /tmp before. */
+static void a_default_path_is_below_a_directory_of_the_user(void) {
         char parent[128], other[160];
         Fault fault = FAULT_NULL;
         Slicedir b;
 
         if (geteuid() == 0)
-                return; /* root's is in /run, where nobody else writes */
+                return; /* root's is in /run, where no other user writes */
         begin();
         ASSERT_OK(setenv("XDG_RUNTIME_DIR", home, 1));
         ASSERT_OK(slicedir_open(&b, NULL, true, &fault));
@@ -473,7 +474,7 @@ static void a_default_is_below_a_directory_of_our_own(void) {
         ASSERT_CONTAINS(fault.text, "symbolic link");
 }
 
-/* ---- what a container can do to its counters ---- */
+/* ---- counters that grow ---- */
 
 static char cut[256];
 
@@ -518,16 +519,18 @@ static void counters_that_grew_are_cut_back(void) {
         ASSERT_TEXT(cut, "one/1 of run 1 x;");
         ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
         ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text);
-        ASSERT_TRUE(memcmp(text, &(uint64_t){SLICE_COUNTERS_MAGIC}, 8) == 0); /* what is theirs stays */
+        /* The content stays. */
+        ASSERT_TRUE(memcmp(text, &(uint64_t){SLICE_COUNTERS_MAGIC}, 8) == 0);
         cut[0] = '\0';
-        if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0) { /* not of every file system */
+        /* Not all file systems support it. */
+        if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 1 << 20, 1 << 20) == 0) {
                 ASSERT_TRUE(stat_of(fd).st_blocks * 512 >= 1 << 20);
                 ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
                 ASSERT_TEXT(cut, "one/1 of run 1 x;");
                 ASSERT_TRUE(stat_of(fd).st_blocks * 512 < 1 << 20);
         }
         cut[0] = '\0';
-        ASSERT_OK(ftruncate(before, 10)); /* a shorter one is no longer by that */
+        ASSERT_OK(ftruncate(before, 10)); /* trimming does not extend a shorter file */
         ASSERT_OK(slicedir_trim(&b, on_cut, NULL));
         ASSERT_INT(stat_of(before).st_size, 10);
         ASSERT_TEXT(cut, "");
@@ -537,7 +540,8 @@ static void counters_that_grew_are_cut_back(void) {
         slicedir_done(&b);
 }
 
-/* In namespaces of its own, where a small file system can be mounted. Exit 77: not here. */
+/* In namespaces of its own, in which a small file system can be mounted. Exit 77: not possible
+ * here. */
 static void fill(void) {
         SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
         Fault fault = FAULT_NULL;
@@ -577,14 +581,14 @@ static void in_namespaces(void (*body)(void)) {
         if (pid == 0)
                 body();
         ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
-        (void) rmdir(home); /* what stood there was mounted, and is gone */
+        (void) rmdir(home); /* the content was on the mount, and is gone */
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
                 (void) printf("no namespaces here: not tried\n");
         else
                 ASSERT_INT(status, 0);
 }
 
-static void a_full_board_refuses(void) {
+static void a_full_directory_refuses(void) {
         in_namespaces(fill);
 }
 
@@ -592,7 +596,7 @@ static void a_full_board_refuses(void) {
 
 static const SliceSpec small = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
 
-/* A host whose pid 1 sees what we see. */
+/* A host whose pid 1 sees what this process sees. */
 static Slicedir open_apart(const char *options) {
         static char proc[80];
         char text[128];
@@ -611,7 +615,7 @@ static Slicedir open_apart(const char *options) {
         return b;
 }
 
-static void renew(Slicedir *b, const char *id) {
+static void update(Slicedir *b, const char *id) {
         Fault fault = FAULT_NULL;
         int r = slicedir_update(b, id, SLICEDIR_AGENT "d/p/c", &small, 1, &fault);
 
@@ -646,34 +650,35 @@ static unsigned agents(Slicedir *b) {
         return n;
 }
 
-static void apart(void) {
+static void own_tmpfs(void) {
         Slicedir b = open_apart("size=1m");
         char text[1024];
         struct stat before;
         int fd;
 
-        renew(&b, "one");
-        renew(&b, "two");
+        update(&b, "one");
+        update(&b, "two");
         ASSERT_TRUE(stands_apart(&b, "one") && stands_apart(&b, "two"));
         fd = open_counters("one", 0);
         before = stat_of(fd);
         ASSERT_TRUE(room_of(fd) >= 2 * sizeof(SliceCounters) && room_of(fd) < 1 << 20);
         ASSERT_TRUE(pwrite(fd, "x", 1, 3 << 20) == 1);
-        ASSERT_INT(agents(&b), 1); /* told of, and cut back, as before */
-        renew(&b, "one");          /* an agent that starts again, a container that does */
+        ASSERT_INT(agents(&b), 1); /* visited and cut back, as before */
+        update(&b, "one");         /* the agent and a container start again */
         ASSERT_INT(stat_of(fd).st_ino, before.st_ino);
         slicedir_done(&b);
         b = open_board();
-        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL)); /* of an agent that cannot mount */
+        ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL)); /* the sweep of an agent that cannot mount */
         ASSERT_TRUE(!is_there("one") && !is_there("two"));
-        ASSERT_TRUE(pread(fd, text, sizeof text, 0) == (ssize_t) sizeof text); /* who has it keeps it */
-        renew(&b, "one");
+        ASSERT_TRUE(pread(fd, text, sizeof text, 0) ==
+                    (ssize_t) sizeof text); /* an open file keeps its content */
+        update(&b, "one");
         ASSERT_TRUE(!stands_apart(&b, "one"));
         _exit(0);
 }
 
-static void slices_apart(void) {
-        in_namespaces(apart);
+static void slices_with_their_own_tmpfs(void) {
+        in_namespaces(own_tmpfs);
 }
 
 static void older_and_half_made(void) {
@@ -684,21 +689,21 @@ static void older_and_half_made(void) {
         int run;
 
         b.proc = NULL;
-        renew(&b, "old");
+        update(&b, "old");
         b.proc = proc;
-        renew(&b, "old"); /* a container has its files mounted */
+        update(&b, "old"); /* a container has the files mounted */
         ASSERT_TRUE(!stands_apart(&b, "old"));
         (void) snprintf(text, sizeof text, "%s/half", path);
-        ASSERT_OK(mkdir(text, 0755)); /* killed before it mounted */
-        renew(&b, "half");
+        ASSERT_OK(mkdir(text, 0755)); /* the agent was killed before it mounted */
+        update(&b, "half");
         ASSERT_TRUE(stands_apart(&b, "half"));
         (void) snprintf(text, sizeof text, "%s/half/owner", path);
-        ASSERT_OK(unlink(text)); /* killed after that */
+        ASSERT_OK(unlink(text)); /* the agent was killed after that */
         ASSERT_OK(slicedir_lock(&b, &fault));
-        slicedir_remove_dead(&b, "half"); /* `aliquot run` in between */
+        slicedir_remove_dead(&b, "half"); /* `aliquot run` removes dead slices in between */
         slicedir_unlock(&b);
         ASSERT_TRUE(stands_apart(&b, "half"));
-        renew(&b, "half");
+        update(&b, "half");
         ASSERT_OK(unlink(text));
         run = put(&b, "run", "run 1 x");
         ASSERT_TRUE(!stands_apart(&b, "run"));
@@ -708,7 +713,7 @@ static void older_and_half_made(void) {
         _exit(0);
 }
 
-static void older_ones_stay_and_half_made_ones_go(void) {
+static void older_slices_stay_and_unfinished_ones_go(void) {
         in_namespaces(older_and_half_made);
 }
 
@@ -723,14 +728,15 @@ static void unseen(void) {
         _exit(0);
 }
 
-static void what_the_host_would_not_see_is_not_made(void) {
+static void a_slice_that_the_host_does_not_see_is_not_made(void) {
         in_namespaces(unseen);
 }
 
-/* One who does nothing else: all room, and all names, that the file system of his counters has. */
+/* A process that does nothing but take all space and all names that the file system of its counters
+ * has. */
 typedef struct Glutton {
         int fd;
-        atomic_ulong full; /* how often there was no more */
+        atomic_ulong full; /* how often nothing was left */
 } Glutton;
 
 static void *devour(void *userdata) {
@@ -741,7 +747,7 @@ static void *devour(void *userdata) {
         for (unsigned long i = 0;; i++) {
                 (void) snprintf(name, sizeof name, "user.%lu", i);
                 (void) fsetxattr(g->fd, name, zeros, 200,
-                                 0); /* they take of the inodes, where there are any */
+                                 0); /* they use inodes where the file system counts them */
                 if (lseek(g->fd, 0, SEEK_END) < 0 || write(g->fd, zeros, sizeof zeros) <= 0)
                         atomic_fetch_add(&g->full, 1);
         }
@@ -755,70 +761,72 @@ static void full_again(Glutton *g) {
                 (void) usleep(100);
 }
 
-/* The board has room for three slices that share it, and inodes for the folders of fifty. */
+/* The directory has space for three slices that share it, and inodes for fifty directories. */
 static void flooded(void) {
         Slicedir b = open_apart("size=128k,nr_inodes=80");
         Glutton g = {.full = 0};
         pthread_t thread;
         char id[16];
 
-        renew(&b, "glutton");
+        update(&b, "glutton");
         g.fd = open_counters("glutton", 0);
         ASSERT_OK(pthread_create(&thread, NULL, devour, &g));
         for (unsigned i = 0; i < 50; i++) {
                 full_again(&g);
                 (void) snprintf(id, sizeof id, "pod-%u", i);
-                renew(&b, id);
+                update(&b, id);
                 ASSERT_TRUE(is_there(id));
-                (void) agents(&b); /* the agent's look, which it need not win */
+                (void) agents(&b); /* the agent looks, and may be too late */
         }
-        for (unsigned i = 0; i < 50; i++) { /* and again: containers that start anew */
+        for (unsigned i = 0; i < 50; i++) { /* containers start again and again */
                 full_again(&g);
                 (void) snprintf(id, sizeof id, "pod-%u", i);
-                renew(&b, id);
+                update(&b, id);
         }
         _exit(0);
 }
 
-static void whoever_fills_his_own_hinders_nobody(void) {
+static void a_container_fills_only_its_own_tmpfs(void) {
         in_namespaces(flooded);
 }
 
-/* On the room beside the files, too small to be told of. */
+/* Fills the space beside the files, by too little to be reported. */
 static void filled_and_started_again(void) {
         Slicedir b = open_apart("size=1m");
         char zeros[4096] = "";
         int fd;
 
-        renew(&b, "one");
+        update(&b, "one");
         fd = open_counters("one", 0);
         while (fallocate(fd, FALLOC_FL_KEEP_SIZE, stat_of(fd).st_blocks * 512, sizeof zeros) == 0)
                 ;
         ASSERT_INT(errno, ENOSPC);
         ASSERT_INT(agents(&b), 0);
-        renew(&b, "one");
-        ASSERT_OK(ftruncate(fd, 10)); /* damaged: made anew */
-        renew(&b, "one");
+        update(&b, "one");
+        ASSERT_OK(ftruncate(fd, 10)); /* damaged, so it is made anew */
+        update(&b, "one");
         ASSERT_OK(close(fd));
         fd = open_counters("one", 0);
         ASSERT_INT(stat_of(fd).st_size, sizeof(SliceCounters));
         _exit(0);
 }
 
-static void whoever_has_filled_his_own_starts_again(void) {
+static void a_container_with_a_full_tmpfs_starts_again(void) {
         in_namespaces(filled_and_started_again);
 }
 
 int main(void) {
         return TEST_MAIN(
-                TEST(slices_live_as_long_as_their_owner), TEST(or_as_any_process_that_has_them),
-                TEST(or_as_a_file_that_keeps_a_row), TEST(the_agents_stand_until_it_takes_them_away),
-                TEST(the_agent_says_its_slices_anew), TEST(the_agents_slices_have_preloads),
-                TEST(pages_are_kept_open), TEST(a_leased_page_is_kept_later),
-                TEST(a_board_that_moves_keeps_its_pages), TEST(who_watches_is_told_of_new_pages),
-                TEST(what_cannot_be_read_is_passed_over), TEST(names_are_not_taken_twice),
-                TEST(the_dead_one_is_dropped), TEST(a_default_is_below_a_directory_of_our_own),
-                TEST(counters_that_grew_are_cut_back), TEST(a_full_board_refuses), TEST(slices_apart),
-                TEST(older_ones_stay_and_half_made_ones_go), TEST(what_the_host_would_not_see_is_not_made),
-                TEST(whoever_fills_his_own_hinders_nobody), TEST(whoever_has_filled_his_own_starts_again));
+                TEST(slices_live_as_long_as_their_owner), TEST(slices_live_as_long_as_a_process_has_a_row),
+                TEST(slices_live_as_long_as_a_file_pins_a_row),
+                TEST(the_agents_slices_live_until_it_removes_them), TEST(the_agent_updates_its_slices),
+                TEST(the_agents_slices_have_preloads), TEST(pages_are_held_open),
+                TEST(a_leased_page_is_held_later), TEST(a_directory_that_moves_keeps_its_pages),
+                TEST(watchers_see_new_pages), TEST(unreadable_slices_are_skipped),
+                TEST(names_are_not_taken_twice), TEST(a_dead_slice_is_removed),
+                TEST(a_default_path_is_below_a_directory_of_the_user), TEST(counters_that_grew_are_cut_back),
+                TEST(a_full_directory_refuses), TEST(slices_with_their_own_tmpfs),
+                TEST(older_slices_stay_and_unfinished_ones_go),
+                TEST(a_slice_that_the_host_does_not_see_is_not_made),
+                TEST(a_container_fills_only_its_own_tmpfs), TEST(a_container_with_a_full_tmpfs_starts_again));
 }
