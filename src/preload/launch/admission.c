@@ -6,7 +6,7 @@
 
 #include "preload/inject/spin.h"
 #include "preload/launch/batch.h"
-#include "preload/launch/context_destroy.h"
+#include "preload/launch/context.h"
 #include "preload/launch/duty.h"
 #include "preload/launch/tunables.h"
 #include "preload/launch/unbatched.h"
@@ -446,7 +446,7 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
         ProcessState *a = process_get(g);
         int card;
 
-        l->context = process_context(a, l->handle, &card);
+        l->context = context_get(a, l->handle, &card);
         if (card < 0)
                 card = first_limited(g);
         if (card < 0 || !admission_limits(g->cards[card].slice.limits) || real_is_captured(named))
@@ -470,7 +470,7 @@ void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blo
         l->stream = twin && !stream ? STREAM_MINE : stream;
         l->process = NULL;
         l->batch = NULL;
-        l->handle = launch_context_handle(a, l->stream, &l->foreign);
+        l->handle = context_handle(a, l->stream, &l->foreign);
         l->stray = l->handle == 0;
         if (l->stray && !atomic_load_explicit(&a->strays, memory_order_relaxed))
                 return; /* the driver is to say what is wrong; if it does not, this was the last one */
@@ -520,7 +520,7 @@ void admission_leave(AdmittedLaunch *l, int result) {
 static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call) {
         ProcessState *a = process_get(g);
         int card;
-        Context *c = process_context(a, l->handle, &card);
+        Context *c = context_get(a, l->handle, &card);
 
         if (!c || card < 0 || !admission_limits(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* what is captured is called as often as the graph is launched */
@@ -533,7 +533,7 @@ HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream
         HostFuncSlot *p = NULL;
         bool pushed;
 
-        l.handle = launch_context_handle(process_get(g), l.stream, &l.foreign);
+        l.handle = context_handle(process_get(g), l.stream, &l.foreign);
         if (l.handle == 0)
                 return NULL; /* the driver is to say what is wrong */
         pushed = push(&l);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
-#include "preload/launch/context_destroy.h"
 
 /* How much work, or how long, until a batch is closed though nothing asks for it (MARK_QUIET_NS, too):
  * what may be behind the last mark. A mark costs some microseconds of the launching thread, none of

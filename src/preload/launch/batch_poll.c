@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
-#include "preload/launch/context_destroy.h"
 
 bool batch_is_late(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now) {
         const ProcessUsage *m = &a->usage[card];

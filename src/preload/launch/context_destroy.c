@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/launch/context_destroy.h"
+#include "preload/launch/batch-internal.h"
 
 #include <time.h>
-
-#include "preload/launch/batch-internal.h"
 
 /* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and
  * for as long as the call takes that ends the context. */

@@ -3,7 +3,6 @@
 
 #include <linux/futex.h>
 
-#include "preload/launch/batch.h"
 #include "preload/launch/tunables.h"
 
 enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };

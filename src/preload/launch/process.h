@@ -89,13 +89,6 @@ uint64_t launch_now(void); /* ns of CLOCK_MONOTONIC */
 ProcessState *process_get(Gate *g); /* never NULL; memory of its own is not asked for */
 ProcessState *process_known(void);  /* for the driver's thread */
 
-/* The context that a launch into this stream is in: the stream's own, where that may be another one
- * than the current; 0: none. *ret_foreign: it is not the current one, which it has to be for all
- * that follows. */
-uintptr_t launch_context_handle(const ProcessState *a, CuHandle stream, bool *ret_foreign);
-/* NULL: no room for one more. *ret_card is -1 if its card is not known, or the handle is 0. */
-Context *process_context(ProcessState *a, uintptr_t handle, int *ret_card);
-
 /* So much was in flight for so many launches, and so much is charged; or in_flight that came to
  * nothing. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);

@@ -2,7 +2,7 @@
 #include "driver.h"
 
 #include "preload/launch/batch.h"
-#include "preload/launch/context_destroy.h"
+#include "preload/launch/context.h"
 
 #include <unistd.h>
 
@@ -272,9 +272,8 @@ void settle(void) {
         int card;
 
         for (unsigned i = 0; i < 3; i++) {
-                batch_poll(process_get(&gate),
-                           process_context(process_get(&gate), (uintptr_t) &driver, &card), BATCH_POLL_CLOSE,
-                           launch_now());
+                batch_poll(process_get(&gate), context_get(process_get(&gate), (uintptr_t) &driver, &card),
+                           BATCH_POLL_CLOSE, launch_now());
                 all_is_over();
         }
 }

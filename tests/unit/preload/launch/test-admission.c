@@ -4,7 +4,7 @@
 
 #include "preload/launch/admission.h"
 #include "preload/launch/batch.h"
-#include "preload/launch/context_destroy.h"
+#include "preload/launch/context.h"
 #include "preload/launch/unbatched.h"
 
 #include <fcntl.h>
@@ -303,7 +303,7 @@ static void host_functions_that_come_late(void) {
         begin();
         m = &process_get(&gate)->usage[0];
         for (unsigned i = 0; i < 4; i++) {
-                Context *c = process_context(process_get(&gate), (uintptr_t) &driver, &card);
+                Context *c = context_get(process_get(&gate), (uintptr_t) &driver, &card);
 
                 launch(2 * MSEC);
                 ASSERT_INT(m->closed, 1);

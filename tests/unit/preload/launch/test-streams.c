@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "preload/launch/batch.h"
-#include "preload/launch/context_destroy.h"
+#include "preload/launch/context.h"
 #include "preload/launch/unbatched.h"
 
 #include "driver.h"
@@ -24,7 +24,7 @@ static _Atomic bool destroyed; /* its owner was told that it may be */
 static Context *here(void) {
         int card;
 
-        return process_context(process_get(&gate), (uintptr_t) &driver, &card);
+        return context_get(process_get(&gate), (uintptr_t) &driver, &card);
 }
 
 static void destroy(CuHandle stream) {
