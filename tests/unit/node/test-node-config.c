@@ -61,9 +61,9 @@ static void no_label_and_an_unknown_one_change_nothing(void) {
         }
 }
 
-/* Slices that are held in no mode come from before the state directory was lost: waiting for them
- * would never end. */
-static void no_mode_waits_for_no_slice(void) {
+/* Slices that are held without a mode come from before the state directory was lost. Waiting for
+ * them would never end. */
+static void without_a_mode_nothing_waits_for_slices(void) {
         NodeConfig t;
 
         node_config_init(&t, MEMORY_UNIT_GIB);
@@ -72,8 +72,8 @@ static void no_mode_waits_for_no_slice(void) {
         ASSERT_INT(t.mode, SHARE_MODE_SHARE);
 }
 
-/* Likewise in a unit that no card can hold: nothing was ever offered in it. */
-static void a_unit_that_was_never_offered_waits_for_no_slice(void) {
+/* The same holds for a unit that no card can hold: nothing was offered in it. */
+static void a_unit_that_was_never_offered_does_not_wait(void) {
         NodeConfig t;
 
         node_config_init(&t, (MemoryUnit){20480});
@@ -84,14 +84,14 @@ static void a_unit_that_was_never_offered_waits_for_no_slice(void) {
         ASSERT_INT(t.unit.mib, 1024);
 }
 
-static void the_users_unit_goes_before_the_charts(void) {
+static void a_users_unit_precedes_the_charts(void) {
         NodeConfig t;
 
         begin(&t, "share");
         want(&t, "share", "128MiB");
         ASSERT_TRUE(t.unit_by_user);
         ASSERT_FALSE(node_config_apply(&t, true));
-        stops(&t, ""); /* refused while slices are held, and stops nothing */
+        stops(&t, ""); /* refused while slices are held, and blocks no pod */
         t.drain = true;
         stops(&t, "gpu-mem-unit GiB -> 128MiB");
         want(&t, "cgpu", "128MiB");
@@ -99,7 +99,8 @@ static void the_users_unit_goes_before_the_charts(void) {
         ASSERT_TRUE(node_config_apply(&t, false));
         ASSERT_INT(t.unit.mib, 128);
         ASSERT_FALSE(t.offered);
-        /* What this agent wrote is no user's wish: the chart may change it. */
+        /* The unit that this agent published is no request of a user, so the chart may change
+         * it. */
         (void) snprintf(t.published_unit, sizeof t.published_unit, "128MiB");
         want(&t, "cgpu", "128MiB");
         ASSERT_INT(t.wanted_unit.mib, 1024);
@@ -107,7 +108,7 @@ static void the_users_unit_goes_before_the_charts(void) {
         ASSERT_INT(t.wanted_unit.mib, 128);
 }
 
-static void terms_survive_a_restart(void) {
+static void the_config_survives_a_restart(void) {
         _cleanup_buf_ Buf text = BUF_NULL;
         NodeConfig t, again;
 
@@ -130,7 +131,8 @@ static void terms_survive_a_restart(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(a_mode_waits_for_the_last_slice),
-                         TEST(no_label_and_an_unknown_one_change_nothing), TEST(no_mode_waits_for_no_slice),
-                         TEST(a_unit_that_was_never_offered_waits_for_no_slice),
-                         TEST(the_users_unit_goes_before_the_charts), TEST(terms_survive_a_restart));
+                         TEST(no_label_and_an_unknown_one_change_nothing),
+                         TEST(without_a_mode_nothing_waits_for_slices),
+                         TEST(a_unit_that_was_never_offered_does_not_wait),
+                         TEST(a_users_unit_precedes_the_charts), TEST(the_config_survives_a_restart));
 }

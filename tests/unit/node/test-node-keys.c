@@ -4,8 +4,8 @@
 #include "wire/annotation.h"
 #include "wire/node.h"
 
-/* Each key of a node with a value that is good, one that is not, and what the sentence about the
- * latter must name. */
+/* Each key of a node with a good and a wrong value, and what the text about the wrong one must
+ * name. */
 static const struct {
         NodeKey key;
         size_t offset;
@@ -37,7 +37,7 @@ static void set(Node *node, size_t i, const char *text) {
         *(Str *) ((char *) node + cases[i].offset) = str_from(text);
 }
 
-static void each_key_is_judged_by_itself(void) {
+static void each_key_is_checked_alone(void) {
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 _cleanup_buf_ Buf all = BUF_NULL;
                 NodeKeys k = {0};
@@ -53,7 +53,7 @@ static void each_key_is_judged_by_itself(void) {
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].bad);
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].rule);
                 ASSERT_CONTAINS(k.wrong[cases[i].key].text, cases[i].in_force);
-                node_keys_check(&k, &node, "share", "GiB"); /* the same again is no change */
+                node_keys_check(&k, &node, "share", "GiB"); /* the same values again are no change */
                 ASSERT_INT(k.changed, 0);
                 node_keys_write_wrong(&k, &all);
                 ASSERT_TEXT(all.data, k.wrong[cases[i].key].text);
@@ -77,7 +77,7 @@ static void the_last_good_value_stays(void) {
         node_keys_check(&k, &node, "share", "GiB");
         ASSERT_TRUE(node_keys_place_while_changing(&k) && node_keys_drain(&k));
         ASSERT_CONTAINS(k.wrong[NODE_KEY_PLACEMENT].text, "; spread stays");
-        node = (Node){0}; /* an absent key is its default, which is no fault */
+        node = (Node){0}; /* an absent key means its default */
         node_keys_check(&k, &node, "share", "GiB");
         ASSERT_FALSE(node_keys_place_while_changing(&k) || node_keys_drain(&k));
 }
@@ -96,6 +96,6 @@ static void a_huge_value_is_cut(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(each_key_is_judged_by_itself), TEST(the_last_good_value_stays),
+        return TEST_MAIN(TEST(each_key_is_checked_alone), TEST(the_last_good_value_stays),
                          TEST(a_huge_value_is_cut));
 }

@@ -7,7 +7,7 @@
 
 #define PREFIX STR("aliyun.com/")
 
-/* As a kubelet 1.36 wrote it, with other IDs. */
+/* As written by kubelet 1.36, with other IDs. */
 static const char sample[] =
         "{\"Data\":{\"PodDeviceEntries\":["
         "{\"PodUID\":\"77a3218c-5bd1-4b52-9d7e-2c86d8f1a001\",\"ContainerName\":\"c\","
@@ -51,7 +51,7 @@ static void reads_entries(void) {
         ASSERT_STR(c.entries[0].ids[0], STR("3-10"));
         ASSERT_STR(c.entries[0].ids[1], STR("3-11"));
         ASSERT_STR(c.entries[1].container, STR("ini"));
-        ASSERT_INT(c.entries[1].n, 3); /* over both nodes */
+        ASSERT_INT(c.entries[1].n, 3); /* of both NUMA nodes */
         ASSERT_STR(c.entries[1].ids[2], STR("1C_2"));
 }
 
@@ -66,7 +66,7 @@ static void reads_the_old_form(void) {
         ASSERT_STR(c.entries[0].ids[1], STR("b"));
 }
 
-static void order_of_members_is_free(void) {
+static void members_may_have_any_order(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Checkpoint c =
                 decoded("{\"Checksum\":1,\"Data\":{\"PodDeviceEntries\":[{\"DeviceIDs\":{\"-1\":[\"a\"]},"
@@ -80,7 +80,7 @@ static void order_of_members_is_free(void) {
         ASSERT_STR(c.entries[0].ids[0], STR("b"));
 }
 
-static void empty_is_an_answer(void) {
+static void an_empty_list_is_valid(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
 
         ASSERT_INT(decoded("{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":{}},\"Checksum\":0}",
@@ -91,7 +91,7 @@ static void empty_is_an_answer(void) {
         ASSERT_INT(decoded("{\"Data\":{}}", &arena).n, 0);
 }
 
-static void refuses_what_is_none(void) {
+static void refuses_other_texts(void) {
         assert_refused("", "");
         assert_refused("null", "no member \"Data\"");
         assert_refused("{}", "no member \"Data\"");
@@ -109,7 +109,7 @@ static void refuses_what_is_none(void) {
         assert_refused("{\"Data\":{}}x", "");
 }
 
-static void every_cut_is_malformed(void) {
+static void every_truncation_is_malformed(void) {
         for (size_t len = 0; len < sizeof sample - 1; len++) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
                 Checkpoint c;
@@ -185,7 +185,7 @@ static void loads_files(void) {
         ASSERT_OK(rmdir(dir));
 }
 
-/* As the kubelet writes it: a new file, and a rename. */
+/* Replaces the file as the kubelet does: a new file and a rename. */
 static void replace_file(const char *dir, const char *path, const char *text, size_t size) {
         char draft[64];
         int fd;
@@ -197,7 +197,7 @@ static void replace_file(const char *dir, const char *path, const char *text, si
         ASSERT_OK(rename(draft, path));
 }
 
-static void looks_again_only_at_another_file(void) {
+static void reads_only_a_changed_file_again(void) {
         char dir[] = "/tmp/aliquot-checkpoint-XXXXXX", path[64];
         static const char other[] =
                 "{\"Data\":{\"PodDeviceEntries\":null,\"RegisteredDevices\":{}},\"Checksum\":1}";
@@ -228,7 +228,8 @@ static void looks_again_only_at_another_file(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_entries), TEST(reads_the_old_form), TEST(order_of_members_is_free),
-                         TEST(empty_is_an_answer), TEST(refuses_what_is_none), TEST(every_cut_is_malformed),
-                         TEST(has_limits), TEST(loads_files), TEST(looks_again_only_at_another_file));
+        return TEST_MAIN(TEST(reads_entries), TEST(reads_the_old_form), TEST(members_may_have_any_order),
+                         TEST(an_empty_list_is_valid), TEST(refuses_other_texts),
+                         TEST(every_truncation_is_malformed), TEST(has_limits), TEST(loads_files),
+                         TEST(reads_only_a_changed_file_again));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every allocation of ours fails once, one at a time: the answer is -ENOMEM, the result is
- * untouched, and nothing leaks (the leak sanitizer looks). The linker puts these in malloc's place;
- * what libc and libsystemd allocate is not met. */
+/* Each allocation of our code fails once. The result must be -ENOMEM without any change, and the
+ * leak sanitizer must find no leak. The linker replaces malloc and its kin; allocations inside libc
+ * and libsystemd do not fail. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static int make_resources(void) {
         }
         r = pod_resources_list(p, 0, never, NULL, NULL);
         if (r == 0 && countdown == 0)
-                return -ENOMEM; /* it was the List that could not begin: it is tried again from the loop */
+                return -ENOMEM; /* the List failed to begin: it is repeated from the loop */
         return r;
 }
 
@@ -106,7 +106,7 @@ static void objects(void) {
         failing_each(make_plugin);
         failing_each(make_resources);
         event = sd_event_unref(event);
-        ASSERT_OK(rmdir(plugins)); /* nor is a socket left */
+        ASSERT_OK(rmdir(plugins)); /* no socket is left */
         ASSERT_OK(rmdir(directory));
 }
 

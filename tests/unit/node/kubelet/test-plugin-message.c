@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What we write is read by protobuf-c, and the other way round. */
+/* protobuf-c reads what plugin_message writes, and the other way round. */
 
 #include "node/kubelet/plugin_message.h"
 #include "test.h"
@@ -47,12 +47,11 @@ static void lists_devices(void) {
                 if (devices[i].numa >= 0)
                         ASSERT_INT(m->devices[i]->topology->nodes[0]->id, devices[i].numa);
         }
-        ASSERT_INT(v1beta1__list_and_watch_response__get_packed_size(m),
-                   b.len); /* no byte more than need be */
+        ASSERT_INT(v1beta1__list_and_watch_response__get_packed_size(m), b.len); /* the size is exact */
         v1beta1__list_and_watch_response__free_unpacked(m, NULL);
 }
 
-/* What a kubelet took and did not take: 13 bytes and the ID each. */
+/* A list that a kubelet accepted, and one that it refused: 13 bytes and the ID for each device. */
 static void the_limit_is_the_kubelets(void) {
         _cleanup_free_ PluginDevice *devices = calloc(221000, sizeof *devices);
 
@@ -65,7 +64,7 @@ static void the_limit_is_the_kubelets(void) {
         ASSERT_TRUE(plugin_message_size(devices, 220000) <= PLUGIN_MESSAGE_MAX);
         ASSERT_FALSE(plugin_message_size(devices, 221000) <= PLUGIN_MESSAGE_MAX);
         ASSERT_INT(plugin_message_size(devices, 0), 0);
-        ASSERT_TRUE(PLUGIN_MESSAGE_MAX / (13 + 1) < PLUGIN_IDS_MAX); /* as the limit on requests says */
+        ASSERT_TRUE(PLUGIN_MESSAGE_MAX / (13 + 1) < PLUGIN_IDS_MAX); /* the limit of IDs in a request */
 }
 
 /* ---- requests ---- */
@@ -78,7 +77,8 @@ static int decode(PluginRequestKind kind, const ProtobufCMessage *m, PluginReque
         ASSERT_INT(protobuf_c_message_pack(m, bytes), n);
         r = plugin_message_decode_request(kind, (Str){(const char *) bytes, n}, ret, fault);
         if (r == 0)
-                for (size_t i = 0; i < ret->n_ids; i++) /* views of bytes: looked at while these are there */
+                /* the IDs are views: compared while the message exists */
+                for (size_t i = 0; i < ret->n_ids; i++)
                         ASSERT_STR(ret->ids[i], STR("0-1"));
         return r;
 }
@@ -185,7 +185,7 @@ static void assert_refused(PluginRequestKind kind, Str message, const char *why)
         ASSERT_TRUE(!request.ids);
 }
 
-static void refuses_hostile_ones(void) {
+static void refuses_hostile_requests(void) {
         assert_refused(PLUGIN_REQUEST_PRESTART, STR("\x0a\x00"), "an empty device ID");
         assert_refused(PLUGIN_REQUEST_PRESTART, STR("\x0a\x7f"), "it is cut off");
         assert_refused(PLUGIN_REQUEST_PRESTART, STR("\x08\x01"), "the wrong type");
@@ -197,7 +197,7 @@ static void refuses_hostile_ones(void) {
         assert_refused(PLUGIN_REQUEST_PREFERRED, (Str){0}, "0 containers");
 }
 
-/* A zero byte within does not end an ID. */
+/* A zero byte does not end an ID. */
 static void keeps_bytes(void) {
         PluginRequest request = PLUGIN_REQUEST_NULL;
 
@@ -212,5 +212,5 @@ static void keeps_bytes(void) {
 int main(void) {
         return TEST_MAIN(TEST(registers), TEST(lists_devices), TEST(the_limit_is_the_kubelets),
                          TEST(reads_preferred), TEST(reads_allocate), TEST(reads_prestart),
-                         TEST(refuses_hostile_ones), TEST(keeps_bytes));
+                         TEST(refuses_hostile_requests), TEST(keeps_bytes));
 }

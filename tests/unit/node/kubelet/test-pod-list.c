@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Messages are made by protobuf-c from the published definitions. */
+/* protobuf-c makes the messages from the published definitions. */
 
 #include "node/kubelet/allocatable.h"
 #include "node/kubelet/pod_resources.h"
@@ -10,12 +10,12 @@
 #define PREFIX STR("aliyun.com/")
 
 static char *text(const char *s) {
-        return (char *) (uintptr_t) s; /* protobuf-c knows no const; packing only reads */
+        return (char *) (uintptr_t) s; /* protobuf-c lacks const; packing only reads */
 }
 
 /* ---- the other call ---- */
 
-static void counts_what_can_be_given(void) {
+static void counts_allocatable_devices(void) {
         static const uint8_t two[] = "\x0a\x19\x0a\x12"
                                      "aliyun.com/gpu-mem"
                                      "\x12\x03"
@@ -85,7 +85,7 @@ static void builder_container(Builder *b, const char *name) {
         add(b, (void ***) &b->pod->containers, &b->pod->n_containers, b->container);
 }
 
-/* One entry with n IDs, and the NUMA node that the kubelet says of it. */
+/* One entry with n IDs and the NUMA node that the kubelet writes. */
 static void builder_devices(Builder *b, const char *resource, const char *const *ids, size_t n) {
         V1__ContainerDevices *d = arena_new(&b->arena, V1__ContainerDevices, 1);
         V1__NUMANode *node = arena_new(&b->arena, V1__NUMANode, 1);
@@ -146,12 +146,12 @@ static void merges_entries(void) {
         ASSERT_INT(list.pods[0].containers[0].devices[0].n, 2);
         ASSERT_STR(list.pods[0].containers[0].devices[0].ids[1], STR("0-2"));
         ASSERT_STR(list.pods[0].containers[0].devices[1].ids[0], STR("3-10"));
-        ASSERT_INT(list.pods[0].containers[1].n_devices, 0); /* the one that is being admitted looks so */
+        ASSERT_INT(list.pods[0].containers[1].n_devices, 0); /* a container during its admission has none */
         ASSERT_INT(list.pods[1].n_containers, 0);
         arena_done(&b.arena);
 }
 
-static void empty_is_an_answer(void) {
+static void an_empty_list_is_valid(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodList list = {.n = 42};
 
@@ -160,7 +160,7 @@ static void empty_is_an_answer(void) {
 }
 
 /* cpu_ids, memory, dynamic_resources: fields 3 to 5 of a container. */
-static void passes_over_the_rest(void) {
+static void ignores_other_fields(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodList list;
 
@@ -181,7 +181,7 @@ static void assert_refused(Str message, const char *why) {
         ASSERT_INT(list.n, 42);
 }
 
-static void refuses_what_is_none(void) {
+static void refuses_other_texts(void) {
         assert_refused(STR("\x0a\x00"), "a pod without name or namespace");
         assert_refused(STR("\x0a\x03\x0a\x01p"), "a pod without name or namespace");
         assert_refused(STR("\x0a\x08\x0a\x01p\x12\x01n\x1a\x00"), "a container without a name");
@@ -191,7 +191,7 @@ static void refuses_what_is_none(void) {
         assert_refused(STR("PRI * HTTP/2.0"), "");
 }
 
-static void every_cut_is_refused_or_shorter(void) {
+static void every_truncation_is_refused_or_shorter(void) {
         Builder b;
         PodList list;
         Str whole;
@@ -279,7 +279,7 @@ static void empty_ids_are_refused(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(merges_entries), TEST(empty_is_an_answer), TEST(passes_over_the_rest),
-                         TEST(refuses_what_is_none), TEST(every_cut_is_refused_or_shorter), TEST(has_limits),
-                         TEST(empty_ids_are_refused), TEST(counts_what_can_be_given));
+        return TEST_MAIN(TEST(merges_entries), TEST(an_empty_list_is_valid), TEST(ignores_other_fields),
+                         TEST(refuses_other_texts), TEST(every_truncation_is_refused_or_shorter),
+                         TEST(has_limits), TEST(empty_ids_are_refused), TEST(counts_allocatable_devices));
 }

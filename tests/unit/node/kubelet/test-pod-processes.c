@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* On trees of plain files: the same names with the same contents as the kernel's. */
+/* On trees of plain files with the names and contents of the kernel's. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -122,12 +122,13 @@ static void v2_broken_events_are_unknown(void) {
 
 /* ---- version 1 ---- */
 
-static void v1_asks_the_pids_controller(void) {
+static void v1_reads_the_pids_controller(void) {
         Tree t;
 
         tree_begin(&t);
         tree_file(&t, "pids/" CGROUPFS, "pids.current", "3\n");
-        tree_file(&t, "pids/" CGROUPFS, "cgroup.procs", ""); /* in another pid namespace nobody is seen */
+        /* processes of another PID namespace are not listed */
+        tree_file(&t, "pids/" CGROUPFS, "cgroup.procs", "");
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_SOME);
         tree_file(&t, "pids/" CGROUPFS, "pids.current", "0\n");
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_NONE);
@@ -156,8 +157,8 @@ static void v1_walks_other_controllers(void) {
         }
 }
 
-/* A controller that the kubelet does not use says nothing; the next is asked. */
-static void v1_goes_on_to_the_next(void) {
+/* A controller that the kubelet does not use is passed over. */
+static void v1_tries_the_next_controller(void) {
         Tree t;
 
         tree_begin(&t);
@@ -176,14 +177,14 @@ static void no_tree_is_unknown(void) {
         tree_begin(&t);
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_UNKNOWN);
         tree_v2(&t);
-        tree_dir(&t, "init.scope"); /* as a container sees that has a tree of its own */
+        tree_dir(&t, "init.scope"); /* as seen by a container with a tree of its own */
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_UNKNOWN);
         tree_dir(&t, "kubepods");
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_NONE);
         tree_end(&t);
 }
 
-static void no_uid_is_nobodys(void) {
+static void a_malformed_uid_has_no_processes(void) {
         char longest[66];
         Tree t;
 
@@ -225,8 +226,8 @@ static void links_are_not_followed(void) {
         tree_end(&t);
 }
 
-/* Cgroups that users and services may make count for nothing. */
-static void others_cannot_pretend(void) {
+/* Cgroups that users and services can make do not count. */
+static void cgroups_of_users_do_not_count(void) {
         Tree t;
 
         tree_begin(&t);
@@ -238,7 +239,7 @@ static void others_cannot_pretend(void) {
         tree_end(&t);
 }
 
-/* A tree too large to be looked through: nobody may conclude anything. */
+/* In a tree that is too large, a missing cgroup is no proof. */
 static void has_limits(void) {
         char path[64];
         Tree t;
@@ -253,7 +254,8 @@ static void has_limits(void) {
                         ASSERT_INT(ask(&t, UID), POD_PROCESSES_NONE);
         }
         ASSERT_INT(ask(&t, UID), POD_PROCESSES_UNKNOWN);
-        tree_file(&t, CGROUPFS, "cgroup.events", "populated 0\n"); /* by its name it is found all the same */
+        /* it is found by its name all the same */
+        tree_file(&t, CGROUPFS, "cgroup.events", "populated 0\n");
         tree_file(&t, "kubepods/besteffort/pod" OTHER, "cgroup.events", "populated 1\n");
         ASSERT_INT(ask(&t, OTHER), POD_PROCESSES_SOME);
         tree_end(&t);
@@ -261,7 +263,8 @@ static void has_limits(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(v2_finds_populated), TEST(v2_broken_events_are_unknown),
-                         TEST(v1_asks_the_pids_controller), TEST(v1_walks_other_controllers),
-                         TEST(v1_goes_on_to_the_next), TEST(no_tree_is_unknown), TEST(no_uid_is_nobodys),
-                         TEST(links_are_not_followed), TEST(others_cannot_pretend), TEST(has_limits));
+                         TEST(v1_reads_the_pids_controller), TEST(v1_walks_other_controllers),
+                         TEST(v1_tries_the_next_controller), TEST(no_tree_is_unknown),
+                         TEST(a_malformed_uid_has_no_processes), TEST(links_are_not_followed),
+                         TEST(cgroups_of_users_do_not_count), TEST(has_limits));
 }

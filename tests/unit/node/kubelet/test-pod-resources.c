@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Against a lister of our own in the same loop, which answers as it is told. */
+/* Against a lister in the same loop, which answers as the test sets it. */
 
 #include "base/buf.h"
 #include "net/grpc/rpc_server.h"
@@ -14,9 +14,9 @@ typedef struct Fixture {
         sd_event *event;
         RpcServer *server;
         PodResources *list;
-        unsigned begun;   /* Lists that came */
-        unsigned limited; /* so many more are turned away */
-        RpcStatus status; /* if not OK, what the others get */
+        unsigned begun;   /* received Lists */
+        unsigned limited; /* Lists that are still to be refused */
+        RpcStatus status; /* if not OK: the answer to the other Lists */
         bool hold;
         RpcCall *held;
         Str message;
@@ -26,7 +26,7 @@ typedef struct Asker {
         Fixture *fixture;
         PodResourcesCall *call;
         unsigned told, pods;
-        unsigned begun; /* Lists that had come when it was told */
+        unsigned begun; /* received Lists at the time of the callback */
         bool ask_again, free_all;
         Fault fault;
 } Asker;
@@ -126,7 +126,7 @@ static void lists(void) {
         end(&f);
 }
 
-/* Who asks while a List is on its way needs the next one, and all of these share it. */
+/* Callers that ask while a List is under way share the next one. */
 static void shares_only_later_lists(void) {
         Fixture f;
         Asker first = {.fixture = &f}, later[3] = {{.fixture = &f}, {.fixture = &f}, {.fixture = &f}};
@@ -147,7 +147,7 @@ static void shares_only_later_lists(void) {
         end(&f);
 }
 
-static void is_patient_with_the_rate_limit(void) {
+static void repeats_when_rate_limited(void) {
         Fixture f;
         Asker first = {.fixture = &f}, second = {.fixture = &f};
 
@@ -155,7 +155,7 @@ static void is_patient_with_the_rate_limit(void) {
         f.limited = 5;
         ask(&first, 0);
         turn_until(&f, f.limited < 3);
-        ask(&second, 0); /* before the List that will succeed: it is for both */
+        ask(&second, 0); /* before the List that succeeds: it answers both */
         turn_until(&f, first.told && second.told);
         ASSERT_INT(first.pods, 1);
         ASSERT_INT(second.pods, 1);
@@ -180,7 +180,7 @@ static void waits_for_a_kubelet(void) {
         end(&f);
 }
 
-/* A connection that a dead kubelet left is of no use. */
+/* The connection to a kubelet that has ended is not used again. */
 static void finds_the_next_kubelet(void) {
         Fixture f;
         Asker a = {.fixture = &f};
@@ -197,7 +197,7 @@ static void finds_the_next_kubelet(void) {
         end(&f);
 }
 
-static void says_why_at_the_deadline(void) {
+static void reports_the_fault_at_the_deadline(void) {
         Fixture f;
         Asker limited = {.fixture = &f}, held = {.fixture = &f};
 
@@ -214,7 +214,7 @@ static void says_why_at_the_deadline(void) {
         ASSERT_TRUE(held.fault.text[0]);
         f.hold = false;
         held.told = 0;
-        ask(&held, 0); /* and the next one is served */
+        ask(&held, 0); /* the next call is served */
         turn_until(&f, held.told);
         ASSERT_INT(held.pods, 1);
         end(&f);
@@ -239,7 +239,7 @@ static void other_errors_are_final(void) {
         end(&f);
 }
 
-static void may_be_asked_from_the_answer(void) {
+static void the_callback_may_ask_again(void) {
         Fixture f;
         Asker a = {.fixture = &f, .ask_again = true}, b = {.fixture = &f};
 
@@ -250,7 +250,7 @@ static void may_be_asked_from_the_answer(void) {
         end(&f);
 }
 
-static void freed_calls_are_not_told(void) {
+static void freed_calls_get_no_callback(void) {
         Fixture f;
         Asker a = {.fixture = &f}, b = {.fixture = &f}, c = {.fixture = &f};
 
@@ -269,7 +269,7 @@ static void freed_calls_are_not_told(void) {
         end(&f);
 }
 
-static void may_be_freed_from_the_answer(void) {
+static void the_callback_may_free_the_object(void) {
         Fixture f;
         Asker a = {.fixture = &f, .free_all = true}, b = {.fixture = &f},
               late = {.fixture = &f, .free_all = true};
@@ -285,7 +285,7 @@ static void may_be_freed_from_the_answer(void) {
         ASSERT_INT(b.told, 0);
         ASSERT_OK(pod_resources_new(f.event, f.path, PREFIX, &f.list));
         ask(&late, 20 * USEC_PER_MSEC);
-        turn_until(&f, late.told); /* by its deadline */
+        turn_until(&f, late.told); /* at its deadline */
         ASSERT_TRUE(!f.list);
         end(&f);
 }
@@ -303,9 +303,9 @@ static void refuses_long_paths(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(lists), TEST(shares_only_later_lists), TEST(is_patient_with_the_rate_limit),
+        return TEST_MAIN(TEST(lists), TEST(shares_only_later_lists), TEST(repeats_when_rate_limited),
                          TEST(waits_for_a_kubelet), TEST(finds_the_next_kubelet),
-                         TEST(says_why_at_the_deadline), TEST(other_errors_are_final),
-                         TEST(may_be_asked_from_the_answer), TEST(freed_calls_are_not_told),
-                         TEST(may_be_freed_from_the_answer), TEST(refuses_long_paths));
+                         TEST(reports_the_fault_at_the_deadline), TEST(other_errors_are_final),
+                         TEST(the_callback_may_ask_again), TEST(freed_calls_get_no_callback),
+                         TEST(the_callback_may_free_the_object), TEST(refuses_long_paths));
 }

@@ -16,7 +16,7 @@
 #define SLICE "kubepods-burstable-pod" LOWER ".slice"
 
 static bool owner_of(const char *text, size_t n, ProcessOwner *ret) {
-        char *exact = malloc(n > 0 ? n : 1); /* no byte behind it, for the sanitizers */
+        char *exact = malloc(n > 0 ? n : 1); /* exact size, so that the sanitizers see a read behind it */
         bool found;
 
         ASSERT_TRUE(exact != NULL);
@@ -54,12 +54,12 @@ static void knows_pod_and_container(void) {
         for (size_t i = 0; i < ELEMENTSOF(good); i++)
                 expect(good[i], PLAIN, ID);
         expect("0::/kubepods/pod0123456789abcdef0123456789abcdef/c0\n", "0123456789abcdef0123456789abcdef",
-               "c0"); /* static */
+               "c0"); /* a static pod */
 }
 
-/* A container's own cgroups change nothing: whether it is a docker in it, a systemd, or a name made
- * to deceive. */
-static void looks_at_the_outermost(void) {
+/* Cgroups inside a container change nothing: those of a docker, of a systemd, or with misleading
+ * names. */
+static void the_outermost_pod_counts(void) {
         static const char *const nested[] = {
                 "0::/kubepods/burstable/pod" PLAIN "/" ID "/docker/0123",
                 "0::/kubepods/burstable/pod" PLAIN "/" ID "/init.scope",
@@ -75,7 +75,7 @@ static void looks_at_the_outermost(void) {
                 expect(nested[i], PLAIN, ID);
 }
 
-static void a_pod_alone_is_something(void) {
+static void a_pod_without_container_is_found(void) {
         expect("0::/kubepods/burstable/pod" PLAIN "\n", PLAIN, "");
         expect("0::/kubepods/burstable/pod" PLAIN "/\n", PLAIN, "");
         expect("0::/kubepods.slice/" SLICE "\n", PLAIN, "");
@@ -83,15 +83,15 @@ static void a_pod_alone_is_something(void) {
         expect("0::/kubepods/pod" PLAIN "/with blank\n", PLAIN, "");
         expect("0::/kubepods/pod" PLAIN "/.scope\n", PLAIN, "");
         expect("0::/kubepods/pod" PLAIN "/cri-containerd-.scope\n", PLAIN, "");
-        expect("0::/kubepods/pod" PLAIN "/" ID ID "0\n", PLAIN, ""); /* 129 */
+        expect("0::/kubepods/pod" PLAIN "/" ID ID "0\n", PLAIN, ""); /* 129 characters */
         expect("0::/kubepods/pod" PLAIN "/" ID ID "\n", PLAIN, ID ID);
-        /* Version 1: another controller's line may say more, of the same pod. */
+        /* Version 1: the line of another controller may name the container of the same pod. */
         expect("5:pids:/kubepods/pod" PLAIN "\n4:memory:/kubepods/pod" OTHER "/0\n3:cpu:/kubepods/pod" PLAIN
                "/" ID "\n",
                PLAIN, ID);
 }
 
-static void others_are_in_none(void) {
+static void other_cgroups_are_in_no_pod(void) {
         static const char *const none[] = {
                 "",
                 "0::/\n",
@@ -140,6 +140,7 @@ static void reads_the_file(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(knows_pod_and_container), TEST(looks_at_the_outermost),
-                         TEST(a_pod_alone_is_something), TEST(others_are_in_none), TEST(reads_the_file));
+        return TEST_MAIN(TEST(knows_pod_and_container), TEST(the_outermost_pod_counts),
+                         TEST(a_pod_without_container_is_found), TEST(other_cgroups_are_in_no_pod),
+                         TEST(reads_the_file));
 }

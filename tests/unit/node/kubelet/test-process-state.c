@@ -26,8 +26,8 @@ static bool starts_at(const char *text, uint64_t *ret) {
         return process_state_parse_start_time(str_from(text), ret);
 }
 
-/* A process may call itself anything. */
-static void reads_when_it_started(void) {
+/* A process can choose any name. */
+static void reads_the_start_time(void) {
         uint64_t start = 7, self = 0;
 
 #define FIELDS "S 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 "
@@ -86,7 +86,7 @@ static bool is_paused(void) {
         return process_state_is_paused(proc, root, 7);
 }
 
-static void frozen_with_its_cgroup(void) {
+static void a_process_is_frozen_with_its_cgroup(void) {
         (void) snprintf(home, sizeof home, "/tmp/aliquot-paused-XXXXXX");
         scratch_make(home);
         ASSERT_FALSE(is_paused());
@@ -109,7 +109,7 @@ static void frozen_with_its_cgroup(void) {
         scratch_remove(home);
 }
 
-static void a_real_one(void) {
+static void a_real_process_is_stopped(void) {
         pid_t pid = fork();
 
         if (pid == 0)
@@ -125,6 +125,6 @@ static void a_real_one(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(states), TEST(reads_when_it_started), TEST(paths), TEST(frozen_with_its_cgroup),
-                         TEST(a_real_one));
+        return TEST_MAIN(TEST(states), TEST(reads_the_start_time), TEST(paths),
+                         TEST(a_process_is_frozen_with_its_cgroup), TEST(a_real_process_is_stopped));
 }

@@ -8,7 +8,7 @@ static const char *fault_of(Str message) {
 
         while (proto_next(&r, &field))
                 ;
-        ASSERT_FALSE(proto_next(&r, &field)); /* sticky */
+        ASSERT_FALSE(proto_next(&r, &field)); /* a fault is sticky */
         return r.fault ? r.fault : "";
 }
 
@@ -25,11 +25,11 @@ static void reads_fields(void) {
         ASSERT_INT(field.number, 2);
         ASSERT_TRUE(proto_bytes(&r, &field, &text));
         ASSERT_STR(text, STR("a\0b"));
-        ASSERT_TRUE(proto_next(&r, &field)); /* fixed ones are passed over */
+        ASSERT_TRUE(proto_next(&r, &field)); /* fixed ones are ignored */
         ASSERT_INT(field.number, 3);
         ASSERT_TRUE(proto_next(&r, &field));
         ASSERT_INT(field.number, 4);
-        ASSERT_TRUE(proto_next(&r, &field)); /* the greatest number */
+        ASSERT_TRUE(proto_next(&r, &field)); /* the largest field number */
         ASSERT_INT(field.number, (1 << 29) - 1);
         ASSERT_INT(field.value, 7);
         ASSERT_FALSE(proto_next(&r, &field));
@@ -76,7 +76,7 @@ static void checks_types(void) {
         ASSERT_TEXT(fault, "");
         ASSERT_INT(i32_of(STR("\x08\x80\x80\x80\x80\xf8\xff\xff\xff\xff\x01"), &fault), INT32_MIN);
         ASSERT_TEXT(fault, "");
-        ASSERT_INT(i32_of(STR("\x08\x80\x80\x80\x80\x08"), &fault), 42); /* untouched */
+        ASSERT_INT(i32_of(STR("\x08\x80\x80\x80\x80\x08"), &fault), 42); /* unchanged */
         ASSERT_TEXT(fault, "a number does not fit into 32 bits");
         ASSERT_INT(i32_of(STR("\x0a\x01x"), &fault), 42);
         ASSERT_TEXT(fault, "a field has the wrong type");

@@ -40,10 +40,10 @@ static void records_survive_a_restart(void) {
         ASSERT_FALSE(record_has_started(records_find(&r, STR("u1"))));
         record_set_started(records_find(&r, STR("u1")), STR("main"), true);
         record_set_assume(records_find(&r, STR("u1")), 1700000000000000000);
-        record_set_assume(records_find(&r, STR("u1")), 1); /* what is known stays */
+        record_set_assume(records_find(&r, STR("u1")), 1); /* a known value stays */
         ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
         ASSERT_OK(records_save(&r, records_find(&r, STR("u1")), &fault));
-        records_done(&r); /* u2 was never saved: it never started */
+        records_done(&r); /* u2 never started, so it was not saved */
 
         ASSERT_OK(records_open(&again, pods, &fault));
         record = records_find(&again, STR("u1"));
@@ -132,8 +132,8 @@ static void a_slice_is_recorded_by_its_name(void) {
         end();
 }
 
-/* Versions differ by keys: a reader takes the keys it knows, and writes those. */
-static void a_key_of_another_version_is_no_damage(void) {
+/* Versions differ in keys. A reader takes the keys that it knows, and writes only those. */
+static void keys_of_other_versions_are_ignored(void) {
         _cleanup_(record_freep) Record *newer =
                 parse("{\"uid\":\"u1\",\"namespace\":\"d\",\"name\":\"p\",\"later\":{},\"containers\":[{"
                       "\"name\":\"c\","
@@ -147,11 +147,11 @@ static void a_key_of_another_version_is_no_damage(void) {
         ASSERT_TEXT(newer->containers[0].slice, "gpu0-1-af");
         ASSERT_TRUE(newer->containers[0].started && newer->containers[0].given[DEVICE_MEM].n == 1);
         ASSERT_TEXT(older->containers[0].slice, "");
-        record_write(older, &text); /* as the version before wrote it */
+        record_write(older, &text); /* as the previous version writes it */
         ASSERT_TRUE(buf_result(&text) == 0 && strstr(text.data, "slice") == NULL);
 }
 
-static void a_slice_has_the_name_of_one_directory(void) {
+static void a_slice_name_is_one_directory(void) {
         static const char *const bad[] = {"..", ".hidden", "a/b", "/run", "a\\u0000b"};
         char text[512], longest[RECORD_SLICE_SIZE + 1];
         Record *record = NULL;
@@ -178,7 +178,7 @@ static void a_full_disk_loses_nothing(void) {
         begin();
         ASSERT_OK(records_open(&r, pods, NULL));
         give(&r, "u1", "main", false, "3-7");
-        scratch_remove(pods); /* nothing can be written there now */
+        scratch_remove(pods); /* no file can be written there now */
         ASSERT_TRUE(records_save(&r, records_find(&r, STR("u1")), &fault) < 0);
         ASSERT_CONTAINS(fault.text, "u1.json");
         ASSERT_FALSE(records_find(&r, STR("u1"))->saved);
@@ -205,7 +205,7 @@ static void holders_are_found(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(records_survive_a_restart), TEST(a_slice_is_recorded_by_its_name),
-                         TEST(a_key_of_another_version_is_no_damage),
-                         TEST(a_slice_has_the_name_of_one_directory), TEST(broken_files_are_set_aside),
-                         TEST(a_full_disk_loses_nothing), TEST(holders_are_found));
+                         TEST(keys_of_other_versions_are_ignored), TEST(a_slice_name_is_one_directory),
+                         TEST(broken_files_are_set_aside), TEST(a_full_disk_loses_nothing),
+                         TEST(holders_are_found));
 }

@@ -5,7 +5,7 @@
 #include "wire/node.h"
 
 static Roster roster;
-static char told[256]; /* "uid+" for each pod that came or changed, "uid-" for each that went */
+static char told[256]; /* "uid+" for each pod that was added or changed, "uid-" for each deleted one */
 
 static void on_pod(void *userdata, Str uid, RosterPod *pod) {
         size_t n = strlen(told);
@@ -55,7 +55,7 @@ static RosterPod *find(const char *uid) {
         return roster_find(&roster, str_from(uid));
 }
 
-static void pods_come_and_go(void) {
+static void pods_are_added_and_deleted(void) {
         CardShare shares[CARD_INDEX_MAX + 1];
         RosterPod *pod;
 
@@ -74,8 +74,8 @@ static void pods_come_and_go(void) {
         end();
 }
 
-/* Any user who may patch the pod can change its annotations; a Binding is made once. */
-static void a_place_is_kept(void) {
+/* A user with the right to patch a pod can change its annotations; a Binding is made once. */
+static void a_placement_is_kept(void) {
         static const char *const forged[] = {
                 POD("a", "u1", "",
                     "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":4}}\"", MAIN("4")),
@@ -103,7 +103,7 @@ static void a_place_is_kept(void) {
         end();
 }
 
-static void others_are_known_by_name(void) {
+static void pods_without_requests_are_known_by_name(void) {
         begin();
         put(REFLECTOR_ADDED, POD("web", "u2", "", "", "\"containers\":[{\"name\":\"c\"}]"));
         ASSERT_TRUE(find("u2") && find("u2")->n_containers == 0 && find("u2")->grant == NULL);
@@ -112,7 +112,7 @@ static void others_are_known_by_name(void) {
         end();
 }
 
-static void a_list_drops_what_did_not_come_by(void) {
+static void a_list_drops_missing_pods(void) {
         begin();
         roster_list_begin(&roster);
         put(REFLECTOR_LISTED, POD("a", "u1", "", "", MAIN("4")));
@@ -122,7 +122,7 @@ static void a_list_drops_what_did_not_come_by(void) {
         put(REFLECTOR_LISTED, POD("b", "u2", "", "", MAIN("4")));
         roster_list_end(&roster);
         ASSERT_TRUE(find("u1") == NULL && find("u2") != NULL);
-        /* What could not be read may have been u2: nothing is dropped then. */
+        /* The unreadable object may have been u2, so no pod is dropped. */
         roster_list_begin(&roster);
         put(REFLECTOR_LISTED, "{\"metadata\":{\"name\":7}}");
         roster_list_end(&roster);
@@ -131,8 +131,8 @@ static void a_list_drops_what_did_not_come_by(void) {
         end();
 }
 
-/* An answer to a GET may arrive after the watch has told of the pod's end. */
-static void the_gone_stay_gone(void) {
+/* The reply to a GET may arrive after the watch has reported the deletion. */
+static void deleted_pods_stay_deleted(void) {
         static char text[512];
 
         begin();
@@ -140,7 +140,7 @@ static void the_gone_stay_gone(void) {
         put(REFLECTOR_DELETED, POD("a", "a", "", "", MAIN("4")));
         put(REFLECTOR_MODIFIED, POD("a", "a", "", "", MAIN("4")));
         ASSERT_TRUE(find("a") == NULL);
-        put(REFLECTOR_ADDED, POD("a", "a2", "", "", MAIN("4"))); /* another one of its name */
+        put(REFLECTOR_ADDED, POD("a", "a2", "", "", MAIN("4"))); /* another pod of that name */
         ASSERT_TRUE(find("a2") != NULL);
         for (int i = 0; i < 2 * ROSTER_TOMBSTONES; i++) {
                 (void) snprintf(text, sizeof text, POD("g%d", "g%d", "", "", MAIN("4")), i, i);
@@ -154,12 +154,12 @@ static void the_gone_stay_gone(void) {
         end();
 }
 
-static void pods_of_other_nodes_are_passed_over(void) {
+static void pods_of_other_nodes_are_ignored(void) {
         begin();
         put(REFLECTOR_ADDED, "{\"metadata\":{\"name\":\"x\",\"namespace\":\"d\",\"uid\":\"u9\"},\"spec\":{"
                              "\"nodeName\":\"m\"}}");
         ASSERT_TRUE(find("u9") == NULL);
-        put(REFLECTOR_ADDED, POD("x", "../u", "", "", MAIN("1"))); /* a UID becomes the name of a file */
+        put(REFLECTOR_ADDED, POD("x", "../u", "", "", MAIN("1"))); /* a UID is used as a file name */
         ASSERT_INT(roster.malformed, 1);
         end();
 }
@@ -171,7 +171,7 @@ static void static_pods_go_by_the_kubelets_uid(void) {
         ASSERT_TRUE(find("hash") && find("mirror1") == NULL);
         put(REFLECTOR_ADDED,
             POD("s-n", "mirror2", "", "\"kubernetes.io/config.mirror\":\"hash\"", MAIN("4")));
-        /* The deletion of the old mirror comes late: the pod is still there. */
+        /* The deletion of the old mirror arrives late: the pod still exists. */
         put(REFLECTOR_DELETED,
             POD("s-n", "mirror1", "", "\"kubernetes.io/config.mirror\":\"hash\"", MAIN("4")));
         ASSERT_TRUE(find("hash") != NULL);
@@ -179,7 +179,7 @@ static void static_pods_go_by_the_kubelets_uid(void) {
         end();
 }
 
-static void the_nodes_own_place_stands_until_it_is_shown(void) {
+static void the_nodes_placement_stays_until_an_object_shows_it(void) {
         Slice slice = {.card = 1, .mem = 4};
 
         begin();
@@ -187,7 +187,7 @@ static void the_nodes_own_place_stands_until_it_is_shown(void) {
         put(REFLECTOR_ADDED, POD("a", "u1", "", "", MAIN("4")));
         ASSERT_FALSE(find("u1")->placed);
         ASSERT_OK(roster_place(&roster, find("u1"), &slice, 1));
-        put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4"))); /* an older picture of it */
+        put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4"))); /* an older version of it */
         ASSERT_TRUE(find("u1")->placed);
         ASSERT_INT(grant_mem_on_card(find("u1")->grant, 1), 4);
         put(REFLECTOR_MODIFIED, POD("a", "u1", "", ON_CARD_1, MAIN("4")));
@@ -195,7 +195,7 @@ static void the_nodes_own_place_stands_until_it_is_shown(void) {
         end();
 }
 
-static void what_can_never_be_served_says_why(void) {
+static void a_refused_pod_has_its_reason(void) {
         begin();
         put(REFLECTOR_ADDED, POD("a", "u1", "", "",
                                  "\"containers\":[{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/"
@@ -221,7 +221,8 @@ static void shares_follow_the_cards(void) {
         ASSERT_INT(shares[0].count, 3);
         ASSERT_INT(shares[1].card, 1);
         ASSERT_INT(roster_asks(pod, &pod->containers[0], DEVICE_MEM), 6);
-        /* An annotation with other amounts than the limits: the kubelet counts by the limits. */
+        /* The annotation has other amounts than the limits, and the kubelet counts by the
+         * limits. */
         put(REFLECTOR_ADDED,
             POD("b", "u2", "", "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"1\\\":2}}\"",
                 MAIN("6")));
@@ -260,7 +261,7 @@ static void containers_are_known_by_their_ids(void) {
         pod = find("u1");
         ASSERT_TEXT(roster_container_name(pod, "0a"), "c");
         ASSERT_TEXT(roster_container_name(pod, "0c"), "ini");
-        ASSERT_TRUE(!roster_container_name(pod, "0b")); /* no runtime's name */
+        ASSERT_TRUE(!roster_container_name(pod, "0b")); /* without a runtime's name */
         ASSERT_TRUE(!roster_container_name(pod, "") && !roster_container_name(pod, "containerd://0a"));
         put(REFLECTOR_MODIFIED, POD("a", "u1", "", "", MAIN("4")));
         ASSERT_TRUE(!roster_container_name(find("u1"), "0a"));
@@ -286,11 +287,12 @@ static void mounts_over_the_gate_are_kept(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(pods_come_and_go), TEST(a_place_is_kept), TEST(others_are_known_by_name),
-                         TEST(a_list_drops_what_did_not_come_by), TEST(the_gone_stay_gone),
-                         TEST(pods_of_other_nodes_are_passed_over), TEST(static_pods_go_by_the_kubelets_uid),
-                         TEST(the_nodes_own_place_stands_until_it_is_shown),
-                         TEST(what_can_never_be_served_says_why), TEST(shares_follow_the_cards),
+        return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept),
+                         TEST(pods_without_requests_are_known_by_name), TEST(a_list_drops_missing_pods),
+                         TEST(deleted_pods_stay_deleted), TEST(pods_of_other_nodes_are_ignored),
+                         TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(the_nodes_placement_stays_until_an_object_shows_it),
+                         TEST(a_refused_pod_has_its_reason), TEST(shares_follow_the_cards),
                          TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
                          TEST(containers_are_known_by_their_ids));
 }
