@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every key that Aliquot reads from a Pod, a Node or a ConfigMap, with every kind of wrong value, before a pod is bound and
-while it runs: keys.py ALIQUOT STORE_SERVER KUBECTL_INSPECT
+"""Every key that Aliquot reads from a Pod, a Node or a ConfigMap, with every kind of wrong value,
+before a pod is bound and while it runs.
 
-There is no admission in front of the API server here: what a user writes arrives. After each step the scheduler's ledger, the
-node agent and kubectl-inspect-cgpu must give the same sums as the kubelet's devices, and the neighbours of the pod must
-keep their allocations."""
+Usage: keys.py ALIQUOT STORE_SERVER KUBECTL_INSPECT
+
+No admission stands in front of the API server here, so every value of a user arrives. After each
+step the scheduler's ledger, the node agent and kubectl-inspect-cgpu must give the same sums as the
+kubelet's devices. Other pods must keep their allocations."""
 
 import json
 import os
@@ -27,8 +29,9 @@ CORE_KEY = "gpushare.alibabacloud.com/core-percentage"
 PREFIX = "scheduler.framework.gpushare."
 MISCONFIGURED, FENCE_MISCONFIGURED = "GPUShareMisconfigured", "GPUFenceMisconfigured"
 
-# Values by kind. A key that holds JSON and a key that holds a number are wrong in different ways; "other" is the value of
-# another pod, and "contradicting" names a card or an amount that is not the pod's.
+# Wrong values by kind, because a key with JSON and a key with a number are wrong in different ways.
+# "other" is the value of another pod. "contradicting" names a card or an amount that is not the
+# pod's.
 JSON_VALUES = {
     "empty": "", "malformed": "{", "not-an-object": "[1]", "huge": '{"0":{"0":4294967295}}',
     "over": '{"0":{"0":99999999999999999999}}', "negative": '{"0":{"0":-1}}', "contradicting": '{"0":{"3":126,"2":126}}',
@@ -41,10 +44,11 @@ SYSTEM_KEYS = {
     "ALIYUN_COM_GPU_MEM_IDX": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_DEV": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_POD": TEXT_VALUES,
     "ALIYUN_COM_GPU_MEM_ASSIGNED": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_ASSUME_TIME": TEXT_VALUES,
 }
-# Nothing reads these yet: they must stay as the user wrote them.
+# No part reads these keys yet: they must stay as the user wrote them.
 USER_KEYS = ("aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gpu-mem", "aliquot.dev/gpu-core")
 
-# Keys of a Node that its administrator writes: values that are refused, said in the condition, and change nothing.
+# Keys of a Node that its administrator writes. The condition names a refused value, which changes
+# nothing.
 NODE_ANNOTATIONS = {
     "aliquot.dev/max-pods-per-card": ("20 ", "x", "-1", "99999999999999999999"),
     "aliquot.dev/allow-mixed": ("yes", "TRUE", "1"),
@@ -56,7 +60,7 @@ NODE_ANNOTATIONS = {
     "aliquot.dev/gpu-mem-unit-change": ("now", "true"),
 }
 NODE_LABELS = {"ack.node.gpu.schedule": ("core-mem", "x", "CGPU"), "ack.node.gpu.placement": ("Spread", "x")}
-# Keys of a Node that its agent owns: what others write there is put right.
+# Keys of a Node that its agent owns: values of other writers are replaced.
 AGENT_KEYS = {
     "aliquot.dev/cards": ("", "[", '[{"index":0,"units":4294967295}]', '[{"index":0,"units":-1}]'),
     "aliquot.dev/held-slices": ("[", '[{"pod":"a/b","uid":"u","allocation":{"0":{"0":4294967295}}}]', "x"),
@@ -64,7 +68,7 @@ AGENT_KEYS = {
     "aliquot.dev/gpu-mem-unit-in-force": ("", "x", "GiB"),
     "aliquot.dev/change-pending": ("x",),
 }
-FENCES = {  # key of the ConfigMap's data, value -> is the value refused?
+FENCES = {  # key of the ConfigMap's data, value -> whether the value is refused
     "devices": ("[{", "x", "[{deviceId: -1, healthy: false}]", "[{deviceId: 256, healthy: false}]",
                 "[{deviceId: 99999999999999999999, healthy: false}]"),
     "gpus": ("x", "-1", "256", "99999999999999999999", "0,,"),
@@ -96,13 +100,13 @@ class Keys(unittest.TestCase):
         self.lab.close()
         self.assertEqual(self.lab.faults(), [], self.lab.log_tail())
 
-    # ---- what each part of the system says ----
+    # the sums of each part of the system
 
     def pods(self, prefix=""):
         return [o for o in self.lab.api.get(PODS)["items"] if o["metadata"]["name"].startswith(prefix)]
 
     def devices(self):
-        """Units by card: what the kubelet's device manager has given to the pods."""
+        """Units by card that the kubelet's device manager has given to the pods."""
         given = [0] * len(self.lab.units)
         for o in self.pods():
             ids = set()
@@ -129,7 +133,7 @@ class Keys(unittest.TestCase):
         return [d["usedGPU"] for d in found[0]["devs"]] if found else []
 
     def agents(self):
-        """MiB that the agent's metrics name as given, over all containers."""
+        """MiB of all containers in the agent's metrics."""
         metrics = self.lab.metrics()
         return sum(int(v) for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED{"))
 
@@ -143,12 +147,12 @@ class Keys(unittest.TestCase):
         return by_card(ids)
 
     def places(self, prefix):
-        """What a pod has: the devices, and the annotations that say so."""
+        """The devices of a pod and the annotations that describe them."""
         return {o["metadata"]["name"]: (self.place_of(o), o["metadata"]["annotations"].get(ALLOCATION),
                                         o["metadata"]["annotations"].get(CORE_KEY) or None) for o in self.pods(prefix)}
 
     def settle(self, inspect=True):
-        """Waits until all agree. The message says which did not."""
+        """Waits until all sums agree. The message names those that did not."""
         said = {}
 
         def agree():
@@ -214,8 +218,8 @@ class Keys(unittest.TestCase):
             if "-other-" not in name:
                 self.assertEqual({k: notes.get(k) for k in USER_KEYS}, {k: "mine" for k in USER_KEYS}, name)
 
-    def test_pods_that_ask_for_nothing(self):
-        """A pod without our resources counts nothing, whatever its annotations say."""
+    def test_pods_without_requests(self):
+        """A pod without our resources counts nothing, whatever its annotations are."""
         before = self.ledger()
         for i, values in enumerate(zip(JSON_VALUES.values(), list(TEXT_VALUES.values()) * 2)):
             notes = {k: values[0] if v is JSON_VALUES else values[1] for k, v in SYSTEM_KEYS.items()}
@@ -227,7 +231,7 @@ class Keys(unittest.TestCase):
         self.unchanged()
 
     def test_pod_keys_while_running(self):
-        """What somebody writes over a running pod's system keys is put back from the agent's records."""
+        """Changes of a running pod's system keys are undone from the agent's records."""
         self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/allow-mixed": "true"}}})
         found = list(cases())
         create_many(self.lab, [pod("while-" + name, container("main", 1, 0)) for name, _, _ in found])
@@ -275,7 +279,7 @@ class Keys(unittest.TestCase):
                                         {"metadata": {"annotations": {key: was}}}, key, value)
 
     def test_unit_that_no_card_holds(self):
-        """It is refused with its value and the rule, and changes nothing."""
+        """The unit is refused with its value and the rule, and nothing changes."""
         was = self.lab.node_annotation("aliquot.dev/gpu-mem-unit")
         self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/gpu-mem-unit": "64GiB"}}})
         self.lab.wait(lambda: "64GiB" in self.lab.condition().get("message", ""), "the unit is refused")
@@ -295,7 +299,7 @@ class Keys(unittest.TestCase):
                                         key, value)
 
     def test_one_wrong_key_hides_no_other(self):
-        """A card that is fenced, and a slice that is held, are seen while every other key is wrong."""
+        """A fenced card and a held slice are seen while every other key is wrong."""
         wrong = {key: values[0] for key, values in NODE_ANNOTATIONS.items()}
         self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": wrong}})
         self.lab.wait(lambda: all(key in self.condition(MISCONFIGURED)["message"] for key in
@@ -336,7 +340,7 @@ class Keys(unittest.TestCase):
             self.lab.api.post(path, body)
 
     def test_fences(self):
-        """A wrong value is said, and keeps the cards that were fenced before."""
+        """A wrong value is reported, and the cards that were fenced before stay fenced."""
         good = {"devices": "[{deviceId: 0, deviceType: gpu, healthy: false}]", "gpus": "0"}
         for key, values in FENCES.items():
             self.fence(key, ",".join("0123") if key == "gpus" else

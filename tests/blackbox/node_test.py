@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`aliquot node` from outside: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
+"""Black-box tests of `aliquot node`: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
 import json
 import os
@@ -35,13 +35,13 @@ class Node(unittest.TestCase):
         self.assertIn(lab.code, (0, None), lab.log_tail())
 
     def place(self, lab, obj, *cards):
-        """Creates it, bound to these cards as a scheduler would."""
+        """Creates the pod, bound to these cards as a scheduler would do it."""
         made = lab.api.post(PODS, obj)
         lab.bind(made, annotations_for(made, list(cards), lab.units))
         return made["metadata"]["uid"]
 
     def judged(self, lab, names=None):
-        """Every started container against its annotations."""
+        """Judges every started container against its annotations."""
         items = [o for o in lab.api.get(PODS)["items"] if names is None or o["metadata"]["name"] in names]
         faults, n = Judge(lab).pods(items)
         self.assertEqual(faults[:5], [], f"seed {lab.seed}: {len(faults)} of {n}\n{lab.log_tail()}")
@@ -58,7 +58,7 @@ class Node(unittest.TestCase):
 
 
 class Crowd(Node):
-    def test_two_hundred_that_come_and_go(self):
+    def test_two_hundred_pods_start_and_end(self):
         lab = self.lab()
         lab.schedule()
         names = self.run_to_end(lab, [shapes(lab.rng, f"p{i}", life=(0.005, 0.04)) for i in range(200)])
@@ -69,7 +69,7 @@ class Crowd(Node):
         self.assertEqual(metrics["aliquot_node_unknown_total"], 0)
         lab.wait(lambda: os.listdir(os.path.join(lab.state, "pods")) == [], "records of ended pods are gone")
 
-    def test_two_hundred_that_stay(self):
+    def test_two_hundred_pods_stay(self):
         lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
         lab.schedule(with_extender=True)
         objects = [self.small(lab, i) for i in range(200)]
@@ -94,7 +94,8 @@ class Crowd(Node):
         return obj
 
     def agree(self, lab):
-        """Annotations, the extender's ledger, the kubelet's devices: the same sums on each card."""
+        """Annotations, the extender's ledger and the kubelet's devices have the same sums on each
+        card."""
         items = lab.api.get(PODS)["items"]
         sums = Judge(lab).sums(items)
         devs = lab.inspect()["nodes"][0]["devs"]
@@ -121,7 +122,7 @@ class Crowd(Node):
 
 
 class Killed(Node):
-    def test_at_random(self):
+    def test_killed_at_random(self):
         lab = self.lab()
         lab.schedule()
         stop, kills, trouble = threading.Event(), [], []
@@ -136,7 +137,7 @@ class Killed(Node):
         names, made = set(), 0
         thread.start()
         try:
-            while made < 120 + len(lab.kubelet.rejections) and made < 400:  # a ReplicaSet makes new ones
+            while made < 120 + len(lab.kubelet.rejections) and made < 400:  # a ReplicaSet replaces rejected pods
                 batch = min(40, 120 + len(lab.kubelet.rejections) - made)
                 names |= self.run_to_end(lab, [shapes(lab.rng, f"p{made + i}", life=(0.02, 0.1)) for i in range(batch)])
                 made += batch
@@ -148,14 +149,14 @@ class Killed(Node):
         self.judged(lab, names)
         outside = [r for r in lab.kubelet.rejections
                    if not any(at <= r[0] <= at + gap for at, gap in kills)]
-        self.assertEqual(outside, [], f"seed {lab.seed}: rejected while nobody was killed")
+        self.assertEqual(outside, [], f"seed {lab.seed}: rejected while no agent was killed")
 
     def test_slices_are_not_lost(self):
         lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
         lab.schedule()
         for i in range(60):
             lab.create(pod(f"p{i}", container("main", 4), container("second", 2), annotations={"fake/linger": "until-let-go"}))
-            if i % 12 == 11:  # in the middle of what is left of the twelve
+            if i % 12 == 11:  # while some of the twelve are left
                 lab.wait(lambda: len({c.uid for c in lab.kubelet.runtime.started}) + len(lab.kubelet.rejections) > i - 4,
                          "most of them run")
                 lab.restart_agent()
@@ -167,8 +168,8 @@ class Killed(Node):
         self.assertGreater(len(living), 20)
         for o in living:
             lab.api.delete(f"{PODS}/{o['metadata']['name']}", grace=0)
-        lab.restart_agent()  # and what was deleted while nobody looked is known afterwards
-        lab.wait(lambda: len(lab.held()) == len(living), "slices of the dead are published")
+        lab.restart_agent()  # deletions of that time must be known afterwards
+        lab.wait(lambda: len(lab.held()) == len(living), "slices of deleted pods are published")
         for uid, dead in lab.held().items():
             units = sum(n for shares in dead["allocation"].values() for n in shares.values())
             self.assertEqual(units, 6, dead)
@@ -176,7 +177,7 @@ class Killed(Node):
         lab.kubelet.let_go()
         lab.wait(lambda: lab.held() == {}, "and free when their processes have ended")
 
-    def test_the_supervisor_starts_it_again(self):
+    def test_the_supervisor_restarts_the_agent(self):
         lab = self.lab(supervised=True)
         uid = self.place(lab, pod("a", container("main", 3)), 2)
         lab.wait_phase("a", "Running")
@@ -204,7 +205,7 @@ class Killed(Node):
 
 
 class Pods(Node):
-    def test_without_annotations_it_is_placed(self):
+    def test_a_pod_without_annotations_is_placed(self):
         lab = self.lab(cards=TWO_CARDS)
         self.place(lab, pod("full", container("main", 12)), 0)
         lab.wait_phase("full", "Running")
@@ -235,11 +236,11 @@ class Pods(Node):
         mirror = lab.get("web-n1")
         mirror["metadata"]["uid"] = uid
         self.assertEqual(Judge(lab).pods([mirror]), ([], 1))
-        # A mirror that is deleted does not free what the static pod holds.
+        # The deletion of the mirror does not free what the static pod holds.
         lab.api.delete(f"{PODS}/web-n1", grace=0)
         lab.wait(lambda: uid in lab.held() or lab.metrics()["aliquot_node_dying_pods"] == 1, "it is still held")
 
-    def test_killed_before_its_place_was_written(self):
+    def test_killed_before_the_placement_was_written(self):
         lab = self.lab(cards=TWO_CARDS)
         lab.store.tell("fault status 12 PATCH /api/v1/namespaces/default/pods/stranger 500")
         lab.store.tell("fault status 12 PATCH /api/v1/namespaces/default/pods/web-n1 500")
@@ -257,7 +258,7 @@ class Pods(Node):
             lab.wait(lambda: lab.get(name)["metadata"].get("annotations", {}).get(ASSIGNED) == "true", "it is annotated")
         self.judged(lab, {"stranger"})
 
-    def test_mirror_that_is_made_again(self):
+    def test_mirror_that_is_created_again(self):
         lab = self.lab(cards=TWO_CARDS)
         uid = lab.kubelet.add_static(pod("web", container("main", 4), restartPolicy="Always"))
         lab.wait(lambda: lab.running(uid) == ["main"], "it runs")
@@ -272,7 +273,7 @@ class Pods(Node):
         lab.wait(lambda: lab.get("web-n1")["metadata"]["annotations"].get(ASSIGNED) == "true", "the new one says it too")
         self.assertEqual(parse(lab.get("web-n1"), ALLOCATION), place)
 
-    def test_conflicts_with_others_that_write_it(self):
+    def test_conflicts_with_other_writers(self):
         lab = self.lab(cards=TWO_CARDS)
         lab.store.tell("fault status 2 PATCH /api/v1/namespaces/default/pods/a 409")
         self.place(lab, pod("a", container("main", 2)), 1)
@@ -286,7 +287,7 @@ class Pods(Node):
         lab.wait_phase("odd", "Failed")
         self.assertIn("multiple of 5", lab.get("odd")["status"]["message"])
 
-    def test_annotations_that_lie(self):
+    def test_false_annotations(self):
         lab = self.lab(cards=TWO_CARDS)
         for i, text in enumerate(('{"0":{"7":3}}', "rubbish", '{"0":{"0":99}}', '{"0":{}}', '{"5":{"0":3}}', "")):
             made = lab.api.post(PODS, pod(f"lie{i}", container("main", 3)))
@@ -306,7 +307,8 @@ class Pods(Node):
         self.place(lab, pod("even", container("main", 6), init=[container("ini", 6)], cards=2), 1, 5)
         lab.wait_phase("even", "Running")
         self.assertEqual(self.judged(lab), 2)
-        # The kubelet takes any 4 of the 8: never on the wrong cards, and when not 2 and 2, it says so.
+        # The kubelet takes any 4 of the 8. They must never be on wrong cards; an error follows
+        # unless they are 2 and 2.
         for i in range(3):
             uid = self.place(lab, pod(f"less{i}", container("main", 4), init=[container("ini", 8)], cards=2), 2, 7)
             lab.wait(lambda: lab.running(uid) or any(e[1] == f"default/less{i}" for e in lab.kubelet.prestart_errors),
@@ -318,8 +320,8 @@ class Pods(Node):
         for c in lab.kubelet.runtime.started:
             self.assertEqual(len(set(by_card(c.devices[GPU_MEM]).values())), 1, c.pod)
 
-    def test_unhappy_preference(self):
-        """The kubelet may take other devices than preferred: never a start on a wrong card."""
+    def test_preference_that_is_ignored(self):
+        """If the kubelet takes other devices than preferred, no container starts on a wrong card."""
         lab = self.lab()
         manager = lab.kubelet.manager
         original = manager._call_preferred
@@ -332,8 +334,8 @@ class Pods(Node):
             self.assertRegex(error[3], r"container main was given .* by the kubelet, but its place is 2 of gpu")
         self.assertTrue(uids)
 
-    def test_another_plugin_beside(self):
-        """Another plugin's resource in the same pod may end the admission between our two."""
+    def test_another_plugin_in_the_same_pod(self):
+        """The admission may fail at another plugin's resource between our two resources."""
         from echo_plugin import EchoPlugin
         lab = self.lab()
         lab.schedule()
@@ -359,10 +361,11 @@ FORGED = {"absent": None, "empty": "", "malformed": "{", "huge": '{"0":{"1":4294
 
 
 class Tampered(Node):
-    """System keys of pods whose containers have started are written back from the node's records."""
+    """System keys of pods with started containers are written back from the node's records."""
 
     def keys(self, lab, name):
-        """Of allocations what they say, because the test's scheduler and the agent lay out JSON in different ways."""
+        """Compares the content of allocations, because the test's scheduler and the agent format
+        JSON differently."""
         def value(text):
             try:
                 return json.loads(text)
@@ -393,7 +396,7 @@ class Tampered(Node):
         names = [f"value-{v}" for v in FORGED] + [f"key-{i}" for i in range(len(SYSTEM_KEYS))]
         for i, name in enumerate(names):
             self.started(lab, pod(name, container("main", 1, 5), init=[container("ini", 1, 5)]), i % 2)
-        lab.wait(lambda: lab.metrics()["aliquot_node_patches_waiting"] == 0, "all is said")
+        lab.wait(lambda: lab.metrics()["aliquot_node_patches_waiting"] == 0, "all reasons are told")
         before = {name: self.keys(lab, name) for name in names}
         allocated = self.allocated(lab)
         self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], 0, "nothing was wrong")
@@ -402,7 +405,7 @@ class Tampered(Node):
         for i, key in enumerate(SYSTEM_KEYS):
             self.forge(lab, f"key-{i}", {key: None if key in before[f"key-{i}"] else "added"})
         lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] > 0, "the agent has seen it")
-        self.assertEqual(self.allocated(lab), allocated, "the node's books are as before")
+        self.assertEqual(self.allocated(lab), allocated, "the node's records are as before")
         for name in names:
             self.repaired(lab, name, before[name])
         self.assertEqual(self.allocated(lab), allocated)
@@ -410,8 +413,8 @@ class Tampered(Node):
         self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], len(names), "one repair for each")
         self.assertEqual(lab.events("GPUAllocationTampered"), [])
 
-    def test_while_nothing_can_be_written(self):
-        """The slice is given to no other pod meanwhile, and its container starts again."""
+    def test_changed_while_nothing_can_be_written(self):
+        """The slice is given to no other pod meanwhile, and the container starts again."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.started(lab, pod("a", container("main", 12, 90), restartPolicy="Always"), 1)
         before = self.keys(lab, "a")
@@ -437,7 +440,7 @@ class Tampered(Node):
         found["metadata"]["annotations"].update(annotations)
         return found
 
-    def test_while_the_agent_was_away(self):
+    def test_changed_while_the_agent_was_away(self):
         lab = self.lab(cards=TWO_CARDS)
         uid = self.started(lab, pod("a", container("main", 12, 90), container("second", 2, 5), restartPolicy="Always"), 1)
         self.started(lab, pod("b", container("main", 12)), 0)
@@ -466,8 +469,8 @@ class Tampered(Node):
             self.forge(lab, name, {ALLOCATION: '{"0":{"0":15}}', ASSIGNED: "false", "ALIYUN_COM_GPU_MEM_IDX": None})
             self.repaired(lab, name, before)
 
-    def test_before_its_container_starts(self):
-        """It keeps the place under which the Binding put it."""
+    def test_changed_before_its_container_starts(self):
+        """The pod keeps the placement of its Binding."""
         lab = self.lab(cards=ONE_CARD.replace("1x", "2x"))
         old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 1)
         lab.wait_phase("old", "Running")
@@ -482,14 +485,14 @@ class Tampered(Node):
         before.update({ASSIGNED: "true", "ALIYUN_COM_GPU_MEM_ASSIGNED": "true"})
         self.repaired(lab, "new", before)
 
-    def test_again_and_again(self):
+    def test_changed_again_and_again(self):
         lab = self.lab(cards=TWO_CARDS)
         self.started(lab, pod("a", container("main", 4)), 1)
         found = lab.get("a")
         found["metadata"]["managedFields"] = [{
             "manager": "kubectl-annotate", "operation": "Update", "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
             "apiVersion": "v1", "fieldsV1": {"f:metadata": {"f:annotations": {"f:" + ALLOCATION: {}}}}}]
-        lab.relay.answers["GET", f"{PODS}/a"] = found  # which the store does not keep
+        lab.relay.answers["GET", f"{PODS}/a"] = found  # a field that the store server drops
         n = 0
         while not lab.events("GPUAllocationTampered"):
             n += 1
@@ -505,9 +508,9 @@ class Tampered(Node):
 
 
 class Impossible(Node):
-    """Places that a user wrote into a pod before it was bound."""
+    """Placements that a user wrote into a pod before it was bound."""
 
-    def test_it_is_placed_anew(self):
+    def test_it_gets_another_placement(self):
         lab = self.lab(cards=TWO_CARDS)
         self.place(lab, pod("full", container("main", 14)), 0)
         lab.wait_phase("full", "Running")
@@ -518,7 +521,7 @@ class Impossible(Node):
             uid = made["metadata"]["uid"]
             lab.wait(lambda: lab.running(uid), f"{name} runs")
             lab.wait(lambda: list(parse(lab.get(name), ALLOCATION)[0]) == [1], "its annotations say where")
-            lab.wait(lambda: "gpushare.alibabacloud.com/core-percentage" not in lab.get(name)["metadata"]["annotations"], "and nothing else")
+            lab.wait(lambda: "gpushare.alibabacloud.com/core-percentage" not in lab.get(name)["metadata"]["annotations"], "nothing else has changed")
         notes = lab.events("GPUPlaceImpossible")
         self.assertEqual(len(notes), 2)
         self.assertIn("gpu7 is no card of this node; it is placed anew, on gpu1", notes[0])
@@ -527,7 +530,7 @@ class Impossible(Node):
 
 
 class Death(Node):
-    def test_a_new_pod_waits_for_the_old_ones_processes(self):
+    def test_a_new_pod_waits_for_the_processes_of_the_old_one(self):
         lab = self.lab(cards=ONE_CARD)
         old = self.place(lab, pod("old", container("main", 15, 100), annotations={"fake/linger": "until-let-go"}), 0)
         lab.wait_phase("old", "Running")
@@ -540,12 +543,13 @@ class Death(Node):
         self.assertEqual(lab.running(new), [])
         lab.kubelet.let_go()
         lab.wait(lambda: lab.running(new), "the new one runs")
-        self.assertEqual(lab.running(old), [], "and the old one does not")
-        lab.wait(lambda: lab.held() == {}, "nothing is held by the dead")
-        self.judged(lab)  # and close() asks the judge of double allocation
+        self.assertEqual(lab.running(old), [], "the old pod does not run")
+        lab.wait(lambda: lab.held() == {}, "deleted pods hold nothing")
+        self.judged(lab)  # close() checks for double allocation
 
-    def test_whoever_waits_may_end_the_dead(self):
-        """The one that waits at PreStart sees the last process end before the timer does: the books agree all the same."""
+    def test_a_waiting_pod_may_see_the_last_process_end(self):
+        """The pod that waits at PreStart sees the last process end before the timer does: the
+        records still agree."""
         for _ in range(3):
             lab = self.lab(cards=ONE_CARD)
             old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 0)
@@ -556,12 +560,12 @@ class Death(Node):
             lab.wait(lambda: lab.metrics()["aliquot_node_starts_waiting"] == 1, "the new one waits")
             lab.kubelet.let_go()
             lab.wait(lambda: lab.running(new), "the new one runs")
-            lab.wait(lambda: lab.metrics()["aliquot_node_dying_pods"] == 0, "nobody is dying")
+            lab.wait(lambda: lab.metrics()["aliquot_node_dying_pods"] == 0, "no pod has processes without an object")
             lab.wait(lambda: lab.node_annotation("aliquot.dev/held-slices") is None, "and the annotation is gone")
             lab.api.delete(f"{PODS}/new", grace=1)
             lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "false", "no slice is held")
 
-    def test_it_says_whom_it_waits_for(self):
+    def test_the_event_names_the_pod_that_it_waits_for(self):
         lab = self.lab(cards=ONE_CARD)
         old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 0)
         lab.wait_phase("old", "Running")
@@ -573,7 +577,7 @@ class Death(Node):
         lab.kubelet.let_go()
         lab.wait(lambda: lab.running(new), "and runs in the end")
 
-    def test_terminating_pods_keep_theirs(self):
+    def test_terminating_pods_keep_their_slices(self):
         lab = self.lab(cards=ONE_CARD)
         lab.schedule()
         lab.create(pod("old", container("main", 10), annotations={"fake/linger": "2"}))
@@ -584,7 +588,7 @@ class Death(Node):
         self.assertEqual(lab.kubelet.rejections, [])
         self.judged(lab)
 
-    def test_a_crowd_deleted_by_force(self):
+    def test_many_pods_deleted_by_force(self):
         lab = self.lab()
         lab.schedule()
         objects = [pod(f"p{i}", container("main", 1 + i % 5, 5 * (i % 3)), annotations={"fake/linger": "1"})
@@ -596,12 +600,12 @@ class Death(Node):
         create_many(lab, [pod(f"q{i}", container("main", 1 + i % 5)) for i in range(40)])
         lab.wait(lambda: all(lab.phase(f"q{i}") == "Running" for i in range(40)), "the next ones run", 60)
         self.judged(lab)
-        # One that was deleted before the kubelet came to it fails, and nobody is there to mind.
+        # A pod may be deleted before the kubelet admits it; then it fails without effect.
         self.assertEqual([r for r in lab.kubelet.rejections if "is gone from the API server" not in r[3]], [])
 
-    def test_unknown_ones_beside_the_gone(self):
-        """The kubelet lists pods that are gone from the API server, of which it has not heard, and admits one of which our
-        watch has not heard: neither is taken for the other."""
+    def test_unknown_pods_beside_deleted_ones(self):
+        """The kubelet lists pods that the API server has deleted, and admits a pod that the agent's
+        watch has not reported yet. Neither is taken for the other."""
         lab = self.lab(cards=TWO_CARDS)
         gone = [self.place(lab, pod(f"gone{i}", container("main", 1)), 0) for i in range(6)]
         lab.wait(lambda: all(lab.running(uid) for uid in gone), "they run")
@@ -617,8 +621,8 @@ class Death(Node):
         self.assertEqual(lab.kubelet.rejections, [])
         self.judged(lab, {"new"})
 
-    def test_one_that_ends_while_the_kubelet_lists(self):
-        """It is listed without devices, as the one that is admitted is."""
+    def test_a_pod_that_ends_during_the_list(self):
+        """The ended pod is listed without devices, like the pod during its admission."""
         lab = self.lab(cards=TWO_CARDS)
         manager = lab.kubelet.manager
         for i in range(6):
@@ -649,7 +653,7 @@ class Death(Node):
         new = self.place(lab, pod("new", container("main", 15)), 0)
         lab.kubelet.let_go()
         lab.wait(lambda: lab.running(new), "the new one runs")
-        lab.wait(lambda: lab.held() == {}, "nothing is held by the dead")
+        lab.wait(lambda: lab.held() == {}, "deleted pods hold nothing")
 
     def test_cgroup_v1(self):
         self.cgroups("v1")
@@ -672,7 +676,7 @@ class KubeletRestarts(Node):
         self.judged(lab)
 
     def test_backlog(self):
-        """Pods bound while the kubelet was away are admitted in any order."""
+        """Pods that were bound while the kubelet was down are admitted in any order."""
         lab = self.lab(unit="128MiB")
         lab.kubelet.stop()
         for i in range(30):
@@ -682,7 +686,7 @@ class KubeletRestarts(Node):
         self.assertEqual(lab.kubelet.rejections, [])
         self.assertEqual(self.judged(lab), 60)
 
-    def test_in_the_middle_of_a_crowd(self):
+    def test_restart_while_many_pods_start(self):
         lab = self.lab()
         lab.schedule()
         for i in range(60):
@@ -702,14 +706,14 @@ class KubeletRestarts(Node):
         for trouble in None, "vanish":
             before = lab.kubelet.runtime.of(uid, "main")
             if trouble:
-                lab.store.tell(trouble)  # the API server is away: what was proved before starts again
+                lab.store.tell(trouble)  # the API server is away: a verified container starts again
             lab.kubelet.finish(uid, "main", 1)
             lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not before, "it runs again")
             self.assertEqual(lab.kubelet.runtime.of(uid, "main").devices, before.devices)
         lab.store.tell("return")
 
-    def test_dropped_without_a_word(self):
-        """The kubelet has forgotten the agent and listens to it all the same: it is asked, now and then."""
+    def test_dropped_without_notice(self):
+        """The kubelet has dropped the agent but keeps its stream: the periodic check finds it."""
         lab = self.lab(cards=TWO_CARDS)
         manager = lab.kubelet.manager
         for name in lab.resources:
@@ -727,17 +731,18 @@ class KubeletRestarts(Node):
         self.assertEqual(lab.metrics()["aliquot_node_dropped_total"], 2, "and what it lists is left alone")
 
     def test_second_instance(self):
-        """An upgrade that starts the new one first: the kubelet disconnects the newer when the older ends."""
+        """An upgrade that starts the new agent first: the kubelet disconnects the newer one at the
+        end of the older one."""
         lab = self.lab()
         old = lab.agent
         lab.metrics_port = None
         lab.start_agent()
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 4, "the second registers")
         old.stop()
-        # Where the end of the older one is noticed late, the newer is dropped and its ListAndWatch stays open: then it takes until
-        # the agent asks.
+        # If the kubelet notices the end of the older agent late, it drops the newer one but keeps
+        # its stream. The periodic check finds that.
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 6, "the second registers again", 300)
-        for i in range(50):  # a disconnection may come only now, and the kubelet refuses pods until it is over
+        for i in range(50):  # a disconnection may come late, and the kubelet refuses pods until it is repaired
             self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())
             self.place(lab, pod(f"a{i}", container("main", 3, 10)), 5)
             lab.wait_phase(f"a{i}", "Running", "Failed")
@@ -748,10 +753,10 @@ class KubeletRestarts(Node):
 
 
 class Lagging(Node):
-    """The kubelet hears of pods before the agent does, and of their end after it, or the other way round."""
+    """The kubelet and the agent learn of pods, and of their end, in any order."""
 
     def lagging(self, lab):
-        """Watches are cut, and come back in a while. Meanwhile tests tell the kubelet."""
+        """Watches are cut and come back later. Meanwhile the test passes pods to the kubelet."""
         lab.store.tell("fault delay 4 GET /api/v1/pods 2000000")
         lab.store.tell("fault cut-watch 2 - /api/v1/pods")
 
@@ -776,8 +781,8 @@ class Lagging(Node):
         self.assertEqual(lab.kubelet.prestart_errors, [])
         self.judged(lab)
 
-    def test_a_third_one_is_gone(self):
-        """What was deleted by force, and is still listed, does not make another one fail."""
+    def test_a_third_pod_is_deleted(self):
+        """A pod that was deleted by force but is still listed does not make another one fail."""
         lab = self.lab(cards=TWO_CARDS)
         kubelet = lab.kubelet
         for name, size in ("with", 4), ("without", 0):
@@ -795,8 +800,8 @@ class Lagging(Node):
         self.judged(lab)
         kubelet._remove = remove
 
-    def test_the_ended_are_listed(self):
-        """Kubelets before 1.34 list pods that have ended, and those that they refused."""
+    def test_ended_pods_are_listed(self):
+        """Kubelets before 1.34 list ended and rejected pods as well."""
         lab = self.lab(cards=TWO_CARDS)
         kubelet = lab.kubelet
         made = lab.api.post(PODS, pod("toomuch", container("main", 16), scheduler="other"))
@@ -816,7 +821,7 @@ class Lagging(Node):
     def test_the_node_was_not_read(self):
         self.not_read(self.lab(cards=TWO_CARDS))
 
-    def test_nor_the_checkpoint(self):
+    def test_the_checkpoint_is_not_written(self):
         lab = self.lab(cards=TWO_CARDS)
         lab.kubelet.manager._write_checkpoint = lambda: None
         self.not_read(lab)
@@ -845,7 +850,7 @@ class Changes(Node):
         try:
             return lab.api.get(path)["items"]
         except Exception:
-            return []  # this one is not served
+            return []  # this request fails
 
     def set_label(self, lab, mode):
         lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": mode}}})
@@ -854,7 +859,7 @@ class Changes(Node):
         return lab.node()["status"].get("allocatable", {}).get(resource)
 
     def offered(self, lab, resource, units, why):
-        """The kubelet writes its status in its own time: between two lists it may show what was."""
+        """Two lists may show an older status, because the kubelet writes it with delay."""
         lab.wait(lambda: self.allocatable(lab, resource) == units, f"{resource} is {units}: {why}")
 
     def test_mode(self):
@@ -866,7 +871,7 @@ class Changes(Node):
         self.assertEqual(lab.condition()["reason"], "GPUShareModeKept")
         self.assertIn("default/a", lab.condition()["message"])
         self.offered(lab, GPU_CORE, "800", "kept")
-        lab.wait(lambda: any(r == "GPUShareModeKept" and "default/a" in n for r, n in self.events(lab)), "and an Event")
+        lab.wait(lambda: any(r == "GPUShareModeKept" and "default/a" in n for r, n in self.events(lab)), "the Event is written")
         lab.restart_agent()
         lab.wait_ready()
         self.offered(lab, GPU_CORE, "800", "nor does a restart change it")
@@ -907,7 +912,7 @@ class Changes(Node):
         self.offered(lab, GPU_MEM, "30", "in the unit that is kept")
         lab.api.delete(f"{PODS}/a", grace=1)
         self.offered(lab, GPU_MEM, "252", "the last slice is gone: the unit is in force")
-        lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "128MiB", "and said")
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "128MiB", "the Event is written")
         lab.units = [126, 126]
         self.place(lab, pod("b", container("main", 100)), 1)
         lab.wait_phase("b", "Running")
@@ -922,7 +927,7 @@ class Changes(Node):
         self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
 
     def test_two_warnings_at_once(self):
-        """Each is said once, however often the node object comes by."""
+        """Each is told once, however often the Node object changes."""
         lab = self.lab(cards=TWO_CARDS)
         self.place(lab, pod("a", container("main", 3, 10)), 1)
         lab.wait_phase("a", "Running")
@@ -989,7 +994,7 @@ class Changes(Node):
         self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitDraining")
         made = lab.api.post(PODS, pod("direct", container("main", 2), scheduler="other"))
         lab.bind(made, {})
-        lab.wait_phase("direct", "Running")  # a pod that another scheduler bound is admitted all the same
+        lab.wait_phase("direct", "Running")  # a pod of another scheduler is admitted
         self.judged(lab)
         for name in "a", "direct":
             lab.api.delete(f"{PODS}/{name}", grace=1)
@@ -1005,11 +1010,11 @@ class Changes(Node):
         lab.wait(lambda: lab.condition().get("status") == "True", "the condition says that it waits")
         first = lab.condition()
         self.assertIn("held by " + ", ".join(f"default/p{i:02}" for i in range(8)) + " and 16 more", first["message"])
-        for k in range(5):  # of what the agent must look at again
+        for k in range(5):  # changes that the agent must check again
             lab.annotate(seen=str(k))
             for i in range(24):
                 lab.api.patch(f"{PODS}/p{(i * 7 + k) % 24:02}", {"metadata": {"labels": {"seen": str(k)}}})
-        self.set_label(lab, "cgpu")  # another change is told, and what was before it is over
+        self.set_label(lab, "cgpu")  # the new change is told, and the one before is over
         lab.wait(lambda: "mode cgpu" in lab.condition()["message"], "the other change is told")
         second = lab.condition()
         self.assertEqual(second["lastTransitionTime"], first["lastTransitionTime"], "it was True all the time")
@@ -1020,7 +1025,7 @@ class Changes(Node):
         lab.wait_ready()
         lab.annotate(seen="after")
         self.set_label(lab, "share")
-        lab.wait(lambda: "mode share" in lab.condition()["message"], "and another one")
+        lab.wait(lambda: "mode share" in lab.condition()["message"], "another Event is written")
         self.assertEqual(lab.condition()["lastTransitionTime"], first["lastTransitionTime"], "nor does a restart move it")
         self.assertEqual(len(lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")), 3, "nor is it written again by one")
 
@@ -1043,7 +1048,7 @@ class Changes(Node):
         self.says(lab, "core_mem", "2GiB", None)
         self.offered(lab, GPU_MEM, "22", "what was in force stays")
         lab.annotate(gpu_mem_unit="GiB")
-        lab.wait(lambda: lab.condition().get("status") == "False", "and is over")
+        lab.wait(lambda: lab.condition().get("status") == "False", "the condition is False")
 
     def test_misconfigured(self):
         lab = self.lab(cards=TWO_CARDS)
@@ -1064,7 +1069,7 @@ class Changes(Node):
         self.assertEqual(condition["message"].count("in force"), len(wrong) + len(labels))
         self.says(lab, "core_mem", "GiB", None)
         lab.annotate(seen="again")
-        lab.annotate(policy="5")  # one is repaired, the others stay wrong
+        lab.annotate(policy="5")  # one key is repaired, the others stay wrong
         lab.wait(lambda: "aliquot.dev/policy" not in lab.condition(kind)["message"], "it is no longer named")
         self.assertEqual(len(lab.events(kind)), len(wrong) + len(labels), "one Event for each that became wrong")
         lab.api.patch(NODE_PATH, {"metadata": {"annotations": {k: None for k in wrong}, "labels": {
@@ -1084,14 +1089,14 @@ class Changes(Node):
         self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "false", "and so does the DaemonSet")
         new = self.lab(cards=TWO_CARDS, mode="Share", start=False)
         new.start_agent()
-        new.wait(lambda: new.events("GPUShareMisconfigured"), "a node that never shared says it, too")
+        new.wait(lambda: new.events("GPUShareMisconfigured"), "a node that never shared has the condition")
         self.assertIn('is "Share", must be share, cgpu', new.events("GPUShareMisconfigured")[0])
         new.wait(lambda: new.condition("GPUShareMisconfigured").get("status") == "True", "and its condition")
         self.assertEqual(self.in_force(new), [None, None, None])
         self.assertFalse(new.kubelet.manager.is_serving(GPU_MEM))
 
-    def test_what_a_full_disk_did_not_take(self):
-        """Our own word on the node is the user's to an agent that does not remember it."""
+    def test_the_published_unit_survives_a_full_disk(self):
+        """An agent that has lost its state would take the unit that it published for a user's."""
         lab = self.lab(cards=TWO_CARDS, start=False)
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         lab.start_agent(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard)))
@@ -1104,7 +1109,7 @@ class Changes(Node):
         with open(terms) as f:
             self.assertEqual(json.load(f)["saidUnit"], "GiB")
 
-    def test_nodes_words(self):
+    def test_what_the_node_object_has(self):
         lab = self.lab(cards=EIGHT_CARDS)
         words = {"aliyun.accelerator/nvidia_name": "Tesla-V100-SXM2-16GB", "aliyun.accelerator/nvidia_mem": "16160MiB",
                  "aliyun.accelerator/nvidia_count": "8"}
@@ -1116,8 +1121,9 @@ class Changes(Node):
 
 
 class DeviceAccess(Node):
-    def test_runtime_gives_cards_by_mounts_too(self):
-        """What the nvidia toolkit reads with accept-nvidia-visible-devices-as-volume-mounts, for cards of this container only."""
+    def test_runtime_gives_cards_by_mounts_as_well(self):
+        """The volume mounts that the nvidia toolkit reads with
+        accept-nvidia-visible-devices-as-volume-mounts, for cards of this container only."""
         for access, wanted in (("runtime", 1), ("cdi", 0)):
             lab = self.lab(cards=TWO_CARDS, mode="share", extra=["--device-access", access])
             uid = self.place(lab, pod("a", container("main", 2)), 1)
@@ -1132,13 +1138,13 @@ class DeviceAccess(Node):
 
 
 class Trouble(Node):
-    """Bad input and bad luck: a clear line, no crash, nothing lost."""
+    """Bad input and failures give a clear message: no crash, and no lost state."""
 
     def socket_path(self, lab, name="aliquot-gpu-mem.sock"):
         return os.path.join(lab.kubelet_dir, "device-plugins", name)
 
     def alive(self, lab, name="after"):
-        """It serves as before, and nobody had to start it again."""
+        """The agent serves as before and was not restarted."""
         self.assertIsNone(lab.agent.process.poll(), lab.log_tail())
         uid = self.place(lab, pod(name, container("main", 2, 5)), len(lab.units) - 1)
         lab.wait(lambda: lab.running(uid), "it serves as before")
@@ -1168,7 +1174,7 @@ class Trouble(Node):
                         s.sendall(attack)
                         s.recv(4096)
                     except OSError:
-                        pass  # cut off, or left unanswered: both are fine
+                        pass  # closed or unanswered: both are allowed
         self.alive(lab)
 
     def test_many_connections(self):
@@ -1252,7 +1258,7 @@ class Trouble(Node):
             try:
                 mem.allocate(self.allocation(sorted(ids)), timeout=10)
             except grpc.RpcError:
-                pass  # either will do, as long as nothing changes
+                pass  # both are allowed, if nothing changes
         lab.wait(lambda: lab.get("a")["metadata"]["annotations"][ASSIGNED] == "true", "assigned")
         self.assertEqual(parse(lab.get("a"), ALLOCATION), {0: {0: 4}})
         self.alive(lab)
@@ -1260,7 +1266,7 @@ class Trouble(Node):
         lab.wait_phase("rest", "Running")
         self.judged(lab)
 
-    def test_prestart_of_nobodys_devices(self):
+    def test_prestart_of_free_devices(self):
         lab = self.lab(cards=TWO_CARDS)
         _, mem = self.calls(lab)
         text = self.refused(mem.prestart, dp.PreStartContainerRequest(devices_ids=["0-0", "0-1"]),
@@ -1276,13 +1282,14 @@ class Trouble(Node):
             call.cancel()
         self.alive(lab)
 
-    def test_kubelet_vanishes_in_the_middle_of_a_call(self):
+    def test_kubelet_ends_during_a_call(self):
         lab = self.lab(cards=TWO_CARDS)
         for i in range(4):
-            # List is turned away for a while, so that GetPreferredAllocation is under way when the kubelet goes.
+            # List is refused for a while, so that GetPreferredAllocation is under way when the
+            # kubelet ends.
             lab.kubelet.manager.limiter.tokens = -40.0
             self.place(lab, pod(f"p{i}", container("main", 2)), i % 2)
-            time.sleep(0.1)  # more or less: any moment will do
+            time.sleep(0.1)  # at some moment of the call
             lab.kubelet.restart()
             self.assertTrue(lab.kubelet.wait_serving(GPU_MEM, GPU_CORE))
         lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(4)), "they are admitted")
@@ -1319,7 +1326,7 @@ class Trouble(Node):
         lab = self.lab(cards=TWO_CARDS)
         limit_files(lab.agent.process.pid, 0)
         uid = self.place(lab, pod("a", container("main", 2, 5)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it says why it does not start")
+        lab.wait(lambda: lab.kubelet.prestart_errors, "an Event says why it does not start")
         self.assertIn(lab.state, lab.kubelet.prestart_errors[0][3])
         self.assertEqual(lab.running(uid), [])
         self.assertIsNone(lab.agent.process.poll())
@@ -1327,7 +1334,7 @@ class Trouble(Node):
         lab.wait(lambda: lab.running(uid), "there is room again: it starts")
         self.alive(lab)
 
-    def test_state_that_was_scribbled_over(self):
+    def test_corrupted_state(self):
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2, 5)), 1)
         lab.wait_phase("a", "Running")
@@ -1342,7 +1349,7 @@ class Trouble(Node):
         self.alive(lab)
         self.assertEqual(lab.running(uid), [])
 
-    def test_clock_that_jumps(self):
+    def test_clock_jumps(self):
         if not os.path.exists(SHIM) or os.environ.get("ASAN_OPTIONS"):
             self.skipTest("the shim must be the first library, and so must the sanitizer's")
         lab = self.lab(cards=TWO_CARDS, preload=SHIM)
@@ -1384,7 +1391,7 @@ class Trouble(Node):
     def test_metrics_server(self):
         lab = self.lab(cards=TWO_CARDS)
         made = lab.api.post(PODS, pod("a", container("main", 3, 10)))
-        lab.bind(made, {**annotations_for(made, [1], lab.units), ALLOCATION: '{"0":{"1":2}}'})  # and not what its limit says
+        lab.bind(made, {**annotations_for(made, [1], lab.units), ALLOCATION: '{"0":{"1":2}}'})  # which differs from its limit
         lab.wait_phase("a", "Running")
         metrics = lab.metrics()
         fits = {k: v for k, v in metrics.items() if k.startswith("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED") and 'PodName="a"' in k}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the node agent believes, and what it says, when its sources arrive in another order or contradict each other:
-node_trust.py ALIQUOT STORE_SERVER"""
+"""What the node agent accepts and reports when its sources come in another order or contradict each
+other: node_trust.py ALIQUOT STORE_SERVER"""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ ALIQUOT, STORE = sys.argv[1:3]
 del sys.argv[1:3]
 CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
 MIRROR, UNIT = "kubernetes.io/config.mirror", "aliquot.dev/gpu-mem-unit"
-NODE_IS_LATE = "fault delay 1 GET /api/v1/nodes 500000"  # the agent lists the pods before it sees the Node
+NODE_IS_LATE = "fault delay 1 GET /api/v1/nodes 500000"  # the agent lists the pods before it gets the Node
 
 
 class Trust(unittest.TestCase):
@@ -47,7 +47,7 @@ class Trust(unittest.TestCase):
     # ---- mirror pods ----
 
     def test_a_mirror_does_not_take_the_uid_of_another_pod(self):
-        """The annotation is a user's to write where no admission looks at it."""
+        """Users can write the annotation where no admission checks it."""
         victim = self.run_pod("victim", restartPolicy="Always")
         before = self.given()
         for name, units in (("plain", 0), ("sharing", 1)):
@@ -73,13 +73,13 @@ class Trust(unittest.TestCase):
         self.lab.wait(lambda: self.lab.node_annotation(UNIT + "-in-force") == "512MiB", "the unit is in force")
         for _ in range(3):
             self.restart_with_late_node()
-            self.run_pod("probe")  # what it takes to come so far, the agent has seen its Node
+            self.run_pod("probe")  # an agent that gets this far has seen its Node
             self.assertEqual(self.lab.node_annotation(UNIT), "512MiB")
             self.assertEqual(self.lab.node_annotation(UNIT + "-in-force"), "512MiB")
             self.lab.api.delete(f"{PODS}/probe", grace=0)
             self.lab.wait(lambda: not self.lab.get("probe"), "the probe is gone")
 
-    def test_what_was_changed_while_the_agent_was_away(self):
+    def test_changes_while_the_agent_was_away(self):
         self.run_pod("a")
         good = self.notes("a")[ALLOCATION]
         self.lab.agent.kill()
@@ -90,7 +90,7 @@ class Trust(unittest.TestCase):
 
     # ---- several reasons at once ----
 
-    def test_all_that_waits_is_said(self):
+    def test_all_pending_changes_are_told(self):
         self.run_pod("a")
         self.lab.api.patch(NODE_PATH, {"metadata": {"labels": {"ack.node.gpu.schedule": "cgpu"}}})
         self.lab.wait(lambda: "cgpu" in self.lab.condition().get("message", ""), "the change of mode is said")
@@ -106,7 +106,7 @@ class Trust(unittest.TestCase):
     # ---- another writer ----
 
     def test_the_same_patch_again_waits(self):
-        """Another writer undoes a label each time: the agent does not write as fast as that one does."""
+        """Another writer undoes a label each time: the agent writes less often than that one."""
         label, times = "aliyun.accelerator/nvidia_name", []
         stop = threading.Event()
 
@@ -124,7 +124,7 @@ class Trust(unittest.TestCase):
             stop.set()
             rival.join()
         apart = [b - a for a, b in zip(times[1:], times[2:])]
-        self.assertGreater(min(apart), 0.8)  # a lower bound: a slow machine only makes it longer
+        self.assertGreater(min(apart), 0.8)  # a lower bound, which a slow machine only exceeds
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the tests wait: for a condition, with a deadline that is a failure and never a pass."""
+"""How tests wait: for a condition, with a deadline. A missed deadline is a failure, never a pass."""
 import time
 
-PATIENCE = 120  # seconds until a wait counts as failed; no test asserts that something was fast
+PATIENCE = 120  # seconds until a wait fails; no test asserts that something was fast
 
 
 def until(condition, what):
-    """Polls until the condition holds, and returns what it gave. Rests as long as it looked: a look that costs much is rare."""
+    """Polls until the condition holds and returns its value. It sleeps as long as the check took,
+    so expensive checks are rare."""
     deadline = time.monotonic() + PATIENCE
     while True:
         begun = time.monotonic()

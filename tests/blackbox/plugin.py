@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Our side of the device-plugin API against a kubelet of grpcio's, which does what the real one does: wipe the sockets, make
-kubelet.sock, dial back within Register, list, and forget a plugin whose list ends."""
+"""The plugin side of the device-plugin API against a kubelet made with grpcio. Like the real one it
+wipes the sockets, makes kubelet.sock, connects back during Register, lists, and drops a plugin
+whose list ends."""
 
 import contextlib
 import os
@@ -27,12 +28,12 @@ except ImportError:
 
 SERVER, PROTO = sys.argv.pop(1), sys.argv.pop(1)
 MEM, CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
-# What grpc-go takes, and so the kubelet.
+# The limit of grpc-go, and so of the kubelet.
 MAX_MESSAGE = 4194304
 
 
 def generate():
-    """The messages, by Google's own compiler and library."""
+    """The messages, made by Google's own compiler and library."""
     into = tempfile.mkdtemp(prefix="aliquot-proto-")
     try:
         subprocess.run(["protoc", "-I", PROTO, "--python_out", into, "deviceplugin.proto"], check=True)
@@ -83,7 +84,8 @@ class Endpoint:
 
 
 class Kubelet:
-    """One life of a kubelet. forget() is as in kubernetes#135437: whoever ends, the one that is known goes."""
+    """One run of a kubelet. forget() follows kubernetes#135437: at the end of any list the
+    registered plugin is dropped."""
 
     def __init__(self, directory, refuse=0, deaf=0, usurp=False):
         self.directory = directory
@@ -126,7 +128,7 @@ class Kubelet:
             self.flew = max(self.flew, self.flying)
         try:
             self.gate.wait(PATIENCE)
-            if self.stopped:  # nobody is there to be asked any more, and nobody to hear the answer
+            if self.stopped:  # the kubelet has ended: no call, and no answer to read
                 context.abort(grpc.StatusCode.UNAVAILABLE, "stopped")
             if len(self.registers) <= self.refuse:
                 context.abort(grpc.StatusCode.UNKNOWN, "not now")
@@ -159,7 +161,7 @@ class Kubelet:
 
 
 class Program:
-    """plugin-server, and what it says."""
+    """plugin-server and its output."""
 
     def __init__(self, directory, *plugins):
         self.process = subprocess.Popen([SERVER, directory, *(plugins or (MEM, "aliquot-gpu-mem.sock"))],
@@ -219,7 +221,7 @@ class PluginTest(unittest.TestCase):
         return program
 
     def pair(self, **options):
-        """A kubelet and a program that it knows."""
+        """A kubelet and a program that is registered with it."""
         kubelet, program = self.kubelet(**options), self.program()
         program.wait("registered " + MEM)
         until(kubelet.lists, "a list")
@@ -257,7 +259,7 @@ class PluginTest(unittest.TestCase):
         program = self.program(devices=None)
         Endpoint(kubelet, MEM, os.path.join(self.directory, "aliquot-gpu-mem.sock")).close()
         self.assertEqual(kubelet.registers, [])
-        self.assertEqual(program.devices(0), "ok")  # none is a list as well
+        self.assertEqual(program.devices(0), "ok")  # an empty list is a list
         until(kubelet.lists, "a list")
         self.assertEqual(len(kubelet.lists()[0]), 0)
 
@@ -276,13 +278,13 @@ class PluginTest(unittest.TestCase):
         self.kubelet()
         program.wait("registered")
 
-    def test_is_patient_with_a_refusal(self):
+    def test_repeats_after_a_refusal(self):
         kubelet, program = self.pair(refuse=2)
         self.assertEqual(len(kubelet.registers), 3)
-        self.assertEqual(len(program.said("not now")), 1)  # said once
+        self.assertEqual(len(program.said("not now")), 1)  # reported once
         self.assertEqual(kubelet.flew, 1)
 
-    def test_registers_again_when_nobody_listens(self):
+    def test_registers_again_without_a_list_call(self):
         kubelet, program = self.pair(deaf=1)
         program.wait("did not call ListAndWatch")
         self.assertEqual(len(kubelet.registers), 2)
@@ -292,7 +294,7 @@ class PluginTest(unittest.TestCase):
         kubelet.gate.clear()
         self.program()
         until(lambda: kubelet.flying == 1, "a Register")
-        for i in range(50):  # other plugins come and go
+        for i in range(50):  # other plugins start and end
             path = pathlib.Path(self.directory, f"other-{i}.sock")
             path.touch()
             path.unlink()
@@ -300,28 +302,29 @@ class PluginTest(unittest.TestCase):
         until(kubelet.lists, "a list")
         self.assertEqual((kubelet.flew, len(kubelet.registers)), (1, 1))
 
-    # ---- and again ----
+    # registration again
 
     def test_kubelet_restarts(self):
         kubelet, program = self.pair()
         for life in range(2, 6):
             kubelet.stop()
             program.wait("lost", life - 1)
-            kubelet = self.kubelet()  # removes our socket, too
+            kubelet = self.kubelet()  # removes our socket as well
             program.wait("registered", life)
             until(kubelet.lists, "a list")
             self.assertEqual(len(kubelet.registers), 1)
 
-    def test_kubelet_is_replaced_unseen(self):
-        """The old one's connections are still there when the new one's socket appears."""
+    def test_kubelet_is_replaced_unnoticed(self):
+        """The old kubelet's connections are still open when the new one's socket appears."""
         kubelet, program = self.pair()
         os.unlink(kubelet.socket)
         successor = self.kubelet()
         until(successor.lists, "a list")
         program.wait("registered", 2)
 
-    def test_kubelet_is_usurped(self):
-        """Another takes the place of its socket, and nothing else changes: it is told, and the old one's end is no news."""
+    def test_another_kubelet_takes_the_socket(self):
+        """Another kubelet replaces the socket, and nothing else changes: the plugin registers with
+        it, and the end of the old one has no effect."""
         kubelet, program = self.pair()
         successor = self.kubelet(usurp=True)
         until(successor.lists, "a list")
@@ -332,7 +335,7 @@ class PluginTest(unittest.TestCase):
         until(lambda: len(successor.lists()) == 2, "a second list")
         self.assertEqual((len(successor.registers), len(program.said("lost"))), (1, 1))
 
-    def test_kubelet_goes_during_register(self):
+    def test_kubelet_ends_during_register(self):
         kubelet = self.kubelet()
         kubelet.gate.clear()
         program = self.program()
@@ -344,11 +347,11 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(len(successor.registers), 1)
 
     def remove(self):
-        """False when our socket was there again before the directory went."""
+        """Returns False when our socket was there again before the directory was removed."""
         shutil.rmtree(self.directory, ignore_errors=True)
         return not os.path.exists(self.directory)
 
-    def test_directory_is_made_anew(self):
+    def test_directory_is_created_again(self):
         kubelet, program = self.pair()
         for life in range(2, 5):
             kubelet.stop()
@@ -382,19 +385,19 @@ class PluginTest(unittest.TestCase):
         kubelet, first = self.pair()
         second = self.program()
         second.wait("registered")
-        self.assertEqual(first.end(), 0)  # and with its list the kubelet forgets the second
+        self.assertEqual(first.end(), 0)  # with its list the kubelet drops the second
         until(lambda: MEM in kubelet.known and kubelet.known[MEM] is kubelet.endpoints[-1] and kubelet.lists(), "a list")
         self.assertTrue(os.path.exists(os.path.join(self.directory, "aliquot-gpu-mem.sock")))
         self.assertFalse(kubelet.known[MEM].ended)
 
-    def test_first_instance_gives_way_and_comes_back(self):
+    def test_first_instance_waits_and_comes_back(self):
         kubelet, first = self.pair()
         second = self.program()
         second.wait("registered")
-        kubelet.endpoints[0].stream.cancel()  # the first one's list
+        kubelet.endpoints[0].stream.cancel()  # the first program's list
         first.wait("another instance has taken")
         until(lambda: kubelet.lists() and not kubelet.known[MEM].ended, "a list of the second")
-        second.kill()  # its socket stays, with nobody behind it
+        second.kill()  # its socket stays, without a process that listens
         first.wait("registered", 2)
         until(lambda: kubelet.lists() and not kubelet.known[MEM].ended, "a list of the first")
 
@@ -402,7 +405,7 @@ class PluginTest(unittest.TestCase):
 
     def test_list_changes(self):
         kubelet, program = self.pair()
-        self.assertEqual(program.devices(4), "ok")  # the same: not sent
+        self.assertEqual(program.devices(4), "ok")  # an equal list is not sent
         self.assertEqual(program.devices(3, healthy=False), "ok")
         until(lambda: len(kubelet.lists()) == 2, "a second list")
         self.assertEqual([(d.ID, d.health) for d in kubelet.lists()[1]],
@@ -451,7 +454,7 @@ class PluginTest(unittest.TestCase):
         self.assertEqual(caught.exception.code(), grpc.StatusCode.FAILED_PRECONDITION)
         self.assertEqual(caught.exception.details(), "the card is taken: 100 %")
 
-    def test_caller_goes(self):
+    def test_caller_disconnects(self):
         kubelet, program = self.pair()
         with self.assertRaises(grpc.RpcError):
             kubelet.known[MEM].call("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["wait"]),
@@ -493,7 +496,7 @@ class PluginTest(unittest.TestCase):
         until(lambda: len(kubelet.lists()) == 2, "a second list")
         self.assertEqual((len(kubelet.registers), program.said("lost")), (1, []))
 
-    def test_many_listeners(self):
+    def test_many_list_calls(self):
         kubelet, program = self.pair()
         others = [Endpoint(kubelet, "other", os.path.join(self.directory, "aliquot-gpu-mem.sock")) for _ in range(9)]
         for other in others:
