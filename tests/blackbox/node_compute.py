@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `aliquot node` says of compute in slice pages: node_compute.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
+"""What `aliquot node` writes about compute into slice pages: node_compute.py ALIQUOT STORE_SERVER
+CLOCK_SHIM"""
 
 import contextlib
 import fcntl
@@ -46,7 +47,7 @@ class Lab(Node):
 
 
 class Compute(Lab):
-    def test_native_where_nobody_says_anything(self):
+    def test_native_by_default(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         p = Limits(self.started(lab, "a", 0))
         self.assertEqual((p.policy, p.weight, p.high_priority, p.max_inst, p.prio_ratio, p.core), (NATIVE, 1, 0, 0, 0, 0))
@@ -71,7 +72,7 @@ class Compute(Lab):
         self.annotate(lab, max_inst=None)
         self.becomes(lab, page, policy=1, max_inst=5, prio_ratio=60)
 
-    def test_what_is_malformed(self):
+    def test_malformed_settings(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         page = self.started(lab, "a", 0)
         self.annotate(lab, policy="1", max_inst="5")
@@ -106,12 +107,12 @@ class Compute(Lab):
         lab.api.delete(f"{PODS}/heavy", grace=1)
         self.becomes(lab, here, policy=NATIVE)
 
-    def test_who_comes_first(self):
+    def test_a_container_of_high_priority(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         other, first = self.started(lab, "other", 0), self.started(lab, "first", 0, *says(**{HIGH: "1"}))
         self.assertEqual((Limits(first).high_priority, Limits(first).policy, Limits(other).policy), (1, WEIGHTED, WEIGHTED))
 
-    def test_what_a_container_says_wrongly(self):
+    def test_wrong_settings_of_a_container(self):
         lab = self.lab(cards=TWO_CARDS, mode="cgpu")
         p = Limits(self.started(lab, "a", 0, {"name": WEIGHT, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
                                 {"name": HIGH, "value": "yes"}))
@@ -131,7 +132,7 @@ class Compute(Lab):
         self.annotate(lab, policy="4")
         with open(page, "r+b") as f:
             f.seek(layout.GENERATION)
-            f.write((generation + 1).to_bytes(8, "little"))  # killed while it wrote
+            f.write((generation + 1).to_bytes(8, "little"))  # as if killed while it wrote
         lab.start_agent()
         lab.wait_ready()
         self.becomes(lab, page, policy=SOFT)
@@ -175,15 +176,16 @@ class Arbiter(Lab):
         before = self.seen(page)
         lab.wait(lambda: self.seen(page) > before, "which goes on")
 
-    def test_begun_again_by_the_supervisor(self):
+    def test_restarted_by_the_supervisor(self):
         self.begun_again(supervised=True)
 
-    def test_begun_again_by_the_agent(self):
+    def test_restarted_by_the_agent(self):
         self.begun_again()
 
     @contextlib.contextmanager
     def hanging(self, lab, page):
-        """A made-up process: it has a row of the counters, wants the card, and what it launched in its window stays in flight."""
+        """A made-up process: it has a row of the counters and wants the card. What it launched in
+        its window stays in flight."""
         row = layout.ROWS
         with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
@@ -201,7 +203,7 @@ class Arbiter(Lab):
 
     @contextlib.contextmanager
     def waiting(self, page):
-        """Another one that wants the card, so that the window of who has it ends."""
+        """Another process that wants the card, so that the window of the first one ends."""
         row = layout.ROWS
         with open(os.path.join(os.path.dirname(page), "counters"), "r+b", buffering=0) as f:
             fcntl.fcntl(f, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, row, 1, 0))  # F_OFD_SETLK
@@ -221,7 +223,7 @@ class Arbiter(Lab):
         self.assertEqual(lab.metrics()["aliquot_node_hung_killed_total"], 0)
 
     def process(self, lab, uid, name):
-        """One that sleeps, in the cgroup of that container; its status names it."""
+        """A sleeping process in the cgroup of that container, whose status names it."""
         c = lab.kubelet.runtime.of(uid, name)
         lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id
                              for s in lab.get(c.pod.split("/")[1]).get("status", {}).get("containerStatuses", [])),
@@ -234,7 +236,8 @@ class Arbiter(Lab):
         return p
 
     def ending(self, **options):
-        """Two pods on a card with a kernel's patience of a second: (lab, the page of a's container main, its uid, b's)."""
+        """Two pods on a card where a kernel counts as hung after a second. Returns the lab, the
+        page of a's container main, its UID, and b's."""
         lab = self.lab(cards=TWO_CARDS, mode="cgpu", start=False, **options)
         lab.proc = os.path.join(lab.dir, "proc")
         os.mkdir(lab.proc)
@@ -246,7 +249,7 @@ class Arbiter(Lab):
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"} and lab.running(other), "they run")
         return lab, lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0], uid, other
 
-    def test_its_container_is_ended_where_that_is_wished(self):
+    def test_its_container_is_ended_with_that_option(self):
         lab, page, uid, other_uid = self.ending()
         guilty = [self.process(lab, uid, "main") for _ in range(3)]
         others = [self.process(lab, uid, "second"), self.process(lab, other_uid, "main")]
@@ -261,25 +264,26 @@ class Arbiter(Lab):
         self.assertEqual((metrics["aliquot_node_hung_killed_total"], metrics["aliquot_node_killed_total"]), (3, 0))
 
     def spared(self, lab, page, other, p, pause, go_on):
-        """Held up it is told of as such, and left alone; running again, and its kernel not over, it is ended."""
+        """While the process is paused, the Event says so and it is left alone. It is ended when it
+        runs again and its kernel has not ended."""
         pause()
         with self.hanging(lab, page), self.waiting(lab.kubelet.runtime.of(other, "main").options["mounts"]["/.aliquot/slice/0/limits"][0]):
             lab.wait(lambda: self.notes(lab, "GPUKernelHung"), "an Event says so")
             self.assertRegex(self.notes(lab, "GPUKernelHung")[0], "a process of it is stopped or frozen, and cannot say that it has ended$")
-            time.sleep(4)  # the arbiter tells of it again, each second
+            time.sleep(4)  # the arbiter reports it again each second
             self.assertIsNone(p.poll())
             self.assertEqual(lab.metrics()["aliquot_node_hung_killed_total"], 0)
             go_on()
             self.assertEqual(p.wait(120), -signal.SIGKILL)
         self.assertEqual(self.hung(lab), 1, "it is one kernel")
 
-    def test_who_is_stopped_is_not_ended(self):
+    def test_a_stopped_process_is_not_ended(self):
         lab, page, uid, other = self.ending()
         p = self.process(lab, uid, "main")
         os.symlink(f"/proc/{p.pid}/stat", os.path.join(lab.proc, str(p.pid), "stat"))
         self.spared(lab, page, other, p, lambda: p.send_signal(signal.SIGSTOP), lambda: p.send_signal(signal.SIGCONT))
 
-    def test_nor_who_is_frozen(self):
+    def test_a_frozen_process_is_not_ended(self):
         lab, page, uid, other = self.ending()
         p = self.process(lab, uid, "main")
         events = os.path.join(lab.cgroup, "kubepods", "burstable", "pod" + uid, lab.kubelet.runtime.of(uid, "main").id, "cgroup.events")
@@ -291,7 +295,7 @@ class Arbiter(Lab):
             os.rename(events + ".new", events)
         self.spared(lab, page, other, p, lambda: freeze(1), lambda: freeze(0))
 
-    def test_it_was_told_while_the_agent_was_not_there(self):
+    def test_reported_while_the_agent_was_down(self):
         lab, page, uid, _ = self.ending(supervised=True)
         guilty, stopped = self.process(lab, uid, "main"), lab.agent.pid
         os.kill(stopped, signal.SIGSTOP)

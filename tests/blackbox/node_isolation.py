@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
+"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER
+CLOCK_SHIM NVML"""
 
 import ctypes
 import fcntl
@@ -16,15 +17,15 @@ import sys
 import threading
 import unittest
 
-ARGUMENTS = list(sys.argv)  # the modules below take theirs away
+ARGUMENTS = list(sys.argv)  # a copy: the modules below change sys.argv
 
 from node_lab import GPU_MEM, Limits
 from node_test import Node, ONE_CARD, PODS, TWO_CARDS, container, pod
 import slice_page
 
 NVML = sys.argv.pop(1)
-INSIDE, RUN = "/.aliquot", "/run/aliquot"  # what this agent answers, and what an older one did
-ALONE = "ISOLATION_ALONE"  # in the environment: we have a mount namespace of our own
+INSIDE, RUN = "/.aliquot", "/run/aliquot"  # the paths in this agent's answers, and in an older one's
+ALONE = "ISOLATION_ALONE"  # environment: this process has its own mount namespace
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
 ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in (
@@ -32,11 +33,11 @@ ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in (
 DIRECTORIES = {INSIDE, f"{INSIDE}/slice", f"{INSIDE}/slice/0"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
-F_OFD_SETLK = 37  # of Linux; Python has no name for it before 3.9
+F_OFD_SETLK = 37  # Linux; Python has it since 3.9
 
 
 def slices(lab):
-    """Those on the board; beside them stand its locks."""
+    """The slices in the slice directory, without its locks."""
     return [name for name in os.listdir(lab.slices) if os.path.isdir(os.path.join(lab.slices, name))]
 
 
@@ -107,8 +108,9 @@ class Isolation(Started):
         self.assertEqual(idle.options["mounts"], {})
 
     def test_init_containers_with_the_same_devices(self):
-        """The kubelet gives an init container's devices to later ones, and its PreStart names no container: the page is of the
-        one that starts, with its share, also when it starts again, and when the agent is another one meanwhile."""
+        """The kubelet gives an init container's devices to later ones, and PreStart names no
+        container. The page must be that of the starting container with its share, also after a
+        restart of the container or the agent."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("one", 2, 5), container("two", 2, 10)],
                                   annotations={"fake/run-two": "100000"}, restartPolicy="Always"), 0)
@@ -126,7 +128,7 @@ class Isolation(Started):
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
 
     def test_an_init_containers_page_is_not_taken_for_a_later_ones_while_the_api_server_is_away(self):
-        lab = self.lab(cards=TWO_CARDS, seed=2132093050)  # main is given memory right after the init container, by the same set
+        lab = self.lab(cards=TWO_CARDS, seed=2132093050)  # main gets its memory right after the init container, from the same set
         uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("ini", 2, 10)],
                                   annotations={"fake/run-ini": "100000"}, restartPolicy="Always"), 0)
         self.started(lab, uid, "ini")
@@ -146,8 +148,9 @@ class Isolation(Started):
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
         lab.store.tell("return")
 
-    def test_a_preload_that_is_missing_is_made(self):
-        """Of a slice that an agent of another version made. Its containers start again, also while the API server is away."""
+    def test_a_missing_preload_file_is_made(self):
+        """The slice was made by another version of the agent. Its containers start again, also
+        while the API server is away."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
         first = self.started(lab, uid)
@@ -161,7 +164,7 @@ class Isolation(Started):
         lab.store.tell("return")
 
     def test_pods_that_an_older_agent_admitted(self):
-        """The kubelet goes on giving their containers what was answered then: all of it is there, and is for that place."""
+        """The kubelet goes on using its earlier answers: all their paths exist and fit."""
         lab = self.lab(cards=TWO_CARDS, start=False)
         gate = os.path.join(lab.state, "gate")
         os.makedirs(gate)
@@ -183,12 +186,12 @@ class Isolation(Started):
             with open(path) as f:
                 self.assertEqual(f.read(), f"{RUN}/libaliquot.so\n")
 
-    def test_a_node_without_such_pods_has_nothing_for_them(self):
+    def test_a_node_without_old_pods_has_no_old_paths(self):
         lab = self.lab(cards=TWO_CARDS)
         self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         self.assertFalse(os.path.exists(os.path.join(lab.state, "gate")))
 
-    def test_other_modes_have_none(self):
+    def test_other_modes_have_no_pages(self):
         lab = self.lab(cards=TWO_CARDS, mode="share")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         self.assertEqual(c.options["mounts"], {})
@@ -207,7 +210,7 @@ class Isolation(Started):
         self.assertTrue(os.path.exists(self.counters(kept)))
         lab.wait(lambda: len(slices(lab)) == 1, "and its directory")
 
-    def test_of_the_dead_they_stay_as_long_as_their_processes(self):
+    def test_pages_of_deleted_pods_stay_as_long_as_their_processes(self):
         lab = self.lab(cards=ONE_CARD)
         uid = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "until-let-go"}), 0)
         c = self.started(lab, uid)
@@ -218,9 +221,9 @@ class Isolation(Started):
         lab.kubelet.let_go()
         lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
 
-    def test_of_one_deleted_between_two_proofs_nothing_starts_without_pages(self):
-        """The proof of its percentage keeps a record of all that it was given; that of its memory, which makes the pages, is
-        asked for when the API server knows the pod no more."""
+    def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):
+        """The check of its percentage keeps a record of all that it got. The check of its memory
+        makes the pages, and comes when the API server no longer has the pod."""
         lab = self.lab(cards=ONE_CARD)
         manager = lab.kubelet.manager
         timed, gone = manager._timed, []
@@ -238,7 +241,7 @@ class Isolation(Started):
         self.assertIn(uid, lab.kubelet.prestart_errors[0][3])
         self.assertEqual(lab.running(uid), [])
 
-    def test_a_container_that_starts_again_keeps_its_counters(self):
+    def test_a_restarted_container_keeps_its_counters(self):
         lab = self.lab(cards=ONE_CARD)
         uid = self.place(lab, pod("a", container("main", 8), restartPolicy="Always"), 0)
         first = self.started(lab, uid)
@@ -248,7 +251,8 @@ class Isolation(Started):
         self.assertEqual(os.stat(self.counters(lab.kubelet.runtime.of(uid, "main"))).st_ino, before)
 
     def test_agent_restart(self):
-        """Pages of what runs stay as they are; those of what went meanwhile go; a new gate is put beside by rename."""
+        """Pages of running containers stay, and those of ended ones are removed. A new gate
+        replaces the file by a rename."""
         lab = self.lab(cards=TWO_CARDS)
         a = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
         b = self.started(lab, self.place(lab, pod("b", container("main", 8)), 1))
@@ -265,7 +269,7 @@ class Isolation(Started):
             lab.wait(lambda: not os.path.exists(self.counters(b)), "its page goes")
             self.assertEqual(os.stat(self.counters(a)).st_ino, inodes[0])
             self.assertNotEqual(os.stat(library).st_ino, inodes[1])
-            self.assertIn("first version", old.read(), "whoever has the old one keeps it")
+            self.assertIn("first version", old.read(), "a process that has the old file keeps it")
         with open(library) as f:
             self.assertIn("second version", f.read())
 
@@ -277,7 +281,7 @@ class Isolation(Started):
             page = self.limits(c)
             self.assertEqual((page.flags, page.limit), (0, 2154 * MIB) if name == "no" else (1, 16160 * MIB))
 
-    def test_unless_the_node_forbids_it(self):
+    def test_disabling_is_ignored_with_that_option(self):
         lab = self.lab(cards=TWO_CARDS, extra=["--ignore-cgpu-disable"])
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, env=[
             {"name": "CGPU_DISABLE", "value": "true"}])), 1))
@@ -302,7 +306,7 @@ class Isolation(Started):
             self.assertTrue(os.path.exists(host), host)
 
     def test_a_mount_over_the_gate_does_not_start(self):
-        """Of a pod that the webhook has not seen. CGPU_DISABLE changes nothing."""
+        """The pod did not pass the webhook. CGPU_DISABLE changes nothing."""
         lab = self.lab(cards=TWO_CARDS)
         disabled = {"env": [{"name": "CGPU_DISABLE", "value": "1"}]}
         cases = (("preload", {"volumeMounts": [{"name": "v", "mountPath": "/data"}, {"name": "v", "mountPath": "/etc/ld.so.preload"}]},
@@ -355,8 +359,8 @@ class Isolation(Started):
         self.assertEqual(lab.running(uid), [])
         lab.store.tell("return")
 
-    def test_a_board_that_is_not_there(self):
-        """/run is cleaned by others: what is to be mounted must be where the mount says."""
+    def test_a_missing_slice_directory(self):
+        """Other programs may clean /run: what is to be mounted must exist at the mount's path."""
         lab = self.lab(cards=TWO_CARDS)
         first = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         os.rename(lab.slices, lab.slices + ".away")
@@ -373,7 +377,7 @@ class Isolation(Started):
         self.started(lab, uid)
 
     def test_counters_that_grow_are_cut_back(self):
-        """They can be written from inside, and lie on the host's /run."""
+        """Containers can write them, and they are on the host's /run."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         size = os.path.getsize(self.counters(c))
@@ -392,8 +396,9 @@ class Isolation(Started):
         self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
-    def test_a_slice_that_is_no_pods(self):
-        """`aliquot run` on the board of a node that Kubernetes has: the scheduler does not know."""
+    def test_a_slice_of_no_pod(self):
+        """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know
+        it."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
 
@@ -414,8 +419,8 @@ class Isolation(Started):
 
 
 class Tenant:
-    """Leases a file that he has mounted, gives the lease up when he is told that somebody wants to open it, and takes another one.
-    He is a process of its own: who leases is told by a signal."""
+    """Takes a lease of a mounted file, gives it up when another process wants to open the file, and
+    takes another one. It is a process of its own, because a signal tells the holder of a lease."""
 
     SCRIPT = """
 import fcntl, os, signal, sys, time
@@ -447,8 +452,8 @@ while True:
 
 
 class Leases(Started):
-    """Files that containers have mounted are root's, and so are most containers' processes: they may lease them, and whoever
-    opens them waits."""
+    """Files that containers have mounted belong to root, and so do most processes of containers.
+    They may take leases of them, and a process that opens such a file waits."""
 
     def tenant(self, path, kind=fcntl.F_WRLCK):
         tenant = Tenant(path, kind)
@@ -461,9 +466,9 @@ class Leases(Started):
         return tenant.said == "leased"
 
     def held(self, lab, path):
-        lab.wait(lambda: not self.leases(path), f"somebody has {path} open")
+        lab.wait(lambda: not self.leases(path), f"{path} is open somewhere")
 
-    def test_nobody_leases_what_others_have_mounted(self):
+    def test_shared_files_cannot_be_leased(self):
         lab = self.lab(cards=TWO_CARDS)
         a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
         shared = {inside for inside in ALL if os.stat(a.options["mounts"][inside][0]).st_ino == os.stat(b.options["mounts"][inside][0]).st_ino}
@@ -472,14 +477,14 @@ class Leases(Started):
         os.mkdir(os.path.join(lab.state, "gate"))
         lab.restart_agent()
         lab.wait_ready()
-        for name in "libaliquot.so", "ld.so.preload":  # what pods of an older agent have mounted
+        for name in "libaliquot.so", "ld.so.preload":  # mounted in pods of an older agent
             self.assertFalse(self.leases(os.path.join(lab.state, "gate", name)))
-        self.assertTrue(self.leases(a.options["mounts"]["/etc/ld.so.preload"][0]), "who wants to wait for himself may")
+        self.assertTrue(self.leases(a.options["mounts"]["/etc/ld.so.preload"][0]), "a pod may lease its own file")
 
-    def test_the_agent_waits_for_nobody(self):
+    def test_the_agent_waits_for_no_lease(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        old = os.path.join(lab.state, "gate")  # of pods that an older agent admitted
+        old = os.path.join(lab.state, "gate")  # for pods of an older agent
         os.mkdir(old)
         lab.restart_agent()
         lab.wait_ready()
@@ -493,14 +498,14 @@ class Leases(Started):
             self.assertEqual(tenant.said, "leased")
             lab.start_agent()
             lab.wait_ready()
-            self.assertFalse(os.path.samefile(path, mounted), "a new one stands there, which nobody has leased")
+            self.assertFalse(os.path.samefile(path, mounted), "a new file is there, without a lease")
             with open(path, "rb") as f:
                 self.assertEqual(f.read(), text)
             self.held(lab, path)
             self.held(lab, mounted)
             self.assertEqual(tenant.process.stdout.readline().strip(), "given up")
 
-    def test_the_arbiter_gets_his_pages_all_the_same(self):
+    def test_the_arbiter_opens_leased_pages(self):
         for name, kind in ("limits", fcntl.F_RDLCK), ("limits", fcntl.F_WRLCK), ("counters", fcntl.F_RDLCK), ("counters", fcntl.F_WRLCK):
             with self.subTest(name=name, kind=kind):
                 lab = self.lab(cards=TWO_CARDS)
@@ -529,9 +534,9 @@ class Leases(Started):
             for kind in fcntl.F_RDLCK, fcntl.F_WRLCK:
                 self.assertFalse(self.leases(c.options["mounts"][f"{INSIDE}/slice/0/{name}"][0], kind), (name, kind))
 
-    def test_a_new_page_is_never_to_be_leased(self):
-        """Also before the arbiter has looked at it, which is stopped here; and so it is with one of an agent before this one, whose
-        arbiter is killed and not begun again."""
+    def test_a_new_page_cannot_be_leased(self):
+        """This holds before the arbiter has opened the page: the arbiter is stopped here. It also
+        holds for a page of an earlier agent whose arbiter was killed and not restarted."""
         lab = self.lab(cards=TWO_CARDS)
         lab.wait(lambda: self.arbiter(lab), "there is an arbiter")
         arbiter = self.arbiter(lab)
@@ -561,7 +566,7 @@ class Leases(Started):
         os.kill(keeper, signal.SIGCONT)
 
     def test_there_may_be_many_pages(self):
-        """Two files of each are open in the agent, and three in the arbiter."""
+        """The agent has two files of each page open, the arbiter three."""
         lab = self.lab(cards=TWO_CARDS)
         lab.wait(lambda: self.arbiter(lab), "there is an arbiter")
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -575,7 +580,7 @@ class Leases(Started):
         return [name for _, name in self.processes(lab)]
 
     def processes(self, lab):
-        """Of whoever: those who have the board's lock open."""
+        """PIDs of the processes that have the slice directory's lock open."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
@@ -589,7 +594,7 @@ class Leases(Started):
 
 
 class Glutton(threading.Thread):
-    """Makes counters larger, as fast as it can, until it is stopped."""
+    """Makes the counters larger, as fast as it can, until it is stopped."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -612,7 +617,8 @@ class Glutton(threading.Thread):
 
 @unittest.skipUnless(os.environ.get(ALONE), "no private mount namespace is to be had")
 class Apart(Started):
-    """Slices on file systems of their own: the agent in one mount namespace, the kubelet and the containers in ours, the host's."""
+    """Slices on file systems of their own. The agent is in one mount namespace, the kubelet and the
+    containers in the host's."""
 
     def apart(self, size="1", **options):
         lab = self.lab(cards=FOUR_CARDS, start=False, **options)
@@ -639,7 +645,7 @@ class Apart(Started):
     def board(self, lab):
         return os.stat(lab.slices).st_dev
 
-    def test_one_who_fills_his_own_hinders_nobody(self):
+    def test_a_full_slice_hinders_no_other(self):
         lab = self.apart()
         c = self.started(lab, self.place(lab, pod("glutton", container("main", 1)), 0))
         self.assertNotEqual(self.device(c), self.board(lab))
@@ -657,8 +663,9 @@ class Apart(Started):
         self.assertEqual(len({self.device(lab.kubelet.runtime.of(uid, "main")) for uid in others} - {self.board(lab)}), 50)
         lab.wait(lambda: self.events(lab, "SliceFileGrown"), "it is told of all the same")
 
-    def test_the_arbiter_finds_them(self):
-        """It is there before the board is mounted, and has the pages of slices mapped that come and go."""
+    def test_the_arbiter_maps_the_pages(self):
+        """The arbiter starts before the slice directory is mounted, and maps the pages of slices
+        that come and go."""
         lab = self.apart(supervised=True)
 
         def seen(c):
@@ -673,7 +680,7 @@ class Apart(Started):
         lab.wait(lambda: seen(again) > 0, "and one that comes")
         self.assertNotEqual(self.device(again), self.board(lab))
 
-    def test_they_go_with_their_pods(self):
+    def test_mounts_go_with_their_pods(self):
         lab = self.apart()
         a, b = (self.started(lab, self.place(lab, pod(name, container("main", 2)), 1)) for name in "ab")
         inode = os.stat(self.counters(b)).st_ino
@@ -683,13 +690,14 @@ class Apart(Started):
             self.assertEqual(len(slices(lab)), 2)
             lab.api.delete(f"{PODS}/a", grace=0)
             lab.wait(lambda: len(slices(lab)) == 1, "it is gone")
-            self.assertEqual(f.read(8), b"ALQCOUNT", "whoever has it keeps it")
+            self.assertEqual(f.read(8), b"ALQCOUNT", "a container that has the file keeps it")
         self.assertEqual((os.stat(self.counters(b)).st_ino, os.path.exists(self.counters(a))), (inode, False))
         with open("/proc/self/mountinfo") as f:
             self.assertEqual(sum(f" {lab.slices}/" in line for line in f), 1)
 
-    def test_beside_older_ones(self):
-        """An upgrade: what runs keeps the files that it has mounted; what starts is better off."""
+    def test_beside_older_slices(self):
+        """An upgrade: running containers keep their mounted files, and new ones get a file system
+        of their own."""
         lab = self.apart(size="0")
         a = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         inode = os.stat(self.counters(a)).st_ino
@@ -704,7 +712,8 @@ class Apart(Started):
 
 
 class Audit(Events):
-    """Processes are made up: what the driver says of them, and in which pod's cgroup they are."""
+    """Processes are made up: what the driver reports about them, and the pod's cgroup that they are
+    in."""
 
     def audited(self, *extra):
         lab = self.lab(cards=TWO_CARDS, nvml=NVML, start=False)
@@ -722,7 +731,7 @@ class Audit(Events):
             f.write("12:pids:/\n0::" + (style % uid if "%s" in style else style) + "\n")
 
     def of(self, lab, pid, uid, name, style="/kubepods/burstable/pod%s/%s"):
-        """A process of that container, once its status names it: from then on it can be told."""
+        """Adds a process of that container and waits until the pod's status names it."""
         c = lab.kubelet.runtime.of(uid, name)
         pod_name = c.pod.split("/")[1]
         lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for kind in ("containerStatuses", "initContainerStatuses")
@@ -739,7 +748,7 @@ class Audit(Events):
         return None
 
     def test_processes_have_their_names(self):
-        """Which they give themselves: no byte of them breaks the line of a metric."""
+        """Processes choose their names: no byte of them breaks the line of a metric."""
         lab = self.audited()
         names = {100: (b"python3\n", "python3"), 101: (b'a"b\\c\n', 'a\\"b\\\\c'), 102: (b"\xff\x00\x1b\nx\n", "???"), 103: (b"y" * 200, ""),
                  104: (None, "")}
@@ -766,7 +775,7 @@ class Audit(Events):
                    f'PodName="{name}"' in k)
 
     def censuses(self, lab, n=5):
-        """So many more, at least: the driver is asked each time."""
+        """Waits for at least so many more reads of the driver."""
         for i in range(n):
             lab.machine([*lab.told, (1, 900 + i, 7 + i)], lab.used)
             lab.wait(lambda: self.process_mib(lab, 900 + i) == 7 + i, "another census")
@@ -806,7 +815,8 @@ class Audit(Events):
         lab.wait(lambda: self.excesses(lab) == 2, "and once more when it was over in between")
 
     def test_by_container(self):
-        """One of two takes what the other one leaves: the pod's sum is right, the container's is not."""
+        """One of two containers uses what the other leaves: the pod's sum is right, the container's
+        is not."""
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3), init=[container("ini", 5)],
                                   annotations={"fake/run-ini": "0"}), 1)
@@ -828,7 +838,7 @@ class Audit(Events):
         self.censuses(lab)
         self.assertEqual(self.excesses(lab), 2, "told once, and not of the pod again")
 
-    def test_what_cannot_be_told_is_the_pods(self):
+    def test_unknown_containers_count_for_the_pod(self):
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
@@ -842,8 +852,8 @@ class Audit(Events):
         lab.wait(lambda: self.notes(lab), "an Event says so")
         self.assertRegex(self.notes(lab)[0], "^holds 5451 MiB of gpu1, and its slice is 5386 MiB: .*another one of the pod")
 
-    def test_one_that_has_nothing_of_the_card(self):
-        """A container without a slice in a pod that has one: whatever it holds is too much."""
+    def test_a_container_without_a_slice(self):
+        """A container without a slice in a pod that has one: any memory is too much."""
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 4), container("idle")), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "idle"}, "they run")
@@ -855,7 +865,7 @@ class Audit(Events):
         lab.wait(lambda: any("container idle: holds 65 MiB of gpu1, and its slice is 0 MiB" in n for n in self.notes(lab)),
                  "an Event says so")
 
-    def test_init_containers_too(self):
+    def test_init_containers_are_audited(self):
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 4), init=[container("ini", 2)], annotations={"fake/run-ini": "3600"}), 1)
         lab.wait(lambda: lab.running(uid) == ["ini"], "it runs")
@@ -863,7 +873,7 @@ class Audit(Events):
         self.tell(lab, (1, 101, 2154 + 65))
         lab.wait(lambda: any("container ini: holds 2219 MiB" in n for n in self.notes(lab)), "an Event says so")
 
-    def test_disabled_ones_may(self):
+    def test_disabled_containers_may_exceed(self):
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
@@ -873,7 +883,7 @@ class Audit(Events):
         self.assertEqual(self.excesses(lab), 0)
         self.assertEqual(self.used(lab, "a"), 12000)
 
-    def test_unless_the_node_forbids_it(self):
+    def test_disabling_is_ignored_with_that_option(self):
         lab = self.audited("--ignore-cgpu-disable")
         uid = self.place(lab, pod("a", container("main", 2, env=[{"name": "CGPU_DISABLE", "value": "1"}])), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
@@ -893,7 +903,7 @@ class Audit(Events):
         self.tell(lab, (1, 101, 9000), (1, 102, 4000))
         lab.wait(lambda: any("container second: holds 4000 MiB" in n for n in self.notes(lab)), "an Event says so")
 
-    def test_only_the_guilty_container_is_killed(self):
+    def test_only_the_exceeding_container_is_killed(self):
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
@@ -906,13 +916,13 @@ class Audit(Events):
         lab.wait(lambda: any("container main: " in n and "were killed" in n for n in self.notes(lab)), "an Event says so")
         self.assertIsNone(other.poll())
 
-    def test_memory_that_nobody_accounts_for(self):
+    def test_unaccounted_memory(self):
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 8)), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
         self.process(lab, 101, uid)
-        self.process(lab, 102, "0" * 36)  # a cgroup that looks like a pod's, and is none of this node
-        os.mkdir(os.path.join(lab.proc, "103"))  # a process whose cgroup says nothing
+        self.process(lab, 102, "0" * 36)  # a cgroup like a pod's, but of no pod of this node
+        os.mkdir(os.path.join(lab.proc, "103"))  # a process without a readable cgroup
         self.tell(lab, (1, 101, 4000), used=((0, 0), (1, 4000 + 64 + 32)))
         self.censuses(lab)
         self.assertEqual(self.unaccounted(lab), {"0": 0, "1": 96})
@@ -932,7 +942,7 @@ class Audit(Events):
         self.assertEqual(self.excesses(lab), 0)
         self.assertEqual(self.notes(lab), [])
 
-    def test_an_older_driver_tells_no_total(self):
+    def test_an_older_driver_reports_no_total(self):
         lab = self.audited()
         self.tell(lab, (1, 103, 9000))
         self.censuses(lab)
@@ -961,13 +971,13 @@ class Audit(Events):
         lab.wait(lambda: os.path.exists(fences), "and remembered")
         with open(fences) as f:
             self.assertEqual([(x["uuid"], x["xid"]) for x in json.load(f)["fences"]], [("GPU-1", 48)])
-        lab.machine(())  # the driver has nothing more to say
+        lab.machine(())  # the driver reports nothing more
         lab.restart_agent()
 
         def looked(words):
             return any("card index=1" in line and words in line for line in list(lab.agent.log))
         lab.wait(lambda: looked("healthy=false: XID 48"), "the first look is over")
-        lab.wait(lambda: allocatable() == "15", "and one card is offered")  # none while there was no agent
+        lab.wait(lambda: allocatable() == "15", "and one card is offered")  # none while no agent ran
         lab.agent.kill()
         with open(fences, "w") as f:
             f.write('{"fences":[{"uuid":"GPU-1","xid":')
@@ -976,7 +986,7 @@ class Audit(Events):
         self.assertTrue(lab.logged("passed over " + fences))
         lab.wait(lambda: allocatable() == "30", "and is offered")
 
-    def test_killed_where_that_is_wished(self):
+    def test_killed_with_that_option(self):
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
@@ -989,8 +999,9 @@ class Audit(Events):
         self.assertIsNone(other.poll())
         lab.wait(lambda: any("were killed" in n for n in self.notes(lab)), "an Event says so")
 
-    def test_killed_as_long_as_it_lasts(self):
-        """All of them, however many, and who is started anew within a census."""
+    def test_killed_while_the_excess_lasts(self):
+        """All processes are killed, however many there are, and also those that start within a
+        census."""
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
@@ -1012,8 +1023,9 @@ class Audit(Events):
         os.unlink(os.path.join(lab.proc, str(pid), "cgroup"))
         os.rmdir(os.path.join(lab.proc, str(pid)))
 
-    def test_what_the_dead_left_behind(self):
-        """The driver names the process that allocated; the memory lives on in another one's file."""
+    def test_memory_of_ended_processes(self):
+        """The driver names the process that allocated, but its memory lives on in another process's
+        file."""
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
@@ -1028,7 +1040,7 @@ class Audit(Events):
         self.end(lab, gone.pid)
         self.censuses(lab)
         self.assertEqual(self.container(lab, gone.pid), "main")
-        self.assertEqual((self.excesses(lab), self.strays(lab)), (0, 0), "nobody has too much")
+        self.assertEqual((self.excesses(lab), self.strays(lab)), (0, 0), "no container has too much")
         self.assertEqual(self.unaccounted(lab)["1"], 0)
         self.tell(lab, (1, gone.pid, 2000), (1, heir.pid, 2000), (1, other.pid, 100), used=((1, 4100),))
         self.assertEqual(heir.wait(120), -9)
@@ -1037,13 +1049,13 @@ class Audit(Events):
         self.assertIsNone(other.poll())
         gone.wait()
 
-    def test_heirs_that_the_driver_does_not_name(self):
+    def test_holders_that_the_driver_does_not_name(self):
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
         heir, other = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
         self.addCleanup(lambda: [p.kill() or p.wait() for p in (heir, other)])
-        for pid, name in (9999991, "main"), (heir.pid, "main"), (other.pid, "second"):  # the first is more than there can be
+        for pid, name in (9999991, "main"), (heir.pid, "main"), (other.pid, "second"):  # the first PID is larger than any real one
             self.of(lab, pid, uid, name)
         self.tell(lab, (1, 9999991, 2000))
         self.censuses(lab)
@@ -1071,14 +1083,14 @@ class Audit(Events):
     # ---- compute ----
 
     def use(self, lab, *uses, more=()):
-        """(card, pid, percent): what the driver says of the time that processes have, from now on."""
+        """Sets the time that the driver reports for processes: (card, pid, percent)."""
         lab.machine(lab.told, lab.used, more=["uses %d %d %d" % u for u in uses] + list(more))
 
     def util(self, lab):
         return {k.split('ProcessId="')[1].split('"')[0]: v for k, v in lab.metrics().items() if k.startswith("DCGM_CUSTOM_PROCESS_SM_UTIL{")}
 
     def windows(self, lab, n, *uses):
-        """So many more, at least: each is ten censuses."""
+        """Waits for at least so many more windows of ten censuses."""
         for i in range(10 * n + 10):
             self.use(lab, *uses, (0, 900 + i, 7))
             lab.wait(lambda: str(900 + i) in self.util(lab), "another census")
@@ -1094,7 +1106,7 @@ class Audit(Events):
         return lab.metrics()["aliquot_node_compute_excesses_total"]
 
     def test_more_time_than_its_share(self):
-        lab, uid = self.computing("--on-excess", "kill")  # which is of memory
+        lab, uid = self.computing("--on-excess", "kill")  # the option for memory
         guilty = subprocess.Popen(["sleep", "600"])
         self.addCleanup(lambda: guilty.kill() or guilty.wait())
         self.of(lab, guilty.pid, uid, "main")
@@ -1118,7 +1130,7 @@ class Audit(Events):
         self.assertIsNone(guilty.poll())
         self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 0)
 
-    def test_ended_for_it_where_that_is_wished(self):
+    def test_ended_with_that_option(self):
         lab, uid = self.computing("--on-compute-excess", "kill")
         guilty, beside, other = (subprocess.Popen(["sleep", "600"]) for _ in range(3))
         self.addCleanup(lambda: [p.kill() or p.wait() for p in (guilty, beside, other)])
@@ -1131,7 +1143,7 @@ class Audit(Events):
         self.assertIsNone(other.poll())
         self.assertEqual(lab.metrics()["aliquot_node_compute_killed_total"], 2)
 
-    def test_a_driver_that_does_not_tell_who_uses_it(self):
+    def test_a_driver_that_does_not_report_use(self):
         lab, uid = self.computing()
         self.of(lab, 101, uid, "main")
         self.assertEqual(self.events(lab, "GPUUseUntold"), [])
@@ -1142,7 +1154,7 @@ class Audit(Events):
 
 
 def alone():
-    """In a mount namespace of our own, where there is one to be had, so that whatever happens nothing stays mounted."""
+    """Runs in its own mount namespace if possible, so that no mount stays behind."""
     if not os.environ.get(ALONE):
         way = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
         if not shutil.which("unshare") or subprocess.run([*way, "true"], stderr=subprocess.DEVNULL).returncode != 0:

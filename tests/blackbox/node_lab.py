@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node for tests: the API server's stand-in, the fake kubelet, a scheduler, and `aliquot node` between them."""
+"""One node for tests: a stand-in for the API server, the fake kubelet, a scheduler, and `aliquot
+node` between them."""
 
 import collections
 import json
@@ -71,7 +72,7 @@ def pod(name, *containers, init=(), annotations=None, cards=1, scheduler="ack-co
 
 
 class Agent:
-    """`aliquot node` as a child. Its log is kept, the last part of it."""
+    """`aliquot node` as a child. The last part of its log is kept."""
 
     def __init__(self, command, env=None, preexec=None):
         self.log = collections.deque(maxlen=4000)
@@ -109,7 +110,7 @@ class Agent:
             return ""
 
     def kill(self):
-        """SIGKILL to the agent. Nobody waits for it here but whoever is its parent."""
+        """Sends SIGKILL to the agent. Only its own parent waits for it."""
         try:
             os.kill(self.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -118,7 +119,7 @@ class Agent:
             self.process.wait(20)
 
     def stop(self, timeout=20):
-        """SIGTERM. Returns the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
@@ -153,11 +154,11 @@ class Lab:
         self.aliquot, self.cards, self.unit = aliquot, cards, unit
         self.supervised, self.extra, self.preload = supervised, list(extra), preload
         self.units = [mib // unit_mib(unit) for mib in card_mib(cards)]
-        self.nvml, self.driver = nvml, driver  # a made-up NVML; where a simulated driver is mounted
+        self.nvml, self.driver = nvml, driver  # a fake NVML; the mount of a simulated driver
         self.dir = tempfile.mkdtemp(prefix="aliquot-node-")
         self.store = StoreServer(store)
         self.api = Api(self.store.address)
-        self.relay = Relay(self.store.address)  # the agent's way to the API server, where its requests are counted
+        self.relay = Relay(self.store.address)  # between the agent and the API server; counts its requests
         self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"), self.relay.address)
         self.cgroup = os.path.join(self.dir, "cgroup")
         self.kubelet_dir, self.state, self.cdi, self.slices, self.gate = (
@@ -181,8 +182,8 @@ class Lab:
     # ---- the driver ----
 
     def machine(self, processes, used=(), more=()):
-        """What the made-up NVML says, where there is one: the cards, (card, pid, MiB) of processes, (card, MiB) in use, and
-        other lines."""
+        """Writes what the fake NVML reports, if there is one: the cards, (card, pid, MiB) of
+        processes, (card, MiB) in use, and other lines."""
         text = "".join(f"card GPU-{i} {i} {mib} {16 + i:x} Tesla V100\n" for i, mib in enumerate(card_mib(self.cards)))
         with open(os.path.join(self.dir, "nvml.new"), "w") as f:
             f.write(text + "".join("process %d %d %d\n" % p for p in processes))
@@ -215,8 +216,8 @@ class Lab:
         self.wait(lambda: self.ready() == 200, "ready", timeout)
 
     def restart_agent(self):
-        """SIGKILL, and started again at once, as a supervisor would. Returns (time of the kill, seconds until the kubelet
-        knew all its devices again)."""
+        """Kills the agent and starts it again at once, as a supervisor would. Returns the time of
+        the kill, and the seconds until the kubelet knew all its devices again."""
         manager, at = self.kubelet.manager, time.monotonic()
         self.agent.kill()
         if not self.supervised:
@@ -270,7 +271,7 @@ class Lab:
     # ---- pods ----
 
     def create(self, obj, bound=None):
-        """bound: annotations, as of a Binding; without them the scheduler does it."""
+        """bound: the annotations of a Binding; without them the scheduler binds the pod."""
         made = self.api.post(PODS, obj)
         if bound is not None:
             self.bind(made, bound)
@@ -307,7 +308,7 @@ class Lab:
         return {}
 
     def annotate(self, path=NODE_PATH, **annotations):
-        """By the name behind aliquot.dev/, with _ for -."""
+        """An annotation, by its name behind aliquot.dev/ with _ for -."""
         self.api.patch(path, {"metadata": {"annotations": {"aliquot.dev/" + k.replace("_", "-"): v
                                                            for k, v in annotations.items()}}})
 
@@ -330,7 +331,7 @@ class Lab:
         self.wait(lambda: self.phase(name) in phases, f"{name} is {phases}", timeout)
 
     def faults(self):
-        """What must never be, whatever happened."""
+        """What must never happen."""
         found = [f"two holders: {v}" for v in self.kubelet.runtime.violations]
         found += ["the fake kubelet itself: " + c for c in self.kubelet.crashes]
         agents = [line for log in self.logs for line in list(log)]
@@ -351,7 +352,7 @@ class Lab:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
-# ---- judging what containers were given ----
+# judging what containers got
 
 class Limits:
     """SliceLimits of src/slice/page.h."""
@@ -381,7 +382,7 @@ def by_card(ids):
 
 
 def index_of(pod_object, name):
-    """(list, index): where the container stands in its pod."""
+    """the container's place in its pod"""
     for which in "initContainers", "containers":
         for i, c in enumerate(pod_object["spec"].get(which, [])):
             if c["name"] == name:
@@ -390,14 +391,14 @@ def index_of(pod_object, name):
 
 
 class Judge:
-    """Environment = annotation = devices = cards, container by container."""
+    """Compares environment, annotations, devices and cards of each container."""
 
     def __init__(self, lab):
         self.lab = lab
         self.described = {c["index"]: c for c in json.loads(lab.node_annotation("aliquot.dev/cards"))}
 
     def container(self, pod_object, c):
-        """Faults of one started container, as texts."""
+        """The faults of one started container, as texts."""
         where = f"{c.pod}/{c.name}"
         which, index = index_of(pod_object, c.name)
         spec = pod_object["spec"][which][index]
@@ -434,7 +435,7 @@ class Judge:
             must("IDX", env.get("ALIYUN_COM_GPU_MEM_IDX"), str(cards[0]))
 
     def pods(self, objects):
-        """Faults of all that started of these pods, and how many containers that were."""
+        """The faults of all started containers of these pods, and the number of these containers."""
         of = {o["metadata"]["uid"]: o for o in objects}
         faults, n = [], 0
         for c in list(self.lab.kubelet.runtime.started):
@@ -444,7 +445,7 @@ class Judge:
         return faults, n
 
     def sums(self, objects):
-        """No card holds more than it has, by the annotations of pods that have not ended."""
+        """By the annotations of pods that have not ended, no card holds more than it has."""
         used = [0] * len(self.lab.units)
         for o in objects:
             if o.get("status", {}).get("phase") in ("Succeeded", "Failed"):
@@ -455,10 +456,10 @@ class Judge:
         return used
 
 
-# ---- a crowd ----
+# many pods
 
 def shapes(rng, name, scale=1, largest=15, life=None):
-    """One of the shapes that pods have. scale: units of what would be 1 GiB."""
+    """One of several shapes of pods. scale: units in place of 1 GiB."""
     run = {}
 
     def units(low, high):
@@ -494,7 +495,7 @@ def shapes(rng, name, scale=1, largest=15, life=None):
 
 
 def create_many(lab, objects, threads=4):
-    """All at once. Returns their names."""
+    """Creates all at once and returns their names."""
     queue = collections.deque(objects)
 
     def work():
@@ -513,7 +514,7 @@ def create_many(lab, objects, threads=4):
 
 
 def limit_files(pid, size):
-    """How large files may become that the process writes: 0 is a full disk; None: as before."""
+    """Limits the size of files that the process writes. 0 means a full disk, None means no limit."""
     hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)[1]
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`aliquot node --simulate-dir` on a mounted aliquot-sim, with the real gate: node_simulated.py ALIQUOT STORE_SERVER CLOCK_SHIM
-SIM GATE SAMPLE
+"""`aliquot node --simulate-dir` on a mounted aliquot-sim, with the real gate.
 
-A container is a process with what its mounts name: the libraries by the loader's variable, the slices by the gate's, the driver's
-files by the simulator's. They are the same files, and so have the same identity."""
+Usage: node_simulated.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE
+
+A container is a process that uses the files of its mounts. Variables lead to them: one of the
+loader to the libraries, one of the gate to the slices, one of the simulator to the driver's files.
+They are the same files, and so have the same identity."""
 
 import ctypes
 import os
@@ -19,7 +21,8 @@ PIECE = 256 << 20
 
 
 def inside(mib):
-    """As a program in a container: takes so much, piece by piece, says what it got and whether more was to be had, and waits."""
+    """A program in a container: it allocates the amount piece by piece, prints what it got and
+    whether more was possible, and waits."""
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     for r in (cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0),
@@ -42,7 +45,7 @@ enter_namespace(sys.argv[4])
 SAMPLE, GATE, SIM = (os.path.abspath(sys.argv.pop(i)) for i in (6, 5, 4))
 
 from node_lab import Limits  # noqa: E402
-from node_test import ALIQUOT, Node, container, pod  # noqa: E402  it takes its own arguments
+from node_test import ALIQUOT, Node, container, pod  # reads its own arguments
 
 CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
 INSIDE = "/.aliquot"
@@ -71,7 +74,7 @@ class Simulated(SimulatedNode):
         mounts = {inside: host for inside, (host, _) in c.options["mounts"].items()}
         env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(mounts[LIBRARIES + "/libcuda.so.1"]),
                "ALIQUOT_SIM_DIR": os.path.dirname(mounts["/dev/nvidiactl"]),
-               "CUDA_VISIBLE_DEVICES": c.options["env"]["NVIDIA_VISIBLE_DEVICES"]}  # of a container's, the others are not mounted
+               "CUDA_VISIBLE_DEVICES": c.options["env"]["NVIDIA_VISIBLE_DEVICES"]}  # of the container's card: the others are not mounted
         if gate and INSIDE + "/libaliquot.so" in mounts:
             slices = os.path.dirname(os.path.dirname(mounts[INSIDE + "/slice/0/limits"]))
             env.update(LD_PRELOAD=mounts[INSIDE + "/libaliquot.so"], ALIQUOT_SLICES=slices)
@@ -82,7 +85,8 @@ class Simulated(SimulatedNode):
         return subprocess.run([mounts["/usr/bin/nvidia-smi"]], env=env, check=True, capture_output=True, text=True, timeout=120).stdout
 
     def hold(self, lab, c, mib, gate=True, pod=True):
-        """A process of the container, or of nobody, that takes so much. Returns it, what it has got, and CUDA's last word."""
+        """A process of the container, or of none, that allocates so much. Returns it, what it got,
+        and the last result of CUDA."""
         p = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--inside", str(mib)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True, env=self.environment(c, gate)[1])
 
@@ -98,7 +102,7 @@ class Simulated(SimulatedNode):
             f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n" if pod else "0::/system.slice/x.service\n")
         return p, int(line[0]), int(line[1])
 
-    def test_cards_are_the_drivers(self):
+    def test_cards_come_from_the_driver(self):
         lab = self.simulated()
         uuids = sorted(c["uuid"] for c in self.machine.status()["cards"])
         uid = self.place(lab, pod("a", container("main", 2)), 1)
@@ -115,7 +119,7 @@ class Simulated(SimulatedNode):
             st = os.stat(os.path.join(self.machine.dir, name))
             self.assertEqual(file, (0, st.st_dev, st.st_ino), name)
 
-    def test_a_slice_is_seen_and_held(self):
+    def test_a_slice_is_shown_and_enforced(self):
         lab = self.simulated()
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         self.assertRegex(self.smi(c), r" 0MiB / +2154MiB ")
@@ -132,7 +136,7 @@ class Simulated(SimulatedNode):
         self.assertFalse([inside for inside in c.options["mounts"] if inside.startswith((INSIDE, "/etc"))])
         self.assertRegex(self.smi(c), r" 0MiB / +16160MiB ")
 
-    def test_who_passes_the_gate_by_is_seen(self):
+    def test_a_process_that_passes_the_gate_is_reported(self):
         lab = self.simulated("core_mem")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2), container("second", 3)), 1))
         lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
@@ -147,7 +151,7 @@ class Simulated(SimulatedNode):
         self.assertRegex(notes()[0], f"^container main: holds 5[0-9]+ MiB of gpu1, and its slice is 2154 MiB: process {p.pid} ")
 
     def compute(self, lab, c, gate):
-        """A process of the container that wants all of the card, by kernels of a millisecond."""
+        """A process of the container that uses all of the card with kernels of a millisecond."""
         p = subprocess.Popen([SAMPLE, "--seconds", "600"], stdout=subprocess.PIPE, env=self.environment(c, gate)[1], start_new_session=True)
 
         def end():
@@ -167,12 +171,13 @@ class Simulated(SimulatedNode):
         return p
 
     def had(self, lab, p):
-        """Percent of the card's time in the last census; None: nothing."""
+        """Percent of the card's time in the last census; None: the metric is absent."""
         return next((v for k, v in lab.metrics().items()
                      if k.startswith("DCGM_CUSTOM_PROCESS_SM_UTIL{") and f'ProcessId="{p.worker}"' in k), None)
 
     def test_more_time_than_its_share(self):
-        """Held by the gate nobody is accused, in 2 s of the card's time: more than six windows. Past it he is."""
+        """A process that the gate holds is never reported, in 2 s of the card's time: more than six
+        windows. One that passes the gate is reported."""
         lab = self.simulated("core_mem", "--census", "100")
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
         lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
@@ -196,8 +201,9 @@ class Simulated(SimulatedNode):
                          f"30.0 %: process {free.worker} or another one of the container is not held by the gate$")
         self.assertEqual(excesses(), 1)
 
-    def test_more_time_than_was_given(self):
-        """Weights of 1 and 3: held by the gate nobody is accused. Past it, beside the other, the first has more than its quarter."""
+    def test_more_time_than_granted(self):
+        """Weights of 1 and 3: a process that the gate holds is never reported. The first one is,
+        once it passes the gate and has more than its quarter."""
         lab = self.simulated("cgpu", "--census", "100", "--policy", "2")
         pods = [pod(n, container("main", 2, env=[{"name": "ALIYUN_COM_GPU_SCHD_WEIGHT", "value": w}])) for n, w in (("a", "1"), ("b", "3"))]
         light, heavy = (self.started(lab, self.place(lab, p, 1)) for p in pods)
@@ -218,7 +224,7 @@ class Simulated(SimulatedNode):
                          f"and what the others left it might have had [0-9.]+ %: process ({free.worker}|{held[0].worker}) or another one of the "
                          "container is not held by the gate$")
 
-    def test_a_process_of_nobody_is_told_of(self):
+    def test_a_process_of_no_pod_is_reported(self):
         lab = self.simulated()
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         p, _, _ = self.hold(lab, c, 1024, gate=False, pod=False)
@@ -229,8 +235,8 @@ class Simulated(SimulatedNode):
         lab.wait(notes, "an Event of the node says so")
         self.assertRegex(notes()[0], f"no pod's; process {p.pid}, which is in no pod, holds ")
 
-    def test_the_gate_is_no_stray(self):
-        """What the driver takes for clients that keep to their slices is tolerated."""
+    def test_the_driver_overhead_is_accounted_for(self):
+        """What the driver itself allocates for clients that keep to their slices is tolerated."""
         lab = self.simulated()
         c = self.started(lab, self.place(lab, pod("a", container("main", 8)), 1))
         held = [self.hold(lab, c, 256) for _ in range(3)]
@@ -246,7 +252,7 @@ class Simulated(SimulatedNode):
         self.assertLessEqual(stray[0], 64 + 3 * 32)
         self.assertGreater(stray[0], 0, "the driver's own part is there, so that this shows something")
 
-    def test_the_driver_is_not_there(self):
+    def test_the_driver_is_missing(self):
         lab = self.simulated()
         first = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         self.assertTrue(first.options["mounts"])

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What root of a container can do to its gate: node_tenant.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW
+"""What root of a container can do to its gate.
 
-The container is made of what the agent answered to Allocate, on a simulated driver (tests/fake/container.py). In it each attack is tried
-by ordinary programs, and then a program asks for more memory than its slice."""
+Usage: node_tenant.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW
+
+The container is made from the agent's answer to Allocate, on a simulated driver
+(tests/fake/container.py). Ordinary programs try each attack in it, and then a program asks for more
+memory than its slice."""
 
 import json
 import os
@@ -14,7 +17,7 @@ import tempfile
 import unittest
 
 from sim_lab import skip
-import node_simulated  # it takes its own arguments, and a mount namespace of its own
+import node_simulated  # reads its own arguments, and makes a mount namespace
 from node_simulated import SAMPLE
 from node_test import container, pod
 
@@ -26,7 +29,8 @@ MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake", "
 ROOTS = ("overlay", "redirect", "bare", "plain", "sealed")
 LIMIT, MORE = 2154, 8000
 
-# Each must leave the gate where it is. GATE: the library; TOP: the directory below / that it is in; PAGES: the directory of the first slice.
+# Each attack must leave the gate where it is. GATE: the library. TOP: the directory below / that it
+# is in. PAGES: the directory of the first slice.
 KEPT = (
     "mv TOP /other", "mv TOP/* /tmp", "mv $(dirname GATE) /other", "mv $(dirname PAGES) /other", "mv $(dirname $(dirname PAGES)) /other", "mv PAGES /other",
     "mv GATE /other", "rm -rf TOP", "rmdir TOP", "rm -f GATE", "unlink GATE", "ln GATE /other", "ln -s /tmp TOP/link", "ln -sfn /tmp TOP",
@@ -41,7 +45,7 @@ KEPT = (
     "pivot_root /tmp /tmp", "env -i PATH=$PATH true", "export LD_PRELOAD= ALIQUOT_SLICES=/tmp", "cd /tmp; mkdir 0; export ALIQUOT_SLICES=/tmp",
 )
 
-# In a writable directory above PAGES: a slice with a larger limit takes the place of the slice.
+# In a writable directory above PAGES: a slice with a larger limit replaces the slice.
 FORGE = """cp -a PAGES /tmp/forged && mv PAGES $(dirname PAGES)/gone && python3 -c '
 import struct
 old, new = (struct.pack("<Q", mib << 20) for mib in (LIMIT, 16160))
@@ -50,20 +54,23 @@ with open("/tmp/forged/limits", "rb") as f:
 with open("/tmp/forged/limits", "wb") as f:
     f.write(text.replace(old, new))' && mv /tmp/forged PAGES""".replace("LIMIT", str(LIMIT))
 
-# /etc is in the image's lower layer and redirect_dir is off: the kernel refuses to rename it (EXDEV), and mv copies it, and cannot remove
-# what is mounted. In the other roots it can be renamed, and the preload file with it.
+# /etc is in the image's lower layer and redirect_dir is off, so the kernel refuses to rename it
+# (EXDEV). mv then copies it and cannot remove what is mounted. In the other roots it can be
+# renamed, with the preload file.
 ETC = ("mv /etc /other", "python3 -c 'import os; os.rename(\"/etc\", \"/other\")'")
 ROOTS_WITH_MOVABLE_ETC = ("redirect", "bare", "plain")
 
-# Refused by the runtime's default seccomp profile.
+# The runtime's default seccomp profile refuses these.
 NAMESPACE = ("unshare -Urm sh -c 'mount --bind /dev/null /etc/ld.so.preload && ASK'", "unshare -Urm sh -c 'mount --bind /tmp TOP && ASK'")
 
-# None of them is refused. CHROOT: a root with the program's libraries, and no preload file; the working directory stays outside of it.
+# None of these is refused. CHROOT: a root with the program's libraries and no preload file; the
+# working directory stays outside.
 LOADER = "$(ls /lib64/ld-linux-*.so.* /lib/ld-linux-*.so.* 2>/dev/null | head -n 1)"
 CHROOT = """mkdir -p /tmp/root; for f in SAMPLE $(ldd SAMPLE $(ls /usr/lib64/libcuda.so.1) | grep -o '/[^ :]*'); do cp -L --parents $f /tmp/root; done
 cp -L --parents /usr/lib64/libcuda.so.1 LOADER /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /tmp/root
 exec python3 -c 'import os; os.chdir("/"); os.chroot("/tmp/root"); os.environ.update(ALIQUOT_SIM_DIR="dev", LD_LIBRARY_PATH="/usr/lib64"); PROGRAM'"""
-# The dynamic linker asks by access(2) whether there is a preload file. The tracer turns the call into one that does not exist.
+# The dynamic linker asks by access(2) for the preload file. The tracer makes the call an invalid
+# one.
 TRACE = """cat >/tmp/trace.py <<'END'
 import ctypes, os, sys
 libc = ctypes.CDLL(None)
@@ -134,7 +141,7 @@ def descendants(pid):
 
 class Tenant(node_simulated.SimulatedNode):
     def tenant(self):
-        """A container's mounts, as the agent answered."""
+        """A container's mounts in the agent's answer."""
         lab = self.simulated()
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         lab.wait(lambda: any(s.get("containerID") == "containerd://" + c.id for s in lab.get("a")["status"].get("containerStatuses", [])),
@@ -147,7 +154,7 @@ class Tenant(node_simulated.SimulatedNode):
                            "env": {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}, "command": command})
 
     def is_held(self, c, script, root, **more):
-        """The program asks for more than the slice: is it refused? Returns what was printed as well."""
+        """Whether the program's request above the slice is refused, and what it printed."""
         p = subprocess.run([sys.executable, MAKER, self.specification(c, ["/bin/sh", "-c", expand(script, c)], root, **more)],
                            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
         said = p.stdout + p.stderr
@@ -155,7 +162,8 @@ class Tenant(node_simulated.SimulatedNode):
         return "CUDA_ERROR_OUT_OF_MEMORY" in said and "has it" not in said, said
 
     def is_told(self, lab, c, process):
-        """The audit finds that the container holds more than its slice: its processes are those below the given one."""
+        """Waits until the audit reports that the container holds more than its slice. Its processes
+        are those below the given one."""
         for pid in descendants(process.pid):
             folder = os.path.join(lab.proc, str(pid))
             os.mkdir(folder)
@@ -195,7 +203,8 @@ class Tenant(node_simulated.SimulatedNode):
             self.assertNotIn("ignored", said)
 
     def test_a_container_with_the_mounts_of_an_older_agent(self):
-        """It starts again after an upgrade: what the kubelet was answered then leads to the new library."""
+        """It starts again after an upgrade: the paths of the earlier answer lead to the new
+        library."""
         lab, c = self.tenant()
         os.mkdir(os.path.join(lab.state, "gate"))
         lab.restart_agent()
@@ -214,7 +223,7 @@ class Tenant(node_simulated.SimulatedNode):
         self.assertIn("had it", said)
         self.assertNotIn("ignored", said)
 
-    def test_what_cannot_take_the_gate_away(self):
+    def test_attacks_that_cannot_remove_the_gate(self):
         _, c = self.tenant()
         for root in ROOTS:
             for attack in KEPT:
@@ -233,7 +242,7 @@ class Tenant(node_simulated.SimulatedNode):
                 self.passes_and_is_told("mv /etc /other; HOLD", root)
 
     def test_links_of_the_image(self):
-        """The runtime mounts where they lead to, and a link is no mount point."""
+        """The runtime mounts at their targets, and a link is no mount point."""
         for link in "/etc", "/.aliquot":
             with self.subTest(link=link):
                 self.passes_and_is_told(f"rm {link}; HOLD", "links")
@@ -244,14 +253,15 @@ class Tenant(node_simulated.SimulatedNode):
         return folder.name
 
     def is_held_with_image_volume(self, c, path, attack):
-        """containerd makes an empty directory for each VOLUME of the image, unless a mount of the pod has exactly its path
-        (internal/cri/server, volumeMounts)."""
+        """containerd makes an empty directory for each VOLUME of the image, unless a mount of the
+        pod has exactly its path (internal/cri/server, volumeMounts)."""
         volumes = [] if path in c.options["mounts"] else [[path, self.folder(), False]]
         held, said = self.is_held(c, f"{{ {attack}; }} >/tmp/said 2>&1; cat /tmp/said; ASK", "overlay", volumes=volumes)
         self.assertTrue(held, said)
 
     def test_volumes_of_the_image(self):
-        """No VOLUME lies over the gate. One at /etc lies under the preload file, which cannot be moved or removed there."""
+        """No VOLUME covers the gate. One at /etc is below the preload file, which cannot be moved
+        or removed there."""
         _, c = self.tenant()
         for path in "/.aliquot", "/.aliquot/slice", "/.aliquot/slice/0":
             with self.subTest(path=path):
@@ -261,7 +271,8 @@ class Tenant(node_simulated.SimulatedNode):
                 self.is_held_with_image_volume(c, "/etc", attack)
 
     def test_a_volume_that_a_link_of_the_image_leads_to(self):
-        """The manifest's path is beside the gate, and the image's link leads from the gate's path there."""
+        """The manifest's path does not cover the gate, but a link of the image leads from the
+        gate's path there."""
         empty = os.path.join(self.folder(), "empty")
         with open(empty, "w"):
             pass
@@ -275,7 +286,7 @@ class Tenant(node_simulated.SimulatedNode):
                 self.assertTrue(held, said)
                 self.passes_and_is_told(attack.replace("ASK", 'exec SAMPLE --gpu-mem-mib MORE -- sh -c "echo has it; read x"'), "overlay")
 
-    def test_what_passes_the_gate_by_is_told(self):
+    def test_processes_that_pass_the_gate_are_reported(self):
         for attack, script in PASSING.items():
             with self.subTest(attack=attack):
                 self.passes_and_is_told(script, "overlay", seccomp=True)
@@ -290,7 +301,7 @@ class Tenant(node_simulated.SimulatedNode):
 
 
 def check():
-    """Ends the test with 77 where no container can be made."""
+    """Exits with 77 if no container can be made."""
     if os.geteuid() != 0:
         skip("a container of a runtime is made by root")
     for root in (*ROOTS, "links"):
