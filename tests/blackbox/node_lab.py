@@ -87,7 +87,8 @@ class Agent:
 
     @property
     def pid(self):
-        """Of the agent itself: the supervisor's child, when there is a supervisor. Beside it is what keeps the arbiter of compute."""
+        """The PID of the agent: with a supervisor, its child named aliquot. The arbiter of compute
+        is another child."""
         found = [p for p in self.children(self.process.pid) if self.name(p) == "aliquot"]
         return found[0] if found and self.supervised else self.process.pid
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small client of the Kubernetes API for the tests, and the store server as a child."""
+"""A small client of the Kubernetes API for the tests, and the store server as a child process."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ class ApiError(Exception):
 
 
 class Api:
-    """One connection per thread; a broken one is made anew, and the call repeated only when it reads."""
+    """One connection per thread. A broken one is replaced, and the call repeated if it only reads."""
 
     def __init__(self, address):
         self.address = address
@@ -77,7 +77,7 @@ def pod_path(pod):
 
 
 class Watch(threading.Thread):
-    """List, then watch, for ever: on_list(items), on_event(type, object), both in this thread."""
+    """Lists and watches for ever. Calls on_list(items) and on_event(type, object) in this thread."""
 
     def __init__(self, api, path, selector, on_list, on_event):
         super().__init__(daemon=True)
@@ -96,7 +96,7 @@ class Watch(threading.Thread):
                 while not self.stopping.is_set():
                     version = self._follow(version)
             except (OSError, http.client.HTTPException, ValueError, ApiError, AttributeError):
-                # AttributeError: closed from the other thread, in the middle of a line
+                # AttributeError: another thread closed the connection in the middle of a line
                 self.stopping.wait(0.02)
 
     def _follow(self, version):
@@ -132,8 +132,8 @@ class Watch(threading.Thread):
 
 
 class Relay:
-    """Stands between one client and the API server, passes everything on, and keeps what was asked: [(method, path, body)].
-    What `answers` has for (method, path) is answered here, and not passed on."""
+    """Forwards all requests of one client to the API server and records them: [(method, path,
+    body)]. Requests whose (method, path) is in `answers` are answered here instead."""
 
     REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
 
@@ -154,13 +154,13 @@ class Relay:
             try:
                 server = socket.create_connection(self.target)
             except OSError:
-                client.close()  # it has vanished, and may return
+                client.close()  # the API server is down and may return
                 continue
             threading.Thread(target=self._pass, args=(client, server, self._requests(client)), daemon=True).start()
             threading.Thread(target=self._pass, args=(server, client, lambda data: data), daemon=True).start()
 
     def _requests(self, client):
-        """Cuts one connection's bytes into requests, and gives those that are to be passed on."""
+        """Splits the bytes of one connection into requests, and yields those to forward."""
         rest = bytearray()
 
         def take(data):
@@ -200,7 +200,7 @@ class Relay:
                 pass
 
     def patches(self, path, text=""):
-        """The bodies of the patches of this path that have the text in them."""
+        """The bodies of the patches of this path that contain the text."""
         with self.lock:
             return [json.loads(b) for m, p, b in self.asked if m == "PATCH" and p.split("?")[0] == path and text in b.decode()]
 
@@ -209,7 +209,7 @@ class Relay:
 
 
 class StoreServer:
-    """The API server of the tests. tell() makes trouble: see store-server.c."""
+    """The API server of the tests. tell() sets faults: see store-server.c."""
 
     def __init__(self, program):
         self.process = subprocess.Popen([program, "127.0.0.1:0", "1000000"], stdin=subprocess.PIPE,

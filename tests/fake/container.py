@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a container, as a runtime makes one: container.py JSON
+"""Runs a command in a container as a runtime makes it: container.py JSON
 
-JSON: {"root": one of ROOTS, "mounts": [[path inside, path on the host, read-only]...], "host": [directories with the same path inside],
-"seccomp": bool, "env": {}, "command": [...]}. The mounts are those of the kubelet's answer. The process is root with the capabilities that
-containerd and Docker give by default, in mount and pid namespaces of its own. seccomp: what containerd's RuntimeDefault profile refuses
-of namespaces and mounts is refused. The exit status is the command's; 70 where the container cannot be made."""
+JSON: {"root": one of ROOTS, "mounts": [[path inside, path on the host, read-only]...], "host":
+[directories with the same path inside], "seccomp": bool, "env": {}, "command": [...]}. The mounts
+are those of the kubelet's answer.
+
+The process is root with the capabilities that containerd and Docker give by default, in its own
+mount and PID namespaces. seccomp: the calls for namespaces and mounts that containerd's
+RuntimeDefault profile refuses are refused. The exit status is the command's, or 70 if the container
+cannot be made."""
 
 import ctypes
 import json
@@ -16,9 +20,10 @@ import struct
 import sys
 import tempfile
 
-# overlay: the image brings /etc and /run, in its lower layer. redirect: so it is, and the file system is mounted with redirect_dir=on, as
-# metacopy=on implies. bare: the image brings neither /etc nor /run. plain: the root is a directory, as with the native snapshotter. sealed: as
-# overlay, and read-only (readOnlyRootFilesystem). links: the image brings /etc and /.aliquot as symbolic links.
+# overlay: the image has /etc and /run in its lower layer. redirect: the same, mounted with
+# redirect_dir=on, which metacopy=on implies. bare: the image has neither /etc nor /run. plain: the
+# root is a directory, as with the native snapshotter. sealed: overlay, and read-only
+# (readOnlyRootFilesystem). links: the image has /etc and /.aliquot as symbolic links.
 ROOTS = ("overlay", "redirect", "bare", "plain", "sealed", "links")
 CAPABILITIES = 0xA80425FB
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +45,8 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 
 def make_image(folder, root):
-    """The parts of an image that an attack can move. Programs and libraries are the machine's."""
+    """The parts of an image that an attack can move. Programs and libraries are those of the
+    machine."""
     for name in ("usr", "tmp", "proc", "dev") + (() if root == "bare" else ("run", "var")):
         os.mkdir(os.path.join(folder, name))
     if root == "links":
@@ -84,7 +90,8 @@ def make_root(base, root):
 
 
 def make_target(path, directory):
-    """As runtimes do. A target that is there is left as it is: the mount above it may be read-only."""
+    """Makes a mount as runtimes do. An existing target stays as it is: the mount above it may be
+    read-only."""
     if os.path.lexists(path):
         return
     os.makedirs(path if directory else os.path.dirname(path), exist_ok=True)
@@ -106,7 +113,7 @@ def fill(merged, spec):
         mount("/dev/" + name, f"{merged}/dev/{name}", None, MS_BIND)
     for folder in spec["host"]:
         bind(folder, merged + folder, True)
-    for inside, host, read_only in sorted(spec["mounts"], key=lambda m: m[0].count("/")):  # what contains others comes first
+    for inside, host, read_only in sorted(spec["mounts"], key=lambda m: m[0].count("/")):  # outer paths first
         bind(host, merged + inside, read_only)
 
 
@@ -131,7 +138,8 @@ LOAD, EQUAL, ANY_BIT, RETURN = 0x20, 0x15, 0x45, 0x06
 
 
 def filter_calls():
-    """Of containerd's default profile for a process without CAP_SYS_ADMIN: namespaces and mounts. chroot and ptrace are allowed."""
+    """The part of containerd's default profile about namespaces and mounts, for a process without
+    CAP_SYS_ADMIN. chroot and ptrace are allowed."""
     clone, refused = CALLS[platform.machine()]
     program = [(LOAD, 0, 0, 0)]
     for number, error in [(n, EPERM) for n in refused] + [(CLONE3, ENOSYS)]:
@@ -143,14 +151,14 @@ def filter_calls():
 
 
 def drop():
-    """The rest of what root has goes with the bounding set at exec."""
+    """The other capabilities of root go with the bounding set at exec."""
     for number in range(64):
         if not CAPABILITIES >> number & 1:
-            LIBC.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # this kernel may not know so many
+            LIBC.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)  # the kernel may have fewer
 
 
 def contain(spec, base):
-    """In the first process of the new pid namespace."""
+    """Runs in the first process of the new PID namespace."""
     LIBC.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
     mount("none", "/", None, MS_REC | MS_PRIVATE)
     mount("tmpfs", base, "tmpfs", 0, "size=64m")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kubelet's device manager as pkg/kubelet/cm/devicemanager of 1.36 has it, faults included.
+"""The kubelet's device manager as in pkg/kubelet/cm/devicemanager of 1.36, with its faults.
 
-Names follow the original (manager.go, endpoint.go, plugin/v1beta1), so that the two can be laid side by side. What it
-does at random (Go's maps and sets) is drawn from a seeded generator here. Topology policy "none": no affinity."""
+Names follow the original (manager.go, endpoint.go, plugin/v1beta1), so that the two can be
+compared. Where the original is random (Go's maps and sets), a seeded generator decides. Topology
+policy "none": no affinity."""
 
 import base64
 import json
@@ -18,12 +19,12 @@ from grpc_wire import dp, grpc, pr
 
 PRESTART_TIMEOUT = 30.0  # pluginapi.KubeletPreStartContainerRPCTimeoutInSecs
 DIAL_TIMEOUT = 10.0
-STOP_GRACE = 300.0       # endpointStopGracePeriod: capacity is kept that long
+STOP_GRACE = 300.0       # endpointStopGracePeriod: capacity stays that long
 LIST_RATE, LIST_BURST = 100.0, 10
 
 
 class AdmissionError(Exception):
-    """Final for the pod."""
+    """The pod is rejected for good."""
 
 
 def rpc_text(error):
@@ -33,7 +34,7 @@ def rpc_text(error):
 
 
 class Limiter:
-    """golang.org/x/time/rate: tokens that come back steadily."""
+    """golang.org/x/time/rate: tokens are added at a steady rate."""
 
     def __init__(self, rate, burst):
         self.rate, self.burst = rate, burst
@@ -76,23 +77,23 @@ class DeviceManager:
         self.dir, self.pod_resources_dir = directory, pod_resources_dir
         self.checkpoint_path = os.path.join(directory, "kubelet_internal_checkpoint")
         self.rng = rng or random.Random()
-        self.listed_pods = lambda: self.active_pods()  # kubelets before 1.34 list others as well
+        self.listed_pods = lambda: self.active_pods()  # kubelets before 1.34 list other pods as well
         self.active_pods = active_pods  # () -> list of pods (dicts as of the API), the one being admitted included
-        self.fixed_disconnect = fixed_disconnect  # with kubernetes#135437's repair
+        self.fixed_disconnect = fixed_disconnect  # with the fix of kubernetes#135437
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.endpoints, self.clients = {}, {}
         self.healthy, self.unhealthy, self.devices = {}, {}, {}
         self.allocated = {}
         self.pod_devices = {}  # uid -> container -> resource -> (frozenset of ids, response)
-        self.listed, self.entries = {}, {}  # texts of the two, by uid, until they change
+        self.listed, self.entries = {}, {}  # the texts of both, by uid, until they change
         self.reuse = (None, {})
         self.sources_ready = False
         self.was_running = set()  # (uid, container) that the runtime reported when the kubelet came up
         self.latency = {"GetPreferredAllocation": [], "Allocate": [], "PreStartContainer": [], "List": []}
         self.lists_rejected = self.allocatable_asked = 0
         self.registrations = []  # (time, resource)
-        self.calls = []          # (name, resource, begin, end) of the serial ones
+        self.calls = []          # (name, resource, begin, end) of the serialized calls
         self.on_status = lambda: None
         self.between = lambda: None  # for tests: called in the middle of List
         self.servers, self.executors = [], []
@@ -164,9 +165,10 @@ class DeviceManager:
             for response in client.remote.watch(dp.Empty()):
                 client.updates += 1
                 self._update(client.resource, response.devices)
-        except (grpc.RpcError, ValueError):  # ValueError: the channel was closed meanwhile
+        except (grpc.RpcError, ValueError):  # ValueError: the channel has been closed
             pass
-        # The original asks for whoever has the name *now*, and so disconnects a newer one (kubernetes#135437).
+        # The original looks up the plugin that has the name *now*, and so disconnects a newer one
+        # (kubernetes#135437).
         with self.lock:
             victim = client if self.fixed_disconnect else self.clients.get(client.resource)
             if victim is None or (self.fixed_disconnect and self.clients.get(client.resource) is not client):
@@ -198,7 +200,7 @@ class DeviceManager:
         self.on_status()
 
     def wait_for(self, condition, timeout=20.0):
-        """Waits until condition() holds; it is asked under the lock whenever devices changed."""
+        """Waits until condition() holds. It is checked under the lock, whenever devices changed."""
         with self.lock:
             return self.changed.wait_for(condition, timeout)
 
@@ -271,7 +273,7 @@ class DeviceManager:
             self.endpoints[resource] = stopped = Client(resource, "/nowhere")
             stopped.stopped_at = time.monotonic()
 
-    # ---- who has what ----
+    # assigned devices
 
     def _insert(self, uid, container, resource, ids, response):
         self.pod_devices.setdefault(uid, {}).setdefault(container, {})[resource] = (frozenset(ids), response)
@@ -287,7 +289,7 @@ class DeviceManager:
         return held
 
     def container_devices(self, uid, container, resource=None):
-        """ids of one resource (None: not allocated), or {resource: ids} of all."""
+        """The ids of one resource (None: not allocated), or {resource: ids} of all."""
         with self.lock:
             found = self.pod_devices.get(uid, {}).get(container, {})
             if resource is None:
@@ -306,8 +308,8 @@ class DeviceManager:
                 del self.pod_devices[uid]
                 self.listed.pop(uid, None)
                 self.entries.pop(uid, None)
-            # An Allocate that is under way is not in pod_devices yet: its devices count as free from here on
-            # (kubernetes#137534).
+            # An Allocate under way is not in pod_devices yet, so its devices count as free from
+            # here on (kubernetes#137534).
             self.allocated = self._held()
 
     # ---- PodResources: apis/podresources/server_v1.go ----
@@ -338,7 +340,7 @@ class DeviceManager:
         self._allowed(context)
         began = time.monotonic()
         pods = self.listed_pods()
-        self.between()  # a pod that ends here is listed without devices
+        self.between()  # a pod that ends now is listed without devices
         self.update_allocated()
         text = b"".join(self._pod_text(uid, pod) for uid, pod in pods)
         self.latency["List"].append(time.monotonic() - began)
@@ -355,7 +357,8 @@ class DeviceManager:
         return answer
 
     def drop(self, resource):
-        """As kubernetes#135437 has it where the end of an older plugin is noticed late: nobody is told."""
+        """Drops the plugin as in kubernetes#135437, when the end of an older plugin is noticed
+        late. No stream ends and no error is returned."""
         with self.lock:
             del self.clients[resource]
             self._mark_unhealthy(resource)
@@ -483,7 +486,7 @@ class DeviceManager:
                 raise AdmissionError(f"requested number of devices unavailable for {resource}. Requested: {left}, "
                                      f"Available: {len(available)}")
             offered, must = available | chosen, set(chosen)
-        preferred = self._call_preferred(resource, offered, must, required)  # without the lock, as the original
+        preferred = self._call_preferred(resource, offered, must, required)  # without the lock, as in the original
         with self.lock:
             if take(preferred & available) or take(available):
                 return chosen
@@ -535,7 +538,7 @@ class DeviceManager:
                 raise AdmissionError(f"device plugin PreStartContainer rpc failed with err: {text}") from None
         return self.run_options(uid, container["name"])
 
-    def run_options(self, uid, container):  # deviceRunContainerOptions: the first of each name wins, order at random
+    def run_options(self, uid, container):  # deviceRunContainerOptions: the first of each name wins, in random order
         with self.lock:
             answers = [response for _, response in self.pod_devices.get(uid, {}).get(container, {}).values()]
         self.rng.shuffle(answers)
@@ -559,4 +562,4 @@ def int_or_zero(text):
     try:
         return int(text)
     except ValueError:
-        return 0  # "100m" of cpu and the like: nobody's device
+        return 0  # "100m" of cpu and the like are no devices

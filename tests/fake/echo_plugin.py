@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The least that a device plugin can be: for the fake kubelet's own tests, and as the baseline that latencies are held
-against. Knows nothing of pods and cards; `preferred`, `allocate` and `prestart` may be replaced."""
+"""A minimal device plugin, for the fake kubelet's own tests and as the baseline of latencies. It
+knows no pods and cards; `preferred`, `allocate` and `prestart` may be replaced."""
 
 import os
 import threading

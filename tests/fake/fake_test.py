@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The fake kubelet against what was measured on a real one (1.36.2): fake_test.py STORE_SERVER"""
+"""Compares the fake kubelet with the behaviour of a real one (1.36.2): fake_test.py STORE_SERVER"""
 
 import os
 import random
@@ -103,7 +103,7 @@ class Admission(Fake):
         for plugin in self.mem, self.core:
             note(plugin, "preferred")
             note(plugin, "allocate")
-        pods = 24  # by chance alone one resource comes first for all of them in one run of eight million
+        pods = 24  # the same order for all of them has a chance of one in eight million
         for i in range(pods):
             self.create(pod(f"p{i}", container("main", 2, 10)))
         for i in range(pods):
@@ -132,7 +132,7 @@ class Admission(Fake):
         self.assertEqual(len(seen[0]["old"]["main"]), 3, "one entry per ID")
         self.assertEqual(len(self.listed()["new"]["main"]), 5)
 
-    def test_what_the_preference_does(self):
+    def test_the_preference(self):
         self.plugins()
         free = [f"0-{n}" for n in range(15)]
 
@@ -163,7 +163,7 @@ class Admission(Fake):
         self.until_phase("big", "Failed")
         self.assertIn("requested number of devices unavailable for aliyun.com/gpu-mem. Requested: 61, Available: 60",
                       self.status("big")["message"])
-        self.create(pod("fits", container("main", 60)))  # the failed ones hold nothing
+        self.create(pod("fits", container("main", 60)))  # rejected pods hold nothing
         self.until_phase("fits", "Running")
 
     def test_init_containers_devices_are_used_again(self):
@@ -194,7 +194,7 @@ class Admission(Fake):
         self.assertEqual(asked[1], (sorted(ini - side), 2))
         self.assertEqual(self.listed()["car"].keys(), {"side", "main"})
 
-    def test_two_answers_one_winner(self):
+    def test_two_answers_for_one_name(self):
         self.plugins()
         self.core.allocate = lambda ids: {"IDS": "core"}
         winners = set()
@@ -211,7 +211,7 @@ class Starting(Fake):
     def test_prestart_is_tried_again_and_runs_beside_others(self):
         self.plugins()
         held = threading.Semaphore(0)
-        self.addCleanup(held.release)  # what fails must not leave a thread of the plugin behind
+        self.addCleanup(held.release)  # a failed test must not leave a thread of the plugin waiting
         failures = iter([True, True])
 
         def first(ids, context):
@@ -220,7 +220,7 @@ class Starting(Fake):
             if "1-0" in ids:
                 held.acquire()
         self.mem.prestart = first
-        self.mem.preferred = lambda r: ["0-0"]  # the kubelet's own choice could be the one that is held
+        self.mem.preferred = lambda r: ["0-0"]  # otherwise the kubelet could choose the held device
         self.create(pod("slow", container("main", 1)))
         self.until_phase("slow", "Running")
         self.assertEqual([e[1:3] for e in self.kubelet.prestart_errors], [("default/slow", "main")] * 2)
@@ -265,7 +265,7 @@ class Starting(Fake):
         self.until_phase("next", "Running")
         self.api.delete(f"{PODS}/next", grace=30)
         self.create(pod("early", container("main", 60)))
-        self.until_phase("early", "Failed")  # terminating ones hold theirs
+        self.until_phase("early", "Failed")  # terminating pods keep their devices
         self.until(lambda: not self.running("next"))
         self.until(lambda: self.gone("next"))
         self.create(pod("late", container("main", 60)))
@@ -347,7 +347,7 @@ class Registration(Fake):
         self.until(lambda: self.kubelet.runtime.of(done, "job"))
         self.until(lambda: self.running("half"))
         devices = self.kubelet.manager.container_devices(running, "main")
-        self.kubelet.restart()  # nobody registers
+        self.kubelet.restart()  # no plugin registers
         self.until_phase("half", "Failed")
         self.assertIn("no healthy devices present", self.status("half")["message"])
         self.assertFalse(self.kubelet.runtime.running(done))
@@ -371,7 +371,7 @@ class Registration(Fake):
             except grpc.RpcError as error:
                 return error.code()
             return None
-        end = time.monotonic() + 60  # a slow machine asks less often than the limit allows
+        end = time.monotonic() + 60  # a slow machine asks less often than the limit
         codes = []
         with ThreadPoolExecutor(16) as pool:
             while grpc.StatusCode.RESOURCE_EXHAUSTED not in codes and time.monotonic() < end:
@@ -389,4 +389,4 @@ class StartingSystemd(Starting):
 
 
 if __name__ == "__main__":
-    unittest.main(warnings="ignore")  # sockets of threads that ended
+    unittest.main(warnings="ignore")  # sockets of ended threads

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kubelet's two gRPC APIs by grpcio and protoc: nothing here is shared with our own programs but the .proto files.
+"""The kubelet's two gRPC APIs, made with grpcio and protoc. Only the .proto files are shared with
+our own programs.
 
-Whoever imports this without python3-grpcio, python3-protobuf or protoc is skipped (exit 77)."""
+A test that imports this without python3-grpcio, python3-protobuf or protoc is skipped (exit 77)."""
 
 import importlib
 import os
@@ -25,9 +26,9 @@ except ImportError as missing:
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "wire", "proto")
 GPU_MEM, GPU_CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
 
-# Big lists of devices pass; only the kubelet itself says no at 4 MiB, and that is its client, below.
+# Servers accept large lists of devices. Only the kubelet's client, below, refuses them at 4 MiB.
 SERVER_OPTIONS = [("grpc.max_receive_message_length", 16 << 20)]
-# What grpc-go has without options. No proxies from the environment for a local socket.
+# The defaults of grpc-go. A local socket uses no proxy of the environment.
 CLIENT_OPTIONS = [("grpc.max_receive_message_length", 4 << 20), ("grpc.enable_http_proxy", 0),
                   ("grpc.use_local_subchannel_pool", 1), ("grpc.default_authority", "localhost")]
 
@@ -51,7 +52,7 @@ _PLUGIN = "/v1beta1.DevicePlugin/"
 
 
 class PluginCalls:
-    """What the kubelet calls at a plugin."""
+    """The calls of a kubelet to a plugin."""
 
     def __init__(self, channel):
         def unary(name, reply):
@@ -71,7 +72,7 @@ def channel(path):
 
 
 def unary_handler(function, request):
-    """function(request, context) -> message or bytes"""
+    """function(request, context) returns a message or bytes."""
     return grpc.unary_unary_rpc_method_handler(function, request_deserializer=request.FromString,
                                                response_serializer=lambda m: m if isinstance(m, bytes)
                                                else m.SerializeToString())
@@ -83,7 +84,7 @@ def stream_handler(function, request):
 
 
 def serve(path, service, handlers, executor):
-    """A gRPC server on a Unix socket, which is made anew."""
+    """A gRPC server on a Unix socket, which is created again."""
     server = grpc.server(executor, options=SERVER_OPTIONS)
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, handlers),))
     try:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kubelet for tests: follows the pods of its node at the API server, admits them one after the other, starts their
-containers in workers of their own, and writes their status. What the devices have to do with it is the device manager's.
+"""A kubelet for tests. It watches the pods of its node, admits them one after the other, starts
+their containers in separate workers, and writes their status. Devices are left to the device
+manager.
 
-What a container does is said by annotations of its pod: `fake/run-CONTAINER: SECONDS` (0: ends at once; absent: init
-containers end at once, others run until they are told), `fake/linger: SECONDS` (processes live on so long after they were
-told to end; `until-let-go`: until let_go() is called)."""
+Annotations of a pod set what its containers do. `fake/run-CONTAINER: SECONDS`: how long it runs (0:
+ends at once; absent: init containers end at once, others run until they are stopped). `fake/linger:
+SECONDS`: how long its processes live on after they were stopped (`until-let-go`: until let_go() is
+called)."""
 
 import collections
 import hashlib
@@ -59,11 +61,11 @@ class Timers:
 
 
 class Pod:
-    """A pod as this run of the kubelet knows it."""
+    """A pod as this run of the kubelet sees it."""
 
     def __init__(self, kubelet, uid, obj, static=False):
         self.uid, self.object, self.static = uid, obj, static
-        self.manager, self.stopping = kubelet.manager, kubelet.stopping  # of this run: a later one has others
+        self.manager, self.stopping = kubelet.manager, kubelet.stopping  # of this run; a later run has others
         meta = obj["metadata"]
         self.key = f"{meta.get('namespace', 'default')}/{meta['name']}"
         self.lock = threading.Lock()
@@ -92,15 +94,15 @@ class Kubelet:
         self.retry, self.workers, self.prestart_timeout = retry, workers, prestart_timeout
         self.fixed_disconnect = fixed_disconnect
         self.runtime = Runtime(cgroup_root, style)
-        self.life = Timers(self._guarded)  # of processes: they outlive this kubelet
-        self.lingering = []       # what ends those that live until let_go()
+        self.life = Timers(self._guarded)  # timers of processes, which outlive this kubelet
+        self.lingering = []       # ends the processes that live until let_go()
         self.let_gone = False
         self.static = {}          # uid -> manifest
         self.condition = threading.Condition()
         self.pods = {}            # uid -> Pod
         self.rejections = []      # (time, key, uid, message)
         self.prestart_errors = []  # (time, key, container, message)
-        self.crashes = []         # of this program itself: a test must see them
+        self.crashes = []         # faults of this program: a test must see them
         self.latency = collections.defaultdict(list)
         self.calls = []
         self.lists_rejected = 0
@@ -131,7 +133,7 @@ class Kubelet:
                            lambda kind, obj: self.events.put((kind, obj)))
 
     def stop(self):
-        """As kill -9 of the kubelet: containers live on."""
+        """Like kill -9 of the kubelet: containers keep running."""
         self.stopping.set()
         self.watch.stop()
         self.timers.stop()
@@ -160,7 +162,7 @@ class Kubelet:
         return {name: self.latency[name] + list(values) for name, values in self.manager.latency.items()}
 
     def wait(self, condition, timeout=30.0):
-        """Until condition() holds; asked whenever anything happened. Returns its last value."""
+        """Waits until condition() holds, which is checked at each change. Returns its last value."""
         deadline = time.monotonic() + timeout
         with self.condition:
             while True:
@@ -180,7 +182,7 @@ class Kubelet:
     def _guarded(self, function, *args):
         try:
             function(*args)
-        except Exception:  # whatever it is, the test is told
+        except Exception:  # any fault is passed to the test
             if not self.stopping.is_set():
                 self.crashes.append(traceback.format_exc())
 
@@ -188,14 +190,14 @@ class Kubelet:
         try:
             self.pool.submit(self._guarded, function, *args)
         except RuntimeError:
-            pass  # the pool is shut down
+            pass  # the pool has been shut down
 
-    # ---- pods come and go ----
+    # pods are added and deleted
 
     def _active_pods(self):
         with self.condition:
             found = [(p.uid, p.object) for p in self.pods.values() if not p.terminal and not p.ended]
-        random.shuffle(found)  # the original goes through a map
+        random.shuffle(found)  # the original iterates over a map
         return found
 
     def _sync_loop(self):
@@ -218,7 +220,7 @@ class Kubelet:
     def _take_list(self, items):
         if self.first:
             self.stopping.wait(self.add_delay)
-            # One batch, by creation; what was created in the same second is in any order.
+            # One batch, in order of creation; random within the same second.
             self.rng.shuffle(items)
             items.sort(key=lambda o: o["metadata"]["creationTimestamp"])
             for uid, manifest in self.static.items():
@@ -255,7 +257,7 @@ class Kubelet:
         pod.phase = obj.get("status", {}).get("phase", "Pending") if not static else "Pending"
         pod.terminal = pod.phase in ("Succeeded", "Failed")
         with self.condition:
-            self.pods[uid] = pod  # from here on List shows it
+            self.pods[uid] = pod  # List shows it from now on
         if pod.terminal:
             return
         if "deletionTimestamp" in obj["metadata"]:
@@ -285,7 +287,7 @@ class Kubelet:
             pod = self.pods.get(obj["metadata"]["uid"])
             if not pod or pod.static:
                 return
-            del self.pods[pod.uid]  # its devices are free from here on
+            del self.pods[pod.uid]  # its devices are free from now on
         pod.gone = True
 
         self._linger(pod, lambda: self._forget(pod.uid))
@@ -306,15 +308,16 @@ class Kubelet:
         self.life.after(float(linger), end)
 
     def let_go(self):
-        """Ends the processes that live on until this is called, and from now on also those of pods of whose deletion this
-        kubelet has not heard yet: the one who calls may have heard of it first."""
+        """Ends the processes that live until this is called. From now on it also ends those of pods
+        whose deletion this kubelet has not seen yet, because the caller may have seen it first."""
         with self.condition:
             ends, self.lingering, self.let_gone = self.lingering, [], True
         for end in ends:
             self.life.after(0, end)
 
     def add_static(self, obj):
-        """A manifest in the kubelet's own directory. Returns the UID that the kubelet gives it."""
+        """Adds a manifest to the kubelet's own directory. Returns the UID that the kubelet gives
+        it."""
         uid = hashlib.md5(json.dumps(obj, sort_keys=True).encode()).hexdigest()
         obj = json.loads(json.dumps(obj))
         obj["metadata"]["uid"] = uid
@@ -327,7 +330,7 @@ class Kubelet:
         self.events.put(("static", obj))
         return uid
 
-    # ---- one pod's worker: serial within the pod, at the same time as others ----
+    # the worker of one pod: serial within the pod, concurrent with others
 
     def _work(self, pod):
         with pod.lock:
@@ -380,7 +383,7 @@ class Kubelet:
                 return
             c = self.runtime.of(pod.uid, container["name"])
             if c and c.running and is_init and not is_sidecar(container):
-                self._status(pod)  # it may run for long, and its ID is to be seen
+                self._status(pod)  # it may run for long, so its ID is published first
                 return
 
     @staticmethod
@@ -412,7 +415,7 @@ class Kubelet:
         pod.waiting.pop(name, None)
         pod.retries[name] = 0
         devices = pod.manager.container_devices(pod.uid, name)
-        c = self.runtime.start(pod.uid, pod.key, name, devices, options)  # also when the pod was deleted meanwhile
+        c = self.runtime.start(pod.uid, pod.key, name, devices, options)  # even if the pod was deleted meanwhile
         if not c:
             return False
         run = pod.annotation("fake/run-" + name)
@@ -426,7 +429,7 @@ class Kubelet:
         return True
 
     def finish(self, uid, name, code=0):
-        """The container's process ends."""
+        """The container's process has ended."""
         c = self.runtime.of(uid, name)
         if c:
             self.runtime.end(c, code)
@@ -448,8 +451,8 @@ class Kubelet:
             self._status(pod)
 
     def _end_pod(self, pod):
-        """Its containers have ended: devices are free."""
-        self.runtime.remove_pod(pod.uid, 0)  # sidecars end by themselves
+        """All containers have ended: the devices are free."""
+        self.runtime.remove_pod(pod.uid, 0)  # sidecars end at once
         pod.terminal = True
 
     def _terminate(self, pod):
@@ -554,12 +557,12 @@ class Kubelet:
     def _write_status(self, pod, delete):
         path = pod_path(pod.object)
         status = {"phase": pod.phase, "reason": pod.reason, "message": pod.message}
-        if pod.reason != "UnexpectedAdmissionError":  # nothing of it was ever made
+        if pod.reason != "UnexpectedAdmissionError":  # the pod was never started
             spec = pod.object["spec"]
             status["containerStatuses"] = [self._container_status(pod, c) for c in spec["containers"]]
             if spec.get("initContainers"):
                 status["initContainerStatuses"] = [self._container_status(pod, c) for c in spec["initContainers"]]
-        meta = {} if pod.static else {"uid": pod.uid}  # another one of that name: 409
+        meta = {} if pod.static else {"uid": pod.uid}  # another pod of that name: 409
         self.api.patch(path + "/status", {"metadata": meta, "status": status}, MERGE)
         if delete and not pod.static:
             self.api.delete(path, grace=0, uid=pod.uid)

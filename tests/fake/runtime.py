@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The container runtime beneath the fake kubelet: "processes" are directories of a cgroup tree. It lives on when the
-kubelet is restarted, and it is the judge: two pods whose processes hold one device at the same time are a violation."""
+"""The container runtime below the fake kubelet: "processes" are directories of a cgroup tree. It
+survives a restart of the kubelet. It also checks the result: two pods whose processes hold one
+device at the same time are a violation."""
 
 import os
 import threading
@@ -19,9 +20,9 @@ class Runtime:
 
     def __init__(self, cgroup_root, style="v2"):
         self.root, self.style = cgroup_root, style
-        self.lock = threading.RLock()  # the tree changes under it, too
-        self.containers = {}  # uid -> name -> Container, the last one of each name
-        self.started = []     # every Container that ever ran
+        self.lock = threading.RLock()  # also held while the tree changes
+        self.containers = {}  # uid -> name -> Container, the last of each name
+        self.started = []     # all Containers ever started
         self.holders = {}     # (resource, id) -> Container
         self.sandboxes = set()
         self.violations = []
@@ -63,19 +64,20 @@ class Runtime:
             self._write(os.path.join(directory, "cgroup.events"), "populated 1\nfrozen 0\n")
 
     def make_pod(self, uid):
-        """The pod's sandbox: its process lives from before the first PreStart until the pod is removed."""
+        """The pod's sandbox. Its process lives from before the first PreStart until the pod is
+        removed."""
         with self.lock:
             if uid in self.sandboxes:
                 return
             self.sandboxes.add(uid)
             for d in self._pod_dirs(uid):
                 os.makedirs(d)
-                self._write(os.path.join(d, "cgroup.procs"), "")  # processes are in groups of their own
+                self._write(os.path.join(d, "cgroup.procs"), "")  # processes have their own cgroups
                 self._make_group(os.path.join(d, self._scope("f" * 64)))
             self._tell_pod(uid, True)
 
     def remove_pod(self, uid, code=137):
-        """Ends whatever still runs, and takes the pod's groups away."""
+        """Ends all processes of the pod and removes its cgroups."""
         with self.lock:
             for c in self.containers.get(uid, {}).values():
                 self.end(c, code)
@@ -97,16 +99,16 @@ class Runtime:
             pass
 
     def start(self, uid, pod, name, devices, options):
-        """None when the pod's sandbox is gone."""
+        """Returns None when the pod's sandbox is gone."""
         with self.lock:
             if uid not in self.sandboxes:
                 return None
             before = self.containers.get(uid, {}).get(name)
             if before and before.running:
-                return before  # of a kubelet that was killed, and had asked for it
+                return before  # requested by a kubelet that was killed then
             c = Container(uid, pod, name, len(self.started) + 1, devices, options)
             for inside, (host, _) in options.get("mounts", {}).items():
-                if not os.path.exists(host):  # a runtime would not start it
+                if not os.path.exists(host):  # a runtime does not start such a container
                     self.violations.append(f"{pod}/{name}: {host} is to be mounted on {inside}, and is not there")
             for resource, ids in devices.items():
                 for i in ids:

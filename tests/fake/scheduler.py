@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A scheduler for one node: places the pods that name it, as kube-scheduler with our extender would.
+"""A scheduler for one node. It places the pods that name it, as kube-scheduler with our extender
+does.
 
-Either by itself (Placer: any card that fits, drawn at random, so that the agent cannot be right by chance), or by asking
-the real extender (filter, prioritize, bind)."""
+It decides by itself (Placer: a random card that fits, so that the agent cannot be right by chance),
+or calls the real extender (filter, prioritize, bind)."""
 
 import http.client
 import json
@@ -32,7 +33,7 @@ def cards_of(pod):
 
 
 def demand(pod, resource):
-    """What the pod holds of each of its cards: containers and sidecars together, or the largest moment before."""
+    """What the pod holds of each card: containers and sidecars together, or the largest sum before."""
     spec, m = pod["spec"], cards_of(pod) if resource == GPU_MEM else 1
     beside, most = 0, 0
     for c in spec.get("initContainers", []):
@@ -50,7 +51,7 @@ def is_over(pod):
 
 
 def annotations_for(pod, cards, units):
-    """cards: indexes; units: of each card of the node. CONTRACT section 4."""
+    """cards: indexes. units: those of each card of the node."""
     spec, m = pod["spec"], len(cards)
 
     def shares(containers, resource, divide):
@@ -81,7 +82,8 @@ def bind(api, pod, node, annotations):
 
 
 class Scheduler:
-    """Pods with spec.schedulerName NAME and no node get one. extender: "host:port" of the real one, or None."""
+    """Places pods with spec.schedulerName NAME and no node. extender: "host:port" of the real one,
+    or None."""
 
     def __init__(self, api, node, units, seed, extender=None, name="ack-co-scheduler"):
         self.api, self.node, self.units, self.name = api, node, units, name
@@ -90,7 +92,7 @@ class Scheduler:
         self.condition = threading.Condition()
         self.waiting = {}   # uid -> pod
         self.holding = {}   # uid -> {card: (mem, core)}
-        self.held = {}      # slices of the dead, as the node says
+        self.held = {}      # slices of deleted pods, by the node's annotation
         self.bound = 0
         self.refusals = []
         self.stopping = False
@@ -132,7 +134,7 @@ class Scheduler:
             self.condition.notify_all()
 
     def _charge(self, pod):
-        """By the pod's annotations, whoever wrote them."""
+        """Slices by the pod's annotations, from any writer."""
         notes = pod["metadata"].get("annotations", {})
         cards = {c for text in (notes.get(ALLOCATION), notes.get(INIT)) if text
                  for shares in json.loads(text).values() for c in shares}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slice pages as a test makes and reads them. The layout is page.py's."""
+"""Makes and reads slice pages for tests. The layout is page.py's."""
 
 import os
 import struct
@@ -8,7 +8,8 @@ import page as layout
 
 
 def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), minor=1):
-    """The file limits. limit, group: bytes. files: paths of the simulated control, device and uvm file."""
+    """Makes the file limits. limit, group: bytes. files: paths of the simulated control, device and
+    uvm files."""
     text = bytearray(layout.LIMITS_SIZE)
     struct.pack_into("<QHHI", text, 0, layout.LIMITS_MAGIC, layout.MAJOR, minor, len(text))
     struct.pack_into("<QQQQ", text, layout.GENERATION, 2, limit, 1 << 40, group)
@@ -22,18 +23,18 @@ def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files
 
 
 def counters(minor=1):
-    """The file counters, with no row in use."""
+    """Makes the file counters, with no row in use."""
     text = bytearray(layout.COUNTERS_SIZE)
     struct.pack_into("<QHHI", text, 0, layout.COUNTERS_MAGIC, layout.MAJOR, minor, len(text))
     return text
 
 
 def row_at(row):
-    """Where a row begins; its first byte is what its owner locks."""
+    """The offset of a row. Its owner locks the first byte."""
     return layout.ROWS + layout.ROW_SIZE * row
 
 
 def seen(path):
-    """When the arbiter was last at this file limits, by its own clock; 0: never."""
+    """The arbiter's heartbeat in this file, by its own clock; 0: none yet."""
     with open(path, "rb") as f:
         return struct.unpack_from("<Q", f.read(), layout.SEEN)[0]
