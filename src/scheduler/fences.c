@@ -107,7 +107,7 @@ static Str unquote(Str raw) {
 
 /* NULL when the device is understood or of another type than gpu; else the rule that it breaks, as
  * static text. */
-static const char *judge_device(const Device *d, Reading *r) {
+static const char *check_device(const Device *d, Reading *r) {
         Str healthy = unquote(d->healthy);
         uint32_t card;
 
@@ -136,7 +136,7 @@ static void read_device(JsonReader *reader, Arena *arena, size_t index, Reading 
         json_init(&inner, raw);
         if (json_peek(&inner) == JSON_OBJECT) {
                 json_field_decode(&inner, arena, device_fields, ELEMENTSOF(device_fields), &d);
-                rule = judge_device(&d, r);
+                rule = check_device(&d, r);
         }
         if (!rule)
                 return;

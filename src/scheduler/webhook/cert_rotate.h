@@ -14,7 +14,7 @@
 typedef struct CertRotate CertRotate;
 
 typedef struct CertRotateOptions {
-        KubeClient *client; /* these outlive the keeper */
+        KubeClient *client; /* these outlive the rotation */
         const char *namespace_, *secret;
         const char *const *names; /* what the certificate is for */
 

@@ -112,7 +112,7 @@ static int refuse_visible_devices(const PodContainer *c, const char *path, Buf *
         return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
 }
 
-static int judge_visible_devices(const Pod *pod, const char *path, Buf *why) {
+static int check_visible_devices(const Pod *pod, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (pod->containers[i].sets_visible_devices)
                         return refuse_visible_devices(&pod->containers[i], path, why);
@@ -141,7 +141,7 @@ static int refuse_cover(const PodContainer *c, const char *path, Buf *why) {
 }
 
 /* In every mode, because the node of a pod is not known when it is submitted. */
-static int judge_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
+static int check_covers(const Pod *pod, const Request *request, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++) {
                 const PodContainer *c = &pod->containers[i];
 
@@ -151,7 +151,7 @@ static int judge_covers(const Pod *pod, const Request *request, const char *path
         return 0;
 }
 
-static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
+static int check_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
         Refusal refusal = {0};
         Request request;
         int r = request_from_pod(pod, arena, &request, &refusal);
@@ -166,9 +166,9 @@ static int judge_pod(const Pod *pod, const char *path, bool runtime_devices, Are
                 return refuse(pod, &refusal, path, why);
         if (r != 0)
                 return r < 0 ? r : 0;
-        r = judge_covers(pod, &request, path, why);
+        r = check_covers(pod, &request, path, why);
         if (r == 0 && runtime_devices)
-                return judge_visible_devices(pod, path, why);
+                return check_visible_devices(pod, path, why);
         return r;
 }
 
@@ -185,5 +185,5 @@ int verdict_on_subject(const Subject *s, const Subject *old, const char *path, b
             !str_eq(old->pod.gpu_count_label, s->pod.gpu_count_label) &&
             request_from_pod(&old->pod, arena, &request, &refusal) != REQUEST_E_NONE)
                 return refuse_new_label(&old->pod, &s->pod, path, why);
-        return judge_pod(&s->pod, path, runtime_devices, arena, why);
+        return check_pod(&s->pod, path, runtime_devices, arena, why);
 }

@@ -22,7 +22,7 @@ struct Webhook {
         WebhookOptions o;
         HttpServer *server;
         HttpReload *reload;
-        CertRotate *keeper;
+        CertRotate *rotation;
         CaInjector *injector;
         char *names[NAMES + 1]; /* NULL-terminated */
         Buf out;
@@ -159,7 +159,7 @@ static int keep_secret(Webhook *w) {
                 .on_trouble = on_trouble,
                 .userdata = w,
         };
-        CertRotateOptions keeper = {
+        CertRotateOptions rotation = {
                 .client = w->o.client,
                 .namespace_ = w->o.service_namespace,
                 .secret = WEBHOOK_SECRET,
@@ -174,7 +174,7 @@ static int keep_secret(Webhook *w) {
 
         if (r == 0)
                 r = ca_injector_new(&injector, &w->injector);
-        return r < 0 ? r : cert_rotate_new(&keeper, &w->keeper);
+        return r < 0 ? r : cert_rotate_new(&rotation, &w->rotation);
 }
 
 /* ---- the certificate of files ---- */
@@ -224,7 +224,7 @@ int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault) {
 Webhook *webhook_free(Webhook *w) {
         if (!w)
                 return NULL;
-        cert_rotate_free(w->keeper);
+        cert_rotate_free(w->rotation);
         ca_injector_free(w->injector);
         http_reload_free(w->reload);
         http_server_free(w->server);
@@ -236,10 +236,10 @@ Webhook *webhook_free(Webhook *w) {
 }
 
 void webhook_set_leading(Webhook *w, bool leading) {
-        if (!w->keeper)
+        if (!w->rotation)
                 return;
         ca_injector_set_leading(w->injector, leading);
-        cert_rotate_set_leading(w->keeper, leading);
+        cert_rotate_set_leading(w->rotation, leading);
 }
 
 void webhook_drain(Webhook *w) {

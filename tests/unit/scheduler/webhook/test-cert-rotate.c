@@ -12,7 +12,7 @@
 static const char *const names[] = {"hook.ns.svc", NULL};
 
 typedef struct Keep {
-        CertRotate *keeper;
+        CertRotate *rotation;
         bool known;
         unsigned keyrings, news, troubles;
         Keyring last;
@@ -62,11 +62,11 @@ static void keep_begin(Fixture *f, Keep *k) {
         };
 
         *k = (Keep){.last = KEYRING_NULL};
-        ASSERT_OK(cert_rotate_new(&options, &k->keeper));
+        ASSERT_OK(cert_rotate_new(&options, &k->rotation));
 }
 
 static void keep_end(Keep *k) {
-        k->keeper = cert_rotate_free(k->keeper);
+        k->rotation = cert_rotate_free(k->rotation);
         keyring_done(&k->last);
 }
 
@@ -122,7 +122,7 @@ static void only_the_leader_renews(void) {
         turn_for_a_while(&f);
         ASSERT_INT(k.news, 0);
         before = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
-        cert_rotate_set_leading(k.keeper, true);
+        cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.keyrings == 2);
         ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
         ASSERT_TEXT(k.last.texts[KEYRING_AUTHORITIES], before);
@@ -140,7 +140,7 @@ static void a_new_authority_waits_until_it_is_known(void) {
         fixture_begin(&f, 0);
         apply_keyring(&f, now_sec() - 2500 * DAY, now_sec());
         keep_begin(&f, &k);
-        cert_rotate_set_leading(k.keeper, true);
+        cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT]);
         cert = str_dup(str_from(k.last.texts[KEYRING_CERT]));
         bundle = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
@@ -149,7 +149,7 @@ static void a_new_authority_waits_until_it_is_known(void) {
         ASSERT_INT(k.news, 1); /* announced, and no second step */
         ASSERT_TEXT(k.last.texts[KEYRING_CERT], cert);
         k.known = true;
-        cert_rotate_set_leading(k.keeper, true);
+        cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT] == NULL);
         ASSERT_TRUE(strcmp(k.last.texts[KEYRING_CERT], cert) != 0);
         ASSERT_TRUE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], k.last.texts[KEYRING_AUTHORITIES]));
@@ -199,7 +199,7 @@ static void rubbish_is_not_served(void) {
         TURN_UNTIL(&f, k.patched);
         turn_for_a_while(&f);
         ASSERT_INT(k.keyrings, 1);
-        cert_rotate_set_leading(k.keeper, true);
+        cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.keyrings == 2);
         ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
         keep_end(&k);
