@@ -27,4 +27,4 @@ typedef struct HungFilter {
         size_t next;
 } HungFilter;
 
-HungVerdict hung_filter_judge(HungFilter *s, const HungKernel *k, bool is_paused);
+HungVerdict hung_filter_judge(HungFilter *f, const HungKernel *k, bool is_paused);

@@ -2,14 +2,14 @@
 #pragma once
 
 /* Whether a container has more of a card's time than its share, by the driver's numbers. It is
- * checked window by window. A window is over when it shows more than the share and 5 points. Three
- * in a row are reported, once the time beyond that is more than a window's length. A container that
- * rests in between is reported once it is more than two.
+ * checked window by window. A window counts as over when it shows more than the share and 5 points.
+ * The time beyond that is owed. Three windows over in a row are reported once more than a window's
+ * length is owed, and others once more than two are.
  *
  * A window's length is what an honest container can be beyond its share: a kernel cannot be ended,
  * so the card waits for it. With windows of 10 s that is the longest kernel that does not count as
  * hung. All of the card at a share of 30 % is reported after three windows, 45 % after eleven, 36 %
- * after a hundred, 35 % never. What was reported is over when the excess time has been waited off.
+ * after a hundred, 35 % never. What was reported ends when the owed time has been waited off.
  *
  * Where a share is no cap, a container may also have what others do not want: overuse_due(). Pure;
  * times are ns. */
