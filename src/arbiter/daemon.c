@@ -41,7 +41,7 @@ typedef struct Card {
 
 typedef struct Daemon {
         const DaemonOptions *options;
-        Slicedir board;
+        Slicedir slicedir;
         int lock, inotify, epoll;
         Leased leased;
         Card *cards[DAEMON_CARDS];
@@ -171,7 +171,7 @@ static void add_tenant(Daemon *d, int directory, const char *id, uint32_t number
         d->tenants[d->n_tenants++] = p;
 }
 
-/* ---- the board ---- */
+/* ---- the slice directory ---- */
 
 static int find_tenant(const Daemon *d, const char *id, uint32_t number) {
         for (uint32_t i = 0; i < d->n_tenants; i++)
@@ -219,7 +219,7 @@ static void scan_slice(Daemon *d, const char *id, uint64_t now) {
                 _cleanup_close_ int directory = -1;
 
                 (void) snprintf(path, sizeof path, "%s/%u", id, number);
-                directory = openat(d->board.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                directory = openat(d->slicedir.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (directory < 0)
                         return; /* they are numbered from 0 on */
                 scan_channel(d, directory, id, number, now);
@@ -227,7 +227,7 @@ static void scan_slice(Daemon *d, const char *id, uint64_t now) {
 }
 
 static void scan(Daemon *d, uint64_t now) {
-        int fd = openat(d->board.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd = openat(d->slicedir.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *entries = fd >= 0 ? fdopendir(fd) : NULL;
         const struct dirent *entry;
 
@@ -439,7 +439,7 @@ static int loop(Daemon *d) {
                 uint64_t now = now_nsec();
 
                 if (now >= d->next_scan) {
-                        if (is_moved(&d->board))
+                        if (is_moved(&d->slicedir))
                                 return DAEMON_E_MOVED;
                         scan(d, now);
                 }
@@ -459,7 +459,7 @@ static int loop(Daemon *d) {
 static int wait_for_lock(Daemon *d) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
-        d->lock = openat(d->board.fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        d->lock = openat(d->slicedir.fd, LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (d->lock < 0)
                 return -errno;
         while (fcntl(d->lock, F_OFD_SETLK, &lock) < 0) {
@@ -469,7 +469,7 @@ static int wait_for_lock(Daemon *d) {
                         return -errno;
                 if (poll(&stop, 1, (int) (HEARTBEAT_NS / 1000000)) > 0)
                         return 1;
-                if (is_moved(&d->board))
+                if (is_moved(&d->slicedir))
                         return DAEMON_E_MOVED + 1;
         }
         return 0;
@@ -485,33 +485,34 @@ static void done(Daemon *d) {
                 if (fd >= 0)
                         (void) close(fd);
         }
-        slicedir_done(&d->board);
+        slicedir_done(&d->slicedir);
 }
 
-/* What is told apart by its address: the end, the board, or a seat. */
+/* What is told apart by its address: the end, the slice directory, or a seat. */
 static int open_events(Daemon *d, Fault *fault) {
         struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &d->options},
-                           board = {.events = EPOLLIN, .data.ptr = &d->inotify};
+                           slicedir = {.events = EPOLLIN, .data.ptr = &d->inotify};
 
         d->epoll = epoll_create1(EPOLL_CLOEXEC);
         if (d->epoll < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->options->stop, &stop) < 0)
                 return fault_set(fault, -errno, "cannot make an epoll: %s", strerror(errno));
-        d->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK); /* without it the board is read now and then */
+        d->inotify = inotify_init1(IN_CLOEXEC |
+                                   IN_NONBLOCK); /* without it the slice directory is read now and then */
         if (d->inotify < 0)
                 return 0;
-        (void) inotify_add_watch(d->inotify, d->board.path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
-        (void) epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->inotify, &board);
+        (void) inotify_add_watch(d->inotify, d->slicedir.path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
+        (void) epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->inotify, &slicedir);
         return 0;
 }
 
 static int run(Daemon *d, Fault *fault) {
-        int r = slicedir_open(&d->board, d->options->board, false, fault);
+        int r = slicedir_open(&d->slicedir, d->options->slicedir, false, fault);
 
         if (r < 0)
                 return r;
         r = wait_for_lock(d);
         if (r < 0)
-                return fault_set(fault, r, "cannot lock %s/" LOCK ": %s", d->board.path, strerror(-r));
+                return fault_set(fault, r, "cannot lock %s/" LOCK ": %s", d->slicedir.path, strerror(-r));
         if (r > 0)
                 return r - 1;
         r = open_events(d, fault);
@@ -527,7 +528,7 @@ int daemon_run(const DaemonOptions *options, Fault *fault) {
 
         if (!d)
                 return fault_set(fault, -ENOMEM, "out of memory");
-        *d = (Daemon){.options = options, .board = SLICEDIR_NULL, .lock = -1, .inotify = -1, .epoll = -1};
+        *d = (Daemon){.options = options, .slicedir = SLICEDIR_NULL, .lock = -1, .inotify = -1, .epoll = -1};
         r = run(d, fault);
         done(d);
         free(d);

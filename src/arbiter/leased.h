@@ -2,8 +2,8 @@
 #pragma once
 
 /* Files of slices that cannot be opened now, because their container has leased them
- * (slicedir/file_lease.h). For each one a child waits, so that the daemon does not; what is not asked for
- * any more when the board has been read was opened meanwhile, or has gone. */
+ * (slicedir/file_lease.h). For each one a child waits, so that the daemon does not; what is not
+ * asked for any more when the slice directory has been read was opened meanwhile, or has gone. */
 
 #include <stdbool.h>
 #include <stdint.h>

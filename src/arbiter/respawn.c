@@ -98,8 +98,8 @@ static void raise_priority(void) {
         (void) setpriority(PRIO_PROCESS, 0, NICE);
 }
 
-static int run_daemon(const char *board, RespawnPipes *pipes) {
-        DaemonOptions options = {.board = board,
+static int run_daemon(const char *slicedir, RespawnPipes *pipes) {
+        DaemonOptions options = {.slicedir = slicedir,
                                  .stop = pipes->stop,
                                  .overrun_limit = pipes->overrun_limit,
                                  .on_overrun = on_overrun,
@@ -107,7 +107,7 @@ static int run_daemon(const char *board, RespawnPipes *pipes) {
         Fault fault = FAULT_NULL;
         int r;
 
-        do /* until somebody makes the board, which is whoever makes the first slice */
+        do /* until somebody makes the slice directory, which is whoever makes the first slice */
                 r = daemon_run(&options, &fault);
         while (r == DAEMON_E_MOVED || (r == -ENOENT && !is_stopped(pipes->stop)));
         if (r == -ENOENT)
@@ -118,7 +118,7 @@ static int run_daemon(const char *board, RespawnPipes *pipes) {
 }
 
 /* Never returns. */
-static void supervise(const char *board, RespawnPipes *pipes) {
+static void supervise(const char *slicedir, RespawnPipes *pipes) {
         (void) prctl(PR_SET_NAME, "aliquot-keeper"); /* for people, who look for the agent itself */
         do {
                 pid_t self = getpid(), child = fork();
@@ -128,7 +128,7 @@ static void supervise(const char *board, RespawnPipes *pipes) {
                         follow(self);
                         (void) prctl(PR_SET_NAME, "aliquot-arbiter");
                         raise_priority();
-                        _exit(run_daemon(board, pipes));
+                        _exit(run_daemon(slicedir, pipes));
                 }
                 while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
                         ;
@@ -138,11 +138,11 @@ static void supervise(const char *board, RespawnPipes *pipes) {
         _exit(0);
 }
 
-int respawn_daemon(const char *board, int *ret_stop) {
-        return respawn_daemon_reporting(board, -1, 0, ret_stop);
+int respawn_daemon(const char *slicedir, int *ret_stop) {
+        return respawn_daemon_reporting(slicedir, -1, 0, ret_stop);
 }
 
-int respawn_daemon_reporting(const char *board, int report_fd, uint64_t overrun_limit, int *ret_stop) {
+int respawn_daemon_reporting(const char *slicedir, int report_fd, uint64_t overrun_limit, int *ret_stop) {
         pid_t parent = getpid(), pid;
         int pipes[2];
 
@@ -158,7 +158,7 @@ int respawn_daemon_reporting(const char *board, int report_fd, uint64_t overrun_
                 reset_signals();
                 (void) signal(SIGPIPE, SIG_IGN); /* whoever is told may be gone */
                 (void) setsid();                 /* a terminal's Ctrl-C is the command's */
-                supervise(board, &kept);
+                supervise(slicedir, &kept);
         }
         (void) close(pipes[0]);
         if (pid < 0) {

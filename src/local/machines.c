@@ -180,7 +180,7 @@ static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
         int r = 0;
 
         for (size_t i = 0; i < g->slices->n && r == 0; i++)
-                r = slice_policy_apply(&g->m->board, &g->slices->compute, specs[i].uuid, fault);
+                r = slice_policy_apply(&g->m->slicedir, &g->slices->compute, specs[i].uuid, fault);
         return r;
 }
 
@@ -216,11 +216,11 @@ static int write_pages(const Giving *g, Fault *fault) {
                 return r;
         /* cut when it is too long */
         (void) snprintf(owner, sizeof owner, SLICEDIR_AGENT "%s", g->name);
-        r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+        r = slicedir_update(&g->m->slicedir, g->id, owner, specs, g->slices->n, fault);
         if (r == -ENOSPC &&
             /* a container wrote to its counters */
-            slicedir_trim(&g->m->board, ignore_grown, NULL) == 0)
-                r = slicedir_update(&g->m->board, g->id, owner, specs, g->slices->n, fault);
+            slicedir_trim(&g->m->slicedir, ignore_grown, NULL) == 0)
+                r = slicedir_update(&g->m->slicedir, g->id, owner, specs, g->slices->n, fault);
         if (r == 0)
                 r = say_policy(g, specs, fault);
         start_arbiter(g->m);
@@ -252,7 +252,7 @@ static const char *cards_of(Machines *m, const BoundPod *place, const PodSlices 
         if (cards && !m->asked) {
                 m->asked = true;
                 if (machine_parts_enter(&m->trouble) == 0)
-                        (void) slicedir_open(&m->board, MACHINE_SLICES, true, &m->trouble);
+                        (void) slicedir_open(&m->slicedir, MACHINE_SLICES, true, &m->trouble);
         }
         return cards;
 }
@@ -314,6 +314,6 @@ void machines_done(Machines *m) {
         free(m->nodes);
         if (m->arbiter >= 0)
                 (void) close(m->arbiter);
-        slicedir_done(&m->board);
+        slicedir_done(&m->slicedir);
         *m = MACHINES_NULL;
 }

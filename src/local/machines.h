@@ -18,7 +18,7 @@ typedef struct MachineNode MachineNode;
 typedef struct Machines {
         bool asked;    /* a container wanted a card: entered, or `trouble` is set */
         Fault trouble; /* why containers have no cards; "" when they can */
-        Slicedir board;
+        Slicedir slicedir;
         MachineNode *nodes; /* owned */
         size_t n_nodes;
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
@@ -26,7 +26,7 @@ typedef struct Machines {
         int arbiter;
 } Machines;
 
-#define MACHINES_NULL ((Machines){.board = SLICEDIR_NULL, .arbiter = -1})
+#define MACHINES_NULL ((Machines){.slicedir = SLICEDIR_NULL, .arbiter = -1})
 
 /* Ends the drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);

@@ -15,18 +15,18 @@ enum { FAST_STARTS = 16 };
 
 static void begin(NodeArbiter *a) {
         a->began = clock_monotonic_usec();
-        a->pid = respawn_daemon_reporting(a->board, a->tell, a->patience, &a->stop);
+        a->pid = respawn_daemon_reporting(a->slicedir, a->tell, a->patience, &a->stop);
         if (a->pid < 0)
                 log_warning("there is no arbiter of compute: %s", strerror(-a->pid));
 }
 
-void node_arbiter_start(NodeArbiter *a, const char *board, uint64_t patience) {
+void node_arbiter_start(NodeArbiter *a, const char *slicedir, uint64_t patience) {
         int ends[2] = {-1, -1};
 
         if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
                 log_warning("nobody will hear of kernels that do not end: %s", strerror(errno));
         *a = (NodeArbiter){
-                .board = board, .patience = patience, .hear = ends[0], .tell = ends[1], .stop = -1};
+                .slicedir = slicedir, .patience = patience, .hear = ends[0], .tell = ends[1], .stop = -1};
         begin(a);
 }
 

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 typedef struct NodeArbiter {
-        const char *board;
+        const char *slicedir;
         uint64_t patience; /* nanoseconds, as in arbiter/respawn.h */
         int hear;          /* read end of its reports for the agent, non-blocking; -1: none */
         int tell;          /* write end of its reports */
@@ -25,7 +25,7 @@ typedef struct NodeArbiter {
 
 /* Starts the arbiter; failures are logged. patience: nanoseconds that a kernel may run beyond its
  * window before it is reported. The caller must have one thread and live as long as the arbiter. */
-void node_arbiter_start(NodeArbiter *a, const char *board, uint64_t patience);
+void node_arbiter_start(NodeArbiter *a, const char *slicedir, uint64_t patience);
 
 /* Call it with each child that has ended. Restarts the arbiter if the child was it, unless it died
  * within a second many times in a row. */

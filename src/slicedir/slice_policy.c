@@ -9,7 +9,7 @@
 enum { CARDS_MOST = 256 }; /* cards that can become weighted; further ones keep the node's policy */
 
 typedef struct Round {
-        Slicedir *board;
+        Slicedir *slicedir;
         const CardCompute *policy;
         const char *uuid;
         char weighted[CARDS_MOST][SLICE_UUID];
@@ -59,7 +59,7 @@ static int write_page(const Round *round, const char *id, uint32_t number, const
         if (is_weighted(round, l->uuid))
                 compute.policy = COMPUTE_WEIGHTED;
         (void) snprintf(path, sizeof path, "%s/%u", id, number);
-        fd = openat(round->board->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        fd = openat(round->slicedir->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return fault_set(round->fault, -errno, "cannot open slice %s: %s", path, strerror(errno));
         return slice_files_set_compute(fd, &compute, round->fault);
@@ -80,7 +80,7 @@ static int write_pages(void *userdata, const SlicedirEntry *slice) {
 }
 
 int slice_policy_apply(Slicedir *d, const CardCompute *policy, const char *uuid, Fault *fault) {
-        Round round = {.board = d, .policy = policy, .uuid = uuid, .fault = fault};
+        Round round = {.slicedir = d, .policy = policy, .uuid = uuid, .fault = fault};
         int r = 0;
 
         if (policy->yields)

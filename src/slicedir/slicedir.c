@@ -204,9 +204,9 @@ static bool is_alive(int dir, SlicedirEntry *slice) {
 
 /* On a file system of its own. Only the agent makes such slices, and only it removes them. */
 bool slicedir_has_own_tmpfs(const Slicedir *d, int dir) {
-        struct stat here, board;
+        struct stat here, above;
 
-        return fstat(dir, &here) == 0 && fstat(d->fd, &board) == 0 && here.st_dev != board.st_dev;
+        return fstat(dir, &here) == 0 && fstat(d->fd, &above) == 0 && here.st_dev != above.st_dev;
 }
 
 bool slicedir_is_mountpoint(int dir) {

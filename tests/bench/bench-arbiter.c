@@ -231,7 +231,7 @@ static void print_cost(unsigned n, unsigned seconds) {
                 Fault fault = FAULT_NULL;
 
                 (void) close(ends[1]);
-                _exit(daemon_run(&(DaemonOptions){.board = path, .stop = ends[0]}, &fault) != 0);
+                _exit(daemon_run(&(DaemonOptions){.slicedir = path, .stop = ends[0]}, &fault) != 0);
         }
         (void) close(ends[0]);
         for (unsigned i = 0; i < n; i++) {

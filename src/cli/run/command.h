@@ -7,7 +7,7 @@
 
 typedef struct Command {
         const char *gate;    /* path of libaliquot.so */
-        const char *slices;  /* BOARD/ID */
+        const char *slices;  /* DIR/ID */
         const char *devices; /* directory of the driver's files */
         /* from slicedir_create(); the command and its children inherit it and so hold the slice */
         int owner;

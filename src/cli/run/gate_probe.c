@@ -121,7 +121,8 @@ int gate_probe_run(const char *gate, const char *slices, const char *devices, Fa
         pid_t pid;
 
         if (strlen(slices) > SLICES_PATH)
-                return fault_set(fault, -ENAMETOOLONG, "the board's path is too long: %s", slices);
+                return fault_set(fault, -ENAMETOOLONG, "the path of the slice directory is too long: %s",
+                                 slices);
         pid = fork();
         if (pid < 0)
                 return fault_set(fault, -errno, "cannot fork: %s", strerror(errno));

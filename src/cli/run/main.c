@@ -23,7 +23,7 @@ enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125, NAMES = 1000 };
 
 typedef struct Options {
         SliceRequest request;
-        const char *unit, *board, *simulate;
+        const char *unit, *slicedir, *simulate;
         char **command;
 } Options;
 
@@ -118,7 +118,7 @@ static int take_option(Options *o, int option) {
                 o->simulate = optarg;
                 return 0;
         case OPTION_BOARD:
-                o->board = optarg;
+                o->slicedir = optarg;
                 return 0;
         default:
                 return EXIT_USAGE; /* getopt has printed why */
@@ -212,7 +212,8 @@ static int count(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
         int r = host_cards_count_slices(m, b);
 
-        if (r < 0 || o->board || geteuid() == 0 || slicedir_open(&roots, SLICEDIR_DEFAULT, false, NULL) < 0)
+        if (r < 0 || o->slicedir || geteuid() == 0 ||
+            slicedir_open(&roots, SLICEDIR_DEFAULT, false, NULL) < 0)
                 return r;
         return host_cards_count_slices(m, &roots);
 }
@@ -225,7 +226,7 @@ static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *
                 return r;
         r = count(o, m, b);
         if (r < 0)
-                r = fault_set(fault, r, "cannot read the board: %s", strerror(-r));
+                r = fault_set(fault, r, "cannot read the slice directory: %s", strerror(-r));
         else
                 r = put(o, m, b, ret, fault);
         slicedir_unlock(b);
@@ -289,7 +290,7 @@ static int is_inside(Fault *fault) {
 }
 
 static int run(const Options *o, const Programs *programs) {
-        _cleanup_(slicedir_done) Slicedir board = SLICEDIR_NULL;
+        _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
         HostCards machine;
@@ -297,18 +298,18 @@ static int run(const Options *o, const Programs *programs) {
         pid_t arbiter;
         int r, stop;
 
-        r = slicedir_open(&board, o->board, true, &fault);
+        r = slicedir_open(&slicedir, o->slicedir, true, &fault);
         if (r == 0)
-                r = make_absolute(&board, &fault);
+                r = make_absolute(&slicedir, &fault);
         if (r == 0)
                 r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
         if (r == 0)
-                r = take(o, &machine, &board, &taken, &fault);
+                r = take(o, &machine, &slicedir, &taken, &fault);
         if (r != 0)
                 return no_slice(&fault);
-        if (asprintf(&slices, "%s/%s", board.path, taken.id) < 0)
+        if (asprintf(&slices, "%s/%s", slicedir.path, taken.id) < 0)
                 return no_slice(&(Fault){.text = "out of memory"});
-        stop = start_arbiter(o, &board, &arbiter);
+        stop = start_arbiter(o, &slicedir, &arbiter);
         r = command_run(&(Command){.gate = programs->gate,
                                    .slices = slices,
                                    .devices = programs->devices,
@@ -320,7 +321,7 @@ static int run(const Options *o, const Programs *programs) {
                                    .command = o->command},
                         &fault);
         end_arbiter(stop, arbiter);
-        give_back(&board, &taken);
+        give_back(&slicedir, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }
 

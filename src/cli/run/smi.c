@@ -130,7 +130,7 @@ static int read_own(Table *t, const char *slices) {
 
 typedef struct Visit {
         Table *table;
-        Slicedir *board;
+        Slicedir *slicedir;
 } Visit;
 
 static int visit(void *userdata, const SlicedirEntry *slice) {
@@ -142,21 +142,21 @@ static int visit(void *userdata, const SlicedirEntry *slice) {
                 _cleanup_close_ int fd = -1;
 
                 (void) snprintf(path, sizeof path, "%s/%u", slice->id, slice->cards[i].number);
-                fd = openat(v->board->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                fd = openat(v->slicedir->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
                 if (fd >= 0)
                         r = read_directory(v->table, fd);
         }
         return r;
 }
 
-static int read_board(Table *t, const char *path, Fault *fault) {
-        _cleanup_(slicedir_done) Slicedir board = SLICEDIR_NULL;
+static int read_slicedir(Table *t, const char *path, Fault *fault) {
+        _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
         int r;
 
-        r = slicedir_open(&board, path, false, fault);
+        r = slicedir_open(&slicedir, path, false, fault);
         if (r == -ENOENT && !path)
                 return 0; /* no slice was ever made here */
-        return r < 0 ? r : slicedir_each(&board, visit, &(Visit){.table = t, .board = &board});
+        return r < 0 ? r : slicedir_each(&slicedir, visit, &(Visit){.table = t, .slicedir = &slicedir});
 }
 
 /* Waits the sampling time only if a slice has a compute limit. */
@@ -285,7 +285,7 @@ static int take_options(int argc, char **argv, bool *ret_json, const char **ret_
 }
 
 int main(int argc, char **argv) {
-        const char *board = NULL, *own;
+        const char *slicedir = NULL, *own;
         Fault fault = FAULT_NULL;
         Table table = {.n = 0};
         bool json = false;
@@ -293,11 +293,11 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
-        r = take_options(argc, argv, &json, &board);
+        r = take_options(argc, argv, &json, &slicedir);
         if (r != 0)
                 return r - 1;
-        own = board ? NULL : own_slices();
-        r = own ? read_own(&table, own) : read_board(&table, board, &fault);
+        own = slicedir ? NULL : own_slices();
+        r = own ? read_own(&table, own) : read_slicedir(&table, slicedir, &fault);
         if (r < 0) {
                 (void) fprintf(stderr, "aliquot smi: %s\n", fault.text[0] ? fault.text : strerror(-r));
                 free(table.rows);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The arbiter as a process, on a board with real pages; the gates of the containers are played by
+/* The arbiter as a process, on a slice directory with real pages; the gates of the containers are played by
  * hand. */
 
 #include "arbiter/daemon.h"
@@ -432,7 +432,7 @@ static void the_dead_are_not_waited_for(void) {
         end(&b);
 }
 
-/* ---- boards of any content ---- */
+/* ---- slice directories of any content ---- */
 
 static void spoil(const char *name, const void *bytes, size_t size) {
         char file[192];

@@ -134,7 +134,7 @@ static void slices_live_as_long_as_a_process_has_a_row(void) {
 
 /* Another process has a driver file of an ended process, and nothing else of the slice. */
 static void slices_live_as_long_as_a_file_pins_a_row(void) {
-        char directory[256], name[] = "/tmp/test-board-file-XXXXXX";
+        char directory[256], name[] = "/tmp/test-slicedir-file-XXXXXX";
         int file = mkostemp(name, O_CLOEXEC), owner;
         uint64_t key = pin_key_new();
         SliceUser slice;
