@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Bears libcuda's name, and has nothing of it, as what stands before a driver sometimes does. */
+/* A library with libcuda's name and none of its functions, as a wrapper before a driver may be. */
 
 __attribute__((visibility("default"))) int cuBare(void);
 int cuBare(void) {

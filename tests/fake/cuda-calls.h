@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Prototypes of the driver API that the tests call; the library declares none, as NVIDIA's headers
+/* Prototypes of the driver API for the tests. The library declares none, because NVIDIA's headers
  * do that for programs. */
 
 #include "sim/cuda/api_copy.h"

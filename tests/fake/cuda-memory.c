@@ -101,7 +101,7 @@ void pools(void) {
         OK(cuMemsetD8_v2(at, 3, 64 * MIB));
         ASSERT_TRUE(holds(at, 3, 64 * MIB));
         OK(cuMemFreeAsync(at, NULL));
-        ASSERT_INT(used() - before, 64 * MIB); /* until somebody synchronises */
+        ASSERT_INT(used() - before, 64 * MIB); /* until a synchronisation */
         OK(cuCtxSynchronize());
         ASSERT_INT(used(), before);
 
@@ -163,7 +163,7 @@ void mapped(void) {
         OK(cuMemCreate(&h, 32 * MIB, &on_card, 0));
         ASSERT_INT(used() - before, 32 * MIB);
         OK(cuMemMap(at, 32 * MIB, 0, h, 0));
-        ASSERT_INT(cuMemsetD8_v2(at, 1, 16), CUDA_ERROR_INVALID_VALUE); /* nobody may yet */
+        ASSERT_INT(cuMemsetD8_v2(at, 1, 16), CUDA_ERROR_INVALID_VALUE); /* without access rights so far */
         OK(cuMemSetAccess(at, 32 * MIB, &may_write, 1));
         OK(cuMemsetD8_v2(at, 1, 32 * MIB));
         ASSERT_INT(cuMemsetD8_v2(at, 1, 32 * MIB + 1), CUDA_ERROR_INVALID_VALUE);
@@ -232,7 +232,7 @@ void exported(void) {
         OK(cuMemSetAccess(at, 4 * MIB, &may_write, 1));
         OK(cuMemsetD8_v2(at, 0x77, 4 * MIB));
         desc.handle.fd = fd;
-        OK(cuImportExternalMemory(&external, &desc)); /* takes the descriptor */
+        OK(cuImportExternalMemory(&external, &desc)); /* owns the descriptor from now on */
         OK(cuExternalMemoryGetMappedBuffer(&other, external, &buffer));
         ASSERT_TRUE(holds(other, 0x77, 4 * MIB));
         OK(cuMemRelease(h));
@@ -250,8 +250,8 @@ void exported(void) {
         end(c);
 }
 
-/* Files that others made, and handles that others wrote, are refused; at worst they are memory of
- * one's own. */
+/* Files and handles of other processes are refused, or at worst give memory of the process's
+ * own. */
 void forged(void) {
         CUcontext c = begin();
         uint64_t before = used();
@@ -276,7 +276,8 @@ void forged(void) {
 
         OK(cuMemAlloc_v2(&at, MIB));
         OK(cuIpcGetMemHandle(&handle, at));
-        ASSERT_INT(cuIpcOpenMemHandle_v2(&at, handle, 1), CUDA_ERROR_INVALID_CONTEXT); /* one's own */
+        ASSERT_INT(cuIpcOpenMemHandle_v2(&at, handle, 1),
+                   CUDA_ERROR_INVALID_CONTEXT); /* of the same process */
         for (size_t i = 0; i < sizeof handle; i++) {
                 CUipcMemHandle bad = handle;
                 CUdeviceptr got = 0;
@@ -375,7 +376,7 @@ void host_and_managed(void) {
         OK(cuMemcpyDtoH_v2(pinned, at, MIB));
         ASSERT_INT(((char *) pinned)[MIB - 1], 0x42);
         OK(cuMemFree_v2(at));
-        ASSERT_INT(used(), before); /* none of it is the card's */
+        ASSERT_INT(used(), before); /* no memory of the card */
         OK(cuMemFree_v2(managed));
         OK(cuMemHostUnregister(page));
         ASSERT_INT(cuMemHostUnregister(page), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -419,7 +420,7 @@ void runs_out(void) {
         end(c);
 }
 
-/* Whatever a context has goes with it, and so does all that was kept for later. */
+/* All memory of a context is freed with it, and all that was kept for later. */
 void ends_with_its_context(void) {
         CUDA_ARRAY_DESCRIPTOR desc = {
                 .Width = 1000, .Height = 1000, .Format = CU_AD_FORMAT_HALF, .NumChannels = 1};

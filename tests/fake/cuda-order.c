@@ -6,7 +6,7 @@
 
 #include "cuda-run.h"
 
-/* A span on the timeline is as long as its kernels at least: it is counted, not measured. */
+/* An interval on the timeline is at least as long as its kernels: it is computed, not measured. */
 void time_passes(void) {
         CUcontext c = begin();
         struct timespec before, after;
@@ -86,7 +86,7 @@ void streams_and_events(void) {
         end(c);
 }
 
-/* The stream 0 and ordinary streams wait for each other, those without blocking for nobody. */
+/* Stream 0 and ordinary streams wait for each other; streams without blocking wait for none. */
 void the_stream_zero(void) {
         CUcontext c = begin();
         unsigned char byte = 0;
@@ -109,8 +109,8 @@ void the_stream_zero(void) {
         end(c);
 }
 
-/* What stands behind a host function sees what it did; what another stream does behind an event of
- * this one as well. */
+/* Work behind a host function sees its effect; so does work of another stream behind an event of
+ * this one. */
 void host_functions_in_order(void) {
         CUcontext c = begin();
         unsigned char byte = 1, before = 0, after = 0;
@@ -346,13 +346,13 @@ void addresses(void) {
         ASSERT_TRUE(twin && twin != found);
         OK(cuGetProcAddress_v2("cuStreamGetCaptureInfo", &found, 11030, 0, &status));
         OK(cuGetProcAddress_v2("cuStreamGetCaptureInfo", &twin, 12030, 0, &status));
-        ASSERT_TRUE(found && twin && found != twin); /* each version has its form */
+        ASSERT_TRUE(found && twin && found != twin); /* each version has its own form */
         OK(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &name));
         ASSERT_TEXT(name, "CUDA_ERROR_OUT_OF_MEMORY");
         ASSERT_INT(cuGetErrorName((CUresult) 12345, &name), CUDA_ERROR_INVALID_VALUE);
 }
 
-/* The child has no driver, but what the parent holds is held as long as the child has its files. */
+/* The child has no driver, but the parent's memory stays while the child has its files. */
 void after_fork(void) {
         CUcontext c = begin();
         CUdeviceptr at;

@@ -2,14 +2,15 @@
 
 /* A CUDA program for the simulated driver.
  *
- *     cuda-run             every case; each must leave the card as it was
- *     cuda-run devices     what there is: UUIDs in the order of CUDA
- *     cuda-run hold MIB    takes memory, fills it with 0x5a, says its IPC handle, and waits for a line or its death
- *     cuda-run saturate US N
- *                          always has kernels of US microseconds waiting; says "running", and for every line that it reads which
- *                          share of the card the next N of them got; for the line "u", what percent it has by NVML's word
- *     cuda-run open HEX    opens that handle, checks and changes the contents, says "opened",
- * waits, closes, says "closed", waits */
+ *     cuda-run                  every case; each must leave the card as it was
+ *     cuda-run devices          the cards: UUIDs in the order of CUDA
+ *     cuda-run hold MIB         takes memory, fills it with 0x5a, prints its IPC handle, waits
+ *     cuda-run saturate US N    always has kernels of US microseconds waiting; prints "running"
+ *     cuda-run open HEX         opens that handle, checks and changes the contents
+ *
+ * hold waits for a line or for its end. saturate prints for every line that it reads which share of
+ * the card the next N kernels got, and for the line "u" its percent by NVML. open prints "opened",
+ * waits, closes, prints "closed", and waits. */
 
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,7 +18,7 @@
 
 #include "cuda-run.h"
 
-/* --- what the cases share --------------------------------------------------------------------------------------- */
+/* ---- what the cases share ---- */
 
 static NvmlHandle card_handle(unsigned card) {
         NvmlHandle h;
@@ -85,7 +86,7 @@ bool holds(CUdeviceptr at, unsigned char value, size_t n) {
         return all;
 }
 
-/* --- two processes ---------------------------------------------------------------------------------------------- */
+/* ---- two processes ---- */
 
 static void wait_for_line(void) {
         (void) fflush(stdout);
@@ -129,7 +130,7 @@ static int open_handle(const char *hex) {
         OK(cuMemsetD8_v2(at, 0xa5, 16));
         (void) puts("opened");
         wait_for_line();
-        ASSERT_TRUE(holds(at, 0xa5, 16)); /* also when its owner is gone */
+        ASSERT_TRUE(holds(at, 0xa5, 16)); /* also after its owner has ended */
         OK(cuIpcCloseMemHandle(at));
         OK(cuIpcCloseMemHandle(at));
         ASSERT_INT(cuIpcCloseMemHandle(at), CUDA_ERROR_INVALID_VALUE);
@@ -153,7 +154,7 @@ static int list_devices(void) {
         return 0;
 }
 
-/* --- all -------------------------------------------------------------------------------------------------------- */
+/* ---- all ---- */
 
 static const TestCase cases[] = {
         TEST(plain),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the cases of cuda-run have in common. Each begins with no context and must end so;
- * run_case() checks that the card is as it was before, by NVML's word. */
+/* The common part of the cases of cuda-run. Each begins and ends without a context; run_case()
+ * checks by NVML that the card is as before. */
 
 #include "cuda-calls.h"
 #include "test.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the card's own timeline says: no clock of the host is asked. What must be exact is given
- * behind a kernel that is still running when all of it has been given; where the machine was too
- * slow for that, it is tried again. */
+/* The card's own timeline, without the host's clock. Work whose times must be exact is submitted
+ * behind a kernel that is still running. If the machine was too slow for that, it is tried
+ * again. */
 
 #include <poll.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ static void span_done(Span *t) {
         OK(cuEventDestroy_v2(t->to));
 }
 
-/* How long the card has for what give() gives, in microseconds. */
+/* The time on the card of the work of give(), in microseconds. */
 static double measure(Span *t, void (*give)(CUstream s, void *data), void *data) {
         unsigned head = 20000;
         bool in_time = false;
@@ -55,7 +55,7 @@ static double measure(Span *t, void (*give)(CUstream s, void *data), void *data)
 }
 
 static void ASSERT_NEARLY(double us, double want) {
-        if (us < want - 0.01 || us > want + 0.01) /* a float of milliseconds has so many digits */
+        if (us < want - 0.01 || us > want + 0.01) /* precision of a float of milliseconds */
                 TEST_FAIL_("%.3f us, expected %.3f", us, want);
 }
 
@@ -177,8 +177,8 @@ void streams_share_the_card(void) {
         end(c);
 }
 
-/* More than a ring holds: the launches wait, and everything is done in the end. The events are
- * older than their places. */
+/* More than a ring holds: the launches wait, and all is done in the end. The events are older than
+ * their slots. */
 void a_ring_is_full(void) {
         enum { KERNELS = 5000 };
         CUcontext c = begin();
@@ -204,7 +204,7 @@ void a_ring_is_full(void) {
         end(c);
 }
 
-/* --- a program that always has work ----------------------------------------------------------------------------- */
+/* ---- a program that always has work ---- */
 
 enum { PENDING = 400 };
 
@@ -212,7 +212,7 @@ typedef struct Busy {
         CUstream s;
         CUfunction f;
         unsigned us, given, done;
-        double elapsed; /* ms of the card, from the end of the first kernel to that of the last one that is done */
+        double elapsed; /* ms of the card, from the end of the first kernel to that of the last complete one */
         void *params[1];
         CUevent events[PENDING]; /* of the kernels under way, in their order */
 } Busy;
@@ -230,15 +230,14 @@ static void feed(Busy *b) {
                 OK(cuEventElapsedTime_v2(&ms, event_of(b, b->done - 1), event_of(b, b->done)));
                 b->elapsed += (double) ms;
         }
-        while (b->given - b->done <
-               PENDING - 1) { /* the one that was done last is still asked for its time */
+        while (b->given - b->done < PENDING - 1) { /* its time will be asked for */
                 OK(cuLaunchKernel(b->f, 1, 1, 1, 1, 1, 1, 0, b->s, b->params, NULL));
                 OK(cuEventRecord(event_of(b, b->given++), b->s));
         }
         (void) usleep(200);
 }
 
-/* The card's time that the next n kernels or some more need, against what they get. */
+/* The card's time for the next n kernels or a few more, beside the time that passes. */
 static double share(Busy *b, unsigned n) {
         unsigned first;
         double before;
@@ -258,7 +257,7 @@ static bool has_line(void) {
         return poll(&in, 1, 0) > 0;
 }
 
-/* Percent of the card that this process had in the last window, by NVML's word. */
+/* Percent of the card that this process had in the last window, by NVML. */
 static unsigned usage(void) {
         NvmlProcessSample list[16];
         unsigned n = 16;

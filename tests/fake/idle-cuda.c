@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A libcuda.so.1 that does nothing, quickly: every launch takes two microseconds of a card that
- * nobody waits for. So what a launch costs is what stands before it. */
+/* A libcuda.so.1 that does nothing: every launch takes two microseconds of a card that is always
+ * free. So the cost of a launch is that of the hooks before it. */
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A caller of the simulated driver that is no process: its memory is an array, of which the first
- * page can be read only, the next ones be read and written, and nothing else is there. */
+/* A caller of the simulated driver without a process. Its memory is an array: the first page is
+ * read-only, the next ones can be read and written, and nothing else is mapped. */
 
 #include <errno.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 enum {
         MEMORY_PAGE = 4096,
         MEMORY_SIZE = 16 * MEMORY_PAGE,
-        MEMORY_CTL_FD = 3,  /* the only descriptor that is an nvidiactl, but for: */
-        MEMORY_FILE_FD = 4, /* the first of those of which the test says what they are */
+        MEMORY_CTL_FD = 3,  /* the only descriptor that is an nvidiactl, except */
+        MEMORY_FILE_FD = 4, /* the first descriptor whose file the test tells */
         MEMORY_FILES = 2,
 };
 #define MEMORY_READ_ONLY 0x10000ull
@@ -23,7 +23,7 @@ enum {
 typedef struct MemoryCaller {
         SimCaller caller;
         uint32_t process;
-        uint32_t hidden; /* a pid that it does not see */
+        uint32_t hidden; /* a pid outside its namespace */
         struct SimFile *files[MEMORY_FILES];
         uint8_t bytes[MEMORY_SIZE];
 } MemoryCaller;

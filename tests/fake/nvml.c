@@ -13,7 +13,8 @@
  *     noevents                            no event sets
  *     used CARD MIB RESERVED              what is in use of it, and what the driver keeps; absent: an older driver
  *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws
- *     uses CARD PID PERCENT               a process that has had so much of its time, at each question anew */
+ *     uses CARD PID PERCENT               a process that has had so much of its time, at each
+ * question anew */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -56,7 +57,7 @@ static bool each_line(bool (*line)(const char *text, void *userdata), void *user
         return found;
 }
 
-/* --- what happens at a call ------------------------------------------------------------------------------------- */
+/* ---- what happens at a call ---- */
 
 typedef struct Call {
         const char *name;
@@ -97,7 +98,7 @@ static FakeCard *card_of(NvmlDevice d) {
         return (FakeCard *) (void *) d;
 }
 
-/* --- the library ------------------------------------------------------------------------------------------------ */
+/* ---- the library ---- */
 
 int nvmlInit_v2(void);
 int nvmlShutdown(void);

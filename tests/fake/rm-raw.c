@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A statically linked program that does what it is told, a line at a time, with raw system calls:
- * nothing can have been put between it and the kernel. Used by tests/blackbox/sim.py.
+/* A statically linked program that executes commands from stdin, a line each, by raw system calls:
+ * nothing can be interposed between it and the kernel. Used by tests/blackbox/sim.py.
  *
  *     rm-raw DIR            prints the address of its memory, then answers each line with one
  *     open NAME             a descriptor of DIR/NAME
@@ -12,11 +12,10 @@
  *     protect ADDRESS LENGTH PROT
  *     map FD FLAGS          the address at which one page of the file is mapped
  *     fork                  the pid of a child that has everything open and waits
- *     thread                the rest is done by another thread than the first
+ *     thread                another thread executes the rest
  *     send SOCKET FD, receive SOCKET
  *
- * Numbers as strtoull() takes them; answers are numbers, a negative errno where something failed,
- * or bytes in hex. */
+ * Numbers are in the form of strtoull(). Answers are numbers, a negative errno, or bytes in hex. */
 
 #include <errno.h>
 #include <fcntl.h>

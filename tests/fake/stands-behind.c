@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Somebody else who stands before libc, and counts. It finds the next one itself, or asks a handle
- * of the C library (BY_HANDLE), which gives what stands before that; and with GUARD it makes
- * another call of the one that came. */
+/* Another interposer before libc, which counts calls. It finds the next function by RTLD_NEXT, or
+ * by a handle of the C library (BY_HANDLE), which gives the one before that. With GUARD it makes
+ * another call for each call that came. */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@ void *mmap(void *a, size_t n, int protection, int flags, int fd, off_t offset) {
         if (!real)
                 real = REAL("mmap");
         seen[0]++;
-#ifdef GUARD /* another call than the one that came */
+#ifdef GUARD /* another call than the one that came in */
         n += 4096;
 #endif
         return real(a, n, protection, flags, fd, offset);

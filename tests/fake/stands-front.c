@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Somebody who comes before the gate, in LD_PRELOAD or linked in. With MAPS it maps by system calls
- * of its own, as tcmalloc does, with IOCTL it makes those, too, as libv4l does; with PASSES it
- * passes all of them on, as a sanitizer's runtime does, and says at the end whether it saw what it
- * would have seen alone: the driver's mappings among them. It finds the next one itself, or by a
- * handle of the C library (BY_HANDLE). */
+/* An interposer before libaliquot.so, in LD_PRELOAD or linked in. With MAPS it maps by system calls
+ * of its own, as tcmalloc does; with IOCTL it also makes ioctl() so, as libv4l does. With PASSES it
+ * passes all calls on, as a sanitizer's runtime does. At the end it reports whether it saw the
+ * calls that it would see without the gate, the driver's mappings included. It finds the next
+ * function by RTLD_NEXT, or by a handle of the C library (BY_HANDLE). */
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

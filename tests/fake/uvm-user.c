@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A library of the driver's that has managed memory and is not libcuda: it initializes uvm and
- * maps. In a test's hands it is built in all the ways that a library can be: bound lazily and at
- * once, sealed and not, with a PLT and without. */
+/* A library of the driver that uses managed memory and is not libcuda: it initializes uvm and maps.
+ * Tests build it in all the ways a library can be built: bound lazily and at once, with and without
+ * PT_GNU_RELRO, with and without a PLT. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 
 enum { UVM_INITIALIZE = 0x30000001, BLOCK = 10, MOST = 64 };
 
-static char *const base = (char *) 0x600000000000; /* where hardly anything is */
+static char *const base = (char *) 0x600000000000; /* a rarely used address */
 
 static void *map(int fd, long i) {
         char *at = base + i * BLOCK * MIB;
@@ -36,7 +36,7 @@ static int fill(int fd, long from) {
         return n;
 }
 
-/* How many blocks it got; and again when one of them was unmapped and one made smaller. */
+/* The number of blocks that it got; then again after one was unmapped and one made smaller. */
 void use_uvm(void);
 void use_uvm(void) {
         struct {
@@ -48,9 +48,7 @@ void use_uvm(void) {
 
         (void) snprintf(path, sizeof path, "%s/nvidia-uvm", getenv("ALIQUOT_SIM_DIR"));
         fd = open(path, O_RDWR | O_CLOEXEC);
-        free(malloc(
-                1
-                << 22)); /* mappings before there are any of the driver's, so that a lazy slot may be filled in */
+        free(malloc(1 << 22)); /* mappings before those of the driver, so that a lazy slot may be filled in */
         (void) munmap(mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
         if (fd < 0 || ioctl(fd, (unsigned long) UVM_INITIALIZE, &initialize) < 0 || initialize.status != 0) {
                 printf("no uvm: %d, status %u\n", errno, initialize.status);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gpu-case NAME [ARGUMENT...]: one thing that programs do with a card, for tests/gpu/run.py. */
+/* gpu-case NAME [ARGUMENT...]: one use of a card by a program, for tests/gpu/run.py. */
 
 #include "case.h"
 
@@ -92,7 +92,7 @@ CUcontext case_begin(void) {
         return c;
 }
 
-/* Any card since 2017 takes it; the driver compiles it. */
+/* Every card since 2017 accepts it; the driver compiles it. */
 static const char kernels[] = ".version 6.3\n"
                               ".target sm_70\n"
                               ".address_size 64\n"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the cases of gpu-case have in common. A case is a process of its own that says what it does
- * on stdout, a line each:
+/* The common part of the cases of gpu-case. A case is a process of its own, which writes lines to
+ * stdout:
  *
  *     KEY VALUE       a figure
- *     == PLACE        it waits here for a line on stdin: the suite looks at the card meanwhile; with stdin closed it goes on
+ *     == PLACE        it waits for a line on stdin, while the suite looks at the card
  *     fail: WORDS     and exit status 1; "skip: WORDS" and 77
  *
- * libcuda and NVML are opened when they are first needed, by their sonames, so that this is built
- * where neither is. */
+ * With stdin closed it does not wait. libcuda and NVML are opened at their first use, by their
+ * sonames, so that this can be built without them. */
 
 #include <stdio.h>
 
@@ -17,7 +17,7 @@
 
 #define MIB (1ull << 20)
 
-/* A function of the driver API or of NVML. One that is not there ends the case: skipped. */
+/* A function of the driver API or of NVML. If it is missing, the case ends as skipped. */
 #define CU(name)                                                                                             \
         (__extension__({                                                                                     \
                 static __typeof__(name) *found_;                                                             \

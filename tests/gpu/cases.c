@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* One process: what it is told of the card, memory by family and over the limit, contexts, threads,
+/* One process: the figures of the card, memory by family and over the limit, contexts, threads,
  * time. */
 
 #include <pthread.h>
@@ -70,7 +70,7 @@ int case_family(char **arguments) {
         return 0;
 }
 
-/* What fits afterwards shows that the refusal took nothing. */
+/* The allocations that fit afterwards show that the refusal took nothing. */
 int case_over(char **arguments) {
         static Held h;
         const Family *f = family_find(arguments[0]);
@@ -101,7 +101,7 @@ static size_t fill_with(size_t size, size_t *pieces) {
         return sum;
 }
 
-/* To the last byte; the argument is the largest piece. */
+/* Up to the last byte; the argument is the largest piece. */
 int case_fill(char **arguments) {
         size_t sum = 0, pieces = 0;
 
@@ -113,7 +113,7 @@ int case_fill(char **arguments) {
         case_say("pieces", pieces);
         say_info("full");
         case_mark("full");
-        return 0; /* with everything: the driver takes it back */
+        return 0; /* with everything: the driver frees it */
 }
 
 int case_hold(char **arguments) {
@@ -175,8 +175,7 @@ static void *work(void *data) {
         return NULL;
 }
 
-/* Eight threads take and give back pieces of so many MiB, of which not all fit at once, so many
- * times. */
+/* Eight threads allocate and free pieces of so many MiB, so many times; not all fit at once. */
 int case_threads(char **arguments) {
         static Worker workers[THREADS];
         unsigned long long taken = 0, refused = 0;
@@ -252,7 +251,7 @@ static void time_launches(size_t n) {
         say_median("launch-ns", n);
 }
 
-/* Medians in ns; the argument says how many of each. */
+/* Medians in ns; the argument is the number of calls. */
 int case_time(char **arguments) {
         size_t n = strtoull(arguments[0], NULL, 10), free_, total;
         CUcontext c = case_begin();

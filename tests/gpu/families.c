@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Every way of the driver API to memory, one at a time. */
+/* Every way to memory in the driver API, one at a time. */
 
 #include <string.h>
 #include <unistd.h>
@@ -119,7 +119,7 @@ static CUresult take_external(Held *h) {
                 r = CU(cuMemExportToShareableHandle)(&desc.handle.fd, h->handle,
                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
         if (r == CUDA_SUCCESS)
-                r = CU(cuImportExternalMemory)(&h->external, &desc); /* takes the descriptor */
+                r = CU(cuImportExternalMemory)(&h->external, &desc); /* owns the descriptor from now on */
         return r != CUDA_SUCCESS ? r : CU(cuExternalMemoryGetMappedBuffer)(&h->at[1], h->external, &buffer);
 }
 
@@ -168,7 +168,7 @@ static void give_mipmap(Held *h) {
 
 /* ---- managed, and the host's own ---- */
 
-/* The card touches it, so that it moves there; what computes nothing leaves it. */
+/* The card touches it, so that it moves there. A card without compute leaves it. */
 static CUresult take_managed(Held *h) {
         CUresult r = CU(cuMemAllocManaged)(&h->at[0], h->bytes, CU_MEM_ATTACH_GLOBAL);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Questions to the driver itself, by raw calls of its interface: what src/gpu/rm and the gate
- * suppose of it. Each line says what was asked and what came; tests/gpu/README.md says which
- * supposition it is about. Nothing is judged here. */
+/* Questions to the driver by raw calls, to check what src/gpu/rm and the gate assume. Each line is
+ * the question and the answer; tests/gpu/README.md says which assumption it belongs to. Nothing is
+ * judged here. */
 
 #include <string.h>
 #include <unistd.h>
@@ -12,10 +12,10 @@
 #include "gpu/rm/query.h"
 #include "sim/user/driver.h"
 
-enum { ABSENT = 0x5C7F0000 }; /* a handle that nobody has made */
+enum { ABSENT = 0x5C7F0000 }; /* an unused handle */
 
-/* By NVML, whose library knows its driver: structures of the driver's interface differ in size
- * between versions. */
+/* By NVML, which knows its driver: structures of the driver's interface differ in size between
+ * versions. */
 static NvmlHandle card_by_nvml;
 
 static uint64_t free_of(void) {
@@ -105,8 +105,8 @@ static void probe_regions(const Driver *d) {
         }
 }
 
-/* Every index one by one: which the driver knows, and what it says; and how long the other form's
- * list must be. */
+/* Every index on its own: whether the driver knows it, and its answer. Then the length of the other
+ * form's list. */
 static void probe_fb(const Driver *d) {
         uint32_t subdevice = d->cards[0].subdevice;
 
@@ -126,8 +126,7 @@ static void probe_fb(const Driver *d) {
         }
 }
 
-/* The gate tells live clients from dead ones by what the driver says about a duplicate of
- * nothing. */
+/* The gate recognises live clients by the driver's answer to a duplicate of a missing object. */
 static void probe_duplicates(Driver *d) {
         uint32_t object = 0;
 
@@ -140,7 +139,7 @@ static void probe_duplicates(Driver *d) {
                       driver_dup(d, d->client, ABSENT, 0, &object));
 }
 
-/* What the gate measures foreign memory by. */
+/* The control by which the gate measures foreign memory. */
 static void probe_surface(Driver *d) {
         RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO},
                             {.index = RM_SURFACE_SIZE_HI},
@@ -156,8 +155,8 @@ static void probe_surface(Driver *d) {
         (void) driver_free(d, object);
 }
 
-/* Who is not privileged: are the scheduling controls there at all? An object that they do not
- * belong to, so that nothing happens. */
+/* Whether an unprivileged caller finds the scheduling controls. They go to an object of another
+ * class, so that nothing happens. */
 static void probe_schedule(const Driver *d) {
         static const uint32_t commands[] = {RM_CTRL_SET_TIMESLICE, RM_CTRL_PREEMPT, RM_CTRL_DISABLE_CHANNELS,
                                             RM_CTRL_PREEMPTION_MODE};
@@ -193,7 +192,7 @@ int case_probe(char **arguments) {
         Driver d;
 
         (void) arguments;
-        OK(CU(nvmlInit_v2)()); /* it attaches the cards, which the driver does not count before */
+        OK(CU(nvmlInit_v2)()); /* it attaches the cards; the driver does not count them before */
         OK(CU(nvmlDeviceGetHandleByIndex_v2)(0, &card_by_nvml));
         status = driver_open(&d);
         if (status != RM_OK || d.n == 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Several processes: forks, memory that travels, and crowds that race for the last bytes. The first
- * process is the one that waits for the suite; children are made before anybody has opened the
- * driver, and are told what to do through pipes. */
+/* Several processes: forks, exported memory, and crowds that race for the last bytes. The first
+ * process waits for the suite. Children are made before the driver is opened, and get their orders
+ * through pipes. */
 
 #include <errno.h>
 #include <signal.h>
@@ -30,7 +30,7 @@ static void put(int fd, const void *data, size_t n) {
                 case_fail("a process of the case is gone: %s", strerror(errno));
 }
 
-/* false: the other one has ended. */
+/* false: the other process has ended. */
 static int get(int fd, void *data, size_t n) {
         return read(fd, data, n) == (ssize_t) n;
 }
@@ -63,7 +63,7 @@ static Child start(void (*run)(int from, int to, void *data), void *data) {
         return child;
 }
 
-/* By a word, not by the end of the pipe: children that were made later have its other end, too. */
+/* By a message, not by the end of the pipe: later children have the other end, too. */
 static int finish(const Child *child) {
         int status = 0;
 
@@ -88,7 +88,7 @@ static void hold_in_child(int from, int to, void *data) {
         (void) get(from, &go, 1);
 }
 
-/* Two processes of one family hold as much each; a child that comes later has no driver. */
+/* Two processes of one family hold the same amount; a later child has no driver. */
 int case_forked(char **arguments) {
         static Held h;
         size_t bytes = mib(arguments[0]);
@@ -241,8 +241,8 @@ int case_shared(char **arguments) {
 
 enum { CROWD_MAX = 256 };
 
-typedef struct Share {                          /* what a process of a crowd got */
-        unsigned long long bytes, pieces, last; /* last: what the refusal said */
+typedef struct Share {                          /* result of a process of a crowd */
+        unsigned long long bytes, pieces, last; /* last: the status of the refusal */
 } Share;
 
 static void take_by_cuda(size_t piece, Share *share) {
@@ -268,7 +268,7 @@ static void race_by_cuda(int from, int to, void *data) {
         (void) get(from, &go, 1);
 }
 
-/* The driver itself, without CUDA: no context, so that the pieces are all there is. */
+/* The driver itself, without CUDA: no context, so that only the pieces take memory. */
 static void race_by_driver(int from, int to, void *data) {
         Share share = {0};
         Driver d;
@@ -308,8 +308,8 @@ static void collect(const Child *crowd, size_t n) {
         case_say("error", sum.last);
 }
 
-/* All take pieces until they are refused; then every other one is killed; then the rest ends by
- * itself. */
+/* All allocate until they are refused. Then every other process is killed, and the rest end by
+ * themselves. */
 static int run_crowd(void (*run)(int from, int to, void *data), size_t n, size_t piece) {
         static Child crowd[CROWD_MAX];
         char ready;

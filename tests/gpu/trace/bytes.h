@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers out of the bytes of an event; what is not there is 0. */
+/* Numbers from the bytes of an event; missing bytes are 0. */
 
 #include <string.h>
 

@@ -5,23 +5,23 @@
  * NAME=VALUE.
  *
  *     ioctl|mmap|munmap|mprotect|vector
- *     pid tid at ns                   decimal; at: ns since the trace began, ns: how long the call took
+ *     pid tid at ns                   decimal; at: since the trace began; ns: duration of the call
  *     file                            nvidiactl, nvidia0, nvidia-uvm...; none
- *     nr size r                       of an ioctl: number (of nvidia-uvm: the whole request), size, what it returned
- *     inner-size xfer where           what the caller said that the parameters' length is; by XFER_CMD; on the stack or the heap, twice
+ *     nr size r                       of an ioctl: number (uvm: the request), size, result
+ *     inner-size                      length of the parameters, by the caller
+ *     xfer where                      by XFER_CMD; on the stack or the heap, twice
  *     outer inner list                bytes in hex before, a slash, as many after
  *     addr length prot flags offset   of a mapping
  *     what                            of a vector: what the gate takes it for
  *
- * A line starting with # is a comment. Anything may stand in such a file: what does not parse is
- * refused, never believed. */
+ * A line that begins with # is a comment. A line that does not parse is refused. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
         TRACE_OUTER = 256,
-        TRACE_UVM = 64, /* of structures whose length is not told */
+        TRACE_UVM = 64, /* of structures with an unknown length */
         TRACE_INNER = 1088,
         TRACE_LIST = 1024,
         TRACE_FILE = 32,
@@ -48,5 +48,5 @@ typedef struct TraceEvent {
         TraceBytes outer, inner, list;
 } TraceEvent;
 
-/* line: without its end. 0; 1: a comment or empty; -1: no such line. ret is whatever on -1. */
+/* line: without its newline. 0; 1: a comment or empty; -1: invalid, and ret is undefined. */
 int trace_parse(const char *line, TraceEvent *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* rm-trace [--vectors FILE] TRACE...: what librm-trace.so has written down, in tables; golden
- * vectors into a file. */
+/* rm-trace [--vectors FILE] TRACE...: prints traces of librm-trace.so as tables, and writes golden
+ * vectors to a file. */
 
 #include <errno.h>
 #include <stdio.h>

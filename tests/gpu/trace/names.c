@@ -224,7 +224,7 @@ const char *name_of_escape(uint32_t nr) {
         return FIND(escapes, nr);
 }
 
-/* Channels of each generation have a number of their own. */
+/* Each generation has its own class of channels. */
 const char *name_of_class(uint32_t class_) {
         const char *words = FIND(classes, class_);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Numbers of the driver in words, as its open source has them: those of src/gpu/rm, and others that
- * real programs use. */
+/* Names of the driver's numbers, from its open source: those of src/gpu/rm, and others that real
+ * programs use. */
 
 #include <stdint.h>
 
-/* "" where there is none. */
+/* "": there is none. */
 const char *name_of_escape(uint32_t nr);
 const char *name_of_class(uint32_t class_);
 const char *name_of_control(uint32_t cmd);

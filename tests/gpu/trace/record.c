@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* librm-trace.so: preloaded into a program, it writes down every call that goes to NVIDIA's driver,
- * one line each, into the file that RM_TRACE names (line.h has the format; rm-trace reads it). It
- * changes nothing: every call goes to the kernel as it came. Not to be used together with the gate,
- * whose own calls nobody in front of it sees.
+/* librm-trace.so: preloaded into a program, it writes every call of NVIDIA's driver as a line into
+ * the file that RM_TRACE names (line.h has the format; rm-trace reads it). Every call goes to the
+ * kernel unchanged. It must not be used together with the gate, because it does not see the gate's
+ * own calls.
  *
- * Hooked are ioctl, mmap, mmap64, munmap and mprotect; what is not for a file called nvidia* is not
- * written, but for large reservations of addresses, and what later happens to them. */
+ * It interposes ioctl, mmap, mmap64, munmap and mprotect. It only records calls on files called
+ * nvidia*, large reservations of addresses, and later calls on these. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static unsigned long long now(void) {
         return (unsigned long long) t.tv_sec * 1000000000ull + (unsigned long long) t.tv_nsec;
 }
 
-/* High up, where programs that count their descriptors do not look. */
+/* A high number, which programs that count their descriptors do not reach. */
 static int output(void) {
         const char *path = getenv("RM_TRACE");
         long fd;
@@ -107,7 +107,7 @@ static void begin(Text *t, const char *verb, unsigned long long at, const char *
 
 /* ---- whose it is ---- */
 
-/* The file's own name, when it is one of the driver's; else "". */
+/* The file's name if it is one of the driver's; else "". */
 static void name_of(int fd, char *ret, size_t size) {
         char link[32], path[256];
         const char *base;
@@ -124,7 +124,7 @@ static void name_of(int fd, char *ret, size_t size) {
                 (void) snprintf(ret, size, "%s", base + 1);
 }
 
-/* Whether an address lies on this thread's stack; the answer is looked for once per thread. */
+/* Whether an address is on this thread's stack; looked up once per thread. */
 static int on_stack(uint64_t at) {
         static __thread uint64_t low, high;
         pthread_attr_t attributes;
@@ -172,7 +172,7 @@ typedef struct Discovery {
         uint64_t outer, inner, list;
 } Discovery;
 
-/* The structure that a call's parameters point to. */
+/* The structure that the parameters of a call point to. */
 static void find_inner(TraceEvent *e, Discovery *look) {
         const uint8_t *p = e->outer.before;
         size_t size = 0;
@@ -189,7 +189,7 @@ static void find_inner(TraceEvent *e, Discovery *look) {
         e->inner_size = (uint32_t) size;
         if (e->nr == RM_ESC_ALLOC && size == 0 &&
             word32(p, offsetof(RmAlloc, class_)) == RM_CLASS_MEMORY_LOCAL)
-                size = sizeof(RmMemoryParams); /* the class says how long they are */
+                size = sizeof(RmMemoryParams); /* the class determines their length */
         e->inner.n = copy(e->inner.before, look->inner, size < TRACE_INNER ? size : TRACE_INNER);
 }
 
@@ -212,7 +212,7 @@ static void look_before(TraceEvent *e, Discovery *look, unsigned long request, u
         e->size = rm_ioctl_size(request);
         look->outer = argument;
         if (strncmp(e->file, "nvidia-uvm", 10) == 0) {
-                e->nr = (uint32_t) request; /* plain numbers; how long the parameters are is not told */
+                e->nr = (uint32_t) request; /* plain numbers; the length of the parameters is not in them */
                 e->size = 0;
         }
         size = e->size > 0 ? e->size : TRACE_UVM;
@@ -261,7 +261,7 @@ static long with_errno(long r) {
 
 static long traced_ioctl(int fd, unsigned long request, uint64_t argument) {
         static __thread TraceEvent e;
-        static __thread int inside; /* a signal handler that comes in between is not written down */
+        static __thread int inside; /* calls of a signal handler in between are not recorded */
         Discovery look = {0};
         unsigned long long at;
         long r;
@@ -298,7 +298,7 @@ int trace_ioctl(int fd, unsigned long request, ...) {
 
 /* ---- mappings ---- */
 
-/* What was written down: what happens to it later is, too. Entries are never taken out. */
+/* Recorded mappings, whose later calls are recorded, too. Entries are never removed. */
 static struct { uint64_t start, end; } ranges[RANGES];
 static unsigned n_ranges;
 

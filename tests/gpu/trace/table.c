@@ -14,7 +14,7 @@ enum { STATUSES = 6, SIZES = 1024, INDICES = 512, MAPPINGS = 256 };
 
 typedef enum Kind { KIND_RM, KIND_UVM } Kind;
 
-typedef struct Row { /* calls that are the same but for their data */
+typedef struct Row { /* calls that differ in their data only */
         Kind kind;
         uint32_t nr,
                 sub; /* sub: the class of an allocation, the number of a control, the function of the heap's */
@@ -25,11 +25,11 @@ typedef struct Row { /* calls that are the same but for their data */
         unsigned n_statuses;
 } Row;
 
-typedef struct Pair { /* some number of times the same */
+typedef struct Pair { /* a count of equal pairs */
         uint64_t a, b, c, n;
 } Pair;
 
-typedef struct Block { /* memory of the card that lives */
+typedef struct Block { /* live memory of the card */
         uint64_t pid;
         uint32_t client, parent, handle;
         uint64_t bytes;
@@ -43,7 +43,7 @@ struct Table {
         size_t n_sizes, n_indices;
         TraceEvent *mappings; /* without bytes */
         size_t n_mappings, more_mappings;
-        Block *blocks; /* objects that live, with their parents; bytes 0 where they hold none */
+        Block *blocks; /* live objects, with their parents; bytes 0: they hold none */
         size_t n_blocks;
         uint64_t live, peak, events, unknown;
 };
@@ -100,7 +100,7 @@ static void add_status(Row *row, uint32_t status) {
                 row->statuses[row->n_statuses++] = status;
 }
 
-/* The driver's status, where it is known where it stands; a call that failed as such says ~0. */
+/* The driver's status, if its offset is known; ~0 if the call itself failed. */
 static uint32_t status_of(const TraceEvent *e) {
         RmRequest request = {.nr = e->nr, .size = e->size};
 
@@ -193,8 +193,8 @@ static void drop_block(Table *t, size_t i) {
         t->blocks[i] = t->blocks[--t->n_blocks];
 }
 
-/* The object and all below it. Parents come before children in time, not always in place: until
- * nothing changes. */
+/* Removes the object and all below it. Parents are older than children, but may come later in the
+ * list: the loop runs until nothing changes. */
 static void drop_tree(Table *t, uint64_t pid, uint32_t client, uint32_t handle) {
         bool again = true;
 
@@ -390,7 +390,7 @@ static void print_doors(const Table *t, FILE *out) {
                        (unsigned long long) times(t, RM_ESC_ALLOC, RM_CLASS_CHANNEL_GROUP));
 }
 
-/* In the table they stand with their sizes. */
+/* in the table with their sizes */
 static void print_unknown(const Table *t, FILE *out) {
         (void) fprintf(out,
                        "\nQ9 calls that the gate decides about, in sizes that it does not know: %llu%s\n",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a trace says, counted: which calls, how often, how large, what came back; and what it
- * answers of the questions in tests/gpu/README.md. */
+/* Statistics of a trace: which calls, how often, their sizes and results; and answers to the
+ * questions in tests/gpu/README.md. */
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "gpu/rm/query.h"
 #include "preload/memory/admit.h"
 
-#define ADDRESS_LOW  UINT64_C(0x500000000000) /* where Linux puts programs, libraries, heaps and stacks */
+#define ADDRESS_LOW  UINT64_C(0x500000000000) /* where Linux maps programs, libraries, heaps and stacks */
 #define ADDRESS_HIGH UINT64_C(0x7FFFFFFFFFFF)
 #define MASKED       UINT64_C(0x1000)
 
@@ -49,13 +49,13 @@ static void mask_bytes(TraceBytes *b, size_t from) {
         mask_words(b->after, from, b->n);
 }
 
-/* RM's begin with handles, and a class, a command or a function: two of them may look like an
- * address, and say what the call is. */
+/* Structures of the resource manager begin with two handles, and a class, command or function. Two
+ * handles may look like an address, and they say what the call is. */
 static size_t bytes_of_handles(const TraceEvent *e) {
         return is_of_rm(e) ? 4 * sizeof(uint32_t) : 0;
 }
 
-/* Pointers that stand at a known place, wherever they point to. */
+/* Pointers at known offsets, wherever they point to. */
 static void mask_pointer(TraceBytes *b, size_t at) {
         uint64_t value = MASKED;
 

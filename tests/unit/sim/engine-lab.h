@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A card's shared memory without a server, and groups on it that belong to several "processes":
- * each has an Engine of its own. */
+/* A card's shared memory without a server, with groups of several "processes", each with an Engine
+ * of its own. */
 
 #include <sys/mman.h>
 
@@ -21,7 +21,7 @@ static inline EngineShared *lab_memory(void) {
         return m;
 }
 
-/* What the server does when a group is made and when it goes. */
+/* What the server does when a group is made or removed. */
 static inline void lab_enter(EngineShared *m, unsigned g) {
         m->rows[g].client = 0xC1D00000 + g;
         m->rows[g].group = 7;

@@ -9,7 +9,7 @@
 #include "machine.h"
 #include "sim/call.h"
 
-#define PARAMS_AT MEMORY_START /* where the parameters of calls are put */
+#define PARAMS_AT MEMORY_START /* address for the parameters of calls */
 #define NESTED_AT (MEMORY_START + MEMORY_PAGE)
 
 typedef struct Program {
@@ -28,7 +28,7 @@ static inline void *program_bytes(Program *p, uint64_t at) {
         return p->memory.bytes + (at - MEMORY_READ_ONLY);
 }
 
-/* Parameters go in and come back; what ioctl(2) returns. */
+/* Passes the parameters in and out; returns what ioctl(2) returns. */
 static inline int program_call_on(Program *p, SimFile *f, uint32_t nr, void *params, size_t n) {
         int r;
 

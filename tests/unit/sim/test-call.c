@@ -33,7 +33,7 @@ static uint32_t alloc_memory(Program *p, uint32_t c, RmMemoryParams m) {
         return program_alloc(p, c, 1, 3, RM_CLASS_MEMORY_LOCAL, &m, sizeof m);
 }
 
-static void bad_memory_is_refused(void) {
+static void invalid_memory_is_refused(void) {
         Program p;
         uint32_t c;
 
@@ -63,8 +63,8 @@ static void bad_memory_is_refused(void) {
         sim_done(&sim);
 }
 
-/* The driver has made the object when it finds that it cannot say so. */
-static void what_cannot_be_told_is_done_all_the_same(void) {
+/* If the result cannot be copied out, the object is made all the same. */
+static void unwritable_results_keep_the_object(void) {
         RmMemoryParams m = {.owner = 1, .size = 2 * MIB};
         RmAlloc a = {.parent = 1, .class_ = RM_CLASS_MEMORY_LOCAL, .new = 3, .params = MEMORY_READ_ONLY};
         Program p;
@@ -91,7 +91,7 @@ static void what_cannot_be_told_is_done_all_the_same(void) {
         sim_done(&sim);
 }
 
-static void addresses_that_are_none(void) {
+static void invalid_addresses(void) {
         static const uint64_t bad[] = {
                 0, 1, MEMORY_END, MEMORY_END - 1, UINT64_MAX, UINT64_MAX - 31, MEMORY_READ_ONLY - 1};
         Program p;
@@ -133,11 +133,11 @@ static void calls_by_number_and_size(void) {
         ASSERT_OK(program_call(&p, RM_ESC_CARD_INFO, params, 144));
         ASSERT_INT(((RmCardInfo *) params)[1].gpu, 0x200);
         ASSERT_INT(program_call(&p, RM_ESC_ALLOC_MEMORY, params, sizeof(RmAllocMemory)),
-                   -EINVAL); /* on a card's */
+                   -EINVAL); /* on a card's file */
         ASSERT_INT(program_call_on(&p, card, RM_ESC_FREE, params, sizeof(RmFree)), -EINVAL);
         ASSERT_INT(program_call_on(&p, card, RM_ESC_ALLOC, params, sizeof(RmAlloc)), -EINVAL);
         ASSERT_INT(program_call_on(&p, tools, RM_ESC_FREE, params, sizeof(RmFree)), -EINVAL);
-        /* The type byte and the direction do not count. */
+        /* The type byte and the direction of a request do not count. */
         memset(params, 0, sizeof params);
         ((RmAlloc *) params)->class_ = RM_CLASS_ROOT_CLIENT;
         memcpy(program_bytes(&p, PARAMS_AT), params, sizeof(RmAlloc));
@@ -198,7 +198,7 @@ static void frees(void) {
         ASSERT_INT(program_memory(&p, c, 3, MIB), RM_OK);
         ASSERT_INT(program_free(&q, c, 3), RM_ERR_INVALID_CLIENT);
         ASSERT_INT(program_free(&p, c, 3), RM_OK);
-        ASSERT_INT(program_free(&p, c, 3), RM_OK); /* what is not there is free */
+        ASSERT_INT(program_free(&p, c, 3), RM_OK); /* a missing object counts as freed */
         ASSERT_INT(program_memory(&p, c, 3, MIB), RM_OK);
         ASSERT_INT(program_free(&p, c, c), RM_OK);
         ASSERT_INT(program_free(&p, c, c), RM_ERR_INVALID_OBJECT_HANDLE);
@@ -246,7 +246,7 @@ static uint32_t heap(Program *p, uint32_t c, uint32_t function, RmHeap *h) {
         return h->status;
 }
 
-static void the_heap_door(void) {
+static void vid_heap_control(void) {
         RmHeap h = {.owner = 1, .size = 3 * MIB, .memory = 77};
         RmHeapPitch pitch = {
                 .owner = 1, .height = 100, .pitch = 1000, .memory = 5, .flags = RM_FLAG_HANDLE_GIVEN};
@@ -259,7 +259,7 @@ static void the_heap_door(void) {
         c = program_start(&p, 0);
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_OK);
         ASSERT_INT(h.size, 4 * MIB);
-        ASSERT_INT(h.memory, 0xCAF00000); /* was not said to be given */
+        ASSERT_INT(h.memory, 0xCAF00000); /* without the flag that it is given */
         h = (RmHeap){.owner = 1, .size = MIB, .memory = 6, .flags = RM_FLAG_HANDLE_GIVEN};
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE_RANGE, &h), RM_OK);
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_PITCH_HEIGHT, (RmHeap *) &pitch), RM_OK);
@@ -277,7 +277,7 @@ static void the_heap_door(void) {
         sim_done(&sim);
 }
 
-static void the_heap_door_refuses(void) {
+static void vid_heap_control_refuses(void) {
         RmHeap h = {.owner = 1, .size = MIB, .flags = RM_FLAG_VIRTUAL};
         RmHeapPitch pitch = {.owner = 1, .height = UINT32_MAX, .pitch = -1};
         Program p;
@@ -288,7 +288,7 @@ static void the_heap_door_refuses(void) {
         c = program_start(&p, 0);
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_OK); /* addresses */
         h = (RmHeap){.owner = 1, .size = MIB, .attr = RM_ATTR_LOCATION_PCI << RM_ATTR_LOCATION_SHIFT};
-        ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_OK); /* of the machine */
+        ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_OK); /* memory of the machine */
         ASSERT_INT(sim.cards[0].used, 0);
         h = (RmHeap){.owner = 1, .size = MIB, .ivc = 1};
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_ERR_NOT_SUPPORTED);
@@ -303,7 +303,7 @@ static void the_heap_door_refuses(void) {
         sim_done(&sim);
 }
 
-static void the_third_door_leads_nowhere(void) {
+static void alloc_memory_gives_no_memory(void) {
         RmAllocMemory m = {.parent = 1, .new = 3, .class_ = RM_CLASS_MEMORY_LOCAL, .limit = 2 * MIB - 1};
         RmRegisterFd fd = {MEMORY_CTL_FD + 1};
         SimFile *card;
@@ -391,7 +391,7 @@ static void uvm(void) {
         ASSERT_OK(sim_call(f, &m.caller, UVM_PAGEABLE_MEM_ACCESS_CMD, PARAMS_AT));
         ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &a, sizeof a));
         ASSERT_INT(a.pageable, 1);
-        for (i.flags = 1; i.flags <= 4; i.flags += 3) { /* otherwise than before, and unknown */
+        for (i.flags = 1; i.flags <= 4; i.flags += 3) { /* another version string, and an unknown command */
                 ASSERT_OK(m.caller.write(&m.caller, PARAMS_AT, &i, sizeof i));
                 ASSERT_OK(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, PARAMS_AT));
                 ASSERT_OK(m.caller.read(&m.caller, PARAMS_AT, &i, sizeof i));
@@ -406,10 +406,10 @@ static void uvm(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(memory_comes_rounded), TEST(bad_memory_is_refused),
-                         TEST(what_cannot_be_told_is_done_all_the_same), TEST(addresses_that_are_none),
+        return TEST_MAIN(TEST(memory_comes_rounded), TEST(invalid_memory_is_refused),
+                         TEST(unwritable_results_keep_the_object), TEST(invalid_addresses),
                          TEST(calls_by_number_and_size), TEST(both_forms_of_alloc), TEST(transferred_calls),
-                         TEST(frees), TEST(duplicates_between_programs), TEST(the_heap_door),
-                         TEST(the_heap_door_refuses), TEST(the_third_door_leads_nowhere), TEST(versions),
+                         TEST(frees), TEST(duplicates_between_programs), TEST(vid_heap_control),
+                         TEST(vid_heap_control_refuses), TEST(alloc_memory_gives_no_memory), TEST(versions),
                          TEST(uvm));
 }

@@ -19,7 +19,7 @@ static uint64_t rounded(uint64_t bytes, uint32_t page, int expected) {
         return ret;
 }
 
-static void rounds_as_the_driver_does(void) {
+static void rounds_like_the_driver(void) {
         ASSERT_INT(rounded(1, RM_ATTR_PAGE_DEFAULT, 0), 64 * KIB);
         ASSERT_INT(rounded(64 * KIB, RM_ATTR_PAGE_DEFAULT, 0), 64 * KIB);
         ASSERT_INT(rounded(64 * KIB + 1, RM_ATTR_PAGE_DEFAULT, 0), 128 * KIB);
@@ -33,7 +33,7 @@ static void rounds_as_the_driver_does(void) {
         ASSERT_INT(rounded(1, RM_ATTR_PAGE_HUGE, 0), 2 * MIB);
 }
 
-static void sizes_that_are_no_sizes(void) {
+static void invalid_sizes(void) {
         uint32_t attr = RM_ATTR_PAGE_HUGE << RM_ATTR_PAGE_SHIFT;
         uint64_t ret;
 
@@ -53,7 +53,7 @@ static SimBlock *take(SimCard *c, uint64_t bytes) {
         return b;
 }
 
-static void gives_out_exactly_what_is_there(void) {
+static void allocates_exactly_the_free_bytes(void) {
         SimBlock *all, *none;
         SimCard c;
 
@@ -71,9 +71,9 @@ static void gives_out_exactly_what_is_there(void) {
         ASSERT_INT(sim_card_init(&c, &small, 16 * MIB + 1), -ERANGE);
 }
 
-/* Every second piece is given back: the largest hole is one piece, and an allocation of all that is
- * free has it in pieces. */
-static void what_is_free_can_be_had_in_pieces(void) {
+/* Every second piece is freed: the largest hole is one piece, and an allocation of all free bytes
+ * consists of pieces. */
+static void free_bytes_in_pieces(void) {
         SimBlock *b[256], *rest;
         SimCard c;
 
@@ -95,7 +95,7 @@ static void what_is_free_can_be_had_in_pieces(void) {
         sim_card_done(&c);
 }
 
-static void the_last_reference_frees(void) {
+static void last_reference_frees(void) {
         SimBlock *b;
         SimCard c;
 
@@ -120,7 +120,7 @@ static void check(const SimCard *c) {
         ASSERT_INT(sum, sim_card_free(c));
 }
 
-static void sums_hold_whatever_comes(void) {
+static void sums_hold_for_random_steps(void) {
         SimBlock *b[64] = {0};
         uint64_t seed = 88172645463325252ull;
         SimCard c;
@@ -137,7 +137,7 @@ static void sums_hold_whatever_comes(void) {
                         *one = sim_block_unref(*one);
                 else
                         (void) sim_card_take(&c, ((seed >> 32) % 16 + 1) * 64 * KIB,
-                                             one); /* full is an answer */
+                                             one); /* a full card is a valid answer */
                 check(&c);
         }
         for (int i = 0; i < 64; i++)
@@ -148,7 +148,7 @@ static void sums_hold_whatever_comes(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(rounds_as_the_driver_does), TEST(sizes_that_are_no_sizes),
-                         TEST(gives_out_exactly_what_is_there), TEST(what_is_free_can_be_had_in_pieces),
-                         TEST(the_last_reference_frees), TEST(sums_hold_whatever_comes));
+        return TEST_MAIN(TEST(rounds_like_the_driver), TEST(invalid_sizes),
+                         TEST(allocates_exactly_the_free_bytes), TEST(free_bytes_in_pieces),
+                         TEST(last_reference_frees), TEST(sums_hold_for_random_steps));
 }

@@ -6,7 +6,7 @@
 
 static Sim sim;
 
-static void tells_the_cards(void) {
+static void lists_cards(void) {
         RmAttachedIds ids = {0};
         RmProbedIds probed = {0};
         RmIdInfo info = {0};
@@ -38,7 +38,7 @@ static void tells_the_cards(void) {
         sim_done(&sim);
 }
 
-static void tells_names(void) {
+static void returns_names(void) {
         RmNameString name = {0};
         RmGidInfo gid = {0};
         Program p;
@@ -77,7 +77,7 @@ static uint32_t fb(Program *p, uint32_t c, uint32_t index) {
         return i.list[0].data;
 }
 
-static void tells_memory(void) {
+static void returns_memory(void) {
         RmFbInfo list = {.n = 2, .list = NESTED_AT + 4096};
         RmFbEntry entries[2] = {{RM_FB_HEAP_FREE, 0}, {RM_FB_TOTAL_RAM_SIZE, 0}};
         RmFbInfoV2 none = {0};
@@ -127,7 +127,7 @@ static RmPidInfo usage(Program *p, uint32_t c, uint32_t pid) {
         return infos.list[0];
 }
 
-static void tells_who_has_what(void) {
+static void lists_processes_with_their_memory(void) {
         RmDup dup = {.parent = 1, .source_object = 3};
         RmPids pids = {.id = RM_CLASS_SUBDEVICE};
         RmPidInfos none = {.n = RM_PID_INFO_MAX + 1};
@@ -139,7 +139,7 @@ static void tells_who_has_what(void) {
         q = program_open(&sim, 8, 0);
         c = program_start(&p, 0);
         d = program_start(&q, 0);
-        (void) program_start(&q, 1); /* counts for the other card */
+        (void) program_start(&q, 1); /* belongs to the other card */
         ASSERT_INT(program_memory(&p, c, 3, 2 * MIB), RM_OK);
         ASSERT_INT(program_memory(&p, c, 4, 6 * MIB), RM_OK);
         dup.client = d;
@@ -152,7 +152,7 @@ static void tells_who_has_what(void) {
         ASSERT_INT(usage(&p, c, 1007).exclusive, 6 * MIB);
         ASSERT_INT(usage(&p, c, 1007).shared_owned, 2 * MIB);
         ASSERT_INT(usage(&p, c, 1008).shared_duped, 2 * MIB);
-        ASSERT_INT(usage(&p, c, 7).exclusive, 0); /* the server's number is not the caller's */
+        ASSERT_INT(usage(&p, c, 7).exclusive, 0); /* the pid in the server's namespace is not the caller's */
         ASSERT_INT(usage(&p, c, 0).result, RM_ERR_INVALID_ARGUMENT);
         p.memory.hidden = 8;
         ASSERT_INT(program_control(&p, c, 2, RM_CTRL_PIDS, &pids, sizeof pids), RM_OK);
@@ -165,7 +165,7 @@ static void tells_who_has_what(void) {
         sim_done(&sim);
 }
 
-static void tells_what_a_group_costs(void) {
+static void returns_the_size_of_a_group(void) {
         RmCtxBufferSize size = {.channel = 3};
         Program p;
         uint32_t c;
@@ -188,7 +188,7 @@ static uint32_t control(Program *p, RmControl k) {
         return k.status;
 }
 
-static void controls_that_are_none(void) {
+static void unknown_controls(void) {
         RmNameString name = {0};
         RmFbInfoV2 info = {.n = 1};
         Program p, q;
@@ -248,7 +248,7 @@ static void status_shows_all(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(tells_the_cards), TEST(tells_names), TEST(tells_memory),
-                         TEST(tells_who_has_what), TEST(tells_what_a_group_costs),
-                         TEST(controls_that_are_none), TEST(status_shows_all));
+        return TEST_MAIN(TEST(lists_cards), TEST(returns_names), TEST(returns_memory),
+                         TEST(lists_processes_with_their_memory), TEST(returns_the_size_of_a_group),
+                         TEST(unknown_controls), TEST(status_shows_all));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The same work at the same times is done at the same times: whoever looks, how often, and whatever
- * becomes of him. */
+/* The same submissions at the same times give the same completions, whichever process looks, how
+ * often, and even if it is killed. */
 
 #include <sched.h>
 #include <signal.h>
@@ -20,7 +20,7 @@ typedef struct Op {
         unsigned group, channel;
         EngineKind kind;
         uint64_t argument;
-        uint64_t position, done; /* as it was played last */
+        uint64_t position, done; /* completions of the last run */
 } Op;
 
 static uint64_t seed;
@@ -30,7 +30,7 @@ static uint64_t draw(uint64_t n) {
         return (seed >> 33) % n;
 }
 
-/* --- scenarios -------------------------------------------------------------------------------------------------- */
+/* ---- scenarios ---- */
 
 static uint64_t draw_length(void) {
         static const uint64_t lengths[] = {1, 3 * US, 70 * US, 999 * US, 1 * MS, 2500 * US, 20 * MS};
@@ -61,7 +61,7 @@ static void draw_scenario(Op *ops) {
         for (unsigned i = 0; i < OPS; i++) {
                 Op *o = &ops[i];
 
-                now += draw(3) == 0 ? draw(MS) : draw(2) * draw(20 * US); /* often at the same moment */
+                now += draw(3) == 0 ? draw(MS) : draw(2) * draw(20 * US); /* often at the same time */
                 *o = (Op){.at = now, .group = 1 + (unsigned) draw(GROUPS - 1), .what = GIVES};
                 if (!there[o->group])
                         o->what = COMES;
@@ -77,11 +77,11 @@ static void draw_scenario(Op *ops) {
         }
 }
 
-/* --- playing ---------------------------------------------------------------------------------------------------- */
+/* ---- playing ---- */
 
 typedef struct Play {
         EngineShared *memory;
-        EngineUser users[GROUPS]; /* the first one never goes */
+        EngineUser users[GROUPS]; /* the first group stays */
 } Play;
 
 static void play_init(Play *p) {
@@ -108,11 +108,11 @@ static void play_op(Play *p, Op *o) {
         }
 }
 
-/* Of those groups that nobody followed in their places. */
+/* Only groups whose slot was not used again. */
 static void read_times(Play *p, Op *ops) {
         bool last[GROUPS] = {true, true, true, true, true};
 
-        for (unsigned i = 0; i < 10; i++) /* a look takes so many steps at most */
+        for (unsigned i = 0; i < 10; i++) /* a look takes at most so many steps */
                 engine_look(&p->users[0], 100000 * MS);
         for (unsigned i = OPS; i-- > 0;) {
                 Op *o = &ops[i];
@@ -150,7 +150,7 @@ static void in_one_step(Op *ops) {
         play_done(&p);
 }
 
-/* Whoever is there looks, at any moment between two ops. */
+/* Present processes look at any time between two operations. */
 static void in_many_steps(Op *ops) {
         bool there[GROUPS] = {true, true, true, true, true};
         uint64_t now = 0;
@@ -175,7 +175,7 @@ static void in_many_steps(Op *ops) {
         play_done(&p);
 }
 
-static void steps_do_not_matter(void) {
+static void independent_of_steps(void) {
         static Op one[OPS], many[OPS];
 
         for (uint64_t round = 0; round < ROUNDS; round++) {
@@ -192,7 +192,7 @@ static void steps_do_not_matter(void) {
         }
 }
 
-/* --- processes that look all the time, and are killed and stopped while they do --------------------------------- */
+/* ---- processes that look all the time, and are killed and stopped while they do ---- */
 
 enum { LOOKERS = GROUPS - 1 };
 
@@ -223,7 +223,7 @@ static void only_work(Op *ops) {
 
                 if (o->what != GIVES)
                         *o = (Op){.at = o->at, .group = o->group, .kind = ENGINE_RUN, .argument = 5 * US};
-                if (o->kind == ENGINE_AFTER) /* what it waited for may have been another's */
+                if (o->kind == ENGINE_AFTER) /* it may have waited for another group's entry */
                         *o = (Op){.at = o->at,
                                   .group = o->group,
                                   .channel = o->channel,
@@ -232,7 +232,7 @@ static void only_work(Op *ops) {
         }
 }
 
-static void nor_do_those_who_look(void) {
+static void independent_of_observers(void) {
         static Op one[OPS], many[OPS];
         _Atomic uint64_t *clock;
         pid_t lookers[LOOKERS];
@@ -246,7 +246,7 @@ static void nor_do_those_who_look(void) {
         in_one_step(one);
         seed = 5;
         play_init(&p);
-        clock = (_Atomic uint64_t *) &p.memory->buffers[ENGINE_GROUPS - 1][1]; /* nobody's */
+        clock = (_Atomic uint64_t *) &p.memory->buffers[ENGINE_GROUPS - 1][1]; /* an unused row */
         for (unsigned i = 0; i < LOOKERS; i++)
                 lookers[i] = start_looker(&p.users[i + 1], clock);
         for (unsigned i = 0; i < OPS; i++) {
@@ -270,5 +270,5 @@ static void nor_do_those_who_look(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(steps_do_not_matter), TEST(nor_do_those_who_look));
+        return TEST_MAIN(TEST(independent_of_steps), TEST(independent_of_observers));
 }

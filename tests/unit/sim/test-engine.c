@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the engines of a card do, by example. */
+/* Examples of what the engines of a card do. */
 
 #include "engine-lab.h"
 
@@ -22,7 +22,7 @@ static void one_after_the_other(void) {
         ASSERT_INT(lab_time(&u, 0, mark), 100 + 10 * US);
         engine_look(&u, 1000 * US);
         ASSERT_INT(lab_time(&u, 0, b), 100 + 15 * US);
-        ASSERT_INT(lab_time(&u, 0, late), 105 * US); /* it was given later than the card was free */
+        ASSERT_INT(lab_time(&u, 0, late), 105 * US); /* submitted after the card became free */
         lab_done(m, &u, 1);
 }
 
@@ -35,12 +35,13 @@ static void groups_take_turns(void) {
         b = lab_give(&u[1], 0, ENGINE_RUN, 2 * MS + 500 * US, 0);
         engine_look(&u[0], 100 * MS);
         ASSERT_INT(lab_time(&u[1], 0, b),
-                   5 * MS + 500 * US); /* two turns of the other, then the half of its third */
+                   5 * MS + 500 * US); /* two time slices of the other group, then half of its third */
         ASSERT_INT(lab_time(&u[0], 0, a), 7 * MS + 500 * US);
         lab_done(m, u, 2);
 }
 
-/* Whoever comes to a busy card waits for the end of a turn, not for the end of a kernel. */
+/* A group that comes to a busy card waits for the end of a time slice, not for the end of a
+ * kernel. */
 static void a_kernel_is_interrupted(void) {
         EngineShared *m = lab_memory();
         EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
@@ -63,7 +64,8 @@ static void a_change_costs(void) {
         a = lab_give(&u[0], 0, ENGINE_RUN, 2 * MS, 0);
         b = lab_give(&u[1], 0, ENGINE_RUN, 2 * MS, 0);
         engine_look(&u[0], 100 * MS);
-        ASSERT_INT(lab_time(&u[0], 0, a), 3 * MS + 150 * US); /* the first turn is a change from nobody */
+        ASSERT_INT(lab_time(&u[0], 0, a),
+                   3 * MS + 150 * US); /* the first time slice is a switch from no group */
         ASSERT_INT(lab_time(&u[1], 0, b), 4 * MS + 200 * US);
         engine_usage(u[0].engine, 100 * MS, &usage);
         ASSERT_INT(usage.busy.all, 4 * MS);
@@ -80,13 +82,13 @@ static void channels_of_a_group(void) {
         b2 = lab_give(&u, 7, ENGINE_RUN, 1 * US, 5 * US);
         engine_look(&u, MS);
         ASSERT_INT(lab_time(&u, 0, a), 10 * US);
-        ASSERT_INT(lab_time(&u, 7, b2), 11 * US); /* it goes first, but cuts nobody short */
+        ASSERT_INT(lab_time(&u, 7, b2), 11 * US); /* it goes first, but interrupts no kernel */
         ASSERT_INT(lab_time(&u, 0, a2), 21 * US); /* behind 7 comes 0 */
         ASSERT_INT(lab_time(&u, 5, b), 41 * US);
         lab_done(m, &u, 1);
 }
 
-static void waits_for_others(void) {
+static void waits_for_another_channel(void) {
         EngineShared *m = lab_memory();
         EngineUser u = lab_user(m, 0, 0);
         uint64_t a = lab_give(&u, 1, ENGINE_RUN, 30 * US, 0), w, b, n;
@@ -113,7 +115,7 @@ static void copies_beside_kernels(void) {
         ASSERT_INT(lab_time(&u[0], 0, k), 100 * US);
         ASSERT_INT(lab_time(&u[0], 1, up), 60 * US);
         ASSERT_INT(lab_time(&u[0], 2, down), 10 * US);
-        ASSERT_INT(lab_time(&u[1], 0, up2), 120 * US); /* there is one engine for each way */
+        ASSERT_INT(lab_time(&u[1], 0, up2), 120 * US); /* there is one copy engine for each direction */
         lab_done(m, u, 2);
 }
 
@@ -136,8 +138,8 @@ static void a_ring_gets_full(void) {
         lab_done(m, &u, 1);
 }
 
-/* Its work is cut at that moment, whenever somebody looks; the next group of the same place begins
- * with nothing. */
+/* Its work ends at that time, whenever a process looks; the next group of the same slot begins with
+ * nothing. */
 static void a_group_goes(void) {
         EngineShared *m = lab_memory();
         EngineUser u[3] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
@@ -156,7 +158,7 @@ static void a_group_goes(void) {
         lab_done(m, u, 3);
 }
 
-/* Thousands of seconds: whatever is between two kernels costs nothing to pass. */
+/* Thousands of seconds: idle time between two kernels costs no steps. */
 static void far_ahead(void) {
         EngineShared *m = lab_memory();
         EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
@@ -175,7 +177,7 @@ static void far_ahead(void) {
         lab_done(m, u, 2);
 }
 
-/* The share of each window that the card, and each group, was busy. */
+/* The busy part of each window, of the card and of each group. */
 static void is_metered(void) {
         EngineShared *m = lab_memory();
         EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
@@ -197,7 +199,7 @@ static void is_metered(void) {
         lab_done(m, u, 2);
 }
 
-/* Eight groups with work of different lengths: each gets its eighth, to a turn. */
+/* Eight groups with work of different lengths: each gets an eighth, within one time slice. */
 static void eight_equal_shares(void) {
         static const uint64_t kernels[] = {5 * US,    50 * US, 300 * US, 1 * MS,
                                            1100 * US, 5 * MS,  50 * MS,  500 * MS};
@@ -222,7 +224,7 @@ static void eight_equal_shares(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(one_after_the_other), TEST(groups_take_turns), TEST(a_kernel_is_interrupted),
-                         TEST(a_change_costs), TEST(channels_of_a_group), TEST(waits_for_others),
+                         TEST(a_change_costs), TEST(channels_of_a_group), TEST(waits_for_another_channel),
                          TEST(copies_beside_kernels), TEST(a_ring_gets_full), TEST(a_group_goes),
                          TEST(far_ahead), TEST(is_metered), TEST(eight_equal_shares));
 }

@@ -2,8 +2,8 @@
 #include "gpu/rm/export.h"
 #include "program.h"
 
-/* Objects that travel as a descriptor. Descriptors 4 and 5 of every program are two files that the
- * test opened: what is exported lives as long as they do, whatever becomes of who exported it. */
+/* Exports and imports of objects. Descriptors 4 and 5 of every program are two files that the test
+ * opened: an export lives as long as its file, even if its exporter ends. */
 
 static Sim sim;
 static SimFile *files[MEMORY_FILES];
@@ -15,7 +15,7 @@ static void start(void) {
 }
 
 static Program open_program(uint32_t pid) {
-        Program p = program_open(&sim, pid, pid); /* a user each: what travels is not asked for its user */
+        Program p = program_open(&sim, pid, pid); /* different users: an import does not check the user */
 
         for (size_t i = 0; i < MEMORY_FILES; i++)
                 p.memory.files[i] = files[i];
@@ -43,7 +43,7 @@ static uint32_t import_(Program *p, uint32_t c, uint32_t wanted, int fd, uint32_
         return status;
 }
 
-static void outlives_its_owner(void) {
+static void outlives_its_exporter(void) {
         Program a, b;
         uint32_t c, d, object;
 
@@ -71,7 +71,7 @@ static void outlives_its_owner(void) {
         end();
 }
 
-static void refuses_what_the_driver_refuses(void) {
+static void refuses_like_the_driver(void) {
         RmExport flagged = {.type = RM_EXPORT_TYPE_RM, .object = 10, .fd = 4, .flags = RM_EXPORT_FLAG_EMPTY};
         RmExportInfo info = {.fd = 4};
         uint32_t c, object;
@@ -95,7 +95,7 @@ static void refuses_what_the_driver_refuses(void) {
                    RM_ERR_NOT_SUPPORTED);
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_EXPORT_TO_FD, &flagged, sizeof flagged - 4),
                    RM_ERR_INVALID_ARGUMENT);
-        ASSERT_INT(import_(&a, c, 0, 4, &object), RM_ERR_INVALID_PARAMETER); /* nothing is there */
+        ASSERT_INT(import_(&a, c, 0, 4, &object), RM_ERR_INVALID_PARAMETER); /* the index is empty */
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_EXPORT_INFO, &info, sizeof info),
                    RM_ERR_INVALID_PARAMETER);
         ASSERT_TRUE(!sim.exporter);
@@ -120,7 +120,7 @@ static uint32_t export_many(Program *p, uint32_t c, uint16_t index, const uint32
         return program_control(p, c, c, RM_CTRL_EXPORT_MANY, &m, sizeof m);
 }
 
-static void travels_in_numbers(void) {
+static void exports_and_imports_many(void) {
         RmImportMany m = {.fd = 5, .parent = 1, .objects = {30, 31, 32, 33}, .n = 4};
         RmExportInfo info = {.fd = 5};
         RmExportEmpty empty = {.device = 1, .max = 3, .fd = 4};
@@ -133,7 +133,7 @@ static void travels_in_numbers(void) {
         ASSERT_INT(program_memory(&a, c, 10, MIB), RM_OK);
         ASSERT_INT(program_memory(&a, c, 11, 2 * MIB), RM_OK);
         ASSERT_INT(export_many(&a, c, 3, (uint32_t[]){10, 11}, 2), RM_ERR_OUT_OF_RANGE);
-        ASSERT_TRUE(!files[1]->exports.handles); /* it was not made for nothing */
+        ASSERT_TRUE(!files[1]->exports.handles); /* the server owns one export */
         ASSERT_INT(export_many(&a, c, 0, (uint32_t[]){10, 77}, 2), RM_ERR_OBJECT_NOT_FOUND);
         ASSERT_TRUE(!sim.exporter);
         ASSERT_INT(export_many(&a, c, 0, (uint32_t[]){10, 0, 11}, 3), RM_OK);
@@ -156,7 +156,7 @@ static void travels_in_numbers(void) {
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_IMPORT_MANY, &m, sizeof m), RM_ERR_INVALID_PARAMETER);
         ASSERT_INT(program_free(&a, c, 30), RM_OK);
         ASSERT_INT(sim.cards[0].used, 3 * MIB);
-        ASSERT_INT(export_many(&a, c, 0, (uint32_t[]){0}, 1), RM_OK); /* the place is empty again */
+        ASSERT_INT(export_many(&a, c, 0, (uint32_t[]){0}, 1), RM_OK); /* the index is empty again */
         ASSERT_INT(sim.cards[0].used, 2 * MIB);
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_EXPORT_EMPTY, &empty, sizeof empty), RM_OK);
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_EXPORT_EMPTY, &empty, sizeof empty),
@@ -165,7 +165,7 @@ static void travels_in_numbers(void) {
         ASSERT_INT(program_control(&a, c, c, RM_CTRL_EXPORT_EMPTY, &empty, sizeof empty),
                    RM_ERR_INVALID_PARAMETER);
         sim_file_close(files[1]);
-        ASSERT_INT(sim.cards[0].used, 2 * MIB); /* what was imported */
+        ASSERT_INT(sim.cards[0].used, 2 * MIB); /* the imported objects */
         sim_file_close(a.ctl);
         sim_file_close(files[0]);
         end();
@@ -199,6 +199,6 @@ static void tells_the_descriptor(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(outlives_its_owner), TEST(refuses_what_the_driver_refuses),
-                         TEST(travels_in_numbers), TEST(tells_the_descriptor));
+        return TEST_MAIN(TEST(outlives_its_exporter), TEST(refuses_like_the_driver),
+                         TEST(exports_and_imports_many), TEST(tells_the_descriptor));
 }

@@ -49,7 +49,7 @@ static void a_closed_file_leaves_nothing(void) {
         sim_done(&sim);
 }
 
-static void the_driver_says_why(void) {
+static void returns_the_drivers_statuses(void) {
         SimFile *f;
         SimClient *c;
 
@@ -163,7 +163,7 @@ static void duplicates_share_the_memory(void) {
         sim_done(&sim);
 }
 
-static void a_group_costs_what_nobody_owns(void) {
+static void a_group_takes_memory_without_an_object(void) {
         SimFile *f;
         SimClient *c;
 
@@ -174,7 +174,7 @@ static void a_group_costs_what_nobody_owns(void) {
         ASSERT_INT(machine_new(c, 3, 4, 0xC36F, 0, 0), RM_OK);
         ASSERT_INT(machine_new(c, 3, 5, 0xC36F, 0, 0), RM_OK);
         ASSERT_INT(sim.cards[0].used, SIM_GROUP_BYTES);
-        ASSERT_INT(machine_new(c, 1, 6, 0xC36F, 0, 0), RM_OK); /* has a group of its own */
+        ASSERT_INT(machine_new(c, 1, 6, 0xC36F, 0, 0), RM_OK); /* outside a group: gets one of its own */
         ASSERT_INT(sim.cards[0].used, 2 * SIM_GROUP_BYTES);
         sim_object_free(sim_object_find(c, 3));
         ASSERT_INT(sim.cards[0].used, SIM_GROUP_BYTES);
@@ -183,7 +183,7 @@ static void a_group_costs_what_nobody_owns(void) {
         sim_done(&sim);
 }
 
-static void nobody_fills_the_server(void) {
+static void the_server_has_limits(void) {
         SimFile *f, *g;
         SimClient *c, *d;
 
@@ -219,8 +219,8 @@ static void too_many_cards(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(objects_live_in_a_tree), TEST(a_closed_file_leaves_nothing),
-                         TEST(the_driver_says_why), TEST(handles_are_chosen_or_made),
+                         TEST(returns_the_drivers_statuses), TEST(handles_are_chosen_or_made),
                          TEST(the_tree_has_a_depth), TEST(a_client_belongs_to_its_file),
-                         TEST(duplicates_share_the_memory), TEST(a_group_costs_what_nobody_owns),
-                         TEST(nobody_fills_the_server), TEST(too_many_cards));
+                         TEST(duplicates_share_the_memory), TEST(a_group_takes_memory_without_an_object),
+                         TEST(the_server_has_limits), TEST(too_many_cards));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the server keeps of a card's mapping, the places of channel groups, and the thread that does
- * the calls. */
+/* The server's part of a card's mapping, the slots of channel groups, and the thread that makes the
+ * calls. */
 
 #include <pthread.h>
 
@@ -14,7 +14,7 @@ static void read_row(SimPages *p, unsigned slot, EngineRow *ret) {
         sim_pages_read(p, offsetof(EngineShared, rows) + slot * sizeof *ret, ret, sizeof *ret);
 }
 
-static void the_servers_part_is_the_servers(void) {
+static void writes_keep_the_servers_part(void) {
         const SimPace pace = {.slice_nsec = 5, .change_nsec = 6, .up = 7, .down = 8, .memory = 9};
         SimPages *p = sim_pages_new(&pace);
         uint8_t bytes[2 * ENGINE_PAGE];
@@ -36,7 +36,7 @@ static void the_servers_part_is_the_servers(void) {
         sim_pages_free(p);
 }
 
-/* Whoever sees a life sees what belongs to it: it is stored last. */
+/* A row's life is stored last: a reader that sees it sees the rest. */
 static void rows_come_and_go(void) {
         SimPages *p = sim_pages_new(&SIM_PACE_DEFAULT);
         SimStores s;
@@ -60,7 +60,7 @@ static void rows_come_and_go(void) {
         ASSERT_INT(row.life, 1 << 1);
         ASSERT_INT(row.cut, 12345);
         sim_pages_enter(p, 3, 0xC2, 0xA0, 78, &s);
-        ASSERT_INT(s.n, 2); /* there are as many as before */
+        ASSERT_INT(s.n, 2); /* the number is unchanged */
         read_row(p, 3, &row);
         ASSERT_INT(row.life, 2 << 1 | 1);
         sim_pages_free(p);
@@ -80,7 +80,7 @@ static void on_leave(void *data, uint32_t card, uint32_t slot) {
         there--;
 }
 
-static void groups_have_places(void) {
+static void groups_have_slots(void) {
         CardList cards = {0};
         Sim sim;
         SimFile *f;
@@ -99,7 +99,7 @@ static void groups_have_places(void) {
         ASSERT_INT(machine_new(c, 1, 3, RM_CLASS_CHANNEL_GROUP, 0, 0), RM_ERR_INSUFFICIENT_RESOURCES);
         ASSERT_INT(there, ENGINE_GROUPS);
         ASSERT_INT(sim.cards[0].used,
-                   (uint64_t) ENGINE_GROUPS * SIM_GROUP_BYTES); /* what was refused holds nothing */
+                   (uint64_t) ENGINE_GROUPS * SIM_GROUP_BYTES); /* a refused group holds nothing */
         sim_object_free(sim_object_find(c, 105));
         ASSERT_INT(last_place, 5);
         ASSERT_INT(machine_new(c, 1, 3, RM_CLASS_CHANNEL_GROUP, 0, 0), RM_OK);
@@ -132,12 +132,12 @@ static void a_worker_keeps_the_order(void) {
         ASSERT_TRUE(w != NULL);
         for (uint32_t i = 0; i < 10000; i++)
                 ASSERT_OK(worker_give(w, &i, sizeof i));
-        worker_free(w); /* when everything is done */
+        worker_free(w); /* returns when all requests are done */
         ASSERT_INT(h.n, 10000);
         ASSERT_TRUE(h.in_order);
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(the_servers_part_is_the_servers), TEST(rows_come_and_go),
-                         TEST(groups_have_places), TEST(a_worker_keeps_the_order));
+        return TEST_MAIN(TEST(writes_keep_the_servers_part), TEST(rows_come_and_go), TEST(groups_have_slots),
+                         TEST(a_worker_keeps_the_order));
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Random allocations, duplicates, frees of subtrees and closed files, against a model that only
- * adds up: memory in use is the sum of the sizes of what somebody still refers to, after every
- * step, and nothing at the end. */
+ * adds up. After every step the memory in use is the sum of the referenced blocks, and at the end
+ * it is 0. */
 
 #include "machine.h"
 
 enum { FILES = 6, STEPS = 60000, HANDLES = 40, CLIENTS = 16, MODEL = 512 };
 
-typedef struct Piece { /* one allocation, and by how many objects it is referred to */
+typedef struct Piece { /* one allocation, and the number of objects that refer to it */
         SimBlock *block;
         uint64_t bytes;
         unsigned refs;
@@ -27,7 +27,7 @@ static uint64_t below(uint64_t n) {
         return (state >> 11) % n;
 }
 
-/* Counts the references anew: what every object of every client points to. */
+/* Counts the references again, from every object of every client. */
 static void check(void) {
         static Piece pieces[MODEL];
         uint64_t used[2] = {0};
@@ -83,7 +83,7 @@ static uint32_t some_class(void) {
         return classes[below(sizeof classes / sizeof *classes)];
 }
 
-/* 1 to 4 are devices and their subdevices, as often as not. */
+/* 1 to 4 are often devices and their subdevices */
 static uint32_t some_parent(const SimClient *c) {
         return below(4) > 0    ? (uint32_t) below(4) + 1
                : below(8) == 0 ? c->handle
@@ -91,7 +91,7 @@ static uint32_t some_parent(const SimClient *c) {
 }
 
 static uint32_t some_handle(void) {
-        return (uint32_t) below(HANDLES + 1); /* 0: one that is made */
+        return (uint32_t) below(HANDLES + 1); /* 0: the driver makes a handle */
 }
 
 static void new_client(SimFile *f) {
@@ -140,7 +140,7 @@ static void step(void) {
         }
 }
 
-static void sums_hold_whatever_comes(void) {
+static void sums_hold_for_random_steps(void) {
         state = 0x9E3779B97F4A7C15ull;
         printf("seed %" PRIx64 "\n", state);
         machine_init(&sim);
@@ -153,7 +153,7 @@ static void sums_hold_whatever_comes(void) {
                         sim_file_close(files[i]);
         printf("%u duplicates, %u times full\n", n_dups, n_full);
         ASSERT_TRUE(n_dups > STEPS / 100 &&
-                    n_full > STEPS / 100); /* otherwise it went where little happens */
+                    n_full > STEPS / 100); /* otherwise few interesting steps were made */
         ASSERT_INT(sim.n_objects, 0);
         ASSERT_INT(sim.cards[0].used + sim.cards[1].used, 0);
         ASSERT_INT(sim_card_largest(&sim.cards[0]).bytes, 256 * MIB);
@@ -161,5 +161,5 @@ static void sums_hold_whatever_comes(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(sums_hold_whatever_comes));
+        return TEST_MAIN(TEST(sums_hold_for_random_steps));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The object of image.h with tables of what the linker writes, and with headers. */
+/* The object of image.h, with relocation tables and program headers. */
 
 #include "image.h"
 
@@ -17,8 +17,8 @@ static inline void image_relocation(unsigned i, uint64_t at, uint32_t symbol, ui
         image_put(IMAGE_SLOTS + i * sizeof r, &r, sizeof r);
 }
 
-/* "missing" at 0x800, by the first table; at 0x808 by the second, which has another name's and what
- * is no slot of it, too. */
+/* "missing" at 0x800 in the first table, and at 0x808 in the second. That one also has an entry for
+ * another name and entries that are not slots. */
 static inline void image_slots(void) {
         image_gnu_hash();
         image_dynamic(5, DT_JMPREL, IMAGE_SLOTS);
@@ -38,7 +38,7 @@ static inline void image_header(unsigned i, uint32_t type, uint32_t flags, uint6
         image_put(IMAGE_HEADERS + i * sizeof p, &p, sizeof p);
 }
 
-/* Code in two pages, data in the three behind them, of which one and a half are sealed. */
+/* Two pages of code, and three of data behind them, of which one and a half are PT_GNU_RELRO. */
 static inline void image_headers(void) {
         Elf64_Ehdr e = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64},
                         .e_phoff = IMAGE_HEADERS,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A loaded object, and the dynamic linker's list, in a buffer that stands for memory at IMAGE_BASE.
+/* A loaded object and the dynamic linker's list, in a buffer that stands for memory at IMAGE_BASE.
  * Only its bytes can be read. */
 
 #include <elf.h>
@@ -18,7 +18,7 @@ enum {
         IMAGE_STRINGS = 512,
         IMAGE_HASH = 768,
         IMAGE_MAPS = 1024,
-        IMAGE_MOVED = 2048, /* the dynamic section, where headers stand at the beginning */
+        IMAGE_MOVED = 2048, /* the dynamic section, if headers are at the beginning */
         IMAGE_SLOTS = 2560,
         IMAGE_HEADERS = 64,
 };
@@ -54,8 +54,8 @@ static inline void image_dynamic(unsigned i, int64_t tag, uint64_t value) {
         image_put(IMAGE_DYNAMIC + i * sizeof d, &d, sizeof d);
 }
 
-/* Number 0 is nobody; 1 "first" at 0x10, 2 "second" at 0x20, 3 "missing" not defined here, 4
- * "chosen" an indirect function. */
+/* Symbol 0 is unused. 1: "first" at 0x10; 2: "second" at 0x20; 3: "missing", not defined here; 4:
+ * "chosen", an indirect function. */
 static inline void image_names(void) {
         static const char strings[] = "\0first\0second\0missing\0chosen\0libimage.so.1";
         const Elf64_Sym symbols[] = {
@@ -71,12 +71,12 @@ static inline void image_names(void) {
         image_put(IMAGE_SYMBOLS, symbols, sizeof symbols);
         image_put(IMAGE_STRINGS, strings, sizeof strings);
         image_dynamic(0, DT_SYMTAB, IMAGE_SYMBOLS);
-        image_dynamic(1, DT_STRTAB, IMAGE_BASE + IMAGE_STRINGS); /* one of each kind */
+        image_dynamic(1, DT_STRTAB, IMAGE_BASE + IMAGE_STRINGS); /* relocations, one of each kind */
         image_dynamic(2, DT_STRSZ, sizeof strings);
         image_dynamic(3, DT_SONAME, 29);
 }
 
-/* One bucket with all of them. */
+/* One bucket with all symbols. */
 static inline void image_old_hash(void) {
         image_names();
         image_dynamic(4, DT_HASH, IMAGE_HASH);
@@ -102,7 +102,7 @@ static inline void image_gnu_hash(void) {
         image_dynamic(4, DT_GNU_HASH, IMAGE_HASH);
         image_put32(IMAGE_HASH, 1);      /* buckets */
         image_put32(IMAGE_HASH + 4, 1);  /* the first symbol */
-        image_put32(IMAGE_HASH + 8, 1);  /* words of the filter */
+        image_put32(IMAGE_HASH + 8, 1);  /* words of the Bloom filter */
         image_put32(IMAGE_HASH + 12, 6); /* shift */
         image_put64(IMAGE_HASH + 16, UINT64_MAX);
         image_put32(IMAGE_HASH + 24, 1);
@@ -110,7 +110,7 @@ static inline void image_gnu_hash(void) {
                 image_put32(IMAGE_HASH + 28 + i * 4, (image_hash_of(names[i]) & ~1u) | (i == 3));
 }
 
-/* Entry i of the list, which goes on with entry `next`; -1: it ends. */
+/* Entry i of the list; next: the entry behind it, or -1 at the end. */
 static inline uint64_t image_map(unsigned i, uint64_t base, uint64_t dynamic, int next) {
         size_t at = IMAGE_MAPS + i * 32;
 

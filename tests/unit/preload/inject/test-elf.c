@@ -27,7 +27,7 @@ static void gnu_table(void) {
         finds();
 }
 
-static void the_filter_says_no(void) {
+static void bloom_filter_rejects(void) {
         ElfObject o;
 
         image_gnu_hash();
@@ -47,7 +47,8 @@ static void nothing_to_find(void) {
         ASSERT_FALSE(elf_open(image_read, IMAGE_BASE, IMAGE_BASE, &o));
 }
 
-/* Every length, and every byte with another value: no read outside of it, and an end. */
+/* Every length, and every byte with another value: no read outside the image, and no endless
+ * loop. */
 static void damaged(void (*make)(void)) {
         ElfObject o;
 
@@ -90,6 +91,6 @@ static void a_chain_that_is_a_ring(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(old_table), TEST(gnu_table), TEST(the_filter_says_no), TEST(nothing_to_find),
+        return TEST_MAIN(TEST(old_table), TEST(gnu_table), TEST(bloom_filter_rejects), TEST(nothing_to_find),
                          TEST(damaged_old), TEST(damaged_gnu), TEST(a_chain_that_is_a_ring));
 }

@@ -12,11 +12,12 @@ static uint64_t find(uint64_t head, uint64_t after) {
         return loaded_find_after(image_read, head, after, "first");
 }
 
-static void behind_ourselves(void) {
+static void after_this_library(void) {
         uint64_t head;
 
         image_gnu_hash();
-        head = image_map(0, IMAGE_BASE + 1, IMAGE_BASE, 1); /* a definition before us does not count */
+        head = image_map(0, IMAGE_BASE + 1, IMAGE_BASE,
+                         1); /* a definition before this object does not count */
         (void) image_map(1, 0, 0x1234, 2);
         (void) image_map(2, IMAGE_BASE, IMAGE_BASE, -1);
         ASSERT_INT(find(head, 0x1234), IMAGE_BASE + 0x10);
@@ -24,7 +25,7 @@ static void behind_ourselves(void) {
         ASSERT_INT(find(0, 0x1234), 0);
 }
 
-static void up_to_the_last(void) {
+static void up_to_a_defining_object(void) {
         uint64_t head;
 
         image_gnu_hash();
@@ -32,8 +33,8 @@ static void up_to_the_last(void) {
         (void) image_map(1, IMAGE_BASE, IMAGE_BASE, -1);
         ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "nobody", "none"), 0);
         ASSERT_INT(loaded_find_between(image_read, head, 0x1234, "first", "second", "none"),
-                   0);                                  /* it is the last */
-        (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 0); /* before us, and in a ring */
+                   0);                                  /* it is the last object */
+        (void) image_map(1, IMAGE_BASE, IMAGE_BASE, 0); /* before it, and in a ring */
         ASSERT_INT(loaded_find_between(image_read, IMAGE_BASE + IMAGE_MAPS + 32, 0x1234, "first", "second",
                                        "none"),
                    0);
@@ -43,7 +44,7 @@ static void up_to_the_last(void) {
         ASSERT_INT(loaded_find_between(image_read, 0, 0x1234, "first", "second", "none"), 0);
 }
 
-static void in_front(void) {
+static void before_this_library(void) {
         uint64_t head;
 
         image_gnu_hash();
@@ -56,20 +57,21 @@ static void in_front(void) {
         ASSERT_INT(loaded_find_before(image_read, 0, 0x1234, "first"), 0);
 }
 
-static void who_holds(void) {
+static void finds_the_holder(void) {
         uint64_t head;
         ElfObject o;
 
         image_gnu_hash();
         image_headers();
-        head = image_map(0, IMAGE_BASE + 0x10000, 0x1234, 1); /* not whole */
+        head = image_map(0, IMAGE_BASE + 0x10000, 0x1234, 1); /* an unfinished object */
         (void) image_map(1, IMAGE_BASE, IMAGE_BASE + IMAGE_MOVED, -1);
         ASSERT_TRUE(loaded_find_holder(image_read, head, IMAGE_BASE + 0x4FFF, &o));
         ASSERT_INT(o.base, IMAGE_BASE);
         ASSERT_FALSE(loaded_find_holder(image_read, head, IMAGE_BASE + 0x5000, &o));
         ASSERT_FALSE(loaded_find_holder(image_read, head, IMAGE_BASE - 1, &o));
         ASSERT_FALSE(loaded_find_holder(image_read, 0, IMAGE_BASE, &o));
-        (void) image_map(0, 0, IMAGE_BASE + IMAGE_MOVED, 1); /* where it was linked to: for the rest */
+        (void) image_map(0, 0, IMAGE_BASE + IMAGE_MOVED,
+                         1); /* loaded where it was linked to: has all other addresses */
         ASSERT_TRUE(loaded_find_holder(image_read, head, 0x400000, &o));
         ASSERT_INT(o.base, 0);
         ASSERT_TRUE(loaded_find_holder(image_read, head, IMAGE_BASE, &o));
@@ -78,14 +80,14 @@ static void who_holds(void) {
         ASSERT_TRUE(loaded_find_holder(image_read, head, 0x400000, &o));
 }
 
-static void half_made_objects(void) {
+static void unfinished_objects(void) {
         uint64_t head;
 
         image_gnu_hash();
         head = image_map(0, 0, 0x1234, 1);
-        (void) image_map(1, 0, 0, 2);          /* nothing is known of it yet */
-        (void) image_map(2, 0, 0x2DD8, 3);     /* an address that is none yet */
-        (void) image_map(3, IMAGE_BASE, 1, 4); /* nor is that */
+        (void) image_map(1, 0, 0, 2);          /* an empty entry */
+        (void) image_map(2, 0, 0x2DD8, 3);     /* an invalid dynamic section */
+        (void) image_map(3, IMAGE_BASE, 1, 4); /* another invalid one */
         (void) image_map(4, IMAGE_BASE, IMAGE_BASE, -1);
         ASSERT_INT(find(head, 0x1234), IMAGE_BASE + 0x10);
 }
@@ -108,13 +110,13 @@ static void rings_and_dead_ends(void) {
         (void) image_map(2, IMAGE_BASE, IMAGE_BASE, 0);
         ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 2), 2);
         ASSERT_INT(o[1].base, IMAGE_BASE);
-        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 3), 3); /* it is a ring */
+        ASSERT_INT(loaded_find_objects(image_read, head, "libimage.so.1", o, 3), 3); /* the list is a ring */
         ASSERT_INT(loaded_find_objects(image_read, head, "libnobody.so.1", o, 3), 0);
 }
 
 /* ---- this process ---- */
 
-static void of_this_process(void) {
+static void this_process(void) {
         ASSERT_TRUE(loaded_next("pthread_create") != 0);
         ASSERT_INT(loaded_next("getsid"), (uintptr_t) dlsym(RTLD_NEXT, "getsid"));
         ASSERT_INT(loaded_next("no_such_function_anywhere"), 0);
@@ -135,9 +137,9 @@ static void *load_and_unload(void *unused) {
         return unused;
 }
 
-static void while_others_load(void) {
+static void while_other_threads_load(void) {
 #ifdef __SANITIZE_THREAD__
-        return; /* it does not know the dynamic linker's own lock */
+        return; /* it does not know the dynamic linker's lock */
 #endif
         pthread_t threads[2];
         unsigned found = 0;
@@ -153,11 +155,11 @@ static void while_others_load(void) {
         over = 1;
         for (size_t i = 0; i < 2; i++)
                 ASSERT_OK(pthread_join(threads[i], NULL));
-        (void) found; /* it depends on who runs when */
+        (void) found; /* depends on the schedule */
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(behind_ourselves), TEST(up_to_the_last), TEST(in_front), TEST(who_holds),
-                         TEST(half_made_objects), TEST(rings_and_dead_ends), TEST(of_this_process),
-                         TEST(while_others_load));
+        return TEST_MAIN(TEST(after_this_library), TEST(up_to_a_defining_object), TEST(before_this_library),
+                         TEST(finds_the_holder), TEST(unfinished_objects), TEST(rings_and_dead_ends),
+                         TEST(this_process), TEST(while_other_threads_load));
 }

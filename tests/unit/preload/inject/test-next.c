@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is passed on, in a process in which nobody stands between it and libc; built with a
- * sanitizer, in one in which its runtime does. tests/blackbox/preload.py has the others. */
+/* Calls that are passed on, in a process without an interposer between it and libc. In a build with
+ * a sanitizer, its runtime is one. tests/blackbox/preload.py has the other cases. */
 
 #include "preload/inject/next.h"
 
@@ -19,7 +19,7 @@ static long map(size_t n) {
         return next_mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-static void as_the_kernel_says(void) {
+static void same_results_as_the_kernel(void) {
         int ends[2], n = -1;
         long p = map(SIZE), q;
 
@@ -66,5 +66,5 @@ static void threads(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(as_the_kernel_says), TEST(refusals), TEST(threads));
+        return TEST_MAIN(TEST(same_results_as_the_kernel), TEST(refusals), TEST(threads));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Slots and places of objects that are made by hand, and of this process, in which nobody stands in
- * front; tests/blackbox/front.py has the others. */
+/* Slots and segments of made-up objects, and of this process, which has no interposer.
+ * tests/blackbox/front.py has the other cases. */
 
 #include "preload/inject/slots.h"
 
@@ -35,7 +35,7 @@ static void both_tables(void) {
         ASSERT_INT(slots[1].address, IMAGE_BASE + 0x808);
         ASSERT_TRUE(look(slots, 2, &n));
         ASSERT_FALSE(look(slots, 1, &n)); /* all or none */
-        image_gnu_hash();                 /* without tables there are none */
+        image_gnu_hash();                 /* without tables there are no slots */
         ASSERT_TRUE(look(slots, SLOTS, &n));
         ASSERT_INT(n, 0);
 }
@@ -53,12 +53,13 @@ static void bad_tables(void) {
         image_relocation(4, 0x808, UINT32_MAX, IMAGE_DATA, 0); /* no such symbol */
         ASSERT_FALSE(look(slots, SLOTS, &n));
         image_slots();
-        image_dynamic(7, DT_RELA, 8); /* nowhere, but near */
+        image_dynamic(7, DT_RELA, 8); /* in no segment, but near one */
         image_dynamic(5, DT_JMPREL, UINT64_MAX);
         ASSERT_FALSE(look(slots, SLOTS, &n));
 }
 
-/* Every length, and every byte with another value: no read outside of it, and an end. */
+/* Every length, and every byte with another value: no read outside the image, and no endless
+ * loop. */
 static void damaged(void) {
         ElfSlot slots[SLOTS];
         unsigned n;
@@ -88,7 +89,7 @@ static ElfSegment place(uint64_t offset) {
         return place_of(offset, ELF_PAGE);
 }
 
-static void places(void) {
+static void segments(void) {
         image_slots();
         image_headers();
         ASSERT_INT(place(0), ELF_SEGMENT_READ_ONLY);
@@ -96,22 +97,22 @@ static void places(void) {
         ASSERT_INT(place(0x2000), ELF_SEGMENT_RELRO);
         ASSERT_INT(place(0x2FF8), ELF_SEGMENT_RELRO);
         ASSERT_INT(place(0x3000),
-                   ELF_SEGMENT_WRITABLE); /* its page is not sealed wholly, and so not at all */
+                   ELF_SEGMENT_WRITABLE); /* the page is not covered wholly, so it is not read-only */
         ASSERT_INT(place(0x4FFF), ELF_SEGMENT_WRITABLE);
         ASSERT_INT(place(0x5000), ELF_SEGMENT_NONE);
         ASSERT_INT(place((uint64_t) -1), ELF_SEGMENT_NONE);
-        image_header(2, PT_GNU_RELRO, PF_R, 0x2008, 0x1FF8); /* it begins within a page */
+        image_header(2, PT_GNU_RELRO, PF_R, 0x2008, 0x1FF8); /* the segment begins within a page */
         ASSERT_INT(place(0x2000), ELF_SEGMENT_RELRO);
         ASSERT_INT(place(0x3FF8), ELF_SEGMENT_RELRO);
         ASSERT_INT(place_of(0x2000, 0x10000),
-                   ELF_SEGMENT_WRITABLE); /* with pages so large nothing is sealed */
+                   ELF_SEGMENT_WRITABLE); /* with such large pages nothing is read-only */
 }
 
-static void places_that_are_unknown(void) {
+static void unknown_segments(void) {
         image_slots();
         image_headers();
         ASSERT_INT(elf_segment_at(image_read, 0, IMAGE_BASE, ELF_PAGE), ELF_SEGMENT_UNKNOWN);
-        image_put32(IMAGE_HEADERS - 8, UINT32_MAX); /* more headers than there are */
+        image_put32(IMAGE_HEADERS - 8, UINT32_MAX); /* more headers than allowed */
         ASSERT_INT(place(0), ELF_SEGMENT_UNKNOWN);
         for (size_t size = 0; size < IMAGE_HEADERS + 3 * sizeof(Elf64_Phdr); size++) {
                 image_headers();
@@ -122,17 +123,17 @@ static void places_that_are_unknown(void) {
 
 /* ---- this process ---- */
 
-static void of_this_process(void) {
+static void this_process(void) {
         static const char *const wanted[] = {"getsid"};
         uint64_t value = 0;
         ElfSlot slots[SLOTS];
         ElfObject self;
         unsigned n;
 
-        ASSERT_TRUE(getsid(0) >= 0); /* what is bound lazily has been bound */
+        ASSERT_TRUE(getsid(0) >= 0); /* lazy slots have been bound */
         if (loaded_next("getsid") == 0)
-                return; /* all in one: the tests of another machine are */
-        ASSERT_TRUE(loaded_holder((uintptr_t) of_this_process, &self));
+                return; /* static programs have no slots: tests of another machine */
+        ASSERT_TRUE(loaded_holder((uintptr_t) this_process, &self));
         ASSERT_TRUE(elf_slots(loaded_read, &self, wanted, 1, slots, SLOTS, &n));
         ASSERT_TRUE(n >= 1);
         ASSERT_TRUE(loaded_read(&value, slots[0].address, sizeof value));
@@ -141,23 +142,23 @@ static void of_this_process(void) {
                 return;
         ASSERT_TRUE(elf_segment_at(loaded_read, self.base, slots[0].address, ELF_PAGE) >=
                     ELF_SEGMENT_WRITABLE);
-        ASSERT_INT(elf_segment_at(loaded_read, self.base, (uintptr_t) of_this_process, ELF_PAGE),
+        ASSERT_INT(elf_segment_at(loaded_read, self.base, (uintptr_t) this_process, ELF_PAGE),
                    ELF_SEGMENT_READ_ONLY);
         ASSERT_INT(elf_segment_at(loaded_read, self.base, (uintptr_t) &n, ELF_PAGE), ELF_SEGMENT_NONE);
 }
 
-/* In front of this program there is nobody, so none of its slots is touched. */
-static void nobody_in_front(void) {
+/* Without an interposer no slot of this program is changed. */
+static void without_an_interposer(void) {
         static const uintptr_t ours[SLOT_NAMES] = {1, 1, 1, 1, 1};
 
         ASSERT_FALSE(slots_needed());
-        ASSERT_TRUE(slots_redirect_caller(ours, (uintptr_t) nobody_in_front));
+        ASSERT_TRUE(slots_redirect_caller(ours, (uintptr_t) without_an_interposer));
         ASSERT_TRUE(slots_redirect_library(ours, "libc.so.6"));
         ASSERT_TRUE(slots_redirect_library(ours, "libnobody.so.7"));
         ASSERT_FALSE(slots_is_probe(SLOT_MMAP));
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(both_tables), TEST(bad_tables), TEST(damaged), TEST(places),
-                         TEST(places_that_are_unknown), TEST(of_this_process), TEST(nobody_in_front));
+        return TEST_MAIN(TEST(both_tables), TEST(bad_tables), TEST(damaged), TEST(segments),
+                         TEST(unknown_segments), TEST(this_process), TEST(without_an_interposer));
 }

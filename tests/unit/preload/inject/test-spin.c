@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The lock of a guest: whoever waits for it outlasts a holder that has lost its processor, and does
- * not wait for himself. */
+/* A waiter outlasts a holder that has lost its processor, and a signal handler of the holder does
+ * not wait. */
 
 #include "preload/inject/spin.h"
 
@@ -14,7 +14,7 @@ static _Atomic bool held;
 
 static void *hold(void *argument) {
         const struct timespec long_time = {.tv_nsec = 150 * 1000 *
-                                                      1000}; /* five times what 100,000 yields take */
+                                                      1000}; /* five times the length of 100,000 yields */
 
         ASSERT_TRUE(spin_take(&lock));
         atomic_store(&held, true);
@@ -24,7 +24,7 @@ static void *hold(void *argument) {
         return argument;
 }
 
-static void a_holder_without_a_processor(void) {
+static void outlasts_a_preempted_holder(void) {
         pthread_t thread;
 
         ASSERT_OK(pthread_create(&thread, NULL, hold, NULL));
@@ -35,8 +35,8 @@ static void a_holder_without_a_processor(void) {
         ASSERT_OK(pthread_join(thread, NULL));
 }
 
-/* As a signal handler that comes in between. */
-static void who_has_it_already(void) {
+/* As in a signal handler that interrupts the holder. */
+static void fails_for_the_holder(void) {
         ASSERT_TRUE(spin_take(&lock));
         ASSERT_FALSE(spin_take(&lock));
         spin_drop(&lock);
@@ -45,5 +45,5 @@ static void who_has_it_already(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_holder_without_a_processor), TEST(who_has_it_already));
+        return TEST_MAIN(TEST(outlasts_a_preempted_holder), TEST(fails_for_the_holder));
 }

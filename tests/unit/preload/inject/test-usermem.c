@@ -18,13 +18,14 @@
 
 enum { PAGE = 4096 };
 
-/* Three pages, of which the second cannot be used. */
+/* Three pages; the second cannot be accessed. */
 static char *hole(void) {
         char *p = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         ASSERT_TRUE(p != MAP_FAILED);
         memset(p, 'x', 3 * PAGE);
-        ASSERT_OK(mprotect(p + PAGE, PAGE, PROT_NONE)); /* not unmapped: something else might come there */
+        ASSERT_OK(
+                mprotect(p + PAGE, PAGE, PROT_NONE)); /* not unmapped, so that nothing else is mapped there */
         return p;
 }
 
@@ -86,8 +87,8 @@ static void in_threads(void) {
         ASSERT_OK(pthread_join(thread, NULL));
 }
 
-/* A stack that the program has made, with its guard page above it, where the thread's own data are
- * not far: as coroutines have them. */
+/* A stack that the program made, with a guard page above it, and with the thread-local data near:
+ * as coroutines have. */
 static char *own_stack;
 static int heard[4];
 
@@ -159,8 +160,8 @@ static void *come_and_go(void *page) {
         return NULL;
 }
 
-/* Memory that another thread takes away in the middle: an answer, and no fault. */
-static void while_it_goes(void) {
+/* Another thread unmaps the memory meanwhile: an answer, and no fault. */
+static void while_unmapped_by_a_thread(void) {
         char *p = hole(), got[160];
         unsigned good = 0, bad = 0;
         pthread_t thread;
@@ -179,16 +180,16 @@ static void while_it_goes(void) {
         ASSERT_INT(good + bad, 20000);
 }
 
-/* These two last: they stay. A sandbox that forbids the kernel's copies, as old container runtimes
- * do. */
+/* These two come last, because they stay. A sandbox forbids the kernel's copies, as old container
+ * runtimes do. */
 static void in_a_sandbox(void) {
         if (!forbid(SYS_process_vm_readv, SYS_process_vm_writev))
                 return;
         (void) on_a_thread(NULL);
-        while_it_goes();
+        while_unmapped_by_a_thread();
 }
 
-/* Pages are tried. */
+/* Pages are tried by a system call. */
 static void without_pipes(void) {
         if (forbid(SYS_pipe2, SYS_pipe2))
                 (void) on_a_thread(NULL);
@@ -229,7 +230,8 @@ static void in_an_orphan(void) {
                 *(long *) (void *) text = getpid();
                 ASSERT_OK(usermem_read(got, (uintptr_t) text + sizeof(long), 16));
                 if (clone(orphan, stack + 64 * (size_t) PAGE, CLONE_VM | CLONE_FILES, text) < 0) {
-                        ASSERT_INT(errno, EINVAL); /* qemu knows threads and children only */
+                        ASSERT_INT(errno,
+                                   EINVAL); /* qemu only has threads and children with their own memory */
                         ASSERT_INT(write(said[1], "y", 1), 1);
                 }
                 _exit(0);
@@ -244,5 +246,6 @@ static void in_an_orphan(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(copies), TEST(faults), TEST(some), TEST(in_an_orphan), TEST(in_threads),
-                         TEST(on_other_stacks), TEST(while_it_goes), TEST(in_a_sandbox), TEST(without_pipes));
+                         TEST(on_other_stacks), TEST(while_unmapped_by_a_thread), TEST(in_a_sandbox),
+                         TEST(without_pipes));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* names LIBRARY-OF-CUDA: who gives out which function, with the gate preloaded. Needs nothing but a
- * libc with dlsym(), so that it can be built for other libcs and other machines. Ends with the line
- * of the first thing that is not so. */
+/* names LIBRARY-OF-CUDA: which library a function comes from, with libaliquot.so preloaded. It only
+ * needs a libc with dlsym(), so that it can be built for other libcs and machines. It ends with the
+ * line of the first check that fails. */
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
                 }                                                                                            \
         } while (0)
 
-enum { DEEPBIND = 8 }; /* glibc's; others have none */
+enum { DEEPBIND = 8 }; /* of glibc; other libcs have none */
 
 typedef int LaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                          unsigned bz, unsigned shared, void *stream, void **params, void **extra);
@@ -36,14 +36,14 @@ static void of_library(void *library, const char *cuda) {
         memcpy(&launch, &p, sizeof launch);
         CHECK(launch(NULL, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL) == 0); /* it finds the real one */
         CHECK(comes_from(dlsym(library, "cuStreamQuery"), cuda));
-        CHECK(dlsym(library, "cuGraphLaunch") == NULL); /* not there: the gate does not make it up */
+        CHECK(dlsym(library, "cuGraphLaunch") == NULL); /* missing: libaliquot.so does not invent it */
         CHECK(dlerror() != NULL);
         CHECK(dlsym(library, "cuNothing") == NULL);
         CHECK(dlerror() != NULL);
 }
 
-/* What stands before the C library is what a handle of it gives, too; who asks for what is next has
- * his reasons. */
+/* For the names that libaliquot.so interposes, a handle of the C library gives its functions, too,
+ * as for any library before the C library. Other names are left alone. */
 static void of_libc(void *everything) {
         static const char *const names[] = {"ioctl", "mmap", "munmap", "mremap"};
         void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD); /* of glibc */
@@ -59,7 +59,7 @@ static void of_libc(void *everything) {
         CHECK(!libc || dlclose(libc) == 0);
 }
 
-/* Where there may be slices: the flag goes, the rest of the call stays. */
+/* Where there may be slices, the flag is removed, and the rest of the call stays. */
 static void deepbind(const char *cuda) {
         void *library;
 

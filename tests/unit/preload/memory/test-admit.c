@@ -21,7 +21,7 @@ static RmRequest alloc_of(uint32_t class_, uint64_t bytes) {
         return request;
 }
 
-/* Golden bytes: a call as it stands in memory, little endian. */
+/* Golden bytes: a call as it is in memory, little endian. */
 static void decodes_bytes(void) {
         static const uint8_t alloc[32] = {0x01, 0,    0xD0, 0xC1, 0x02, 0,    0,    0x5C, 0x03, 0, 0,
                                           0x5C, 0x40, 0,    0,    0,    0x00, 0x10, 0,    0,    0, 0,
@@ -54,8 +54,8 @@ static void knows_sizes(void) {
                 ASSERT_INT(rm_metered(cases[i].nr, cases[i].size), cases[i].metered);
 }
 
-/* What drivers before 535 take: it is neither decoded nor forwarded. */
-static void refuses_what_it_does_not_know(void) {
+/* A function of drivers before 535 is neither decoded nor forwarded. */
+static void refuses_unknown_calls(void) {
         static const uint32_t numbers[] = {0x27, 0x28, 0x29, 0x2A, 0x2B, 0x34, 0x4A};
         static const uint32_t known[] = {2, 3, 5, 6, 11, 14, 15, 16, 18, 19, 20, 27};
         uint8_t outer[RM_OUTER_MAX] = {0};
@@ -104,14 +104,14 @@ static void knows_classes(void) {
                 ASSERT_INT(alloc_of(cases[i].class_, MIB).kind, cases[i].kind);
 }
 
-static void takes_the_client_for_the_parent(void) {
+static void no_parent_means_the_client(void) {
         RmAlloc a = {.root = 7, .class_ = RM_CLASS_DEVICE};
 
         ASSERT_INT(decode(RM_ESC_ALLOC, sizeof a, &a).parent, 7);
 }
 
-/* ALLOC_OBJECT has no parameters: what it makes is remembered, memory it cannot make. */
-static void object_makes_no_memory(void) {
+/* ALLOC_OBJECT has no parameters: it cannot allocate memory, and other objects are remembered. */
+static void alloc_object_makes_no_memory(void) {
         uint32_t memory[5] = {1, 2, 3, 0x40}, device[5] = {1, 1, 3, 0x80};
 
         ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, memory).kind, RM_OTHER);
@@ -149,7 +149,7 @@ static void decodes_the_heap(void) {
         ASSERT_TRUE(decode(RM_ESC_VID_HEAP_CONTROL, 184, by_pitch).overflow);
 }
 
-static void knows_what_travels(void) {
+static void knows_exports_and_imports(void) {
         static const struct {
                 uint32_t cmd;
                 uint32_t size;
@@ -178,7 +178,7 @@ static void knows_what_travels(void) {
         }
 }
 
-static void rounds_as_the_driver(void) {
+static void rounds_like_the_driver(void) {
         static const struct {
                 uint64_t bytes, rounded;
         } cases[] = {{0, 64 * KIB},
@@ -228,7 +228,7 @@ static void refuses_scheduling(void) {
         }
 }
 
-/* Controls of which nothing is known, those with bit 0x8000 among them. */
+/* Unknown controls, also those with bit 0x8000. */
 static void forwards_the_rest(void) {
         static const uint32_t commands[] = {0, 0x20808301, 0x2080014A, 0x2080018D, 0x80028B, 0xFFFFFFFF};
 
@@ -254,12 +254,12 @@ static void charges_channels_without_a_group(void) {
         ASSERT_INT(rm_admit(&request, &known).action, RM_FORWARD);
         known = (RmSliceInfo){.sliced = true};
         ASSERT_INT(rm_admit(&request, &known).action, RM_REFUSE);
-        request.kind = RM_ALLOC_CHANNEL_GROUP; /* of nothing not even what costs nothing */
+        request.kind = RM_ALLOC_CHANNEL_GROUP; /* without a slice not even a group of 0 bytes */
         ASSERT_INT(rm_admit(&request, &known).action, RM_REFUSE);
         ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, object).kind, RM_OTHER);
 }
 
-static void believes_the_answer(void) {
+static void charges_by_the_answer(void) {
         RmRequest request = alloc_of(0x40, MIB + 1);
         RmMemoryParams p = {.size = 2 * MIB};
         RmHeap h = {.function = RM_HEAP_ALLOC_SIZE, .size = 100};
@@ -267,7 +267,7 @@ static void believes_the_answer(void) {
         ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), 2 * MIB);
         p.size = UINT64_C(512) * MIB;
         ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), UINT64_C(512) * MIB);
-        p.size = 5; /* less than was asked for: it cannot be */
+        p.size = 5; /* less than was asked for: impossible */
         ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), rm_round(MIB + 1));
         p.size = UINT64_MAX;
         ASSERT_INT(rm_taken(&request, &h, &p, sizeof p), rm_round(MIB + 1));
@@ -298,10 +298,10 @@ static void finds_status_and_handle(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_what_it_does_not_know),
-                         TEST(knows_classes), TEST(takes_the_client_for_the_parent),
-                         TEST(object_makes_no_memory), TEST(decodes_the_heap), TEST(knows_what_travels),
-                         TEST(rounds_as_the_driver), TEST(admits_up_to_the_limit), TEST(refuses_scheduling),
-                         TEST(forwards_the_rest), TEST(charges_channels_without_a_group),
-                         TEST(believes_the_answer), TEST(finds_status_and_handle));
+        return TEST_MAIN(
+                TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_unknown_calls), TEST(knows_classes),
+                TEST(no_parent_means_the_client), TEST(alloc_object_makes_no_memory), TEST(decodes_the_heap),
+                TEST(knows_exports_and_imports), TEST(rounds_like_the_driver), TEST(admits_up_to_the_limit),
+                TEST(refuses_scheduling), TEST(forwards_the_rest), TEST(charges_channels_without_a_group),
+                TEST(charges_by_the_answer), TEST(finds_status_and_handle));
 }

@@ -42,7 +42,7 @@ static bool take(ExportFilter wanted, ExportedObject *ret) {
         return export_table_take(&exports, &wanted, ret);
 }
 
-static void is_one_more_holder(void) {
+static void adds_a_holder(void) {
         ExportedObject x = {.key = 77, .call = 7, .card = 3}, held;
         uint64_t calls[2] = {0, 0};
         RmObject source;
@@ -53,14 +53,14 @@ static void is_one_more_holder(void) {
         ASSERT_OK(export_table_add(&exports, &x));
         ASSERT_INT(drop(10), 0); /* the file has it */
         export_table_find_calls(&exports, 77, 0, 2, calls);
-        ASSERT_TRUE(calls[0] == EXPORT_AMBIGUOUS && calls[1] == 0); /* the driver is being asked */
+        ASSERT_TRUE(calls[0] == EXPORT_AMBIGUOUS && calls[1] == 0); /* pending: the driver has not answered */
         export_table_confirm(&exports, 7);
         calls[0] = 0;
         export_table_find_calls(&exports, 77, 0, 2, calls);
         ASSERT_TRUE(calls[0] == 7 && calls[1] == 0);
         ASSERT_TRUE(!export_table_ref(&exports, 7, 1, &objects, &held)); /* another index */
         ASSERT_TRUE(!export_table_ref(&exports, 8, 0, &objects, &held));
-        ASSERT_TRUE(export_table_ref(&exports, 7, 0, &objects, &held)); /* an import of our own */
+        ASSERT_TRUE(export_table_ref(&exports, 7, 0, &objects, &held)); /* an import of its own export */
         ASSERT_TRUE(take((ExportFilter){.call = 7}, &held));
         ASSERT_TRUE(!take((ExportFilter){.call = 7}, &held));
         ASSERT_INT(drop_share(held.charge, held.units), 0);
@@ -68,7 +68,7 @@ static void is_one_more_holder(void) {
         ASSERT_INT(exports.n, 0);
 }
 
-/* Bytes of its own, which no object of ours shares. */
+/* Bytes of its own, which no object of this process shares. */
 static void has_bytes_of_its_own(void) {
         ExportedObject x = {.key = 5, .call = 1, .units = 9, .card = 3}, got;
 
@@ -78,8 +78,9 @@ static void has_bytes_of_its_own(void) {
         ASSERT_INT(drop_share(got.charge, got.units), 9 * UNIT);
 }
 
-/* What came to be there while one asks for the turn and the driver is not what was there before. */
-static void knows_what_came_later(void) {
+/* An export that is confirmed between the sequence number and the driver's answer does not count as
+ * there before. */
+static void tells_later_exports_apart(void) {
         uint64_t first = export_table_next_sequence(&exports), late = export_table_next_sequence(&exports),
                  turn, calls[1] = {0};
         ExportedObject got;
@@ -95,7 +96,7 @@ static void knows_what_came_later(void) {
         export_table_confirm(&exports, first); /* that is known */
         export_table_confirm(&exports, 50);
         export_table_find_calls(&exports, 1, 0, 1, calls);
-        ASSERT_TRUE(calls[0] == EXPORT_AMBIGUOUS); /* either may be there */
+        ASSERT_TRUE(calls[0] == EXPORT_AMBIGUOUS); /* either of the two may be there */
         ASSERT_TRUE(!take((ExportFilter){.key = 2, .before = turn}, &got));
         ASSERT_TRUE(!take((ExportFilter){.key = 1, .before = turn, .first = 1, .n = 9}, &got));
         ASSERT_INT(export_table_replacements(&exports), 0);
@@ -104,12 +105,12 @@ static void knows_what_came_later(void) {
         ASSERT_INT(export_table_replacements(&exports), 1);
         ASSERT_TRUE(!take((ExportFilter){.key = 1, .before = turn, .n = 1}, &got));
         ASSERT_TRUE(take((ExportFilter){.call = late}, &got));
-        ASSERT_INT(export_table_replacements(&exports), 1); /* that was refused */
+        ASSERT_INT(export_table_replacements(&exports), 1); /* the call was refused */
         ASSERT_TRUE(take((ExportFilter){.key = 1}, &got));
         ASSERT_INT(got.call, 50);
 }
 
-static void knows_its_files(void) {
+static void keeps_its_files(void) {
         ExportFile got;
 
         for (uint32_t i = 1; i <= 1000; i++)
@@ -148,6 +149,6 @@ static void many(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(is_one_more_holder), TEST(has_bytes_of_its_own), TEST(knows_what_came_later),
-                         TEST(knows_its_files), TEST(many));
+        return TEST_MAIN(TEST(adds_a_holder), TEST(has_bytes_of_its_own), TEST(tells_later_exports_apart),
+                         TEST(keeps_its_files), TEST(many));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Calls that real programs made, with what the driver answered, decoded again: test-golden FILE...
- * The files are made by rm-trace (tests/gpu): simulator.txt on the simulated driver, the others on
- * cards. */
+/* Decodes recorded calls of real programs again, and compares with the driver's answers:
+ * test-golden FILE... The files are made by rm-trace (tests/gpu): simulator.txt on the simulated
+ * driver, the others on cards. */
 
 #include "gpu/rm/export.h"
 #include "preload/memory/admit.h"
@@ -34,18 +34,18 @@ static void check_memory(Vector *v) {
         if (v->status != RM_OK)
                 return;
         taken = rm_taken(&v->request, v->e.outer.after, inner->after, (uint32_t) inner->n);
-        if (v->e.nr == RM_ESC_ALLOC) /* the driver's word, and not our rounding */
+        if (v->e.nr == RM_ESC_ALLOC) /* the driver's figure, not the gate's rounding */
                 ASSERT_INT(taken, event64(inner->after, inner->n, offsetof(RmMemoryParams, size)));
         ASSERT_TRUE(taken >= v->request.bytes);
-        /* Without a wish for pages what is charged before is what is taken; with one, the rest is
-         * settled afterwards. */
+        /* Without a requested page size, the reservation is what the driver takes; with one, the
+         * rest is charged afterwards. */
         if (v->e.nr == RM_ESC_ALLOC &&
             (event32(inner->before, inner->n, offsetof(RmMemoryParams, attr)) >> RM_ATTR_PAGE_SHIFT &
              RM_ATTR_PAGE_MASK) == RM_ATTR_PAGE_DEFAULT)
                 ASSERT_INT(verdict.bytes, taken);
 }
 
-/* Every answer is one that the gate makes smaller, and finds where it looks for it. */
+/* The gate can reduce every answer, and finds the figures at the known offsets. */
 static void check_fb(const Vector *v) {
         RewriteView view = {.limit = 512 * MIB, .used = 100 * MIB};
         bool inline_ = v->request.kind == RM_QUERY_FB;
@@ -94,7 +94,7 @@ static void check(Vector *v) {
         RmSliceInfo room = {.sliced = true, .limit = UINT64_C(1) << 50, .group_bytes = 2 * MIB};
 
         ASSERT_INT(v->e.verb, TRACE_VECTOR);
-        ASSERT_TRUE(rm_metered(v->e.nr, v->e.size)); /* a size that is not known passes the gate by */
+        ASSERT_TRUE(rm_metered(v->e.nr, v->e.size)); /* an unknown size passes the gate by */
         ASSERT_INT(v->e.outer.n, v->e.size);
         rm_decode(v->e.nr, v->e.size, v->e.outer.before, &v->request);
         ASSERT_TEXT(vector_what(&v->e), v->e.what);

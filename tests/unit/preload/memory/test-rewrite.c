@@ -15,7 +15,7 @@ static void totals_are_the_limit(void) {
         }
 }
 
-static void free_is_what_is_left(void) {
+static void free_is_limit_less_used(void) {
         RewriteView full = {.limit = 100 * MIB, .used = 101 * MIB};
 
         ASSERT_INT(rewrite_fb(&view, 0x16, 16000 * 1024), (2154 - 337) * 1024);
@@ -24,7 +24,7 @@ static void free_is_what_is_left(void) {
         ASSERT_INT(rewrite_fb(&full, 0x16, 16000 * 1024), 0);
 }
 
-static void others_stay(void) {
+static void other_indices_stay(void) {
         for (uint32_t index = 0; index < 0x40; index++)
                 if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 &&
                     index != 0x16 && index != 0x12)
@@ -69,8 +69,8 @@ static void older_regions(void) {
                 ASSERT_INT(words[1 + 2 * OLD / 8 + i], 0);
 }
 
-/* Counts and limits that lie, in exactly as many bytes as there are. */
-static void regions_that_lie(void) {
+/* Wrong counts and limits, in a buffer of exactly the given size. */
+static void invalid_regions(void) {
         for (uint32_t n = 0; n <= 8 + 2 * sizeof(RmFbRegion); n++) {
                 uint8_t *p = malloc(n > 0 ? n : 1);
 
@@ -97,7 +97,7 @@ static void heap_and_limit(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_what_is_left), TEST(others_stay),
-                         TEST(regions_end_at_the_limit), TEST(older_regions), TEST(regions_that_lie),
+        return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_limit_less_used), TEST(other_indices_stay),
+                         TEST(regions_end_at_the_limit), TEST(older_regions), TEST(invalid_regions),
                          TEST(heap_and_limit));
 }

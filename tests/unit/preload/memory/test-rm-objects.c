@@ -5,7 +5,7 @@
 enum { UNIT = 4096, CARDS = 3, CLIENTS = 6, HANDLES = 400, STEPS = 60000 };
 
 static RmObjects objects;
-static uint64_t sums[CARDS]; /* what the table was given, less what it gave back */
+static uint64_t sums[CARDS]; /* bytes in the table */
 
 static void take_back(const FreedBytes *freed) {
         for (uint32_t i = 0; i < RM_OBJECTS_CARDS * RM_OBJECTS_ROWS; i++) {
@@ -77,9 +77,9 @@ static void frees_what_is_below(void) {
         ASSERT_INT(sums[1], 0);
 }
 
-/* Between the driver's OK and the table's, another thread has made a new object with the same
- * handle. */
-static void tells_the_new_one_from_the_old(void) {
+/* Between the driver's OK and the change of the table, another thread makes a new object with the
+ * same handle. */
+static void tells_objects_with_one_handle_apart(void) {
         FreedBytes freed;
         RmObjectMark old;
 
@@ -91,15 +91,15 @@ static void tells_the_new_one_from_the_old(void) {
         rm_objects_remove(&objects, &old, &freed);
         take_back(&freed);
         ASSERT_INT(sums[0], 2 * UNIT);
-        rm_objects_remove(&objects, &old, &freed); /* twice: another thread freed the same one */
+        rm_objects_remove(&objects, &old, &freed); /* twice: another thread freed the same object */
         ASSERT_INT(sums[0], 2 * UNIT);
         ASSERT_TRUE(drop(100, 10));
         ASSERT_INT(sums[0], 0);
 }
 
-/* The device is freed and made again, with the same handle, while memory is made below the old
+/* The device is freed and made again with the same handle, while memory is made below the old
  * one. */
-static void a_parent_that_went_meanwhile(void) {
+static void parent_freed_meanwhile(void) {
         FreedBytes freed;
         RmParent parent;
 
@@ -110,7 +110,7 @@ static void a_parent_that_went_meanwhile(void) {
         freed_bytes_clear(&freed);
         sums[0] += UNIT;
         ASSERT_OK(rm_objects_add(&objects, &parent, 10, RM_OBJECT_LEAF, UNIT, 0, &freed));
-        ASSERT_INT(sums[0], UNIT); /* the client has it */
+        ASSERT_INT(sums[0], UNIT); /* below the client */
         add(100, 100, 2, RM_OBJECT_DEVICE, 0, 0);
         ASSERT_OK(rm_objects_add(&objects, &parent, 11, RM_OBJECT_LEAF, UNIT, 0, &freed));
         sums[0] += UNIT;
@@ -120,8 +120,8 @@ static void a_parent_that_went_meanwhile(void) {
         ASSERT_INT(sums[0], 0);
 }
 
-/* The new one is another card's. */
-static void a_parent_of_another_card(void) {
+/* The new device is of another card. */
+static void parent_replaced_on_another_card(void) {
         FreedBytes freed;
         RmParent parent;
         RmObjectMark mark;
@@ -134,11 +134,11 @@ static void a_parent_of_another_card(void) {
         add(100, 100, 2, RM_OBJECT_DEVICE, 1, 0);
         ASSERT_FALSE(rm_objects_is_valid(&objects, &parent));
         rm_objects_set_card(&objects, &parent,
-                            0); /* of what was asked about the old one nothing is written down */
+                            0); /* an answer about the old device is not noted in the new one */
         ASSERT_INT(rm_objects_parent(&objects, 100, 2).card, 1);
         freed_bytes_clear(&freed);
         ASSERT_OK(rm_objects_add(&objects, &parent, 10, RM_OBJECT_LEAF, UNIT, 0,
-                                 &freed)); /* whose bytes are on card 0 */
+                                 &freed)); /* its bytes are on card 0 */
         sums[0] += UNIT;
         ASSERT_OK(rm_objects_add(&objects, &parent, 3, RM_OBJECT_SUBDEVICE, 0, 0, &freed));
         ASSERT_TRUE(rm_objects_find(&objects, 100, 3, &mark));
@@ -147,7 +147,7 @@ static void a_parent_of_another_card(void) {
         ASSERT_INT(sums[0], 0);
 }
 
-static void who_leaves_has_no_children(void) {
+static void no_children_while_freeing(void) {
         RmParent device, below;
         RmObjectMark mark, client;
 
@@ -164,22 +164,22 @@ static void who_leaves_has_no_children(void) {
         ASSERT_FALSE(rm_objects_is_valid(&objects, &device) || rm_objects_is_valid(&objects, &below));
         rm_objects_cancel_free(&objects, &client);
         ASSERT_TRUE(rm_objects_is_valid(&objects, &device) && rm_objects_is_valid(&objects, &below));
-        rm_objects_cancel_free(&objects, &client); /* once too often */
+        rm_objects_cancel_free(&objects, &client); /* one cancel too many */
         ASSERT_TRUE(rm_objects_is_valid(&objects, &device));
 }
 
-static void a_client_comes_again(void) {
+static void client_handle_is_reused(void) {
         begin();
         add(100, 2, 10, RM_OBJECT_LEAF, 0, UNIT);
-        add(100, 77, 11, RM_OBJECT_LEAF, 1, UNIT); /* of a parent that nobody knows */
-        add(200, 77, 11, RM_OBJECT_LEAF, 2, UNIT); /* of a client that nobody knows */
+        add(100, 77, 11, RM_OBJECT_LEAF, 1, UNIT); /* of an unknown parent */
+        add(200, 77, 11, RM_OBJECT_LEAF, 2, UNIT); /* of an unknown client */
         make_client(100);
         ASSERT_INT(sums[0] + sums[1], 0);
         make_client(200);
         ASSERT_INT(sums[2], 0);
 }
 
-static void duplicates_share(void) {
+static void duplicates_share_a_charge(void) {
         FreedBytes freed;
         RmParent parent;
         RmObject source;
@@ -200,7 +200,7 @@ static void duplicates_share(void) {
         ASSERT_INT(sums[0], UNIT);
         ASSERT_TRUE(drop(200, 21));
         ASSERT_INT(sums[0], UNIT);
-        charge = rm_objects_ref_charge(&objects, 200, 20, &source); /* the driver says no */
+        charge = rm_objects_ref_charge(&objects, 200, 20, &source); /* the driver refuses */
         rm_objects_drop_charge(&objects, charge, &source, &freed);
         ASSERT_INT(freed.cards[0] | freed.cards[1], 0);
         ASSERT_TRUE(drop(200, 200));
@@ -216,8 +216,8 @@ static uint8_t row_of(uint32_t client, uint32_t handle) {
         return mark.object.row;
 }
 
-/* Bytes are counted where their client's are; whose client is not known is somebody else's. */
-static void rows_go_down(void) {
+/* The row of a client counts the bytes below it. An unknown client counts as another process's. */
+static void rows_are_inherited(void) {
         RmParent parent = {.client = 400, .card = RM_OBJECTS_NO_CARD, .row = RM_OBJECTS_SHARED};
         FreedBytes freed;
         RmObjectMark mark;
@@ -227,7 +227,7 @@ static void rows_go_down(void) {
         ASSERT_OK(rm_objects_add(&objects, &parent, 400, RM_OBJECT_CLIENT, 0, 0, &freed));
         add(400, 400, 2, RM_OBJECT_DEVICE, 1, 0);
         add(400, 2, 10, RM_OBJECT_LEAF, 1, UNIT);
-        add(400, 99, 11, RM_OBJECT_LEAF, 1, UNIT); /* of a parent that nobody knows */
+        add(400, 99, 11, RM_OBJECT_LEAF, 1, UNIT); /* of an unknown parent */
         add(500, 2, 10, RM_OBJECT_LEAF, 1, UNIT);
         add(100, 2, 10, RM_OBJECT_LEAF, 1, UNIT);
         ASSERT_INT(row_of(400, 10), RM_OBJECTS_SHARED);
@@ -241,8 +241,8 @@ static void rows_go_down(void) {
         take_back(&freed);
 }
 
-/* The first file takes the bytes with it, the last one brings them back, or frees them. */
-static void files_hold(void) {
+/* The first file moves the bytes to its row; the last one moves them back, or frees them. */
+static void files_hold_charges(void) {
         uint32_t charge, again;
         RmObject source;
 
@@ -264,7 +264,7 @@ static void files_hold(void) {
         ASSERT_INT(sums[0], UNIT); /* the file has it */
         ASSERT_INT(charges_drop_export(&objects.charges, charge), CHARGE_FREED);
         sums[0] = 0;
-        add(100, 2, 10, RM_OBJECT_LEAF, 0, UNIT); /* its number is used again, and is nobody's file then */
+        add(100, 2, 10, RM_OBJECT_LEAF, 0, UNIT); /* the number is used again, and no file holds it */
         ASSERT_INT(rm_objects_ref_charge(&objects, 100, 10, &source), charge);
         ASSERT_FALSE(charges_is_exported(&objects.charges, charge));
 }
@@ -309,8 +309,8 @@ static void learns_parents(void) {
         ASSERT_INT(sums[2], 0);
 }
 
-/* All of it is the parent's: also what another thread was just changing. */
-static void a_child_forgets(void) {
+/* All objects are the parent's, also in a shard that another thread was changing. */
+static void child_forgets_all(void) {
         RmObjectMark mark;
         RmObject source;
 
@@ -330,8 +330,8 @@ static void a_child_forgets(void) {
         ASSERT_TRUE(rm_objects_find(&objects, 200, 2, &mark));
 }
 
-/* A signal handler of the thread that has the lock does not wait for it. */
-static void does_not_wait_for_itself(void) {
+/* A signal handler of the thread that holds the lock does not wait for it. */
+static void signal_handler_does_not_wait(void) {
         RmObjectMark mark;
 
         begin();
@@ -383,7 +383,7 @@ static uint64_t model_sum(uint32_t card) {
         return sum;
 }
 
-/* Handle 0 of the model is the client; 1 and 2 are devices, 3 to 6 subdevices, the rest is
+/* In the model, handle 0 is the client, 1 and 2 are devices, 3 to 6 subdevices, and the rest is
  * memory. */
 static void model_add(uint32_t c, uint32_t i) {
         uint32_t client = client_of(c), parent;
@@ -436,9 +436,10 @@ static void agrees_with_a_model(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_the_new_one_from_the_old),
-                         TEST(a_parent_that_went_meanwhile), TEST(a_parent_of_another_card),
-                         TEST(who_leaves_has_no_children), TEST(a_client_comes_again), TEST(duplicates_share),
-                         TEST(rows_go_down), TEST(files_hold), TEST(lists_clients), TEST(learns_parents),
-                         TEST(a_child_forgets), TEST(does_not_wait_for_itself), TEST(agrees_with_a_model));
+        return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_objects_with_one_handle_apart),
+                         TEST(parent_freed_meanwhile), TEST(parent_replaced_on_another_card),
+                         TEST(no_children_while_freeing), TEST(client_handle_is_reused),
+                         TEST(duplicates_share_a_charge), TEST(rows_are_inherited), TEST(files_hold_charges),
+                         TEST(lists_clients), TEST(learns_parents), TEST(child_forgets_all),
+                         TEST(signal_handler_does_not_wait), TEST(agrees_with_a_model));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Threads that make and free objects of the same clients, devices and handles at once: whatever is
- * taken in comes out once. */
+/* Threads make and free objects of the same clients, devices and handles at once: all bytes that
+ * are added are freed once. */
 
 #include <pthread.h>
 
@@ -13,7 +13,7 @@ enum { THREADS = 6, STEPS = 8000, UNIT = 4096, CLIENT = 77 };
 
 static RmObjects objects;
 static Uvm uvm;
-static _Atomic int64_t balance; /* bytes put in, less what came out */
+static _Atomic int64_t balance; /* bytes added, less those freed */
 
 static void take_back(const FreedBytes *freed) {
         for (uint32_t i = 0; i < RM_OBJECTS_CARDS * RM_OBJECTS_ROWS; i++)
@@ -44,7 +44,7 @@ static void drop(uint32_t handle) {
         take_back(&freed);
 }
 
-/* Whose card it is, and a free that the driver refuses. */
+/* Notes the card of a device, and cancels a free that the driver refused. */
 static void discover_at(uint32_t handle) {
         RmParent parent = rm_objects_parent(&objects, CLIENT, handle);
         RmObjectMark mark;
@@ -57,7 +57,7 @@ static void discover_at(uint32_t handle) {
         rm_objects_cancel_free(&objects, &mark);
 }
 
-/* An open file has it, for a moment; whoever was last has the bytes. */
+/* An open file holds it for a short time; the last holder frees the bytes. */
 static void export_(uint32_t handle) {
         RmObject source;
         uint32_t charge = rm_objects_ref_charge(&objects, CLIENT, handle, &source);
@@ -98,7 +98,7 @@ static void *churn(void *argument) {
                 handle = 10 + (state >> 16) % 40;
                 switch ((state >> 8) % 16) {
                 case 0:
-                        drop(2); /* the device, with all below it */
+                        drop(2); /* frees the device with all below it */
                         break;
                 case 1:
                         make(CLIENT, 2, RM_OBJECT_DEVICE, 0);
@@ -106,7 +106,8 @@ static void *churn(void *argument) {
                         break;
                 case 2:
                         ASSERT_OK(uvm_add(&uvm, i, i + 10, 1, true));
-                        (void) uvm_take(&uvm, i, i + 10, uvm_now(&uvm), &part); /* mine or another's */
+                        (void) uvm_take(&uvm, i, i + 10, uvm_now(&uvm),
+                                        &part); /* of this thread or of another one */
                         break;
                 case 3:
                 case 4:
@@ -129,7 +130,7 @@ static void *churn(void *argument) {
         return NULL;
 }
 
-static void all_that_goes_in_comes_out(void) {
+static void all_added_bytes_are_freed_once(void) {
         pthread_t threads[THREADS];
         RmParent parent = {.client = CLIENT};
         FreedBytes freed;
@@ -151,5 +152,5 @@ static void all_that_goes_in_comes_out(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(all_that_goes_in_comes_out));
+        return TEST_MAIN(TEST(all_added_bytes_are_freed_once));
 }

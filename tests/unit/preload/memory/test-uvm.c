@@ -27,8 +27,8 @@ static void takes_parts(void) {
         ASSERT_INT(uvm.n, 0);
 }
 
-/* What came after the question stays, also where it lies in the same place. */
-static void takes_what_had_come(void) {
+/* A range that is younger than the serial stays, also at the same addresses. */
+static void takes_no_younger_range(void) {
         uint32_t now;
         UvmRange part;
 
@@ -41,8 +41,8 @@ static void takes_what_had_come(void) {
         ASSERT_INT(take_all(0, 1000), 150);
 }
 
-/* What would be taken, by card; nothing is. */
-static void tells_what_is_charged(void) {
+/* The bytes by card that would be taken; nothing is taken. */
+static void sums_charged_bytes(void) {
         uint32_t now;
         UvmBytes bytes;
 
@@ -72,15 +72,15 @@ static void many(void) {
         ASSERT_INT(uvm.n, 0);
 }
 
-/* On every registered card, and a guess only until one is. */
-static void counts_where_it_can_be(void) {
+/* Charged on every registered card, and on a guessed one only until a card is registered. */
+static void charges_registered_cards(void) {
         UvmBytes freed;
         UvmRange part;
 
         ASSERT_OK(uvm_add(&uvm, 0, 100, 1 << 5, true));
         ASSERT_INT(uvm_lacks(&uvm, 2), 100);
         ASSERT_INT(uvm_lacks(&uvm, 5), 0);
-        ASSERT_TRUE(!uvm_register(&uvm, 2, 99, &freed)); /* somebody mapped something meanwhile */
+        ASSERT_TRUE(!uvm_register(&uvm, 2, 99, &freed)); /* another thread mapped a range meanwhile */
         ASSERT_TRUE(uvm_register(&uvm, 2, 100, &freed));
         ASSERT_INT(freed.cards, 1 << 5);
         ASSERT_INT(freed.card[5], 100);
@@ -94,14 +94,14 @@ static void counts_where_it_can_be(void) {
         ASSERT_INT(part.cards, 1 << 2 | 1 << 3);
         ASSERT_INT(uvm_unregister(&uvm, 3), 0);
         ASSERT_INT(uvm_unregister(&uvm, 3), 190);
-        ASSERT_INT(uvm_unregister(&uvm, 3), 0); /* of what is none */
+        ASSERT_INT(uvm_unregister(&uvm, 3), 0); /* of no range */
         ASSERT_INT(uvm.cards, 1 << 2);
         ASSERT_INT(uvm_unregister(&uvm, 2), 190);
         ASSERT_INT(take_all(0, 1000), 190);
 }
 
-/* The guess of the card that is registered first was right. */
-static void guesses_right(void) {
+/* The guessed card is also the first that is registered. */
+static void guessed_card_is_registered(void) {
         UvmBytes freed;
 
         ASSERT_OK(uvm_add(&uvm, 0, 100, 1 << 2, true));
@@ -112,6 +112,6 @@ static void guesses_right(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(takes_parts), TEST(takes_what_had_come), TEST(tells_what_is_charged),
-                         TEST(many), TEST(counts_where_it_can_be), TEST(guesses_right));
+        return TEST_MAIN(TEST(takes_parts), TEST(takes_no_younger_range), TEST(sums_charged_bytes),
+                         TEST(many), TEST(charges_registered_cards), TEST(guessed_card_is_registered));
 }
