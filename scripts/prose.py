@@ -8,10 +8,12 @@
 
 Usage: prose.py [FILE...]; without a file, all of the tree. Rooms in scripts/prose-pending.txt are not judged."""
 import collections
+import io
 import os
 import re
 import subprocess
 import sys
+import tokenize
 
 PERSON = re.compile(r"\b(who|whom|whose|whoever|he|him|his|himself|she|her|hers|somebody|someone|nobody|anybody|anyone|"
                     r"everybody|everyone)\b", re.IGNORECASE)
@@ -48,10 +50,29 @@ def hash_comments(text):
             start, lines = number, [match[1]]
 
 
+def python_parts(text):
+    """The text with every string blanked, and the docstrings among them as tokens. Other strings are no prose."""
+    starts = [0]
+    for line in text.split("\n"):
+        starts.append(starts[-1] + len(line) + 1)
+    docstrings, before = [], tokenize.NEWLINE
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.STRING:
+            begin, end = (starts[line - 1] + column for line, column in (token.start, token.end))
+            text = text[:begin] + re.sub(r"[^\n]", " ", token.string) + text[end:]
+            if before in (tokenize.NEWLINE, tokenize.INDENT) and token.string.lstrip("rR").startswith('"""'):
+                docstrings.append(token)
+        if token.type not in (tokenize.COMMENT, tokenize.NL, tokenize.DEDENT):
+            before = token.type
+    return text, docstrings
+
+
 def python_comments(text):
-    yield from hash_comments(re.sub(r"(?s)\"\"\".*?\"\"\"", lambda m: "\n" * m[0].count("\n"), text))
-    for match in re.finditer(r"(?s)^\s*[rf]?\"\"\"(.*?)\"\"\"", text, re.MULTILINE):
-        yield Comment(text.count("\n", 0, match.start(1)) + 1, "\n".join(line.strip() for line in match[1].split("\n")))
+    bare, docstrings = python_parts(text)
+    yield from hash_comments(bare)
+    for token in docstrings:
+        words = token.string.lstrip("rR")[3:-3]
+        yield Comment(token.start[0], "\n".join(line.strip() for line in words.split("\n")))
 
 
 def page_text(text):
@@ -105,6 +126,8 @@ def pending(here):
 def long_lines(path, text):
     """Lines that are nothing but comment, and are longer than COLUMNS."""
     inside = False
+    if path.endswith(".py"):
+        text = python_parts(text)[0]
     for number, line in enumerate(text.split("\n"), 1):
         if path.endswith((".c", ".h", ".in")):
             whole = inside or line.lstrip().startswith("/*")

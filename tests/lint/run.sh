@@ -227,6 +227,11 @@ says prose 'src/base/x.c:2: a comment line of more than 100 columns'
 write src/base/x.c '/* This was measured as 3.5 ms. */'
 says prose 'src/base/x.c:2: a measured figure'
 rm "$tree/src/base/x.c"
+printf '"""%s"""\n' "$(printf 'word %.0s' {1..31})" >"$tree/scripts/x.py"
+says prose 'scripts/x.py:1: a sentence of 31 words'
+printf 'x = """\n# %s\n"""\n' "$(printf 'word %.0s' {1..31})" >"$tree/scripts/x.py"
+says prose
+rm "$tree/scripts/x.py"
 mkdir "$tree/docs"
 { echo '# Long'; for ((i = 0; i < 250; i++)); do echo 'One two three four five six seven eight nine ten eleven.'; done; } >"$tree/docs/long.md"
 says prose 'docs/long.md:1: a page of 27'
