@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER
-CLOCK_SHIM NVML"""
+"""What `aliquot node` gives an isolated container: node_isolation.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
 import ctypes
 import fcntl
@@ -108,9 +107,8 @@ class Isolation(Started):
         self.assertEqual(idle.options["mounts"], {})
 
     def test_init_containers_with_the_same_devices(self):
-        """The kubelet gives an init container's devices to later ones, and PreStart names no
-        container. The page must be that of the starting container with its share, also after a
-        restart of the container or the agent."""
+        """The kubelet gives an init container's devices to later ones, and PreStart names no container. The page must be that of
+        the starting container with its share, also after a restart of the container or the agent."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2, 30), init=[container("one", 2, 5), container("two", 2, 10)],
                                   annotations={"fake/run-two": "100000"}, restartPolicy="Always"), 0)
@@ -149,8 +147,7 @@ class Isolation(Started):
         lab.store.tell("return")
 
     def test_a_missing_preload_file_is_made(self):
-        """The slice was made by another version of the agent. Its containers start again, also
-        while the API server is away."""
+        """The slice was made by another version of the agent. Its containers start again, also while the API server is away."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
         first = self.started(lab, uid)
@@ -222,8 +219,8 @@ class Isolation(Started):
         lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
 
     def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):
-        """The check of its percentage keeps a record of all that it got. The check of its memory
-        makes the pages, and comes when the API server no longer has the pod."""
+        """The check of its percentage keeps a record of all that it got. The check of its memory makes the pages, and comes when
+        the API server no longer has the pod."""
         lab = self.lab(cards=ONE_CARD)
         manager = lab.kubelet.manager
         timed, gone = manager._timed, []
@@ -251,8 +248,7 @@ class Isolation(Started):
         self.assertEqual(os.stat(self.counters(lab.kubelet.runtime.of(uid, "main"))).st_ino, before)
 
     def test_agent_restart(self):
-        """Pages of running containers stay, and those of ended ones are removed. A new gate
-        replaces the file by a rename."""
+        """Pages of running containers stay, and those of ended ones are removed. A new gate replaces the file by a rename."""
         lab = self.lab(cards=TWO_CARDS)
         a = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
         b = self.started(lab, self.place(lab, pod("b", container("main", 8)), 1))
@@ -397,8 +393,7 @@ class Isolation(Started):
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
     def test_a_slice_of_no_pod(self):
-        """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know
-        it."""
+        """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know it."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
 
@@ -419,8 +414,8 @@ class Isolation(Started):
 
 
 class Tenant:
-    """Takes a lease of a mounted file, gives it up when another process wants to open the file, and
-    takes another one. It is a process of its own, because a signal tells the holder of a lease."""
+    """Takes a lease of a mounted file, gives it up when another process wants to open the file, and takes another one. It is a
+    process of its own, because a signal tells the holder of a lease."""
 
     SCRIPT = """
 import fcntl, os, signal, sys, time
@@ -535,8 +530,8 @@ class Leases(Started):
                 self.assertFalse(self.leases(c.options["mounts"][f"{INSIDE}/slice/0/{name}"][0], kind), (name, kind))
 
     def test_a_new_page_cannot_be_leased(self):
-        """This holds before the arbiter has opened the page: the arbiter is stopped here. It also
-        holds for a page of an earlier agent whose arbiter was killed and not restarted."""
+        """This holds before the arbiter has opened the page: the arbiter is stopped here. It also holds for a page of an earlier
+        agent whose arbiter was killed and not restarted."""
         lab = self.lab(cards=TWO_CARDS)
         lab.wait(lambda: self.arbiter(lab), "there is an arbiter")
         arbiter = self.arbiter(lab)
@@ -617,8 +612,7 @@ class Glutton(threading.Thread):
 
 @unittest.skipUnless(os.environ.get(ALONE), "no private mount namespace is to be had")
 class Apart(Started):
-    """Slices on file systems of their own. The agent is in one mount namespace, the kubelet and the
-    containers in the host's."""
+    """Slices on file systems of their own. The agent is in one mount namespace, the kubelet and the containers in the host's."""
 
     def apart(self, size="1", **options):
         lab = self.lab(cards=FOUR_CARDS, start=False, **options)
@@ -664,8 +658,7 @@ class Apart(Started):
         lab.wait(lambda: self.events(lab, "SliceFileGrown"), "it is told of all the same")
 
     def test_the_arbiter_maps_the_pages(self):
-        """The arbiter starts before the slice directory is mounted, and maps the pages of slices
-        that come and go."""
+        """The arbiter starts before the slice directory is mounted, and maps the pages of slices that come and go."""
         lab = self.apart(supervised=True)
 
         def seen(c):
@@ -696,8 +689,7 @@ class Apart(Started):
             self.assertEqual(sum(f" {lab.slices}/" in line for line in f), 1)
 
     def test_beside_older_slices(self):
-        """An upgrade: running containers keep their mounted files, and new ones get a file system
-        of their own."""
+        """An upgrade: running containers keep their mounted files, and new ones get a file system of their own."""
         lab = self.apart(size="0")
         a = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         inode = os.stat(self.counters(a)).st_ino
@@ -712,8 +704,7 @@ class Apart(Started):
 
 
 class Audit(Events):
-    """Processes are made up: what the driver reports about them, and the pod's cgroup that they are
-    in."""
+    """Processes are made up: what the driver reports about them, and the pod's cgroup that they are in."""
 
     def audited(self, *extra):
         lab = self.lab(cards=TWO_CARDS, nvml=NVML, start=False)
@@ -815,8 +806,7 @@ class Audit(Events):
         lab.wait(lambda: self.excesses(lab) == 2, "and once more when it was over in between")
 
     def test_by_container(self):
-        """One of two containers uses what the other leaves: the pod's sum is right, the container's
-        is not."""
+        """One of two containers uses what the other leaves: the pod's sum is right, the container's is not."""
         lab = self.audited()
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3), init=[container("ini", 5)],
                                   annotations={"fake/run-ini": "0"}), 1)
@@ -1000,8 +990,7 @@ class Audit(Events):
         lab.wait(lambda: any("were killed" in n for n in self.notes(lab)), "an Event says so")
 
     def test_killed_while_the_excess_lasts(self):
-        """All processes are killed, however many there are, and also those that start within a
-        census."""
+        """All processes are killed, however many there are, and also those that start within a census."""
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
@@ -1024,8 +1013,7 @@ class Audit(Events):
         os.rmdir(os.path.join(lab.proc, str(pid)))
 
     def test_memory_of_ended_processes(self):
-        """The driver names the process that allocated, but its memory lives on in another process's
-        file."""
+        """The driver names the process that allocated, but its memory lives on in another process's file."""
         lab = self.audited("--on-excess", "kill")
         uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
         lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")

@@ -94,8 +94,7 @@ class Crowd(Node):
         return obj
 
     def agree(self, lab):
-        """Annotations, the extender's ledger and the kubelet's devices have the same sums on each
-        card."""
+        """Annotations, the extender's ledger and the kubelet's devices have the same sums on each card."""
         items = lab.api.get(PODS)["items"]
         sums = Judge(lab).sums(items)
         devs = lab.inspect()["nodes"][0]["devs"]
@@ -307,8 +306,7 @@ class Pods(Node):
         self.place(lab, pod("even", container("main", 6), init=[container("ini", 6)], cards=2), 1, 5)
         lab.wait_phase("even", "Running")
         self.assertEqual(self.judged(lab), 2)
-        # The kubelet takes any 4 of the 8. They must never be on wrong cards; an error follows
-        # unless they are 2 and 2.
+        # The kubelet takes any 4 of the 8: either 2 and 2 on the right cards, or an error.
         for i in range(3):
             uid = self.place(lab, pod(f"less{i}", container("main", 4), init=[container("ini", 8)], cards=2), 2, 7)
             lab.wait(lambda: lab.running(uid) or any(e[1] == f"default/less{i}" for e in lab.kubelet.prestart_errors),
@@ -364,8 +362,7 @@ class Tampered(Node):
     """System keys of pods with started containers are written back from the node's records."""
 
     def keys(self, lab, name):
-        """Compares the content of allocations, because the test's scheduler and the agent format
-        JSON differently."""
+        """Compares the content of allocations, because the test's scheduler and the agent format JSON differently."""
         def value(text):
             try:
                 return json.loads(text)
@@ -548,8 +545,7 @@ class Death(Node):
         self.judged(lab)  # close() checks for double allocation
 
     def test_a_waiting_pod_may_see_the_last_process_end(self):
-        """The pod that waits at PreStart sees the last process end before the timer does: the
-        records still agree."""
+        """The pod that waits at PreStart sees the last process end before the timer does: the records still agree."""
         for _ in range(3):
             lab = self.lab(cards=ONE_CARD)
             old = self.place(lab, pod("old", container("main", 15), annotations={"fake/linger": "until-let-go"}), 0)
@@ -604,8 +600,8 @@ class Death(Node):
         self.assertEqual([r for r in lab.kubelet.rejections if "is gone from the API server" not in r[3]], [])
 
     def test_unknown_pods_beside_deleted_ones(self):
-        """The kubelet lists pods that the API server has deleted, and admits a pod that the agent's
-        watch has not reported yet. Neither is taken for the other."""
+        """The kubelet lists pods that the API server has deleted, and admits a pod that the agent's watch has not reported yet.
+        Neither is taken for the other."""
         lab = self.lab(cards=TWO_CARDS)
         gone = [self.place(lab, pod(f"gone{i}", container("main", 1)), 0) for i in range(6)]
         lab.wait(lambda: all(lab.running(uid) for uid in gone), "they run")
@@ -731,16 +727,14 @@ class KubeletRestarts(Node):
         self.assertEqual(lab.metrics()["aliquot_node_dropped_total"], 2, "and what it lists is left alone")
 
     def test_second_instance(self):
-        """An upgrade that starts the new agent first: the kubelet disconnects the newer one at the
-        end of the older one."""
+        """An upgrade that starts the new agent first: the kubelet disconnects the newer one at the end of the older one."""
         lab = self.lab()
         old = lab.agent
         lab.metrics_port = None
         lab.start_agent()
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 4, "the second registers")
         old.stop()
-        # If the kubelet notices the end of the older agent late, it drops the newer one but keeps
-        # its stream. The periodic check finds that.
+        # A kubelet that notices the end late drops the newer one: the periodic check finds that.
         lab.wait(lambda: len(lab.kubelet.manager.registrations) >= 6, "the second registers again", 300)
         for i in range(50):  # a disconnection may come late, and the kubelet refuses pods until it is repaired
             self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())
@@ -1122,8 +1116,8 @@ class Changes(Node):
 
 class DeviceAccess(Node):
     def test_runtime_gives_cards_by_mounts_as_well(self):
-        """The volume mounts that the nvidia toolkit reads with
-        accept-nvidia-visible-devices-as-volume-mounts, for cards of this container only."""
+        """The volume mounts that the nvidia toolkit reads with accept-nvidia-visible-devices-as-volume-mounts, for cards of this
+        container only."""
         for access, wanted in (("runtime", 1), ("cdi", 0)):
             lab = self.lab(cards=TWO_CARDS, mode="share", extra=["--device-access", access])
             uid = self.place(lab, pod("a", container("main", 2)), 1)
@@ -1285,8 +1279,7 @@ class Trouble(Node):
     def test_kubelet_ends_during_a_call(self):
         lab = self.lab(cards=TWO_CARDS)
         for i in range(4):
-            # List is refused for a while, so that GetPreferredAllocation is under way when the
-            # kubelet ends.
+            # List is refused, so that GetPreferredAllocation is under way when the kubelet ends.
             lab.kubelet.manager.limiter.tokens = -40.0
             self.place(lab, pod(f"p{i}", container("main", 2)), i % 2)
             time.sleep(0.1)  # at some moment of the call
