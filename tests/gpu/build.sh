@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/build.sh FOLDER: the gate, aliquot-run, aliquot-smi, the test programs and the tracer, with a C compiler and libc only; what
-# needs nvcc is built where there is one. The folder is laid out as a build folder is: programs find each other.
+# tests/gpu/build.sh FOLDER: libaliquot.so, aliquot-run, aliquot-smi, the test programs and the
+# tracer, with a C compiler and libc only. Programs that need nvcc are built if there is one. The
+# folder is laid out like a build folder, so that programs find each other.
 set -eu
 
 out=$1
@@ -16,7 +17,8 @@ common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc -
 inline=""
 if $cc -mno-outline-atomics -E -x c /dev/null >/dev/null 2>&1; then inline=-mno-outline-atomics; fi
 
-# Rooms that ask for libc only are taken as they are; of the others, what their meson.build lists under a name.
+# Rooms that need libc only are built whole; of the others, the sources that their meson.build lists
+# under a name.
 listed() { # ROOM NAME
         found=$(awk -v name="$2" '$1 == name && $2 == "=" { on = 1 } on { print } on && /\)$/ { exit }' "src/$1/meson.build" |
                 grep -o "'[a-z0-9_]*\.c'" | sed "s|'\(.*\)'|src/$1/\1|") || true
@@ -26,11 +28,12 @@ listed() { # ROOM NAME
         fi
         echo "$found"
 }
-page=$(listed slice slice_sources) # what the gate has of it
+page=$(listed slice slice_sources) # what libaliquot.so has of it
 nvml=$(listed gpu/cards libnvml)
 pure=$(listed preload/memory gate_pure)
 
-# The gate is a guest: no libc at link time, and nothing that a compiler would ask libc for (src/preload/memory/meson.build).
+# No libc at link time, and nothing that a compiler would take from libc: see
+# src/preload/memory/meson.build.
 $cc -E -P -x c -Isrc src/preload/memory/libaliquot.map.in -o "$out/libaliquot.map"
 # shellcheck disable=SC2086 # words, on purpose
 $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \

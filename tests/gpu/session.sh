@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# tests/gpu/session.sh: everything that is to be learnt of a card, within ten minutes, into $OUT (./gpu-session unless set): the suite, the
-# questions to the driver, traces of programs. A step that hangs or fails costs its own time only; session.txt says what became of
-# each. SESSION_SECONDS (540) is for the whole. Exit status: the suite's, 77 when there is no card.
+# tests/gpu/session.sh: learns all about a card within ten minutes, into $OUT (./gpu-session unless
+# set): the suite, the questions to the driver, traces of programs. A step that hangs or fails costs
+# its own time only; session.txt has the result of each. SESSION_SECONDS (540) limits the whole.
+# Exit status: the suite's, 77 if there is no card.
 set -u
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +17,7 @@ cd "$root" || exit 3
 
 python3 tests/gpu/run.py --check || exit $?
 
-# NAME SECONDS COMMAND...: at most so long, and never longer than what is left of the whole.
+# NAME SECONDS COMMAND...: at most so long, and no longer than what is left of the whole.
 step() {
         name=$1 limit=$2
         shift 2
@@ -70,7 +71,7 @@ step build 150 tests/gpu/build.sh "$build" || exit 3
 step warm 60 "$build/gpu-case" contexts 1 # makes the driver's files
 step probe 60 "$build/gpu-case" probe
 step gate 60 env ALIQUOT_LOG=2 "$build/aliquot-run" --board "$out/board" --gpu-mem 4096 --gpu-mem-unit 1MiB --gpu 0 -- \
-        "$build/gpu-case" family plain 256 # with what it refuses, should nothing work
+        "$build/gpu-case" family plain 256 # with its refusals, in case nothing works
 step suite 300 env GPU_TEST_PATIENCE=90 python3 tests/gpu/run.py --build "$build" --out "$out"
 suite=$?
 
@@ -90,14 +91,14 @@ done
 trace torch python3 tests/gpu/torch_case.py
 trace torch-expandable env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python3 tests/gpu/torch_case.py
 
-# Whoever makes the system call without libc passes the gate, and the tracer: strace sees it all the same.
+# A program that makes the system call without libc evades the gate and the tracer; strace sees it.
 if command -v strace >/dev/null; then
         step strace 60 strace -f -e trace=ioctl -o "$out/strace.log" "$build/gpu-case" family plain 256
         step strace-gate 60 strace -f -e trace=ioctl,mmap -o "$out/strace-gate.log" "$build/aliquot-run" --board "$out/board" \
                 --gpu-mem 4096 --gpu-mem-unit 1MiB --gpu 0 -- "$build/gpu-case" family plain 256
 fi
 
-# shellcheck disable=SC2086 # words: there are no blanks in them but those of the folder that was chosen
+# shellcheck disable=SC2086 # words: without blanks, except those of the chosen folder
 "$build/rm-trace" --vectors "$out/vectors.txt" $traced >"$out/trace.txt" 2>&1 || echo "trace.txt: incomplete" | tee -a "$out/session.txt"
 grep -hE '^group |^(ok|not ok) contexts' "$out/probe.txt" "$out/suite.txt" >"$out/sizes.txt" # what a group and a context take
 gzip -f "$out"/trace/*.trace 2>/dev/null

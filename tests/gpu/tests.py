@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tests of the GPU suite. Each gets the card and returns figures (MiB unless the name says otherwise), or raises Failure or Skip.
 
-The driver's word of a process (NVML) is what its objects of memory hold; the card's total says more, by what the driver keeps for itself.
-So the slice must never say less than the driver says of its processes, and the card's total may pass the slice only by SLACK, which is
-what the node agent's audit grants, too."""
+For the driver (NVML), the memory of a process is what its memory objects hold. The card's total is more, by what the driver
+keeps for itself. So the slice must never show less than the driver does for its processes. The card's total may exceed the
+slice only by SLACK, which the node agent's audit grants, too."""
 import os
 import re
 import sys
@@ -12,7 +12,7 @@ import time
 from slices import MIB, PATIENCE, Failure, Skip
 
 SLACK = 64 * MIB  # of the card's total above the slices
-NOISE = 16 * MIB  # of the card's total, when nobody of ours is there
+NOISE = 16 * MIB  # of the card's total without a process of the suite
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -97,15 +97,15 @@ def smi(card):
 
 
 class View:
-    """One moment: the slice, the driver's word of the process, the card's total."""
+    """Figures of one time: of the slice, of the process by the driver, and the card's total."""
 
     def __init__(self, card, p, before):
         self.slice = card.slice(p)["used"]
-        self.process = card.host.processes().get(p.figures["pid"])  # None: the driver tells nobody, as in other pid namespaces
+        self.process = card.host.processes().get(p.figures["pid"])  # None: not told, as in other pid namespaces
         self.card = card.host.used() - before
 
     def check(self, place, twice=0):
-        """twice: bytes of objects that are one memory: the driver tells them apiece."""
+        """twice: bytes of objects that share one memory: the driver counts each of them."""
         if self.process is not None:
             need(self.slice >= self.process - twice, "%s: the slice says %d, the driver %d", place, self.slice, self.process)
         need(self.card <= self.slice + SLACK, "%s: the card has lost %d MiB, the slice says %d", place, self.card // MIB,
@@ -213,7 +213,7 @@ def most(card):
 
 
 def killed(card):
-    """Again and again in the middle of taking and giving back; then all of it is there for somebody else."""
+    """Kills in the middle of allocating and freeing, repeatedly; then another process can have all of it."""
     before = context_bytes(card) and card.host.used()
     mib = room(card, 2048) + context_bytes(card) // MIB
     with card.case_in(mib, "hold", 256) as p:
@@ -250,7 +250,7 @@ def threads(card):
 
 
 def contexts(card):
-    """What a context takes, and how much of that is the driver's own, which nobody's objects show."""
+    """What a context takes, and how much of that is the driver's own, which no object shows."""
     n = 4
     before = context_bytes(card) and card.host.used()
     with card.case_in(room(card) + n * context_bytes(card) // MIB, "contexts", n) as p:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# aarch64.sh MAP TESTS SOURCE...: the gate and the heart of the slice page for the other kind of machine that carries these cards. The
-# library is linked against nothing, as here, and the unit tests of what is pure, each as ROOM/NAME, are run by qemu; so is a
-# program that asks for functions by name, with the library preloaded.
+# aarch64.sh MAP TESTS SOURCE...: builds libaliquot.so for the other machine that has these cards,
+# without libc, as here. qemu runs the unit tests of its pure parts (TESTS, each as ROOM/NAME), and
+# a program that asks for functions by name with the library preloaded.
 set -eu
 
 map=$1 tests=$2
@@ -25,7 +25,8 @@ compile -Wno-unused-parameter -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "
 compile "$root/tests/unit/preload/memory/names.c" -o "$scratch/names"
 qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$scratch/names" "$scratch/libcuda.so.1" </dev/null
 
-# Of the rest the linker takes what a test needs, but nothing that the library defines in libc's place.
+# The linker takes what a test needs from an archive, which leaves out the sources that replace
+# parts of libc.
 mkdir "$scratch/objects"
 for source in $(printf '%s\n' "$@" | grep -Ev '/(asan|builtins|dl|hook|launch|next)\.c$'); do
         compile -pthread -c "$source" -o "$scratch/objects/$(echo "$source" | tr / -).o"

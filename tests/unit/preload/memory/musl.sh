@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# musl.sh LIBRARY: a program of another C library, which asks for functions by name with the gate preloaded.
+# musl.sh LIBRARY: a program with musl asks for functions by name, with libaliquot.so preloaded.
 set -eu
 
 library=$1

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# symbols.sh LIBRARY MAP: what libaliquot.so gives and takes. Every program of a container gets it, the oldest ones too.
+# symbols.sh LIBRARY MAP: the symbols that libaliquot.so exports and needs. Every program of a
+# container loads it, also the oldest ones.
 set -eu
 
 library=$1 map=$2
