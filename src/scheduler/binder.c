@@ -27,11 +27,12 @@ struct Bind {
         void *userdata;
         KubeCall *call;
         sd_event_source *timer;
-        uint64_t assume_time; /* assume time; tells the annotations of this bind from those of another */
-        unsigned attempt;     /* of GETs */
-        bool conflict;        /* the Binding was answered with 409: this one was not carried out */
-        bool unbound_once;    /* seen not bound after a lost answer */
-        Fault fault;          /* why the Binding failed */
+        /* Assume time; tells the annotations of this bind from those of another. */
+        uint64_t assume_time;
+        unsigned attempt;  /* of GETs */
+        bool conflict;     /* the Binding was answered with 409: this one was not carried out */
+        bool unbound_once; /* seen not bound after a lost answer */
+        Fault fault;       /* why the Binding failed */
         char texts[];
 };
 
@@ -577,5 +578,6 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
                 bind_place(bind, pod->request);
         else
                 bind_fetch(bind);
-        *ret = b->n_open > open_before ? bind : NULL; /* the bind may have ended, and be freed, by now */
+        /* The bind may have ended, and be freed, by now. */
+        *ret = b->n_open > open_before ? bind : NULL;
 }

@@ -28,7 +28,8 @@ typedef struct BinderOptions {
         View *view;
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
-        usec_t confirm; /* between two GETs of a pod that is not bound after a lost answer; 0: 1 s */
+        /* Between two GETs of a pod that is not bound after a lost answer; 0: 1 s. */
+        usec_t confirm;
 
         /* Asked just before each Binding, because leadership may end while a pod is fetched.
          * Returns NULL, or why the pod must not be bound. NULL: every pod may be bound. */

@@ -176,7 +176,8 @@ void directory_find_batch(const Directory *d, const Str *names, size_t n, Direct
                 __builtin_prefetch(&d->slots[hashes[i] & d->mask]);
         }
         for (size_t i = 0; i < n; i++)
-                __builtin_prefetch(d->slots[hashes[i] & d->mask].node); /* a wrong guess costs nothing */
+                /* A wrong guess costs nothing. */
+                __builtin_prefetch(d->slots[hashes[i] & d->mask].node);
         for (size_t i = 0; i < n; i++) {
                 ret[i] = slot_of(d, names[i], hashes[i])->node;
                 ledger_nodes[i] = ret[i] ? ret[i]->ledger_node : NULL;

@@ -334,7 +334,8 @@ static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choi
         const Budget *found[BUDGETS_OF_A_POD_MAX];
         int r = 0;
 
-        t->victims = arena_new(&t->arena, Evicted, choice->n + 1); /* one more, that is never evicted */
+        /* One more, that is never evicted. */
+        t->victims = arena_new(&t->arena, Evicted, choice->n + 1);
         if (!t->victims)
                 return -ENOMEM;
         for (int pass = 0; pass < 2; pass++)
@@ -423,7 +424,8 @@ static void look_at(Evictor *e, Waiter *w) {
 
         if (!request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits ||
             (!plan.node && !plan.blocked)) {
-                waiters_rest(&e->waiters, str_from(w->uid)); /* the next filter call notes it again */
+                /* The next filter call notes it again. */
+                waiters_rest(&e->waiters, str_from(w->uid));
                 return;
         }
         if (plan.node) {

@@ -57,6 +57,7 @@ Waiters *evictor_waiters(Evictor *e);
  * waiters are due. */
 bool evictor_step(Evictor *e, usec_t now);
 
-const char *evictor_state(const Evictor *e); /* its name: "idle", "evicting", "draining", "keeping" */
+/* Its name: "idle", "evicting", "draining", "keeping". */
+const char *evictor_state(const Evictor *e);
 
 DEFINE_CLEANUP(Evictor *, evictor_free)

@@ -7,7 +7,8 @@
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"
 
-enum { OUT_KEEP_MAX = 4 << 20 }; /* the buffer of an answer is kept for the next one up to this size */
+/* The buffer of an answer is kept for the next one up to this size. */
+enum { OUT_KEEP_MAX = 4 << 20 };
 
 void extender_done(Extender *e) {
         buf_done(&e->out);

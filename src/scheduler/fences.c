@@ -19,11 +19,12 @@ typedef struct CardSet {
 struct Fence {
         UT_hash_handle hh;
         uint32_t generation;
-        CardSet cards;                   /* in force */
-        CardSet good_devices, good_gpus; /* the cards of each key when all of it was last understood */
-        Fault wrong;                     /* the entries that are not understood now; "": none */
-        char *node;                      /* view of name */
-        char name[];                     /* of the ConfigMap */
+        CardSet cards; /* in force */
+        /* The cards of each key when all of it was last understood. */
+        CardSet good_devices, good_gpus;
+        Fault wrong; /* the entries that are not understood now; "": none */
+        char *node;  /* view of name */
+        char name[]; /* of the ConfigMap */
 };
 
 typedef struct ConfigMap {

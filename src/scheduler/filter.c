@@ -21,7 +21,8 @@ typedef struct Filter {
         Buf *out;             /* nodes that fit */
         Buf failed, hopeless; /* members of FailedNodes and of FailedAndUnresolvableNodes */
         Buf sentence, quoted;
-        Buf for_cards;             /* names of nodes refused for their cards alone, each with a newline */
+        /* Names of nodes refused for their cards alone, each with a newline. */
+        Buf for_cards;
         const char *run, *run_end; /* neighbours in the request that fit and are not written yet */
         bool any;
 } Filter;

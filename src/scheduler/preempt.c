@@ -596,6 +596,7 @@ unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         if (r == 0)
                 r = buf_result(out);
         if (r == 0 && p.any && c->waiters)
-                waiters_rest(c->waiters, p.uid); /* kube-scheduler evicts for it; the evictor need not */
+                /* kube-scheduler evicts for it; the evictor need not. */
+                waiters_rest(c->waiters, p.uid);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -15,8 +15,9 @@ typedef struct Profile {
         uint32_t generation; /* of the list that last had the pod */
         bool going;          /* deletionTimestamp is set, or the phase is Succeeded or Failed */
         bool mirror;         /* of a static pod: deleting it ends no container */
-        bool too_large;      /* its labels are over PROFILE_TEXT_MAX and left out: never chosen as a victim */
-        PodProfile is;       /* its texts, labels and requests are in this allocation */
+        /* Its labels are over PROFILE_TEXT_MAX and left out: never chosen as a victim. */
+        bool too_large;
+        PodProfile is; /* its texts, labels and requests are in this allocation */
         Str uid, namespace_, name;
 } Profile;
 

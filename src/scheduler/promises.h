@@ -14,7 +14,8 @@
 #include "share/placement.h"
 
 enum {
-        PROMISES_MAX = 64,              /* pods on their way at once; more than kube-scheduler has */
+        /* Pods on their way at once; more than kube-scheduler has. */
+        PROMISES_MAX = 64,
         PROMISE_USEC = 2 * 1000 * 1000, /* the time for a bind to come */
         PROMISE_TEXT_MAX = 255,         /* longer UIDs and node names are not remembered */
         PROMISE_CONTAINERS_MAX = 8,     /* pods of more containers are not remembered */

@@ -21,7 +21,8 @@ typedef struct SchedulerOptions {
         bool evict_for_cards;   /* the evictor (evictor.h) */
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
-        const char *pod;        /* of this process, which gets the label of the leader; NULL: none */
+        /* Of this process, which gets the label of the leader; NULL: none. */
+        const char *pod;
 
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */

@@ -93,7 +93,8 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         write_pending(w, node, &grants);
         inspect_json_cards(w);
         for (size_t i = 0; i < ledger_node_n_cards(node); i++)
-                if (cards[i].units > 0 || cards[i].pods > 0) /* else: named once, by a grant that is gone */
+                /* A card without both was named once, by a grant that is gone. */
+                if (cards[i].units > 0 || cards[i].pods > 0)
                         write_card(w, node, &cards[i], &grants);
         inspect_json_cards_end(w);
         inspect_json_node_end(w);

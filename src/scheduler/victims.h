@@ -28,7 +28,8 @@
 
 enum {
         VICTIMS_E_NONE = 1, /* no set of pods that may go makes room */
-        VICTIMS_E_BUDGETS, /* by_eviction: a set makes room, and each has a pod that the Eviction API refuses */
+        /* by_eviction: a set makes room, and each has a pod that the Eviction API refuses. */
+        VICTIMS_E_BUDGETS,
         VICTIMS_EXACT = 12,
         VICTIMS_STEPS = 1 << (VICTIMS_EXACT + 1), /* all sets of VICTIMS_EXACT pods */
 };
@@ -58,7 +59,9 @@ typedef struct VictimQuestion {
         size_t n_first;
         const Grant *const *gone; /* these count as gone, as do pods that are being deleted */
         size_t n_gone;
-        bool by_eviction; /* the victims are evicted by the Eviction API: only pods that it evicts come into question */
+        /* The victims are evicted by the Eviction API: only pods that it evicts come into
+         * question. */
+        bool by_eviction;
         /* Steps left for this and other questions together. At 0 the exact search is left out. */
         uint64_t *steps;
 } VictimQuestion;

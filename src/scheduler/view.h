@@ -57,13 +57,15 @@ typedef struct View {
         struct {
                 uint32_t generation;  /* counts lists begun */
                 bool listing, synced; /* synced: a list has been completed */
-                bool incomplete;      /* an object could not be read: nothing is dropped after this list */
+                /* An object could not be read: nothing is dropped after this list. */
+                bool incomplete;
                 uint64_t differences;
         } kinds[VIEW_KINDS_];
         Arena arena;           /* of the object that is being read */
         NodeDefaults defaults; /* for the nodes; set before the first one is read */
         /* Reports to the owner, which writes Events. Each may be NULL. */
-        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode); /* mps, topology, mig */
+        /* The modes mps, topology and mig. */
+        void (*on_unserved_mode)(void *userdata, const Node *node, ShareMode mode);
         /* Keys of a node do not decode, and no agent of ours reports them. Called once until the
          * text changes. */
         void (*on_wrong_node)(void *userdata, const Node *node, const char *text);

@@ -118,7 +118,8 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 .has_core = spec->has_core,
         };
         for (size_t i = 0; i < spec->n_slices; i++) {
-                assert(spec->slices[i].card <= CARD_INDEX_MAX); /* no annotation names a larger one */
+                /* No annotation names a larger one. */
+                assert(spec->slices[i].card <= CARD_INDEX_MAX);
                 g->slices[i] = spec->slices[i];
         }
         qsort(g->slices, spec->n_slices, sizeof(Slice), grant_compare_slices);

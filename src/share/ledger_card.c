@@ -27,7 +27,8 @@ LedgerCard *ledger_card_ensure(LedgerNode *n, uint32_t index) {
         if (i < n->n_cards && n->cards[i].index == index)
                 return &n->cards[i];
         if (n->n_cards == n->cards_room) {
-                size_t room = n->cards_room > 0 ? 2 * n->cards_room : 1; /* most nodes have 1, 2, 4 or 8 */
+                /* Most nodes have 1, 2, 4 or 8 cards. */
+                size_t room = n->cards_room > 0 ? 2 * n->cards_room : 1;
                 LedgerCard *cards = realloc(n->cards, room * sizeof *cards);
 
                 if (!cards)

@@ -95,7 +95,8 @@ int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n_
         for (size_t i = 0; i < n_cards; i++)
                 if (cards[i] <= CARD_INDEX_MAX)
                         n->fenced[cards[i] / 8] |= (uint8_t) (1 << cards[i] % 8);
-        (void) ledger_card_apply_described(n); /* every described card exists already: needs no memory */
+        /* Every described card exists already: needs no memory. */
+        (void) ledger_card_apply_described(n);
         ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
         return 0;

@@ -50,7 +50,8 @@ PlacementPolicy ledger_node_policy(const LedgerNode *n);
 MemoryUnit ledger_node_unit(const LedgerNode *n);
 size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
-uint32_t ledger_node_pending(const LedgerNode *n);        /* units of grants that have no card yet */
+/* Units of grants that have no card yet. */
+uint32_t ledger_node_pending(const LedgerNode *n);
 
 /* The first grant of the node's pods, and of pods that are gone (share/held.h); then grant_next().
  * NULL: none. */

@@ -9,7 +9,8 @@
 
 enum {
         CORE_PER_CARD = 100,
-        CORE_STEP = 5,                               /* compute is asked for in steps of 5 percent */
+        /* Compute is asked for in steps of 5 percent. */
+        CORE_STEP = 5,
         CORE_LEVELS = CORE_PER_CARD / CORE_STEP + 1, /* 0, 5, .. 100 */
 };
 
@@ -27,8 +28,9 @@ typedef struct LedgerSummary {
          * kind is here (or mixing is allowed). */
         bool takes_memory, takes_core;
 
-        uint32_t free_untouched;         /* most units free on a card that holds no pod */
-        uint32_t free_used[CORE_LEVELS]; /* [k]: the same on a used card with at least 5 k percent free */
+        uint32_t free_untouched; /* most units free on a card that holds no pod */
+        /* [k]: the same on a used card with at least 5 k percent free. */
+        uint32_t free_used[CORE_LEVELS];
 } LedgerSummary;
 
 LedgerSummary ledger_summary_of(const LedgerNode *n);

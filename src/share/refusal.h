@@ -45,10 +45,13 @@ struct LedgerNode;
 
 typedef struct Refusal {
         RefusalCode code;
-        uint32_t mem, core, cards;     /* what the request needs of each card, and of how many */
-        uint32_t limit;                /* the rule's number: largest card, cards of the node, pods per card */
-        Str container, text;           /* the container, and the text of its limit; views of the pod */
-        const struct LedgerNode *node; /* its cards stand in the sentence; NULL for faults of the pod */
+        uint32_t mem, core, cards; /* what the request needs of each card, and of how many */
+        /* The rule's number: largest card, cards of the node, pods per card. */
+        uint32_t limit;
+        /* The container, and the text of its limit; views of the pod. */
+        Str container, text;
+        /* Its cards stand in the sentence; NULL for faults of the pod. */
+        const struct LedgerNode *node;
 } Refusal;
 
 /* The label of the metric; static text. */

@@ -57,7 +57,8 @@ static void drop_if_empty(Replicas **table, Replicas *r) {
 }
 
 static int reserve(Replicas *r) {
-        size_t room = r->room > 0 ? 2 * r->room : 1; /* a Job's pod is the only replica of its application */
+        /* A Job's pod is the only replica of its application. */
+        size_t room = r->room > 0 ? 2 * r->room : 1;
         ReplicasOnNode *nodes;
 
         if (r->n < r->room)

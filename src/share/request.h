@@ -25,9 +25,10 @@ typedef struct RequestContainer {
 typedef struct Request {
         uint32_t mem; /* units taken from each card at the same time, at most: main containers and sidecars by
                          sum, init containers by maximum, as Kubernetes does for cpu */
-        uint32_t core;                /* percent, by the same sum */
-        uint32_t cards;               /* M; 1 when it is absent */
-        uint64_t app;                 /* equal for replicas: UID of the controller; 0 for bare pods */
+        uint32_t core;  /* percent, by the same sum */
+        uint32_t cards; /* M; 1 when it is absent */
+        /* Equal for replicas: UID of the controller; 0 for bare pods. */
+        uint64_t app;
         RequestContainer *containers; /* those with a request of ours, init first; in the arena */
         size_t n_containers;
 } Request;

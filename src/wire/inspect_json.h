@@ -19,7 +19,8 @@ typedef struct InspectJsonSums {
 
 void inspect_json_begin(JsonWriter *w, Buf *out);
 void inspect_json_node(JsonWriter *w, Str name, const InspectJsonSums *sums);
-void inspect_json_pending(JsonWriter *w, uint64_t mem, uint64_t core); /* optional; its pods follow */
+/* Optional; its pods follow. */
+void inspect_json_pending(JsonWriter *w, uint64_t mem, uint64_t core);
 void inspect_json_pending_end(JsonWriter *w);
 void inspect_json_cards(JsonWriter *w); /* always, also when there are none */
 void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums);

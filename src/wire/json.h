@@ -61,7 +61,8 @@ JsonType json_peek(JsonReader *r);
  * or skip. False at the end of the container, which it has then left. Duplicate keys are handed out
  * twice. */
 bool json_object_begin(JsonReader *r);
-bool json_object_next(JsonReader *r, Str *ret_key); /* key as it stands in the text, between its quotes */
+/* Key as it stands in the text, between its quotes. */
+bool json_object_next(JsonReader *r, Str *ret_key);
 bool json_array_begin(JsonReader *r);
 bool json_array_next(JsonReader *r);
 
@@ -98,7 +99,8 @@ void json_raw(JsonReader *r, Str *ret_raw);
 /* A fault that the caller found ("wrong type", "not one of ..."), at the cursor. text must be
  * static. */
 void json_fault(JsonReader *r, const char *text);
-void json_no_memory(JsonReader *r); /* a decoder's allocation failed: json_finish() answers -ENOMEM */
+/* A decoder's allocation failed: json_finish() answers -ENOMEM. */
+void json_no_memory(JsonReader *r);
 bool json_failed(const JsonReader *r);
 
 /* After the last value. Returns 0, -ENOMEM, or JSON_E_MALFORMED with a text that names path, reason

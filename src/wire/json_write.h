@@ -27,7 +27,8 @@ void json_write_u64(JsonWriter *w, const char *key, uint64_t value);
 void json_write_bool(JsonWriter *w, const char *key, bool value);
 void json_write_null(JsonWriter *w, const char *key);
 void json_write_raw(JsonWriter *w, const char *key, Str json); /* `json` is JSON already */
-void json_write_key(JsonWriter *w, Str key); /* for keys that are data; the value follows with NULL */
+/* For keys that are data; the value follows with NULL. */
+void json_write_key(JsonWriter *w, Str key);
 
 /* Appends the quoted and escaped text alone. Bytes that are not UTF-8 become U+FFFD, so that the
  * output is always JSON. */

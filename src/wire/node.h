@@ -18,12 +18,16 @@ typedef struct NodeAnnotations {
 typedef struct Node {
         ObjectMeta meta;
         NodeAnnotations annotations;
-        Str mode, placement;                                      /* LABEL_SCHEDULE, LABEL_PLACEMENT */
-        Str holds_slices;                                         /* LABEL_HOLDS_SLICES */
-        Str card_name, card_mem, card_count;                      /* card labels */
-        Str allocatable_mem, allocatable_count, allocatable_core; /* Quantities; empty when absent */
-        Str internal_ip;                                          /* status.addresses, the first InternalIP */
-        Str fences_status, fences_message; /* status.conditions, CONDITION_FENCES; empty when absent */
+        /* LABEL_SCHEDULE, LABEL_PLACEMENT. */
+        Str mode, placement;
+        Str holds_slices;                    /* LABEL_HOLDS_SLICES */
+        Str card_name, card_mem, card_count; /* card labels */
+        /* Quantities; empty when absent. */
+        Str allocatable_mem, allocatable_count, allocatable_core;
+        /* status.addresses, the first InternalIP. */
+        Str internal_ip;
+        /* status.conditions, CONDITION_FENCES; empty when absent. */
+        Str fences_status, fences_message;
 } Node;
 
 /* As pod_decode(). */

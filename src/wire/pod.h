@@ -7,9 +7,10 @@
 #include "wire/object.h"
 
 typedef enum ContainerKind {
-        CONTAINER_MAIN,    /* spec.containers */
-        CONTAINER_INIT,    /* spec.initContainers: one after another, before the others */
-        CONTAINER_SIDECAR, /* spec.initContainers with restartPolicy Always: starts in order and stays */
+        CONTAINER_MAIN, /* spec.containers */
+        CONTAINER_INIT, /* spec.initContainers: one after another, before the others */
+        /* spec.initContainers with restartPolicy Always: starts in order and stays. */
+        CONTAINER_SIDECAR,
 } ContainerKind;
 
 /* One resource of a container's limits. text: the Quantity as it is written. */
@@ -34,7 +35,8 @@ typedef struct PodContainer {
         EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
         bool sets_visible_devices;             /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
         Str visible_devices;                   /* with this value */
-        GateCover cover; /* the first of its volumes and files that the kubelet mounts over the gate */
+        /* The first of its volumes and files that the kubelet mounts over the gate. */
+        GateCover cover;
 } PodContainer;
 
 /* A container that exists, by its status. */
@@ -43,8 +45,10 @@ typedef struct ContainerId {
 } ContainerId;
 
 typedef struct PodAnnotations {
-        Str allocation, assigned, assume_time, core, init_allocation, resize_status; /* current form */
-        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;                /* older form */
+        /* Current form. */
+        Str allocation, assigned, assume_time, core, init_allocation, resize_status;
+        /* Older form. */
+        Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;
         Str mirror; /* of a static pod: its UID on the node */
 } PodAnnotations;
 

@@ -10,8 +10,9 @@
 /* One resource while containers are read, in any order of the text. */
 typedef struct Sum {
         Str name;
-        int64_t main, sidecars, peak; /* peak: the largest init container with the sidecars before it */
-        int64_t pod, overhead;        /* spec.resources, spec.overhead */
+        /* peak: the largest init container with the sidecars before it. */
+        int64_t main, sidecars, peak;
+        int64_t pod, overhead; /* spec.resources, spec.overhead */
         bool has_pod;
 } Sum;
 

@@ -28,11 +28,13 @@ typedef struct PodResource {
 } PodResource;
 
 typedef struct PodProfile {
-        int64_t priority;      /* spec.priority; 0 when absent, as kube-scheduler takes it */
-        int64_t start;         /* status.startTime as YYYYMMDDhhmmss; POD_PROFILE_NOT_STARTED when absent */
-        bool never_preempts;   /* preemptionPolicy: Never */
-        bool holds_more;       /* a host port, a claim, or a volume that is not listed below */
-        bool affine;           /* affinity or anti-affinity to pods, or topology spread constraints */
+        int64_t priority; /* spec.priority; 0 when absent, as kube-scheduler takes it */
+        /* status.startTime as YYYYMMDDhhmmss; POD_PROFILE_NOT_STARTED when absent. */
+        int64_t start;
+        bool never_preempts; /* preemptionPolicy: Never */
+        bool holds_more;     /* a host port, a claim, or a volume that is not listed below */
+        /* Affinity or anti-affinity to pods, or topology spread constraints. */
+        bool affine;
         bool requests_unknown; /* a quantity that cannot be read, or too many resources */
         bool labels_cut;
         Str nominated_node; /* status.nominatedNodeName */

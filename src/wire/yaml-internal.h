@@ -32,10 +32,11 @@ struct YamlNode {
         bool merge_key; /* a plain << */
         bool open;      /* a list or map whose end has not been seen */
         unsigned line, column;
-        Str text;                      /* scalars */
-        YamlNode *first, *last, *next; /* elements; keys and values by turns while the map is open */
-        YamlNode *target;              /* of an alias */
-        YamlMember *members;           /* of a closed map */
+        Str text; /* scalars */
+        /* Elements; keys and values by turns while the map is open. */
+        YamlNode *first, *last, *next;
+        YamlNode *target;    /* of an alias */
+        YamlMember *members; /* of a closed map */
         size_t n_children, n_members;
 };
 

@@ -23,7 +23,9 @@ typedef enum YamlScalarType {
 
 typedef struct YamlScalar {
         YamlScalarType type;
-        Str text; /* a string: itself, as given; else its JSON form ("0644" is 420), static or in the arena */
+        /* A string: itself, as given; else its JSON form ("0644" is 420), static or in the
+         * arena. */
+        Str text;
 } YamlScalar;
 
 /* 0, YAML_SCALAR_E_NOT_JSON, YAML_SCALAR_E_RANGE or -ENOMEM. */

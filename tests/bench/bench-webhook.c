@@ -143,7 +143,8 @@ static void peer_dial(Peer *p, const Files *f, uint16_t port) {
                         load_fail("nobody listens on port %u", port);
                 (void) usleep(10000);
         }
-        (void) setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* as Go does; slower without */
+        /* As Go does; slower without. */
+        (void) setsockopt(p->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
         if (gnutls_init(&p->session, GNUTLS_CLIENT) < 0 ||
             gnutls_certificate_allocate_credentials(&p->credentials) < 0 ||
             gnutls_certificate_set_x509_trust_mem(p->credentials, &ca, GNUTLS_X509_FMT_PEM) < 1 ||

@@ -2,8 +2,8 @@
 
 /* Any bytes in the memory that the processes of a card share: a reader neither crashes nor hangs. A
  * group that gets work after the bytes are repaired completes it. The input is a list of changes.
- * A change has the kind (0 settings, 1 rows, 2 the number of the state, 3 tails, 4 positions, 5
- * states; 8: read instead), the group, the offset, and eight bytes. */
+ * A change has a kind, the group, the offset, and eight bytes. Kinds: 0 settings, 1 rows, 2 the
+ * number of the state, 3 tails, 4 positions, 5 states; 8: read instead. */
 
 #include <assert.h>
 #include <stdlib.h>

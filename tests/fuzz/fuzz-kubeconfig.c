@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         r = kubeconfig_add(&k, &arena, "dir/first", first, &fault);
         assert(r == 0 || (r == KUBECONFIG_E_MALFORMED && fault.text[0]));
         if (rest.len > 0)
-                (void) kubeconfig_add(&k, &arena, "second", rest, NULL); /* the second may be malformed */
+                /* The second may be malformed. */
+                (void) kubeconfig_add(&k, &arena, "second", rest, NULL);
         r = kubeconfig_choose(&k, NULL, &choice, &fault);
         assert(r == 0 || (r == KUBECONFIG_E_MALFORMED && fault.text[0]));
         if (r != 0)

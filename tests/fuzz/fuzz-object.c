@@ -45,7 +45,8 @@ static void check_pod(const Pod *pod, Arena *arena) {
                 touch(c->gpu_mem.text);
                 assert(c->gpu_mem.present || c->gpu_mem.text.len == 0);
         }
-        (void) allocation_parse(pod->annotations.allocation, arena, &a, NULL); /* it must not crash */
+        /* It must not crash. */
+        (void) allocation_parse(pod->annotations.allocation, arena, &a, NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -14,7 +14,8 @@ static uint64_t check_container(const ListedContainer *c, uint64_t sum) {
         for (size_t i = 0; i < c->n_devices; i++) {
                 assert(str_has_prefix(c->devices[i].resource, STR("aliyun.com/")));
                 for (size_t k = 0; k < i; k++)
-                        assert(!str_eq(c->devices[k].resource, c->devices[i].resource)); /* merged */
+                        /* Merged. */
+                        assert(!str_eq(c->devices[k].resource, c->devices[i].resource));
                 for (size_t k = 0; k < c->devices[i].n; k++) {
                         assert(c->devices[i].ids[k].len > 0);
                         sum = str_hash64(c->devices[i].ids[k], sum); /* every byte can be read */

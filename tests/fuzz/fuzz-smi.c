@@ -16,7 +16,8 @@ static NvmlReturn no_name(unsigned pid, char *ret, unsigned size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         static Smi s;
         FILE *out = fopen("/dev/null", "we");
-        char *text = size > 0 ? calloc(1, size) : NULL; /* not strndup(): sanitizers read beyond its limit */
+        /* Not strndup(): sanitizers read beyond its limit. */
+        char *text = size > 0 ? calloc(1, size) : NULL;
         SmiQuery q = {.noheader = text && data[0] & 1, .nounits = text && data[0] & 2};
 
         if (text)

@@ -12,7 +12,8 @@
 #define BACKOFF     (USEC_PER_SEC / 2)
 #define BACKOFF_CAP (30 * USEC_PER_SEC)
 
-enum { MAX_OBJECT = 2 << 20 }; /* a Secret has 1 MiB of data at most, and base64 makes a third more of it */
+/* A Secret has 1 MiB of data at most, and base64 makes a third more of it. */
+enum { MAX_OBJECT = 2 << 20 };
 
 struct CertRotate {
         CertRotateOptions o;

@@ -18,9 +18,11 @@ typedef struct CertRotateOptions {
         const char *namespace_, *secret;
         const char *const *names; /* what the certificate is for */
 
-        bool (*bundle_is_known)(void *userdata); /* whether every API server has the announced CAs */
-        void (*on_keyring)(void *userdata, const Keyring *k); /* one to serve, each time it changes */
-        void (*on_news)(void *userdata, const char *what);    /* something was written */
+        /* Whether every API server has the announced CAs. */
+        bool (*bundle_is_known)(void *userdata);
+        /* The keyring to serve, each time it changes. */
+        void (*on_keyring)(void *userdata, const Keyring *k);
+        void (*on_news)(void *userdata, const char *what); /* something was written */
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
 } CertRotateOptions;

@@ -53,8 +53,9 @@ typedef enum KeyringNeed {
         /* Renew the certificate: there is none, it is unfit, for other names or from the future, or
          * two thirds of its life are over. */
         KEYRING_RENEW,
-        KEYRING_ANNOUNCE, /* put a new CA into the bundle: two thirds of the old one's life are over */
-        KEYRING_ADOPT,    /* let the announced CA sign, once every API server knows it */
+        /* Put a new CA into the bundle: two thirds of the old one's life are over. */
+        KEYRING_ANNOUNCE,
+        KEYRING_ADOPT, /* let the announced CA sign, once every API server knows it */
 } KeyringNeed;
 
 /* names: what the certificate must be for. */

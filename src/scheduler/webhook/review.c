@@ -249,7 +249,8 @@ static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer
         r = remove_system_keys(v, arena, a);
         if (r < 0)
                 return r;
-        r = read_subject(kind, v->object, arena, &s, &unsaid); /* only the validating task refuses */
+        /* Only the validating task refuses. */
+        r = read_subject(kind, v->object, arena, &s, &unsaid);
         if (r < 0)
                 return r;
         a->sets_scheduler = r == 0 && verdict_wants_scheduler(&s, arena);

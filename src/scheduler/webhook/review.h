@@ -11,7 +11,8 @@
 #include "base/fault.h"
 
 typedef enum ReviewTask {
-        REVIEW_MUTATE,   /* gives the scheduler, removes system keys from new pods; refuses nothing */
+        /* Gives the scheduler, removes system keys from new pods; refuses nothing. */
+        REVIEW_MUTATE,
         REVIEW_VALIDATE, /* refuses, changes nothing */
 } ReviewTask;
 
@@ -23,7 +24,8 @@ typedef struct ReviewRules {
         /* User names, commas between them. They may change system keys, as may the two above and
          * system:masters. */
         Str accounts;
-        bool runtime_devices; /* the agents run with --device-access=runtime (NVIDIA_VISIBLE_DEVICES) */
+        /* The agents run with --device-access=runtime (NVIDIA_VISIBLE_DEVICES). */
+        bool runtime_devices;
 } ReviewRules;
 
 typedef enum ReviewVerdict { REVIEW_ALLOWED, REVIEW_PATCHED, REVIEW_REFUSED, REVIEW_VERDICTS_ } ReviewVerdict;

@@ -6,7 +6,8 @@
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 
-#define ANNOTATION_MIRROR "kubernetes.io/config.mirror" /* k8s.io/api/core/v1, MirrorPodAnnotationKey */
+/* k8s.io/api/core/v1, MirrorPodAnnotationKey. */
+#define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
 /* The fields that the pod decoder does not read. */
 typedef struct Outer {

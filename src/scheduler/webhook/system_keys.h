@@ -8,8 +8,9 @@
 #include "wire/pod.h"
 
 typedef struct SystemKeys {
-        Str namespace_, name;              /* of the pod */
-        Str values[POD_SYSTEM_KEYS_COUNT]; /* in the order of pod_system_key_names; empty where absent */
+        Str namespace_, name; /* of the pod */
+        /* In the order of pod_system_key_names; empty where absent. */
+        Str values[POD_SYSTEM_KEYS_COUNT];
 } SystemKeys;
 
 enum { SYSTEM_KEYS_E_MALFORMED = 1 };

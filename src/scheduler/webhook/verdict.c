@@ -7,7 +7,8 @@
 
 #define FIELD_LABEL "metadata.labels[\"" LABEL_POD_COUNT "\"]"
 
-static const Str default_scheduler = STR("default-scheduler"); /* k8s.io/api/core/v1, DefaultSchedulerName */
+/* k8s.io/api/core/v1, DefaultSchedulerName. */
+static const Str default_scheduler = STR("default-scheduler");
 
 bool verdict_wants_scheduler(const Subject *s, Arena *arena) {
         const Pod *pod = &s->pod;

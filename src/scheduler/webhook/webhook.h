@@ -22,7 +22,8 @@ typedef struct WebhookOptions {
         sd_event *event;
         KubeClient *client; /* outlives the webhook; not used with files */
         const char *listen;
-        const char *service_namespace, *service_name;      /* names by which the API server calls it */
+        /* Names by which the API server calls it. */
+        const char *service_namespace, *service_name;
         const char *tls_cert, *tls_key;                    /* files; both or neither */
         usec_t settled_after;                              /* as CaInjectorOptions */
         ReviewRules rules;                                 /* its texts outlive the webhook */

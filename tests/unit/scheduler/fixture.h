@@ -29,7 +29,7 @@ static inline const char *node_json(const char *name, const char *mode, unsigned
 }
 
 typedef struct PodText {
-        const char *name, *uid;    /* the UID is "uid-NAME" unless told otherwise */
+        const char *name, *uid;    /* uid: "uid-NAME" when NULL */
         const char *node;          /* NULL: not bound */
         const char *mem, *core;    /* gpu-mem, percent; NULL: no share */
         const char *allocation;    /* current annotation, escaped for JSON */
@@ -39,7 +39,7 @@ typedef struct PodText {
         bool terminating;
         int priority;
         const char *labels, *requests; /* members of metadata.labels, of the container's requests */
-        const char *spec;              /* more members of the specification, each with a comma behind it */
+        const char *spec;              /* more members of spec, each with a comma behind it */
         const char *start, *nominated; /* status.startTime, status.nominatedNodeName */
 } PodText;
 

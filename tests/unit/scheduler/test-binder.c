@@ -192,7 +192,8 @@ static void a_refusal_of_the_api_server_gives_back(void) {
                 ASSERT_USED(f.view, "n1", 0, 0);
                 ASSERT_INT(fake_n_calls(), 0);
                 ASSERT_INT(f.metrics.binds[METRICS_BIND_REJECTED], 1);
-                ASSERT_TRUE(view_pod_find(f.view, STR("uid-a"))->request != NULL); /* may be tried again */
+                /* May be tried again. */
+                ASSERT_TRUE(view_pod_find(f.view, STR("uid-a"))->request != NULL);
                 a = (Answer){0};
                 ASSERT_TRUE(bind_pod(&f, "a", "n2", &a) != NULL);
                 teardown(&f);

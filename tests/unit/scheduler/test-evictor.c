@@ -66,7 +66,8 @@ static Fixture *setup(void) {
         ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
                                                 .view = f->view,
                                                 .metrics = &f->metrics,
-                                                .recorder = (KubeEventRecorder *) f, /* only passed on */
+                                                /* Only passed on. */
+                                                .recorder = (KubeEventRecorder *) f,
                                                 .may_not_act = may_not_act,
                                                 .userdata = f},
                               &f->evictor));
@@ -383,7 +384,8 @@ static void waiters_are_bounded(void) {
                                            .nodes = buf_str(&nodes)},
                              1);
         }
-        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL); /* the pod of the lowest priority made room */
+        /* The pod of the lowest priority made room. */
+        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL);
         ASSERT_TRUE(waiters_find(&w, STR("u64")) != NULL);
         waiters_note(
                 &w,
@@ -497,7 +499,8 @@ static void the_watch_says_the_priority(void) {
         for (size_t i = 0; i < sizeof watched / sizeof *watched; i++) {
                 Fixture *f = setup();
 
-                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\"")); /* the watch does not have the pod yet */
+                /* The watch does not have the pod yet. */
+                ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
                 step(f, WAITER_DELAY);
                 ASSERT_FALSE(waiters_any(evictor_waiters(f->evictor)));
                 feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(watched[i]));

@@ -482,8 +482,10 @@ static void units_of_different_sizes_are_not_added(void) {
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units{unit=\"128MiB\"} 240\n");
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"GiB\"} 12\n");
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"128MiB\"} 16\n");
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");     /* 105 GiB */
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes_used 15032385536\n"); /* 14 GiB */
+        /* 105 GiB. */
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");
+        /* 14 GiB. */
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes_used 15032385536\n");
         teardown(&f);
 }
 

@@ -96,7 +96,8 @@ static void two_victims_of_one_card(void) {
                                                                              : "2026-11-21T10:00:00Z"));
                 }
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p10"), TWO("p21", "p22"));
-        ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p01"), TWO("p00", "p01")); /* fits as it is */
+        /* Fits as it is. */
+        ASSERT_TEXT(preempt(&f, HIGH(.mem = "84"), "p00 p01"), TWO("p00", "p01"));
         ASSERT_TEXT(preempt(&f, HIGH(.mem = "42"), "p10"), ONE("p10"));
         teardown(&f);
 }

@@ -45,7 +45,8 @@ static void counts_what_is_on_its_way(void) {
         ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("c"), 1)); /* the other card */
         promises_make(&p, STR("b"), STR("n"), &r, 1);
         ASSERT_FALSE(promises_leave_room(&p, n, &r, STR("c"), 1));
-        ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("b"), 1)); /* its own promise is no obstacle */
+        /* Its own promise is no obstacle. */
+        ASSERT_TRUE(promises_leave_room(&p, n, &r, STR("b"), 1));
         ASSERT_TRUE(promises_leave_room(&p, ledger_node_find(l, STR("m")), &r, STR("c"), 1));
         ASSERT_INT(placement_check(n, &r, &refusal), 0); /* the ledger does not change */
         promises_drop(&p, STR("a"));
@@ -86,7 +87,8 @@ static void compute_and_mixing_count_as_well(void) {
         n = ledger_node_find(l, STR("n"));
         promises_make(&p, STR("a"), STR("n"), &core, 1);
         ASSERT_TRUE(promises_leave_room(&p, n, &core, STR("c"), 1));
-        ASSERT_FALSE(promises_leave_room(&p, n, &mem, STR("c"), 1)); /* kinds may not be mixed there */
+        /* Kinds may not be mixed there. */
+        ASSERT_FALSE(promises_leave_room(&p, n, &mem, STR("c"), 1));
         promises_make(&p, STR("b"), STR("n"), &core, 1);
         ASSERT_FALSE(promises_leave_room(&p, n, &core, STR("c"), 1));
 }
@@ -110,7 +112,8 @@ static void the_oldest_goes_when_there_are_too_many(void) {
         ASSERT_TRUE(promises_leave_room(&p, ledger_node_find(l, STR("n")), &r, STR("c"),
                                         1)); /* b alone is left */
         memset(uid, 'x', sizeof uid);
-        promises_make(&p, (Str){uid, sizeof uid}, STR("n"), &r, 1); /* too long: forgotten, not cut */
+        /* Too long: forgotten, not cut. */
+        promises_make(&p, (Str){uid, sizeof uid}, STR("n"), &r, 1);
         ASSERT_TRUE(promises_leave_room(&p, ledger_node_find(l, STR("n")), &r, STR("c"), 1));
 }
 

@@ -74,7 +74,8 @@ static void deletion_frees(void) {
                 pod_json("a", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}");
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, bound);
-        feed(v, VIEW_PODS, REFLECTOR_ADDED, bound); /* the event comes twice, the grant counts once */
+        /* The event comes twice, the grant counts once. */
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, bound);
         ASSERT_USED(v, "n1", 0, 4);
         feed(v, VIEW_PODS, REFLECTOR_DELETED, bound);
         ASSERT_USED(v, "n1", 0, 0);
@@ -353,7 +354,8 @@ static void late_events_do_not_take_a_bound_pods_grant(void) {
 
         feed(v, VIEW_PODS, REFLECTOR_ADDED, unbound);
         pod = view_pod_find(v, STR("uid-a"));
-        ASSERT_OK(grant_new(v->ledger, &spec, &pod->grant)); /* as the binder leaves the pod after a 2xx */
+        /* As the binder leaves the pod after a 2xx. */
+        ASSERT_OK(grant_new(v->ledger, &spec, &pod->grant));
         feed(v, VIEW_PODS, REFLECTOR_MODIFIED, unbound);
         ASSERT_USED(v, "n1", 0, 4);
         /* A list that began after the bind decides. */

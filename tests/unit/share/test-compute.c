@@ -130,7 +130,8 @@ static void containers_say_weight_and_priority(void) {
         ASSERT_INT(a.weight, 3);
         ASSERT_TRUE(a.high_priority);
         ASSERT_OK(
-                ask(ENV(WEIGHT, VALUE("3")) "," ENV(WEIGHT, VALUE("10000")), &a, &fault)); /* the last one */
+                /* The last one. */
+                ask(ENV(WEIGHT, VALUE("3")) "," ENV(WEIGHT, VALUE("10000")), &a, &fault));
         ASSERT_INT(a.weight, 10000);
         ASSERT_OK(ask(ENV(WEIGHT, FROM) "," ENV(WEIGHT, VALUE("2")), &a, &fault));
         ASSERT_INT(a.weight, 2);

@@ -75,7 +75,8 @@ static void a_node_with_a_change_that_waits_takes_no_new_slice(void) {
         ASSERT_TRUE(!placement_choose_node(l, &r));
         ASSERT_INT(used(l, "n", 0), 5);
         (void) grant_free(g);
-        ASSERT_TRUE(!place(l, "n", &r, words)); /* until the agent says that the change is in force */
+        /* Until the agent says that the change is in force. */
+        ASSERT_TRUE(!place(l, "n", &r, words));
         set_node(l, "n", "cgpu", "", ANNOTATIONS("\"aliquot.dev/mode-in-force\":\"cgpu\"") EQUAL(15, 1));
         ASSERT_TRUE(place(l, "n", &r, words) != NULL);
 }

@@ -77,7 +77,8 @@ static void reads_each_form_and_falls_back(void) {
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":9},\\\"4\\\":{\\\"2\\\":3}}") "," OLD_IDX("3"), two,
                  "0 0 1 1 0;", 7, 0, false, ""}, /* the annotation says where, the limit how much */
                 {ALLOCATION("{\\\"0\\\":{\\\"1\\\":5,\\\"0\\\":1,\\\"3\\\":1}}"), seven,
-                 "0 0 0 3 0;0 0 1 2 0;0 0 3 2 0;", 0, 0, false, ""}, /* evenly, the rest to the first */
+                 /* Evenly, the rest to the first. */
+                 "0 0 0 3 0;0 0 1 2 0;0 0 3 2 0;", 0, 0, false, ""},
                 {ALLOCATION("{\\\"0\\\":{\\\"0\\\":15},\\\"1\\\":{\\\"1\\\":15}}"), plain, "0 1 1 3 0;", 0, 0,
                  false, ""}, /* a container without a limit counts nothing */
                 {ALLOCATION("{\\\"0\\\":{\\\"0\\\":1,\\\"1\\\":1,\\\"2\\\":1,\\\"3\\\":1}}"),

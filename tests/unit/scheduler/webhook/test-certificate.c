@@ -82,7 +82,8 @@ static void verifies(void) {
         ASSERT_TRUE(verify_server(server.cert, ca.cert, "hook.other.svc", NOW) &
                     GNUTLS_CERT_UNEXPECTED_OWNER);
         ASSERT_TRUE(verify_server(server.cert, other.cert, names[0], NOW) & GNUTLS_CERT_SIGNER_NOT_FOUND);
-        ASSERT_INT(verify_server(server.cert, ca.cert, names[0], NOW - 3599), 0); /* clocks differ */
+        /* Clocks differ. */
+        ASSERT_INT(verify_server(server.cert, ca.cert, names[0], NOW - 3599), 0);
         ASSERT_TRUE(verify_server(server.cert, ca.cert, names[0], NOW - 3601) & GNUTLS_CERT_NOT_ACTIVATED);
         ASSERT_INT(verify_server(server.cert, ca.cert, names[0], NOW + 90 * DAY), 0);
         ASSERT_TRUE(verify_server(server.cert, ca.cert, names[0], NOW + 90 * DAY + 1) & GNUTLS_CERT_EXPIRED);
@@ -155,7 +156,8 @@ static void bundles(void) {
         ASSERT_INT(verify_server(server.cert, bundle.data, names[0], NOW), 0);
         ASSERT_TRUE(!strstr(bundle.data, server.cert));
         buf_clear(&bundle);
-        certificate_bundle_add(&bundle, text.data, NOW + 100 * DAY, 4); /* the server one has expired */
+        /* The server one has expired. */
+        certificate_bundle_add(&bundle, text.data, NOW + 100 * DAY, 4);
         ASSERT_TRUE(strstr(bundle.data, a.cert) && !strstr(bundle.data, server.cert));
 }
 
