@@ -17,7 +17,7 @@ enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
 
 /* aliquot-run and aliquot-smi are programs of their own, because they also run without this one.
  * They are found beside it. */
-static int become(const char *program, char **argv) {
+static int exec_program(const char *program, char **argv) {
         char path[4096];
         ssize_t n = readlink("/proc/self/exe", path, sizeof path - 32);
 
@@ -31,11 +31,11 @@ static int become(const char *program, char **argv) {
 }
 
 static int run_main(int argc, char **argv) {
-        return become("aliquot-run", argv);
+        return exec_program("aliquot-run", argv);
 }
 
 static int smi_main(int argc, char **argv) {
-        return become("aliquot-smi", argv);
+        return exec_program("aliquot-smi", argv);
 }
 
 static const struct {
@@ -61,7 +61,7 @@ static void print_usage(FILE *out) {
 }
 
 /* Output that was not written is a failure. */
-static int said(void) {
+static int check_output(void) {
         return fflush(stdout) == 0 ? 0 : EXIT_BROKEN;
 }
 
@@ -72,11 +72,11 @@ int main(int argc, char **argv) {
                 return EXIT_BROKEN;
         if (strcmp(verb, "--version") == 0) {
                 (void) printf("aliquot %s (built with %s)\n", ALIQUOT_VERSION, __VERSION__);
-                return said();
+                return check_output();
         }
         if (strcmp(verb, "--help") == 0 || strcmp(verb, "-h") == 0) {
                 print_usage(stdout);
-                return said();
+                return check_output();
         }
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
                 if (strcmp(verb, verbs[i].name) == 0)

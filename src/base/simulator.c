@@ -60,7 +60,7 @@ int simulator_enter(Fault *fault) {
 
 /* A process without root has its capabilities only in its user namespace and loses them at exec.
  * The simulator needs them: it mounts, and it reads the memory of its callers. */
-static void keep_rights(void) {
+static void keep_capabilities(void) {
         static const int wanted[] = {CAP_SYS_ADMIN, CAP_SYS_PTRACE};
         struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -90,7 +90,7 @@ static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_
         if (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
                 _exit(127);
         (void) setpgid(0, 0); /* signals of the terminal are meant for the command */
-        keep_rights();
+        keep_capabilities();
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(127);
         (void) execv(program, argv);
@@ -98,7 +98,7 @@ static _Noreturn void serve(const char *program, const SimulatorSpec *spec, pid_
         _exit(127);
 }
 
-static bool says_ready(const char *text) {
+static bool is_ready(const char *text) {
         return strncmp(text, "ready\n", 6) == 0 || strstr(text, "\nready\n") != NULL;
 }
 
@@ -113,7 +113,7 @@ static int await(int fd, pid_t *pid, Fault *fault) {
                 r = read(fd, text + n, sizeof text - 1 - n);
                 n += r > 0 ? (size_t) r : 0;
                 text[n] = '\0';
-                if (says_ready(text))
+                if (is_ready(text))
                         return 0;
         } while ((r > 0 && n < sizeof text - 1) || (r < 0 && errno == EINTR));
         text[strcspn(text, "\n")] = '\0';

@@ -43,7 +43,7 @@ static unsigned status_of(const KubeCall *call) {
 }
 
 /* Returns false to end the transfer. */
-static bool tell_data(KubeCall *call, Str bytes) {
+static bool deliver_data(KubeCall *call, Str bytes) {
         if (call->on_data(call->userdata, bytes) == 0)
                 return call->state == CALL_STARTED;
         call->stopped = "ended by its reader";
@@ -67,7 +67,7 @@ static bool take_head(KubeCall *call, Str line) {
         if (status < 200 || status > 299)
                 return true;
         call->streams = true;
-        return tell_data(call, STR(""));
+        return deliver_data(call, STR(""));
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
@@ -79,7 +79,7 @@ static bool take_body(KubeCall *call, Str bytes) {
         if (call->state != CALL_STARTED)
                 return false;
         if (call->streams)
-                return tell_data(call, bytes);
+                return deliver_data(call, bytes);
         if (bytes.len > KUBE_MAX_BODY - call->body.len) {
                 call->stopped = "the answer is longer than 32 MiB";
                 return false;
@@ -296,7 +296,7 @@ static bool send_again(KubeCall *call) {
         return prepare(call) == 0 && kube_client_start(call->client, call) == 0;
 }
 
-static void tell_reply(KubeCall *call, CURLcode result) {
+static void deliver_reply(KubeCall *call, CURLcode result) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         curl_off_t retry_after = 0;
         KubeTransfer t = {
@@ -330,6 +330,6 @@ void kube_call_finish(KubeCall *call, CURLcode result) {
         call->state = CALL_FINISHED;
         sd_event_source_disable_unref(TAKE_PTR(call->idle));
         if (call->done)
-                tell_reply(call, result);
+                deliver_reply(call, result);
         kube_call_destroy(call);
 }

@@ -42,7 +42,7 @@ static void settle(KubeClient *c) {
         c->unsettled = false;
 }
 
-static void tell_finished(KubeClient *c) {
+static void deliver_finished(KubeClient *c) {
         CURLMsg *message;
         int left;
 
@@ -64,7 +64,7 @@ static int turn(KubeClient *c, curl_socket_t fd, int events) {
                                         &running); /* each transfer reports its own errors */
         c->in_curl--;
         settle(c);
-        tell_finished(c);
+        deliver_finished(c);
         kube_client_leave(c);
         return 0;
 }

@@ -197,7 +197,7 @@ static int add_file(Kubeconfig *k, Arena *arena, const char *path, Fault *fault)
         return r > 0 ? KUBE_CONFIG_E_MALFORMED : r;
 }
 
-static bool says_nothing(const Kubeconfig *k) {
+static bool is_unset(const Kubeconfig *k) {
         return !k->clusters && !k->users && !k->contexts && str_is_empty(k->current_context);
 }
 
@@ -222,7 +222,7 @@ static int from_files(Str paths, bool must_exist, const char *context, KubeConfi
                 if (must_exist)
                         break;
         }
-        if (says_nothing(&k))
+        if (is_unset(&k))
                 return fault_set(fault, KUBE_CONFIG_E_NONE, "no kubeconfig in " STR_FMT, STR_ARG(paths));
         r = kubeconfig_choose(&k, context, &choice, fault);
         return r != 0 ? KUBE_CONFIG_E_MALFORMED : from_choice(&choice, ret, fault);

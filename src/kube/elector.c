@@ -158,7 +158,7 @@ static void attempt_later(Elector *e) {
 /* ---- what is known ---- */
 
 /* Keeps the Lease of an answer; *ret holds views of the reply. */
-static int learn(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
+static int keep_lease(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
         int r;
 
         buf_clear(&e->known);
@@ -250,7 +250,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
         enter(e);
         e->call = NULL;
         e->taking = false;
-        if (!written || learn(e, reply, &arena, &lease) != 0)
+        if (!written || keep_lease(e, reply, &arena, &lease) != 0)
                 buf_clear(&e->known); /* it is read again before the next write */
         if (e->state == ELECTOR_RELEASING && taking)
                 attempt(e); /* a take-over sent before the release: undone if it succeeded */
@@ -296,7 +296,8 @@ static void on_read(void *userdata, const KubeReply *reply) {
         e->call = NULL;
         if (reply->outcome == KUBE_DONE && reply->status == 404 && e->state != ELECTOR_RELEASING)
                 r = take(e, NULL);
-        else if (reply->outcome == KUBE_DONE && reply->status == 200 && learn(e, reply, &arena, &lease) == 0)
+        else if (reply->outcome == KUBE_DONE && reply->status == 200 &&
+                 keep_lease(e, reply, &arena, &lease) == 0)
                 r = decide(e, &lease);
         if (r != 0 && e->state == ELECTOR_RELEASING && now_usec() >= e->release_until)
                 released(e);

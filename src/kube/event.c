@@ -22,7 +22,7 @@ enum {
         EVENT_REPEAT_SEC = 600,
 };
 
-typedef struct Said {
+typedef struct Record {
         UT_hash_handle hh;
         KubeEventRecorder *recorder;
         char *key; /* object, type, reason and note */
@@ -32,7 +32,7 @@ typedef struct Said {
         uint64_t count, written; /* repeats so far; repeats on the server */
         usec_t last;
         KubeCall *call;
-} Said;
+} Record;
 
 typedef struct Object {
         UT_hash_handle hh;
@@ -44,7 +44,7 @@ typedef struct Object {
 struct KubeEventRecorder {
         KubeClient *client;
         char *component;
-        Said *said;
+        Record *said;
         Object *objects;
         KubeEventCounters counters;
         uint64_t serial; /* makes names unique within one nanosecond */
@@ -63,7 +63,7 @@ int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecor
         return 0;
 }
 
-static void said_free(Said *s) {
+static void record_free(Record *s) {
         (void) kube_call_free(s->call); /* always NULL */
         free(s->key);
         free(s->path);
@@ -73,9 +73,9 @@ static void said_free(Said *s) {
         free(s);
 }
 
-static void said_forget(KubeEventRecorder *r, Said *s) {
+static void record_forget(KubeEventRecorder *r, Record *s) {
         HASH_DEL(r->said, s);
-        said_free(s);
+        record_free(s);
 }
 
 static void object_free(Object *o) {
@@ -84,13 +84,13 @@ static void object_free(Object *o) {
 }
 
 KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r) {
-        Said *said, *next_said;
+        Record *said, *next_said;
         Object *object, *next_object;
 
         if (!r)
                 return NULL;
         HASH_ITER(hh, r->said, said, next_said)
-        said_forget(r, said);
+        record_forget(r, said);
         HASH_ITER(hh, r->objects, object, next_object) {
                 HASH_DEL(r->objects, object);
                 object_free(object);
@@ -142,7 +142,7 @@ static void refill(Object *o, usec_t now) {
 }
 
 /* Whether the rate of this object allows one more Event. */
-static bool may_speak(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
+static bool is_within_rate(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
         _cleanup_buf_ Buf key = BUF_NULL;
         Object *o = NULL;
 
@@ -166,7 +166,7 @@ static bool may_speak(KubeEventRecorder *r, const KubeEvent *e, usec_t now) {
 static void on_written(void *userdata, const KubeReply *reply);
 
 /* Writes everything that a repeat does not change, without the closing brace. */
-static int write_head(Said *s, const KubeEvent *e, Str namespace_) {
+static int write_head(Record *s, const KubeEvent *e, Str namespace_) {
         JsonWriter w;
 
         json_write_init(&w, &s->head);
@@ -197,7 +197,7 @@ static int write_head(Said *s, const KubeEvent *e, Str namespace_) {
         return buf_result(&s->head);
 }
 
-static int create(Said *s, const char *now) {
+static int create(Record *s, const char *now) {
         _cleanup_buf_ Buf body = BUF_NULL;
 
         buf_append_str(&body, buf_str(&s->head));
@@ -209,7 +209,7 @@ static int create(Said *s, const char *now) {
                          on_written, s, &s->call);
 }
 
-static int patch(Said *s, const char *now) {
+static int patch(Record *s, const char *now) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
         buf_appendf(&path, "%s/", s->path);
@@ -226,7 +226,7 @@ static int patch(Said *s, const char *now) {
 }
 
 /* One call at a time for each Event; repeats meanwhile go out with the next call. */
-static void write_out(Said *s) {
+static void write_out(Record *s) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         bool exists = s->written > 0;
         uint64_t count = s->count;
@@ -247,7 +247,7 @@ static void write_out(Said *s) {
 /* The server drops Events after an hour. A repeat of a dropped one is created anew with the next
  * repeat. */
 static void on_written(void *userdata, const KubeReply *reply) {
-        Said *s = userdata;
+        Record *s = userdata;
         KubeEventRecorder *r = s->recorder;
 
         s->call = NULL;
@@ -256,7 +256,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
                 return;
         }
         r->counters.lost++;
-        said_forget(r, s);
+        record_forget(r, s);
 }
 
 /* ---- what was said ---- */
@@ -268,7 +268,7 @@ static Str namespace_of(const KubeEvent *e) {
 
 /* Names of objects and of Events have at most 253 bytes, so the object's name is cut to make room
  * for the unique suffix. */
-static int said_init(Said *s, const KubeEvent *e) {
+static int record_init(Record *s, const KubeEvent *e) {
         _cleanup_buf_ Buf path = BUF_NULL, name = BUF_NULL;
         uint64_t now = clock_realtime_nsec();
         Str stem = {e->name.data, e->name.len < 230 ? e->name.len : 230};
@@ -286,8 +286,8 @@ static int said_init(Said *s, const KubeEvent *e) {
 }
 
 /* Takes ownership of key. NULL when out of memory. */
-static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
-        Said *s = calloc(1, sizeof *s);
+static Record *record_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
+        Record *s = calloc(1, sizeof *s);
 
         if (!s) {
                 free(key);
@@ -295,45 +295,45 @@ static Said *said_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
         }
         s->recorder = r;
         s->key = key;
-        if (said_init(s, e) < 0) {
-                said_free(s);
+        if (record_init(s, e) < 0) {
+                record_free(s);
                 return NULL;
         }
         HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
         if (!hash_added(s, hh)) {
-                said_free(s);
+                record_free(s);
                 return NULL;
         }
         if (HASH_COUNT(r->said) > EVENT_MAX_SAID)
-                said_forget(r, r->said);
+                record_forget(r, r->said);
         return s;
 }
 
 /* Finds the entry and moves it to the young end; NULL when there is none or it is too old. */
-static Said *said_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
-        Said *s = NULL;
+static Record *record_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
+        Record *s = NULL;
 
         HASH_FIND(hh, r->said, key->data, key->len, s);
         if (!s)
                 return NULL;
         if (now - s->last > EVENT_REPEAT_SEC * USEC_PER_SEC) {
-                said_forget(r, s);
+                record_forget(r, s);
                 return NULL;
         }
         HASH_DEL(r->said, s);
         HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
         if (hash_added(s, hh))
                 return s;
-        said_free(s);
+        record_free(s);
         return NULL;
 }
 
 void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
         _cleanup_buf_ Buf key = BUF_NULL;
         usec_t now = clock_monotonic_usec();
-        Said *s;
+        Record *s;
 
-        if (!may_speak(r, e, now)) {
+        if (!is_within_rate(r, e, now)) {
                 r->counters.dropped++;
                 return;
         }
@@ -343,9 +343,9 @@ void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
                 r->counters.lost++;
                 return;
         }
-        s = said_find(r, &key, now);
+        s = record_find(r, &key, now);
         if (!s)
-                s = said_add(r, buf_take(&key), e);
+                s = record_add(r, buf_take(&key), e);
         if (!s) {
                 r->counters.lost++;
                 return;

@@ -113,7 +113,7 @@ bool reflector_in_sync(const Reflector *r) {
 
 /* ---- failures ---- */
 
-static void tell_trouble(Reflector *r, const Fault *fault) {
+static void report_trouble(Reflector *r, const Fault *fault) {
         if (!r->doomed && r->handler.on_trouble)
                 r->handler.on_trouble(r->userdata, fault);
 }
@@ -130,7 +130,7 @@ static void wait_to(Reflector *r, ReflectorState state) {
 
 static void fail(Reflector *r, ReflectorState next, const Fault *fault) {
         r->behind = true;
-        tell_trouble(r, fault);
+        report_trouble(r, fault);
         if (!r->doomed)
                 wait_to(r, next);
 }
@@ -180,7 +180,7 @@ static int too_long(Reflector *r) {
 
         (void) fault_set(&fault, 0, "GET %s: an object of more than %zu bytes is passed over", r->path,
                          r->options.max_object);
-        tell_trouble(r, &fault);
+        report_trouble(r, &fault);
         return r->doomed ? SINK_FREED : 0;
 }
 

@@ -165,7 +165,7 @@ static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) 
 }
 
 /* Keeps the UID that the store gave the workload, because its pods point to it. */
-static void learn_uid(const json_t *stored, json_t *workload) {
+static void copy_uid(const json_t *stored, json_t *workload) {
         char name[TREE_NAME_MAX], other[TREE_NAME_MAX];
         const json_t *one;
         size_t i;
@@ -189,7 +189,7 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
 
         if (!pods)
                 return -ENOMEM;
-        learn_uid(stored, m->object);
+        copy_uid(stored, m->object);
         r = workload_expand(m->object, nodes, pods, fault);
         if (r > 0)
                 (void) fault_wrap(fault, r, "%s %s", kind_of(m),

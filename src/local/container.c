@@ -288,7 +288,7 @@ static void drain(Container *c) {
 
 /* The command has written all its output before its end is reported, so the output is read after
  * the report. */
-static void hear(Container *c) {
+static void read_control(Container *c) {
         Report message;
         ssize_t n = recv(c->control, &message, sizeof message, MSG_DONTWAIT);
 
@@ -322,7 +322,7 @@ static size_t watch(Container *const *list, size_t n, struct pollfd *fds) {
 
 static bool is_late(Container *c) {
         if (c->state == CONTAINER_RUNNING)
-                hear(c);
+                read_control(c);
         return c->state == CONTAINER_RUNNING;
 }
 
@@ -370,7 +370,7 @@ int container_wait_all(Container *const *list, size_t n, usec_t deadline, bool s
                         if (fds[2 * i + 1].revents)
                                 drain(list[i]);
                         if (fds[2 * i].revents)
-                                hear(list[i]);
+                                read_control(list[i]);
                 }
         }
         if (stop_late)

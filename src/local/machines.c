@@ -68,7 +68,7 @@ static int start_node(const Machines *m, MachineNode *n, const char *cards, Faul
 
 /* ---- a container ---- */
 
-typedef struct Giving {
+typedef struct Attachment {
         Machines *m;
         const MachineNode *node;
         const PodSlices *slices;
@@ -76,10 +76,10 @@ typedef struct Giving {
         Arena *arena;
         MachineMounts *gift;
         bool no_memory;
-} Giving;
+} Attachment;
 
-static void add(Giving *g, bool read_only, const char *from, const char *format, ...) _printf_(4, 5);
-static void add(Giving *g, bool read_only, const char *from, const char *format, ...) {
+static void add(Attachment *g, bool read_only, const char *from, const char *format, ...) _printf_(4, 5);
+static void add(Attachment *g, bool read_only, const char *from, const char *format, ...) {
         char to[PATH_SIZE];
         Str from_text, to_text;
         va_list ap;
@@ -96,14 +96,14 @@ static void add(Giving *g, bool read_only, const char *from, const char *format,
                         (SandboxMount){.from = from_text.data, .to = to_text.data, .read_only = read_only};
 }
 
-static void add_device(Giving *g, const char *name) {
+static void add_device(Attachment *g, const char *name) {
         char from[PATH_SIZE + 32];
 
         (void) snprintf(from, sizeof from, "%s/%s", g->node->devices, name); /* it fits */
         add(g, false, from, "/dev/%s", name);
 }
 
-static void add_devices(Giving *g) {
+static void add_devices(Attachment *g) {
         char name[32];
 
         add_device(g, "nvidiactl");
@@ -118,7 +118,7 @@ static void add_devices(Giving *g) {
                 add(g, true, MACHINE_CACHE, "/etc/ld.so.cache");
 }
 
-static int add_pages(Giving *g) {
+static int add_pages(Attachment *g) {
         add(g, true, MACHINE_GATE, SLICE_RUN_GATE);
         add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
@@ -136,7 +136,7 @@ static int add_pages(Giving *g) {
 }
 
 /* Simulated files are no character devices; they are identified by device and inode. */
-static int identify(const Giving *g, const char *name, SliceFile *ret, Fault *fault) {
+static int identify(const Attachment *g, const char *name, SliceFile *ret, Fault *fault) {
         char path[PATH_SIZE + 32];
         struct stat st;
 
@@ -148,7 +148,7 @@ static int identify(const Giving *g, const char *name, SliceFile *ret, Fault *fa
         return 0;
 }
 
-static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *fault) {
+static int describe(const Attachment *g, const Slice *slice, SliceSpec *ret, Fault *fault) {
         const CardInfo *card = pod_slices_card(g->slices, slice->card);
         bool open = g->slices->not_isolated && !g->m->ignores_disable;
         char name[32];
@@ -176,7 +176,7 @@ static int describe(const Giving *g, const Slice *slice, SliceSpec *ret, Fault *
 }
 
 /* Sets policies as the node agent does: a weight applies to the whole card. */
-static int say_policy(const Giving *g, const SliceSpec *specs, Fault *fault) {
+static int set_policy(const Attachment *g, const SliceSpec *specs, Fault *fault) {
         int r = 0;
 
         for (size_t i = 0; i < g->slices->n && r == 0; i++)
@@ -197,7 +197,7 @@ static void start_arbiter(Machines *m) {
 static void ignore_grown(void *userdata, const SlicedirGrown *grown) {
 }
 
-static int write_pages(const Giving *g, Fault *fault) {
+static int write_pages(const Attachment *g, Fault *fault) {
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         char owner[600];
         int r = 0;
@@ -222,12 +222,12 @@ static int write_pages(const Giving *g, Fault *fault) {
             slicedir_trim(&g->m->slicedir, ignore_grown, NULL) == 0)
                 r = slicedir_update(&g->m->slicedir, g->id, owner, specs, g->slices->n, fault);
         if (r == 0)
-                r = say_policy(g, specs, fault);
+                r = set_policy(g, specs, fault);
         start_arbiter(g->m);
         return r != 0 ? MACHINES_E_REFUSED : 0; /* the fault is set */
 }
 
-static int give(Giving *g, Fault *fault) {
+static int add_mount(Attachment *g, Fault *fault) {
         int r = 0;
 
         if (g->slices->n > SLICEDIR_CARDS_MAX)
@@ -265,7 +265,7 @@ static const char *why_not(const char *cards, const PodSlices *slices) {
 
 int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices, const char *id,
                     const char *name, Arena *arena, MachineMounts *ret, Fault *fault) {
-        Giving g = {.m = m, .slices = slices, .id = id, .name = name, .arena = arena, .gift = ret};
+        Attachment g = {.m = m, .slices = slices, .id = id, .name = name, .arena = arena, .gift = ret};
         const char *cards = cards_of(m, place, slices);
         MachineNode *node;
 
@@ -281,7 +281,7 @@ int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices,
         if (start_node(m, node, cards, &m->trouble) < 0)
                 return 0;
         g.node = node;
-        return give(&g, fault);
+        return add_mount(&g, fault);
 }
 
 void machines_print_troubles(Machines *m, Buf *out) {

@@ -110,7 +110,7 @@ static void put_error(Str text) {
         }
 }
 
-static int say(int status, const Fault *fault, int r) {
+static int report(int status, const Fault *fault, int r) {
         (void) fputs("aliquot local: ", stderr);
         put_error(str_from(*fault->text ? fault->text : strerror(-r)));
         (void) fputc('\n', stderr);
@@ -118,13 +118,13 @@ static int say(int status, const Fault *fault, int r) {
 }
 
 /* A negative errno is an internal error; a small positive result is about the input. */
-static int say_result(const Fault *fault, int r) {
-        return say(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
+static int report_result(const Fault *fault, int r) {
+        return report(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
 }
 
 /* The exit status tells when standard output is incomplete: a full disk must not look
  * like success. */
-static int put(const Buf *text) {
+static int write_output(const Buf *text) {
         if (text->len > 0 && fwrite(text->data, 1, text->len, stdout) != text->len)
                 return -errno;
         return fflush(stdout) != 0 ? -errno : 0;
@@ -148,11 +148,11 @@ static int run(const Options *o, const Manifests *manifests) {
         if (r == 0)
                 r = print_state(c, o, &out, &notes, &fault);
         if (r == 0)
-                r = put(&out);
+                r = write_output(&out);
         cluster_print_refused(c, &notes);
         put_error(buf_str(&notes));
         if (r != 0)
-                return say_result(&fault, r);
+                return report_result(&fault, r);
         if (o->logs) {
                 buf_clear(&out);
                 buf_clear(&notes);
@@ -162,10 +162,10 @@ static int run(const Options *o, const Manifests *manifests) {
                                        &out, &notes);
                 put_error(buf_str(&notes));
                 if (r == 0)
-                        r = put(&out);
+                        r = write_output(&out);
         }
         if (r < 0)
-                return say(EXIT_BROKEN, &fault, r);
+                return report(EXIT_BROKEN, &fault, r);
         return cluster_n_refused(c) > 0 ? EXIT_ANSWER_NO : EXIT_DONE;
 }
 
@@ -176,7 +176,7 @@ int local_main(int argc, char **argv) {
         Fault fault = FAULT_NULL;
 
         if (!files)
-                return say(EXIT_BROKEN, &fault, -ENOMEM);
+                return report(EXIT_BROKEN, &fault, -ENOMEM);
         /* standard error has a line per refused pod, not the scheduler's log */
         log_set_level(LOG_LEVEL_ERROR);
         argp_err_exit_status = EXIT_USAGE;
@@ -187,7 +187,7 @@ int local_main(int argc, char **argv) {
                 int r = manifests_load(&manifests, files[i], &fault);
 
                 if (r != 0)
-                        return say_result(&fault, r);
+                        return report_result(&fault, r);
         }
         return run(&o, &manifests);
 }

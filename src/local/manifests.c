@@ -66,7 +66,7 @@ static int check(const json_t *object, Fault *fault) {
 }
 
 /* A PodList and the like may omit the kind of its elements; in a v1 List each element has it. */
-static int lend_kind(const json_t *list, json_t *item) {
+static int set_kind(const json_t *list, json_t *item) {
         const char *kind = tree_text(list, "kind", NULL), *version = tree_text(list, "apiVersion", NULL);
         size_t n = strlen(kind);
 
@@ -90,7 +90,7 @@ static int take_list(Manifests *m, const Manifest *list, json_t *items, unsigned
                 int r;
 
                 one.object = item;
-                r = json_is_object(item) ? lend_kind(list->object, item) : 0;
+                r = json_is_object(item) ? set_kind(list->object, item) : 0;
                 if (r == 0)
                         r = take(m, &one, depth + 1, fault);
                 if (r > 0)
@@ -127,7 +127,7 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
 
 /* jansson's messages are for programmers ("without JSON_ALLOW_NUL"); only the place at their end is
  * kept. */
-static void say_why(const json_error_t *error, Fault *fault) {
+static void explain_error(const json_error_t *error, Fault *fault) {
         const char *near = strstr(error->text, " near ");
 
         switch (json_error_code(error)) {
@@ -157,7 +157,7 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         object = json_loadb(json.data, json.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
         manifest = (Manifest){object, loading->file, loading->document, line};
         if (!object) {
-                say_why(&error, fault);
+                explain_error(&error, fault);
                 return manifest_fault(&manifest, MANIFEST_E_MALFORMED, fault);
         }
         r = take(loading->manifests, &manifest, 0, fault);

@@ -109,7 +109,7 @@ static const LedgerCard *card_of(const LedgerNode *node, uint32_t index) {
 
 /* Annotations that came with the pod are used if the cards exist and have room beside the running
  * pods. */
-static int check_given(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
+static int check_annotations(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
         Grant *grant; /* owned by the ledger */
         int r;
 
@@ -148,7 +148,7 @@ static int place_or_check(Ledger *ledger, LedgerNode *node, const Pod *pod, cons
                 return r;
         if (r == 0 && spec.n_slices > 0 && spec.pending_mem == 0) {
                 r = charge_pods(ledger, pods, false, arena);
-                return r < 0 ? r : check_given(node, ledger, &spec, reason);
+                return r < 0 ? r : check_annotations(node, ledger, &spec, reason);
         }
         r = charge_pods(ledger, pods, true, arena);
         return r < 0 ? r : choose(node, pod, arena, ret_annotations, reason);

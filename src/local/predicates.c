@@ -264,7 +264,7 @@ static int raise_to(json_t *sums, json_t *floor) {
 
 /* Init containers run one after another, beside the sidecars that precede them. The pod needs the
  * larger of each such moment and of the sum of what stays. */
-static int ask_of_pod(const json_t *pod, json_t *sums) {
+static int sum_of_pod(const json_t *pod, json_t *sums) {
         _cleanup_json_ json_t *sidecars = json_object(), *peak = json_object();
         const json_t *containers = tree_at(pod, "spec", "containers", NULL);
         const json_t *inits = tree_at(pod, "spec", "initContainers", NULL), *one;
@@ -295,7 +295,7 @@ int predicates_charge(json_t *used, const json_t *pod) {
         _cleanup_json_ json_t *ask = json_object();
         const char *resource;
         json_t *milli;
-        int r = ask ? ask_of_pod(pod, ask) : -ENOMEM;
+        int r = ask ? sum_of_pod(pod, ask) : -ENOMEM;
 
         json_object_foreach(ask, resource, milli) {
                 r = r < 0 ? r : add_to(used, resource, json_integer_value(milli));
@@ -308,7 +308,7 @@ static bool resources_pass(const json_t *pod, const json_t *node, const json_t *
         const char *resource;
         json_t *milli;
 
-        if (!ask || ask_of_pod(pod, ask) < 0) {
+        if (!ask || sum_of_pod(pod, ask) < 0) {
                 buf_append_str(reason, STR("out of memory"));
                 return false;
         }

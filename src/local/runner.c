@@ -54,7 +54,7 @@ static void runner_done(Runner *r) {
 
 /* --- preparation ------------------------------------------------------------------------------ */
 
-static int add_words(Run *run, const char *part) {
+static int add_arguments(Run *run, const char *part) {
         const json_t *words = json_object_get(run->container, part), *word;
         size_t i;
 
@@ -76,9 +76,9 @@ static int prepare_run(const PodRun *p, Run *run) {
         r = pod_environment_make(&p->place, run->container, run->kind, run->index, &run->environment,
                                  &run->notes);
         if (r == 0 && json_array_size(json_object_get(run->container, "command")) > 0)
-                r = add_words(run, "command");
+                r = add_arguments(run, "command");
         if (r == 0 && run->argv.n > 0)
-                r = add_words(run, "args");
+                r = add_arguments(run, "args");
         return r;
 }
 
@@ -126,7 +126,7 @@ static int prepare_pod(PodRun *p, const json_t *pod, const json_t *nodes) {
 /* --- running ---------------------------------------------------------------------------------- */
 
 /* Puts the path before the variable's present value. */
-static int put_first(Variables *v, Str name, const char *path) {
+static int prepend_path(Variables *v, Str name, const char *path) {
         const char *old = variables_get(v, name);
         _cleanup_buf_ Buf text = BUF_NULL;
 
@@ -135,7 +135,7 @@ static int put_first(Variables *v, Str name, const char *path) {
 }
 
 /* Gives it its cards and the names by which programs find them. */
-static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMounts *gift) {
+static int attach_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMounts *gift) {
         const char *name = tree_text(run->container, "name", NULL);
         char pod[TREE_NAME_MAX], id[64];
         _cleanup_buf_ Buf full_name = BUF_NULL;
@@ -155,9 +155,10 @@ static int give_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMount
                 e = machines_attach(&r->machines, &p->place, &slices, id, full_name.data, arena, gift,
                                     &run->skipped);
         if (e == 0 && gift->n > 0)
-                e = put_first(&run->environment, STR("PATH"), MACHINE_PROGRAMS);
-        return e == 0 && gift->n > 0 ? put_first(&run->environment, STR("LD_LIBRARY_PATH"), MACHINE_PROGRAMS)
-                                     : e;
+                e = prepend_path(&run->environment, STR("PATH"), MACHINE_PROGRAMS);
+        return e == 0 && gift->n > 0
+                       ? prepend_path(&run->environment, STR("LD_LIBRARY_PATH"), MACHINE_PROGRAMS)
+                       : e;
 }
 
 static int start(Runner *r, PodRun *p, Run *run) {
@@ -174,7 +175,7 @@ static int start(Runner *r, PodRun *p, Run *run) {
                 fault_set(&run->skipped, 0, "this machine runs the first 256 containers only");
                 return 0;
         }
-        e = give_cards(r, p, run, &arena, &gift);
+        e = attach_cards(r, p, run, &arena, &gift);
         if (e != 0)
                 return e < 0 ? e : 0;
         r->n_started++;

@@ -107,14 +107,14 @@ static int add_label(json_t *pod, const char *key, const char *value) {
 }
 
 /* NAME-xxxxx, the generateName of the Job, DaemonSet and ReplicaSet controllers. */
-static int dress_suffixed(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+static int finish_suffixed(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         char letters[6];
 
         pod_suffix(workload, index, letters);
         return set_name(pod, workload, NULL, letters);
 }
 
-static int dress_deployment(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+static int finish_deployment(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         char template_hash[11], letters[6];
         int r;
 
@@ -124,7 +124,7 @@ static int dress_deployment(const json_t *workload, const json_t *nodes, json_t 
         return r < 0 ? r : set_name(pod, workload, template_hash, letters);
 }
 
-static int dress_ordinal(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+static int finish_ordinal(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         char number[24];
         json_t *spec = tree_make(pod, "spec", NULL);
         const char *name;
@@ -141,19 +141,19 @@ static int dress_ordinal(const json_t *workload, const json_t *nodes, json_t *po
         return r < 0 ? r : tree_set_text(spec, "hostname", name);
 }
 
-static int dress_job(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+static int finish_job(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         int r;
 
         r = add_label(pod, "job-name", tree_text(workload, "metadata", "name", NULL));
         if (r == 0)
                 r = add_label(pod, "batch.kubernetes.io/job-name",
                               tree_text(workload, "metadata", "name", NULL));
-        return r < 0 ? r : dress_suffixed(workload, nodes, pod, index);
+        return r < 0 ? r : finish_suffixed(workload, nodes, pod, index);
 }
 
 /* The DaemonSet controller leaves the choice of node to the scheduler and pins it by a matchFields
  * term. */
-static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
+static int finish_daemon(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index) {
         const char *node = tree_text(json_array_get(nodes, index), "metadata", "name", NULL);
         json_t *affinity = tree_make(pod, "spec", "affinity", "nodeAffinity", NULL);
 
@@ -162,17 +162,17 @@ static int dress_daemon(const json_t *workload, const json_t *nodes, json_t *pod
                                                        "matchFields", "key", "metadata.name", "operator",
                                                        "In", "values", node ? node : "")) < 0)
                 return -ENOMEM;
-        return dress_suffixed(workload, nodes, pod, index);
+        return finish_suffixed(workload, nodes, pod, index);
 }
 
 static const Shape shapes[] = {
-        {"Deployment", count_replicas, dress_deployment},
-        {"ReplicaSet", count_replicas, dress_suffixed},
-        {"ReplicationController", count_replicas, dress_suffixed},
-        {"StatefulSet", count_replicas, dress_ordinal},
-        {"Job", count_job, dress_job},
-        {"DaemonSet", count_nodes, dress_daemon},
-        {"CronJob", count_none, dress_suffixed},
+        {"Deployment", count_replicas, finish_deployment},
+        {"ReplicaSet", count_replicas, finish_suffixed},
+        {"ReplicationController", count_replicas, finish_suffixed},
+        {"StatefulSet", count_replicas, finish_ordinal},
+        {"Job", count_job, finish_job},
+        {"DaemonSet", count_nodes, finish_daemon},
+        {"CronJob", count_none, finish_suffixed},
 };
 
 static const Shape *shape_of(const char *kind) {
@@ -186,7 +186,7 @@ bool workload_is(const char *kind) {
         return shape_of(kind) != NULL;
 }
 
-static int give_uid(json_t *workload) {
+static int set_uid(json_t *workload) {
         json_t *meta = json_object_get(workload, "metadata");
         uint64_t a = workload_hash(workload, 1), b = workload_hash(workload, 2);
         char uid[40];
@@ -246,7 +246,7 @@ int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *
                 return fault_set(fault, WORKLOAD_E_INVALID, "metadata.name is missing, must be a string");
         r = check_template(template_, fault);
         if (r == 0)
-                r = give_uid(workload);
+                r = set_uid(workload);
         for (uint64_t i = 0; i < n && r == 0; i++) {
                 json_t *pod = pod_from_template(workload, template_);
 

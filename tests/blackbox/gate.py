@@ -381,8 +381,7 @@ def give_descriptor(fd):
 
 @inside
 def exports():
-    """Exported memory that is freed stays charged as long as the file is open, in any descriptor.
-    """
+    """Exported memory that is freed stays charged as long as the file is open, in any descriptor."""
     c = Client()
     a = c.memory(60 * MIB)
     fd = c.empty_file()
@@ -531,8 +530,7 @@ def groups():
 
 @inside
 def channels():
-    """Objects of a group belong to the group; without one each process has its own, which is no
-    object."""
+    """Objects of a group belong to the group; without one each process has its own, which is no object."""
     c = Client()
     params = ctypes.create_string_buffer(512)
 
@@ -581,8 +579,7 @@ class Stopped:
             self.result = status_of(function)
 
     def meanwhile(self, function, swap):
-        """Does swap() at the first stop. Returns the result of function(); None: threads cannot be
-        stopped here."""
+        """Does swap() at the first stop. Returns the result of function(); None: threads cannot be stopped here."""
         thread = threading.Thread(target=self._run, args=[function])
         thread.start()
         self.started.wait()
@@ -866,8 +863,7 @@ def end_child(child):
 
 @inside
 def fork_frees():
-    """A child frees what it inherited and lives on; the parent frees it again, and it is given back
-    only once."""
+    """A child frees what it inherited and lives on; the parent frees it again, and it is given back only once."""
     c = Client()
     a, b = c.memory(30 * MIB), c.memory(30 * MIB)
     child = in_child(lambda: c.free(a))
@@ -1029,8 +1025,7 @@ def passes_on():
 
 @inside
 def leaves_exported():
-    """60 MiB, of which 10 stay on a file that the test holds; another file is closed before the
-    end."""
+    """60 MiB, of which 10 stay on a file that the test holds; another file is closed before the end."""
     c = Client()
     made = [c.memory(10 * MIB) for _ in range(6)]
     if os.environ["WAIT"]:
@@ -1168,8 +1163,7 @@ def workers_in_turn():
 
 @inside
 def beside_a_neighbour():
-    """Another process has locked the whole inode: memory is granted all the same, and children keep
-    it without a lock."""
+    """Another process has locked the whole inode: memory is granted all the same, and children keep it without a lock."""
     c = Client()
     say(status=status_of(c.memory, 20 * MIB))
     wait_for_word()
@@ -1202,8 +1196,7 @@ def generations():
 
 @inside
 def managed():
-    """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do.
-    """
+    """Mappings of the uvm file, as libcuda makes them. Any file that the limits page names will do."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     flags = ctypes.create_string_buffer(16)
     LIBC.ioctl(fd, 0x30000001, address_of(flags))
@@ -1246,8 +1239,7 @@ def managed():
 
 @inside
 def managed_again():
-    """Mapped over itself, and over half of itself and the range behind: only additional bytes
-    count."""
+    """Mapped over itself, and over half of itself and the range behind: only additional bytes count."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     flags = ctypes.create_string_buffer(16)
     LIBC.ioctl(fd, 0x30000001, address_of(flags))
@@ -1269,8 +1261,7 @@ def managed_again():
 
 @inside
 def managed_after_a_close():
-    """Plain memory with its file or export closed: the driver has freed it when managed memory is
-    mapped."""
+    """Plain memory with its file or export closed: the driver has freed it when managed memory is mapped."""
     how, client = os.environ["HOW"], Client()
     memory = client.memory(60 * MIB)
     spare = Client()
@@ -1307,8 +1298,7 @@ def managed_that_came():
 
 @inside
 def managed_cards():
-    """Two files stand for uvm's here: one that can be mapped, and the simulator's, which takes
-    registrations of cards."""
+    """Two files stand for uvm's here: one that can be mapped, and the simulator's, which takes registrations of cards."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
     uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
     uuids = [bytes.fromhex(os.environ["UUID%d" % i]) for i in range(3)]
@@ -1349,8 +1339,7 @@ def managed_cards():
 
 @inside
 def crowd():
-    """One of many processes that race for one slice until told to stop. The total never exceeds the
-    limit."""
+    """One of many processes that race for one slice until told to stop. The total never exceeds the limit."""
     c = Client()
     wild = random.Random(os.getpid())
     held, refused, done = [], 0, 0
@@ -1548,8 +1537,7 @@ class GateBase(unittest.TestCase):
         return program
 
     def assert_at_rest(self, slices, card=0):
-        """Nothing is counted when nothing is held: the row of an ended process is freed by the next
-        process that needs room."""
+        """Nothing is counted when nothing is held: the row of an ended process is freed by the next process that needs room."""
         with self.subTest("at rest"):
             program = self.run_program("hold", slices, HOLD="100")
             self.assertEqual(program.hear(), {"status": OK})
@@ -1702,8 +1690,7 @@ class GateTest(GateBase):
         os.close(stranger.fd)
 
     def test_exports_between_processes(self):
-        """A process of one container gives memory to another container's: each counts its own, and
-        all of it is counted."""
+        """A process of one container gives memory to another container's: each counts its own, and all of it is counted."""
         first, second = self.sim.slices(100), self.sim.slices(100)
         ours, theirs = socket.socketpair()
         with ours, theirs:
@@ -1879,8 +1866,7 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_free_after_a_kill(self):
-        """The free memory is reported correctly, even before the room of ended processes is needed.
-        """
+        """The free memory is reported correctly, even before the room of ended processes is needed."""
         slices = self.sim.slices(100)
         program = self.run_program("asks", slices)
         self.assertEqual(program.hear(), {"free": 90 * 1024})
@@ -1984,8 +1970,7 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def sure(self, slices, status, mib):
-        """The driver's answer to a new process that asks for so much; waits until it is OK when
-        that is expected."""
+        """The driver's answer to a new process that asks for so much; waits until it is OK when that is expected."""
         deadline = time.monotonic() + PATIENCE
         while True:
             program = self.run_program("hold", slices, HOLD=str(mib))
@@ -2082,8 +2067,7 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_neighbour(self):
-        """Another process's lock on the whole inode: neither memory nor the detection of ended
-        processes depends on it."""
+        """Another process's lock on the whole inode: neither memory nor the detection of ended processes depends on it."""
         neighbour = os.open(self.sim.dir + "/nvidiactl", os.O_RDWR)
         self.addCleanup(os.close, neighbour)
         for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
@@ -2179,8 +2163,7 @@ class GateTest(GateBase):
         program.end()
 
     def test_managed_after_a_close(self):
-        """Before managed memory is refused, the gate looks for memory that the driver has freed, as
-        for other memory."""
+        """Before managed memory is refused, the gate looks for memory that the driver has freed, as for other memory."""
         uvm = self.sim.base + "/uvm"
         with open(uvm, "wb") as f:
             f.truncate(400 * MIB)
@@ -2247,8 +2230,7 @@ class GateTest(GateBase):
         program.end()
 
     def test_crowd(self):
-        """Many processes at once, some killed at any point; the driver never allocates more than
-        the limit."""
+        """Many processes at once, some killed at any point; the driver never allocates more than the limit."""
         slices = self.sim.slices(100)
         crowd = [self.run_program("crowd", slices) for _ in range(64)]
         for program in crowd:
@@ -2269,8 +2251,7 @@ class GateTest(GateBase):
         self.assert_at_rest(slices)
 
     def test_without_slices(self):
-        """Without slices the driver's own answers pass. Slices that are named but cannot be read
-        are not the same as none."""
+        """Without slices the driver's own answers pass. Slices that are named but cannot be read are not the same as none."""
         for slices, status in (("", OK), ("/nonexistent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
                                ("/" + 300 * "x", NO_MEMORY)):
             program = self.run_program("hold", slices, HOLD="500")
@@ -2295,8 +2276,7 @@ class GateTest(GateBase):
         program.end()
 
     def test_installed(self):
-        """Loaded from the path of isolated containers: a slice is expected, and one that is not
-        visible has a limit of zero."""
+        """Loaded from the path of isolated containers: a slice is expected, and one that is not visible has a limit of zero."""
         run = self.sim.base + "/run"
         os.makedirs(run + "/aliquot")
         shutil.copy(LIBRARY, run + "/aliquot/libaliquot.so")

@@ -258,8 +258,7 @@ class Turnstile(unittest.TestCase):
                     self.reaches(way, TURN_FIRST=first, TURN_CUDA=cuda)
 
     def test_two_drivers(self):
-        """The hooked functions of both are those of the first one that is initialised; the other is
-        never initialised."""
+        """The hooked functions of both are those of the first one that is initialised; the other is never initialised."""
         slices = Slice(self, self.machine)
         environment = dict(os.environ, ALIQUOT_SIM_DIR=self.machine.dir, LD_LIBRARY_PATH=FOLDER, ALIQUOT_SLICES=slices.base,
                            LD_PRELOAD=LIBRARY)
@@ -294,8 +293,7 @@ class Turnstile(unittest.TestCase):
     # ---- windows ----
 
     def window(self, slices, program, depth, launches):
-        """Opens a window until so many more launches have passed. Returns how many did, and the
-        most that could have."""
+        """Opens a window until so many more launches have passed. Returns how many did, and the most that could have."""
         before, begin = program.taken(), now()
         slices.open(depth)
         until(lambda: program.taken() >= before + launches, "launches in a window")
@@ -307,8 +305,7 @@ class Turnstile(unittest.TestCase):
         return passed, end - begin
 
     def test_windows(self):
-        """In a window pass the launches that the card can run until its end, and those that may
-        then be in flight."""
+        """In a window pass the launches that the card can run until its end, and those that may then be in flight."""
         us, depth = 1000, 4 * MSEC
         slices = Slice(self, self.machine)
         slices.here()
@@ -410,8 +407,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_capture_of_a_stream_with_work(self):
-        """The end of the batch is detected at launches into another stream, not by a query that
-        would end the capture."""
+        """The end of the batch is detected at launches into another stream, not by a query that would end the capture."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=HOUR)
@@ -472,8 +468,7 @@ class Turnstile(unittest.TestCase):
                 program.ends()
 
     def test_functions_of_the_program_in_the_drivers_thread(self):
-        """A host function that does not return must not hide that launches are over; the depth is
-        for one kernel."""
+        """A host function that does not return must not hide that launches are over; the depth is for one kernel."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=1)
@@ -484,8 +479,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_windows_behind_work_that_waits(self):
-        """Work in flight waits for a launch. The row says so; a window after it has room as if
-        nothing were in flight."""
+        """Work in flight waits for a launch. The row says so; a window after it has room as if nothing were in flight."""
         slices = Slice(self, self.machine)
         slices.here()
         slices.open(depth=HOUR)
@@ -507,8 +501,7 @@ class Turnstile(unittest.TestCase):
         program.ends()
 
     def test_functions_of_the_host_that_want_a_lock(self):
-        """All are called with their arguments, also one after the other in one thread, and with a
-        depth of one kernel."""
+        """All are called with their arguments, also one after the other in one thread, and with a depth of one kernel."""
         for setting in {}, {"ALIQUOT_SIM_HOST_FUNCTIONS": "in-turn"}:
             for way in "local", "proc1", "proc2":
                 with self.subTest(way, **setting):
@@ -644,8 +637,7 @@ class Turnstile(unittest.TestCase):
         self.assertGreater(min(shares), 0, shares)
 
     def test_the_dead_have_no_share(self):
-        """A killed process leaves its row behind; the living one gets the whole percentage again.
-        """
+        """A killed process leaves its row behind; the living one gets the whole percentage again."""
         slices = Slice(self, self.machine, percent=50)
         dead = [Program(self, self.machine, slices, "all", n=1 << 30, us=500) for _ in range(4)]
         for program in dead:
@@ -675,8 +667,7 @@ class Turnstile(unittest.TestCase):
         slices.close()
 
     def test_a_clock_of_its_own(self):
-        """In a time namespace a process is held and admitted as others are, also at the end of a
-        window that is not closed."""
+        """In a time namespace a process is held and admitted as others are, also at the end of a window that is not closed."""
         waits = []
 
         def is_held():

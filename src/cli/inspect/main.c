@@ -76,7 +76,7 @@ static void print_help(void) {
 
 /* Prints a line on standard error. Control characters are replaced: names may come from an
  * unchecked file. */
-static void say(const char *before, const char *text) {
+static void print_error(const char *before, const char *text) {
         (void) fputs(before, stderr);
         for (; *text; text++)
                 (void) fputc(*text >= ' ' && *text <= '~' ? *text : '?', stderr);
@@ -86,7 +86,7 @@ static void say(const char *before, const char *text) {
 static int complain(int status, const Fault *fault, int r) {
         const char *text = fault->text[0] ? fault->text : strerror(r < 0 ? -r : EINVAL);
 
-        say("kubectl-inspect-cgpu: ", text);
+        print_error("kubectl-inspect-cgpu: ", text);
         return status;
 }
 
@@ -97,7 +97,7 @@ static int usage(const char *text, const char *value) {
 }
 
 static int no_memory(void) {
-        say("kubectl-inspect-cgpu: ", strerror(ENOMEM));
+        print_error("kubectl-inspect-cgpu: ", strerror(ENOMEM));
         return EXIT_BROKEN;
 }
 
@@ -178,7 +178,7 @@ static void warn(void *userdata, const char *text) {
         Warnings *w = userdata;
 
         if (w->n++ < WARNINGS_MAX)
-                say("", text);
+                print_error("", text);
 }
 
 static int read_file(Feed *f, const char *path) {
@@ -294,7 +294,7 @@ static int write_out(const Buf *out) {
 }
 
 /* On standard error, because the table has no place for it and other programs read the table. */
-static void say_differences(Inspect *inspect, const Options *o) {
+static void print_differences(Inspect *inspect, const Options *o) {
         size_t n;
 
         if (inspect_count_differences(inspect, o->node, &n, NULL) == 0 && n > 0)
@@ -317,7 +317,7 @@ static int report(Inspect *inspect, const Options *o) {
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
         r = write_out(&out);
         if (r == 0 && !o->details && !o->json)
-                say_differences(inspect, o);
+                print_differences(inspect, o);
         return r;
 }
 

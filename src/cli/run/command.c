@@ -18,14 +18,14 @@ enum { OWNER_FD = 100 };
 
 /* ---- the environment ---- */
 
-static int put_number(const char *name, uint64_t value) {
+static int set_number(const char *name, uint64_t value) {
         char text[24];
 
         (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
         return setenv(name, text, 1);
 }
 
-static int put_cards(const Command *c) {
+static int set_cards(const Command *c) {
         char text[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)] = "";
         size_t at = 0;
 
@@ -39,7 +39,7 @@ static int put_cards(const Command *c) {
 }
 
 /* Puts the gate in front of other libraries in LD_PRELOAD. */
-static int put_gate(const Command *c) {
+static int set_preload(const Command *c) {
         const char *others = getenv("LD_PRELOAD");
         _cleanup_free_ char *text = NULL;
 
@@ -48,16 +48,16 @@ static int put_gate(const Command *c) {
         return setenv("LD_PRELOAD", text, 1);
 }
 
-static int put_environment(const Command *c) {
+static int set_environment(const Command *c) {
         uint64_t card_units = c->cards[0]->bytes / MIB / c->request->unit_mib;
 
-        if (put_number("ALIYUN_COM_GPU_MEM_CONTAINER", c->request->mem) < 0 ||
-            put_number("ALIYUN_COM_GPU_MEM_DEV", card_units) < 0 ||
-            put_number("ALIYUN_COM_GPU_MEM_POD", c->request->mem * c->n_cards) < 0 ||
-            setenv("ALIYUN_COM_GPU_MEM_UNIT", c->unit, 1) < 0 || put_cards(c) < 0 || put_gate(c) < 0 ||
+        if (set_number("ALIYUN_COM_GPU_MEM_CONTAINER", c->request->mem) < 0 ||
+            set_number("ALIYUN_COM_GPU_MEM_DEV", card_units) < 0 ||
+            set_number("ALIYUN_COM_GPU_MEM_POD", c->request->mem * c->n_cards) < 0 ||
+            setenv("ALIYUN_COM_GPU_MEM_UNIT", c->unit, 1) < 0 || set_cards(c) < 0 || set_preload(c) < 0 ||
             setenv("ALIQUOT_SLICES", c->slices, 1) < 0)
                 return -ENOMEM;
-        if (c->n_cards == 1 && put_number("ALIYUN_COM_GPU_MEM_IDX", c->cards[0]->index) < 0)
+        if (c->n_cards == 1 && set_number("ALIYUN_COM_GPU_MEM_IDX", c->cards[0]->index) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -66,7 +66,7 @@ static int put_environment(const Command *c) {
 
 static volatile sig_atomic_t child;
 
-static void pass_on(int signal) {
+static void forward_signal(int signal) {
         if (child > 0)
                 (void) kill((pid_t) child, signal);
 }
@@ -80,7 +80,7 @@ typedef struct Signals {
 
 /* The terminal sends its signals to the whole process group, and so to the command. This process
  * only has to survive them. */
-static void take_signals(Signals *ret_old) {
+static void redirect_signals(Signals *ret_old) {
         sigset_t all;
 
         (void) sigfillset(&all);
@@ -90,12 +90,12 @@ static void take_signals(Signals *ret_old) {
                 bool from_terminal = signals[i] == SIGINT || signals[i] == SIGQUIT;
                 struct sigaction action = {.sa_flags = SA_RESTART};
 
-                action.sa_handler = from_terminal ? SIG_IGN : pass_on;
+                action.sa_handler = from_terminal ? SIG_IGN : forward_signal;
                 (void) sigaction(signals[i], &action, &ret_old->actions[i]);
         }
 }
 
-static void give_signals_back(const Signals *old) {
+static void restore_signals(const Signals *old) {
         for (size_t i = 0; i < ELEMENTSOF(signals); i++)
                 (void) sigaction(signals[i], &old->actions[i], NULL);
         (void) sigprocmask(SIG_SETMASK, &old->mask, NULL);
@@ -108,11 +108,11 @@ static void inherit(int owner) {
                 (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: stays at its number */
 }
 
-static _Noreturn void become(const Command *c, const Signals *old) {
+static _Noreturn void exec_command(const Command *c, const Signals *old) {
         int error;
 
         inherit(c->owner);
-        give_signals_back(old);
+        restore_signals(old);
         (void) execvp(c->command[0], c->command);
         error = errno;
         (void) fprintf(stderr, "aliquot run: cannot run %s: %s\n", c->command[0], strerror(error));
@@ -133,18 +133,18 @@ int command_run(const Command *c, Fault *fault) {
         pid_t pid;
         int r;
 
-        r = put_environment(c);
+        r = set_environment(c);
         if (r < 0)
                 return fault_set(fault, r, "out of memory");
         r = gate_probe_run(c->gate, c->slices, c->devices, fault);
         if (r < 0)
                 return r;
-        take_signals(&old);
+        redirect_signals(&old);
         pid = fork();
         if (pid < 0)
                 return fault_set(fault, -errno, "cannot fork: %s", strerror(errno));
         if (pid == 0)
-                become(c, &old);
+                exec_command(c, &old);
         child = pid;
         (void) sigprocmask(SIG_SETMASK, &old.mask, NULL);
         return wait_for(pid);

@@ -13,16 +13,16 @@
 #include "gpu/rm/rm.h"
 #include "slicedir/slicedir.h"
 
-#define WORD "--probe-gate"
+#define PROBE_ARGUMENT "--probe-gate"
 
 enum {
-        ARGUMENTS = 5, /* its name, WORD, the gate, the slices, the driver's files */
+        ARGUMENTS = 5, /* its name, PROBE_ARGUMENT, the gate, the slices, the driver's files */
         /* what the gate has room for (PATH_SIZE in preload/memory/setup.c), less a margin */
         SLICES_PATH = 200,
-        SAYS_YES = 0,
-        SAYS_NO_GATE = 10,
-        SAYS_NO_DRIVER,
-        SAYS_NO_SLICE,
+        PROBE_OK = 0,
+        PROBE_NO_GATE = 10,
+        PROBE_NO_DRIVER,
+        PROBE_NO_SLICE,
 };
 
 int gate_probe_check_path(const char *gate, Fault *fault) {
@@ -47,7 +47,7 @@ static bool is_loaded(const char *gate) {
 
 /* Sends the driver an RM control without a client. The driver refuses it, and the gate looks for
  * its slices before that. */
-static bool ask(const char *devices) {
+static bool call_driver(const char *devices) {
         RmControl control = {.client = 0};
         _cleanup_close_ int fd = -1;
         char path[SLICEDIR_PATH_SIZE];
@@ -74,40 +74,41 @@ static bool is_held(int slices, uint32_t number) {
                (fd >= 0 && slice_files_read_report(fd, &report) == 0 && report.n_alive > 0);
 }
 
-static int say(const char *gate, const char *slices, const char *devices) {
+static int run_checks(const char *gate, const char *slices, const char *devices) {
         _cleanup_close_ int fd = -1;
 
         if (!is_loaded(gate))
-                return SAYS_NO_GATE;
-        if (!ask(devices))
-                return SAYS_NO_DRIVER;
+                return PROBE_NO_GATE;
+        if (!call_driver(devices))
+                return PROBE_NO_DRIVER;
         fd = open(slices, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0 || faccessat(fd, "0", F_OK, 0) < 0)
-                return SAYS_NO_SLICE;
+                return PROBE_NO_SLICE;
         for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX; i++)
                 if (!is_held(fd, i))
-                        return SAYS_NO_SLICE;
-        return SAYS_YES;
+                        return PROBE_NO_SLICE;
+        return PROBE_OK;
 }
 
 bool gate_probe_main(int argc, char **argv, int *ret) {
-        if (argc != ARGUMENTS || strcmp(argv[1], WORD) != 0)
+        if (argc != ARGUMENTS || strcmp(argv[1], PROBE_ARGUMENT) != 0)
                 return false;
-        *ret = say(argv[2], argv[3], argv[4]);
+        *ret = run_checks(argv[2], argv[3], argv[4]);
         return true;
 }
 
 /* ---- outside ---- */
 
-static int judge(int status, const char *gate, const char *slices, const char *devices, Fault *fault) {
+static int explain_status(int status, const char *gate, const char *slices, const char *devices,
+                          Fault *fault) {
         switch (WIFEXITED(status) ? WEXITSTATUS(status) : -1) {
-        case SAYS_YES:
+        case PROBE_OK:
                 return 0;
-        case SAYS_NO_GATE:
+        case PROBE_NO_GATE:
                 return fault_set(fault, -EPERM, "%s is not loaded into programs that start here", gate);
-        case SAYS_NO_DRIVER:
+        case PROBE_NO_DRIVER:
                 return fault_set(fault, -EPERM, "%s/nvidiactl cannot be opened", devices);
-        case SAYS_NO_SLICE:
+        case PROBE_NO_SLICE:
                 return fault_set(fault, -EPERM, "%s does not find the slice in %s", gate, slices);
         default:
                 return fault_set(fault, -EPERM, "whether %s holds a program could not be tried", gate);
@@ -115,8 +116,8 @@ static int judge(int status, const char *gate, const char *slices, const char *d
 }
 
 int gate_probe_run(const char *gate, const char *slices, const char *devices, Fault *fault) {
-        char *argv[] = {(char *) "aliquot-run", (char *) WORD,    (char *) gate,
-                        (char *) slices,        (char *) devices, NULL};
+        char *argv[] = {(char *) "aliquot-run", (char *) PROBE_ARGUMENT, (char *) gate,
+                        (char *) slices,        (char *) devices,        NULL};
         int status = -1;
         pid_t pid;
 
@@ -133,5 +134,5 @@ int gate_probe_run(const char *gate, const char *slices, const char *devices, Fa
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return fault_set(fault, -errno, "cannot wait: %s", strerror(errno));
-        return judge(status, gate, slices, devices, fault);
+        return explain_status(status, gate, slices, devices, fault);
 }

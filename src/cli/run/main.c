@@ -175,8 +175,8 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
 
 /* Another owner may have our number: a process in another pid namespace, or one left from an
  * earlier run. Such owners are alive, because counting the slices removed the dead ones. */
-static int put_under_name(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
-                          Fault *fault) {
+static int create_named(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
+                        Fault *fault) {
         int r = -EEXIST;
 
         for (unsigned i = 1; r == -EEXIST && i <= NAMES; i++) {
@@ -187,7 +187,7 @@ static int put_under_name(Slicedir *b, const char *owner, const SliceSpec *specs
         return r;
 }
 
-static int put(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
+static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t chosen[SLICEDIR_CARDS_MAX];
         char owner[SLICEDIR_OWNER_SIZE];
@@ -202,7 +202,7 @@ static int put(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *f
                 ret->cards[i] = &m->cards[chosen[i]];
                 describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name follows later */
         }
-        return put_under_name(b, owner, specs, o->request.cards, ret, fault);
+        return create_named(b, owner, specs, o->request.cards, ret, fault);
 }
 
 /* A user without root has a slice directory of its own. It sees root's directory but cannot lock
@@ -228,12 +228,12 @@ static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *
         if (r < 0)
                 r = fault_set(fault, r, "cannot read the slice directory: %s", strerror(-r));
         else
-                r = put(o, m, b, ret, fault);
+                r = create_slices(o, m, b, ret, fault);
         slicedir_unlock(b);
         return r;
 }
 
-static void give_back(Slicedir *b, Taken *t) {
+static void release(Slicedir *b, Taken *t) {
         Fault ignored = FAULT_NULL;
 
         (void) close(t->owner);
@@ -321,7 +321,7 @@ static int run(const Options *o, const Programs *programs) {
                                    .command = o->command},
                         &fault);
         end_arbiter(stop, arbiter);
-        give_back(&slicedir, &taken);
+        release(&slicedir, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }
 

@@ -16,7 +16,7 @@
 
 /* Puts `directory` first in a path variable. otherwise: the paths to search after it when the
  * variable is not set; NULL: none. */
-static int put_first(const char *variable, const char *directory, const char *otherwise) {
+static int prepend_path(const char *variable, const char *directory, const char *otherwise) {
         const char *old = getenv(variable) ? getenv(variable) : otherwise;
         _cleanup_free_ char *text = NULL;
 
@@ -59,8 +59,8 @@ static int simulate(const char *cards, Programs *p, Fault *fault) {
                 return r;
         (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
                         p->simulated); /* the program's path is shorter */
-        if (put_first("LD_LIBRARY_PATH", folder, NULL) < 0 || put_first("PATH", folder, DEFAULT_PATH) < 0 ||
-            setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
+        if (prepend_path("LD_LIBRARY_PATH", folder, NULL) < 0 ||
+            prepend_path("PATH", folder, DEFAULT_PATH) < 0 || setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
         return 0;
 }

@@ -61,7 +61,7 @@ static void end_namespace(pid_t runner) {
 
 /* The reaper closes the runner's descriptors, so that a reader of the runner's output sees
  * its end. */
-static _Noreturn void keep(const char *folder, pid_t runner, int wait_for) {
+static _Noreturn void run_reaper(const char *folder, pid_t runner, int wait_for) {
         sigset_t all;
         char byte;
 
@@ -88,7 +88,7 @@ int reaper_start(const char *folder, Reaper *ret, Fault *fault) {
         pid = fork();
         if (pid == 0) {
                 (void) close(pipe_[1]); /* nothing was written */
-                keep(folder, runner, pipe_[0]);
+                run_reaper(folder, runner, pipe_[0]);
         }
         (void) close(pipe_[0]); /* nothing was read */
         if (pid < 0) {

@@ -27,7 +27,7 @@ static int work(const CrewOrder *o, unsigned long *ret_blocks) {
 
 /* CUDA does not survive fork(), so each process opens it by itself and sends its result through the
  * pipe in one write. All processes end with their parent. */
-static void be_one(const CrewOrder *o, pid_t parent, int out) {
+static void run_worker(const CrewOrder *o, pid_t parent, int out) {
         unsigned long blocks = 0;
         int r;
 
@@ -70,7 +70,7 @@ int crew_run(const CrewOrder *order) {
                 pid_t pid = fork();
 
                 if (pid == 0)
-                        be_one(order, self, ends[1]);
+                        run_worker(order, self, ends[1]);
                 if (pid < 0) {
                         perror("aliquot-sample");
                         r = 1;

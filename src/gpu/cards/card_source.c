@@ -80,9 +80,9 @@ static void start(CardSource *s);
 
 /* --- telling ---------------------------------------------------------------------------------- */
 
-static void tell(CardSource *s, const char *format, ...) _printf_(2, 3);
+static void report_trouble(CardSource *s, const char *format, ...) _printf_(2, 3);
 
-static void tell(CardSource *s, const char *format, ...) {
+static void report_trouble(CardSource *s, const char *format, ...) {
         Fault fault = FAULT_NULL;
         va_list args;
 
@@ -100,7 +100,7 @@ static void publish(CardSource *s) {
         CardList list;
 
         if (card_table_list(&s->known, &list) < 0) {
-                tell(s, "out of memory: the list of cards stays as it was");
+                report_trouble(s, "out of memory: the list of cards stays as it was");
                 return;
         }
         if (s->has_published && card_list_eq(&list, &s->published)) {
@@ -113,7 +113,7 @@ static void publish(CardSource *s) {
         s->handler.on_cards(s->userdata, &s->published);
 }
 
-static void tell_fences(CardSource *s) {
+static void publish_fences(CardSource *s) {
         CardFences now;
 
         if (!s->handler.on_fences)
@@ -135,15 +135,15 @@ static void set_timer(CardSource *s, SourceState state, usec_t after) {
 
 /* --- the end of a child ----------------------------------------------------------------------- */
 
-static void tell_end(CardSource *s, int status) {
+static void report_child_end(CardSource *s, int status) {
         if (status == -1)
-                tell(s, "the process that asks the driver has ended");
+                report_trouble(s, "the process that asks the driver has ended");
         else if (WIFSIGNALED(status))
-                tell(s, "the process that asks the driver was ended by signal %d (%s)", WTERMSIG(status),
-                     strsignal(WTERMSIG(status)));
+                report_trouble(s, "the process that asks the driver was ended by signal %d (%s)",
+                               WTERMSIG(status), strsignal(WTERMSIG(status)));
         else
-                tell(s, "the process that asks the driver ended by itself with status %d",
-                     WEXITSTATUS(status));
+                report_trouble(s, "the process that asks the driver ended by itself with status %d",
+                               WEXITSTATUS(status));
 }
 
 static void reap(CardSource *s) {
@@ -155,7 +155,7 @@ static void reap(CardSource *s) {
                 if (!card_child_reap(s->dying[i].pid, &status))
                         s->dying[kept++] = s->dying[i];
                 else if (s->dying[i].by_itself)
-                        tell_end(s, status);
+                        report_child_end(s, status);
         }
         s->n_dying = kept;
 }
@@ -205,7 +205,7 @@ static void drop_child(CardSource *s, bool by_itself) {
 
 /* --- requests --------------------------------------------------------------------------------- */
 
-static void ask(CardSource *s) {
+static void request_scan(CardSource *s) {
         ProbeRequest q = {.request = ++s->request, .fresh = s->fresh};
 
         s->fresh = s->again = s->ready = false;
@@ -215,13 +215,14 @@ static void ask(CardSource *s) {
         (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static void tell_hung(CardSource *s) {
+static void report_hung(CardSource *s) {
         double seconds = (double) s->o.deadline / (double) USEC_PER_SEC;
 
         if (!s->ready)
-                tell(s, "the driver hangs: no answer within %g s from its initialisation", seconds);
+                report_trouble(s, "the driver hangs: no answer within %g s from its initialisation", seconds);
         else
-                tell(s, "the driver hangs: no answer within %g s about card %zu", seconds, s->scan.n);
+                report_trouble(s, "the driver hangs: no answer within %g s about card %zu", seconds,
+                               s->scan.n);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -232,11 +233,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 start(s);
                 break;
         case SOURCE_ASKING:
-                tell_hung(s);
+                report_hung(s);
                 drop_child(s, false);
                 break;
         case SOURCE_IDLE:
-                ask(s);
+                request_scan(s);
                 break;
         }
         return 0;
@@ -262,16 +263,17 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
         s->backoff = 0;
         s->told[0] = '\0';
         if (r->number > CARDS_MAX && r->number != s->told_total)
-                tell(s, "the driver has %u cards; the first %d are used", r->number, CARDS_MAX);
+                report_trouble(s, "the driver has %u cards; the first %d are used", r->number, CARDS_MAX);
         s->told_total = r->number;
         if (r->text[0] != '\0' && !s->told_deaf) {
                 s->told_deaf = true;
-                tell(s,
-                     "the driver tells of no XIDs (%s): a card counts as broken only when it does not answer",
-                     r->text);
+                report_trouble(s,
+                               "the driver tells of no XIDs (%s): a card counts as broken only when it does "
+                               "not answer",
+                               r->text);
         }
         plan_next(s);
-        tell_fences(s);
+        publish_fences(s);
         publish(s);
 }
 
@@ -285,7 +287,7 @@ static void look_again(CardSource *s) {
 static void take_xid(CardSource *s, const ProbeReport *r) {
         if (!card_table_xid(&s->known, r->uuid, r->value, s->session, clock_monotonic_usec()))
                 return;
-        tell_fences(s);
+        publish_fences(s);
         publish(s); /* known cards have been published before */
         look_again(s);
 }
@@ -375,7 +377,7 @@ static bool take_answer(CardSource *s, const ProbeReport *r) {
                 end_scan(s, r);
                 return true;
         case REPORT_FAILED:
-                tell(s, "%s", r->text);
+                report_trouble(s, "%s", r->text);
                 /* a new process has neither an old library nor an old error */
                 drop_child(s, false);
                 return true;
@@ -425,7 +427,7 @@ static int on_report(sd_event_source *source, int fd, uint32_t events, void *use
                 if (n <= 0) {
                         drop_child(s, true);
                 } else if (!take(s, bytes, (size_t) n)) {
-                        tell(s, "the process that asks the driver talks nonsense");
+                        report_trouble(s, "the process that asks the driver talks nonsense");
                         drop_child(s, false);
                 }
         }
@@ -437,23 +439,24 @@ static void start(CardSource *s) {
 
         reap(s);
         if (s->n_dying == DYING_MAX) {
-                tell(s, "the driver hangs: %d processes cannot be ended, and no more are started", DYING_MAX);
+                report_trouble(s, "the driver hangs: %d processes cannot be ended, and no more are started",
+                               DYING_MAX);
                 back_off(s);
                 return;
         }
         r = card_child_start(&s->probe, &s->child);
         if (r < 0) {
-                tell(s, "no process to ask the driver: %s", strerror(-r));
+                report_trouble(s, "no process to ask the driver: %s", strerror(-r));
                 back_off(s);
                 return;
         }
         r = sd_event_add_io(s->event, &s->io, s->child.fd, EPOLLIN, on_report, s);
         if (r < 0) {
-                tell(s, "no process to ask the driver: %s", strerror(-r));
+                report_trouble(s, "no process to ask the driver: %s", strerror(-r));
                 drop_child(s, false);
                 return;
         }
-        ask(s);
+        request_scan(s);
 }
 
 /* --- the object ------------------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ static void lift(CardTableEntry *c, uint64_t session, usec_t now) {
         c->lifted_at = now > 0 ? now : 1;
 }
 
-static void say_health(CardTableEntry *c, const char *trouble) {
+static void set_health(CardTableEntry *c, const char *trouble) {
         const XidRule *rule = c->xid != 0 ? xid_rule(c->xid) : NULL;
 
         c->card.healthy = trouble[0] == '\0' && !rule;
@@ -119,7 +119,7 @@ static void see(CardTable *k, const MachineCard *c, uint64_t session, usec_t now
         update(known, c);
         if (c->trouble[0] == '\0')
                 lift(known, session, now);
-        say_health(known, c->trouble);
+        set_health(known, c->trouble);
 }
 
 /* The driver's text about cards that it could not identify is the best hint why others
@@ -133,7 +133,7 @@ static void miss(CardTableEntry *c, const CardScan *scan) {
                         hint = scan->seen[i].trouble;
         (void) snprintf(words, sizeof words, "the driver does not list it any more%s%.100s",
                         hint[0] != '\0' ? "; of a card that it cannot name it says: " : "", hint);
-        say_health(c, words);
+        set_health(c, words);
 }
 
 void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
@@ -159,7 +159,7 @@ bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t sessi
                 return false;
         fence(k, c, rule, session, now);
         if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
-                say_health(c, ""); /* else the driver's own text is more precise */
+                set_health(c, ""); /* else the driver's own text is more precise */
         return true;
 }
 
@@ -186,7 +186,7 @@ static void restore(const CardTable *k, CardTableEntry *c, const CardFence *f, u
         c->fence_session = 0;
         c->fenced_until = now + (left < most ? left : most);
         if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
-                say_health(c, "");
+                set_health(c, "");
 }
 
 void card_table_restore(CardTable *k, const CardFences *fences, usec_t now, uint64_t wall) {

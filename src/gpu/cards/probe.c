@@ -40,7 +40,7 @@ typedef struct Probe {
         NvmlDevice watched[CARDS_MAX];
         size_t n_watched;
         bool watching, alarmed;
-        char deaf[160];             /* why no card is watched for events */
+        char no_events[160];        /* why no card is watched for events */
         ProbeCard cards[CARDS_MAX]; /* of the last scan, to identify the cards of events */
         size_t n_cards;
         usec_t counted;         /* time of the last census */
@@ -52,7 +52,7 @@ typedef struct Probe {
         unsigned uses_room;
 } Probe;
 
-static int say(const Probe *p, const ProbeReport *r) {
+static int send_report(const Probe *p, const ProbeReport *r) {
         ssize_t n;
 
         do
@@ -61,11 +61,11 @@ static int say(const Probe *p, const ProbeReport *r) {
         return n < 0 ? -errno : 0;
 }
 
-static int say_failed(const Probe *p, uint32_t request, const char *what, const char *words) {
+static int send_failed(const Probe *p, uint32_t request, const char *what, const char *words) {
         ProbeReport r = {.kind = REPORT_FAILED, .request = request, .session = p->session};
 
         (void) snprintf(r.text, sizeof r.text, "%s%s%.140s", what, what[0] != '\0' ? ": " : "", words);
-        return say(p, &r);
+        return send_report(p, &r);
 }
 
 /* --- sessions --------------------------------------------------------------------------------- */
@@ -143,9 +143,9 @@ static int watch_cards(Probe *p) {
 static void watch(Probe *p) {
         int r = NVML_SUCCESS;
 
-        p->deaf[0] = '\0';
+        p->no_events[0] = '\0';
         if (!p->nvml.events_new || !p->nvml.events_add || !p->nvml.events_wait) {
-                (void) snprintf(p->deaf, sizeof p->deaf, "the library has no events");
+                (void) snprintf(p->no_events, sizeof p->no_events, "the library has no events");
                 return;
         }
         if (!p->watching)
@@ -154,7 +154,7 @@ static void watch(Probe *p) {
         if (p->watching)
                 r = watch_cards(p);
         if (r != NVML_SUCCESS && p->n_watched == 0)
-                (void) snprintf(p->deaf, sizeof p->deaf, "%s", nvml_error_text(&p->nvml, r));
+                (void) snprintf(p->no_events, sizeof p->no_events, "%s", nvml_error_text(&p->nvml, r));
 }
 
 /* --- one scan --------------------------------------------------------------------------------- */
@@ -181,7 +181,7 @@ static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
         return false;
 }
 
-static bool ask_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
+static bool query_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
         char uuid[NVML_TEXT_SIZE] = "";
 
         if (!step(p, c, "UUID", p->nvml.uuid(device, uuid, sizeof uuid)))
@@ -195,7 +195,7 @@ static bool ask_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
         return true;
 }
 
-static bool ask_place(const Probe *p, NvmlDevice device, ProbeReport *c) {
+static bool query_place(const Probe *p, NvmlDevice device, ProbeReport *c) {
         NvmlPci pci = {.bus_id = ""};
         unsigned minor = 0;
 
@@ -210,7 +210,7 @@ static bool ask_place(const Probe *p, NvmlDevice device, ProbeReport *c) {
         return true;
 }
 
-static bool ask_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
+static bool query_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
         NvmlMemory memory = {0};
         unsigned now = 0, pending = 0;
 
@@ -229,16 +229,16 @@ static bool ask_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
         return true;
 }
 
-static void ask_card(Probe *p, unsigned position, ProbeReport *c) {
+static void query_card(Probe *p, unsigned position, ProbeReport *c) {
         NvmlDevice device = NULL;
 
-        if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !ask_uuid(p, device, c))
+        if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !query_uuid(p, device, c))
                 return;
         p->cards[p->n_cards].device = device;
         memcpy(p->cards[p->n_cards].uuid, c->uuid, sizeof c->uuid);
         p->n_cards++;
-        if (ask_place(p, device, c))
-                (void) ask_size(p, device, c);
+        if (query_place(p, device, c))
+                (void) query_size(p, device, c);
 }
 
 static int scan_cards(Probe *p, uint32_t request, unsigned total) {
@@ -252,8 +252,8 @@ static int scan_cards(Probe *p, uint32_t request, unsigned total) {
                                  .position = i,
                                  .numa = -1};
 
-                ask_card(p, i, &c);
-                r = say(p, &c);
+                query_card(p, i, &c);
+                r = send_report(p, &c);
         }
         return r;
 }
@@ -267,33 +267,34 @@ static int scan(Probe *p, const ProbeRequest *q) {
         if (p->open && (q->fresh || count_listed(p) != p->listed))
                 close_session(p);
         if (!p->open && open_session(p, &fault) != 0)
-                return say_failed(p, q->request, "", fault.text);
+                return send_failed(p, q->request, "", fault.text);
         ready.session = p->session;
-        r = say(p, &ready);
+        r = send_report(p, &ready);
         if (r < 0)
                 return r;
         r = p->nvml.count(&total);
         if (r != NVML_SUCCESS)
-                return say_failed(p, q->request, "NVML cannot count the cards", nvml_error_text(&p->nvml, r));
+                return send_failed(p, q->request, "NVML cannot count the cards",
+                                   nvml_error_text(&p->nvml, r));
         r = scan_cards(p, q->request, total);
         if (r < 0)
                 return r;
         watch(p);
         end = (ProbeReport){
                 .kind = REPORT_END, .request = q->request, .session = p->session, .number = total};
-        (void) snprintf(end.text, sizeof end.text, "%s", p->deaf);
-        return say(p, &end);
+        (void) snprintf(end.text, sizeof end.text, "%s", p->no_events);
+        return send_report(p, &end);
 }
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-static int say_xid(const Probe *p, const NvmlEvent *e) {
+static int send_xid(const Probe *p, const NvmlEvent *e) {
         ProbeReport r = {.kind = REPORT_XID, .session = p->session, .value = e->data};
 
         for (size_t i = 0; i < p->n_cards; i++)
                 if (p->cards[i].device == e->device) {
                         memcpy(r.uuid, p->cards[i].uuid, sizeof r.uuid);
-                        return say(p, &r);
+                        return send_report(p, &r);
                 }
         return 0; /* a card that the scan could not identify; scans report it */
 }
@@ -311,9 +312,9 @@ static int look_for_events(Probe *p) {
                         bool first = !p->alarmed;
 
                         p->alarmed = true;
-                        return first ? say(p, &alarm) : 0;
+                        return first ? send_report(p, &alarm) : 0;
                 }
-                r = e.type == NVML_EVENT_XID ? say_xid(p, &e) : 0;
+                r = e.type == NVML_EVENT_XID ? send_xid(p, &e) : 0;
                 if (r < 0)
                         return r;
         }
@@ -338,7 +339,7 @@ static bool make_room(Probe *p, unsigned n) {
 
 /* Appends after the first n. When the room is too small, the library's result is not reliable and
  * the query is repeated. */
-static int ask_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
+static int query_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
         for (int i = 0; r == NVML_ERROR_INSUFFICIENT_SIZE && i < LIST_TRIES; i++) {
@@ -361,7 +362,7 @@ static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsig
         int r = NVML_SUCCESS;
 
         if (list)
-                r = ask_processes(p, device, list, *n, &count);
+                r = query_processes(p, device, list, *n, &count);
         *all = *all && list && r == NVML_SUCCESS;
         if (!list || r != NVML_SUCCESS)
                 return r;
@@ -377,7 +378,7 @@ static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsig
         return NVML_SUCCESS;
 }
 
-static void say_untold(const Probe *p, const ProbeCard *c, int r, ProbeReport *end) {
+static void send_untold(const Probe *p, const ProbeCard *c, int r, ProbeReport *end) {
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)
                 (void) snprintf(end->text, sizeof end->text, "%.40s has more than %d processes", c->uuid,
                                 PROCESSES_MAX);
@@ -388,7 +389,7 @@ static void say_untold(const Probe *p, const ProbeCard *c, int r, ProbeReport *e
 
 /* An older driver counts its own part as used and does not report its size, so its cards have no
  * total. */
-static int say_total(const Probe *p, const ProbeCard *c) {
+static int send_total(const Probe *p, const ProbeCard *c) {
         ProbeReport total = {.kind = REPORT_TOTAL, .session = p->session};
         NvmlMemory2 memory = {.version = NVML_MEMORY2_VERSION};
 
@@ -396,10 +397,10 @@ static int say_total(const Probe *p, const ProbeCard *c) {
                 return 0;
         total.value = memory.used;
         memcpy(total.uuid, c->uuid, sizeof total.uuid);
-        return say(p, &total);
+        return send_report(p, &total);
 }
 
-static int say_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
+static int send_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
         unsigned n = 0;
         bool all = true;
         int r;
@@ -408,7 +409,7 @@ static int say_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
         if (r == NVML_SUCCESS)
                 r = list_processes(p, c->device, p->nvml.graphics, &n, &all);
         if (r != NVML_SUCCESS)
-                say_untold(p, c, r, end);
+                send_untold(p, c, r, end);
         r = 0;
         for (unsigned i = 0; r == 0 && i < n; i++) {
                 ProbeReport one = {.kind = REPORT_PROCESS,
@@ -417,9 +418,9 @@ static int say_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
                                    .value = p->processes[i].bytes};
 
                 memcpy(one.uuid, c->uuid, sizeof one.uuid);
-                r = say(p, &one);
+                r = send_report(p, &one);
         }
-        return r == 0 && all ? say_total(p, c) : r;
+        return r == 0 && all ? send_total(p, c) : r;
 }
 
 /* --- what processes use ----------------------------------------------------------------------- */
@@ -446,7 +447,7 @@ static bool make_uses_room(Probe *p, unsigned n) {
 }
 
 /* No samples are a valid result. */
-static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
+static int query_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
         for (int i = 0; i < LIST_TRIES; i++) {
@@ -463,7 +464,7 @@ static int ask_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_
         return r == NVML_ERROR_NOT_FOUND ? NVML_SUCCESS : r;
 }
 
-static int say_uses(Probe *p, const ProbeCard *c) {
+static int send_uses(Probe *p, const ProbeCard *c) {
         ProbeReport span = {.kind = REPORT_SPAN, .session = p->session};
         ProcessUtilization *meter = p->nvml.use ? meter_of(p, c) : NULL;
         unsigned n = 0;
@@ -471,11 +472,11 @@ static int say_uses(Probe *p, const ProbeCard *c) {
 
         memcpy(span.uuid, c->uuid, sizeof span.uuid);
         if (meter)
-                r = ask_uses(p, c, meter->since, &n);
+                r = query_uses(p, c, meter->since, &n);
         if (!meter || r != NVML_SUCCESS) {
                 (void) snprintf(span.text, sizeof span.text, "%.79s",
                                 meter ? nvml_error_text(&p->nvml, r) : "the library has no such numbers");
-                return say(p, &span);
+                return send_report(p, &span);
         }
         n = process_utilization_update(meter, p->uses, n, clock_monotonic_usec(),
                                        clock_realtime_nsec() / NSEC_PER_USEC, &span.value);
@@ -486,9 +487,9 @@ static int say_uses(Probe *p, const ProbeCard *c) {
                                    .value = span.value / 100 * p->uses[i].sm};
 
                 memcpy(one.uuid, c->uuid, sizeof one.uuid);
-                r = say(p, &one);
+                r = send_report(p, &one);
         }
-        return r < 0 ? r : say(p, &span);
+        return r < 0 ? r : send_report(p, &span);
 }
 
 static int count_processes(Probe *p) {
@@ -500,16 +501,16 @@ static int count_processes(Probe *p) {
                 return 0;
         p->counted = now;
         for (size_t i = 0; r == 0 && i < p->n_cards; i++)
-                r = say_processes(p, &p->cards[i], &end);
+                r = send_processes(p, &p->cards[i], &end);
         for (size_t i = 0; r == 0 && i < p->n_cards; i++)
-                r = say_uses(p, &p->cards[i]);
-        return r < 0 ? r : say(p, &end);
+                r = send_uses(p, &p->cards[i]);
+        return r < 0 ? r : send_report(p, &end);
 }
 
 /* --- the loop --------------------------------------------------------------------------------- */
 
 /* Milliseconds until the next periodic task; -1: none. */
-static int patience(const Probe *p) {
+static int next_timeout(const Probe *p) {
         usec_t turn = p->watching ? p->o->turn : 0;
 
         if (p->open && p->o->census > 0 && (turn == 0 || p->o->census < turn))
@@ -525,7 +526,7 @@ static int serve(Probe *p) {
         ssize_t n;
         int r;
 
-        r = poll(&ready, 1, patience(p));
+        r = poll(&ready, 1, next_timeout(p));
         if (r <= 0)
                 return r < 0 && errno != EINTR ? -errno : 0;
         n = recv(p->fd, &q, sizeof q, 0);

@@ -32,7 +32,7 @@ static bool is_close(uint64_t a, uint64_t b) {
 
 /* Drops old samples, invalid percentages and samples without a process: drivers fill arrays with
  * zero entries. */
-static unsigned cut(NvmlUse *samples, unsigned n, uint64_t since) {
+static unsigned drop_invalid(NvmlUse *samples, unsigned n, uint64_t since) {
         unsigned kept = 0;
 
         if (n > 0)
@@ -61,5 +61,5 @@ unsigned process_utilization_update(ProcessUtilization *m, NvmlUse *samples, uns
         } else if (m->agrees)
                 /* the idle time until now must not count as part of the next sample's time */
                 m->since = wall;
-        return first ? 0 : cut(samples, n, since);
+        return first ? 0 : drop_invalid(samples, n, since);
 }

@@ -72,7 +72,7 @@ static RpcCall *call_of(RpcStream *stream) {
         return (RpcCall *) stream;
 }
 
-static void call_forget_message(RpcCall *call) {
+static void call_drop_message(RpcCall *call) {
         call->server->held -= call->held;
         call->held = 0;
         frame_reader_done(&call->in);
@@ -113,7 +113,7 @@ static void call_list_closed(RpcCall *call) {
 
 static void call_free(RpcCall *call) {
         call_unlist(call);
-        call_forget_message(call);
+        call_drop_message(call);
         sd_event_source_disable_unref(call->deadline);
         buf_done(&call->text);
         rpc_stream_done(&call->stream);
@@ -148,7 +148,7 @@ static void call_begin(RpcCall *call) {
 }
 
 /* Answers with a status alone, in the form that gRPC calls Trailers-Only. */
-static void call_say_status(RpcCall *call, Str http_status) {
+static void call_send_status(RpcCall *call, Str http_status) {
         char digits[4];
         nghttp2_nv headers[4] = {session_header(":status", http_status),
                                  session_header("content-type", STR("application/grpc"))};
@@ -161,7 +161,7 @@ static void call_say_status(RpcCall *call, Str http_status) {
 /* Decides the answer, whether the handler has run or not. */
 static void call_finish(RpcCall *call, RpcStatus status, Str text, Str http_status) {
         call_unlist(call);
-        call_forget_message(call);
+        call_drop_message(call);
         call->deadline = sd_event_source_disable_unref(call->deadline);
         call->answered = true;
         call->status = status;
@@ -171,7 +171,7 @@ static void call_finish(RpcCall *call, RpcStatus status, Str text, Str http_stat
         if (call->begun)
                 rpc_stream_end(&call->stream);
         else
-                call_say_status(call, http_status);
+                call_send_status(call, http_status);
 }
 
 static void call_refuse(RpcCall *call, RpcStatus status, const char *text) {
@@ -412,7 +412,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
 
 /* ---- the only place from which handlers and on_close are called, but for deadlines ---- */
 
-static void call_tell_closed(RpcCall *call) {
+static void call_notify_closed(RpcCall *call) {
         void (*on_close)(void *userdata) = call->on_close;
         void *userdata = call->userdata;
 
@@ -427,7 +427,7 @@ static void call_handle(RpcCall *call) {
 
         call->in.message = BUF_NULL;
         call_unlist(call);
-        call_forget_message(call);
+        call_drop_message(call);
         call->in_service = true;
         call->method->handle(s->userdata, call, buf_str(&message));
         /* A handler that returned without an answer needs on_close, or it would never learn that
@@ -440,7 +440,7 @@ static int on_work(sd_event_source *source, void *userdata) {
 
         s->working = true;
         while (s->closed)
-                call_tell_closed(s->closed);
+                call_notify_closed(s->closed);
         while (s->ready)
                 call_handle(s->ready);
         s->working = false;
@@ -499,7 +499,7 @@ RpcServer *rpc_server_free(RpcServer *s) {
         while (s->connections)
                 connection_free(s->connections);
         while (s->closed)
-                call_tell_closed(s->closed);
+                call_notify_closed(s->closed);
         sd_event_source_disable_unref(s->work);
         sd_event_unref(s->event);
         if (!s->working)

@@ -108,7 +108,7 @@ static HttpExchange *exchange_new(HttpServer *s, struct MHD_Connection *connecti
         return x;
 }
 
-static void exchange_forget_body(HttpExchange *x) {
+static void exchange_drop_body(HttpExchange *x) {
         x->server->bodies -= x->body.len;
         buf_done(&x->body);
 }
@@ -124,7 +124,7 @@ static void exchange_free(HttpExchange *x) {
                 buf_done(&x->stream->queue);
                 free(x->stream);
         }
-        exchange_forget_body(x);
+        exchange_drop_body(x);
         free(x->header.name);
         free(x->header.value);
         free(x->method);
@@ -247,7 +247,7 @@ static void exchange_receive(HttpExchange *x, const char *data, size_t n) {
         x->too_large = x->too_large || n > s->max_body - x->body.len;
         x->crowded = x->crowded || n > s->max_body * BODIES_AT_ONCE - s->bodies;
         if (x->too_large || x->crowded) {
-                exchange_forget_body(x);
+                exchange_drop_body(x);
                 return;
         }
         buf_append(&x->body, data, n);
