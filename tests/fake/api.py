@@ -133,7 +133,7 @@ class Watch(threading.Thread):
 
 class Relay:
     """Forwards all requests of one client to the API server and records them: [(method, path,
-    body)]. Requests whose (method, path) is in `answers` are answered here instead."""
+    body)]. If (method, path) is in `answers`, the request is answered here instead."""
 
     REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
 

@@ -308,8 +308,8 @@ class Kubelet:
         self.life.after(float(linger), end)
 
     def let_go(self):
-        """Ends the processes that live until this is called. From now on it also ends those of pods
-        whose deletion this kubelet has not seen yet, because the caller may have seen it first."""
+        """Ends the processes that live until this is called, now and for each pod that is deleted
+        later. The caller may see a deletion before this kubelet does."""
         with self.condition:
             ends, self.lingering, self.let_gone = self.lingering, [], True
         for end in ends:

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* libnvidia-ml.so.1 for tests. The text file that FAKE_NVML names is read anew at every call, so
- * that a test changes the machine while it runs; the list of cards alone is taken at nvmlInit, as
- * the real library does. Lines:
+/* libnvidia-ml.so.1 for tests. It reads the text file FAKE_NVML at every call, so that a test can
+ * change the machine while it runs. Only the list of cards is read at nvmlInit, as the real library
+ * does. Lines:
  *
- *     card UUID MINOR MIB BUS NAME...     one card; BUS in hexadecimal; NAME to the end of the line
- *     fail CALL CARD CODE                 CALL (init, count, handle, uuid, memory ...) of CARD (or *) answers CODE
+ *     card UUID MINOR MIB BUS NAME...  one card; BUS is hexadecimal, NAME the rest of the line
+ *     fail CALL CARD CODE              CALL (init, count, uuid ...) of CARD or * returns CODE
  *     hang CALL CARD | crash CALL CARD
- *     count N                             nvmlDeviceGetCount says so
- *     mig CARD                            MIG is on there
- *     xid SERIAL CARD CODE                an event, told once per process and serial number
- *     noevents                            no event sets
- *     used CARD MIB RESERVED              what is in use of it, and what the driver keeps; absent: an older driver
- *     process CARD PID MIB                a process that computes there; `draws CARD PID MIB`: that draws
- *     uses CARD PID PERCENT               a process that has had so much of its time, at each
- * question anew */
+ *     count N                          the result of nvmlDeviceGetCount
+ *     mig CARD                         MIG is on
+ *     xid SERIAL CARD CODE             an event, once per process and serial number
+ *     noevents                         there are no event sets
+ *     used CARD MIB RESERVED           memory in use, the driver's part; absent: an older driver
+ *     process CARD PID MIB             a compute process; `draws CARD PID MIB`: a graphics process
+ *     uses CARD PID PERCENT            a process that used so much of the card's time, at each
+ * call */
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static FakeCard cards[FAKE_CARDS_MAX];
 static unsigned n_cards, n_sessions;
 static int last_serial;
 
-/* Calls back with each line of the file, without its end, until one answers true. */
+/* Calls back with each line of the file, without its end, until one call returns true. */
 static bool each_line(bool (*line)(const char *text, void *userdata), void *userdata) {
         const char *path = getenv("FAKE_NVML");
         FILE *file = path ? fopen(path, "re") : NULL;
@@ -184,7 +184,7 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret) {
         return r;
 }
 
-/* Cut where it must be, and without a NUL then: what a broken library could do. */
+/* Truncates the text, then without a NUL, as a broken library could do. */
 static int give_text(int r, const char *text, char *ret, unsigned size) {
         size_t n = strlen(text) + 1;
 

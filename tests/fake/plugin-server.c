@@ -7,11 +7,13 @@
 #include "base/buf.h"
 #include "node/kubelet/plugin.h"
 
-/* Device plugins with answers that show what was asked, for black-box tests: plugin-server
- * KUBELET_DIR RESOURCE ENDPOINT... Says "registered RESOURCE" and "lost RESOURCE: WHY", and ends
- * with its standard input. A line "devices RESOURCE COUNT DIGITS HEALTHY" sets the list, and is
- * answered "ok" or "error NUMBER". PreStartContainer for the ID "wait" is never answered;
- * "cancelled" says that its caller went. */
+/* Device plugins with answers that show the requests, for black-box tests: plugin-server KUBELET_DIR
+ * RESOURCE ENDPOINT...
+ *
+ * Prints "registered RESOURCE" and "lost RESOURCE: WHY", and ends with its standard input. A line
+ * "devices RESOURCE COUNT DIGITS HEALTHY" sets the list, and is answered "ok" or "error NUMBER".
+ * PreStartContainer for the ID "wait" is never answered; "cancelled" is printed when its caller
+ * disconnects. */
 
 enum { PLUGINS_MAX = 2 };
 
@@ -22,7 +24,7 @@ typedef struct Server {
 
 static void say(const char *what, const Plugin *p, const char *more) {
         (void) printf("%s %s%s\n", what, plugin_resource(p), more);
-        (void) fflush(stdout); /* whoever reads it is gone, or will see it */
+        (void) fflush(stdout); /* a failure means that the reader has ended */
 }
 
 static void on_registered(void *userdata, Plugin *p) {
@@ -36,7 +38,7 @@ static void on_lost(void *userdata, Plugin *p, const Fault *why) {
         say("lost", p, more);
 }
 
-/* What must be included, and then the first ones. */
+/* The IDs that must be included, then the first ones. */
 static void preferred(void *userdata, Plugin *p, RpcCall *call, const PreferredRequest *request) {
         _cleanup_free_ Str *ids = calloc(request->size + 1, sizeof *ids);
         size_t n = 0;
@@ -129,7 +131,7 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
                 (void) printf("ok\n");
         else
                 (void) printf("error %d\n", r);
-        (void) fflush(stdout); /* whoever reads it is gone, or will see it */
+        (void) fflush(stdout); /* a failure means that the reader has ended */
         return 0;
 }
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A gRPC server and client of ours as a program, to be talked to by other implementations:
- *     rpc-echo serve PATH          serves until stdin closes, then prints "handled=N closed=N rss=KIB"
- *     rpc-echo call PATH METHOD TIMEOUT_MS COUNT    COUNT calls one after the other with stdin as their message; prints
- *                                  "STATUS BYTES SUM" and the fault of the last one */
+/* Our gRPC server and client as a program, for tests against other implementations:
+ *
+ *     rpc-echo serve PATH
+ *             serves until stdin closes, then prints "handled=N closed=N rss=KIB"
+ *     rpc-echo call PATH METHOD TIMEOUT_MS COUNT
+ *             makes COUNT calls one after the other with stdin as their message, and prints
+ *             "STATUS BYTES SUM" and the fault of the last one */
 
 #include <inttypes.h>
 #include <sys/epoll.h>
@@ -58,13 +61,13 @@ static void handle_stream(void *userdata, RpcCall *call, Str message) {
         rpc_end(call);
 }
 
-/* As ListAndWatch: one long answer, and the stream stays. */
+/* Like ListAndWatch: one long answer, and the stream stays open. */
 static void handle_watch(void *userdata, RpcCall *call, Str message) {
         _cleanup_free_ char *bytes = calloc(1, BIG);
 
         rpc_call_on_close(call, on_close, userdata);
         if (bytes)
-                (void) rpc_send(call, (Str){bytes, BIG}); /* the test misses it */
+                (void) rpc_send(call, (Str){bytes, BIG}); /* the test notices a missing message */
 }
 
 static void handle_stats(void *userdata, RpcCall *call, Str message) {
@@ -78,7 +81,7 @@ static void handle_stats(void *userdata, RpcCall *call, Str message) {
 static int on_stdin(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         const Serving *s = userdata;
 
-        return sd_event_exit(s->event, 0); /* nobody writes: it was closed */
+        return sd_event_exit(s->event, 0); /* stdin is never written, so it was closed */
 }
 
 static unsigned long resident_kib(void) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The container runtime below the fake kubelet: "processes" are directories of a cgroup tree. It
-survives a restart of the kubelet. It also checks the result: two pods whose processes hold one
-device at the same time are a violation."""
+survives a restart of the kubelet. It also checks the result: no device may be held by processes of
+two pods at the same time."""
 
 import os
 import threading

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Prints what a card source says, a line of JSON each, until SIGTERM:
- *     show-cards [library=PATH] [root=PATH] [known=FILE] [deadline=MS] [rescan=MS] [backoff=MS] [quiet=MS]
+/* Prints the events of a card source, a line of JSON each, until SIGTERM:
+ *
+ *     show-cards [library=PATH] [root=PATH] [known=FILE] [deadline=MS] [rescan=MS] [backoff=MS]
+ *                [quiet=MS]
  *     {"cards":[...]}
  *     {"trouble":"..."}
- * SIGUSR1: card_source_rescan(). */
+ *
+ * SIGUSR1 calls card_source_rescan(). */
 
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +20,7 @@ static void print(Buf *line) {
         buf_append_char(line, '\n');
         if (buf_result(line) == 0)
                 (void) fwrite(line->data, 1, line->len,
-                              stdout); /* a reader that is gone ends us by SIGPIPE */
+                              stdout); /* SIGPIPE ends us when the reader has ended */
         (void) fflush(stdout);
 }
 

@@ -7,10 +7,14 @@
 #include "base/cleanup.h"
 #include "local/apiserver/store.h"
 
-/* The store as a program, for black-box tests and for benchmarks that want it in a process of its own. Prints
- * its URL and serves until its standard input ends. Lines on standard input make trouble: fault KIND COUNT
- * METHOD|- PATH|- [NUMBER]     KIND: status, lose, cut, cut-watch, delay; NUMBER: status or µs vanish return
- * forget */
+/* The store as a program, for black-box tests and benchmarks that need it in its own process. It
+ * prints its URL and serves until its standard input ends. Lines on standard input set faults:
+ *
+ *     fault KIND COUNT METHOD|- PATH|- [NUMBER]
+ *             KIND: status, lose, cut, cut-watch, delay; NUMBER: status or microseconds
+ *     vanish
+ *     return
+ *     forget */
 
 static int inject(Store *store, const char *line) {
         static const char *const kinds[] = {
@@ -49,7 +53,7 @@ static int obey(Store *store, const char *line) {
         return 0;
 }
 
-/* One line at a time, as a person or a test writes them; each is answered by ok or by an errno. */
+/* Reads one line at a time. Each is answered by ok or an errno. */
 static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         char line[512];
         ssize_t n = read(fd, line, sizeof line - 1);
@@ -60,7 +64,7 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
         line[n] = '\0';
         r = obey(userdata, line);
         (void) printf("%s %d\n", r < 0 ? "error" : "ok", -r);
-        (void) fflush(stdout); /* whoever reads it is gone, or will see it */
+        (void) fflush(stdout); /* a failure means that the reader has ended */
         return 0;
 }
 

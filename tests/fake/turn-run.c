@@ -340,7 +340,7 @@ static void task_capture(void) {
         say("done");
 }
 
-/* Somebody captures one stream, in the mode that refuses most, while launches into another one
+/* One thread captures one stream, in the mode that refuses most, while launches into another one
  * pass. */
 static void task_beside(void) {
         void *params[] = {&us};
@@ -568,8 +568,8 @@ static void task_late(void) {
         say("done");
 }
 
-/* A lock that goes to whoever asked first, as an interpreter's does: who launches without a pause
- * does not keep it. */
+/* A lock that is granted in the order of requests, like an interpreter's: a thread that launches
+ * without a pause does not keep it. */
 static pthread_mutex_t tickets = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t next_one = PTHREAD_COND_INITIALIZER;
 static uint64_t drawn, served;
