@@ -733,8 +733,7 @@ def hostile():
                  for _ in range(size // 4)]
         if number != FREE and words[0] == c.root and words[2] == c.root:
             continue
-        # must live as long as the call, because the driver writes to it
-        params = packed("<%dI" % (size // 4), *words)
+        params = packed("<%dI" % (size // 4), *words)  # lives as long as the call, which writes to it
         raw_ioctl(fd, number, size, address_of(params))
     say(alive=True)
     wait_for_word()
@@ -873,8 +872,7 @@ def fork_frees():
     say(parent=True, over=status_of(c.memory, 80 * MIB))
     wait_for_word()
     end_child(child)
-    # A duplicate of inherited memory belongs to the process that made it.
-    made = []
+    made = []  # duplicates of inherited memory, which belong to their maker
     child = in_child(lambda: made.append(c.dup(c.root, b)))
     c.free(b)
     say(duplicate=True)
@@ -885,8 +883,7 @@ def fork_frees():
 
 
 def first_call(fd, limit=None, root=None):
-    """The very first call, on a file that is already open, with a resource missing or in another
-    root. Then the resource is available again."""
+    """The very first call, on an open file, without a resource or in another root; then with it."""
     normal = resource.getrlimit(limit) if limit is not None else None
     c = Client.__new__(Client)
     c.fd, c.directory = fd, os.environ["SIM_DIR"]
@@ -1218,8 +1215,7 @@ def managed():
     map_(8 * MIB, none, private_anonymous | fixed, at, -1)
     say(covered=True)
     wait_for_word()
-    # What the kernel refuses to unmap stays. Of a page that is unmapped in part the whole is gone,
-    # and counted once.
+    # What the kernel refuses to unmap stays. A page that is unmapped in part is gone, and counts once.
     say(refused=[LIBC.munmap(space, 1 << 60), LIBC.munmap(space + 1, 4096), LIBC.munmap(space, 0)])
     wait_for_word()
     for n in range(1, 4096, 64):
@@ -1442,8 +1438,7 @@ def used(slices, card=0):
 
 
 def lock_all(file, kind, how=37):
-    """Locks the whole inode from outside, once killed processes have released it. 37: F_OFD_SETLK;
-    F_SETLK for the process. kind F_UNLCK: releases it."""
+    """Locks the inode, once killed processes have released it. 37: F_OFD_SETLK, else F_SETLK. kind F_UNLCK: releases it."""
     lock = bytes(bytearray(struct.pack("hhqqi", kind, 0, 0, 0, 0)) + bytes(4))
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -2007,8 +2002,7 @@ class GateTest(GateBase):
                 program.kill()
                 os.close(counters)
                 if rows_left:
-                    # the files have one row, as long as one of them is open
-                    self.sure(slices, OK, 80)
+                    self.sure(slices, OK, 80)  # files have one row, while one is open
                     self.sure(slices, NO_MEMORY, 81)
                 else:
                     self.sure(slices, NO_MEMORY, 41)
@@ -2058,8 +2052,7 @@ class GateTest(GateBase):
         self.assertEqual((words["codes"], words["over"]), ([0], NO_MEMORY))
         self.assertLessEqual(words["locks"], 4)
         self.assertEqual(in_rows(slices, shared=True), 1)
-        # and the first one's export, in a file that no other process had used
-        self.assertEqual(in_rows(slices), 2)
+        self.assertEqual(in_rows(slices), 2)  # with the first one's export, in a file of its own
         self.assertEqual((used(slices), self.sim.held()), (200 * 64 * 1024, 200 * 64 * 1024))
         program.go_on()
         self.assertEqual(program.hear(), {"closed": OK})
