@@ -18,8 +18,9 @@ import socket
 import sys
 import unittest
 
-import gate
-from gate import MIB, OK, Client, Program, Refused, inside, say, used
+import gate_memory  # noqa: F401  its programs are run by name
+from gate_lab import Program, alone, mounted, used
+from rm_client import DEVICE, MIB, OK, Client, Refused, inside, packed, run_inside, say
 from patience import until
 
 LIMIT, STEPS, MOST_PUPPETS, TOLD = 100, 100, 5, 14
@@ -70,7 +71,7 @@ class Strings:
     def free_device(self, client):
         c = self.clients[client]
         c.free(c.device)
-        c.device = c.allocate(c.root, c.root, gate.DEVICE, gate.packed("<IIIIIIQQQII", 0, *[0] * 10))
+        c.device = c.allocate(c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10))
 
     def free_client(self, client):
         c = self.clients[client]
@@ -404,7 +405,7 @@ class Play:
 
 class PuppetsTest(unittest.TestCase):
     def test_seeds(self):
-        simulator = gate.mounted("1xTesla-V100-SXM2-16GB:16160MiB")
+        simulator = mounted("1xTesla-V100-SXM2-16GB:16160MiB")
         self.addCleanup(simulator.close)
         for seed in SEEDS:
             play = Play(simulator, seed)
@@ -418,8 +419,8 @@ class PuppetsTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--inside":
-        gate.run_inside()
+        run_inside()
     if len(sys.argv) > 4:
         SEEDS = range(int(sys.argv[3]), int(sys.argv[4]) + 1)
-    gate.alone()
+    alone()
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -3,7 +3,7 @@
 """libaliquot.so when a slot of an export file is exported to again: an import may then return
 another process's memory.
 
-    places.py LIBRARY SIMULATOR [TEST...]
+    export_slots.py LIBRARY SIMULATOR [TEST...]
 """
 import contextlib
 import ctypes
@@ -16,12 +16,14 @@ import threading
 import time
 import unittest
 
-import gate
-from gate import (LIBC, MIB, NO_MEMORY, OK, Client, GateBase, Refused, Stopped, address_of, end_child, give_descriptor, in_child, inside, packed, say,
-                  status_of, take_descriptor, used, wait_for_word)
+from gate_lab import GateBase, alone, used
+from gate_memory import Stopped
+from rm_client import (
+    CONTROL, LIBC, MIB, NO_MEMORY, OK, Client, Refused, address_of, end_child, give_descriptor, in_child, inside, packed,
+    run_inside, say, status_of, take_descriptor, wait_for_word)
 
 ROUNDS = 1000
-CONTROL_REQUEST = 0xC0000000 | 32 << 16 | ord("F") << 8 | gate.CONTROL
+CONTROL_REQUEST = 0xC0000000 | 32 << 16 | ord("F") << 8 | CONTROL
 
 
 def size(name):
@@ -406,6 +408,6 @@ class PlacesTest(GateBase):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--inside":
-        gate.run_inside()
-    gate.alone()
+        run_inside()
+    alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

@@ -3,7 +3,7 @@
 """libaliquot.so when arguments change between the gate's look and the driver's, and with calls that
 it does not know.
 
-    seats.py LIBRARY SIMULATOR [TEST...]
+    call_races.py LIBRARY SIMULATOR [TEST...]
 """
 import ctypes
 import errno
@@ -15,9 +15,11 @@ import threading
 import time
 import unittest
 
-import gate
-from gate import (ALLOC, DEVICE, FREE, GROUP, HEAP, LIBC, LOCAL, MIB, NO_MEMORY, OK, SUBDEVICE, XFER, Client, GateBase, Stopped, address_of, inside,
-                  memory_params, ok, packed, raw_ioctl, say, status_of, used, wait_for_word)
+from gate_lab import GateBase, alone, used
+from gate_memory import Stopped
+from rm_client import (
+    ALLOC, DEVICE, FREE, GROUP, HEAP, LIBC, LOCAL, MIB, NO_MEMORY, OK, PATIENCE, SUBDEVICE, XFER, Client, address_of, inside,
+    memory_params, ok, packed, raw_ioctl, run_inside, say, status_of, wait_for_word)
 
 INVALID_ARGUMENT = 0x1F
 D = 0xCAFE0080  # a device's handle, first of one card and then of another
@@ -275,7 +277,7 @@ class SeatsTest(GateBase):
         slices = self.sim.slices(100)
         program = self.run_program("client_swapped", slices)
         self.assertEqual(self.asked(program), OK)
-        program.process.wait(gate.PATIENCE)
+        program.process.wait(PATIENCE)
         self.assertEqual(self.sim.held(), 90 * MIB)  # the child holds the file
         other = self.run_program("hold", slices, HOLD="90")
         self.assertEqual(other.hear(), {"status": NO_MEMORY})
@@ -320,6 +322,6 @@ class SeatsTest(GateBase):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--inside":
-        gate.run_inside()
-    gate.alone()
+        run_inside()
+    alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
