@@ -103,7 +103,7 @@ static void bind_free(Bind *bind) {
                 bind->next->link = bind->link;
         bind->binder->n_open--;
         bind->pod->bind = NULL;
-        view_pod_settle(bind->binder->options.view, bind->pod);
+        view_pod_drop_if_unused(bind->binder->options.view, bind->pod);
         kube_call_free(bind->call);
         sd_event_source_disable_unref(bind->timer);
         free(bind);
@@ -136,7 +136,7 @@ void binder_abandon(Bind *bind) {
         bind->done = NULL;
 }
 
-static void bind_tell_event(Bind *bind, const char *error) {
+static void bind_write_event(Bind *bind, const char *error) {
         KubeEvent event = {
                 .kind = "Pod",
                 .namespace_ = bind->namespace_,
@@ -181,7 +181,7 @@ static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), error);
         bind->binder->options.metrics->binds[outcome]++;
-        bind_tell_event(bind, error);
+        bind_write_event(bind, error);
         bind_answer(bind, error);
         bind_free(bind);
 }
@@ -358,7 +358,7 @@ static void bind_post(Bind *bind, Str annotations) {
 }
 
 /* A pod without a share gets no annotations; system keys that it carries are emptied. */
-static void bind_without_place(Bind *bind, const Pod *pod) {
+static void bind_without_slices(Bind *bind, const Pod *pod) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
 
         pod_grant_write(NULL, 0, NULL, false, 0, pod_system_keys(pod), &annotations);
@@ -398,7 +398,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         return r;
 }
 
-static void bind_place(Bind *bind, const Request *request) {
+static void bind_choose_cards(Bind *bind, const Request *request) {
         View *v = bind->binder->options.view;
         DirectoryNode *node = directory_find(v->directory, bind->node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -471,9 +471,9 @@ static void bind_fetched(Bind *bind, const Pod *pod) {
         else if (r == REQUEST_E_REFUSED)
                 bind_refuse_request(bind, &refusal);
         else if (r == REQUEST_E_NONE)
-                bind_without_place(bind, pod);
+                bind_without_slices(bind, pod);
         else
-                bind_place(bind, &request);
+                bind_choose_cards(bind, &request);
 }
 
 static void on_fetched(void *userdata, const KubeReply *reply) {
@@ -568,14 +568,14 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
         bind = pod ? bind_new(b, args, pod) : NULL;
         if (!bind) {
                 if (pod)
-                        view_pod_settle(b->options.view, pod);
+                        view_pod_drop_if_unused(b->options.view, pod);
                 done(userdata, "out of memory");
                 return;
         }
         bind->done = done;
         bind->userdata = userdata;
         if (pod->request)
-                bind_place(bind, pod->request);
+                bind_choose_cards(bind, pod->request);
         else
                 bind_fetch(bind);
         /* The bind may have ended, and be freed, by now. */

@@ -378,7 +378,7 @@ static int hold_cards(Evictor *e, const Request *request, const Placement *place
         return hold_begin(&v->hold, v->ledger, &spec, placement);
 }
 
-static void tell_plan(Evictor *e) {
+static void report_plan(Evictor *e) {
         _cleanup_buf_ Buf victims = BUF_NULL;
         Evicted pod = preemptor(e);
 
@@ -400,7 +400,7 @@ static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan 
                 return;
         }
         set_state(e, EVICTOR_EVICTING, e->try.cards);
-        tell_plan(e);
+        report_plan(e);
         evict_next(e);
 }
 

@@ -181,7 +181,7 @@ static int read_devices(Str text, Reading *r) {
 
 /* The cards that a key fences now. When some of it is not understood, it still fences the cards of
  * when all of it was, except those that an understood entry names. */
-static CardSet settle(const Reading *r, CardSet *good) {
+static CardSet cards_in_force(const Reading *r, CardSet *good) {
         CardSet cards = r->fenced;
 
         if (r->wrong.text[0] == '\0')
@@ -299,8 +299,8 @@ static int fence_set(Fences *f, Ledger *l, const ConfigMap *c, Str node, uint32_
         r = read_devices(c->devices, &devices);
         if (r < 0)
                 return r;
-        fence->cards = settle(&devices, &fence->good_devices);
-        more = settle(&gpus, &fence->good_gpus);
+        fence->cards = cards_in_force(&devices, &fence->good_devices);
+        more = cards_in_force(&gpus, &fence->good_gpus);
         for (size_t i = 0; i < ELEMENTSOF(more.bits); i++)
                 fence->cards.bits[i] |= more.bits[i];
         wrong = say_wrong(fence, &devices, &gpus);

@@ -17,9 +17,9 @@ typedef struct Filter {
         Pod pod;
         HoldAsker asker;
         Request request;
-        Refusal refusal;      /* when final */
-        Buf *out;             /* nodes that fit */
-        Buf failed, hopeless; /* members of FailedNodes and of FailedAndUnresolvableNodes */
+        Refusal refusal;          /* when final */
+        Buf *out;                 /* nodes that fit */
+        Buf failed, unresolvable; /* members of FailedNodes and of FailedAndUnresolvableNodes */
         Buf sentence, quoted;
         /* Names of nodes refused for their cards alone, each with a newline. */
         Buf for_cards;
@@ -99,7 +99,7 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         }
         append_failure(&f->failed, quoted_name, buf_str(&f->quoted));
         if (!eviction_may_help(refusal->code))
-                append_failure(&f->hopeless, quoted_name, buf_str(&f->quoted));
+                append_failure(&f->unresolvable, quoted_name, buf_str(&f->quoted));
 }
 
 /* Whether only the room on the cards is missing. With these refusals the mode of the node, the kind
@@ -131,7 +131,7 @@ static void on_node(void *userdata, const ArgsNode *c) {
 /* The evictor may help a pod that no node takes, and that some nodes refuse for their cards alone.
  * Its priority, and whether it may preempt, come from the watch: any client can send a request with
  * this body. */
-static void tell_waiters(const Filter *f) {
+static void note_waiter(const Filter *f) {
         const VerbContext *c = f->context;
         const ViewPod *known = view_pod_find(c->view, f->pod.meta.uid);
         WaiterNews news = {.namespace_ = f->pod.meta.namespace_,
@@ -154,9 +154,10 @@ static int finish(Filter *f) {
         buf_append_str(f->out, f->by_name ? STR("],\"FailedNodes\":{") : STR("]},\"FailedNodes\":{"));
         buf_append_str(f->out, buf_str(&f->failed));
         buf_append_str(f->out, STR("},\"FailedAndUnresolvableNodes\":{"));
-        buf_append_str(f->out, buf_str(&f->hopeless));
+        buf_append_str(f->out, buf_str(&f->unresolvable));
         buf_append_str(f->out, STR("},\"Error\":\"\"}"));
-        f->out->broken |= f->failed.broken || f->hopeless.broken || f->sentence.broken || f->quoted.broken;
+        f->out->broken |=
+                f->failed.broken || f->unresolvable.broken || f->sentence.broken || f->quoted.broken;
         return buf_result(f->out);
 }
 
@@ -170,10 +171,10 @@ unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
         if (r == 0)
                 r = finish(&f);
         if (r == 0)
-                tell_waiters(&f);
+                note_waiter(&f);
         buf_done(&f.for_cards);
         buf_done(&f.failed);
-        buf_done(&f.hopeless);
+        buf_done(&f.unresolvable);
         buf_done(&f.sentence);
         buf_done(&f.quoted);
         return r == 0 ? 200 : verb_failed(r, &fault, out);

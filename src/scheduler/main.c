@@ -244,7 +244,7 @@ static int broken(const char *what) {
 
 /* The manifest sets these from the downward API. Without them the process runs in no pod, and takes
  * the usual namespace. */
-static void set_place(SchedulerOptions *o) {
+static void read_downward_api(SchedulerOptions *o) {
         const char *pod = getenv("POD_NAME"), *namespace_ = getenv("POD_NAMESPACE");
 
         o->namespace_ = namespace_ && *namespace_ ? namespace_ : NAMESPACE_DEFAULT;
@@ -276,7 +276,7 @@ static int run(Options *o) {
         if (r < 0)
                 return broken(strerror(-r));
         o->scheduler.config = config;
-        set_place(&o->scheduler);
+        read_downward_api(&o->scheduler);
         r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
         if (r < 0)
                 return broken(fault.text);

@@ -15,11 +15,11 @@
 typedef struct Entry {
         UT_hash_handle hh; /* by name */
         NodeStatus *owner;
-        char *uid;    /* NULL: there is no such node object */
-        char *wanted; /* the message; NULL: nothing is wrong */
-        char *seen;   /* the message of a condition that is True; NULL: it is False or absent */
-        char *sent;   /* what the call writes; NULL: False */
-        bool told;    /* an Event was written about `wanted` */
+        char *uid;     /* NULL: there is no such node object */
+        char *wanted;  /* the message; NULL: nothing is wrong */
+        char *seen;    /* the message of a condition that is True; NULL: it is False or absent */
+        char *sent;    /* what the call writes; NULL: False */
+        bool reported; /* an Event was written about `wanted` */
         KubeCall *call;
         sd_event_source *retry;
         unsigned attempt;
@@ -133,9 +133,9 @@ static void write_condition(const Entry *e, Buf *out) {
 }
 
 static void tell(Entry *e) {
-        if (!e->wanted || e->told)
+        if (!e->wanted || e->reported)
                 return;
-        e->told = true;
+        e->reported = true;
         kube_event(e->owner->o.recorder, &(KubeEvent){.kind = "Node",
                                                       .name = str_from(e->name),
                                                       .uid = str_from(e->uid),
@@ -238,7 +238,7 @@ void node_status_gone(NodeStatus *s, Str name) {
         }
         (void) set_text(&e->uid, STR("")); /* neither needs memory */
         (void) set_text(&e->seen, STR(""));
-        e->told = false;
+        e->reported = false;
 }
 
 void node_status_fences(NodeStatus *s, Str node, const char *text) {
@@ -255,14 +255,14 @@ void node_status_fences(NodeStatus *s, Str node, const char *text) {
                 log_error("out of memory: %s", text);
                 return;
         }
-        e->told = false;
+        e->reported = false;
         if (!e->wanted && !e->uid)
                 entry_free(e);
         else
                 reconcile(e);
 }
 
-void node_status_settle(NodeStatus *s) {
+void node_status_write_all(NodeStatus *s) {
         Entry *e, *next;
 
         HASH_ITER(hh, s->entries, e, next)

@@ -34,6 +34,6 @@ void node_status_gone(NodeStatus *s, Str name);
 void node_status_fences(NodeStatus *s, Str node, const char *text);
 
 /* may_write() has become true: everything that differs is written. */
-void node_status_settle(NodeStatus *s);
+void node_status_write_all(NodeStatus *s);
 
 DEFINE_CLEANUP(NodeStatus *, node_status_free)

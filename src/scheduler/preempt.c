@@ -137,7 +137,7 @@ static int compare_named(const void *a, const void *b) {
 }
 
 /* Keeps the first one of equal UIDs, in their order, and fills v->sorted. 0 or -ENOMEM. */
-static int victims_settle(Victims *v, Arena *arena) {
+static int victims_unique(Victims *v, Arena *arena) {
         NamedPod *named = arena_new(arena, NamedPod, v->n + 1);
         bool *again = arena_new(arena, bool, v->n + 1);
         size_t n = 0, sorted = 0;
@@ -510,7 +510,7 @@ static int read_nodes(Preempt *p, Str text, Fault *fault) {
                         read_victims(&r, arena, &v);
                         if (json_failed(&r))
                                 continue;
-                        k = victims_settle(&v, arena);
+                        k = victims_unique(&v, arena);
                         if (k == 0)
                                 k = answer_node(p, name, &v);
                 }

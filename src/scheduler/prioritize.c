@@ -111,7 +111,7 @@ static void mind_promises(Prioritize *p) {
         size_t n = 0;
         bool room[KEPT];
 
-        promises_settle(c->promises, c->view);
+        promises_drop_bound(c->promises, c->view);
         for (size_t i = 0; i < p->n_best; i++)
                 room[i] = promises_leave_room(c->promises, p->best[i].node, &p->request, p->uid, c->now);
         for (int want = 1; want >= 0; want--)

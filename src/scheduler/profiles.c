@@ -33,7 +33,7 @@ const Profile *profiles_find(const Profiles *p, Str uid) {
 
 /* kube-scheduler does not know pods that have ended, because its informer leaves them out: they
  * cannot be victims. */
-static bool going(const Pod *pod) {
+static bool is_ending(const Pod *pod) {
         return pod->meta.terminating || pod_is_terminal(pod);
 }
 
@@ -94,7 +94,7 @@ static Profile *profile_new(const Pod *pod, PodProfile is) {
         if (!p)
                 return NULL;
         *p = (Profile){.is = is,
-                       .going = going(pod),
+                       .ending = is_ending(pod),
                        .mirror = !str_is_empty(pod->annotations.mirror),
                        .too_large = too_large};
         at = (char *) (p + 1) + is.n_labels * sizeof(PodLabel) + is.n_requests * sizeof(PodResource);
@@ -124,7 +124,7 @@ static int keep(Profile **table, const Pod *pod, const PodProfile *is, uint32_t 
 }
 
 int profiles_set(Profiles *p, const Pod *pod, Str object, bool holding, uint32_t generation, Arena *arena) {
-        bool waiting = str_is_empty(pod->node_name) && !going(pod) && mentions_nomination(object);
+        bool waiting = str_is_empty(pod->node_name) && !is_ending(pod) && mentions_nomination(object);
         PodProfile is = {0};
         int r = 1;
 

@@ -13,7 +13,7 @@
 typedef struct Profile {
         UT_hash_handle hh;   /* by uid */
         uint32_t generation; /* of the list that last had the pod */
-        bool going;          /* deletionTimestamp is set, or the phase is Succeeded or Failed */
+        bool ending;         /* deletionTimestamp is set, or the phase is Succeeded or Failed */
         bool mirror;         /* of a static pod: deleting it ends no container */
         /* Its labels are over PROFILE_TEXT_MAX and left out: never chosen as a victim. */
         bool too_large;

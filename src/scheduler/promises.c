@@ -17,7 +17,7 @@ void promises_drop(Promises *p, Str uid) {
                         p->slots[i].until = 0;
 }
 
-void promises_settle(Promises *p, const View *view) {
+void promises_drop_bound(Promises *p, const View *view) {
         for (size_t i = 0; i < PROMISES_MAX; i++) {
                 Promise *s = &p->slots[i];
                 const ViewPod *pod = s->until > 0 ? view_pod_find(view, (Str){s->uid, s->uid_len}) : NULL;

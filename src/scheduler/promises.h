@@ -42,7 +42,7 @@ void promises_drop(Promises *p, Str uid);
 
 /* Forgets the pods that have a grant by now. */
 struct View;
-void promises_settle(Promises *p, const struct View *view);
+void promises_drop_bound(Promises *p, const struct View *view);
 
 /* Whether the node would still hold the request after all other pods that are on their way to
  * it. */

@@ -50,7 +50,7 @@ struct Scheduler {
         char identity[HOST_NAME_MAX + 32];
 };
 
-static void tell_node(Scheduler *s, const Node *node, const char *reason, const char *note) {
+static void write_node_event(Scheduler *s, const Node *node, const char *reason, const char *note) {
         if (s->extender.leading)
                 kube_event(s->recorder, &(KubeEvent){.kind = "Node",
                                                      .name = node->meta.name,
@@ -67,11 +67,11 @@ static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
                          "label " LABEL_SCHEDULE
                          " is \"%s\", a mode that is not served: the node's cards are not shared",
                          share_mode_to_string(mode));
-        tell_node(userdata, node, REASON_UNSERVED, note.text);
+        write_node_event(userdata, node, REASON_UNSERVED, note.text);
 }
 
 static void on_wrong_node(void *userdata, const Node *node, const char *text) {
-        tell_node(userdata, node, REASON_WRONG, text);
+        write_node_event(userdata, node, REASON_WRONG, text);
 }
 
 static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
@@ -113,12 +113,12 @@ static void on_list_end(void *userdata, ViewKind kind) {
         Scheduler *s = userdata;
 
         if (kind == VIEW_CONFIGMAPS)
-                node_status_settle(s->node_status);
+                node_status_write_all(s->node_status);
 }
 
 /* kube-scheduler keeps its connections, whichever replica the Service selects now. A replica that
  * does not lead therefore closes them. */
-static void tell_leading(Scheduler *s, bool leading) {
+static void publish_leading(Scheduler *s, bool leading) {
         http_server_keep_alive(s->server, leading);
         if (s->webhook)
                 webhook_set_leading(s->webhook, leading);
@@ -130,9 +130,9 @@ static void on_leading(void *userdata, bool leading) {
         Scheduler *s = userdata;
 
         log_info("leading=%s identity=%s", leading ? "true" : "false", s->identity);
-        tell_leading(s, leading);
+        publish_leading(s, leading);
         if (leading) {
-                view_forget_told(s->view);
+                view_forget_reports(s->view);
                 if (follower_list_again(s->follower) < 0) {
                         log_error("out of memory: cannot list pods, and so not bind");
                         return;
@@ -140,7 +140,7 @@ static void on_leading(void *userdata, bool leading) {
         }
         s->extender.leading = leading;
         if (leading)
-                node_status_settle(s->node_status);
+                node_status_write_all(s->node_status);
 }
 
 /* ---- building ---- */
@@ -240,7 +240,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
 
         if (!o->leader_election) {
                 s->extender.leading = true;
-                tell_leading(s, true);
+                publish_leading(s, true);
                 return 0;
         }
         http_server_keep_alive(s->server, false);
@@ -366,7 +366,7 @@ bool scheduler_is_ready(const Scheduler *s) {
 
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
         s->extender.leading = false;
-        tell_leading(s, false);
+        publish_leading(s, false);
         if (s->webhook)
                 webhook_drain(s->webhook);
         return s->elector ? elector_release(s->elector, done, userdata) : 1;

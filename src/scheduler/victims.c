@@ -267,7 +267,7 @@ static void search(Search *s) {
 static bool is_gone(const VictimQuestion *q, const Grant *g) {
         const Profile *p = profiles_find(q->profiles, grant_uid(g));
 
-        if (p && p->going)
+        if (p && p->ending)
                 return true;
         for (size_t i = 0; i < q->n_gone; i++)
                 if (q->gone[i] == g)

@@ -105,8 +105,8 @@ int64_t view_pod_priority(const View *v, Str uid) {
         return pod && pod->request ? pod->priority : INT64_MIN;
 }
 
-void view_pod_settle(View *v, ViewPod *pod) {
-        if (!pod->grant && !pod->request && !pod->bind && pod->told == 0)
+void view_pod_drop_if_unused(View *v, ViewPod *pod) {
+        if (!pod->grant && !pod->request && !pod->bind && pod->reported == 0)
                 pod_free(v, pod);
 }
 
@@ -182,7 +182,7 @@ static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         count_difference(v, VIEW_PODS, event);
         r = grant_new(v->ledger, spec, &grant);
         if (r < 0) {
-                view_pod_settle(v, pod);
+                view_pod_drop_if_unused(v, pod);
                 return r;
         }
         drop_grant(pod);
@@ -200,7 +200,7 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
         count_difference(v, VIEW_PODS, event);
         drop_request(pod);
         drop_grant(pod);
-        view_pod_settle(v, pod);
+        view_pod_drop_if_unused(v, pod);
 }
 
 /* An object without spec.nodeName does not take a grant away. The API server never unsets nodeName,
@@ -230,7 +230,7 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         if (r > 0 || object->meta.terminating) { /* nothing to bind */
                 if (pod) {
                         drop_request(pod);
-                        view_pod_settle(v, pod);
+                        view_pod_drop_if_unused(v, pod);
                 }
                 return 0;
         }
@@ -249,17 +249,17 @@ static uint64_t hash_of(const char *text) {
 
 /* Reports on the annotations of a pod. The pod is remembered for that, even when it holds
  * nothing. */
-static int tell_odd(View *v, const Pod *object, const char *text) {
+static int report_odd_pod(View *v, const Pod *object, const char *text) {
         ViewPod *pod =
                 text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
-        uint64_t told = text[0] != '\0' ? hash_of(text) : 0;
+        uint64_t reported = text[0] != '\0' ? hash_of(text) : 0;
 
         if (!pod)
-                return told == 0 ? 0 : -ENOMEM;
-        if (pod->told == told)
+                return reported == 0 ? 0 : -ENOMEM;
+        if (pod->reported == reported)
                 return 0;
-        pod->told = told;
-        if (told == 0)
+        pod->reported = reported;
+        if (reported == 0)
                 return 0;
         log_warning("pod=" STR_FMT "/" STR_FMT " %s", STR_ARG(object->meta.namespace_),
                     STR_ARG(object->meta.name), text);
@@ -270,11 +270,11 @@ static int tell_odd(View *v, const Pod *object, const char *text) {
 
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         Fault fault = FAULT_NULL, differs = FAULT_NULL;
-        int r, compared, told;
+        int r, compared, reported;
         GrantSpec spec;
 
         if (event == REFLECTOR_DELETED) {
-                (void) tell_odd(v, pod, ""); /* removes the grant, which needs no memory */
+                (void) report_odd_pod(v, pod, ""); /* removes the grant, which needs no memory */
                 pod_release(v, pod->meta.uid, event);
                 return 0;
         }
@@ -283,9 +283,9 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         if (compared < 0)
                 return compared;
         fault_join(&fault, &differs);
-        told = tell_odd(v, pod, fault.text);
-        if (told < 0)
-                return told;
+        reported = report_odd_pod(v, pod, fault.text);
+        if (reported < 0)
+                return reported;
         if (r == 0)
                 return pod_hold(v, &spec, event);
         if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
@@ -372,35 +372,35 @@ static void forget_node(View *v, DirectoryNode *n) {
         directory_remove(v->directory, n);
 }
 
-static void tell_mode(View *v, DirectoryNode *n, const Node *node) {
+static void report_mode(View *v, DirectoryNode *n, const Node *node) {
         ShareMode mode = share_mode_from_label(node->mode);
         bool unserved = mode == SHARE_MODE_MPS || mode == SHARE_MODE_TOPOLOGY || mode == SHARE_MODE_MIG;
 
-        if (unserved && n->mode_told != mode && v->on_unserved_mode)
+        if (unserved && n->mode_reported != mode && v->on_unserved_mode)
                 v->on_unserved_mode(v->userdata, node, mode);
-        n->mode_told = (uint8_t) mode;
+        n->mode_reported = (uint8_t) mode;
 }
 
-static void forget_node_told(DirectoryNode *n) {
-        n->mode_told = SHARE_MODE_NONE;
-        n->wrong_told = 0;
+static void forget_node_reports(DirectoryNode *n) {
+        n->mode_reported = SHARE_MODE_NONE;
+        n->wrong_reported = 0;
 }
 
-void view_forget_told(View *v) {
+void view_forget_reports(View *v) {
         for (size_t i = 0; i < directory_size(v->directory); i++)
-                forget_node_told(directory_at(v->directory, i));
+                forget_node_reports(directory_at(v->directory, i));
         for (ViewPod *pod = v->pods; pod; pod = pod->hh.next)
-                pod->told = 0;
+                pod->reported = 0;
 }
 
 /* A node with a mode in force has an agent of ours, which reports the wrong keys itself. */
-static void tell_wrong(View *v, DirectoryNode *n, const Node *node, const char *text) {
-        uint64_t told = text[0] != '\0' ? hash_of(text) : 0;
+static void report_wrong_node(View *v, DirectoryNode *n, const Node *node, const char *text) {
+        uint64_t reported = text[0] != '\0' ? hash_of(text) : 0;
 
-        if (n->wrong_told == told)
+        if (n->wrong_reported == reported)
                 return;
-        n->wrong_told = told;
-        if (told == 0)
+        n->wrong_reported = reported;
+        if (reported == 0)
                 return;
         log_warning("%s", text);
         if (v->on_wrong_node && str_is_empty(node->annotations.mode_in_force))
@@ -427,10 +427,10 @@ static int node_set(View *v, const Node *node, ReflectorEvent event) {
         n->generation = v->kinds[VIEW_NODES].generation;
         if (directory_size(v->directory) != before)
                 count_difference(v, VIEW_NODES, event);
-        tell_mode(v, n, node);
+        report_mode(v, n, node);
         if (said < 0)
                 return said;
-        tell_wrong(v, n, node, wrong.text);
+        report_wrong_node(v, n, node, wrong.text);
         if (v->on_node)
                 v->on_node(v->userdata, node);
         return 0;

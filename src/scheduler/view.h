@@ -31,7 +31,7 @@ typedef struct ViewPod {
         uint32_t generation; /* of the list that last had the pod, or during which it was bound */
         uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
         int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
-        uint64_t told;       /* hash of the last report about its annotations; 0: none */
+        uint64_t reported;   /* hash of the last report about its annotations; 0: none */
         bool reserved;       /* the grant is a reservation */
         bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
@@ -93,13 +93,13 @@ bool view_in_sync(const View *v);
 
 /* Makes the next list report again what is reported once. For a new leader: so far another replica
  * wrote the Events. */
-void view_forget_told(View *v);
+void view_forget_reports(View *v);
 
 /* Pods by UID. find: NULL when not known. ensure: made when not known; NULL when out of memory.
- * settle: frees the entry when it holds nothing. */
+ * drop_if_unused: frees the entry when it holds nothing. */
 ViewPod *view_pod_find(const View *v, Str uid);
 ViewPod *view_pod_ensure(View *v, Str uid);
-void view_pod_settle(View *v, ViewPod *pod);
+void view_pod_drop_if_unused(View *v, ViewPod *pod);
 
 /* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
 int view_pod_set(View *v, const Pod *pod, ReflectorEvent event);

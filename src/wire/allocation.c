@@ -90,7 +90,7 @@ static int entry_compare(const void *a, const void *b) {
 }
 
 /* Sorts the entries, refuses a (container, card) that stands twice, and drops amounts of 0. */
-static int entries_settle(EntryList *list, Fault *fault) {
+static int entries_sort(EntryList *list, Fault *fault) {
         size_t kept = 0;
 
         if (list->n > 0)
@@ -124,7 +124,7 @@ int allocation_parse(Str text, Arena *arena, Allocation *ret, Fault *fault) {
         k = json_finish(&r, fault);
         if (k != 0)
                 return k == JSON_E_MALFORMED ? ALLOCATION_E_MALFORMED : k;
-        k = entries_settle(&list, fault);
+        k = entries_sort(&list, fault);
         if (k != 0)
                 return k;
         *ret = (Allocation){.entries = list.entries, .n_entries = list.n};

@@ -14,7 +14,7 @@ static const char *const names[] = {"hook.ns.svc", NULL};
 static void mend(Keyring *k, int64_t now) {
         KeyringNeed need;
 
-        for (int i = 0; (need = keyring_look(k, names, now)) != KEYRING_GOOD; i++) {
+        for (int i = 0; (need = keyring_need(k, names, now)) != KEYRING_GOOD; i++) {
                 Keyring next;
 
                 assert(i < 3);

@@ -199,7 +199,7 @@ static const char *news_of(KeyringNeed need) {
 
 /* The Secret was deleted or emptied, and the served keyring is good. */
 static bool is_to_come_back(const CertRotate *k, KeyringNeed need) {
-        return need == KEYRING_EMPTY && keyring_look(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
+        return need == KEYRING_EMPTY && keyring_need(&k->served, k->o.names, now_sec()) == KEYRING_GOOD;
 }
 
 static int step(CertRotate *k, KeyringNeed need, Keyring *ret, Fault *fault) {
@@ -233,7 +233,7 @@ static void look(CertRotate *k) {
                 return;
         if (!k->present)
                 keyring_done(&k->known);
-        need = keyring_look(&k->known, k->o.names, now_sec());
+        need = keyring_need(&k->known, k->o.names, now_sec());
         if (need == KEYRING_GOOD || (need != KEYRING_EMPTY && !k->leading))
                 return;
         if (need == KEYRING_ADOPT && !k->o.bundle_is_known(k->o.userdata))

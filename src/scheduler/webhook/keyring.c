@@ -79,7 +79,7 @@ static bool is_announced(const Keyring *k, int64_t now) {
                !is_over(life, now) && strstr(k->texts[KEYRING_AUTHORITIES], next);
 }
 
-KeyringNeed keyring_look(const Keyring *k, const char *const *names, int64_t now) {
+KeyringNeed keyring_need(const Keyring *k, const char *const *names, int64_t now) {
         const char *authority = k->texts[KEYRING_AUTHORITIES];
         CertificateLife life;
         size_t n = 0;
@@ -213,7 +213,7 @@ int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, i
         default:
                 break;
         }
-        if (r == 0 && need != KEYRING_ANNOUNCE && keyring_look(&next, names, now) == KEYRING_RENEW)
+        if (r == 0 && need != KEYRING_ANNOUNCE && keyring_need(&next, names, now) == KEYRING_RENEW)
                 r = begin(&next, names, now, fault);
         if (r < 0)
                 return r;

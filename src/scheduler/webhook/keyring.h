@@ -59,7 +59,7 @@ typedef enum KeyringNeed {
 } KeyringNeed;
 
 /* names: what the certificate must be for. */
-KeyringNeed keyring_look(const Keyring *k, const char *const *names, int64_t now);
+KeyringNeed keyring_need(const Keyring *k, const char *const *names, int64_t now);
 
 /* Makes the keyring after that step. 0, or negative errno with a fault. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,

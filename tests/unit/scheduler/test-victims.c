@@ -115,7 +115,7 @@ static bool oracle_fits(const LedgerNode *node, const Request *request, const Po
         Refusal refusal;
 
         for (size_t i = 0; i < pods->n; i++)
-                if (set >> i & 1 || pods->known[i]->going)
+                if (set >> i & 1 || pods->known[i]->ending)
                         gone[n++] = pods->grants[i];
         return placement_check_without(node, request, gone, n, &refusal) == 0;
 }
@@ -130,7 +130,7 @@ static bool oracle(const View *v, const LedgerNode *node, const Request *request
 
                 for (size_t i = 0; i < pods->n; i++)
                         may &= !(set >> i & 1) ||
-                               (!pods->known[i]->going && pods->known[i]->is.priority < priority);
+                               (!pods->known[i]->ending && pods->known[i]->is.priority < priority);
                 if (!may || !oracle_fits(node, request, pods, set))
                         continue;
                 cost = oracle_cost(v, pods, set);

@@ -183,7 +183,7 @@ static void what_differs_is_told_once_and_again_when_it_changes(void) {
                      pod_json("dos", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":15}}"));
         ASSERT_INT(t.n, 3);
         ASSERT_TEXT(t.name, "dos");
-        view_forget_told(v); /* a new leader */
+        view_forget_reports(v); /* a new leader */
         feed(v, VIEW_PODS, REFLECTOR_LISTED,
              pod_json("dos", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":15}}"));
         ASSERT_INT(t.n, 4);
@@ -314,7 +314,7 @@ static void wrong_keys_are_told_where_no_agent_reports_them(void) {
                 feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n9", "core-mem", 0, 0, ""));
         ASSERT_INT(t.n, 1);
         ASSERT_CONTAINS(t.text, "label ack.node.gpu.schedule is \"core-mem\", must be share, cgpu, core_mem");
-        view_forget_told(v);
+        view_forget_reports(v);
         feed(v, VIEW_NODES, REFLECTOR_LISTED, node_json("n9", "core-mem", 0, 0, ""));
         ASSERT_INT(t.n, 2);
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n9", "cgpu", 0, 0, ""));
@@ -339,7 +339,7 @@ static void unserved_modes_are_told_once(void) {
         feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n9", "mps", 0, 0, ""));
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n9", "mps", 0, 0, ""));
         ASSERT_INT(n, 1);
-        view_forget_told(v);
+        view_forget_reports(v);
         feed(v, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n9", "mps", 0, 0, ""));
         ASSERT_INT(n, 2);
 }

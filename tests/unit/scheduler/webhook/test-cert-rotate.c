@@ -103,7 +103,7 @@ static void a_replica_that_finds_none_makes_one(void) {
         keep_begin(&f, &b);
         TURN_UNTIL(&f, a.keyrings == 1 && b.keyrings == 1);
         ASSERT_TEXT(a.last.texts[KEYRING_CERT], b.last.texts[KEYRING_CERT]);
-        ASSERT_INT(keyring_look(&a.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&a.last, names, now_sec()), KEYRING_GOOD);
         ASSERT_INT(a.troubles + b.troubles, 0); /* losing the race is no fault */
         keep_end(&a);
         keep_end(&b);
@@ -124,7 +124,7 @@ static void only_the_leader_renews(void) {
         before = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
         cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.keyrings == 2);
-        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k.last, names, now_sec()), KEYRING_GOOD);
         ASSERT_TEXT(k.last.texts[KEYRING_AUTHORITIES], before);
         turn_for_a_while(&f);
         ASSERT_INT(k.news, 1);
@@ -154,7 +154,7 @@ static void a_new_authority_waits_until_it_is_known(void) {
         ASSERT_TRUE(strcmp(k.last.texts[KEYRING_CERT], cert) != 0);
         ASSERT_TRUE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], k.last.texts[KEYRING_AUTHORITIES]));
         ASSERT_FALSE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], bundle));
-        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k.last, names, now_sec()), KEYRING_GOOD);
         keep_end(&k);
         fixture_end(&f);
 }
@@ -201,7 +201,7 @@ static void rubbish_is_not_served(void) {
         ASSERT_INT(k.keyrings, 1);
         cert_rotate_set_leading(k.rotation, true);
         TURN_UNTIL(&f, k.keyrings == 2);
-        ASSERT_INT(keyring_look(&k.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k.last, names, now_sec()), KEYRING_GOOD);
         keep_end(&k);
         fixture_end(&f);
 }

@@ -17,7 +17,7 @@ static void step(Keyring *k, KeyringNeed need, const char *const *for_names, int
         Fault fault = FAULT_NULL;
         Keyring next;
 
-        ASSERT_INT(keyring_look(k, for_names, now), need);
+        ASSERT_INT(keyring_need(k, for_names, now), need);
         if (keyring_step(k, need, for_names, now, &next, &fault) != 0)
                 TEST_FAIL_("%s", fault.text);
         keyring_done(k);
@@ -48,17 +48,17 @@ static void begins_and_renews(void) {
         ASSERT_FALSE(keyring_can_serve(&k));
         step(&k, KEYRING_EMPTY, names, NOW);
         assert_serves(&k, NOW);
-        ASSERT_INT(keyring_look(&k, names, NOW), KEYRING_GOOD);
-        ASSERT_INT(keyring_look(&k, names, NOW + 59 * DAY), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW + 59 * DAY), KEYRING_GOOD);
         ASSERT_OK(keyring_copy(&k, &before));
         step(&k, KEYRING_RENEW, names, NOW + 61 * DAY);
         assert_serves(&k, NOW + 61 * DAY);
-        ASSERT_INT(keyring_look(&k, names, NOW + 61 * DAY), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW + 61 * DAY), KEYRING_GOOD);
         ASSERT_TEXT(k.texts[KEYRING_AUTHORITIES], before.texts[KEYRING_AUTHORITIES]);
         ASSERT_TRUE(strcmp(k.texts[KEYRING_CERT], before.texts[KEYRING_CERT]) != 0);
-        ASSERT_INT(keyring_look(&k, other_names, NOW + 61 * DAY),
+        ASSERT_INT(keyring_need(&k, other_names, NOW + 61 * DAY),
                    KEYRING_RENEW); /* the Service has a new name */
-        ASSERT_INT(keyring_look(&k, names, NOW - 3650 * DAY),
+        ASSERT_INT(keyring_need(&k, names, NOW - 3650 * DAY),
                    KEYRING_GOOD); /* with a wrong clock no step helps */
 }
 
@@ -68,15 +68,15 @@ static void a_certificate_of_the_future_is_replaced(void) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL;
 
         step(&k, KEYRING_EMPTY, names, NOW + 7 * DAY);
-        ASSERT_INT(keyring_look(&k, names, NOW + 7 * DAY - 1800), KEYRING_GOOD); /* clock skew */
+        ASSERT_INT(keyring_need(&k, names, NOW + 7 * DAY - 1800), KEYRING_GOOD); /* clock skew */
         step(&k, KEYRING_BROKEN, names, NOW);
         assert_serves(&k, NOW);
         assert_serves(&k, NOW + 7 * DAY);
         step(&k, KEYRING_RENEW, names, NOW + 61 * DAY);
         step(&k, KEYRING_RENEW, names, NOW + 59 * DAY);
         assert_serves(&k, NOW + 59 * DAY);
-        ASSERT_INT(keyring_look(&k, names, NOW + 61 * DAY), KEYRING_GOOD);
-        ASSERT_INT(keyring_look(&k, names, NOW + 59 * DAY - KEYRING_CERT_LIFE / 3 - 3600), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW + 61 * DAY), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW + 59 * DAY - KEYRING_CERT_LIFE / 3 - 3600), KEYRING_GOOD);
 }
 
 /* The next CA is in the Secret, with its key, but the bundle has another CA, or no CA. */
@@ -121,7 +121,7 @@ static void mends_what_is_broken(void) {
                         replace(&k, cases[i].text, bad[b]);
                         step(&k, cases[i].need, names, NOW);
                         assert_serves(&k, NOW);
-                        ASSERT_INT(keyring_look(&k, names, NOW), KEYRING_GOOD);
+                        ASSERT_INT(keyring_need(&k, names, NOW), KEYRING_GOOD);
                 }
         }
         replace(&good, KEYRING_AUTHORITY_KEY, NULL);
@@ -139,11 +139,11 @@ static void replaces_an_authority_that_is_none(void) {
         replace(&k, KEYRING_AUTHORITY_KEY, k.texts[KEYRING_KEY]);
         step(&k, KEYRING_RENEW, names, NOW);
         assert_serves(&k, NOW);
-        ASSERT_INT(keyring_look(&k, names, NOW), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, NOW), KEYRING_GOOD);
 
         step(&ending, KEYRING_EMPTY, names, NOW); /* nor is one that expires in a minute */
         step(&ending, KEYRING_RENEW, names, NOW + KEYRING_AUTHORITY_LIFE - 60);
-        ASSERT_INT(keyring_look(&ending, names, NOW + KEYRING_AUTHORITY_LIFE - 60), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&ending, names, NOW + KEYRING_AUTHORITY_LIFE - 60), KEYRING_GOOD);
         assert_serves(&ending, NOW + KEYRING_AUTHORITY_LIFE + 60);
 }
 
@@ -166,7 +166,7 @@ static void a_new_authority_comes_in_two_steps(void) {
         assert_serves(&k, late);
         ASSERT_INT(authorities(&k), 2);
         ASSERT_TRUE(!k.texts[KEYRING_NEXT] && !k.texts[KEYRING_NEXT_KEY]);
-        ASSERT_INT(keyring_look(&k, names, late), KEYRING_GOOD);
+        ASSERT_INT(keyring_need(&k, names, late), KEYRING_GOOD);
         /* An old replica with the new bundle; a new replica with the announced bundle. */
         ASSERT_INT(verify_server(before.texts[KEYRING_CERT], k.texts[KEYRING_AUTHORITIES], names[0], late),
                    0);
@@ -183,7 +183,7 @@ static void thirty_years(void) {
         step(&k, KEYRING_EMPTY, names, NOW);
         for (int i = 0; i < STEPS; i++) {
                 int64_t now = NOW + i * STEP_DAYS * DAY;
-                KeyringNeed need = keyring_look(&k, names, now);
+                KeyringNeed need = keyring_need(&k, names, now);
 
                 keyring_done(&served); /* one step behind: late replicas and API servers */
                 ASSERT_OK(keyring_copy(&k, &served));
@@ -241,7 +241,7 @@ static void takes_no_rubbish(void) {
 
                 ASSERT_INT(keyring_decode(str_from(cases[i].json), &arena, &k, &name, &version, &fault),
                            cases[i].result);
-                ASSERT_INT(keyring_look(&k, names, NOW), KEYRING_EMPTY);
+                ASSERT_INT(keyring_need(&k, names, NOW), KEYRING_EMPTY);
         }
 }
 
