@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sim/export.h"
+#include "sim/sim.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,24 +28,4 @@ void sim_done(Sim *s) {
                 sim_card_done(&s->cards[i]);
         free(s->cards);
         *s = (Sim){0};
-}
-
-SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
-        SimFile *f = calloc(1, sizeof *f);
-
-        if (!f)
-                return NULL;
-        *f = (SimFile){.sim = s, .kind = kind, .card = card};
-        s->n_files++;
-        return f;
-}
-
-/* RmFreeUnusedClients(): frees what the last copy of the file still held. */
-void sim_file_close(SimFile *f) {
-        sim_exports_done(f);
-        while (f->clients)
-                sim_client_free(f->clients);
-        assert(f->n_objects == 0);
-        f->sim->n_files--;
-        free(f);
 }

@@ -17,7 +17,7 @@
 
 enum {
         ARGUMENTS = 5, /* its name, PROBE_ARGUMENT, the gate, the slices, the driver's files */
-        /* what the gate has room for (PATH_SIZE in preload/memory/setup.c), less a margin */
+        /* what the gate has room for (DISCOVER_PATH in preload/memory/discover.h), less a margin */
         SLICES_PATH = 200,
         PROBE_OK = 0,
         PROBE_NO_GATE = 10,

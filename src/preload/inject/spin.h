@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "preload/inject/tunables.h"
 
 /* First turns and yields. The holder may be off its processor for longer than they last, so naps
  * follow: half a second at least. */
@@ -19,7 +20,6 @@ enum {
         SPIN_TURNS = 64,
         SPIN_YIELDS = 1000,
         SPIN_NAPS = 5000,
-        SPIN_NAP = 100000, /* ns */
 };
 
 typedef struct Spin {
@@ -40,7 +40,7 @@ static inline uintptr_t spin_self(void) {
 }
 
 static inline void spin_wait(unsigned turn) {
-        const struct timespec nap = {.tv_nsec = SPIN_NAP};
+        const struct timespec nap = {.tv_nsec = SPIN_NAP_NS};
 
         if (turn >= SPIN_TURNS + SPIN_YIELDS)
                 (void) sys_call(SYS_nanosleep, &nap, 0); /* a signal may end the nap early */

@@ -10,6 +10,7 @@
 #include "preload/launch/duty.h"
 #include "preload/launch/tunables.h"
 #include "preload/launch/unbatched.h"
+#include "preload/memory/gate_state.h"
 
 enum {
         PERCENT = 100,

@@ -42,7 +42,7 @@ long rm_call_duplicate(RmCall *c) {
                 return rm_call_answer(c, r);
         if (known && foreign_mem_size(c, rm_new_handle(&c->request, c->outer)) == 0)
                 (void) rm_objects_add(&c->g->objects, &c->parent, rm_new_handle(&c->request, c->outer),
-                                      mark.object.kind, 0, 0, &freed); /* else it is asked for */
+                                      mark.object.kind, 0, 0, &freed); /* if not: asked for when needed */
         else if (!foreign_mem_charge(c, rm_new_handle(&c->request, c->outer)))
                 return rm_call_refuse(c, RM_ERR_NO_MEMORY);
         gate_release_bytes(c->g, &freed);

@@ -22,7 +22,7 @@ static int grow(Charges *s) {
         for (uint32_t i = 1; i <= s->n && s->list; i++)
                 list[i] = s->list[i];
         if (s->list)
-                (void) sys_call(SYS_munmap, s->list, s->size * sizeof *list); /* ours */
+                (void) sys_call(SYS_munmap, s->list, s->size * sizeof *list); /* our own mapping */
         s->list = list;
         s->size = size;
         return 0;
@@ -109,7 +109,7 @@ ChargeEnd charges_drop_export(Charges *s, uint32_t charge) {
 /* A list that another thread was changing stays mapped. */
 void charges_after_fork(Charges *s) {
         if (s->list && atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == 0)
-                (void) sys_call(SYS_munmap, s->list, s->size * sizeof *s->list); /* ours */
+                (void) sys_call(SYS_munmap, s->list, s->size * sizeof *s->list); /* our own mapping */
         s->list = NULL;
         s->size = s->n = s->free = 0;
         spin_drop(&s->lock);

@@ -9,7 +9,7 @@
 
 enum { EXPORTS_MIN = 64, EXPORTS_MAX = 1 << 20 };
 
-/* Returns a list of twice the size, in index of the old one. NULL: no memory. */
+/* Returns a list of twice the size, in place of the old one. NULL: no memory. */
 static void *grow(void *list, uint32_t *size, size_t each) {
         uint32_t larger = *size == 0 ? EXPORTS_MIN : *size * 2;
         long p;
@@ -21,7 +21,7 @@ static void *grow(void *list, uint32_t *size, size_t each) {
                 return NULL;
         if (list) {
                 bytes_copy((void *) p, list, *size * each);
-                (void) sys_call(SYS_munmap, list, *size * each); /* ours */
+                (void) sys_call(SYS_munmap, list, *size * each); /* our own mapping */
         }
         *size = larger;
         return (void *) p;

@@ -5,7 +5,7 @@
  * knows of that process. `gate` is the word of this room. The state is made by the first call that
  * may be for the driver, never earlier. A child of fork() makes it again.
  *
- *   hook, gate            the interposed ioctl, mmap, munmap and mremap; the state of the process
+ *   hook, gate_state      the interposed ioctl, mmap, munmap and mremap; how the state is made
  *   discover, driver_fd   which slices there are; what a descriptor is of
  *   admit, rewrite        pure: decodes a call, decides about it, rewrites an answer
  *   rm_call               one call of the resource manager. Parts of it are call_duplicate.c,
@@ -67,18 +67,6 @@ typedef struct Gate {
         _Atomic int uvm_file_state; /* 0: unknown; 1: a thread writes uvm_file; 2: known */
         GateCard cards[GATE_CARDS];
 } Gate;
-
-/* NULL: nothing is isolated here (discover.h), and every call is forwarded for the life of the
- * process. A gate without its slices, for want of descriptors or memory, refuses allocations, and
- * the next call tries to open them again. */
-Gate *gate_get(void);
-Gate *gate_get_for(int fd);        /* the same, for a call on that file */
-Gate *gate_get_for_driver(int fd); /* NULL, too: the file is not known to be the driver's */
-
-/* The same for a call that maps or unmaps memory. NULL, too: fd (-1: no file) is not uvm's, and
- * this process has not called the driver yet. A child of fork() has none of its parent's managed
- * memory, so it needs no rows for other mappings. */
-Gate *gate_get_for_mapping(int fd);
 
 /* Writes a line with a text and two numbers to stderr if ALIQUOT_LOG is 2 or more. */
 void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);

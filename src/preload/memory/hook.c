@@ -11,6 +11,7 @@
 #include "preload/inject/slots.h"
 #include "preload/inject/usermem.h"
 #include "preload/memory/driver_fd.h"
+#include "preload/memory/gate_state.h"
 #include "preload/memory/managed.h"
 #include "preload/memory/rm_call.h"
 

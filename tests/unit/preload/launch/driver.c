@@ -3,6 +3,7 @@
 
 #include "preload/launch/batch.h"
 #include "preload/launch/context.h"
+#include "preload/memory/gate_state.h"
 
 #include <unistd.h>
 
