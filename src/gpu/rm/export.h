@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Controls that export objects to open files and import them again, tell the size of an object, and
- * set how the card's time is shared. Sources: ctrl0041.h, ctrl0000unix.h, ctrla06c.h,
- * ctrl2080fifo.h, ctrl2080gr.h. */
+/* Controls that export objects to open files and import them again, and tell the size of an object.
+ * Sources: ctrl0041.h, ctrl0000unix.h. */
 
+#include "gpu/rm/fifo.h"
 #include "gpu/rm/rm.h"
 
 enum {
@@ -15,18 +15,16 @@ enum {
         RM_CTRL_EXPORT_EMPTY = 0x3D0A,
         RM_CTRL_EXPORT_MANY = 0x3D0B,
         RM_CTRL_IMPORT_MANY = 0x3D0C,
-        /* how the card's time is shared; any process may call these */
-        RM_CTRL_SET_TIMESLICE = 0xA06C0103,
-        RM_CTRL_PREEMPT = 0xA06C0105,
-        RM_CTRL_DISABLE_CHANNELS = 0x2080110B,
-        RM_CTRL_PREEMPTION_MODE = 0x20801210,
 };
 
 /* The size and the location of a memory object: a list of index and data, at a pointer
- * (ctrl0041.h). */
+ * (ctrl0041.h). An index that the driver does not know is answered with INVALID_ARGUMENT, and the
+ * entries behind it stay unanswered. RM_SURFACE_SIZE is in all drivers from 535 on. */
 enum {
-        RM_SURFACE_SIZE_LO = 0x02, /* bytes */
-        RM_SURFACE_SIZE_HI = 0x03,
+        RM_SURFACE_SIZE_LO = 0x02, /* bytes; from 580 on */
+        RM_SURFACE_SIZE_HI = 0x03, /* from 580 on */
+        RM_SURFACE_SIZE = 0x07,    /* in units of RM_SURFACE_UNIT */
+        RM_SURFACE_UNIT = 4096,
         RM_SURFACE_ADDR_SPACE = 0x09,
         RM_ADDR_SPACE_VIDMEM = 2, /* of RM_SURFACE_ADDR_SPACE; other values: not memory of the card */
 };

@@ -25,8 +25,8 @@ enum {
         RM_HEAP_ALLOC_OS_DESCRIPTOR = 27, /* memory of the machine */
 };
 
-/* The fields that all functions have in common are where AllocSize has them. */
-typedef struct RmHeap { /* NVOS32_PARAMETERS */
+/* All functions have the fields up to `free` in common, and each its own behind them. */
+typedef struct RmHeap { /* NVOS32_PARAMETERS for ALLOC_SIZE */
         uint32_t root, parent, function, vspace;
         int16_t ivc;
         uint16_t pad0;
@@ -51,6 +51,20 @@ typedef struct RmHeapPitch { /* NVOS32_PARAMETERS for ALLOC_PITCH_HEIGHT */
         uint64_t size; /* out: height * pitch, rounded */
         uint8_t rest[88];
 } RmHeapPitch;
+
+/* Differs from RmHeap behind partition_stride: it has no width and height, and `size` is at 80. */
+typedef struct RmHeapRange { /* NVOS32_PARAMETERS for ALLOC_SIZE_RANGE */
+        uint32_t root, parent, function, vspace;
+        int16_t ivc;
+        uint16_t pad0;
+        uint32_t status;
+        uint64_t total, free;
+        uint32_t owner, memory, type, flags, attr, format, compr, zcull;
+        uint32_t partition_stride, pad1;
+        uint64_t size; /* in and out */
+        uint64_t alignment, offset, limit;
+        uint8_t rest[72];
+} RmHeapRange;
 
 typedef struct RmHeapFree { /* NVOS32_PARAMETERS for FREE */
         uint32_t root, parent, function, vspace;
@@ -83,6 +97,11 @@ RM_SIZE(RmHeapPitch, 184);
 RM_AT(RmHeapPitch, height, 56);
 RM_AT(RmHeapPitch, attr, 64);
 RM_AT(RmHeapPitch, size, 88);
+RM_SIZE(RmHeapRange, 184);
+RM_AT(RmHeapRange, memory, 44);
+RM_AT(RmHeapRange, attr, 56);
+RM_AT(RmHeapRange, size, 80);
+RM_AT(RmHeapRange, limit, 104);
 RM_SIZE(RmHeapFree, 184);
 RM_AT(RmHeapFree, flags, 48);
 RM_SIZE(RmHeapInfo, 184);
