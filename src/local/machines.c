@@ -55,7 +55,8 @@ static int start_node(const Machines *m, MachineNode *n, const char *cards, Faul
 
         if (n->started)
                 return 0;
-        (void) snprintf(n->devices, sizeof n->devices, NODE_PATH, (size_t) (n - m->nodes)); /* it fits */
+        /* it fits */
+        (void) snprintf(n->devices, sizeof n->devices, NODE_PATH, (size_t) (n - m->nodes));
         r = make_directory(n->devices, fault);
         if (r == 0)
                 r = simulator_start(&(SimulatorSpec){.cards = cards,
@@ -110,7 +111,8 @@ static void add_devices(Attachment *g) {
         add_device(g, "nvidia-uvm");
         add_device(g, "nvidia-uvm-tools");
         for (size_t i = 0; i < g->slices->n; i++) {
-                (void) snprintf(name, sizeof name, "nvidia%u", g->slices->own[i].card); /* it fits */
+                /* it fits */
+                (void) snprintf(name, sizeof name, "nvidia%u", g->slices->own[i].card);
                 add_device(g, name);
         }
         add(g, true, MACHINE_PROGRAMS, MACHINE_PROGRAMS);
@@ -124,9 +126,10 @@ static int add_pages(Attachment *g) {
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[SLICEDIR_ID_SIZE + PATH_SIZE];
 
-                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i); /* it fits */
+                /* both fit */
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/limits", g->id, i);
                 add(g, true, from, SLICE_RUN_PAGES "/%zu/limits", i);
-                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i); /* it fits */
+                (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/counters", g->id, i);
                 add(g, false, from, SLICE_RUN_PAGES "/%zu/counters", i);
                 (void) snprintf(from, sizeof from, MACHINE_SLICES "/%s/%zu/" SLICE_DOORBELL, g->id,
                                 i); /* it fits */

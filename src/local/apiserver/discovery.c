@@ -77,7 +77,8 @@ static void write_groups(JsonWriter *w) {
         json_write_text(w, "apiVersion", "v1");
         json_write_array(w, "groups");
         for (size_t i = 1; i < STORE_N_KINDS; i++) {
-                if (str_eq(store_kinds[i].group, store_kinds[i - 1].group)) /* the table is sorted by group */
+                /* the table is sorted by group */
+                if (str_eq(store_kinds[i].group, store_kinds[i - 1].group))
                         continue;
                 json_write_object(w, NULL);
                 write_group(w, &store_kinds[i]);

@@ -55,7 +55,8 @@ void store_refuse(StoreReply *reply, unsigned code, const char *reason, const St
         va_list args;
 
         va_start(args, format);
-        (void) vsnprintf(reply->message.text, sizeof reply->message.text, format, args); /* cut, for people */
+        /* cut to fit */
+        (void) vsnprintf(reply->message.text, sizeof reply->message.text, format, args);
         va_end(args);
         write_status(reply, code, reason, kind, name, NULL);
 }

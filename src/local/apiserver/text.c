@@ -266,7 +266,8 @@ void store_identity(Str object, Arena *arena, StoreIdentity *ret) {
                 .created = store_string(store_member(metadata, "creationTimestamp"), arena),
                 .deletion = store_string(store_member(metadata, "deletionTimestamp"), arena),
         };
-        (void) str_to_u64(store_member(metadata, "deletionGracePeriodSeconds"), &ret->grace); /* absent: 0 */
+        /* absent: 0 */
+        (void) str_to_u64(store_member(metadata, "deletionGracePeriodSeconds"), &ret->grace);
 }
 
 uint64_t store_text_version(Str object) {
@@ -274,7 +275,8 @@ uint64_t store_text_version(Str object) {
         uint64_t version = 0;
 
         if (value.len > 2)
-                (void) str_to_u64((Str){value.data + 1, value.len - 2}, &version); /* not a number: 0 */
+                /* not a number: 0 */
+                (void) str_to_u64((Str){value.data + 1, value.len - 2}, &version);
         return version;
 }
 

@@ -152,9 +152,9 @@ static void on_first(void *userdata, const KubeReply *reply) {
         c->other = kube_call_free(c->other);
         if (c->done < 3)
                 ASSERT_OK(kube_get_pod(c->f->client, STR("default"), STR("a"), on_first, c, NULL));
+        /* inside its own callback, with calls in flight */
         else
-                c->f->client =
-                        kube_client_free(c->f->client); /* inside its own callback, with calls in flight */
+                c->f->client = kube_client_free(c->f->client);
 }
 
 static void calls_are_made_cancelled_and_freed_inside_callbacks(void) {
@@ -212,7 +212,8 @@ static void events_are_counted_not_repeated(void) {
                                     on_answer, &a, NULL));
                 TURN_UNTIL(&f, a.n == wanted);
         }
-        ASSERT_TRUE(!strstr(strstr(a.body, "\"involvedObject\"") + 1, "\"involvedObject\"")); /* one Event */
+        /* one Event */
+        ASSERT_TRUE(!strstr(strstr(a.body, "\"involvedObject\"") + 1, "\"involvedObject\""));
         (void) kube_event_recorder_free(r);
         fixture_end(&f);
 }

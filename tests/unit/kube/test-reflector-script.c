@@ -225,7 +225,8 @@ static void an_expired_version_lists_again(void) {
         expect_list(&f, &s, "");
         respond(&s, 200, EMPTY_LIST);
         expect_watch(&f, &s, "10");
-        respond(&s, 410, "{\"kind\":\"Status\",\"reason\":\"Expired\"}"); /* in the head this time */
+        /* in the head this time */
+        respond(&s, 410, "{\"kind\":\"Status\",\"reason\":\"Expired\"}");
         expect_list(&f, &s, "");
         respond(&s, 200, EMPTY_LIST);
         expect_watch(&f, &s, "10");
@@ -322,7 +323,8 @@ static void a_page_that_nothing_came_of_is_asked_for_again(void) {
         respond(&s, 200, LIST(",\"continue\":\"p2\"},\"items\":[]}"));
         expect_list(&f, &s, "p2");
         expect(&f, &o, "begin");
-        respond(&s, 410, "{\"kind\":\"Status\",\"reason\":\"Expired\"}"); /* compacted meanwhile: likewise */
+        /* compacted meanwhile */
+        respond(&s, 410, "{\"kind\":\"Status\",\"reason\":\"Expired\"}");
         expect_list(&f, &s, "");
         respond(&s, 200, EMPTY_LIST);
         expect_watch(&f, &s, "10");

@@ -409,7 +409,8 @@ static void a_lost_card_is_found_by_a_new_run(void) {
 static void bad_fences_do_no_harm(void) {
         static CardFences fences = {.n = 4,
                                     .list = {{"GPU-a", 48, 0, UINT64_MAX, 0},
-                                             {"GPU-b", 13, 0, UINT64_MAX, UINT64_MAX}, /* fences nothing */
+                                             /* fences nothing */
+                                             {"GPU-b", 13, 0, UINT64_MAX, UINT64_MAX},
                                              {"GPU-c", 12345, 1000, 0, 1},
                                              {"GPU-nobody", 48, 0, 0, 0}}};
 

@@ -14,7 +14,8 @@ enum { TINY_MACHINE = EM_AARCH64 };
 enum { TINY_MACHINE = EM_X86_64 };
 #endif
 
-enum { TINY_ADDRESS = 0x10000 }; /* where the file begins in memory, so that addresses are no offsets */
+/* where the file begins in memory, so that addresses are no offsets */
+enum { TINY_ADDRESS = 0x10000 };
 
 typedef struct TinyElf {
         Elf64_Ehdr header;

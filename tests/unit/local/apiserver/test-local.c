@@ -104,7 +104,8 @@ static void vanishes_and_returns(void) {
         (void) snprintf(url, sizeof url, "%s", store_url(f.store));
         ASSERT_OK(store_vanish(f.store, true));
         ASSERT_OK(store_vanish(f.store, true));
-        ASSERT_OK(store_apply(f.store, STR(CONFIG_MAP("a")), &f.fault)); /* the objects are still there */
+        /* the objects are still there */
+        ASSERT_OK(store_apply(f.store, STR(CONFIG_MAP("a")), &f.fault));
         ASSERT_OK(store_vanish(f.store, false));
         ASSERT_TEXT(store_url(f.store), url);
         store_forget_history(f.store);

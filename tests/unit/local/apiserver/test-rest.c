@@ -268,7 +268,8 @@ static void patches(void) {
         ASSERT_STR(got("status.phase"), STR("\"Running\""));
         ASSERT_STR(got("spec.nodeName"), STR(""));
         ASSERT_INT(call("PATCH", PODS "/a", "{\"metadata\":{\"annotations\":{\"k\":\"v\"}}}"), 200);
-        ASSERT_STR(got("metadata.resourceVersion"), STR("\"4\"")); /* nothing changed: no version taken */
+        /* nothing changed: no version taken */
+        ASSERT_STR(got("metadata.resourceVersion"), STR("\"4\""));
         ASSERT_INT(store_version(api.objects), 4);
 
         ASSERT_INT(call("PATCH", PODS "/a",
@@ -337,7 +338,8 @@ static void updates(void) {
         ASSERT_INT(call("POST", "/api/v1/nodes",
                         "{\"metadata\":{\"name\":\"n\"},\"status\":{\"allocatable\":{\"cpu\":4}}}"),
                    201);
-        ASSERT_STR(got("status.allocatable.cpu"), STR("\"4\"")); /* kubelets register with their status */
+        /* kubelets register nodes with their status */
+        ASSERT_STR(got("status.allocatable.cpu"), STR("\"4\""));
         ASSERT_INT(call("PUT", "/api/v1/nodes/n", "{\"spec\":{\"unschedulable\":true}}"), 200);
         ASSERT_STR(got("status.allocatable.cpu"), STR("\"4\""));
         ASSERT_INT(call("PUT", "/api/v1/nodes/n/status", "{\"status\":{\"capacity\":{}}}"), 200);
@@ -471,7 +473,8 @@ static void pages_show_one_moment(void) {
         ASSERT_INT(call("GET", url, ""), 200);
         ASSERT_STR(got("metadata.resourceVersion"), STR("\"4\""));
         ASSERT_STR(got("metadata.continue"), STR(""));
-        ASSERT_INT(count(body(), "\"name\":\"c\",\"namespace\""), 1); /* as it was when the list began */
+        /* as it was when the list began */
+        ASSERT_INT(count(body(), "\"name\":\"c\",\"namespace\""), 1);
         ASSERT_INT(count(body(), "\"namespace\":"), 1);
         store_objects_forget(api.objects);
         ASSERT_INT(call("GET", url, ""), 410);
@@ -681,7 +684,8 @@ static void lists_in_a_watch_page_by_page(void) {
  * back. */
 static void remembers_every_moment(void) {
         enum { KEYS = 7, STEPS = 3000, HISTORY = 50 };
-        static char states[STEPS + 2][KEYS]; /* of each key at each number: 0 absent, else a letter */
+        /* of each key at each number: 0 absent, else a letter */
+        static char states[STEPS + 2][KEYS];
         StoreObjects *o;
         uint64_t random = 1;
 

@@ -32,7 +32,8 @@ static void cuts_between_characters(void) {
         buf_clear(&b);
         metadata_encode_text(&b, (Str){text, METADATA_MAX_TEXT + 1});
         ASSERT_INT(b.len, METADATA_MAX_TEXT);
-        memcpy(text + METADATA_MAX_TEXT - 2, "\xe2\x82\xac", 3); /* a euro sign, half over the limit */
+        /* a euro sign, half over the limit */
+        memcpy(text + METADATA_MAX_TEXT - 2, "\xe2\x82\xac", 3);
         buf_clear(&b);
         metadata_encode_text(&b, (Str){text, sizeof text});
         ASSERT_INT(b.len, METADATA_MAX_TEXT - 2);
