@@ -22,7 +22,7 @@ typedef struct NodeConfig {
         bool drain;                /* ANNOTATION_UNIT_CHANGE */
 } NodeConfig;
 
-void node_config_init(NodeConfig *t, MemoryUnit unit);
+void node_config_init(NodeConfig *c, MemoryUnit unit);
 
 /* What the Node object asks for. label: the value of LABEL_SCHEDULE; an empty or unknown one asks
  * for the mode in force. unit: the value of ANNOTATION_UNIT. If a user wrote it, it takes
@@ -32,17 +32,17 @@ typedef struct NodeConfigRequest {
         MemoryUnit configured;
         bool place_while_changing, drain;
 } NodeConfigRequest;
-void node_config_request(NodeConfig *t, const NodeConfigRequest *wish);
+void node_config_request(NodeConfig *c, const NodeConfigRequest *request);
 
-bool node_config_is_pending(const NodeConfig *t); /* a request is not in force yet */
+bool node_config_is_pending(const NodeConfig *c); /* a request is not in force yet */
 /* Puts the request in force, unless slices are held. Returns true when something changed. */
-bool node_config_apply(NodeConfig *t, bool slices_are_held);
+bool node_config_apply(NodeConfig *c, bool slices_are_held);
 
 /* Appends the text of ANNOTATION_CHANGE_PENDING: the pending changes that block new slices. Appends
  * nothing when there are none. */
-void node_config_write_blocking(const NodeConfig *t, Buf *out);
+void node_config_write_blocking(const NodeConfig *c, Buf *out);
 
-void node_config_write(const NodeConfig *t, Buf *out);
+void node_config_write(const NodeConfig *c, Buf *out);
 enum { NODE_CONFIG_E_MALFORMED = 2 };
 /* 0, NODE_CONFIG_E_MALFORMED with a fault, or -ENOMEM */
 int node_config_read(Str json, NodeConfig *ret, Fault *fault);

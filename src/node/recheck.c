@@ -21,7 +21,7 @@ struct Recheck {
         unsigned missing[DEVICE_KINDS_]; /* in a row */
 };
 
-static void look_after(Recheck *r, usec_t delay) {
+static void check_after(Recheck *r, usec_t delay) {
         (void) sd_event_source_set_time_relative(r->timer, delay); /* neither can fail for a live loop */
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT);
 }
@@ -56,7 +56,7 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 soon |= judge(r, (DeviceKind) kind, reply->message);
         /* This replaces the time that recheck_soon() set during on_missing. The new registration
          * calls it again. */
-        look_after(r, soon ? SOON : PERIOD);
+        check_after(r, soon ? SOON : PERIOD);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -68,13 +68,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         if (r->flight)
                 return 0; /* its reply sets the timer */
         if (!wanted || rpc_call(r->client, ALLOCATABLE_METHOD, (Str){0}, 0, on_reply, r, &r->flight) < 0)
-                look_after(r, PERIOD);
+                check_after(r, PERIOD);
         return 0;
 }
 
 void recheck_soon(Recheck *r) {
         if (!r->flight)
-                look_after(r, SOON);
+                check_after(r, SOON);
 }
 
 int recheck_new(const RecheckOptions *options, Recheck **ret) {

@@ -32,13 +32,13 @@ static void remember_fences(Agent *a) {
 /* A new agent registers with the cards that the old one knew, because NVML is slow and the kubelet
  * refuses pods until then. */
 int agent_load_state(Agent *a) {
-        _cleanup_buf_ Buf terms = BUF_NULL, cards = BUF_NULL;
+        _cleanup_buf_ Buf config = BUF_NULL, cards = BUF_NULL;
         _cleanup_(card_list_done) CardList list = {0};
         Fault fault = FAULT_NULL;
 
         node_config_init(&a->node_config, a->o.unit);
-        if (read_state(a->node_config_file, &terms) == 0) {
-                a->node_config_saved = node_config_read(buf_str(&terms), &a->node_config, &fault) == 0;
+        if (read_state(a->node_config_file, &config) == 0) {
+                a->node_config_saved = node_config_read(buf_str(&config), &a->node_config, &fault) == 0;
                 if (!a->node_config_saved)
                         log_warning("passed over %s: %s", a->node_config_file, fault.text);
         }

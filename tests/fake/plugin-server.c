@@ -7,13 +7,13 @@
 #include "base/buf.h"
 #include "node/kubelet/plugin.h"
 
-/* Device plugins with answers that show the requests, for black-box tests: plugin-server KUBELET_DIR
- * RESOURCE ENDPOINT...
+/* Device plugins with answers that show the requests, for black-box tests: plugin-server
+ * KUBELET_DIR RESOURCE ENDPOINT...
  *
- * Prints "registered RESOURCE" and "lost RESOURCE: WHY", and ends with its standard input. A line
- * "devices RESOURCE COUNT DIGITS HEALTHY" sets the list, and is answered "ok" or "error NUMBER".
- * PreStartContainer for the ID "wait" is never answered; "cancelled" is printed when its caller
- * disconnects. */
+ * It prints "registered RESOURCE" and "lost RESOURCE: WHY", and ends with its standard input. A
+ * line "devices RESOURCE COUNT DIGITS HEALTHY" sets the list, and is answered "ok" or "error
+ * NUMBER". PreStartContainer for the ID "wait" is never answered; "cancelled" is printed when its
+ * caller disconnects. */
 
 enum { PLUGINS_MAX = 2 };
 

@@ -82,7 +82,7 @@ static PodProcesses verdict(int r) {
         return is_gone(r) ? POD_PROCESSES_NONE : POD_PROCESSES_UNKNOWN;
 }
 
-static PodProcesses ask_v2(int pod) {
+static PodProcesses check_v2(int pod) {
         char text[NUMBER_LEN];
         ssize_t n = read_file(pod, "cgroup.events", text);
 
@@ -125,9 +125,9 @@ static const char *next_dir(DIR *list) {
         return NULL;
 }
 
-static PodProcesses ask_procs(Search *s, int dir, unsigned depth);
+static PodProcesses check_procs(Search *s, int dir, unsigned depth);
 
-static PodProcesses ask_procs_below(Search *s, int dir, unsigned depth) {
+static PodProcesses check_procs_below(Search *s, int dir, unsigned depth) {
         _cleanup_(closedirp) DIR *list = NULL;
         int r = open_list(s, dir, &list);
         const char *name;
@@ -136,7 +136,7 @@ static PodProcesses ask_procs_below(Search *s, int dir, unsigned depth) {
                 return verdict(r);
         while ((name = next_dir(list))) {
                 _cleanup_close_ int child = open_dir(dir, name);
-                PodProcesses p = child < 0 ? verdict(child) : ask_procs(s, child, depth + 1);
+                PodProcesses p = child < 0 ? verdict(child) : check_procs(s, child, depth + 1);
 
                 if (p != POD_PROCESSES_NONE)
                         return p;
@@ -144,7 +144,7 @@ static PodProcesses ask_procs_below(Search *s, int dir, unsigned depth) {
         return POD_PROCESSES_NONE;
 }
 
-static PodProcesses ask_procs(Search *s, int dir, unsigned depth) {
+static PodProcesses check_procs(Search *s, int dir, unsigned depth) {
         char text[NUMBER_LEN];
         ssize_t n;
 
@@ -153,23 +153,23 @@ static PodProcesses ask_procs(Search *s, int dir, unsigned depth) {
         n = read_file(dir, "cgroup.procs", text);
         if (n < 0)
                 return verdict((int) n);
-        return n > 0 ? POD_PROCESSES_SOME : ask_procs_below(s, dir, depth);
+        return n > 0 ? POD_PROCESSES_SOME : check_procs_below(s, dir, depth);
 }
 
-static PodProcesses ask_v1(Search *s, int pod) {
+static PodProcesses check_v1(Search *s, int pod) {
         char text[NUMBER_LEN] = "";
 
         if (read_file(pod, "pids.current", text) <= 0)
-                return ask_procs(s, pod, 0);
+                return check_procs(s, pod, 0);
         return text[0] == '0' ? POD_PROCESSES_NONE : POD_PROCESSES_SOME;
 }
 
-static PodProcesses ask_pod(Search *s, int dir, const char *name) {
+static PodProcesses check_pod(Search *s, int dir, const char *name) {
         _cleanup_close_ int pod = open_dir(dir, name);
 
         if (pod < 0)
                 return verdict(pod);
-        return s->v2 ? ask_v2(pod) : ask_v1(s, pod);
+        return s->v2 ? check_v2(pod) : check_v1(s, pod);
 }
 
 /* ---- where is it? ---- */
@@ -214,7 +214,7 @@ static PodProcesses search_kubepods(Search *s, int kubepods, bool in_class) {
                 PodProcesses p;
 
                 if (is_pod(s, name))
-                        return ask_pod(s, kubepods, name);
+                        return check_pod(s, kubepods, name);
                 if (in_class || !is_class(name))
                         continue;
                 child = open_dir(kubepods, name);
@@ -260,9 +260,9 @@ static PodProcesses try_class(Search *s, int tree, const char *kubepods, const c
                 return verdict(parent);
         s->kubepods = true;
         if (!class)
-                return ask_pod(s, parent, pod);
+                return check_pod(s, parent, pod);
         child = open_dir(parent, class);
-        return child < 0 ? verdict(child) : ask_pod(s, child, pod);
+        return child < 0 ? verdict(child) : check_pod(s, child, pod);
 }
 
 static PodProcesses try_usual(Search *s, int tree) {
