@@ -417,7 +417,7 @@ def managed():
     map_(8 * MIB, none, private_anonymous | fixed, at, -1)
     say(covered=True)
     wait_for_word()
-    # What the kernel refuses to unmap stays. A page that is unmapped in part is gone, and counts once.
+    # What the kernel refuses to unmap stays. A page unmapped in part is gone, and counts once.
     say(refused=[LIBC.munmap(space, 1 << 60), LIBC.munmap(space + 1, 4096), LIBC.munmap(space, 0)])
     wait_for_word()
     for n in range(1, 4096, 64):
