@@ -8,6 +8,7 @@
 #include "sim/cuda/module.h"
 #include "sim/cuda/pool.h"
 #include "sim/cuda/state.h"
+#include "sim/cuda/stream.h"
 #include "sim/cuda/timeline.h"
 
 enum { DEPTH = 64 }; /* of a thread's stack of contexts */

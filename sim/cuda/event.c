@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/cuda/stream.h"
 #include "sim/cuda/streamed.h"
 #include "sim/cuda/timeline.h"
 

@@ -12,24 +12,11 @@
 #include "sim/cuda/timeline.h"
 
 enum {
-        POLL_NSEC =
-                100 * 1000, /* between two checks of what a stream waits for, if there is no notification */
-        SPIN_NSEC = 30 * 1000,
-        LINGER_SEC =
-                1, /* a thread stays with its stream: the real driver does not make one for each function */
+        /* Between two checks of what a stream waits for, if there is no notification. */
+        POLL_NSEC = 100 * 1000,
+        /* A thread stays with its stream: the real driver does not make one for each function. */
+        LINGER_SEC = 1,
 };
-
-/* ---- time ---- */
-
-/* A sleep would last longer than so short a wait. */
-void wait_until(uint64_t ns) {
-        struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
-
-        for (uint64_t now = clock_now(); now < ns; now = clock_now())
-                if (ns - now > SPIN_NSEC &&
-                    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
-                        return;
-}
 
 /* ---- streams ---- */
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cuda/timeline.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <time.h>
 
 enum {
+        SPIN_NSEC = 30 * 1000,
         RESERVE = 8, /* free slots that a launch needs: for itself, and for what it waits for */
         NAP_NSEC = 20 * 1000 * 1000, /* the longest sleep between two looks: a process may have ended */
 };
@@ -14,6 +16,18 @@ typedef struct Timeline {
         unsigned next_channel;
         CUevent *marks[ENGINE_CHANNELS]; /* by slot: events whose completion time will be asked for */
 } Timeline;
+
+/* ---- time ---- */
+
+/* Without the lock. A short wait spins, because a sleep would last longer. */
+static void wait_until(uint64_t ns) {
+        struct timespec t = {.tv_sec = (time_t) (ns / 1000000000u), .tv_nsec = (long) (ns % 1000000000u)};
+
+        for (uint64_t now = clock_now(); now < ns; now = clock_now())
+                if (ns - now > SPIN_NSEC &&
+                    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) != EINTR)
+                        return;
+}
 
 /* ---- opening and closing ---- */
 

@@ -6,7 +6,7 @@
  * Everything is under the state's lock, and functions that wait release it, except
  * timeline_give(). */
 
-#include "sim/cuda/stream.h"
+#include "sim/cuda/stream_state.h"
 #include "sim/engine/engine.h"
 
 CUresult timeline_open(CUcontext c); /* OPERATING_SYSTEM: the card cannot be mapped; OUT_OF_MEMORY */
