@@ -13,7 +13,7 @@ import time
 import unittest
 
 from node_lab import NODE_PATH, PODS, Limits, container, pod
-from node_test import Node, TWO_CARDS
+from node_case import Node, TWO_CARDS
 import page as layout
 import slice_page
 

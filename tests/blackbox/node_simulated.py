@@ -44,8 +44,8 @@ if os.environ.get("ASAN_OPTIONS"):
 enter_namespace(sys.argv[4])
 SAMPLE, GATE, SIM = (os.path.abspath(sys.argv.pop(i)) for i in (6, 5, 4))
 
-from node_lab import Limits  # noqa: E402
-from node_test import ALIQUOT, Node, container, pod  # reads its own arguments
+from node_lab import Limits, container, pod  # noqa: E402
+from node_case import ALIQUOT, Node  # reads its own arguments  # noqa: E402
 
 CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
 INSIDE = "/.aliquot"

@@ -19,7 +19,7 @@ import unittest
 from sim_lab import skip
 import node_simulated  # reads its own arguments, and makes a mount namespace
 from node_simulated import SAMPLE
-from node_test import container, pod
+from node_lab import container, pod
 
 sys.argv[1:1] = [node_simulated.SIM]
 import sim  # noqa: E402  the static program, which is told what to do
