@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/cuda/stream.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>

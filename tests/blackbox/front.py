@@ -147,7 +147,7 @@ class Front(unittest.TestCase):
         return path
 
     def front(self, name, *flags):
-        return self.made("lib%s.so" % name, "-shared", "-fPIC", *flags, FAKE + "/stands-front.c")
+        return self.made("lib%s.so" % name, "-shared", "-fPIC", *flags, FAKE + "/interposer-before.c")
 
     def slice_of(self, mib, flags=0):
         base = tempfile.mkdtemp(dir=self.base)
@@ -187,7 +187,7 @@ class Front(unittest.TestCase):
 
     def test_linked_in(self):
         for name, flags in FRONTS.items():
-            program = self.made("with-" + name, "-rdynamic", *flags, self.base + "/program.c", FAKE + "/stands-front.c")
+            program = self.made("with-" + name, "-rdynamic", *flags, self.base + "/program.c", FAKE + "/interposer-before.c")
             with self.subTest(front=name):
                 self.assertEqual(self.said(program), self.alone(self.programs()[0]))
 
@@ -240,7 +240,7 @@ class Front(unittest.TestCase):
 
     def test_names_of_libcuda(self):
         """A program that loads libcuda by itself may have such a library and an allocator."""
-        program = self.made("with-names", "-rdynamic", "-DMAPS", "-DLAUNCHES", self.base + "/program.c", FAKE + "/stands-front.c")
+        program = self.made("with-names", "-rdynamic", "-DMAPS", "-DLAUNCHES", self.base + "/program.c", FAKE + "/interposer-before.c")
         self.assertEqual(self.said(program), self.alone(self.programs()[0]))
 
     def test_launches(self):
@@ -261,7 +261,7 @@ class Front(unittest.TestCase):
     def test_other_libraries(self):
         """A program or library that initialises uvm, however it was built."""
         opener = self.made("opener", self.base + "/opener.c")
-        fronted = self.made("opener-with-maps", "-rdynamic", "-DMAPS", self.base + "/opener.c", FAKE + "/stands-front.c")
+        fronted = self.made("opener-with-maps", "-rdynamic", "-DMAPS", self.base + "/opener.c", FAKE + "/interposer-before.c")
         fixed = self.made("opener-fixed", "-no-pie", "-fno-pie", self.base + "/opener.c")
         maps = self.front("maps", "-DMAPS")
         for name, flags in self.LIBRARIES.items():
@@ -275,7 +275,7 @@ class Front(unittest.TestCase):
     def test_programs_of_the_driver(self):
         """The program itself initialises uvm. A program with an allocator inside calls the function
         without a slot, and is refused."""
-        maps, own = self.front("maps", "-DMAPS"), ["-rdynamic", "-DMAPS", FAKE + "/stands-front.c"]
+        maps, own = self.front("maps", "-DMAPS"), ["-rdynamic", "-DMAPS", FAKE + "/interposer-before.c"]
         for name, flags in (("pie", ["-fPIE", "-pie"]), ("fixed", ["-no-pie", "-fno-pie"])):
             with self.subTest(program=name):
                 program = self.made("uvm-" + name, "-DPROGRAM", *flags, FAKE + "/uvm-user.c")
@@ -283,7 +283,7 @@ class Front(unittest.TestCase):
                 self.assertEqual(self.said(program, fronts=[maps]), "10 1\n")
         program = self.made("uvm-own", "-DPROGRAM", *own, FAKE + "/uvm-user.c")
         self.assertEqual(self.said(program), "no uvm: 12, status 0\n")
-        passing = self.made("uvm-passes", "-DPROGRAM", "-rdynamic", "-DPASSES", FAKE + "/stands-front.c", FAKE + "/uvm-user.c")
+        passing = self.made("uvm-passes", "-DPROGRAM", "-rdynamic", "-DPASSES", FAKE + "/interposer-before.c", FAKE + "/uvm-user.c")
         self.assertEqual(self.said(passing), "10 1\n")
 
     def test_real_ones(self):

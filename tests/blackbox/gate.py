@@ -677,7 +677,7 @@ class GateTest(GateBase):
         """A library between the gate and libc, which takes the gate for libc, changes no sum."""
         for flags in ((), ("-DBY_HANDLE",)):
             behind = "%s/behind%d.so" % (self.sim.base, len(flags))
-            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
+            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/interposer-behind.c")
             command = [os.environ.get("CC", "cc"), "-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
             if not shutil.which(command[0]):
                 self.skipTest("no C compiler")

@@ -18,7 +18,7 @@ import slice_page  # noqa: E402
 
 LIBRARY, CC = os.path.abspath(sys.argv[1]), sys.argv[2:]
 PRELOAD = "/etc/ld.so.preload"
-INTERPOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/stands-behind.c")
+INTERPOSER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/interposer-behind.c")
 
 # Every libc function that the library interposes, with result and errno; and a use of stack and
 # heap that ASan accepts.

@@ -22,6 +22,6 @@ bool foreign_mem_charge_bytes(RmCall *c, uint32_t object, uint64_t bytes);
  * charged twice; it is never uncharged. */
 bool foreign_mem_charge(RmCall *c, uint32_t object);
 
-/* Adds the object as a holder of a charge, whose reference it takes over. Charge 0: the object has
+/* Adds the object as a holder of a charge, and takes over the reference. Charge 0: the object has
  * bytes of its own. source: row, card and units of the charge. */
 void foreign_mem_add_holder(RmCall *c, uint32_t object, uint32_t charge, const RmObject *source);

@@ -71,8 +71,8 @@ typedef struct Gate {
 /* Writes a line with a text and two numbers to stderr if ALIQUOT_LOG is 2 or more. */
 void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* The answer of a hook whose call is of no concern to the gate, or whose parameters cannot be read:
- * the call goes on unchanged. */
+/* The answer of a hook whose call is of no concern to the gate, or has parameters that cannot be
+ * read: the call goes on unchanged. */
 #define GATE_NOT_OURS (-65536L)
 
 /* gate_next_ioctl() passes on a call of the application, to another library that interposes ioctl

@@ -26,7 +26,7 @@ void gate_unmap_managed(Gate *g, uint64_t start, uint64_t end, uint32_t now);
 
 /* After mremap: `old` bytes at start became `length` bytes at r. Gives back what is no longer
  * mapped, and keeps the charge of what has moved. Returns r. -ENOMEM: a card was registered
- * meanwhile, whose slice has no room; the mapping is removed. */
+ * meanwhile, and its slice has no room; the mapping is removed. */
 long gate_remap_managed(Gate *g, uint64_t start, uint64_t old, uint64_t r, uint64_t length, uint32_t now);
 
 /* UVM_INITIALIZE, with the flag that disables HMM. GATE_NOT_OURS: the parameters cannot be read,

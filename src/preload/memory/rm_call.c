@@ -133,7 +133,7 @@ static long allocate(RmCall *c, uint64_t bytes) {
         return rm_call_answer(c, r);
 }
 
-/* Copies the parameters, whose size only the driver knows. */
+/* Copies the parameters. Only the driver knows their size. */
 static int copy_inner(RmCall *c) {
         uint32_t least = c->request.kind == RM_ALLOC_VIDMEM ? offsetof(RmMemoryParams, numa_node) : 8;
 

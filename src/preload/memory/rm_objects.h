@@ -11,8 +11,8 @@
  *   free:  rm_objects_find(), rm_objects_begin_free(), the driver,
  *          rm_objects_cancel_free() or rm_objects_remove()
  *
- * Adding and removing repair what happened in between: a child whose parent was freed becomes an
- * orphan of its client, and a new object with a freed handle stays.
+ * Adding and removing repair what happened in between: a child of a freed parent becomes an orphan
+ * of its client, and a new object with a freed handle stays.
  *
  * Memory comes from mmap. Any thread and any signal handler may call these functions. A table
  * begins zeroed. Bytes are counted in units of 4 KiB. */
@@ -74,10 +74,10 @@ RmParent rm_objects_parent(RmObjects *o, uint32_t client, uint32_t handle);
  * another object with its handle, of another card. */
 bool rm_objects_is_valid(RmObjects *o, const RmParent *parent);
 
-/* charge: from rm_objects_ref_charge(), whose reference goes to the new object; 0: none. handle 0:
- * the driver did not tell it; the object goes with its parent. 0; -ENOMEM: no memory or no lock,
- * and the bytes stay charged until the process ends. A new client replaces one with its handle,
- * which is gone: the bytes of that are added to freed. */
+/* charge: from rm_objects_ref_charge(), with a reference for the new object; 0: none. handle 0: the
+ * driver did not tell it; the object goes with its parent. 0; -ENOMEM: no memory or no lock, and
+ * the bytes stay charged until the process ends. A new client replaces one with its handle, which
+ * is gone: the bytes of that are added to freed. */
 int rm_objects_add(RmObjects *o, const RmParent *parent, uint32_t handle, RmObjectKind kind, uint64_t bytes,
                    uint32_t charge, FreedBytes *freed);
 

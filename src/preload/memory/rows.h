@@ -34,8 +34,8 @@ bool gate_pin(Gate *g, int fd, GateRow row);
 /* The same for a new client. *ret_row: the row that will count its memory. */
 bool gate_pin_client(Gate *g, int fd, uint8_t *ret_row);
 
-/* The same for a client whose file may be pinned already. The second form counts in parent->row,
- * and changes it to the process's own row if the shared row cannot be opened. */
+/* The same for a client with a file that may be pinned already. The second form counts in
+ * parent->row, and changes it to the process's own row if the shared row cannot be opened. */
 bool gate_pin_row(Gate *g, int fd, const RmParent *parent, GateRow row);
 bool gate_pin_parent(Gate *g, int card, int fd, RmParent *parent);
 

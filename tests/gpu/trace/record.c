@@ -105,7 +105,7 @@ static void begin(Text *t, const char *verb, unsigned long long at, const char *
             at - start, now() - at, file);
 }
 
-/* ---- whose it is ---- */
+/* ---- files and stacks ---- */
 
 /* The file's name if it is one of the driver's; else "". */
 static void name_of(int fd, char *ret, size_t size) {
@@ -298,7 +298,7 @@ int trace_ioctl(int fd, unsigned long request, ...) {
 
 /* ---- mappings ---- */
 
-/* Recorded mappings, whose later calls are recorded, too. Entries are never removed. */
+/* Recorded mappings; later calls on them are recorded, too. Entries are never removed. */
 static struct { uint64_t start, end; } ranges[RANGES];
 static unsigned n_ranges;
 

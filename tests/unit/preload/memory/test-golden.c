@@ -135,7 +135,7 @@ static void check_file(const char *path) {
         printf("ok %u vectors of %s\n", vectors, path);
 }
 
-/* ---- lines that somebody else wrote ---- */
+/* ---- invalid lines ---- */
 
 static void parses(void) {
         TraceEvent e;
