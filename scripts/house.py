@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Draws the house from its includes. A room is a folder of src, or sim; a folder inside a room belongs to it. Prints
-rooms and arrows, and every circle: between rooms, between the folders of a room, and between the files of a folder
-(X.c and X.h are one). Fails above the ceilings, and for a circle that CIRCLES does not name."""
+rooms and arrows, and every circle: between rooms, between the folders of a room, and between the modules of a folder.
+X.c and X.h are one module, and so are all files that share the structs of one X-internal.h. Fails above the ceilings, and for a circle that CIRCLES does not name."""
 import collections
 import os
 import re
@@ -13,10 +13,6 @@ ROOMS, ARROWS = 16, 56
 # Folders where files may still include each other in a circle, with what will end it.
 CIRCLES = {"src/preload/launch": "compute isolation on one model of a card"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
-
-
-def unit(path):
-    return re.sub(r"(-internal)?\.[ch]$", "", path)
 
 
 def room(path):
@@ -62,8 +58,20 @@ def read():
     return includes
 
 
+def modules(includes):
+    """{FILE: the name of its module}"""
+    of = {path: re.sub(r"(-internal)?\.[ch]$", "", path) for path in includes}
+    for path, targets in includes.items():
+        for target in targets:
+            if target.endswith("-internal.h") and os.path.dirname(target) == os.path.dirname(path):
+                name, joined = of[path], of[target]
+                of = {other: joined if module == name else module for other, module in of.items()}
+    return of
+
+
 def main():
     includes = read()
+    unit = modules(includes).get
     graphs = [collections.defaultdict(set) for _ in range(3)]
     for path, targets in includes.items():
         for target in targets:

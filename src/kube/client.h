@@ -10,31 +10,10 @@
 
 #include "base/clock.h"
 #include "kube/config.h"
+#include "kube/reply.h"
 
 typedef struct KubeClient KubeClient;
 typedef struct KubeCall KubeCall;
-
-/* Whether the server can have acted. Until the first byte is handed to a connection it cannot have
- * acted (NOT_SENT); after that the outcome is open (UNKNOWN). Only a GET is repeated, when a kept
- * connection turns out to be dead. Other requests might then be carried out twice, so they end as
- * KUBE_UNKNOWN. */
-typedef enum KubeOutcome {
-        KUBE_DONE,     /* the server answered; see status */
-        KUBE_NOT_SENT, /* no connection: the server cannot have acted on it */
-        /* sent, but no answer (timeout, reset): it may have been carried out */
-        KUBE_UNKNOWN,
-} KubeOutcome;
-
-typedef struct KubeReply {
-        KubeOutcome outcome;
-        unsigned status;    /* HTTP status when KUBE_DONE */
-        Str body;           /* complete, valid during the callback; empty when on_data took it */
-        usec_t retry_after; /* from Retry-After, 0 when absent */
-        /* `reason` of a Status object ("Conflict", "Expired"), "" when none */
-        const char *reason;
-        /* the error with method and path; "" when the status is 2xx */
-        Fault fault;
-} KubeReply;
 
 typedef struct KubeRequest {
         const char *method;       /* GET, POST, PUT, PATCH, DELETE */
@@ -70,11 +49,6 @@ sd_event *kube_client_event(const KubeClient *c);
  * the call ends: it is freed after `done`. ret may be NULL. */
 int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret);
 KubeCall *kube_call_free(KubeCall *call);
-
-/* Whether an answer is worth another attempt (429, 5xx, no answer), and when: Retry-After, else
- * exponential with full jitter. attempt counts from 0; the result is at most `cap`. */
-bool kube_reply_is_transient(const KubeReply *reply);
-usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after);
 
 DEFINE_CLEANUP(KubeClient *, kube_client_free)
 DEFINE_CLEANUP(KubeCall *, kube_call_free)

@@ -9,6 +9,7 @@
 #include "share/placement.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
+#include "share/refusal_format.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 #include "wire/pod.h"

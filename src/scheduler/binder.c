@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "share/placement.h"
 #include "share/pod_grant_write.h"
+#include "share/refusal_format.h"
 
 enum { BINDS_OPEN_MAX = 4096 };
 

@@ -7,6 +7,7 @@
 #include "scheduler/args.h"
 #include "scheduler/verbs.h"
 #include "share/placement.h"
+#include "share/refusal_format.h"
 #include "wire/json_write.h"
 
 typedef struct Filter {

@@ -270,5 +270,5 @@ int node_description_read(const Node *node, const NodeDescription *before, NodeD
         if (k < 0)
                 return k;
         *ret = d;
-        return r.wrong ? LEDGER_E_NODE : 0;
+        return r.wrong ? NODE_DESCRIPTION_E_KEY : 0;
 }

@@ -4,7 +4,9 @@
 /* What a node object says about sharing. Each key is decoded and checked by itself: one that does
  * not decode keeps the value that it had before, or gets the safest one. */
 
-#include "share/ledger.h"
+#include "share/memory_unit.h"
+#include "share/mode.h"
+#include "share/placement_policy.h"
 #include "wire/node.h"
 
 /* A card as the node object describes it. */
@@ -30,8 +32,9 @@ typedef struct NodeDescription {
 } NodeDescription;
 
 /* before: the description in force; all zero but for the unit when there is none. Returns 0,
- * -ENOMEM, or LEDGER_E_NODE with a fault that names every key that does not decode; *ret is set as
- * well. */
+ * -ENOMEM, or NODE_DESCRIPTION_E_KEY with a fault that names every key that does not decode; *ret
+ * is set as well. */
+enum { NODE_DESCRIPTION_E_KEY = 1 };
 int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
                           Fault *fault);
 void node_description_done(NodeDescription *d);

@@ -5,11 +5,10 @@
  * because a filter over 5,000 nodes may refuse most of them. Every sentence names the object, the
  * value and the rule. */
 
-#include "base/buf.h"
 #include "base/str.h"
 
-/* One list: enum, metric label, and the sentence in refusal.c. The codes before NODE_UNKNOWN refuse
- * the pod on every node, the others on this node. */
+/* One list: enum, metric label, and the sentence in refusal_format.c. The codes before NODE_UNKNOWN
+ * refuse the pod on every node, the others on this node. */
 #define REFUSAL_LIST(X)                                                                                      \
         X(CORE_STEP, "core_step")          /* compute percent not a multiple of 5 in 5..100 */               \
         X(CORE_SUM, "core_sum")            /* the pod's containers ask for more than 100 % of a card */      \
@@ -56,12 +55,6 @@ typedef struct Refusal {
 
 /* The label of the metric; static text. */
 const char *refusal_label(RefusalCode code);
-
-/* Appends one sentence without a full stop:
- *
- *     container "main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100
- *     no card has 8 of gpu-mem free: gpu0 3 of 15, gpu1 7 of 15 */
-void refusal_format(const Refusal *refusal, Buf *out);
 
 /* Whether no node can ever take the pod. */
 bool refusal_is_final(RefusalCode code);

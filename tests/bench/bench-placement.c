@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "share/placement.h"
+#include "share/refusal_format.h"
 #include "wire/node.h"
 #include "wire/pod.h"
 

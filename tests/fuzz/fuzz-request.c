@@ -10,6 +10,7 @@
 #include "base/quantity.h"
 #include "share/placement.h"
 #include "share/pod_grant.h"
+#include "share/refusal_format.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 #include "wire/pod.h"

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "node/allocate/resolver-internal.h"
 #include "share/placement.h"
+#include "share/refusal_format.h"
 #include "wire/annotation.h"
 
 /* Gives the pod cards by the node's own ledger. 0, PLACEMENT_E_REFUSED with a sentence, or negative

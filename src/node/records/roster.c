@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "share/pod_grant.h"
+#include "share/refusal_format.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 #include "wire/pod.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/webhook/verdict.h"
 
+#include "share/refusal_format.h"
 #include "share/request.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "making.h"
+#include "share/refusal_format.h"
 #include "wire/node.h"
 #include "wire/pod.h"
 

@@ -8,6 +8,7 @@
 #include "share/ledger-internal.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
+#include "share/refusal_format.h"
 
 enum { NODES = 6, GRANTS = 300, CONTAINERS = 4 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/memory_unit.h"
 #include "share/mode.h"
+#include "share/refusal_format.h"
 #include "share/request.h"
 #include "slice/visible.h"
 #include "test.h"

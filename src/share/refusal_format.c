@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/refusal_format.h"
+
+#include "share/ledger-internal.h"
+#include "share/ledger_card.h"
+#include "wire/annotation.h"
+
+enum { CARDS_LISTED = 16 };
+
+static void say(Buf *out, const char *text) {
+        buf_append_str(out, str_from(text));
+}
+
+/* `container "main": aliyun.com/gpu-mem is 8` */
+static void say_asked(const Refusal *r, const char *resource, Buf *out) {
+        say(out, "container \"");
+        buf_append_str(out, r->container);
+        say(out, "\": ");
+        say(out, resource);
+        say(out, " is ");
+        buf_append_str(out, r->text);
+}
+
+/* What a card must have: "8 of gpu-mem" or "2 of gpu-mem and 30 % of compute". */
+static void say_need(const Refusal *r, Buf *out) {
+        buf_append_u64(out, r->mem);
+        say(out, " of gpu-mem");
+        if (r->core > 0) {
+                say(out, " and ");
+                buf_append_u64(out, r->core);
+                say(out, " % of compute");
+        }
+}
+
+/* ": gpu0 3 of 15, gpu1 7 of 15". A filter may refuse every node of a large cluster with this list.
+ * It is therefore written into a text on the stack. */
+enum { CARD_TEXT_MAX = 64 };
+_Static_assert(sizeof ", gpu255 4294967295 of 4294967295 and 100 % (full)" <= CARD_TEXT_MAX,
+               "a card's text fits");
+
+static char *put(char *at, Str s) {
+        memcpy(at, s.data, s.len);
+        return at + s.len;
+}
+
+static char *put_u32(char *at, uint32_t value) {
+        char digits[10];
+        size_t n = 0;
+
+        if (value < 10) { /* most amounts have a digit or two */
+                *at = (char) ('0' + value);
+                return at + 1;
+        }
+        if (value < 100) {
+                at[0] = (char) ('0' + value / 10);
+                at[1] = (char) ('0' + value % 10);
+                return at + 2;
+        }
+        do {
+                digits[n++] = (char) ('0' + value % 10);
+                value /= 10;
+        } while (value > 0);
+        while (n > 0)
+                *at++ = digits[--n];
+        return at;
+}
+
+static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
+        at = put(at, STR(" gpu"));
+        at = put_u32(at, c->index);
+        if (!c->healthy)
+                return put(at, STR(" unhealthy"));
+        *at++ = ' ';
+        at = put_u32(at, ledger_card_free(r->node, c));
+        at = put(at, STR(" of "));
+        at = put_u32(at, c->units);
+        if (r->core > 0) {
+                at = put(at, STR(" and "));
+                at = put_u32(at, ledger_card_core_free(r->node, c));
+                at = put(at, STR(" %"));
+        }
+        return ledger_card_takes_pod(r->node, c) ? at : put(at, STR(" (full)"));
+}
+
+static void say_cards(const Refusal *r, Buf *out) {
+        size_t n = r->node ? r->node->n_cards : 0, listed = 0, left = 0;
+        char text[CARDS_LISTED * CARD_TEXT_MAX], *at = text;
+
+        text[0] = '\0';
+
+        for (size_t i = 0; i < n; i++) {
+                if (r->node->cards[i].units == 0)
+                        continue;
+                if (listed == CARDS_LISTED) {
+                        left++;
+                        continue;
+                }
+                *at++ = listed++ == 0 ? ':' : ',';
+                at = put_card(at, r, &r->node->cards[i]);
+        }
+        buf_append(out, text, (size_t) (at - text));
+        if (left > 0) {
+                say(out, " and ");
+                buf_append_u64(out, left);
+                say(out, " more");
+        }
+}
+
+static void say_no_room(const Refusal *r, Buf *out) {
+        if (r->cards > 1) {
+                say(out, "fewer than ");
+                buf_append_u64(out, r->cards);
+                say(out, " cards have ");
+        } else
+                say(out, "no card has ");
+        say_need(r, out);
+        say(out, " free");
+        say_cards(r, out);
+}
+
+/* The text of the label, or that of a limit. */
+static void say_count(const Refusal *r, Buf *out) {
+        if (!str_is_empty(r->container)) {
+                say_asked(r, RESOURCE_GPU_COUNT, out);
+                return;
+        }
+        say(out, "label " LABEL_POD_COUNT " is \"");
+        buf_append_str(out, r->text);
+        say(out, "\"");
+}
+
+/* The label, a limit, or two that contradict each other. */
+static void say_bad_count(const Refusal *r, Buf *out) {
+        say_count(r, out);
+        if (r->cards == 0) {
+                say(out, ", must be a whole number from 1 to 256");
+                return;
+        }
+        say(out, ", must be the same everywhere in the pod, which says ");
+        buf_append_u64(out, r->cards);
+        say(out, " already");
+}
+
+static void say_about_pod(const Refusal *r, Buf *out) {
+        switch (r->code) {
+        case REFUSAL_CORE_STEP:
+                say_asked(r, RESOURCE_GPU_CORE, out);
+                say(out, ", must be a multiple of 5 from 5 to 100");
+                break;
+        case REFUSAL_CORE_SUM:
+                say(out, "the pod's containers ask for ");
+                buf_append_u64(out, r->core);
+                say(out, " of " RESOURCE_GPU_CORE " together, must be at most 100, the whole of one card");
+                break;
+        case REFUSAL_MALFORMED:
+                say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
+                say(out, ", must be a whole number");
+                break;
+        case REFUSAL_RANGE:
+                if (str_is_empty(r->text)) {
+                        say(out, "the pod's containers ask for more " RESOURCE_GPU_MEM
+                                 " together than can be counted");
+                        break;
+                }
+                say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
+                say(out,
+                    r->core ? ", must be a multiple of 5 from 5 to 100" : ", must be from 0 to 16843009");
+                break;
+        case REFUSAL_MIXED_KINDS:
+                say(out, "containers \"");
+                buf_append_str(out, r->text);
+                say(out, "\" and \"");
+                buf_append_str(out, r->container);
+                say(out, "\" ask for different kinds of GPU resources, must all ask for " RESOURCE_GPU_MEM
+                         " alone or all for " RESOURCE_GPU_MEM " and " RESOURCE_GPU_CORE);
+                break;
+        case REFUSAL_CORE_WITHOUT_MEM:
+                say_asked(r, RESOURCE_GPU_CORE, out);
+                say(out, ", must come together with " RESOURCE_GPU_MEM);
+                break;
+        case REFUSAL_COUNT_MALFORMED:
+                say_bad_count(r, out);
+                break;
+        case REFUSAL_COUNT_UNEVEN:
+                say_asked(r, RESOURCE_GPU_MEM, out);
+                say(out, ", must be a multiple of ");
+                buf_append_u64(out, r->cards);
+                say(out, ", the number of cards by " LABEL_POD_COUNT);
+                break;
+        case REFUSAL_COUNT_WITH_CORE:
+                say(out, LABEL_POD_COUNT " is ");
+                buf_append_u64(out, r->cards);
+                say(out, ", must be 1 or absent together with " RESOURCE_GPU_CORE);
+                break;
+        case REFUSAL_COUNT_WITHOUT_MEM:
+                say_count(r, out);
+                say(out, ", must come together with " RESOURCE_GPU_MEM);
+                break;
+        default:
+                say(out, "more than 255 containers ask for GPU resources");
+                break;
+        }
+}
+
+static void say_too_small(const Refusal *r, Buf *out) {
+        buf_append_u64(out, r->mem);
+        say(out, " of gpu-mem");
+        if (r->cards == 1)
+                say(out, " is more than any card of the node has, the largest has ");
+        else {
+                say(out, " on each of ");
+                buf_append_u64(out, r->cards);
+                say(out, " cards is more than the node has, the smallest of its largest has ");
+        }
+        buf_append_u64(out, r->limit);
+}
+
+static void say_mode(ShareMode mode, Buf *out) {
+        if (mode == SHARE_MODE_NONE)
+                say(out, "the node has no label " LABEL_SCHEDULE);
+        else if (mode == SHARE_MODE_UNKNOWN)
+                say(out, "the node's label " LABEL_SCHEDULE " has a value that is no mode");
+        else {
+                say(out, "the node's mode is ");
+                say(out, share_mode_to_string(mode));
+        }
+}
+
+void refusal_format(const Refusal *r, Buf *out) {
+        if (refusal_is_final(r->code)) {
+                say_about_pod(r, out);
+                return;
+        }
+        switch (r->code) {
+        case REFUSAL_NODE_UNKNOWN:
+                say(out, "the node is not known as a GPU node");
+                break;
+        case REFUSAL_NODE_MODE:
+                say_mode(r->node ? r->node->now.mode : SHARE_MODE_NONE, out);
+                say(out, r->core > 0 ? ", compute percent needs core_mem"
+                                     : ", gpu-mem needs share, cgpu or core_mem");
+                break;
+        case REFUSAL_NODE_CHANGING:
+                say(out, "the node takes no new slice while a change waits: ");
+                say(out, r->node->now.change_pending);
+                break;
+        case REFUSAL_NODE_NOT_READY:
+                if (r->node && r->node->now.cards_unreadable)
+                        say(out, "annotation " ANNOTATION_CARDS
+                                 " of the node does not decode, so that none of its cards is known");
+                else
+                        say(out, "the node has not reported its cards yet");
+                break;
+        case REFUSAL_NODE_MIXED:
+                say(out, r->core > 0 ? "the node runs pods with memory alone, and takes none with compute "
+                                       "percent beside them"
+                                     : "the node runs pods with compute percent, and takes none with memory "
+                                       "alone beside them");
+                break;
+        case REFUSAL_CARD_TOO_SMALL:
+                say_too_small(r, out);
+                break;
+        case REFUSAL_CARDS_TOO_FEW:
+                say(out, "the pod wants ");
+                buf_append_u64(out, r->cards);
+                say(out, " cards, the node has ");
+                buf_append_u64(out, r->limit);
+                break;
+        case REFUSAL_NO_ROOM:
+                say_no_room(r, out);
+                break;
+        case REFUSAL_PODS_PER_CARD:
+                say(out, "the cards with room have reached ");
+                buf_append_u64(out, r->limit);
+                say(out, " pods per card; free");
+                say_cards(r, out);
+                break;
+        case REFUSAL_UNHEALTHY:
+                say(out, "every card of the node is unhealthy");
+                break;
+        default:
+                break;
+        }
+}
