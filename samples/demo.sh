@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Walks through the samples with the real programs, says what to look at, and fails when something is not as told.
+# Walks through the samples with the real programs, says what to look at, and fails when a result
+# differs from what it says.
 #     samples/demo.sh [BUILD_DIRECTORY]
 set -u
 cd "$(dirname "$0")/.." || exit 3
@@ -46,8 +47,9 @@ has() {
         done
 }
 
-# prints LINE...: the same of what a container's own command printed. A machine that lets nobody make namespaces (a container
-# without privileges, say) runs no commands of manifests; the lines above then say so, and nothing is missing.
+# prints LINE...: the same for the output of a container's own command. A machine where namespaces
+# cannot be made (such as a container without privileges) runs no commands of manifests. The lines
+# above then say so, and nothing is missing.
 prints() {
         if grep -qF '(not run: this machine cannot isolate it' "$out"; then
                 printf '%s(this machine cannot isolate commands, so that this one was not run)%s\n' "$dim" "$off"
@@ -56,8 +58,9 @@ prints() {
         fi
 }
 
-# has_card TEXT...: parts of what a container's own command printed that needs a simulated card. A machine without FUSE, or where it cannot be
-# mounted, has none; the run then says so on standard error.
+# has_card TEXT...: parts of the output of a container's own command that needs a simulated card. A
+# machine without FUSE, or where it cannot be mounted, has none. The run then says so on standard
+# error.
 has_card() {
         if grep -qF -e 'aliquot local: no simulated cards: ' -e '(not run: this machine cannot isolate it' "$out"; then
                 printf '%s(this machine has no simulated cards: %s)%s\n' "$dim" \

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws the house from its includes. A room is a folder of src, or sim; a folder inside a room belongs to it. Prints
 rooms and arrows, and every circle: between rooms, between the folders of a room, and between the modules of a folder.
-X.c and X.h are one module, and so are all files that share the structs of one X-internal.h. Fails above the ceilings, and for a circle that CIRCLES does not name."""
+X.c and X.h are one module, and so are all files that share the structs of one X-internal.h. Fails above the ceilings,
+and for a circle that CIRCLES does not name."""
 import collections
 import os
 import re

@@ -243,6 +243,17 @@ printf '#!/usr/bin/env python3\n# SPDX-License-Identifier: Apache-2.0\nprint(not
 says python "undefined name 'nothing'"
 
 fresh
+printf "project('x', 'c')\ntest('here', find_program('true'))\n" >"$tree/meson.build"
+rm -rf "$tree/build"
+meson setup "$tree/build" "$tree" >"$tree/scripts/log" 2>&1
+echo 'here it needs another machine' >"$tree/tests/skips.txt"
+says skips
+echo 'here' >"$tree/tests/skips.txt"
+says skips 'tests/skips.txt: here has no reason'
+echo 'gone it needs another machine' >"$tree/tests/skips.txt"
+says skips 'tests/skips.txt: there is no test gone'
+
+fresh
 commit() { # SUBJECT BODY
         git -C "$tree" add -A
         git -C "$tree" -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m "$1" -m "$2"
