@@ -260,6 +260,17 @@ static uint32_t heap_alloc_size(SimCall *k, RmHeap *p) {
         return status;
 }
 
+static uint32_t heap_alloc_range(SimCall *k, RmHeapRange *p) {
+        RmMemoryParams m = {
+                .owner = p->owner, .type = p->type, .flags = p->flags, .attr = p->attr, .size = p->size};
+        uint32_t status = heap_alloc(k, (RmHeap *) p, &m);
+
+        p->attr = m.attr;
+        p->size = m.size;
+        p->partition_stride = 256;
+        return status;
+}
+
 static uint32_t heap_alloc_pitch(SimCall *k, RmHeapPitch *p) {
         RmMemoryParams m = {.owner = p->owner,
                             .type = p->type,
@@ -326,8 +337,10 @@ int sim_call_heap(SimCall *k, void *params, size_t n) {
         }
         switch (p->function) {
         case RM_HEAP_ALLOC_SIZE:
-        case RM_HEAP_ALLOC_SIZE_RANGE:
                 p->status = heap_alloc_size(k, p);
+                return 0;
+        case RM_HEAP_ALLOC_SIZE_RANGE:
+                p->status = heap_alloc_range(k, params);
                 return 0;
         case RM_HEAP_ALLOC_PITCH_HEIGHT:
                 p->status = heap_alloc_pitch(k, params);

@@ -82,16 +82,17 @@ static int call_register_fd(SimCall *k, void *params, size_t n) {
 
 /* RmPerformVersionCheck() in osapi.c */
 static int call_check_version(SimCall *k, void *params, size_t n) {
+        const char *own = k->file->sim->release.version;
         RmVersion *p = params;
-        size_t len = strlen(SIM_VERSION), major = strcspn(SIM_VERSION, ".") + 1;
+        size_t len = strlen(own), major = strcspn(own, ".") + 1;
         bool same;
 
         p->reply = 1;
-        same = p->cmd == RM_VERSION_RELAXED ? memcmp(p->version, SIM_VERSION, major) == 0
-                                            : memcmp(p->version, SIM_VERSION, len + 1) == 0;
+        same = p->cmd == RM_VERSION_RELAXED ? memcmp(p->version, own, major) == 0
+                                            : memcmp(p->version, own, len + 1) == 0;
         if (same && p->cmd != RM_VERSION_QUERY)
                 return 0;
-        memcpy(p->version, SIM_VERSION, len + 1);
+        memcpy(p->version, own, len + 1);
         return p->cmd == RM_VERSION_QUERY ? 0 : -EINVAL;
 }
 

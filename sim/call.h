@@ -9,8 +9,6 @@
 #include "sim/caller.h"
 #include "sim/sim.h"
 
-#define SIM_VERSION "595.45.04" /* version of the driver whose layouts and answers these are */
-
 /* What ioctl(2) returns: a negative errno, or 0, also when the status in the parameters is an
  * error. */
 int sim_call(SimFile *f, SimCaller *c, uint32_t request, uint64_t at);

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "gpu/rm/export.h"
+#include "gpu/rm/fifo.h"
 #include "gpu/rm/query.h"
 #include "sim/call.h"
 
@@ -12,7 +13,7 @@ typedef struct Control {
         SimCall *call;
         Sim *sim;
         SimClient *client;
-        const SimObject *object;
+        SimObject *object;
         SimCard *card; /* of the object; NULL: none */
 } Control;
 
@@ -109,11 +110,17 @@ static uint32_t name_string(Control *k, void *params) {
         return RM_OK;
 }
 
+/* c may be NULL. */
+static SimObject *find_channel(const SimClient *c, uint32_t handle) {
+        SimObject *o = c ? sim_object_find(c, handle) : NULL;
+
+        return o && (o->class_ == RM_CLASS_CHANNEL_GROUP || rm_class_is_channel(o->class_)) ? o : NULL;
+}
+
 static uint32_t ctx_buffer_size(Control *k, void *params) {
         RmCtxBufferSize *p = params;
-        const SimObject *o = sim_object_find(k->client, p->channel);
 
-        if (!o || (o->class_ != RM_CLASS_CHANNEL_GROUP && !rm_class_is_channel(o->class_)))
+        if (!find_channel(k->client, p->channel))
                 return RM_ERR_INVALID_CHANNEL;
         p->bytes = SIM_GROUP_BYTES;
         return RM_OK;
@@ -278,33 +285,115 @@ static uint32_t pid_info(Control *k, void *params) {
 
 /* ---- memory objects ---- */
 
-static void surface_entry(const Control *k, RmFbEntry *e) {
+enum {
+        SURFACE_ATTRS = 1,
+        SURFACE_COMPR_COVERAGE = 5,
+        SURFACE_PHYS_ATTR = 8,
+};
+
+static uint32_t surface_entry(const Control *k, RmFbEntry *e) {
         uint64_t bytes = k->object->block ? k->object->block->bytes : 0;
 
-        if (e->index == RM_SURFACE_SIZE_LO)
+        if ((e->index == RM_SURFACE_SIZE_LO || e->index == RM_SURFACE_SIZE_HI) &&
+            !k->sim->release.facts->surface_bytes)
+                return RM_ERR_INVALID_ARGUMENT;
+        switch (e->index) {
+        case RM_SURFACE_SIZE_LO:
                 e->data = (uint32_t) bytes;
-        else if (e->index == RM_SURFACE_SIZE_HI)
+                return RM_OK;
+        case RM_SURFACE_SIZE_HI:
                 e->data = (uint32_t) (bytes >> 32);
-        else if (e->index == RM_SURFACE_ADDR_SPACE)
+                return RM_OK;
+        case RM_SURFACE_SIZE:
+                e->data = (uint32_t) (bytes / RM_SURFACE_UNIT);
+                return bytes / RM_SURFACE_UNIT <= UINT32_MAX ? RM_OK : RM_ERR_OUT_OF_RANGE;
+        case RM_SURFACE_ADDR_SPACE:
                 e->data = RM_ADDR_SPACE_VIDMEM;
-        else
+                return RM_OK;
+        case SURFACE_ATTRS:
+        case SURFACE_COMPR_COVERAGE:
+        case SURFACE_PHYS_ATTR:
                 e->data = 0;
+                return RM_OK;
+        default:
+                return RM_ERR_INVALID_ARGUMENT;
+        }
 }
 
-/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, of the length in the parameters. */
+/* memCtrlCmdGetSurfaceInfoLvm(): a list at a pointer, of the length in the parameters. It ends at
+ * the first failure. */
 static uint32_t surface_info(Control *k, void *params) {
         const RmSurfaceInfo *p = params;
         SimCaller *caller = k->call->caller;
         RmFbEntry entry;
+        uint32_t status;
 
         for (uint32_t i = 0; i < p->n; i++) {
                 uint64_t at = p->list + i * sizeof entry;
 
                 if (i >= RM_FB_LIST_MAX || caller->read(caller, at, &entry, sizeof entry) < 0)
                         return RM_ERR_INVALID_ADDRESS;
-                surface_entry(k, &entry);
+                status = surface_entry(k, &entry);
+                if (status != RM_OK)
+                        return status;
                 if (caller->write(caller, at, &entry, sizeof entry) < 0)
                         return RM_ERR_INVALID_ADDRESS;
+        }
+        return RM_OK;
+}
+
+/* ---- how the card's time is shared ---- */
+
+static uint32_t set_timeslice(Control *k, void *params) {
+        const RmTimeslice *p = params;
+
+        k->object->timeshare.timeslice_usec = p->usec;
+        return RM_OK;
+}
+
+static uint32_t get_timeslice(Control *k, void *params) {
+        RmTimeslice *p = params;
+
+        p->usec = k->object->timeshare.timeslice_usec;
+        return RM_OK;
+}
+
+static uint32_t preempt(Control *k, void *params) {
+        const RmPreempt *p = params;
+
+        if (p->manual_timeout && p->timeout_usec > RM_PREEMPT_MAX_USEC)
+                return RM_ERR_INVALID_ARGUMENT;
+        k->object->timeshare.preempts++;
+        return RM_OK;
+}
+
+static uint32_t preemption_mode(Control *k, void *params) {
+        const RmPreemptionMode *p = params;
+        SimObject *o = find_channel(k->client, p->channel);
+
+        if (!o)
+                return RM_ERR_INVALID_CHANNEL;
+        if (p->compute > RM_PREEMPT_COMPUTE_CILP)
+                return RM_ERR_INVALID_ARGUMENT;
+        if (p->flags & RM_PREEMPT_FLAG_COMPUTE)
+                o->timeshare.compute_mode = p->compute;
+        return RM_OK;
+}
+
+/* subdeviceCtrlCmdFifoDisableChannels_IMPL(); the rest is the firmware's, and closed. */
+static uint32_t disable_channels(Control *k, void *params) {
+        const RmDisableChannels *p = params;
+
+        if (p->event != 0)
+                return RM_ERR_INSUFFICIENT_PERMISSIONS;
+        if (p->n > RM_DISABLE_CHANNELS_MAX)
+                return RM_ERR_INVALID_ARGUMENT;
+        for (uint32_t i = 0; i < p->n; i++) {
+                SimObject *o = find_channel(sim_client_find(k->sim, p->clients[i]), p->channels[i]);
+
+                if (!o)
+                        return RM_ERR_INVALID_CHANNEL;
+                o->timeshare.disabled = p->disable;
         }
         return RM_OK;
 }
@@ -328,10 +417,19 @@ static const struct {
         {RM_CTRL_FB_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbInfo), fb_info},
         {RM_CTRL_FB_INFO_V2, RM_CLASS_SUBDEVICE, sizeof(RmFbInfoV2), fb_info_v2},
         {RM_CTRL_FB_REGION_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbRegions), fb_region_info},
+        {RM_CTRL_SET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), set_timeslice},
+        {RM_CTRL_GET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), get_timeslice},
+        {RM_CTRL_PREEMPT, RM_CLASS_CHANNEL_GROUP, sizeof(RmPreempt), preempt},
+        {RM_CTRL_PREEMPTION_MODE, RM_CLASS_SUBDEVICE, sizeof(RmPreemptionMode), preemption_mode},
+        {RM_CTRL_DISABLE_CHANNELS, RM_CLASS_SUBDEVICE, sizeof(RmDisableChannels), disable_channels},
         {RM_CTRL_SURFACE_INFO, RM_CLASS_MEMORY_LOCAL, sizeof(RmSurfaceInfo), surface_info},
 };
 
-enum { CONTROLS = sizeof controls / sizeof *controls, PARAMS_MAX = sizeof(RmPidInfos) };
+enum {
+        CONTROLS = sizeof controls / sizeof *controls,
+        PARAMS_MAX = sizeof(RmPidInfos),
+        CLASS_MEMORY_FABRIC = 0xF8,
+};
 
 static size_t find(uint32_t cmd) {
         size_t i = 0;
@@ -352,6 +450,8 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         control.object = sim_object_find(control.client, p->object);
         if (!control.object)
                 return RM_ERR_OBJECT_NOT_FOUND;
+        if (control.object->class_ == CLASS_MEMORY_FABRIC) /* memoryfabricControl_IMPL() */
+                return p->cmd >> 16 == CLASS_MEMORY_FABRIC ? RM_ERR_NOT_SUPPORTED : RM_ERR_INVALID_ARGUMENT;
         if (which == CONTROLS || control.object->class_ != controls[which].class_)
                 return RM_ERR_NOT_SUPPORTED;
         if (control.object->card < control.sim->n_cards)

@@ -17,6 +17,7 @@ enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 enum {
         KEY_CARDS = 0x100,
         KEY_DIR,
+        KEY_DRIVER,
         KEY_FOREGROUND,
         KEY_METERS,
         KEY_NAME,
@@ -27,7 +28,7 @@ enum {
 };
 
 typedef struct Options {
-        const char *cards, *dir, *name, *status, *meters;
+        const char *cards, *dir, *driver, *name, *status, *meters;
         uint32_t reserved_mib, slice_usec;
         bool foreground;
 } Options;
@@ -37,6 +38,9 @@ static const struct argp_option options_table[] = {
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
         {"dir", KEY_DIR, "DIR", 0,
          "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
+        {"driver", KEY_DRIVER, "VERSION", 0,
+         "the driver's version, whose answers are given as far as they are known (default " SIM_VERSION ")",
+         0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
         {"meters", KEY_METERS, "DIR", 0,
          "print as JSON what the engines of the cards that are mounted there have done, and end", 0},
@@ -66,6 +70,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case KEY_DIR:
                 o->dir = arg;
+                return 0;
+        case KEY_DRIVER:
+                o->driver = arg;
                 return 0;
         case KEY_FOREGROUND:
                 o->foreground = true;
@@ -214,12 +221,15 @@ static int block_signals(void) {
 static int start(const Options *o) {
         _cleanup_(card_list_done) CardList cards = {0};
         Fault fault = FAULT_NULL;
+        SimRelease release;
         Sim sim;
         int r;
 
         r = cards_simulate(str_from(o->cards), str_from(o->name), &cards, &fault);
         if (r > 0)
                 return say(EXIT_USAGE, fault.text);
+        if (sim_release_parse(o->driver, &release) < 0)
+                return say(EXIT_USAGE, "--driver must be a version such as 550.163.01");
         if (r == 0)
                 r = sim_init(&sim, &cards, (uint64_t) o->reserved_mib << 20);
         if (r == -E2BIG)
@@ -228,13 +238,14 @@ static int start(const Options *o) {
                 return say(EXIT_USAGE, "--reserved is more than a card has");
         if (r < 0)
                 return say(EXIT_BROKEN, strerror(-r));
+        sim.release = release;
         r = serve(o, &sim);
         sim_done(&sim);
         return r;
 }
 
 int main(int argc, char **argv) {
-        Options o = {.name = "localhost", .slice_usec = 1000};
+        Options o = {.driver = SIM_VERSION, .name = "localhost", .slice_usec = 1000};
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;

@@ -8,6 +8,7 @@
 enum {
         HANDLES_FIRST = 0xCAF00000, /* RS_UNIQUE_HANDLE_BASE and _RANGE: handles that the driver makes */
         HANDLES = 0x80000,
+        TIMESLICE_DEFAULT_USEC = 128 << 3, /* kernel_fifo_gv100.c */
 };
 
 SimObject *sim_object_find(const SimClient *c, uint32_t handle) {
@@ -171,6 +172,7 @@ static SimObject *object_new(SimClient *c, SimObject *parent, uint32_t handle, u
         o->card = card;
         o->depth = parent ? parent->depth + 1 : 0;
         o->block = block;
+        o->timeshare = (SimTimeshare){.timeslice_usec = TIMESLICE_DEFAULT_USEC};
         return object_init(c, o, parent);
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/hash.h"
 #include "sim/card.h"
+#include "sim/release.h"
+#include "sim/timeshare.h"
 
 typedef struct Sim Sim;
 typedef struct SimFile SimFile;
@@ -30,9 +32,10 @@ struct SimObject {
         unsigned depth; /* of the client's own object: 0 */
         SimClient *client;
         SimObject *parent, *children, *next, **link; /* link: the pointer to this object */
-        SimBlock *block; /* memory of class 0x40, or of a channel group; or NULL */
-        bool owner;      /* it allocated the block; a duplicate did not */
-        uint32_t slot;   /* slot of a channel group on the card's engines, plus 1; 0: none */
+        SimBlock *block;        /* memory of class 0x40, or of a channel group; or NULL */
+        bool owner;             /* it allocated the block; a duplicate did not */
+        uint32_t slot;          /* slot of a channel group on the card's engines, plus 1; 0: none */
+        SimTimeshare timeshare; /* of channels and channel groups */
         UT_hash_handle hh;
 };
 
@@ -67,14 +70,8 @@ struct SimFile {
         SimExports exports;
 };
 
-/* Listens for channel groups that get a slot on their card's engines, or leave it. */
-typedef struct SimListener {
-        void (*enter)(void *data, uint32_t card, uint32_t slot, const SimObject *group);
-        void (*leave)(void *data, uint32_t card, uint32_t slot);
-        void *data;
-} SimListener;
-
 struct Sim {
+        SimRelease release; /* SIM_VERSION, unless it is changed after sim_init() */
         SimListener listener;
         SimCard *cards;
         size_t n_cards;

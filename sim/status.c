@@ -38,6 +38,24 @@ static void write_holdings(JsonWriter *w, const Sim *s, const SimClient *c) {
         json_write_array_end(w);
 }
 
+/* What was asked for the client's channel groups and channels (fifo.h). */
+static void write_schedules(JsonWriter *w, const SimClient *c) {
+        json_write_array(w, "schedules");
+        for (const SimObject *o = c->objects; o; o = o->hh.next) {
+                if (o->class_ != RM_CLASS_CHANNEL_GROUP && !rm_class_is_channel(o->class_))
+                        continue;
+                json_write_object(w, NULL);
+                json_write_u64(w, "handle", o->handle);
+                json_write_u64(w, "class", o->class_);
+                json_write_u64(w, "timesliceUs", o->timeshare.timeslice_usec);
+                json_write_u64(w, "computeMode", o->timeshare.compute_mode);
+                json_write_u64(w, "preempts", o->timeshare.preempts);
+                json_write_bool(w, "disabled", o->timeshare.disabled);
+                json_write_object_end(w);
+        }
+        json_write_array_end(w);
+}
+
 static void write_client(JsonWriter *w, const Sim *s, const SimClient *c) {
         json_write_object(w, NULL);
         json_write_u64(w, "handle", c->handle);
@@ -45,6 +63,7 @@ static void write_client(JsonWriter *w, const Sim *s, const SimClient *c) {
         json_write_u64(w, "uid", c->uid);
         json_write_u64(w, "objects", HASH_COUNT(c->objects));
         write_holdings(w, s, c);
+        write_schedules(w, c);
         json_write_object_end(w);
 }
 
@@ -53,7 +72,7 @@ void sim_status_write(const Sim *s, Buf *out) {
 
         json_write_init(&w, out);
         json_write_object(&w, NULL);
-        json_write_text(&w, "driver", SIM_VERSION);
+        json_write_text(&w, "driver", s->release.version);
         json_write_u64(&w, "files", s->n_files - (s->exporter != NULL)); /* of programs */
         json_write_u64(&w, "objects", s->n_objects);
         json_write_array(&w, "cards");

@@ -8,10 +8,18 @@
 
 enum {
         RM_CTRL_SET_TIMESLICE = 0xA06C0103, /* on a channel group */
+        RM_CTRL_GET_TIMESLICE = 0xA06C0104, /* on a channel group: the value that was set last */
         RM_CTRL_PREEMPT = 0xA06C0105,       /* on a channel group */
         RM_CTRL_PREEMPTION_MODE = 0x20801210,
         RM_CTRL_DISABLE_CHANNELS = 0x2080110B,
 };
+
+enum { RM_PREEMPT_MAX_USEC = 1000000 };
+
+typedef struct RmPreempt { /* NVA06C_CTRL_PREEMPT_PARAMS */
+        uint8_t wait, manual_timeout, pad0[2];
+        uint32_t timeout_usec;
+} RmPreempt;
 
 typedef struct RmTimeslice { /* NVA06C_CTRL_TIMESLICE_PARAMS */
         uint64_t usec;
@@ -45,6 +53,7 @@ typedef struct RmDisableChannels { /* NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS *
 } RmDisableChannels;
 
 RM_SIZE(RmTimeslice, 8);
+RM_SIZE(RmPreempt, 8);
 RM_SIZE(RmPreemptionMode, 32);
 RM_AT(RmPreemptionMode, compute, 12);
 RM_SIZE(RmDisableChannels, 536);

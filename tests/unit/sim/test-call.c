@@ -250,6 +250,7 @@ static void vid_heap_control(void) {
         RmHeap h = {.owner = 1, .size = 3 * MIB, .memory = 77};
         RmHeapPitch pitch = {
                 .owner = 1, .height = 100, .pitch = 1000, .memory = 5, .flags = RM_FLAG_HANDLE_GIVEN};
+        RmHeapRange range = {.owner = 1, .memory = 6, .flags = RM_FLAG_HANDLE_GIVEN, .alignment = 64 * KIB};
         RmHeapFree gone = {.memory = 5};
         Program p;
         uint32_t c;
@@ -259,9 +260,10 @@ static void vid_heap_control(void) {
         c = program_start(&p, 0);
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE, &h), RM_OK);
         ASSERT_INT(h.size, 4 * MIB);
-        ASSERT_INT(h.memory, 0xCAF00000); /* without the flag that it is given */
-        h = (RmHeap){.owner = 1, .size = MIB, .memory = 6, .flags = RM_FLAG_HANDLE_GIVEN};
-        ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE_RANGE, &h), RM_OK);
+        ASSERT_INT(h.memory, 0xCAF00000);                     /* without the flag that it is given */
+        memcpy((uint8_t *) &range + 80, &(uint64_t){MIB}, 8); /* nvos.h, AllocSizeRange.size */
+        ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_SIZE_RANGE, (RmHeap *) &range), RM_OK);
+        ASSERT_INT(range.size, MIB);
         ASSERT_INT(heap(&p, c, RM_HEAP_ALLOC_PITCH_HEIGHT, (RmHeap *) &pitch), RM_OK);
         ASSERT_INT(pitch.size, 128 * KIB);
         ASSERT_INT(sim.cards[0].used, 5 * MIB + 128 * KIB);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "gpu/rm/export.h"
 #include "program.h"
 #include "sim/status.h"
 
@@ -183,6 +184,87 @@ static void returns_the_size_of_a_group(void) {
         sim_done(&sim);
 }
 
+static void takes_what_is_asked_about_time(void) {
+        RmTimeslice slice = {.usec = 1};
+        RmPreempt preempt = {.manual_timeout = 1, .timeout_usec = 1000001};
+        RmPreemptionMode mode = {.flags = 1, .channel = 3, .compute = 2};
+        RmDisableChannels list = {.disable = 1, .n = 1, .channels = {3}};
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Program p;
+        uint32_t c;
+
+        machine_init(&sim);
+        p = program_open(&sim, 7, 0);
+        c = program_start(&p, 0);
+        ASSERT_INT(program_alloc(&p, c, 1, 3, RM_CLASS_CHANNEL_GROUP, NULL, 0), RM_OK);
+        ASSERT_INT(program_control(&p, c, 3, RM_CTRL_GET_TIMESLICE, &slice, sizeof slice), RM_OK);
+        ASSERT_INT(slice.usec, 1024);
+        slice.usec = 2048;
+        ASSERT_INT(program_control(&p, c, 3, RM_CTRL_SET_TIMESLICE, &slice, sizeof slice), RM_OK);
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_SET_TIMESLICE, &slice, sizeof slice),
+                   RM_ERR_NOT_SUPPORTED);
+        ASSERT_INT(program_control(&p, c, 3, RM_CTRL_PREEMPT, &preempt, sizeof preempt),
+                   RM_ERR_INVALID_ARGUMENT);
+        preempt.timeout_usec--;
+        ASSERT_INT(program_control(&p, c, 3, RM_CTRL_PREEMPT, &preempt, sizeof preempt), RM_OK);
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_PREEMPTION_MODE, &mode, sizeof mode), RM_OK);
+        mode.channel = 2;
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_PREEMPTION_MODE, &mode, sizeof mode),
+                   RM_ERR_INVALID_CHANNEL);
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_DISABLE_CHANNELS, &list, sizeof list),
+                   RM_ERR_INVALID_CHANNEL);
+        list.clients[0] = c;
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_DISABLE_CHANNELS, &list, sizeof list), RM_OK);
+        list.event = 1;
+        ASSERT_INT(program_control(&p, c, 2, RM_CTRL_DISABLE_CHANNELS, &list, sizeof list),
+                   RM_ERR_INSUFFICIENT_PERMISSIONS);
+        sim_status_write(&sim, &text);
+        ASSERT_CONTAINS(text.data, "{\"handle\":3,\"class\":41068,\"timesliceUs\":2048,\"computeMode\":2,"
+                                   "\"preempts\":1,\"disabled\":true}");
+        sim_file_close(p.ctl);
+        sim_done(&sim);
+}
+
+static uint32_t surface(Program *p, uint32_t c, uint32_t index, uint32_t *ret) {
+        RmSurfaceInfo info = {.n = 1, .list = NESTED_AT + 4096};
+        RmFbEntry *entry = program_bytes(p, info.list);
+        uint32_t status;
+
+        *entry = (RmFbEntry){.index = index, .data = 12345};
+        status = program_control(p, c, 3, RM_CTRL_SURFACE_INFO, &info, sizeof info);
+        *ret = entry->data;
+        return status;
+}
+
+/* Indices of ctrl0041.h: 2 and 3 exist from 580 on, and 4 never did. */
+static void tells_sizes_as_the_release_does(void) {
+        static const char *const versions[] = {"535.183.01", "550.90.07", "570.172.08", "580.65.06",
+                                               "595.45.04"};
+        static const char *const wrong[] = {"", ".", "x", "550a", "550.90.07 ", "99999999999.1", "530.41.03"};
+        uint32_t data, c;
+        Program p;
+
+        machine_init(&sim);
+        p = program_open(&sim, 7, 0);
+        c = program_start(&p, 0);
+        ASSERT_INT(program_memory(&p, c, 3, 6 * MIB), RM_OK);
+        for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+                ASSERT_OK(sim_release_parse(versions[i], &sim.release));
+                ASSERT_INT(surface(&p, c, 7, &data), RM_OK);
+                ASSERT_INT(data, 6 * MIB / 4096);
+                ASSERT_INT(surface(&p, c, 9, &data), RM_OK);
+                ASSERT_INT(data, 2);
+                ASSERT_INT(surface(&p, c, 2, &data), i >= 3 ? RM_OK : RM_ERR_INVALID_ARGUMENT);
+                ASSERT_INT(data, i >= 3 ? 6 * MIB : 12345);
+                ASSERT_INT(surface(&p, c, 3, &data), i >= 3 ? RM_OK : RM_ERR_INVALID_ARGUMENT);
+                ASSERT_INT(surface(&p, c, 4, &data), RM_ERR_INVALID_ARGUMENT);
+        }
+        for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+                ASSERT_INT(sim_release_parse(wrong[i], &sim.release), -EINVAL);
+        sim_file_close(p.ctl);
+        sim_done(&sim);
+}
+
 static uint32_t control(Program *p, RmControl k) {
         ASSERT_OK(program_call(p, RM_ESC_CONTROL, &k, sizeof k));
         return k.status;
@@ -242,7 +324,7 @@ static void status_shows_all(void) {
         ASSERT_OK(buf_result(&text));
         ASSERT_CONTAINS(text.data, "\"used\":2097152");
         ASSERT_CONTAINS(text.data, "\"pid\":7,\"uid\":1000,\"objects\":4,\"cards\":[{\"index\":1,\"memory\":"
-                                   "2097152,\"groups\":0}]");
+                                   "2097152,\"groups\":0}],\"schedules\":[]");
         sim_file_close(p.ctl);
         sim_done(&sim);
 }
@@ -250,5 +332,6 @@ static void status_shows_all(void) {
 int main(void) {
         return TEST_MAIN(TEST(lists_cards), TEST(returns_names), TEST(returns_memory),
                          TEST(lists_processes_with_their_memory), TEST(returns_the_size_of_a_group),
+                         TEST(takes_what_is_asked_about_time), TEST(tells_sizes_as_the_release_does),
                          TEST(unknown_controls), TEST(status_shows_all));
 }
