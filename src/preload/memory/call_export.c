@@ -90,7 +90,7 @@ typedef struct ExportBatch {
 } ExportBatch;
 
 /* Charges an object to the file, before the driver is called. false: it was not charged before, and
- * there is no room. copy: its duplicate. */
+ * there is no room, or the driver does not tell its size. copy: its duplicate. */
 static bool charge_export(RmCall *c, const ExportBatch *p, uint32_t index, uint32_t object, uint32_t copy) {
         ExportedObject x = {.key = p->key,
                             .call = p->call,
@@ -101,7 +101,8 @@ static bool charge_export(RmCall *c, const ExportBatch *p, uint32_t index, uint3
         if (ref_charge(c, &x, object, copy) != 0)
                 return track_charged(c, &x, p->fd, p->pinned);
         bytes = foreign_mem_size(c, copy);
-        return bytes == 0 || charge_uncharged(c, &x, p->fd, p->pinned, p->device, bytes);
+        return bytes == 0 ||
+               (bytes != FOREIGN_MEM_UNKNOWN && charge_uncharged(c, &x, p->fd, p->pinned, p->device, bytes));
 }
 
 /* A duplicate below a parent that the call names, or below the client. An object that cannot be

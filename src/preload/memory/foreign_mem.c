@@ -6,22 +6,41 @@
 #include "preload/memory/reserve.h"
 #include "preload/memory/rows.h"
 
-uint64_t foreign_mem_size(const RmCall *c, uint32_t object) {
-        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO},
-                            {.index = RM_SURFACE_SIZE_HI},
-                            {.index = RM_SURFACE_ADDR_SPACE}};
-        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
+static uint32_t ask(const RmCall *c, uint32_t object, uint32_t index, uint32_t *ret) {
+        RmFbEntry entry = {.index = index};
+        RmSurfaceInfo info = {.n = 1, .list = (uint64_t) (uintptr_t) &entry};
         RmControl control = {.client = c->request.client,
                              .object = object,
                              .cmd = RM_CTRL_SURFACE_INFO,
                              .params = (uint64_t) (uintptr_t) &info,
                              .params_size = sizeof info,
-                             .status = RM_ERR_INVALID_ARGUMENT};
+                             .status = RM_ERR_INVALID_STATE};
 
-        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0 ||
-            control.status != RM_OK || list[2].data != RM_ADDR_SPACE_VIDMEM)
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CONTROL, sizeof control), &control) < 0)
+                return RM_ERR_INVALID_STATE;
+        *ret = entry.data;
+        return control.status;
+}
+
+/* Of the first question, which drivers 535 to 595 answer with OK for memory of the card. Objects
+ * without memory of their own are, in this order:
+ * - not memory at all: rs_resource.c, resControlLookup_IMPL();
+ * - fabric memory: mem_fabric.c, memoryfabricControl_IMPL();
+ * - a multicast object without a team yet: mem_multicast_fabric.c;
+ * - a memory object without a descriptor: mem.c, memIsReady_IMPL(). */
+static bool has_no_memory(uint32_t status) {
+        return status == RM_ERR_NOT_SUPPORTED || status == RM_ERR_INVALID_ARGUMENT ||
+               status == RM_ERR_NOT_READY || status == RM_ERR_INVALID_OBJECT;
+}
+
+uint64_t foreign_mem_size(const RmCall *c, uint32_t object) {
+        uint32_t data = 0, status = ask(c, object, RM_SURFACE_ADDR_SPACE, &data);
+
+        if (has_no_memory(status) || (status == RM_OK && data != RM_ADDR_SPACE_VIDMEM))
                 return 0;
-        return (uint64_t) list[1].data << 32 | list[0].data;
+        if (status == RM_OK)
+                status = ask(c, object, RM_SURFACE_SIZE, &data);
+        return status == RM_OK ? (uint64_t) data * RM_SURFACE_UNIT : FOREIGN_MEM_UNKNOWN;
 }
 
 uint64_t foreign_mem_charged_size(const RmCall *c, uint32_t object, uint8_t card) {
@@ -35,7 +54,7 @@ bool foreign_mem_charge_bytes(RmCall *c, uint32_t object, uint64_t bytes) {
         int card = gate_card(c->g, c->fd, &c->parent);
 
         freed_bytes_clear(&freed);
-        if (!rm_call_slice_info(c->g, card).limit || !rm_call_pin(c, card) ||
+        if (bytes == FOREIGN_MEM_UNKNOWN || !rm_call_slice_info(c->g, card).limit || !rm_call_pin(c, card) ||
             gate_reserve(c->g, card, c->parent.row, bytes, c->fd, c->request.client) < 0) {
                 rm_call_free_object(c, object);
                 return false;

@@ -6,15 +6,17 @@
 
 #include "preload/memory/rm_call.h"
 
-/* Bytes of the card behind an object; 0: the object has no memory of the card. */
+/* Bytes of the card behind an object; 0: the object has no memory of the card. FOREIGN_MEM_UNKNOWN:
+ * the driver does not tell, and the object must not be kept. */
+#define FOREIGN_MEM_UNKNOWN UINT64_MAX
 uint64_t foreign_mem_size(const RmCall *c, uint32_t object);
 
 /* Bytes of a duplicate of a charged object: an object without memory is a channel group. The handle
- * may name another object when the driver looks, and a larger one. */
+ * may name another object when the driver looks, and a larger one. FOREIGN_MEM_UNKNOWN, too. */
 uint64_t foreign_mem_charged_size(const RmCall *c, uint32_t object, uint8_t card);
 
-/* Charges an object that the driver has just made below c->parent. false: there is no room, and the
- * object is freed again. */
+/* Charges an object that the driver has just made below c->parent. false: there is no room, or the
+ * bytes are FOREIGN_MEM_UNKNOWN, and the object is freed again. */
 bool foreign_mem_charge_bytes(RmCall *c, uint32_t object, uint64_t bytes);
 
 /* The same for memory of another process, by its size. It is charged for as long as it is here,
