@@ -2,6 +2,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#include "gpu/rm/fifo.h"
 #include "gpu/rm/uvm_ioctl.h"
 #include "sim/cuda/array.h"
 #include "sim/cuda/memory.h"
@@ -35,6 +36,19 @@ static uint32_t register_card(Device *device) {
         return p.status;
 }
 
+/* As libcuda 580 does for each context (reindertpelsma/nvkvm-old, traces/host_reference_ga106). */
+static uint32_t set_schedule(CUcontext c) {
+        RmPreemptionMode mode = {
+                .flags = RM_PREEMPT_FLAG_COMPUTE, .channel = c->group, .compute = RM_PREEMPT_COMPUTE_CILP};
+        RmTimeslice slice = {.usec = 2048};
+        uint32_t status = driver_control(&state.driver, c->device->card->subdevice, RM_CTRL_PREEMPTION_MODE,
+                                         &mode, sizeof mode);
+
+        if (status != RM_OK)
+                return status;
+        return driver_control(&state.driver, c->group, RM_CTRL_SET_TIMESLICE, &slice, sizeof slice);
+}
+
 /* A real context takes memory twice: what it allocates (the parts), and what the driver keeps for
  * its channel group. */
 static uint32_t make_objects(CUcontext c) {
@@ -46,6 +60,8 @@ static uint32_t make_objects(CUcontext c) {
                 status = register_card(c->device);
         if (status == RM_OK)
                 status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);
+        if (status == RM_OK)
+                status = set_schedule(c);
         if (status == RM_OK)
                 status = driver_alloc(d, c->group, CLASS_CHANNEL, NULL, 0, &c->channel);
         if (status == RM_OK)
@@ -73,8 +89,12 @@ static void free_objects(CUcontext c) {
         for (size_t i = 0; i < CONTEXT_PARTS; i++)
                 if (c->parts[i] != 0)
                         (void) driver_free(&state.driver, c->parts[i]);
-        if (c->group != 0)
+        if (c->group != 0) {
+                RmPreempt preempt = {.wait = 1};
+
+                (void) driver_control(&state.driver, c->group, RM_CTRL_PREEMPT, &preempt, sizeof preempt);
                 (void) driver_free(&state.driver, c->group);
+        }
         if (c->space != 0)
                 (void) driver_free(&state.driver, c->space);
         memset(c->parts, 0, sizeof c->parts);

@@ -28,7 +28,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, rows, used  # noqa: E402
-from rm_client import CONTROL, DUP, IN_USE, LIBC, MIB, NOT_FOUND, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client, run_inside  # noqa: E402
+from rm_client import (  # noqa: E402
+    BAD_ARGUMENT, CONTROL, DUP, GROUP, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client, run_inside)
 import gate_memory  # noqa: F401  its programs are run by name
 import gate_processes  # noqa: F401
 
@@ -37,7 +38,7 @@ class GateTest(GateBase):
     def test_doors(self):
         slices = self.sim.slices(100)
         program = self.run_program("doors", slices)
-        self.assertEqual(program.hear(), {"over": NO_MEMORY, "rights": NO_MEMORY, "heap": NO_MEMORY,
+        self.assertEqual(program.hear(), {"over": NO_MEMORY, "ranged": NO_MEMORY, "rights": NO_MEMORY, "heap": NO_MEMORY,
                                           "sizes": [20 * MIB, 4 * MIB, 10 * MIB]})
         self.assertEqual(program.hear(), {"rest": OK, "one_more": NO_MEMORY})
         words = program.hear()
@@ -235,7 +236,32 @@ class GateTest(GateBase):
         self.assertEqual(used(slices), 10 * MIB)
         program.go_on()
         self.assertEqual(program.hear(), {"n": 10, "status": NO_MEMORY})
-        self.assertEqual(program.hear(), {"timeslice": NO_PERMISSION})
+        program.end()
+
+    def test_schedules(self):
+        other = Client(self.sim.dir)
+        self.addCleanup(os.close, other.fd)
+        foreign = other.allocate(other.root, other.device, GROUP, None)
+        program = self.run_program("schedules", self.sim.slices(100))
+        program.go_on("%d %d" % (other.root, foreign))
+        self.assertEqual(program.hear(), {
+            "slices": [[OK, 1000], [OK, 2048], [OK, 2048], [OK, 2048]],
+            "modes": [OK, NOT_SUPPORTED, NOT_SUPPORTED], "graphics": OK, "preempt": OK})
+        self.assertEqual(program.hear(), {"own": OK, "foreign": NO_PERMISSION, "no_client": NO_PERMISSION, "many": BAD_ARGUMENT})
+        self.assertEqual(program.hear(), {"sizes": [BAD_ARGUMENT] * 6, "preempts": [BAD_ARGUMENT] * 2, "bad": [0x1E] * 3})
+        self.assertEqual(self.sim.schedules(other.root), [
+            {"handle": foreign, "class": GROUP, "timesliceUs": 1024, "computeMode": 0, "preempts": 0, "disabled": False}])
+        program.end()
+
+    def test_unmeasured(self):
+        """What cannot be measured is not kept, and what has no memory is not counted."""
+        slices, stranger = self.sim.slices(100), Client(self.sim.dir)
+        self.addCleanup(os.close, stranger.fd)
+        program = self.run_program("unmeasured", slices)
+        program.go_on("%d %d" % (stranger.root, stranger.memory(30 * MIB)))
+        self.assertEqual(program.hear(), {"fabric": OK})
+        self.assertEqual(program.hear(), {"statuses": [NO_MEMORY]})
+        self.assertEqual((used(slices), self.sim.held()), (0, 30 * MIB))
         program.end()
 
     def test_channels(self):
@@ -773,6 +799,18 @@ class GateTest(GateBase):
         self.addCleanup(program.kill)
         self.assertEqual(program.hear(), {"status": NO_MEMORY})
         program.end()
+
+
+class OlderDriverTest(GateBase):
+    """What goes from one process to another, with a driver that does not know all of today's questions."""
+    DRIVER = "550.163.01"
+    test_duplicates = GateTest.test_duplicates
+    test_foreign_memory = GateTest.test_foreign_memory
+    test_exports = GateTest.test_exports
+    test_exports_many = GateTest.test_exports_many
+    test_exports_of_a_stranger = GateTest.test_exports_of_a_stranger
+    test_exports_between_processes = GateTest.test_exports_between_processes
+    test_swapped = GateTest.test_swapped
 
 
 if __name__ == "__main__":

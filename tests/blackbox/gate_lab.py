@@ -33,11 +33,11 @@ def skip(why):
 class Simulator:
     """A mounted aliquot-sim, and slices of its cards."""
 
-    def __init__(self, cards):
+    def __init__(self, cards, driver=None):
         self.base = tempfile.mkdtemp(prefix="gate-")
         self.dir = self.base + "/dev"
         os.mkdir(self.dir)
-        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground"],
+        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground"] + (["--driver", driver] if driver else []),
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = self.process.stdout.readline().strip() == "ready"
 
@@ -54,6 +54,11 @@ class Simulator:
         raw = c.control(c.subdevice, GID, ctypes.create_string_buffer(268))
         os.close(c.fd)
         return raw[12:12 + 40]
+
+    def schedules(self, client):
+        """What the driver was asked about the channel groups of a client."""
+        status = json.loads(subprocess.run([SIMULATOR, "--status", self.dir], stdout=subprocess.PIPE, check=True).stdout)
+        return [group for c in status["clients"] if c["handle"] == client for group in c["schedules"]]
 
     def held(self, card=0):
         """Bytes of a card that the driver has allocated."""
@@ -79,8 +84,8 @@ class Simulator:
         return base
 
 
-def mounted(cards):
-    simulator = Simulator(cards)
+def mounted(cards, driver=None):
+    simulator = Simulator(cards, driver)
     if not simulator.ready:
         why = simulator.process.communicate()[1].strip()
         simulator.close()
@@ -174,9 +179,11 @@ class Program:
 class GateBase(unittest.TestCase):
     maxDiff = None
 
+    DRIVER = None  # the simulator's own
+
     @classmethod
     def setUpClass(cls):
-        cls.sim = mounted("3xTesla-V100-SXM2-16GB:16160MiB")
+        cls.sim = mounted("3xTesla-V100-SXM2-16GB:16160MiB", cls.DRIVER)
 
     @classmethod
     def tearDownClass(cls):

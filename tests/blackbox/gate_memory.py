@@ -12,9 +12,9 @@ import threading
 import time
 
 from rm_client import (
-    ALLOC, BAD, CHANNEL, CONTROL, DUP, FB_INFO, FB_INFO_V2, FB_REGIONS, FREE, GROUP, HEAP, LIBC, LOCAL, L_ALLOC, L_FREE, MEMORY,
-    MIB, OK, PATIENCE, SET_TIMESLICE, XFER, Client, Refused, address_of, call, end_child, give_descriptor, in_child, inside,
-    memory_params, packed, raw_ioctl, say, size_in, status_of, take_descriptor, wait_for_word)
+    ALLOC, BAD, CHANNEL, CONTROL, DISABLE_CHANNELS, DUP, FB_INFO, FB_INFO_V2, FB_REGIONS, FREE, GET_TIMESLICE, GROUP, HEAP, LIBC, LOCAL,
+    L_ALLOC, L_CONTROL, L_FREE, MEMORY, MIB, OK, PATIENCE, PREEMPT, SET_PREEMPTION, SET_TIMESLICE, XFER, Client, Refused, address_of, call,
+    end_child, give_descriptor, in_child, inside, memory_params, packed, raw_ioctl, say, size_in, status_of, take_descriptor, wait_for_word)
 
 
 @inside
@@ -25,7 +25,7 @@ def doors():
     b, size = c.heap(20 * MIB)
     d, pitched = c.heap(0, function=6, pitch=(1024, 4096))
     e, ranged = c.heap(10 * MIB, function=14)
-    say(over=status_of(c.memory, 7 * MIB), rights=status_of(c.memory, 7 * MIB, rights=True),
+    say(over=status_of(c.memory, 7 * MIB), ranged=status_of(c.heap, 64 << 30, function=14), rights=status_of(c.memory, 7 * MIB, rights=True),
         heap=status_of(c.heap, 7 * MIB), sizes=[size, pitched, ranged])
     say(rest=status_of(c.memory, 6 * MIB), one_more=status_of(c.memory, 1))
     say(virtual=status_of(c.heap, 500 * MIB, virtual=True), system=status_of(c.heap, 500 * MIB, pci=True),
@@ -281,9 +281,56 @@ def groups():
         if status != OK:
             break
     say(n=len(made), status=status)
-    say(timeslice=status_of(c.control, made[0], SET_TIMESLICE, packed("<Q", 1000)))
     for group in made:
         c.free(group)
+    wait_for_word()
+
+
+@inside
+def schedules():
+    """How the card's time is shared: as libcuda sets it for each context, and what others would gain or lose by."""
+    c = Client()
+    group = c.allocate(c.root, c.device, GROUP, ctypes.create_string_buffer(64))
+    other, foreign = (int(word) for word in wait_for_word().split())
+
+    def timeslice(usec):
+        status = status_of(c.control, group, SET_TIMESLICE, packed("<Q", usec))
+        return status, struct.unpack("<Q", c.control(group, GET_TIMESLICE, packed("<Q", 0)))[0]
+
+    say(slices=[timeslice(usec) for usec in (1000, 2048, 5000, (1 << 64) - 1)],
+        modes=[status_of(c.preemption, group, mode) for mode in (2, 1, 0)], graphics=status_of(c.preemption, group, 0, flags=2),
+        preempt=status_of(c.control, group, PREEMPT, packed("<BBxxI", 1, 1, 1000)))
+    say(own=status_of(c.disable, [(c.root, group)]), foreign=status_of(c.disable, [(c.root, group), (other, foreign)]),
+        no_client=status_of(c.disable, [(c.device, group)]), many=status_of(c.disable, [], n=65))
+    say(sizes=[status_of(c.control, group, SET_TIMESLICE, ctypes.create_string_buffer(n)) for n in (7, 9)] +
+        [status_of(c.preemption, group, 2, size=n) for n in (31, 33)] + [status_of(c.disable, [], size=n) for n in (535, 537)],
+        preempts=[status_of(c.control, group, PREEMPT, ctypes.create_string_buffer(n)) for n in (7, 9)],
+        bad=[call(c.fd, CONTROL, L_CONTROL, c.root, o, command, 0, BAD, n, 0)[6]
+             for o, command, n in ((group, SET_TIMESLICE, 8), (c.subdevice, SET_PREEMPTION, 32), (c.subdevice, DISABLE_CHANNELS, 536))])
+    wait_for_word()
+
+
+@inside
+def unmeasured():
+    """Memory of another process whose size the driver does not tell, and an object that has none."""
+    c = Client()
+    client, handle = (int(word) for word in wait_for_word().split())
+    fabric, statuses = c.allocate(c.root, c.device, 0xF8), []
+    say(fabric=status_of(c.export, fabric, c.empty_file()))
+
+    def ask():
+        request = 0xC0000000 | 32 << 16 | ord("F") << 8 | CONTROL
+        number = {"x86_64": 16, "aarch64": 29}[os.uname().machine]
+        code = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 24), (0x15, 0, 1, request), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+        lines = packed("<" + "HBBI" * len(code), *[x for line in code for x in line])
+        program = packed("<HxxxxxxQ", len(code), address_of(lines))
+        assert LIBC.prctl(38, 1, 0, 0, 0) == 0 and LIBC.prctl(22, 2, ctypes.c_void_p(address_of(program)), 0, 0) == 0
+        statuses.append(status_of(c.dup, client, handle))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    say(statuses=statuses)
     wait_for_word()
 
 

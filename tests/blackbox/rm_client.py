@@ -16,9 +16,10 @@ import sys
 
 PATIENCE = 120  # seconds until a wait counts as failed; no test asserts speed
 MIB = 1 << 20
-OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND = 0, 0x51, 0x1B, 0x57
+OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND, BAD_ARGUMENT, NOT_SUPPORTED = 0, 0x51, 0x1B, 0x57, 0x1F, 0x56
 LOCAL, DEVICE, SUBDEVICE, GROUP, CHANNEL, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0xC86F, 0x3E
-FB_INFO, FB_INFO_V2, FB_REGIONS, GID, SET_TIMESLICE = 0x20801301, 0x20801303, 0x20801320, 0x2080014A, 0xA06C0103
+FB_INFO, FB_INFO_V2, FB_REGIONS, GID = 0x20801301, 0x20801303, 0x20801320, 0x2080014A
+SET_TIMESLICE, GET_TIMESLICE, PREEMPT, SET_PREEMPTION, DISABLE_CHANNELS = 0xA06C0103, 0xA06C0104, 0xA06C0105, 0x20801210, 0x2080110B
 BAD = 0xDEAD000  # nothing is mapped there
 
 
@@ -115,6 +116,7 @@ class Client:
     def heap(self, size, function=2, handle=0, virtual=False, pci=False, pitch=None):
         """Allocates by the other call, the heap's. Returns handle and size."""
         b = bytearray(184)
+        size_at = 80 if function == 14 else 88  # nvos.h, NVOS32_PARAMETERS
         struct.pack_into("<III", b, 0, self.root, self.device, function)
         struct.pack_into("<III", b, 40, 1, handle, 0)
         struct.pack_into("<I", b, 52, (0x4000 if handle else 0) | (0x80000 if virtual else 0))
@@ -122,13 +124,13 @@ class Client:
             struct.pack_into("<Ii", b, 56, *pitch)
         else:
             struct.pack_into("<I", b, 56, 1 << 25 if pci else 0)
-            struct.pack_into("<Q", b, 88, size)
+            struct.pack_into("<Q", b, size_at, size)
         buffer = ctypes.create_string_buffer(bytes(b), 184)
         r = raw_ioctl(self.fd, HEAP, 184, address_of(buffer))
         if r < 0:
             raise OSError(-r, os.strerror(-r))
         ok(struct.unpack_from("<I", buffer.raw, 20)[0])
-        return struct.unpack_from("<I", buffer.raw, 44)[0], struct.unpack_from("<Q", buffer.raw, 88)[0]
+        return struct.unpack_from("<I", buffer.raw, 44)[0], struct.unpack_from("<Q", buffer.raw, size_at)[0]
 
     def heap_free(self, handle):
         b = bytearray(184)
@@ -158,6 +160,19 @@ class Client:
         answer = call(self.fd, CONTROL, L_CONTROL, self.root, object_, command, 0, address_of(params), len(params), 0)
         ok(answer[6])
         return params.raw
+
+    def preemption(self, channel, compute, flags=1, size=32):
+        params = struct.pack("<IIIIQQQ", flags, channel, 0, compute, 0, 0, 0)[:size]
+        self.control(self.subdevice, SET_PREEMPTION, ctypes.create_string_buffer(params, size))
+
+    def disable(self, channels, n=None, size=536):
+        """Stops channels, each a pair of client and handle."""
+        params = ctypes.create_string_buffer(size)
+        struct.pack_into("<II", params, 0, 1, len(channels) if n is None else n)
+        for i, (client, channel) in enumerate(channels):
+            struct.pack_into("<I", params, 24 + 4 * i, client)
+            struct.pack_into("<I", params, 280 + 4 * i, channel)
+        self.control(self.subdevice, DISABLE_CHANNELS, params)
 
     def empty_file(self):
         """A file that objects can be exported to."""

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/rm/fifo.h"
 #include "preload/memory/admit.h"
 #include "preload/memory/rewrite.h"
 
@@ -34,6 +35,27 @@ static bool is_of_size(const RmRequest *request, uint32_t one, uint32_t many) {
                (request->kind == RM_EXPORT || request->kind == RM_IMPORT ? one : many);
 }
 
+/* The parameters are the bytes of the request: any bytes do. */
+static void check_scheduling(const RmRequest *request) {
+        union {
+                uint8_t bytes[sizeof(RmDisableChannels)];
+                RmTimeslice timeslice;
+                RmPreemptionMode mode;
+                RmDisableChannels list;
+        } p = {.bytes = {0}};
+
+        require(request->params_size <= sizeof p);
+        memcpy(p.bytes, request, sizeof *request);
+        if (rm_admit_scheduling(request, &p) != RM_OK)
+                return;
+        if (request->kind == RM_SET_TIMESLICE)
+                require(p.timeslice.usec <= 2048);
+        if (request->kind == RM_SET_PREEMPTION)
+                require(!(p.mode.flags & 1) || p.mode.compute >= 2);
+        if (request->kind == RM_SET_CHANNELS)
+                require(p.list.n <= 64);
+}
+
 static void check_verdict(const RmRequest *request, const RmSliceInfo *known) {
         RmVerdict v = rm_admit(request, known);
 
@@ -46,6 +68,8 @@ static void check_verdict(const RmRequest *request, const RmSliceInfo *known) {
                 require(v.action == (is_of_size(request, 24, 2128) ? RM_TRACK_EXPORT : RM_REFUSE));
         if (request->kind == RM_IMPORT || request->kind == RM_IMPORT_MANY)
                 require(v.action == (is_of_size(request, 20, 652) ? RM_MEASURE : RM_REFUSE));
+        if (v.action == RM_SCHEDULE)
+                check_scheduling(request);
         if (request->kind == RM_DUPLICATE)
                 require(v.action == RM_MEASURE);
         if (request->kind == RM_ALLOC_VIDMEM)

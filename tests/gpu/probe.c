@@ -141,30 +141,35 @@ static void probe_duplicates(Driver *d) {
 
 /* The control by which the gate measures foreign memory. */
 static void probe_surface(Driver *d) {
-        RmFbEntry list[] = {{.index = RM_SURFACE_SIZE_LO},
-                            {.index = RM_SURFACE_SIZE_HI},
-                            {.index = RM_SURFACE_ADDR_SPACE}};
-        RmSurfaceInfo info = {.n = 3, .list = (uint64_t) (uintptr_t) list};
+        RmFbEntry list[] = {{.index = RM_SURFACE_ADDR_SPACE},
+                            {.index = RM_SURFACE_SIZE},
+                            {.index = RM_SURFACE_SIZE_LO}, /* from 580 on */
+                            {.index = RM_SURFACE_SIZE_HI}};
+        RmSurfaceInfo info = {.n = 4, .list = (uint64_t) (uintptr_t) list};
         uint64_t size = 4 * MIB;
         uint32_t object = 0, status = driver_alloc_memory(d, &d->cards[0], &size, &object);
 
         if (status == RM_OK)
                 status = control(d, object, RM_CTRL_SURFACE_INFO, &info, sizeof info);
-        (void) printf("surface status 0x%x size %u high %u place %u\n", status, list[0].data, list[1].data,
-                      list[2].data);
+        (void) printf("surface status 0x%x place %u units %u size %u high %u\n", status, list[0].data,
+                      list[1].data, list[2].data, list[3].data);
         (void) driver_free(d, object);
 }
 
 /* Whether an unprivileged caller finds the scheduling controls. They go to an object of another
  * class, so that nothing happens. */
 static void probe_schedule(const Driver *d) {
-        static const uint32_t commands[] = {RM_CTRL_SET_TIMESLICE, RM_CTRL_PREEMPT, RM_CTRL_DISABLE_CHANNELS,
-                                            RM_CTRL_PREEMPTION_MODE};
-        uint8_t nothing[8] = {0};
+        static const struct {
+                uint32_t cmd, size;
+        } controls[] = {{RM_CTRL_SET_TIMESLICE, sizeof(RmTimeslice)},
+                        {RM_CTRL_PREEMPT, sizeof(RmPreempt)},
+                        {RM_CTRL_DISABLE_CHANNELS, sizeof(RmDisableChannels)},
+                        {RM_CTRL_PREEMPTION_MODE, sizeof(RmPreemptionMode)}};
+        uint8_t nothing[sizeof(RmDisableChannels)] = {0};
 
-        for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-                (void) printf("schedule cmd 0x%x status 0x%x\n", commands[i],
-                              control(d, d->client, commands[i], nothing, sizeof nothing));
+        for (size_t i = 0; i < sizeof controls / sizeof *controls; i++)
+                (void) printf("schedule cmd 0x%x status 0x%x\n", controls[i].cmd,
+                              control(d, d->client, controls[i].cmd, nothing, controls[i].size));
 }
 
 /* ---- time ---- */

@@ -2,15 +2,16 @@
 #include "preload/memory/admit.h"
 
 #include "gpu/rm/export.h"
+#include "gpu/rm/fifo.h"
 #include "gpu/rm/heap.h"
 #include "preload/inject/bytes.h"
 
 enum {
         PAGE_BIG = 64 * 1024,
         PAGE_HUGE = 2 * 1024 * 1024,
-        HEAP_BY_PITCH_HEIGHT = 56, /* where AllocTiledPitchHeight differs from AllocSize */
-        HEAP_BY_PITCH_PITCH = 60,
-        HEAP_BY_PITCH_ATTR = 64,
+        /* What libcuda 580 sets for each context (the public trace reindertpelsma/nvkvm-old,
+         * traces/host_reference_ga106). The driver's default is shorter. */
+        TIMESLICE_MAX_USEC = 2048,
 };
 /* No card has a pebibyte, and sums of such sizes do not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 50)
@@ -112,24 +113,29 @@ static void decode_memory(const uint8_t *p, RmRequest *request) {
 /* The driver multiplies a 32-bit height by a signed pitch, in 64 bits: a negative pitch becomes an
  * impossible size. */
 static uint64_t pitch_bytes(const uint8_t *p) {
-        int64_t pitch = (int32_t) get32(p + HEAP_BY_PITCH_PITCH);
+        int64_t pitch = (int32_t) get32(p + offsetof(RmHeapPitch, pitch));
         uint64_t bytes;
 
-        if (pitch < 0 ||
-            __builtin_mul_overflow((uint64_t) pitch, (uint64_t) get32(p + HEAP_BY_PITCH_HEIGHT), &bytes))
+        if (pitch < 0 || __builtin_mul_overflow((uint64_t) pitch,
+                                                (uint64_t) get32(p + offsetof(RmHeapPitch, height)), &bytes))
                 return UINT64_MAX;
         return bytes;
 }
 
+/* AllocSizeRange has no width and height: its size is where AllocSize has its height. */
+static size_t heap_size_at(uint32_t function) {
+        return function == RM_HEAP_ALLOC_SIZE_RANGE ? offsetof(RmHeapRange, size) : offsetof(RmHeap, size);
+}
+
 static void decode_heap_alloc(const uint8_t *p, uint32_t function, RmRequest *request) {
         bool pitch = function == RM_HEAP_ALLOC_PITCH_HEIGHT;
-        uint32_t attr = get32(p + (pitch ? (size_t) HEAP_BY_PITCH_ATTR : offsetof(RmHeap, attr)));
+        uint32_t attr = get32(p + (pitch ? offsetof(RmHeapPitch, attr) : offsetof(RmHeap, attr)));
         uint32_t location = attr >> RM_ATTR_LOCATION_SHIFT & RM_ATTR_LOCATION_MASK;
 
         if ((get32(p + offsetof(RmHeap, flags)) & RM_FLAG_VIRTUAL) || location != RM_ATTR_LOCATION_VIDMEM)
                 return; /* addresses, or memory of the machine */
         request->kind = RM_ALLOC_VIDMEM;
-        set_bytes(request, pitch ? pitch_bytes(p) : get64(p + offsetof(RmHeap, size)));
+        set_bytes(request, pitch ? pitch_bytes(p) : get64(p + heap_size_at(function)));
 }
 
 static void decode_heap(const uint8_t *p, RmRequest *request) {
@@ -181,10 +187,11 @@ static RmKind control_kind(uint32_t cmd) {
         case RM_CTRL_IMPORT_MANY:
                 return RM_IMPORT_MANY;
         case RM_CTRL_SET_TIMESLICE:
-        case RM_CTRL_PREEMPT:
-        case RM_CTRL_DISABLE_CHANNELS:
+                return RM_SET_TIMESLICE;
         case RM_CTRL_PREEMPTION_MODE:
-                return RM_SET_SCHEDULING;
+                return RM_SET_PREEMPTION;
+        case RM_CTRL_DISABLE_CHANNELS:
+                return RM_SET_CHANNELS;
         default:
                 return RM_OTHER; /* also those with bit 0x8000 in their number, which NVIDIA does not describe */
         }
@@ -286,14 +293,21 @@ static uint32_t params_size_of(RmKind kind) {
                 return sizeof(RmExportMany);
         case RM_IMPORT:
                 return sizeof(RmImport);
+        case RM_SET_TIMESLICE:
+                return sizeof(RmTimeslice);
+        case RM_SET_PREEMPTION:
+                return sizeof(RmPreemptionMode);
+        case RM_SET_CHANNELS:
+                return sizeof(RmDisableChannels);
         default:
                 return sizeof(RmImportMany);
         }
 }
 
-/* Exports and imports. With another size the parameters are unknown, and the memory could not be
- * counted. Drivers 515 to 595 have the same parameters, and since 555 answer another size with this
- * status; a driver that accepts one is newer. */
+/* With another size the parameters are unknown: the memory of exports and imports could not be
+ * counted, and what is asked about the card's time could not be limited. Drivers 535 to 595 have
+ * the same parameters, and since 555 answer another size with this status; a driver that accepts
+ * one is newer. */
 static RmVerdict admit_if_known_size(const RmRequest *request, RmAction action) {
         if (request->params_size != params_size_of(request->kind))
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
@@ -330,8 +344,10 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         case RM_QUERY_HEAP:
         case RM_QUERY_HEAP_LIMIT:
                 return (RmVerdict){.action = slice && slice->sliced ? RM_REWRITE : RM_FORWARD};
-        case RM_SET_SCHEDULING: /* the status of the driver for a caller without the right */
-                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
+        case RM_SET_TIMESLICE:
+        case RM_SET_PREEMPTION:
+        case RM_SET_CHANNELS:
+                return admit_if_known_size(request, RM_SCHEDULE);
         case RM_UNKNOWN: /* the status of drivers that do not have the call */
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
         case RM_OTHER:
@@ -339,6 +355,30 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
                 return (RmVerdict){.action = RM_FORWARD};
         }
 }
+
+/* Compute preemption is not set to less than libcuda sets: a kernel that is not preempted at any
+ * instruction keeps the card beyond its time slice. NOT_SUPPORTED is the status for a channel whose
+ * mode cannot be changed (ctrl2080gr.h). */
+uint32_t rm_admit_scheduling(const RmRequest *request, void *params) {
+        RmTimeslice *timeslice = params;
+        const RmPreemptionMode *mode = params;
+        const RmDisableChannels *list = params;
+
+        switch (request->kind) {
+        case RM_SET_TIMESLICE:
+                if (timeslice->usec > TIMESLICE_MAX_USEC)
+                        timeslice->usec = TIMESLICE_MAX_USEC;
+                return RM_OK;
+        case RM_SET_PREEMPTION:
+                return (mode->flags & RM_PREEMPT_FLAG_COMPUTE) && mode->compute < RM_PREEMPT_COMPUTE_CILP
+                               ? RM_ERR_NOT_SUPPORTED
+                               : RM_OK;
+        default:
+                return list->n > RM_DISABLE_CHANNELS_MAX ? RM_ERR_INVALID_ARGUMENT : RM_OK;
+        }
+}
+
+/* ---- of the driver's answer ---- */
 
 static size_t status_at(const RmRequest *request) {
         switch (request->nr) {
@@ -380,10 +420,11 @@ uint32_t rm_new_handle(const RmRequest *request, const void *outer) {
 
 uint64_t rm_taken(const RmRequest *request, const void *outer, const void *inner, uint32_t n) {
         size_t at = offsetof(RmMemoryParams, size);
+        const uint8_t *p = outer;
         uint64_t bytes = 0;
 
         if (request->nr == RM_ESC_VID_HEAP_CONTROL)
-                bytes = get64((const uint8_t *) outer + offsetof(RmHeap, size));
+                bytes = get64(p + heap_size_at(get32(p + offsetof(RmHeap, function))));
         else if (n >= at + 8)
                 bytes = get64((const uint8_t *) inner + at);
         if (bytes < request->bytes || bytes > BYTES_MAX)

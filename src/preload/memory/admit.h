@@ -36,8 +36,10 @@ typedef enum RmKind {
         RM_QUERY_REGIONS,
         RM_QUERY_HEAP,
         RM_QUERY_HEAP_LIMIT,
-        RM_SET_SCHEDULING, /* sets how the card's time is shared */
-        RM_UNKNOWN,        /* an unknown size, or an unknown heap function: it may take memory */
+        RM_SET_TIMESLICE, /* these three set how the card's time is shared */
+        RM_SET_PREEMPTION,
+        RM_SET_CHANNELS,
+        RM_UNKNOWN, /* an unknown size, or an unknown heap function: it may take memory */
 } RmKind;
 
 typedef struct RmRequest {
@@ -79,6 +81,7 @@ typedef enum RmAction {
         RM_REMEMBER,     /* forward; after OK note an object without bytes of its own */
         RM_TRACK_EXPORT, /* forward; after OK an open file holds the object, too */
         RM_MEASURE,      /* forward; then ask the driver for the size, and charge it or free the object */
+        RM_SCHEDULE,     /* forward with a copy of the parameters, if rm_admit_scheduling() agrees */
 } RmAction;
 
 typedef struct RmSliceInfo {
@@ -97,6 +100,11 @@ typedef struct RmVerdict {
 /* slice may be NULL if rm_needs_card() is false. */
 bool rm_needs_card(const RmRequest *request);
 RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice);
+
+/* A call with RM_SCHEDULE. params: a copy of its parameters, changed to what the driver may get.
+ * Returns RM_OK, or the status to refuse with. The clients that RM_SET_CHANNELS names are the
+ * caller's to check. */
+uint32_t rm_admit_scheduling(const RmRequest *request, void *params);
 
 /* ---- of the driver's answer ---- */
 

@@ -9,7 +9,8 @@
  *   discover, driver_fd   which slices there are; what a descriptor is of
  *   admit, rewrite        pure: decodes a call, decides about it, rewrites an answer
  *   rm_call               one call of the resource manager. Parts of it are call_duplicate.c,
- *                         call_export.c and call_import.c, and foreign_mem and export_fd
+ *                         call_export.c, call_import.c and call_schedule.c, and foreign_mem and
+ *                         export_fd
  *   managed               calls of the uvm driver
  *   card_lookup, reserve  the card of an object; bytes of a slice
  *   rows                  the rows of the slice page, and the locks that keep them

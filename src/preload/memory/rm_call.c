@@ -343,6 +343,8 @@ static long act(RmCall *c) {
                 return c->request.kind == RM_DUPLICATE ? rm_call_duplicate(c) : rm_call_import(c);
         case RM_TRACK_EXPORT:
                 return rm_call_export(c);
+        case RM_SCHEDULE:
+                return rm_call_schedule(c);
         case RM_REWRITE:
                 return query(c);
         case RM_FORWARD:

@@ -51,3 +51,6 @@ RmSliceInfo rm_call_slice_info(Gate *g, int card);    /* of a card that is not u
 long rm_call_duplicate(RmCall *c);
 long rm_call_import(RmCall *c);
 long rm_call_export(RmCall *c);
+
+/* RM_SET_TIMESLICE, RM_SET_PREEMPTION and RM_SET_CHANNELS; the parameters have the known size. */
+long rm_call_schedule(RmCall *c);

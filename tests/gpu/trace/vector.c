@@ -105,10 +105,12 @@ const char *vector_what(const TraceEvent *e) {
                 [RM_QUERY_REGIONS] = "regions",
                 [RM_QUERY_HEAP] = "heap",
                 [RM_QUERY_HEAP_LIMIT] = "limit",
-                [RM_SET_SCHEDULING] = "schedule",
+                [RM_SET_TIMESLICE] = "schedule",
+                [RM_SET_PREEMPTION] = "schedule",
+                [RM_SET_CHANNELS] = "schedule",
                 [RM_ALLOC_CHANNEL] = "channel",
         };
-        _Static_assert(sizeof words / sizeof *words == RM_SET_SCHEDULING + 1, "a word for each");
+        _Static_assert(sizeof words / sizeof *words == RM_SET_CHANNELS + 1, "a word for each");
         RmRequest request;
 
         if (vector_is_unknown(e))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/rm/fifo.h"
 #include "preload/memory/admit.h"
 #include "test.h"
 
@@ -104,6 +105,16 @@ static void knows_classes(void) {
                 ASSERT_INT(alloc_of(cases[i].class_, MIB).kind, cases[i].kind);
 }
 
+/* 1,000 classes that no release has: not charged, and not changed. */
+static void forwards_unknown_classes(void) {
+        for (uint32_t i = 0; i < 1000; i++) {
+                RmRequest request = alloc_of(0x10000 + i * 40503, MIB);
+
+                ASSERT_INT(request.kind, RM_OTHER);
+                ASSERT_INT(rm_admit(&request, NULL).action, RM_FORWARD);
+        }
+}
+
 static void no_parent_means_the_client(void) {
         RmAlloc a = {.root = 7, .class_ = RM_CLASS_DEVICE};
 
@@ -126,8 +137,6 @@ static void decodes_the_heap(void) {
         ASSERT_INT(request.kind, RM_ALLOC_VIDMEM);
         ASSERT_INT(request.bytes, 5 * MIB);
         ASSERT_INT(request.object, 9);
-        h.function = RM_HEAP_ALLOC_SIZE_RANGE;
-        ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).bytes, 5 * MIB);
         h.attr = RM_ATTR_LOCATION_PCI << RM_ATTR_LOCATION_SHIFT;
         ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, &h).kind, RM_OTHER);
         h.attr = 0;
@@ -149,19 +158,88 @@ static void decodes_the_heap(void) {
         ASSERT_TRUE(decode(RM_ESC_VID_HEAP_CONTROL, 184, by_pitch).overflow);
 }
 
-static void knows_exports_and_imports(void) {
+/* 184 bytes with another number at each place where some function has its size. */
+static void heap_bytes(uint8_t h[static 184], uint32_t function) {
+        static const struct {
+                unsigned at;
+                uint64_t value;
+        } fields[] = {{0, 1}, {4, 2}, {44, 9}, {72, 3 * MIB}, {80, 5 * MIB}, {88, 7 * MIB}, {96, 11 * MIB}};
+
+        memset(h, 0, 184);
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+                memcpy(h + fields[i].at, &fields[i].value, 8);
+        memset(h + 52, 0, 20); /* flags, attr and what is behind it */
+        memcpy(h + 8, &function, 4);
+        if (function == 6) {
+                memcpy(h + 56, &(uint32_t){1024}, 4); /* height */
+                memcpy(h + 60, &(uint32_t){2048}, 4); /* pitch */
+        }
+}
+
+/* Each function code, with the offsets of nvos.h (NVOS32_PARAMETERS) as numbers. */
+static void decodes_each_heap_function(void) {
+        static const struct {
+                uint32_t function;
+                RmKind kind;
+                uint64_t bytes;
+                unsigned attr_at, taken_at;
+        } cases[] = {{2, RM_ALLOC_VIDMEM, 7 * MIB, 56, 88},
+                     {3, RM_FREE_OBJECT, 0, 0, 0},
+                     {5, RM_QUERY_HEAP, 0, 0, 0},
+                     {6, RM_ALLOC_VIDMEM, 2 * MIB, 64, 88},
+                     {14, RM_ALLOC_VIDMEM, 5 * MIB, 56, 80},
+                     {11, RM_OTHER, 0, 0, 0},
+                     {15, RM_OTHER, 0, 0, 0},
+                     {16, RM_OTHER, 0, 0, 0},
+                     {18, RM_OTHER, 0, 0, 0},
+                     {19, RM_OTHER, 0, 0, 0},
+                     {20, RM_OTHER, 0, 0, 0},
+                     {27, RM_OTHER, 0, 0, 0}};
+        uint64_t taken = 64 * MIB;
+        uint8_t h[184];
+
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                RmRequest request;
+
+                heap_bytes(h, cases[i].function);
+                request = decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, h);
+                ASSERT_INT(request.kind, cases[i].kind);
+                ASSERT_INT(request.bytes, cases[i].bytes);
+                if (cases[i].kind == RM_OTHER)
+                        continue;
+                ASSERT_INT(request.client, 1);
+                ASSERT_INT(request.object, 9);
+                if (cases[i].kind != RM_ALLOC_VIDMEM)
+                        continue;
+                memcpy(h + cases[i].taken_at, &taken, 8);
+                ASSERT_INT(rm_taken(&request, h, NULL, 0), taken);
+                memcpy(h + cases[i].attr_at, &(uint32_t){1u << 25}, 4); /* memory of the machine */
+                ASSERT_INT(decode(RM_ESC_VID_HEAP_CONTROL, sizeof h, h).kind, RM_OTHER);
+        }
+}
+
+/* Also with their sizes off by one. */
+static void knows_parameters_by_size(void) {
         static const struct {
                 uint32_t cmd;
                 uint32_t size;
                 RmKind kind;
                 RmAction action;
-        } cases[] = {
-                {0x3D05, 24, RM_EXPORT, RM_TRACK_EXPORT},  {0x3D0B, 2128, RM_EXPORT_MANY, RM_TRACK_EXPORT},
-                {0x3D06, 20, RM_IMPORT, RM_MEASURE},       {0x3D0C, 652, RM_IMPORT_MANY, RM_MEASURE},
-                {0x3D08, 80, RM_OTHER, RM_FORWARD},        {0x3D0A, 76, RM_OTHER, RM_FORWARD},
-                {0x80003D05, 24, RM_OTHER, RM_FORWARD},    {0x3D05, 28, RM_EXPORT, RM_REFUSE},
-                {0x3D0B, 4176, RM_EXPORT_MANY, RM_REFUSE}, {0x3D06, 0, RM_IMPORT, RM_REFUSE},
-                {0x3D0C, 651, RM_IMPORT_MANY, RM_REFUSE},  {0x3D08, 84, RM_OTHER, RM_FORWARD}};
+        } cases[] = {{0x3D05, 24, RM_EXPORT, RM_TRACK_EXPORT},
+                     {0x3D0B, 2128, RM_EXPORT_MANY, RM_TRACK_EXPORT},
+                     {0x3D06, 20, RM_IMPORT, RM_MEASURE},
+                     {0x3D0C, 652, RM_IMPORT_MANY, RM_MEASURE},
+                     {0x3D08, 80, RM_OTHER, RM_FORWARD},
+                     {0x3D0A, 76, RM_OTHER, RM_FORWARD},
+                     {0x80003D05, 24, RM_OTHER, RM_FORWARD},
+                     {0x3D05, 28, RM_EXPORT, RM_REFUSE},
+                     {0x3D0B, 4176, RM_EXPORT_MANY, RM_REFUSE},
+                     {0x3D06, 0, RM_IMPORT, RM_REFUSE},
+                     {0x3D0C, 651, RM_IMPORT_MANY, RM_REFUSE},
+                     {0x3D08, 84, RM_OTHER, RM_FORWARD},
+                     {0xA06C0103, 8, RM_SET_TIMESLICE, RM_SCHEDULE},
+                     {0x20801210, 32, RM_SET_PREEMPTION, RM_SCHEDULE},
+                     {0x2080110B, 536, RM_SET_CHANNELS, RM_SCHEDULE}};
 
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
                 RmControl c = {.client = 1,
@@ -175,6 +253,11 @@ static void knows_exports_and_imports(void) {
                 ASSERT_INT(request.kind, cases[i].kind);
                 ASSERT_INT(verdict.action, cases[i].action);
                 ASSERT_INT(verdict.status, cases[i].action == RM_REFUSE ? RM_ERR_INVALID_ARGUMENT : RM_OK);
+                for (int off = -1; cases[i].action != RM_REFUSE && off <= 1; off += 2) {
+                        request.params_size = cases[i].size + (uint32_t) off;
+                        ASSERT_INT(rm_admit(&request, NULL).action,
+                                   cases[i].kind == RM_OTHER ? RM_FORWARD : RM_REFUSE);
+                }
         }
 }
 
@@ -216,16 +299,52 @@ static void admits_up_to_the_limit(void) {
         ASSERT_INT(rm_admit(&group, &known).action, RM_REFUSE);
 }
 
-static void refuses_scheduling(void) {
-        static const uint32_t commands[] = {0xA06C0103, 0xA06C0105, 0x2080110B, 0x20801210};
+static RmRequest scheduling(uint32_t cmd, uint32_t size) {
+        RmControl c = {.client = 1, .object = 2, .cmd = cmd, .params = 4096, .params_size = size};
 
-        for (size_t i = 0; i < 4; i++) {
-                RmControl c = {.client = 1, .object = 2, .cmd = commands[i]};
-                RmRequest request = decode(RM_ESC_CONTROL, sizeof c, &c);
+        return decode(RM_ESC_CONTROL, sizeof c, &c);
+}
 
-                ASSERT_INT(rm_admit(&request, NULL).action, RM_REFUSE);
-                ASSERT_INT(rm_admit(&request, NULL).status, RM_ERR_INSUFFICIENT_PERMISSIONS);
+/* Offsets as in ctrla06c.h, ctrl2080gr.h and ctrl2080fifo.h. */
+static void limits_scheduling(void) {
+        static const struct {
+                uint64_t asked, forwarded;
+        } slices[] = {{0, 0}, {1, 1}, {1024, 1024}, {2048, 2048}, {2049, 2048}, {UINT64_MAX, 2048}};
+        static const struct {
+                uint32_t flags, compute, status;
+        } modes[] = {{1, 2, RM_OK},
+                     {1, 1, RM_ERR_NOT_SUPPORTED},
+                     {1, 0, RM_ERR_NOT_SUPPORTED},
+                     {2, 0, RM_OK},
+                     {3, 2, RM_OK},
+                     {3, 0, RM_ERR_NOT_SUPPORTED},
+                     {0, 0, RM_OK},
+                     {1, 3, RM_OK}};
+        RmRequest timeslice = scheduling(0xA06C0103, 8), mode = scheduling(0x20801210, 32),
+                  channels = scheduling(0x2080110B, 536);
+        uint32_t params[134] = {0};
+
+        for (size_t i = 0; i < sizeof slices / sizeof *slices; i++) {
+                uint64_t usec = slices[i].asked;
+
+                ASSERT_INT(rm_admit_scheduling(&timeslice, &usec), RM_OK);
+                ASSERT_INT(usec, slices[i].forwarded);
         }
+        for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+                uint32_t sent[8] = {modes[i].flags, 7, 1, modes[i].compute}, kept[8];
+
+                memcpy(kept, sent, sizeof kept);
+                ASSERT_INT(rm_admit_scheduling(&mode, sent), modes[i].status);
+                ASSERT_TRUE(memcmp(kept, sent, sizeof kept) == 0);
+        }
+        params[1] = 64;
+        ASSERT_INT(rm_admit_scheduling(&channels, params), RM_OK);
+        params[1] = 65;
+        ASSERT_INT(rm_admit_scheduling(&channels, params), RM_ERR_INVALID_ARGUMENT);
+        ASSERT_INT(offsetof(RmDisableChannels, clients), 24);
+        ASSERT_INT(offsetof(RmDisableChannels, channels), 280);
+        mode = scheduling(0xA06C0105, 8); /* PREEMPT */
+        ASSERT_INT(mode.kind, RM_OTHER);
 }
 
 /* Unknown controls, also those with bit 0x8000. */
@@ -298,10 +417,12 @@ static void finds_status_and_handle(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_unknown_calls), TEST(knows_classes),
-                TEST(no_parent_means_the_client), TEST(alloc_object_makes_no_memory), TEST(decodes_the_heap),
-                TEST(knows_exports_and_imports), TEST(rounds_like_the_driver), TEST(admits_up_to_the_limit),
-                TEST(refuses_scheduling), TEST(forwards_the_rest), TEST(charges_channels_without_a_group),
-                TEST(charges_by_the_answer), TEST(finds_status_and_handle));
+        return TEST_MAIN(TEST(decodes_bytes), TEST(knows_sizes), TEST(refuses_unknown_calls),
+                         TEST(knows_classes), TEST(no_parent_means_the_client),
+                         TEST(alloc_object_makes_no_memory), TEST(decodes_the_heap),
+                         TEST(decodes_each_heap_function), TEST(knows_parameters_by_size),
+                         TEST(rounds_like_the_driver), TEST(admits_up_to_the_limit), TEST(limits_scheduling),
+                         TEST(forwards_unknown_classes), TEST(forwards_the_rest),
+                         TEST(charges_channels_without_a_group), TEST(charges_by_the_answer),
+                         TEST(finds_status_and_handle));
 }

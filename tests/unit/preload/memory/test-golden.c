@@ -83,7 +83,9 @@ static RmAction wanted(RmKind what) {
                 [RM_QUERY_REGIONS] = RM_REWRITE,
                 [RM_QUERY_HEAP] = RM_REWRITE,
                 [RM_QUERY_HEAP_LIMIT] = RM_REWRITE,
-                [RM_SET_SCHEDULING] = RM_REFUSE,
+                [RM_SET_TIMESLICE] = RM_SCHEDULE,
+                [RM_SET_PREEMPTION] = RM_SCHEDULE,
+                [RM_SET_CHANNELS] = RM_SCHEDULE,
                 [RM_ALLOC_CHANNEL] = RM_CHARGE,
         };
 
