@@ -29,7 +29,7 @@ BEGIN {
         may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
         may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation"
         may["node/audit"] = "base gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation"
-        may["node"] = "base wire share net/http kube net/grpc gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation node/allocate node/audit"
+        may["node"] = "base wire share net/http kube net/grpc gpu/cards gpu/rm node/kubelet slice slicedir arbiter node/records node/isolation node/allocate node/audit"
         may["sim"] = "base wire share gpu/cards gpu/rm"
         may["cli/run"] = "base gpu/rm slice slicedir arbiter gpu/cards"
         may["cli/sample"] = "base"

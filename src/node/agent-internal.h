@@ -21,6 +21,7 @@
 #include "node/audit/hung_reader.h"
 #include "node/audit/process_killer.h"
 #include "node/audit/slicedir_watch.h"
+#include "node/driver_release.h"
 #include "node/event_reasons.h"
 #include "node/node_config.h"
 #include "node/node_keys.h"
@@ -45,11 +46,11 @@ struct Agent {
         size_t healthy[DEVICE_KINDS_]; /* offered devices */
         Recheck *recheck;
         Reflector *pods, *nodes;
-        sd_event_source *list_again;
+        sd_event_source *list_again, *last_wait;
         CardSource *source;
         CardList cards;
-        bool cards_known;
-        CardFences fences; /* of an earlier run */
+        CardFences fences;    /* of an earlier run */
+        DriverRelease driver; /* all zero: its version is not known */
         Inventory inventory;
         Isolation isolation;
         MemoryAudit *memory_audit;
@@ -61,13 +62,13 @@ struct Agent {
         NodeConfig node_config;
         bool node_config_saved; /* the file says what node_config says */
         NodeKeys keys;
-        bool keys_known;            /* the keys of the Node object have been checked */
-        bool offers;                /* the cards can be offered in the unit in force */
-        Fault unit_fault;           /* of the unit in force; "": none, as in the next ones */
-        Fault wanted_unit_fault;    /* of the unit that is asked for */
-        Fault ledger_fault;         /* of the Node object, as the node's own ledger read it last */
-        Fault told_change;          /* the pending change of the last Event */
-        char *node_uid, *node_text; /* of the Node object; NULL: it is not known yet */
+        bool cards_known, keys_known; /* listed; the keys of the Node object have been checked */
+        bool offers;                  /* the cards can be offered in the unit in force */
+        Fault unit_fault;             /* of the unit in force; "": none, as in the next ones */
+        Fault wanted_unit_fault;      /* of the unit that is asked for */
+        Fault ledger_fault;           /* of the Node object, as the node's own ledger read it last */
+        Fault told_change;            /* the pending change of the last Event */
+        char *node_uid, *node_text;   /* of the Node object; NULL: it is not known yet */
         char *checkpoint, *pod_resources_socket, *records_dir, *cdi_file; /* paths, as the next ones */
         char *cards_file, *fences_file, *node_config_file;
         EventReasons event_reasons;
@@ -77,7 +78,6 @@ struct Agent {
                 uint64_t killed, overuse_killed, hung_killed;
         } counters;
         KubeCall *last_look;
-        sd_event_source *last_wait;
         void (*stopped)(void *userdata);
         void *stopped_userdata;
 };

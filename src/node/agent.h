@@ -33,6 +33,7 @@ typedef struct AgentOptions {
         bool kills_overuse; /* with more of a card's time than the share, as the driver reports it */
         bool kills_hung;    /* with a hung kernel */
         uint32_t hung;      /* seconds until a kernel counts as hung */
+        bool known_drivers; /* no isolated slice with a driver newer than ours */
         usec_t census;      /* between two reads of what processes hold; 0: 1 s */
         int arbiter;        /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
         const char *proc;   /* where the host's proc is mounted */

@@ -29,6 +29,21 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         agent_tell_once(a, REASON_DRIVER_TROUBLE, fault);
 }
 
+/* Only new containers are refused. Running ones keep their slices, because no driver can be
+ * replaced below them. */
+static void on_driver(void *userdata, const char *version) {
+        Agent *a = userdata;
+
+        a->driver = driver_release_judge(str_from(version), a->o.known_drivers);
+        a->isolation.unsupported = a->driver.refused ? a->driver.fault : (Fault) FAULT_NULL;
+        log_info("driver version=%s", version);
+        if (a->driver.fault.text[0] != '\0') {
+                log_warning("%s", a->driver.fault.text);
+                agent_tell_once(a, REASON_DRIVER_UNSUPPORTED, &a->driver.fault);
+        }
+        agent_publish(a);
+}
+
 static void warn_of_untold(Agent *a, const CardCensus *census) {
         for (size_t i = 0; i < census->n_spans && compute_audit_wants(a->compute_audit); i++) {
                 Fault why = FAULT_NULL;
@@ -62,7 +77,8 @@ static void on_usage(void *userdata, const CardCensus *census) {
         compute_audit_take(a->compute_audit, census);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences, on_usage};
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences, on_usage,
+                                               on_driver};
 
 /* The simulated driver's NVML reads the variable in the child process that is forked later. */
 static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {

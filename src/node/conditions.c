@@ -8,6 +8,7 @@
 static const char *const types[] = {
         [CONDITION_CHANGE_PENDING] = CONDITION_TYPE_CHANGE_PENDING,
         [CONDITION_MISCONFIGURED] = CONDITION_TYPE_MISCONFIGURED,
+        [CONDITION_DRIVER] = CONDITION_TYPE_DRIVER,
 };
 
 const char *condition_type(ConditionKind kind) {

@@ -10,11 +10,13 @@
 typedef enum ConditionKind {
         CONDITION_CHANGE_PENDING, /* a change of mode or unit is pending or refused */
         CONDITION_MISCONFIGURED,  /* a label or annotation of the node has a wrong value */
+        CONDITION_DRIVER,         /* the driver's release is older or newer than those we know */
         CONDITIONS_,
 } ConditionKind;
 
 #define CONDITION_TYPE_CHANGE_PENDING "GPUShareChangePending"
 #define CONDITION_TYPE_MISCONFIGURED  "GPUShareMisconfigured"
+#define CONDITION_TYPE_DRIVER         "GPUShareDriverUnsupported"
 
 const char *condition_type(ConditionKind kind);
 

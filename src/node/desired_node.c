@@ -179,6 +179,8 @@ static bool is_refused(const Agent *a) {
 static void write_blocking(const Agent *a, Texts *t) {
         if (is_refused(a))
                 buf_append_str(&t->blocking, str_from(a->unit_fault.text));
+        else if (a->driver.refused && share_mode_is_isolated(a->node_config.mode))
+                buf_append_str(&t->blocking, str_from(a->driver.fault.text));
         else
                 node_config_write_blocking(&a->node_config, &t->blocking);
 }
@@ -201,6 +203,10 @@ static void write_misconfigured(const Agent *a, Texts *t, DesiredNode *node) {
         if (!t->wrong.broken)
                 node->conditions[CONDITION_MISCONFIGURED] =
                         (DesiredCondition){t->wrong.len > 0 ? "InvalidKey" : "", text_of(&t->wrong)};
+}
+
+static void write_driver(const Agent *a, DesiredNode *node) {
+        node->conditions[CONDITION_DRIVER] = (DesiredCondition){a->driver.reason, a->driver.fault.text};
 }
 
 /* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
@@ -240,6 +246,7 @@ void agent_publish(Agent *a) {
 
         write_pending(a, &t, &node);
         write_misconfigured(a, &t, &node);
+        write_driver(a, &node);
         write_in_force(a, &t, &node);
         write_slices(a, &t, &node);
         write_cards(a, &t, &node);

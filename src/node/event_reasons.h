@@ -24,6 +24,7 @@
 #define REASON_FOREIGN_SLICE         "ForeignSlice"
 #define REASON_CPU_MANAGER_STATIC    "CPUManagerStatic"
 #define REASON_DRIVER_TROUBLE        "GPUDriverTrouble"
+#define REASON_DRIVER_UNSUPPORTED    "GPUDriverUnsupported"
 #define REASON_USE_UNTOLD            "GPUUseUntold"
 #define REASON_PROCESSES_UNTOLD      "GPUProcessesUntold"
 #define REASON_SLICE_BOARD_UNBOUNDED "SliceBoardUnbounded"
@@ -34,7 +35,7 @@
 #define REASON_UNIT_DRAINING "GPUMemoryUnitDraining"
 #define REASON_UNIT_KEPT     "GPUMemoryUnitKept"
 
-enum { EVENT_REASONS_MAX = 12 };
+enum { EVENT_REASONS_MAX = 13 };
 
 typedef struct EventReason {
         const char *reason; /* static; NULL: a free entry */

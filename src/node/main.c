@@ -46,6 +46,7 @@ enum {
         KEY_ON_HUNG,
         KEY_HUNG,
         KEY_POLICY,
+        KEY_KNOWN_DRIVERS,
         KEY_CENSUS,
         KEY_PROC,
         KEY_NO_SUPERVISOR,
@@ -124,6 +125,8 @@ static const struct argp_option option_table[] = {
          "place new slices while a change of mode waits, where the node's annotation does not say (default "
          "false)",
          0},
+        {"known-drivers-only", KEY_KNOWN_DRIVERS, NULL, 0,
+         "isolate nothing with a driver that is newer than those this version knows", 0},
         {"census", KEY_CENSUS, "MS", 0, "how often the driver is asked what processes hold (default 1000)",
          0},
         {"proc", KEY_PROC, "DIR", 0, "where the host's processes are seen (default /proc)", 0},
@@ -277,6 +280,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state) {
                 return 0;
         case KEY_HUNG:
                 parse_hung(text, o, state);
+                return 0;
+        case KEY_KNOWN_DRIVERS:
+                o->agent.known_drivers = true;
                 return 0;
         case KEY_CENSUS:
                 if (!str_to_u64(str_from(text), &o->agent.census) || o->agent.census == 0 ||

@@ -55,6 +55,7 @@ static const struct {
         [CONDITION_CHANGE_PENDING] = {"InForce", "what the node asks for is in force", false},
         [CONDITION_MISCONFIGURED] = {"Valid",
                                      "every label and annotation of the node that steers it is valid", true},
+        [CONDITION_DRIVER] = {"Supported", "the driver is one whose numbers are known", true},
 };
 
 typedef enum ConditionField {

@@ -105,10 +105,11 @@ class Chart(unittest.TestCase):
             self.assertEqual(("ClusterRole", "", "aliquot-scheduler-eviction") in o, switch)
 
     def test_settings_of_nodes(self):
-        o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,ignoreCgpuDisable=true")
+        o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,"
+                                            "ignoreCgpuDisable=true,knownDriversOnly=true")
         agent = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]["containers"][0]["args"]
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
-        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable"]:
+        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--known-drivers-only"]:
             self.assertIn(argument, agent)
         scheduler = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
         for argument in both:

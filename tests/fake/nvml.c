@@ -10,6 +10,7 @@
  *     count N                          the result of nvmlDeviceGetCount
  *     mig CARD                         MIG is on
  *     xid SERIAL CARD CODE             an event, once per process and serial number
+ *     driver VERSION                   absent: the library does not tell it
  *     noevents                         there are no event sets
  *     used CARD MIB RESERVED           memory in use, the driver's part; absent: an older driver
  *     process CARD PID MIB             a compute process; `draws CARD PID MIB`: a graphics process
@@ -103,6 +104,7 @@ static FakeCard *card_of(NvmlDevice d) {
 int nvmlInit_v2(void);
 int nvmlShutdown(void);
 const char *nvmlErrorString(int r);
+int nvmlSystemGetDriverVersion(char *ret, unsigned size);
 int nvmlDeviceGetCount_v2(unsigned *ret);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret);
 int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size);
@@ -191,6 +193,17 @@ static int give_text(int r, const char *text, char *ret, unsigned size) {
         if (r == NVML_SUCCESS)
                 memcpy(ret, text, n < size ? n : size);
         return r;
+}
+
+static bool read_driver(const char *text, void *userdata) {
+        return sscanf(text, "driver %79s", (char *) userdata) == 1;
+}
+
+int nvmlSystemGetDriverVersion(char *ret, unsigned size) {
+        char version[80];
+        int r = enter("driver", -1);
+
+        return each_line(read_driver, version) ? give_text(r, version, ret, size) : ERROR_NOT_SUPPORTED;
 }
 
 int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size) {

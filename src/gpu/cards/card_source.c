@@ -9,6 +9,7 @@
 
 #include "gpu/cards/card_table.h"
 #include "gpu/cards/child.h"
+#include "gpu/cards/nvml.h"
 #include "gpu/cards/probe_report.h"
 
 enum {
@@ -73,6 +74,7 @@ struct CardSource {
         CardList published;
         bool has_published, told_deaf;
         uint32_t told_total;
+        char driver[NVML_TEXT_SIZE]; /* the version passed to on_driver; "": none */
         char told[sizeof((Fault *) NULL)->text];
 };
 
@@ -364,6 +366,15 @@ static void take_census(CardSource *s, const ProbeReport *r) {
                 s->handler.on_usage(s->userdata, &census);
 }
 
+static void take_ready(CardSource *s, const ProbeReport *r) {
+        s->ready = true;
+        if (r->text[0] == '\0' || strncmp(r->text, s->driver, sizeof s->driver - 1) == 0)
+                return;
+        (void) snprintf(s->driver, sizeof s->driver, "%.*s", (int) sizeof s->driver - 1, r->text);
+        if (s->handler.on_driver)
+                s->handler.on_driver(s->userdata, s->driver);
+}
+
 static bool take_answer(CardSource *s, const ProbeReport *r) {
         if (s->state != SOURCE_ASKING || r->request != s->request)
                 return false;
@@ -382,7 +393,7 @@ static bool take_answer(CardSource *s, const ProbeReport *r) {
                 drop_child(s, false);
                 return true;
         default: /* READY */
-                s->ready = true;
+                take_ready(s, r);
                 break;
         }
         set_timer(s, SOURCE_ASKING, s->o.deadline);

@@ -68,6 +68,9 @@ typedef struct CardSourceHandler {
         void (*on_fences)(void *userdata, const CardFences *fences);
         /* What is in use, as the driver reports it. NULL: no census is taken. */
         void (*on_usage)(void *userdata, const CardCensus *census);
+        /* The driver's version, before the first on_cards and when it changes. Not called while the
+         * driver does not tell it. May be NULL. */
+        void (*on_driver)(void *userdata, const char *version);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {

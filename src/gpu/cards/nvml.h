@@ -61,6 +61,7 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
 #define NVML_CALLS(X)                                                                                        \
         X(init, true, "nvmlInit_v2", (void) )                                                                \
         X(shutdown, true, "nvmlShutdown", (void) )                                                           \
+        X(driver, false, "nvmlSystemGetDriverVersion", (char *ret, unsigned size))                           \
         X(count, true, "nvmlDeviceGetCount_v2", (unsigned *ret))                                             \
         X(handle, true, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))                  \
         X(uuid, true, "nvmlDeviceGetUUID", (NvmlDevice d, char *ret, unsigned size))                         \

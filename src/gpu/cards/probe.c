@@ -258,6 +258,13 @@ static int scan_cards(Probe *p, uint32_t request, unsigned total) {
         return r;
 }
 
+/* An error leaves "": the cards are worth more than the version. */
+static void query_driver(const Probe *p, char ret[static NVML_TEXT_SIZE]) {
+        if (!p->nvml.driver || p->nvml.driver(ret, NVML_TEXT_SIZE) != NVML_SUCCESS)
+                ret[0] = '\0';
+        ret[NVML_TEXT_SIZE - 1] = '\0';
+}
+
 static int scan(Probe *p, const ProbeRequest *q) {
         ProbeReport ready = {.kind = REPORT_READY, .request = q->request}, end;
         Fault fault = FAULT_NULL;
@@ -269,6 +276,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
         if (!p->open && open_session(p, &fault) != 0)
                 return send_failed(p, q->request, "", fault.text);
         ready.session = p->session;
+        query_driver(p, ready.text);
         r = send_report(p, &ready);
         if (r < 0)
                 return r;

@@ -20,7 +20,7 @@ typedef struct ProbeRequest {
 } ProbeRequest;
 
 typedef enum ProbeReportKind {
-        REPORT_READY = 1, /* the library is initialised */
+        REPORT_READY = 1, /* the library is initialised; text: the driver's version, or "" */
         REPORT_CARD,
         REPORT_END,     /* text: why XIDs are not reported; "" when they are */
         REPORT_FAILED,  /* text: why the whole scan failed */

@@ -229,6 +229,9 @@ static int check_available(const Isolation *i, Fault *fault) {
         if (i->unavailable.text[0])
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s",
                                  i->unavailable.text);
+        if (i->unsupported.text[0])
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s",
+                                 i->unsupported.text);
         if (!preload_files_are_complete(&i->preload))
                 return fault_set(fault, ISOLATION_E_MISSING,
                                  "it cannot be isolated: %s, or a file in %s, is missing", i->preload.library,

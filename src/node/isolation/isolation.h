@@ -41,6 +41,7 @@ typedef struct Isolation {
         void (*on_compute_fault)(void *userdata, const RosterPod *pod, const RosterContainer *c);
         void *userdata;
         Fault unavailable; /* why no isolated container can start; "" when they can */
+        Fault unsupported; /* the same, by the driver, which may change; those that run go on */
 } Isolation;
 
 /* Installs the preload library by rename, so that running containers keep the one that they have. A

@@ -14,13 +14,13 @@ static void a_reason_has_one_entry(void) {
 }
 
 static void the_oldest_entry_is_replaced(void) {
-        static const char *const reasons[EVENT_REASONS_MAX] = {"a", "b", "c", "d", "e", "f",
-                                                               "g", "h", "i", "j", "k", "l"};
+        static const char *const reasons[EVENT_REASONS_MAX] = {"a", "b", "c", "d", "e", "f", "g",
+                                                               "h", "i", "j", "k", "l", "m"};
         EventReasons r = {0};
 
         for (size_t i = 0; i < EVENT_REASONS_MAX; i++)
                 event_reasons_entry(&r, reasons[i])->told = true;
-        ASSERT_FALSE(event_reasons_entry(&r, "m")->told);
+        ASSERT_FALSE(event_reasons_entry(&r, "n")->told);
         ASSERT_TRUE(event_reasons_entry(&r, "b")->told);
         ASSERT_FALSE(event_reasons_entry(&r, "a")->told);
 }
