@@ -254,9 +254,12 @@ def assertions(releases, row, by_size):
 
 
 def write_header(path, releases, rows, headers):
+    new = [ours for _, ours, _, numbers, _ in rows if len(numbers) < len(releases)]
+    if new:
+        sys.exit(f"rm-layouts: no numbers yet: {' '.join(new)}; see --help")
     missing = {name for header in headers for name in names_of(header)} - {ours for _, ours, *_ in rows}
     if missing:
-        sys.exit(f"rm-layouts: the table lacks {' '.join(sorted(missing))}")
+        sys.exit(f"rm-layouts: the table lacks {' '.join(sorted(missing))}; see docs/internals/gpu-results.md")
     by_size = {ours for kind, ours, _, _, term in rows if kind == "size" and term}
     out = ["/* Made of layouts.txt by scripts/rm-layouts.py. */"]
     for row in rows:

@@ -69,6 +69,8 @@ for bytes_, kinds in ((False, KINDS), (True, ("field ",))):
 for row in ("value RM_ESC_FREE ", "field RmHeapRange.size ", "size RmDup "):
     refused = header([line for line in lines if not line.startswith(row)])
     assert refused.returncode != 0 and row.split()[1] in refused.stderr, refused.stderr
+refused = header([*lines, "value RM_ESC_NEW NV_ESC_NEW ?"])
+assert refused.returncode != 0 and "no numbers yet: RM_ESC_NEW" in refused.stderr, refused.stderr
 row = next(i for i, line in enumerate(lines) if line.startswith("size RmFbRegion "))
 refused = header([*lines[:row], lines[row].partition(" as ")[0], *lines[row + 1:]])
 assert refused.returncode != 0 and "RmFbRegion differs" in refused.stderr, refused.stderr
