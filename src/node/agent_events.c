@@ -45,7 +45,10 @@ void agent_tell_once(Agent *a, const char *reason, const Fault *note) {
 
 /* ---- Events of pods ---- */
 
+/* Also to the log, because an Event may be dropped: above 25 per object, or when the API server is
+ * away. */
 static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
+        log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
         kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
                                              .namespace_ = str_from(pod->namespace_),
                                              .name = str_from(pod->name),

@@ -108,6 +108,7 @@ class Audit(Events):
         lab.wait(lambda: self.excesses(lab) == 1, "one more is")
         lab.wait(lambda: self.notes(lab), "an Event says so")
         self.assertRegex(self.notes(lab)[0], f"holds {slice_a + 65} MiB of gpu1, and its slice is {slice_a} MiB: process 10[12] ")
+        self.assertTrue(lab.logged(f"holds {slice_a + 65} MiB of gpu1"), "the log has it, too, because an Event may be dropped")
         self.censuses(lab)
         self.assertEqual(self.excesses(lab), 1, "told once")
         self.tell(lab, (1, 101, 2000), (1, 103, 4000))
