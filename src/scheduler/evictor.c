@@ -267,10 +267,6 @@ static bool is_nominated(const View *v, Str uid) {
         return p != NULL;
 }
 
-static bool is_for_cards(const Refusal *refusal) {
-        return refusal->code == REFUSAL_NO_ROOM || refusal->code == REFUSAL_PODS_PER_CARD;
-}
-
 /* 0 or -ENOMEM. */
 static int consider_node(Evictor *e, const Waiter *w, const Request *request, Str name, Arena *arena,
                          Plan *plan) {
@@ -293,7 +289,7 @@ static int consider_node(Evictor *e, const Waiter *w, const Request *request, St
                 plan->fits = true;
                 return 0;
         }
-        if (!is_for_cards(&refusal))
+        if (!refusal_is_for_cards(refusal.code))
                 return 0;
         r = victims_choose(&q, arena, &choice);
         plan->blocked |= r == VICTIMS_E_BUDGETS;

@@ -66,13 +66,6 @@ static void accept(Filter *f, Str raw) {
         f->run_end = raw.data + raw.len;
 }
 
-/* Whether the pod could fit here after evictions. kube-scheduler 1.22 and later does not try
- * evictions on nodes that FailedAndUnresolvableNodes names. Older versions know FailedNodes alone,
- * so that every refused node stands there too; where both name a node, the former counts. */
-static bool eviction_may_help(RefusalCode code) {
-        return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD || code == REFUSAL_NODE_MIXED;
-}
-
 static void append_failure(Buf *members, Str quoted_name, Str quoted_sentence) {
         if (members->len > 0)
                 buf_append_char(members, ',');
@@ -99,14 +92,11 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                 json_write_quoted(&f->quoted, buf_str(&f->sentence));
         }
         append_failure(&f->failed, quoted_name, buf_str(&f->quoted));
-        if (!eviction_may_help(refusal->code))
+        /* kube-scheduler 1.22 and later does not try evictions on nodes that
+         * FailedAndUnresolvableNodes names. Older versions know FailedNodes alone, so every refused
+         * node stands there too; where both name a node, the former counts. */
+        if (!refusal_may_pass(refusal->code))
                 append_failure(&f->unresolvable, quoted_name, buf_str(&f->quoted));
-}
-
-/* Whether only the room on the cards is missing. With these refusals the mode of the node, the kind
- * of its pods, and the health and size of its cards suit the pod. */
-static bool is_for_cards(RefusalCode code) {
-        return code == REFUSAL_NO_ROOM || code == REFUSAL_PODS_PER_CARD;
 }
 
 static void on_node(void *userdata, const ArgsNode *c) {
@@ -124,7 +114,7 @@ static void on_node(void *userdata, const ArgsNode *c) {
                 accept(f, c->raw);
         else {
                 refuse(f, c, &refusal);
-                if (f->context->waiters && is_for_cards(refusal.code))
+                if (f->context->waiters && refusal_is_for_cards(refusal.code))
                         buf_appendf(&f->for_cards, STR_FMT "\n", STR_ARG(c->name));
         }
 }

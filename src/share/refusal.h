@@ -7,45 +7,52 @@
 
 #include "base/str.h"
 
-/* One list: enum, metric label, and the sentence in refusal_format.c. The codes before NODE_UNKNOWN
- * refuse the pod on every node, the others on this node. */
+/* One list: code, metric label, and kind. refusal_format() has the sentences. */
 #define REFUSAL_LIST(X)                                                                                      \
-        X(CORE_STEP, "core_step")          /* compute percent not a multiple of 5 in 5..100 */               \
-        X(CORE_SUM, "core_sum")            /* the pod's containers ask for more than 100 % of a card */      \
-        X(MALFORMED, "malformed_quantity") /* not a whole number */                                          \
-        X(RANGE, "out_of_range")           /* negative or beyond what the ledger counts */                   \
-        X(MIXED_KINDS, "mixed_kinds")      /* containers of one pod ask for different kinds */               \
-        X(CORE_WITHOUT_MEM, "core_without_mem")                                                              \
-        X(COUNT_MALFORMED, "count_malformed")     /* gpu-count is no number from 1, or said twice */         \
-        X(COUNT_UNEVEN, "count_uneven")           /* N/M is not whole */                                     \
-        X(COUNT_WITH_CORE, "count_with_core")     /* M cards together with compute percent */                \
-        X(COUNT_WITHOUT_MEM, "count_without_mem") /* cards, but no memory of them */                         \
-        X(TOO_MANY_CONTAINERS, "too_many_containers")                                                        \
-        X(NODE_UNKNOWN, "node_unknown")                                                                      \
-        X(NODE_MODE, "node_mode")           /* the node offers no such resource */                           \
-        X(NODE_CHANGING, "node_changing")   /* no new slice while a change of mode or unit waits */          \
-        X(NODE_NOT_READY, "node_no_cards")  /* a sharing node that has not reported cards yet */             \
-        X(NODE_MIXED, "node_mixed")         /* memory-only beside memory+compute */                          \
-        X(CARD_TOO_SMALL, "card_too_small") /* too few healthy cards are that large, even empty */           \
-        X(CARDS_TOO_FEW, "cards_too_few")   /* fewer healthy cards than M */                                 \
-        X(NO_ROOM, "no_room")               /* no card, or not M cards, with that much free now */           \
-        X(PODS_PER_CARD, "pods_per_card")   /* room, but the ceiling of pods is reached */                   \
-        X(UNHEALTHY, "unhealthy")           /* every card is fenced */
+        X(CORE_STEP, "core_step", FINAL)                     /* not a multiple of 5 in 5..100 */             \
+        X(CORE_SUM, "core_sum", FINAL)                       /* more than 100 % of a card together */        \
+        X(MALFORMED, "malformed_quantity", FINAL)            /* not a whole number */                        \
+        X(RANGE, "out_of_range", FINAL)                      /* beyond what the ledger counts */             \
+        X(MIXED_KINDS, "mixed_kinds", FINAL)                 /* containers ask for different kinds */        \
+        X(CORE_WITHOUT_MEM, "core_without_mem", FINAL)       /* compute percent, but no memory */            \
+        X(COUNT_MALFORMED, "count_malformed", FINAL)         /* no number from 1, or said twice */           \
+        X(COUNT_UNEVEN, "count_uneven", FINAL)               /* memory is not a multiple of the cards */     \
+        X(COUNT_WITH_CORE, "count_with_core", FINAL)         /* cards together with compute percent */       \
+        X(COUNT_WITHOUT_MEM, "count_without_mem", FINAL)     /* cards, but no memory of them */              \
+        X(TOO_MANY_CONTAINERS, "too_many_containers", FINAL) /* more than REQUEST_MAX_CONTAINERS */          \
+        X(NODE_UNKNOWN, "node_unknown", NODE)                /* no node object that shares cards */          \
+        X(NODE_MODE, "node_mode", NODE)                      /* the node offers no such resource */          \
+        X(NODE_CHANGING, "node_changing", NODE)              /* a change of mode or unit waits */            \
+        X(NODE_NOT_READY, "node_no_cards", NODE)             /* it has not reported cards yet */             \
+        X(NODE_MIXED, "node_mixed", PODS)                    /* memory-only beside memory+compute */         \
+        X(CARD_TOO_SMALL, "card_too_small", NODE)            /* too few healthy cards of that size */        \
+        X(CARDS_TOO_FEW, "cards_too_few", NODE)              /* fewer healthy cards than gpu-count */        \
+        X(NO_ROOM, "no_room", CARDS)                         /* not that many cards with room now */         \
+        X(PODS_PER_CARD, "pods_per_card", CARDS)             /* room, but the ceiling of pods is reached */  \
+        X(UNHEALTHY, "unhealthy", NODE)                      /* every card is fenced */
 
 typedef enum RefusalCode {
         REFUSAL_NONE,
-#define X(name, label) REFUSAL_##name,
+#define X(name, label, kind) REFUSAL_##name,
         REFUSAL_LIST(X)
 #undef X
                 REFUSAL_MAX_,
 } RefusalCode;
+
+/* What would have to change before the pod fits. */
+typedef enum RefusalKind {
+        REFUSAL_KIND_NODE,  /* the node, its settings or its healthy cards */
+        REFUSAL_KIND_FINAL, /* the pod: no node can ever take it */
+        REFUSAL_KIND_PODS,  /* the kind of the node's pods: others could go away */
+        REFUSAL_KIND_CARDS, /* the room on the cards: others could go away */
+} RefusalKind;
 
 struct LedgerNode;
 
 typedef struct Refusal {
         RefusalCode code;
         uint32_t mem, core, cards; /* what the request needs of each card, and of how many */
-        /* The rule's number: largest card, cards of the node, pods per card. */
+        /* The rule's number: largest card, healthy cards of the node, pods per card. */
         uint32_t limit;
         /* The container, and the text of its limit; views of the pod. */
         Str container, text;
@@ -62,3 +69,7 @@ bool refusal_is_final(RefusalCode code);
 /* Whether other pods could make room on this node by going away: for preemption and the
  * autoscaler. */
 bool refusal_may_pass(RefusalCode code);
+
+/* Whether only room on the cards is missing: the mode of the node, the kind of its pods, and the
+ * health and size of its cards suit the pod. */
+bool refusal_is_for_cards(RefusalCode code);

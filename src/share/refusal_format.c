@@ -141,65 +141,48 @@ static void say_bad_count(const Refusal *r, Buf *out) {
         say(out, " already");
 }
 
-static void say_about_pod(const Refusal *r, Buf *out) {
-        switch (r->code) {
-        case REFUSAL_CORE_STEP:
-                say_asked(r, RESOURCE_GPU_CORE, out);
-                say(out, ", must be a multiple of 5 from 5 to 100");
-                break;
-        case REFUSAL_CORE_SUM:
-                say(out, "the pod's containers ask for ");
-                buf_append_u64(out, r->core);
-                say(out, " of " RESOURCE_GPU_CORE " together, must be at most 100, the whole of one card");
-                break;
-        case REFUSAL_MALFORMED:
-                say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
-                say(out, ", must be a whole number");
-                break;
-        case REFUSAL_RANGE:
-                if (str_is_empty(r->text)) {
-                        say(out, "the pod's containers ask for more " RESOURCE_GPU_MEM
-                                 " together than can be counted");
-                        break;
-                }
-                say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
+static void say_bad_amount(const Refusal *r, const char *rule, Buf *out) {
+        say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
+        say(out, rule);
+}
+
+static void say_out_of_range(const Refusal *r, Buf *out) {
+        if (str_is_empty(r->text))
                 say(out,
-                    r->core ? ", must be a multiple of 5 from 5 to 100" : ", must be from 0 to 16843009");
-                break;
-        case REFUSAL_MIXED_KINDS:
-                say(out, "containers \"");
-                buf_append_str(out, r->text);
-                say(out, "\" and \"");
-                buf_append_str(out, r->container);
-                say(out, "\" ask for different kinds of GPU resources, must all ask for " RESOURCE_GPU_MEM
-                         " alone or all for " RESOURCE_GPU_MEM " and " RESOURCE_GPU_CORE);
-                break;
-        case REFUSAL_CORE_WITHOUT_MEM:
-                say_asked(r, RESOURCE_GPU_CORE, out);
-                say(out, ", must come together with " RESOURCE_GPU_MEM);
-                break;
-        case REFUSAL_COUNT_MALFORMED:
-                say_bad_count(r, out);
-                break;
-        case REFUSAL_COUNT_UNEVEN:
-                say_asked(r, RESOURCE_GPU_MEM, out);
-                say(out, ", must be a multiple of ");
-                buf_append_u64(out, r->cards);
-                say(out, ", the number of cards by " LABEL_POD_COUNT);
-                break;
-        case REFUSAL_COUNT_WITH_CORE:
-                say(out, LABEL_POD_COUNT " is ");
-                buf_append_u64(out, r->cards);
-                say(out, ", must be 1 or absent together with " RESOURCE_GPU_CORE);
-                break;
-        case REFUSAL_COUNT_WITHOUT_MEM:
-                say_count(r, out);
-                say(out, ", must come together with " RESOURCE_GPU_MEM);
-                break;
-        default:
-                say(out, "more than 255 containers ask for GPU resources");
-                break;
-        }
+                    "the pod's containers ask for more " RESOURCE_GPU_MEM " together than can be counted");
+        else
+                say_bad_amount(r,
+                               r->core ? ", must be a multiple of 5 from 5 to 100"
+                                       : ", must be from 0 to 16843009",
+                               out);
+}
+
+static void say_mixed_kinds(const Refusal *r, Buf *out) {
+        say(out, "containers \"");
+        buf_append_str(out, r->text);
+        say(out, "\" and \"");
+        buf_append_str(out, r->container);
+        say(out, "\" ask for different kinds of GPU resources, must all ask for " RESOURCE_GPU_MEM
+                 " alone or all for " RESOURCE_GPU_MEM " and " RESOURCE_GPU_CORE);
+}
+
+static void say_core_sum(const Refusal *r, Buf *out) {
+        say(out, "the pod's containers ask for ");
+        buf_append_u64(out, r->core);
+        say(out, " of " RESOURCE_GPU_CORE " together, must be at most 100, the whole of one card");
+}
+
+static void say_uneven_count(const Refusal *r, Buf *out) {
+        say_asked(r, RESOURCE_GPU_MEM, out);
+        say(out, ", must be a multiple of ");
+        buf_append_u64(out, r->cards);
+        say(out, ", the number of cards by " LABEL_POD_COUNT);
+}
+
+static void say_count_with_core(const Refusal *r, Buf *out) {
+        say(out, LABEL_POD_COUNT " is ");
+        buf_append_u64(out, r->cards);
+        say(out, ", must be 1 or absent together with " RESOURCE_GPU_CORE);
 }
 
 static void say_too_small(const Refusal *r, Buf *out) {
@@ -215,7 +198,9 @@ static void say_too_small(const Refusal *r, Buf *out) {
         buf_append_u64(out, r->limit);
 }
 
-static void say_mode(ShareMode mode, Buf *out) {
+static void say_mode(const Refusal *r, Buf *out) {
+        ShareMode mode = r->node ? r->node->now.mode : SHARE_MODE_NONE;
+
         if (mode == SHARE_MODE_NONE)
                 say(out, "the node has no label " LABEL_SCHEDULE);
         else if (mode == SHARE_MODE_UNKNOWN)
@@ -224,61 +209,112 @@ static void say_mode(ShareMode mode, Buf *out) {
                 say(out, "the node's mode is ");
                 say(out, share_mode_to_string(mode));
         }
+        say(out,
+            r->core > 0 ? ", compute percent needs core_mem" : ", gpu-mem needs share, cgpu or core_mem");
 }
 
+static void say_not_ready(const Refusal *r, Buf *out) {
+        if (r->node && r->node->now.cards_unreadable)
+                say(out, "annotation " ANNOTATION_CARDS
+                         " of the node does not decode, so that none of its cards is known");
+        else
+                say(out, "the node has not reported its cards yet");
+}
+
+static void say_mixed_node(const Refusal *r, Buf *out) {
+        say(out, r->core > 0 ? "the node runs pods with memory alone, and takes none with compute "
+                               "percent beside them"
+                             : "the node runs pods with compute percent, and takes none with memory "
+                               "alone beside them");
+}
+
+static void say_too_few(const Refusal *r, Buf *out) {
+        say(out, "the pod wants ");
+        buf_append_u64(out, r->cards);
+        say(out, " cards, the node has ");
+        buf_append_u64(out, r->limit);
+        say(out, r->limit == 1 ? " healthy card" : " healthy cards");
+}
+
+static void say_pods_per_card(const Refusal *r, Buf *out) {
+        say(out, "the cards with room have reached ");
+        buf_append_u64(out, r->limit);
+        say(out, " pods per card; free");
+        say_cards(r, out);
+}
+
+/* No default: -Wswitch names a code that has no sentence. */
 void refusal_format(const Refusal *r, Buf *out) {
-        if (refusal_is_final(r->code)) {
-                say_about_pod(r, out);
-                return;
-        }
         switch (r->code) {
+        case REFUSAL_CORE_STEP:
+                say_asked(r, RESOURCE_GPU_CORE, out);
+                say(out, ", must be a multiple of 5 from 5 to 100");
+                break;
+        case REFUSAL_CORE_SUM:
+                say_core_sum(r, out);
+                break;
+        case REFUSAL_MALFORMED:
+                say_bad_amount(r, ", must be a whole number", out);
+                break;
+        case REFUSAL_RANGE:
+                say_out_of_range(r, out);
+                break;
+        case REFUSAL_MIXED_KINDS:
+                say_mixed_kinds(r, out);
+                break;
+        case REFUSAL_CORE_WITHOUT_MEM:
+                say_asked(r, RESOURCE_GPU_CORE, out);
+                say(out, ", must come together with " RESOURCE_GPU_MEM);
+                break;
+        case REFUSAL_COUNT_MALFORMED:
+                say_bad_count(r, out);
+                break;
+        case REFUSAL_COUNT_UNEVEN:
+                say_uneven_count(r, out);
+                break;
+        case REFUSAL_COUNT_WITH_CORE:
+                say_count_with_core(r, out);
+                break;
+        case REFUSAL_COUNT_WITHOUT_MEM:
+                say_count(r, out);
+                say(out, ", must come together with " RESOURCE_GPU_MEM);
+                break;
+        case REFUSAL_TOO_MANY_CONTAINERS:
+                say(out, "more than 255 containers ask for GPU resources");
+                break;
         case REFUSAL_NODE_UNKNOWN:
                 say(out, "the node is not known as a GPU node");
                 break;
         case REFUSAL_NODE_MODE:
-                say_mode(r->node ? r->node->now.mode : SHARE_MODE_NONE, out);
-                say(out, r->core > 0 ? ", compute percent needs core_mem"
-                                     : ", gpu-mem needs share, cgpu or core_mem");
+                say_mode(r, out);
                 break;
         case REFUSAL_NODE_CHANGING:
                 say(out, "the node takes no new slice while a change waits: ");
                 say(out, r->node->now.change_pending);
                 break;
         case REFUSAL_NODE_NOT_READY:
-                if (r->node && r->node->now.cards_unreadable)
-                        say(out, "annotation " ANNOTATION_CARDS
-                                 " of the node does not decode, so that none of its cards is known");
-                else
-                        say(out, "the node has not reported its cards yet");
+                say_not_ready(r, out);
                 break;
         case REFUSAL_NODE_MIXED:
-                say(out, r->core > 0 ? "the node runs pods with memory alone, and takes none with compute "
-                                       "percent beside them"
-                                     : "the node runs pods with compute percent, and takes none with memory "
-                                       "alone beside them");
+                say_mixed_node(r, out);
                 break;
         case REFUSAL_CARD_TOO_SMALL:
                 say_too_small(r, out);
                 break;
         case REFUSAL_CARDS_TOO_FEW:
-                say(out, "the pod wants ");
-                buf_append_u64(out, r->cards);
-                say(out, " cards, the node has ");
-                buf_append_u64(out, r->limit);
+                say_too_few(r, out);
                 break;
         case REFUSAL_NO_ROOM:
                 say_no_room(r, out);
                 break;
         case REFUSAL_PODS_PER_CARD:
-                say(out, "the cards with room have reached ");
-                buf_append_u64(out, r->limit);
-                say(out, " pods per card; free");
-                say_cards(r, out);
+                say_pods_per_card(r, out);
                 break;
         case REFUSAL_UNHEALTHY:
                 say(out, "every card of the node is unhealthy");
                 break;
-        default:
+        case REFUSAL_NONE:
+        case REFUSAL_MAX_:
                 break;
         }
 }

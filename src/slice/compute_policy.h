@@ -4,9 +4,9 @@
 /* The policies of compute, and their settings. Three structs carry the settings, because three
  * parties decide:
  *
- * CardCompute     the node, for all slices of a card: the policy and its two parameters
- * ComputeRequest  one container, for its slice: percentage, weight, priority TenantPolicy    the
- * arbiter, from both: rate, weight, priority (arbiter/tenant_policy.h)
+ *     CardCompute     the node, for all slices of a card: the policy and its two parameters
+ *     ComputeRequest  one container, for its slice: percentage, weight, priority
+ *     TenantPolicy    the arbiter, from both: rate, weight, priority (arbiter/tenant_policy.h)
  *
  * The numbers are those of SliceLimits.policy. An annotation of a node and an option of the agent
  * count from 0; compute_policy_from_number() is where both are converted. No libc. */

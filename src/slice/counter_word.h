@@ -4,8 +4,9 @@
 /* The bit layout of the words in the counters. The sequence of an operation is the one after that
  * in `held`. All arithmetic is modular, so every content of a page is valid.
  *
- * used        units 63..32, lane 31..22, sequence 21..0: the operation that changed it last
- * operation   units 63..22, signed, sequence 21..0 held        units 63..22, signed, sequence 21..0
+ *     used        units 63..32, lane 31..22, sequence 21..0: the operation that changed it last
+ *     operation   units 63..22, signed, sequence 21..0
+ *     held        units 63..22, signed, sequence 21..0
  *
  * lane: row * SLICE_LANES + lane of the row. */
 

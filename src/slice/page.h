@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The slice page: what a container may use of one card, and what it uses. Two files in one
- * directory per container and card:
+/* The slice page: what a container may use of one card, and what it uses. Three files in one
+ * directory per container and card. The maker is the node agent, `aliquot run` or `aliquot local`:
  *
- * limits     written by the node agent or `aliquot run`, mounted read-only into the container
- * counters   written by the processes of the container. They may write anything, so a process
- *              outside never maps this file, never trusts it, and reads it with pread.
+ *     file      field       written by     read by
+ *     limits    schedule    the arbiter    the processes (mapped), the agent
+ *     limits    all others  the maker      the processes (mapped), the arbiter, the agent
+ *     counters  all         the processes  the processes (mapped), the arbiter, the agent
+ *     bell      a FIFO      the processes  the arbiter: a byte wakes it
+ *
+ * limits is mounted read-only in the container. Its processes may write anything into the counters:
+ * a process outside never maps that file, never trusts it, and reads it with pread.
  *
  * A process owns a row of the counters as long as it lives. Ownership is an OFD lock on the row's
  * first byte. The mapping of the file holds the lock, so no descriptor stays open, and exec or
  * death releases it. Memory that outlives the process is recognised by a key (pin.h).
  *
  * A reservation is one compare-and-swap on the used word, which names the lane and the operation
- * that changed it last. A row has four lanes, so that four threads need not wait for each other.
- * The next change first notes the operation named there. So for every killed process it is known,
- * between any two of its instructions, what it holds, and its bytes come back exactly.
+ * that changed it last; the next change first notes that operation. So what a killed process holds
+ * is known exactly, between any two of its instructions. A row has four lanes for four threads.
  *
  * Raw system calls only, no allocation, no stdio: the preloaded library runs this inside
  * applications. */

@@ -4,15 +4,16 @@
 /* How a container's processes and the arbiter of a card exchange compute state: parts of the two
  * files of the slice page, and a third file.
  *
- * SliceSchedule  in limits: when the container may launch. The arbiter writes it; the container
- *                  can only read it.
- * SliceWork      in each row of the counters: what a process wants, has in flight and has used.
- *                  The arbiter reads it with pread and bounds what it believes.
- * SliceRests     once in the counters: idle times that were not notified. The arbiter bounds them
- *                  by the time that passed.
- * doorbell       the FIFO "bell" beside them. A process writes a byte when it begins to want the
- *                  card, or has drained after its window closed, so that an idle arbiter can sleep.
- *                  The process opens it anew for each write: descriptors are the application's.
+ *     SliceSchedule  in limits: when the container may launch. The arbiter writes it; the
+ *                    container can only read it.
+ *     SliceWork      in each row of the counters: what a process wants, has in flight and has used.
+ *                    The arbiter reads it with pread and bounds what it believes.
+ *     SliceRests     once in the counters: idle times that were not notified. The arbiter bounds
+ *                    them by the time that passed.
+ *     doorbell       the FIFO "bell" beside them. A process writes a byte when it begins to want
+ *                    the card, has become idle in its window, or has drained after its window
+ *                    closed. So an idle arbiter can sleep. The process opens it anew for each
+ *                    write: descriptors are the application's.
  *
  * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share. A process in
  * another time namespace adds the offset between the two (preload/launch/heartbeat.h). */

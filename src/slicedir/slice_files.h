@@ -6,7 +6,8 @@
  * short or contain anything. All functions take the descriptor of the slice's directory, so that no
  * path is walked that a tenant could have changed.
  *
- * limits is written by one process at a time, the one that makes the slice. */
+ * limits is written by one process at a time, the one that makes the slice, all but `schedule`:
+ * that is the arbiter's (slice/page.h has the table). */
 
 #include "base/fault.h"
 #include "slice/page.h"
@@ -41,7 +42,7 @@ typedef struct SliceReport {
         int64_t held[SLICE_ROWS]; /* bytes; negative: released what another row reserved */
 } SliceReport;
 
-/* Both files, open for writing: while they are, no container can lease them (file_lease.h). -1: not
+/* limits and counters, open for writing: while they are, no container can lease them (file_lease.h). -1: not
  * open. */
 typedef struct SliceFds {
         int limits, counters;
@@ -54,7 +55,7 @@ enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
 };
 
-/* Makes both files and the doorbell. limits is replaced as a whole: a process that has mapped it
+/* Makes limits, counters and the doorbell. limits is replaced as a whole: a process that has mapped it
  * keeps the old one. Good counters stay, because a container may use them; bad ones are replaced
  * and never written over.
  *

@@ -3,11 +3,11 @@
 
 /* The directory of all slices of this machine:
  *
- * DIR/lock              held while a slice is made or removed DIR/ID/owner          the owner's
- * line; `aliquot run` holds its lock as long as it lives DIR/ID/ld.so.preload  the agent's: mounted
- * in its container as /etc/ld.so.preload DIR/ID/preload        the same for containers whose mounts
- * are below SLICE_RUN DIR/ID/N/             one per card: the slice page (slice/page.h) and the
- * doorbell
+ *     DIR/lock              held while a slice is made or removed
+ *     DIR/ID/owner          the owner's line; `aliquot run` holds its lock as long as it lives
+ *     DIR/ID/ld.so.preload  the agent's: mounted in its container as /etc/ld.so.preload
+ *     DIR/ID/preload        the same for containers whose mounts are below SLICE_RUN
+ *     DIR/ID/N/             one per card: the slice page (slice/page.h)
  *
  * The node agent and `aliquot run` use the same directory: `aliquot run` of root counts the agent's
  * slices, and `aliquot smi` shows both. Where the agent can mount one, each of its slices is a file

@@ -14,8 +14,8 @@
  *     noevents                         there are no event sets
  *     used CARD MIB RESERVED           memory in use, the driver's part; absent: an older driver
  *     process CARD PID MIB             a compute process; `draws CARD PID MIB`: a graphics process
- *     uses CARD PID PERCENT            a process that used so much of the card's time, at each
- * call */
+ *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
+ */
 
 #include <stdbool.h>
 #include <stdio.h>

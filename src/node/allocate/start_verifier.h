@@ -3,8 +3,9 @@
 
 /* Answers PreStartContainer, which the kubelet calls before each start of a container, from the
  * pod's own worker, with exactly the devices that the container has. Here the identity is proved:
- * the whole set of devices in the kubelet's checkpoint is compared with the pod's annotations.
- * Where the checkpoint cannot be read, List stands in for it (node/allocate/start_check.h).
+ * the kubelet's checkpoint tells which pod holds the whole set of devices, and the set is compared
+ * with that pod's placement in the roster. Where the checkpoint shows no holder of the set, List is
+ * asked (node/allocate/start_check.h).
  *
  * An error is safe here: the kubelet shows its text and tries again in 12 s. A fault that is likely
  * to pass soon is waited for first: an old holder that is about to end, an object that is about to

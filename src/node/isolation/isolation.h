@@ -3,8 +3,9 @@
 
 /* What an isolated container is given beside its card: its slice pages, and the preload library
  * that enforces them. Both are mounted, and Allocate names the mounts before it is proved which
- * container the devices are for. So a slice is named by its devices, which no other container has,
- * and its pages are written in PreStart, once the identity is proved.
+ * container the devices are for. So a slice is named by its devices, and its pages are written in
+ * PreStart, once the identity is proved. No other container has these devices meanwhile, except
+ * init containers of the same pod, which have ended when a later container has them.
  *
  * A container does not start if its pages or library cannot be made: isolation fails closed. */
 

@@ -119,7 +119,7 @@ static void several_cards_take_the_same_each(void) {
                 ASSERT_INT(used(l, "n", i), 2);
         r.cards = 5;
         ASSERT_TRUE(!place(l, "n", &r, words));
-        ASSERT_TEXT(words, "the pod wants 5 cards, the node has 4");
+        ASSERT_TEXT(words, "the pod wants 5 cards, the node has 4 healthy cards");
         r.cards = 4;
         r.mem = c.mem = 14;
         ASSERT_TRUE(!place(l, "n", &r, words));
@@ -148,7 +148,7 @@ static void says_when_cards_can_never_be_enough(void) {
         r.mem = c.mem = 1;
         r.cards = 4;
         ASSERT_TRUE(!place(l, "n", &r, words));
-        ASSERT_TEXT(words, "the pod wants 4 cards, the node has 3");
+        ASSERT_TEXT(words, "the pod wants 4 cards, the node has 3 healthy cards");
 }
 
 static void lists_sixteen_cards_and_counts_the_others(void) {
@@ -167,7 +167,7 @@ static void lists_sixteen_cards_and_counts_the_others(void) {
 
 /* placement_check_without() with a victim that has no card yet: its pending amount counts as gone
  * as well. */
-static void a_pending_pod_that_went_would_leave_its_seat(void) {
+static void a_pending_pod_that_leaves_frees_its_place(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         GrantSpec spec = {.name = STR("x"), .uid = STR("u"), .node = STR("n"), .pending_mem = 1};
         RequestContainer c;
@@ -250,7 +250,7 @@ int main(void) {
                 TEST(the_last_unit_fits_and_one_more_does_not), TEST(compute_needs_its_mode_and_never_mixes),
                 TEST(cards_of_different_sizes_are_each_counted), TEST(several_cards_take_the_same_each),
                 TEST(says_when_cards_can_never_be_enough), TEST(lists_sixteen_cards_and_counts_the_others),
-                TEST(a_pending_pod_that_went_would_leave_its_seat),
+                TEST(a_pending_pod_that_leaves_frees_its_place),
                 TEST(the_ceiling_of_pods_holds_on_isolated_nodes_only),
                 TEST(whole_cards_stay_whole_across_nodes), TEST(replicas_are_spread_over_cards_and_nodes));
 }
