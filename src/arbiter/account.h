@@ -5,7 +5,7 @@
  *
  * Who has a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
  * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
- *   credit   of who was idle: one quantum, so that it may begin at once. Nobody saves up.
+ *   credit   of an idle tenant: ACCOUNT_BURST_NS, so that it may begin at once, and cannot save up.
  *   debt     none but the card's time: whoever charges does so for time that passed. A tenant of 10 % that ran 500 ms owes 4.5 s of
  *            waiting, which is what 10 % means. Work that nobody has measured is charged ACCOUNT_DEBT_NS at most per process that had some
  *            on the card: the longest kernel that is not yet one that hangs. What runs longer is reported.

@@ -7,8 +7,8 @@
  *   nobody is there            the one who has the window
  *   one is there               that one, though another one has the window by now and is not there yet
  *   several are there          the card takes turns between their contexts
- *   one comes and another one  less than a turn together: the one who was there had all of it, because his turn was not over. Just a
- *   goes                       turn: the one who came had it, if the other one had hardly anything left when he came */
+ *   one comes, another goes    together for less than a time slice: the one that was there had all of it, as its slice was not
+ *                              over. For just a slice: the one that came had it, if the other had hardly anything left then */
 
 #include "arbiter/engine_helpers.h"
 
@@ -25,8 +25,8 @@ void attribute_return(Engine *e, EngineTenant *t, uint64_t ns);
 /* It rests, or its window is over: when it comes again it comes anew. */
 void attribute_leave(EngineTenant *t);
 
-/* A window of it is over. Of every other one it is believed that a turn beside its last work was
- * another one's: who says that he is done and goes on for a turn each time gains half of that. */
+/* A window of it is over. In every other window a time slice beside its last work counts as another
+ * tenant's. So a tenant that says that it is done and runs on for a slice gains half of that. */
 void attribute_credit(EngineTenant *t);
 
 /* Overdue work is on the card. */

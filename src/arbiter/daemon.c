@@ -23,7 +23,7 @@
 
 enum { DAEMON_CARDS = 32, DAEMON_TENANTS = 1024, EVENTS = 64 };
 
-typedef struct DaemonTenant { /* a seat, and where it belongs */
+typedef struct DaemonTenant { /* a tenant, and which slice it is */
         SliceChannel channel;
         char id[SLICEDIR_ID_SIZE];
         uint32_t number; /* of its directory */
@@ -59,7 +59,7 @@ static uint64_t min_u64(uint64_t a, uint64_t b) {
         return a < b ? a : b;
 }
 
-/* ---- cards and seats ---- */
+/* ---- cards and tenants ---- */
 
 static int find_card(Daemon *d, const char *uuid, uint64_t now) {
         int room = -1;
@@ -488,7 +488,7 @@ static void done(Daemon *d) {
         slicedir_done(&d->slicedir);
 }
 
-/* What is told apart by its address: the end, the slice directory, or a seat. */
+/* data.ptr tells the source: the end, the slice directory, or a tenant. */
 static int open_events(Daemon *d, Fault *fault) {
         struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &d->options},
                            slicedir = {.events = EPOLLIN, .data.ptr = &d->inotify};

@@ -8,14 +8,14 @@
  * it has ended, or will have ended by the time that the next one's first kernel can be there; or
  * its owner has not let us know for too long, and is overdue: it gets no other window before it
  * has, but for what may be what its work waits for, and what it still does is charged to it.
- * Windows are a quantum long and are charged by what was used, so what one is too long the next
- * ones are later (account.h).
+ * Windows last about 1 to 9 ms, 20 ms alone (window.c), and are charged by what was used, so what
+ * one is too long the next ones are later (account.h).
  *
  * What a tenant says is believed as far as it cannot be more than the truth: it used at least the
  * time that its window was not over, less what noticing takes, and at most that time.
  *
  * The caller tells what it has read (engine_report) of those that engine_needs_report() names, and of
- * whoever rang; then asks for a step, and does what the turns say. Numbers of tenants are the
+ * whoever rang; then asks for a step, and does what the windows say. Numbers of tenants are the
  * caller's to keep; a number is used again after engine_remove(). */
 
 #include "arbiter/engine_state.h"

@@ -45,7 +45,7 @@ typedef struct EngineTenant {
         uint64_t charged;                                     /* of this window */
         WindowUsage usage;
         uint64_t arbiter_late;     /* of it: ns that we were late to look */
-        uint64_t slice_credit;     /* ns of turns beside its last work that are believed to be others' */
+        uint64_t slice_credit;     /* ns of time slices beside its last work that count as others' */
         uint64_t drain_min;        /* ns from a window's close to its end, at least */
         uint64_t drain_timeout;    /* ns that others wait for work that it says is in flight */
         uint64_t idle_since;       /* seen without work in its window; 0: it has some */

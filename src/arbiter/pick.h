@@ -28,7 +28,7 @@ uint64_t pick_longest_preopen(const Engine *e);
 
 /* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits.
  *
- * Work that was launched may wait for a launch that is yet to come. So who is overdue and has one
- * that waits gets windows behind that work, in his turn, when nothing has moved for so long: soon
- * where his gate says that nothing has begun, and seldom where a kernel may just be long. */
+ * Work that was launched may wait for a launch that is still to come. So an overdue tenant with a
+ * waiting launch gets windows behind that work, as its account allows, when nothing has moved for
+ * so long: soon where its report says that nothing has begun, seldom where a kernel may be long. */
 uint64_t pick_backlog_from(const EngineTenant *t);

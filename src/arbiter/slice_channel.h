@@ -2,7 +2,7 @@
 #pragma once
 
 /* A tenant at the daemon: the files of one slice of one card, as the arbiter has them open. limits is
- * mapped, because its turn is a futex; nobody but those who make slices can write to it. counters
+ * mapped, because the window in it is a futex; besides the arbiter only the maker writes to it. counters
  * is read with pread, the doorbell is drained: what is in them is the tenant's, and may be anything at
  * any time. */
 
@@ -40,7 +40,7 @@ typedef struct SliceChannel {
         bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
 } SliceChannel;
 
-/* directory: of the slice page. 0; SLICE_FILES_E_DAMAGED: it is none, or older than turns are;
+/* directory: of the slice page. 0; SLICE_FILES_E_DAMAGED: it is none, or has no schedule yet;
  * negative errno. */
 int slice_channel_open(int directory, SliceChannel *ret);
 void slice_channel_done(SliceChannel *s);

@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 typedef struct WindowUsage {
-        uint64_t own;               /* its own */
-        uint64_t others;            /* others', while it was there */
-        uint64_t unused;            /* of its own: before its first work, and nobody else was there */
-        uint64_t arrived;           /* when it came to the card, or after a rest again; 0: it is not there */
-        uint64_t undecided;         /* what it had since then, if that may be the end of another one's turn */
+        uint64_t own;     /* its own */
+        uint64_t others;  /* others', while it was there */
+        uint64_t unused;  /* of its own: before its first work, and nobody else was there */
+        uint64_t arrived; /* when it came to the card, or after a rest again; 0: it is not there */
+        uint64_t
+                undecided; /* what it had since then, if another tenant's time slice may have ended in that */
         uint64_t expected_end;      /* when its work was to be over, by its own word */
         uint64_t own_when_reported; /* of what it had, when it was last looked at how it rested, */
         uint64_t idle_reported;     /* and what it said of that: ns, and how often, both ever */

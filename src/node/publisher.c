@@ -13,7 +13,7 @@
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
-/* before the same patch is sent again: another writer undoes it each time */
+/* Pause before the same patch is sent again. It is needed again only if another writer undid it. */
 #define SAME_AFTER (1 * USEC_PER_SEC)
 
 typedef enum NodeField {

@@ -19,8 +19,8 @@ static void complain(Fault *fault, const char *what, const char *name, Str text,
 
 /* ---- nodes ---- */
 
-/* True: the key has a good value. False: it has none, and *bad stays; or its value breaks the
- * rule. */
+/* Reads the value of a key into *ret. Returns false if the key is not set. If its value breaks the
+ * key's rule: false, *bad is set, and the fault gets a sentence. */
 static bool read_number(NodeKey key, Str text, uint32_t *ret, bool *bad, Fault *fault) {
         if (str_is_empty(text))
                 return false;

@@ -14,9 +14,9 @@ enum {
         CORE_LEVELS = CORE_PER_CARD / CORE_STEP + 1, /* 0, 5, .. 100 */
 };
 
-/* Free amounts are those of cards that may take another pod now, with pending amounts subtracted.
- * The fields that are read most often stand first: a look at a low level of compute costs one cache
- * line. */
+/* Free amounts count only cards that may take another pod now. What pods without a card ask for is
+ * subtracted. The fields that are read most often stand first: a request with little compute, or
+ * none, reads one cache line. */
 typedef struct LedgerSummary {
         uint32_t fill;  /* used part of the node's units, 2^32 - 1 is all of them */
         uint32_t total; /* units over all cards; saturated, for ranking only */
@@ -29,7 +29,7 @@ typedef struct LedgerSummary {
         bool takes_memory, takes_core;
 
         uint32_t free_untouched; /* most units free on a card that holds no pod */
-        /* [k]: the same on a used card with at least 5 k percent free. */
+        /* [k]: most units free on a card that holds pods and has CORE_STEP * k percent free. */
         uint32_t free_used[CORE_LEVELS];
 } LedgerSummary;
 

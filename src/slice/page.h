@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The slice page: what a container may use of one card, and what it uses. Three files in one
- * directory per container and card. The maker is the node agent, `aliquot run` or `aliquot local`:
+/* The slice page: what a container may use of one card, and what it uses. Three files per container
+ * and card. The maker is the node agent or `aliquot run`:
  *
  *     file      field       written by     read by
  *     limits    schedule    the arbiter    the processes (mapped), the agent
@@ -10,8 +10,8 @@
  *     counters  all         the processes  the processes (mapped), the arbiter, the agent
  *     bell      a FIFO      the processes  the arbiter: a byte wakes it
  *
- * limits is mounted read-only in the container. Its processes may write anything into the counters:
- * a process outside never maps that file, never trusts it, and reads it with pread.
+ * limits is mounted read-only in the container. A process outside never maps or trusts counters,
+ * because the container may write anything there: it uses pread.
  *
  * A process owns a row of the counters as long as it lives. Ownership is an OFD lock on the row's
  * first byte. The mapping of the file holds the lock, so no descriptor stays open, and exec or
@@ -43,8 +43,7 @@ enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48 };
 #define SLICE_LIMITS_MAGIC   0x54494D494C514C41ull /* "ALQLIMIT" */
 #define SLICE_COUNTERS_MAGIC 0x544E554F43514C41ull /* "ALQCOUNT" */
 
-/* SliceLimits.flags. Nothing is counted or refused: the container set CGPU_DISABLE, and its node
- * permits that. */
+/* SliceLimits.flags. Open: nothing is refused, by CGPU_DISABLE where the node permits it. */
 enum { SLICE_FLAG_OPEN = 1 };
 
 /* Identifies a file of the driver: a real one by its device number, a simulated one by file system

@@ -42,8 +42,8 @@ typedef struct SliceReport {
         int64_t held[SLICE_ROWS]; /* bytes; negative: released what another row reserved */
 } SliceReport;
 
-/* limits and counters, open for writing: while they are, no container can lease them (file_lease.h). -1: not
- * open. */
+/* limits and counters, open for writing: while they are, no container can lease them
+ * (file_lease.h). -1: not open. */
 typedef struct SliceFds {
         int limits, counters;
 } SliceFds;
@@ -55,8 +55,8 @@ enum {
         SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
 };
 
-/* Makes limits, counters and the doorbell. limits is replaced as a whole: a process that has mapped it
- * keeps the old one. Good counters stay, because a container may use them; bad ones are replaced
+/* Makes limits, counters and the doorbell. limits is replaced as a whole: a process that has mapped
+ * it keeps the old one. Good counters stay, because a container may use them; bad ones are replaced
  * and never written over.
  *
  * 0, or negative errno with a fault. -EINVAL: the uuid is too long. -EOPNOTSUPP: a kernel before

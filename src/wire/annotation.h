@@ -71,8 +71,7 @@
 #define ENVIRONMENT_HIGH_PRIORITY   "ALIYUN_COM_GPU_HIGH_PRIO"
 #define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES" /* set by the node agent */
 
-/* On a mirror pod, the API's picture of a static pod: the UID by which the kubelet knows the
- * pod. */
+/* On a mirror pod, the API object of a static pod: the UID by which the kubelet knows the pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 
 /* On a node: slices are held here, so that the agent must stay, whatever the mode label says. */

@@ -60,12 +60,10 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Never returns. A failure here shows as a child that ended at once. */
+/* The child. Never returns: a failure here ends it, and the agent sees its socket closed. */
 static void run(int socket, pid_t agent, const ProbeOptions *options) {
-        static const struct rlimit no_core = {0,
-                                              /* no core file: it would contain the agent's memory
-                                               * and credentials */
-                                              0};
+        /* A core file would contain the agent's memory and credentials. */
+        static const struct rlimit no_core = {0, 0};
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != agent)
                 _exit(1); /* the agent ended before the request to end with it took effect */

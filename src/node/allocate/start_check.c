@@ -214,10 +214,10 @@ static bool has_run(const StartCheck *check, const RecordContainer *given) {
                isolation_is_complete(node->isolation, node->inventory, given);
 }
 
-/* Whether this node has proved the same before, so that a container may start again though its pod
- * is not known from the API server. An init container and later ones may have the same devices, and
- * the pages are those of the last that started. So for memory all of them must have started: else
- * the call may be for one that has not (check_place). */
+/* Whether a saved record proves the set for this pod. Then a container may start again while the
+ * API server has not shown the pod. An init container and later containers may have the same
+ * devices; the pages are then those of the last one that started. If one of them has not started,
+ * the call may be for that one, which has no pages yet. So for memory all must have started. */
 static bool is_on_record(const StartCheck *check, const Evidence *e) {
         const Record *record = records_find(check->node->records, str_from(e->uid));
         const RecordContainer *given = NULL;

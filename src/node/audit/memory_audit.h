@@ -63,11 +63,11 @@ MemoryAudit *memory_audit_free(MemoryAudit *a);
 /* Takes a census of all cards, and reports what it finds. */
 void memory_audit_take(MemoryAudit *a, const CardCensus *census);
 
-/* The container's processes that the last census found on the card, or all of them where it found
- * none. works: whether a process used the card lately. */
+/* Counts processes of a container: those that the last census found on the card, or, if it found
+ * none, all of the container. works() tells whether a process used the card lately. */
 typedef struct PausedProcesses {
         size_t n_paused; /* stopped, or frozen */
-        size_t n_work;   /* of the others, those that used the card lately */
+        size_t n_work;   /* not paused, and works() said so */
 } PausedProcesses;
 PausedProcesses memory_audit_paused(const MemoryAudit *a, const RosterPod *pod, const char *container,
                                     uint32_t card, bool (*works)(void *userdata, uint32_t card, uint32_t pid),

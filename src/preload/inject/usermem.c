@@ -36,8 +36,9 @@ static Region region_of(uint64_t address, size_t n) {
         return address + n <= self && self - frame < STACK_MAX ? REGION_MAYBE_STACK : REGION_UNKNOWN;
 }
 
-/* The kernel reads or writes 8 bytes and does nothing else. It takes address 0 for a missing
- * argument. */
+/* Whether the kernel can read, or write, 8 bytes at the address: 0 or -EFAULT. rt_sigprocmask(2)
+ * without a new mask writes the present one there. With an invalid `how` it reads a new mask there
+ * and changes nothing. Address 0 would mean that the argument is missing. */
 static int try_page(uint64_t address, int writing) {
         long r = address == 0 ? -EFAULT
                  : writing    ? sys_call(SYS_rt_sigprocmask, 0, 0, address, 8)

@@ -46,9 +46,10 @@ static bool is_over(CertificateLife life, int64_t now) {
         return now >= life.not_after;
 }
 
-/* A certificate from the future was made by a wrong clock, or this clock is wrong. Within these
- * bounds a new one helps in the first case, and is good for two thirds of its life in the second.
- * Beyond them it might have expired when it is made. */
+/* Whether the certificate begins in the future, by less than a third of a life: the clock that
+ * made it was ahead, or this clock is behind. A new certificate helps in the first case. In the
+ * second it still has two thirds of its life by the right clock. Where the difference is larger the
+ * old one is kept: if this clock is behind by that much, a new one might have expired already. */
 static bool is_early(CertificateLife life, int64_t now) {
         return life.not_before > now && life.not_before - now < KEYRING_CERT_LIFE / 3;
 }

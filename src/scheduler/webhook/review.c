@@ -301,7 +301,7 @@ static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Su
                 return false;
         buf_append_str(ret_why,
                        STR("metadata.annotations[\"" ANNOTATION_MIRROR
-                           "\"]: marks a kubelet's picture of a static pod; only kubelets create such pods"));
+                           "\"]: marks the mirror pod of a static pod; only kubelets create such pods"));
         return true;
 }
 

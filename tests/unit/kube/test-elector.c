@@ -264,7 +264,7 @@ static void on_never(void *userdata) {
         TEST_FAIL_("released by the dead");
 }
 
-static void dies_in_its_callback(void) {
+static void an_elector_can_be_freed_in_its_callback(void) {
         for (unsigned leading = 0; leading < 2; leading++) {
                 ElectorOptions options_ = options("a");
                 Fixture f;
@@ -329,6 +329,7 @@ int main(void) {
                          TEST(a_leader_that_cannot_renew_stops), TEST(a_release_hands_over_at_once),
                          TEST(a_release_at_any_moment_leaves_it_free), TEST(times_must_be_in_order),
                          TEST(takes_over_what_was_released), TEST(an_old_lease_is_watched_for_a_whole_lease),
-                         TEST(bears_what_the_server_does_meanwhile), TEST(dies_in_its_callback),
+                         TEST(bears_what_the_server_does_meanwhile),
+                         TEST(an_elector_can_be_freed_in_its_callback),
                          TEST(a_leader_that_slept_too_long_stops_before_it_serves));
 }

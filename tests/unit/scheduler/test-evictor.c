@@ -190,7 +190,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
 }
 
 /* Several victims are evicted one after another; the second eviction is refused. */
-static void a_budget_ends_the_try(void) {
+static void an_eviction_refused_by_a_budget_ends_the_try(void) {
         Fixture *f = setup();
 
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q2", 2, 4, POD(.priority = 5)));
@@ -659,7 +659,8 @@ static void a_conflict_is_not_always_gone(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod), TEST(a_budget_ends_the_try),
+        return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod),
+                         TEST(an_eviction_refused_by_a_budget_ends_the_try),
                          TEST(a_known_budget_is_not_tried), TEST(no_pod_is_evicted_without_all_conditions),
                          TEST(every_try_ends), TEST(one_at_a_time_the_highest_first),
                          TEST(waiters_are_bounded), TEST(evictions_end_with_the_pod),

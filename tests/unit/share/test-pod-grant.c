@@ -276,7 +276,7 @@ static void writes_both_forms_for_one_card_and_one_for_several(void) {
 
 /* A Binding and a patch cannot remove keys: a key that a user wrote and that gets no value would
  * stay. */
-static void empties_what_the_pod_carries_and_has_no_value(void) {
+static void a_system_key_without_a_value_is_emptied(void) {
         static const Slice several[] = {{.container = 0, .card = 3, .mem = 2},
                                         {.container = 0, .card = 0, .mem = 2}};
         static const struct {
@@ -360,6 +360,6 @@ int main(void) {
         return TEST_MAIN(
                 TEST(reads_each_form_and_falls_back), TEST(a_pod_holds_from_binding_until_its_containers_end),
                 TEST(a_pod_without_limits_holds_nothing), TEST(names_what_differs_from_the_limits),
-                TEST(empties_what_the_pod_carries_and_has_no_value),
+                TEST(a_system_key_without_a_value_is_emptied),
                 TEST(writes_both_forms_for_one_card_and_one_for_several), TEST(makes_the_environment));
 }

@@ -10,7 +10,7 @@
 
 /* ---- answers ---- */
 
-static void answers(void) {
+static void a_unary_call_is_answered(void) {
         Fixture f;
 
         fixture_begin(&f);
@@ -337,12 +337,12 @@ static void bounds_connections(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(answers), TEST(fails_with_words), TEST(answers_later_and_side_by_side),
-                         TEST(carries_megabytes), TEST(refuses_long_requests), TEST(refuses_long_replies),
-                         TEST(refuses_long_calls), TEST(bounds_what_waits), TEST(cancels),
-                         TEST(keeps_deadlines), TEST(reports_a_server_that_is_not_there),
-                         TEST(reports_a_server_that_dies), TEST(tells_of_a_client_that_dies),
-                         TEST(survives_an_answer_to_a_closed_connection), TEST(frees_the_server_in_a_handler),
-                         TEST(frees_the_client_in_done), TEST(calls_and_frees_in_done),
-                         TEST(bounds_connections));
+        return TEST_MAIN(TEST(a_unary_call_is_answered), TEST(fails_with_words),
+                         TEST(answers_later_and_side_by_side), TEST(carries_megabytes),
+                         TEST(refuses_long_requests), TEST(refuses_long_replies), TEST(refuses_long_calls),
+                         TEST(bounds_what_waits), TEST(cancels), TEST(keeps_deadlines),
+                         TEST(reports_a_server_that_is_not_there), TEST(reports_a_server_that_dies),
+                         TEST(tells_of_a_client_that_dies), TEST(survives_an_answer_to_a_closed_connection),
+                         TEST(frees_the_server_in_a_handler), TEST(frees_the_client_in_done),
+                         TEST(calls_and_frees_in_done), TEST(bounds_connections));
 }

@@ -310,7 +310,7 @@ static void streams(void) {
         fixture_end(&f);
 }
 
-static void cuts(void) {
+static void a_cut_response_closes_the_connection(void) {
         _cleanup_buf_ Buf got = BUF_NULL;
         Fixture f;
         int fd;
@@ -432,8 +432,8 @@ int main(void) {
         return TEST_MAIN(TEST(answers_on_keep_alive), TEST(ends_connections_with_their_answer),
                          TEST(takes_a_byte_at_a_time), TEST(refuses_a_body_over_the_limit),
                          TEST(refuses_bodies_that_are_too_many_together), TEST(answers_later),
-                         TEST(notices_a_peer_that_leaves), TEST(streams), TEST(cuts),
-                         TEST(dies_with_open_exchanges), TEST(an_answer_ends_the_interest),
-                         TEST(garbage_changes_nothing), TEST(a_silent_handshake_costs_nothing),
-                         TEST(refuses_bad_addresses));
+                         TEST(notices_a_peer_that_leaves), TEST(streams),
+                         TEST(a_cut_response_closes_the_connection), TEST(dies_with_open_exchanges),
+                         TEST(an_answer_ends_the_interest), TEST(garbage_changes_nothing),
+                         TEST(a_silent_handshake_costs_nothing), TEST(refuses_bad_addresses));
 }

@@ -148,7 +148,7 @@ static int decode_entries(size_t entries, size_t ids, Fault *fault) {
         return r;
 }
 
-static void has_limits(void) {
+static void a_checkpoint_beyond_a_limit_is_malformed(void) {
         Fault fault = FAULT_NULL;
 
         ASSERT_OK(decode_entries(2, 500000, &fault));
@@ -230,6 +230,6 @@ static void reads_only_a_changed_file_again(void) {
 int main(void) {
         return TEST_MAIN(TEST(reads_entries), TEST(reads_the_old_form), TEST(members_may_have_any_order),
                          TEST(an_empty_list_is_valid), TEST(refuses_other_texts),
-                         TEST(every_truncation_is_malformed), TEST(has_limits), TEST(loads_files),
-                         TEST(reads_only_a_changed_file_again));
+                         TEST(every_truncation_is_malformed), TEST(a_checkpoint_beyond_a_limit_is_malformed),
+                         TEST(loads_files), TEST(reads_only_a_changed_file_again));
 }

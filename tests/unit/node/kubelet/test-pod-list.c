@@ -246,7 +246,7 @@ static int decode_ids(size_t n, Fault *fault) {
         return r;
 }
 
-static void has_limits(void) {
+static void a_list_beyond_a_limit_is_refused(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault fault = FAULT_NULL;
         char *pods = arena_new(&arena, char, 2 * 16385);
@@ -281,5 +281,6 @@ static void empty_ids_are_refused(void) {
 int main(void) {
         return TEST_MAIN(TEST(merges_entries), TEST(an_empty_list_is_valid), TEST(ignores_other_fields),
                          TEST(refuses_other_texts), TEST(every_truncation_is_refused_or_shorter),
-                         TEST(has_limits), TEST(empty_ids_are_refused), TEST(counts_allocatable_devices));
+                         TEST(a_list_beyond_a_limit_is_refused), TEST(empty_ids_are_refused),
+                         TEST(counts_allocatable_devices));
 }

@@ -240,7 +240,7 @@ static void cgroups_of_users_do_not_count(void) {
 }
 
 /* In a tree that is too large, a missing cgroup is no proof. */
-static void has_limits(void) {
+static void a_tree_with_too_many_folders_is_unknown(void) {
         char path[64];
         Tree t;
 
@@ -266,5 +266,5 @@ int main(void) {
                          TEST(v1_reads_the_pids_controller), TEST(v1_walks_other_controllers),
                          TEST(v1_tries_the_next_controller), TEST(no_tree_is_unknown),
                          TEST(a_malformed_uid_has_no_processes), TEST(links_are_not_followed),
-                         TEST(cgroups_of_users_do_not_count), TEST(has_limits));
+                         TEST(cgroups_of_users_do_not_count), TEST(a_tree_with_too_many_folders_is_unknown));
 }

@@ -164,9 +164,8 @@ static void lets_mirror_pods_of_kubelets_in(void) {
         mirror.user = "\"username\":\"system:node:n1\",\"groups\":[\"system:nodes\"]";
         assert_judged(&mirror);
         mirror.user = "\"username\":\"tenant\",\"groups\":[\"system:authenticated\"]";
-        mirror.why = "metadata.annotations[\"kubernetes.io/config.mirror\"]: marks a kubelet's picture of a "
-                     "static "
-                     "pod; only kubelets create such pods";
+        mirror.why = "metadata.annotations[\"kubernetes.io/config.mirror\"]: marks the mirror pod of a "
+                     "static pod; only kubelets create such pods";
         assert_judged(&mirror);
 }
 
