@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the parts of this room work on: the node's pods, records and cards, and the clients by which
+/* The room answers the calls of the kubelet:
+ *
+ *     GetPreferredAllocation  resolver.c: finds the pod and its container; resolver_place.c for one
+ *                             without cards, resolver_answer.c for the answer
+ *     Allocate                allocator.c, called by resolver.c
+ *     PreStartContainer       start_verifier.c: waits; start_check.c: one attempt, on evidence.c
+ *
+ * Pods that change or go are for start_verifier.c, orphans.c and repair.c (node/watches.c).
+ *
+ * What the parts of this room work on: the node's pods, records and cards, and the clients by which
  * they ask and write. The agent owns the context and everything it points to. It lends the context
  * to each part, and all of it outlives every part. */
 
