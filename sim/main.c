@@ -21,6 +21,7 @@ enum {
         KEY_FOREGROUND,
         KEY_METERS,
         KEY_NAME,
+        KEY_NO_LOCKS,
         KEY_RESERVED,
         KEY_SLICE,
         KEY_STATUS,
@@ -30,7 +31,7 @@ enum {
 typedef struct Options {
         const char *cards, *dir, *driver, *name, *status, *meters;
         uint32_t reserved_mib, slice_usec;
-        bool foreground;
+        bool foreground, no_locks;
 } Options;
 
 static const struct argp_option options_table[] = {
@@ -46,6 +47,7 @@ static const struct argp_option options_table[] = {
          "print as JSON what the engines of the cards that are mounted there have done, and end", 0},
         {"name", KEY_NAME, "NODE", 0,
          "the node's name, which the cards' UUIDs are made from (default: localhost)", 0},
+        {"no-locks", KEY_NO_LOCKS, NULL, 0, "its files cannot be locked, as those of gVisor", 0},
         {"reserved", KEY_RESERVED, "MIB", 0, "what the driver keeps of each card for itself (default 0)", 0},
         {"slice", KEY_SLICE, "US", 0,
          "how long a process has a card before the next one that has work (default 1000)", 0},
@@ -82,6 +84,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
                 return 0;
         case KEY_NAME:
                 o->name = arg;
+                return 0;
+        case KEY_NO_LOCKS:
+                o->no_locks = true;
                 return 0;
         case KEY_RESERVED:
                 if (!str_to_u32(str_from(arg), &o->reserved_mib))
@@ -192,12 +197,12 @@ static int divide(const Options *o, const SimServer *server) {
 
 static int serve(const Options *o, Sim *sim) {
         _cleanup_(sim_server_freep) SimServer *server = NULL;
-        SimPace pace = SIM_PACE_DEFAULT;
+        SimServerOptions options = {SIM_PACE_DEFAULT, o->no_locks};
         Fault fault = FAULT_NULL;
         int r;
 
-        pace.slice_nsec = (uint64_t) o->slice_usec * 1000;
-        if (sim_server_new(sim, o->dir, &pace, &server, &fault) < 0)
+        options.pace.slice_nsec = (uint64_t) o->slice_usec * 1000;
+        if (sim_server_new(sim, o->dir, &options, &server, &fault) < 0)
                 return say(EXIT_BROKEN, fault.text);
         r = divide(o, server);
         if (r == 0)

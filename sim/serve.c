@@ -502,6 +502,15 @@ static const struct fuse_lowlevel_ops operations = {
         .ioctl = on_ioctl,
 };
 
+static void on_lock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock) {
+        (void) fuse_reply_err(req, ENOLCK); /* fails only when the caller is gone */
+}
+
+static void on_set_lock(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct flock *lock,
+                        int sleep) {
+        on_lock(req, ino, fi, lock);
+}
+
 /* ---- the server ---- */
 
 /* A server that was killed leaves a mount without use. The next server removes it. */
@@ -512,13 +521,17 @@ static void clear_dead(const char *dir) {
                 (void) umount2(dir, MNT_DETACH); /* if not: mounting reports it */
 }
 
-static int mount_at(SimServer *v, const char *dir, Fault *fault) {
+/* Without the two handlers the kernel keeps the locks itself. */
+static int mount_at(SimServer *v, const char *dir, bool no_locks, Fault *fault) {
+        struct fuse_lowlevel_ops handlers = operations;
         char name[] = "aliquot-sim", o[] = "-o", options[] = "allow_other,fsname=aliquot-sim,subtype=aliquot";
         char *argv[] = {name, o, options, NULL};
         struct fuse_args args = FUSE_ARGS_INIT(3, argv);
         int r;
 
-        v->session = fuse_session_new(&args, &operations, sizeof operations, v);
+        handlers.getlk = no_locks ? on_lock : NULL;
+        handlers.setlk = no_locks ? on_set_lock : NULL;
+        v->session = fuse_session_new(&args, &handlers, sizeof handlers, v);
         fuse_opt_free_args(&args);
         if (!v->session)
                 return fault_set(fault, -ENOMEM, "no FUSE session");
@@ -541,7 +554,7 @@ static int make_pages(SimServer *v, const SimPace *pace) {
         return 0;
 }
 
-int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault) {
+int sim_server_new(Sim *s, const char *dir, const SimServerOptions *options, SimServer **ret, Fault *fault) {
         _cleanup_(sim_server_freep) SimServer *v = calloc(1, sizeof *v);
         int r;
 
@@ -549,9 +562,9 @@ int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret
                 return fault_set(fault, -ENOMEM, "out of memory");
         v->sim = s;
         v->uid = getuid();
-        if (make_pages(v, pace) < 0)
+        if (make_pages(v, &options->pace) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
-        r = mount_at(v, dir, fault);
+        r = mount_at(v, dir, options->no_locks, fault);
         if (r < 0)
                 return r;
         r = sim_finder_new(&v->finder);

@@ -23,9 +23,14 @@ enum {
 
 typedef struct SimServer SimServer;
 
+typedef struct SimServerOptions {
+        SimPace pace;
+        bool no_locks; /* fcntl() locks of its files answer ENOLCK, as nvproxy's do (gVisor, vfs.NoLockFD) */
+} SimServerOptions;
+
 /* Mounts at dir. Other users may use it as far as the kernel permits. 0 or negative errno, with the
  * sentence in fault. s must outlive the server. */
-int sim_server_new(Sim *s, const char *dir, const SimPace *pace, SimServer **ret, Fault *fault);
+int sim_server_new(Sim *s, const char *dir, const SimServerOptions *options, SimServer **ret, Fault *fault);
 
 /* Has the kernel look up every file below dir (as mounted) once, and returns when all are known.
  * Called in a process that does not serve, beside the one that does.

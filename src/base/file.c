@@ -61,3 +61,15 @@ int file_hold_standard(void) {
         }
         return 0;
 }
+
+/* Byte 0 is no key of the preload library (slice/pin.h). Its lock ends with the descriptor. */
+int file_check_locks(const char *path) {
+        struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);
+
+        if (fd < 0)
+                return errno == EINVAL || errno == ENOLCK ? -EIO : -errno;
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0 || errno == EAGAIN || errno == EACCES)
+                return 0;
+        return -errno;
+}

@@ -31,10 +31,11 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 
 /* Only new containers are refused. Running ones keep their slices, because no driver can be
  * replaced below them. */
-static void on_driver(void *userdata, const char *version) {
+static void on_driver(void *userdata, const char *version, bool locks) {
         Agent *a = userdata;
 
-        a->driver = driver_release_judge(str_from(version), a->o.known_drivers);
+        a->driver = locks ? driver_release_judge(str_from(version), a->o.known_drivers)
+                          : driver_release_without_locks();
         a->isolation.unsupported = a->driver.refused ? a->driver.fault : (Fault) FAULT_NULL;
         log_info("driver version=%s", version);
         if (a->driver.fault.text[0] != '\0') {
@@ -81,19 +82,24 @@ static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_
                                                on_driver};
 
 /* The simulated driver's NVML reads the variable in the child process that is forked later. */
-static int use_simulated(Agent *a, Buf *nvml, CardSourceOptions *options) {
+static int use_simulated(Agent *a, Buf *nvml, Buf *ctl, CardSourceOptions *options) {
         int r = a->isolation.simulated.dir ? simulated_driver_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
 
         if (r < 0)
                 return r;
         if (!options->library)
                 options->library = nvml->data;
+        buf_appendf(ctl, "%s/nvidiactl", a->isolation.simulated.dir);
+        r = buf_result(ctl);
+        if (r < 0)
+                return r;
+        options->ctl = ctl->data;
         return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
 }
 
 int agent_start_card_events(Agent *a, Fault *fault) {
         _cleanup_(card_list_done) CardList simulated = {0};
-        _cleanup_buf_ Buf nvml = BUF_NULL;
+        _cleanup_buf_ Buf nvml = BUF_NULL, ctl = BUF_NULL;
         CardSourceOptions options = {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
@@ -110,7 +116,7 @@ int agent_start_card_events(Agent *a, Fault *fault) {
                 options.simulated = &simulated;
         }
         if (a->o.simulate_dir) {
-                r = use_simulated(a, &nvml, &options);
+                r = use_simulated(a, &nvml, &ctl, &options);
                 if (r < 0)
                         return r;
         }

@@ -44,3 +44,13 @@ DriverRelease driver_release_judge(Str version, bool known_only) {
                 write_new(version, known_only, &release);
         return release;
 }
+
+/* The library knows by locks how long memory of the card lives (slice/pin.h). */
+DriverRelease driver_release_without_locks(void) {
+        DriverRelease release = {.reason = DRIVER_REASON_LOCKS, .refused = true};
+
+        (void) fault_set(&release.fault, 0,
+                         "nvidiactl cannot be locked (as in gVisor), so memory cannot be counted: no "
+                         "container with an isolated slice starts");
+        return release;
+}

@@ -16,9 +16,13 @@ typedef struct DriverRelease {
         Fault fault;  /* what is the matter; "" when nothing is */
 } DriverRelease;
 
-#define DRIVER_REASON_OLD "DriverTooOld"
-#define DRIVER_REASON_NEW "DriverTooNew"
+#define DRIVER_REASON_OLD   "DriverTooOld"
+#define DRIVER_REASON_NEW   "DriverTooNew"
+#define DRIVER_REASON_LOCKS "DriverFilesUnlockable"
 
-/* version: as NVML gives it, "580.95.05". known_only: a driver that is newer than the table is
- * refused as well. */
+/* version: as NVML gives it, "580.95.05"; "": not known. known_only: a driver that is newer than the
+ * table is refused as well. */
 DriverRelease driver_release_judge(Str version, bool known_only);
+
+/* Of a driver whose files cannot be locked: refused. */
+DriverRelease driver_release_without_locks(void);

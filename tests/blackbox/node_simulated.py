@@ -10,6 +10,7 @@ They are the same files, and so have the same identity."""
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -53,8 +54,8 @@ LIBRARIES = "/usr/lib64"
 
 
 class SimulatedNode(Node):
-    def simulated(self, mode="core_mem", *extra):
-        self.machine = Machine(self, SIM, CARDS, "--name", "n1")
+    def simulated(self, mode="core_mem", *extra, sim=()):
+        self.machine = Machine(self, SIM, CARDS, "--name", "n1", *sim)
         lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False)
         lab.gate = GATE
         lab.proc = os.path.join(lab.dir, "proc")
@@ -263,6 +264,50 @@ class Simulated(SimulatedNode):
         lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
         self.assertRegex(lab.kubelet.prestart_errors[0][3], "container main: .*the simulated driver's .*nvidiactl is not there")
         self.assertEqual(lab.running(uid), [])
+
+
+class NoLocks(SimulatedNode):
+    """A driver whose files cannot be locked, as in gVisor: no slice, said at start."""
+    CONDITION, EVENT = "GPUShareDriverUnsupported", "GPUDriverUnsupported"
+    MESSAGE = ("nvidiactl cannot be locked (as in gVisor), so memory cannot be counted: no container with an isolated slice "
+               "starts")
+
+    def is_told(self, lab):
+        lab.wait(lambda: lab.condition(self.CONDITION).get("status") == "True", "the condition is true")
+        self.assertEqual([lab.condition(self.CONDITION)[key] for key in ("reason", "message")],
+                         ["DriverFilesUnlockable", self.MESSAGE])
+        lab.wait(lambda: [e.get("note") or e.get("message", "") for e in lab.api.get("/api/v1/namespaces/default/events")["items"]
+                          if e["reason"] == self.EVENT] == [self.MESSAGE], "an Event says so, once")
+
+    def test_a_node_serves_no_slice(self):
+        lab = self.simulated(sim=["--no-locks"])
+        self.is_told(lab)
+        lab.wait(lambda: lab.node()["metadata"]["annotations"].get("aliquot.dev/change-pending") == self.MESSAGE,
+                 "the scheduler places nothing here")
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        lab.wait(lambda: lab.kubelet.prestart_errors, "PreStartContainer refuses it")
+        self.assertIn(f"container main: it cannot be isolated: {self.MESSAGE}", lab.kubelet.prestart_errors[0][3])
+        self.assertEqual(lab.running(uid), [])
+
+    def test_a_node_shares_without_isolation(self):
+        lab = self.simulated("share", sim=["--no-locks"])
+        self.is_told(lab)
+        self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+
+    def run_in_slice(self, *sim):
+        machine = Machine(self, SIM, "1xT:4GiB", *sim)
+        env = {"PATH": os.environ["PATH"], "ALIQUOT_SIM_DIR": machine.dir, "LD_LIBRARY_PATH": os.path.join(os.path.dirname(SIM), "sim")}
+        return machine, subprocess.run([ALIQUOT, "run", "--board", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
+                                       capture_output=True, text=True, timeout=120)
+
+    def test_aliquot_run(self):
+        machine, p = self.run_in_slice("--no-locks")
+        self.addCleanup(shutil.rmtree, machine.dir + "-slices", True)
+        self.assertEqual((p.returncode, p.stdout, p.stderr),
+                         (125, "", f"aliquot run: {machine.dir}/nvidiactl cannot be locked (as in gVisor), so memory cannot be counted\n"))
+        machine, p = self.run_in_slice()
+        self.addCleanup(shutil.rmtree, machine.dir + "-slices", True)
+        self.assertEqual((p.returncode, p.stdout), (0, "runs\n"), p.stderr)
 
 
 class Usage(unittest.TestCase):

@@ -289,6 +289,19 @@ static int is_inside(Fault *fault) {
                        : 0;
 }
 
+/* The library knows by locks how long memory of the card lives, and refuses memory without them. */
+static int check_locks(const char *devices, Fault *fault) {
+        char path[LOCATE_PATH + sizeof "/nvidiactl"];
+        int r;
+
+        (void) snprintf(path, sizeof path, "%s/nvidiactl", devices);
+        r = file_check_locks(path);
+        return r == -ENOLCK || r == -EINVAL
+                       ? fault_set(fault, r,
+                                   "%s cannot be locked (as in gVisor), so memory cannot be counted", path)
+                       : 0; /* reading the cards reports files that are missing */
+}
+
 static int run(const Options *o, const Programs *programs) {
         _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
         _cleanup_free_ char *slices = NULL;
@@ -301,6 +314,8 @@ static int run(const Options *o, const Programs *programs) {
         r = slicedir_open(&slicedir, o->slicedir, true, &fault);
         if (r == 0)
                 r = make_absolute(&slicedir, &fault);
+        if (r == 0)
+                r = check_locks(programs->devices, &fault);
         if (r == 0)
                 r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
         if (r == 0)

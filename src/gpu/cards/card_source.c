@@ -43,7 +43,7 @@ struct CardSource {
         void *userdata;
         CardSourceOptions o; /* its pointers are not kept */
         ProbeOptions probe;
-        char *library, *host_root;
+        char *library, *host_root, *ctl;
 
         SourceState state;
         CardChild child; /* none while WAITING */
@@ -75,6 +75,7 @@ struct CardSource {
         bool has_published, told_deaf;
         uint32_t told_total;
         char driver[NVML_TEXT_SIZE]; /* the version passed to on_driver; "": none */
+        bool lockless;               /* passed to on_driver: its files cannot be locked */
         char told[sizeof((Fault *) NULL)->text];
 };
 
@@ -367,12 +368,16 @@ static void take_census(CardSource *s, const ProbeReport *r) {
 }
 
 static void take_ready(CardSource *s, const ProbeReport *r) {
+        bool same = r->text[0] == '\0' || strncmp(r->text, s->driver, sizeof s->driver - 1) == 0;
+
         s->ready = true;
-        if (r->text[0] == '\0' || strncmp(r->text, s->driver, sizeof s->driver - 1) == 0)
+        if (same && s->lockless == (r->number != 0))
                 return;
-        (void) snprintf(s->driver, sizeof s->driver, "%.*s", (int) sizeof s->driver - 1, r->text);
+        s->lockless = r->number != 0;
+        if (!same)
+                (void) snprintf(s->driver, sizeof s->driver, "%.*s", (int) sizeof s->driver - 1, r->text);
         if (s->handler.on_driver)
-                s->handler.on_driver(s->userdata, s->driver);
+                s->handler.on_driver(s->userdata, s->driver, !s->lockless);
 }
 
 static bool take_answer(CardSource *s, const ProbeReport *r) {
@@ -486,6 +491,7 @@ static void set_options(CardSource *s, const CardSourceOptions *o) {
         s->o.quiet = o->quiet > 0 ? o->quiet : 600 * USEC_PER_SEC;
         s->probe.library = s->library;
         s->probe.host_root = s->host_root;
+        s->probe.ctl = s->ctl;
         if (s->usage)
                 s->probe.census = o->census > TURN_MIN ? o->census : USEC_PER_SEC;
         s->probe.turn = s->o.rescan < TURN_MAX ? s->o.rescan : TURN_MAX;
@@ -507,7 +513,8 @@ static int copy_texts(CardSource *s, const CardSourceOptions *o) {
         s->host_root = str_dup(root);
         if (o->library)
                 s->library = str_dup(str_from(o->library));
-        return s->host_root && (s->library || !o->library) ? 0 : -ENOMEM;
+        s->ctl = str_dup(str_from(o->ctl ? o->ctl : "/dev/nvidiactl"));
+        return s->host_root && s->ctl && (s->library || !o->library) ? 0 : -ENOMEM;
 }
 
 static int add_sources(CardSource *s) {
@@ -576,6 +583,7 @@ CardSource *card_source_free(CardSource *s) {
         free(s->uses);
         free(s->library);
         free(s->host_root);
+        free(s->ctl);
         free(s);
         return NULL;
 }

@@ -68,9 +68,10 @@ typedef struct CardSourceHandler {
         void (*on_fences)(void *userdata, const CardFences *fences);
         /* What is in use, as the driver reports it. NULL: no census is taken. */
         void (*on_usage)(void *userdata, const CardCensus *census);
-        /* The driver's version, before the first on_cards and when it changes. Not called while the
-         * driver does not tell it. May be NULL. */
-        void (*on_driver)(void *userdata, const char *version);
+        /* The driver's version, "" while it does not tell it, and whether its files can be locked.
+         * Before the first on_cards and when either changes; not called for "" and true. May be
+         * NULL. */
+        void (*on_driver)(void *userdata, const char *version, bool locks);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {
@@ -78,6 +79,7 @@ typedef struct CardSourceOptions {
         const char *library;
         /* mount point of the host's root, for /sys and /proc/driver; NULL: "/" */
         const char *host_root;
+        const char *ctl; /* nvidiactl; NULL: /dev/nvidiactl */
         usec_t deadline; /* of one answer of the child; 0: 10 s */
         usec_t rescan;   /* between two scans; 0: 30 s */
         usec_t backoff;  /* before the second attempt, doubling up to 60 times it; 0: 1 s */

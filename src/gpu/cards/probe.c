@@ -265,6 +265,13 @@ static void query_driver(const Probe *p, char ret[static NVML_TEXT_SIZE]) {
         ret[NVML_TEXT_SIZE - 1] = '\0';
 }
 
+/* A file that cannot be opened is no answer. */
+static bool lacks_locks(const Probe *p) {
+        int r = file_check_locks(p->o->ctl);
+
+        return r == -ENOLCK || r == -EINVAL;
+}
+
 static int scan(Probe *p, const ProbeRequest *q) {
         ProbeReport ready = {.kind = REPORT_READY, .request = q->request}, end;
         Fault fault = FAULT_NULL;
@@ -277,6 +284,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
                 return send_failed(p, q->request, "", fault.text);
         ready.session = p->session;
         query_driver(p, ready.text);
+        ready.number = lacks_locks(p);
         r = send_report(p, &ready);
         if (r < 0)
                 return r;

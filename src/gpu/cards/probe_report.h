@@ -20,7 +20,9 @@ typedef struct ProbeRequest {
 } ProbeRequest;
 
 typedef enum ProbeReportKind {
-        REPORT_READY = 1, /* the library is initialised; text: the driver's version, or "" */
+        /* the library is initialised; text: the driver's version, or ""; number: 1 when its files
+         * cannot be locked */
+        REPORT_READY = 1,
         REPORT_CARD,
         REPORT_END,     /* text: why XIDs are not reported; "" when they are */
         REPORT_FAILED,  /* text: why the whole scan failed */

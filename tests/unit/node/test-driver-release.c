@@ -47,7 +47,15 @@ static void other_texts_are_no_version(void) {
                 is(texts[i], true, NULL, false);
 }
 
+static void files_without_locks_are_refused(void) {
+        DriverRelease r = driver_release_without_locks();
+
+        ASSERT_STR(str_from(r.reason), STR(DRIVER_REASON_LOCKS));
+        ASSERT_TRUE(r.refused);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(branches_of_the_table_are_supported), TEST(older_drivers_are_refused),
-                         TEST(newer_drivers_are_refused_on_demand), TEST(other_texts_are_no_version));
+                         TEST(newer_drivers_are_refused_on_demand), TEST(other_texts_are_no_version),
+                         TEST(files_without_locks_are_refused));
 }
