@@ -108,5 +108,5 @@ e2e: all
 # On this machine's card, with a C compiler, libc and python3 only: tests/gpu/README.md.
 gpu-test:
 	@python3 tests/gpu/run.py --check
-	@tests/gpu/build.sh $(BUILD)/gpu
-	@python3 tests/gpu/run.py --build $(BUILD)/gpu --out $(BUILD)/gpu
+	@tests/gpu/prepare.sh $(BUILD)/gpu
+	@OUT=$(BUILD)/gpu-results tests/gpu/session.sh $(BUILD)/gpu

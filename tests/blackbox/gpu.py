@@ -4,10 +4,10 @@
 ALIQUOT_SIM LIBRARY_FOLDER CC..."""
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 
@@ -30,8 +30,9 @@ class Gpu(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
-        cls.build = os.path.join(cls.folder.name, "build")
-        p = run([os.path.join(GPU, "build.sh"), cls.build], NVCC="none")
+        cls.kit = os.path.join(cls.folder.name, "kit")
+        cls.build = os.path.join(cls.kit, "library")
+        p = run([os.path.join(GPU, "prepare.sh"), cls.kit], NVCC="none")
         if p.returncode != 0:
             raise AssertionError(p.stderr)
 
@@ -55,7 +56,7 @@ class Gpu(unittest.TestCase):
         p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder.name)
         self.assertEqual(p.returncode, 77, p.stderr)
         self.assertIn("nvidiactl is not there", p.stdout)
-        p = run([os.path.join(GPU, "session.sh")], ALIQUOT_SIM_DIR=self.folder.name, OUT=os.path.join(self.folder.name, "none"))
+        p = run([os.path.join(GPU, "session.sh"), self.kit], ALIQUOT_SIM_DIR=self.folder.name, OUT=os.path.join(self.folder.name, "none"))
         self.assertEqual(p.returncode, 77, p.stderr)
 
     def test_no_library(self):
@@ -132,27 +133,63 @@ class Gpu(unittest.TestCase):
         self.assertEqual(run([os.path.join(self.build, "rm-trace"), path + "-absent"]).returncode, 3)
         self.assertEqual(run([os.path.join(self.build, "rm-trace")]).returncode, 2)
 
+    def archived(self, out, call):
+        """A run leaves one page and one archive, in which the page is the first file. The page, and the archive's folder unpacked."""
+        with open(os.path.join(out, call + ".txt")) as f:
+            page = f.read()
+        self.assertLessEqual(page.count("\n"), 45, page)
+        with tarfile.open(os.path.join(out, call + ".tar.gz")) as archive:
+            self.assertEqual(archive.next().name, call + "/summary.txt")
+            archive.extractall(os.path.join(out, "unpacked"), filter="data")
+        return page, os.path.join(out, "unpacked", call)
+
     def test_session(self):
         m = Machine(self, SIM)
         out = os.path.join(self.folder.name, "session")
-        p = self.on(m, [os.path.join(GPU, "session.sh")], OUT=out, NVCC="none", SESSION_SECONDS="500")
+        p = self.on(m, [os.path.join(self.kit, "tests/gpu/session.sh"), self.kit, "--quick"], OUT=out)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
-        with open(os.path.join(out, "session.txt")) as f:
-            steps = dict(re.findall(r"^(\S+): status (\d+),", f.read(), re.M))
-        self.assertEqual([n for n in ("build", "probe", "gate", "suite", "trace/vmm.output", "trace/nvidia-smi.output") if steps.get(n) != "0"], [])
-        for name in ("results.json", "results.md", "vectors.txt", "trace.txt", "probe.txt", "machine.txt", "sizes.txt", "trace/ipc.trace.gz"):
-            self.assertGreater(os.path.getsize(os.path.join(out, name)), 0, name)
+        self.assertEqual(sorted(os.listdir(out)), sorted("call%d.%s" % (n, kind) for n in (1, 2, 3) for kind in ("txt", "tar.gz")))
+        page, folder = self.archived(out, "call1")
+        self.assertIn("\nunsupported: plain ", page)
+        for variant in ("library", "forward"):
+            self.assertIn("\n%s: plain lives, over lives, managed lives, runtime skipped\n" % variant, page)
+        self.assertIn("\nvariant: library\n", page)
+        self.assertIn("\nreleased while mapped, of 256 MiB: driver 256, slice 256\n", page)
+        self.assertRegex(page, r"\nlatency, median of ns: launch \d+, ")
         for name, words in (("trace.txt", "Q8 mappings"), ("trace/vmm.txt", "Q8 mappings"), ("vectors.txt", "\nvector what=memory "),
-                            ("sizes.txt", "ok contexts ")):
-            with open(os.path.join(out, name)) as f:
+                            ("trace/probe.output.txt", "\nsurface status 0x0 "), ("machine.txt", "\ncard ")):
+            with open(os.path.join(folder, name)) as f:
                 self.assertIn(words, f.read(), name)
+        self.assertGreater(os.path.getsize(os.path.join(folder, "trace/ipc.trace.gz")), 0)
+        page, folder = self.archived(out, "call2")
+        self.assertRegex(page, r"\nok contexts first-counted=\d+ ")
+        self.assertIn("\n5 ok, 0 not ok, 0 skipped\n", page)
+        self.assertTrue(os.path.exists(os.path.join(folder, "suite/results.md")))
+        page, _ = self.archived(out, "call3")
+        for words in ("\nok alone-50us ", "\nok beside-20ms ", "\nok graph share-of-30=", "\nok utilisation ", "\nlibrary: ok turns ", "\nno-cilp: "):
+            self.assertIn(words, "\n" + page)
 
     def test_session_without_time(self):
+        """A run whose time is over still says what it knows."""
         m = Machine(self, SIM)
         out = os.path.join(self.folder.name, "short")
-        p = self.on(m, [os.path.join(GPU, "session.sh")], OUT=out, NVCC="none", SESSION_SECONDS="0")
-        self.assertEqual(p.returncode, 3)
-        self.assertIn("build: not run, no time left", p.stdout)
+        p = self.on(m, [os.path.join(self.kit, "tests/gpu/call1.py"), "--seconds", "0"], OUT=out)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        page, _ = self.archived(out, "call1")
+        self.assertIn("machine: not run, no time left\n", page)
+        self.assertEqual(self.on(m, [os.path.join(self.kit, "tests/gpu/call2.py"), "--seconds", "0"], OUT=out).returncode, 1)
+
+    def test_variant_without_library(self):
+        """A variant in which no program lives is not chosen."""
+        m = Machine(self, SIM)
+        kit, out = os.path.join(self.folder.name, "dead"), os.path.join(self.folder.name, "dead-out")
+        shutil.copytree(self.kit, kit)
+        os.unlink(os.path.join(kit, "library", "libaliquot.so"))
+        p = self.on(m, [os.path.join(kit, "tests/gpu/call1.py"), "--quick"], OUT=out)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        page, _ = self.archived(out, "call1")
+        self.assertIn("\nlibrary: plain FAILS, over FAILS, managed FAILS, runtime skipped\n", page)
+        self.assertIn("\nvariant: forward\n", page)
 
     @unittest.skipUnless(os.path.exists(NVCC), "no nvcc")
     def test_runtime_programs_build(self):

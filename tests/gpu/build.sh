@@ -35,10 +35,23 @@ pure=$(listed preload/memory gate_pure)
 # No libc at link time, and nothing that a compiler would take from libc: see
 # src/preload/memory/meson.build.
 $cc -E -P -x c -Isrc src/preload/memory/libaliquot.map.in -o "$out/libaliquot.map"
-# shellcheck disable=SC2086 # words, on purpose
-$cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
-        -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
-        -Wl,--version-script="$out/libaliquot.map" -o "$out/libaliquot.so" src/preload/inject/*.c src/preload/memory/*.c src/preload/launch/*.c $page
+library() { # FILE MORE...
+        file=$1
+        shift
+        # shellcheck disable=SC2086 # words, on purpose
+        $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
+                -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
+                -Wl,--version-script="$out/libaliquot.map" -o "$out/$file" src/preload/inject/*.c src/preload/memory/*.c src/preload/launch/*.c $page "$@"
+}
+library libaliquot.so
+
+# For call1.py and call3.py: the same with another answer to the controls of scheduling.
+variant() { # NAME STATUS PREEMPTION_ONLY
+        library "libaliquot-$1.so" tests/gpu/variant/controls.c -DVARIANT_STATUS="$2" -DVARIANT_PREEMPTION_ONLY="$3" -Wl,--wrap=rm_decode -Wl,--wrap=rm_admit
+}
+variant forward RM_OK 0
+variant unsupported RM_ERR_NOT_SUPPORTED 0
+variant no-cilp RM_ERR_NOT_SUPPORTED 1
 
 # Everything else that more than one program is made of; the linker takes what each needs.
 mkdir -p "$out/objects"
@@ -70,9 +83,14 @@ if [ ! -x "$nvcc" ]; then
         exit 0
 fi
 home=$(dirname "$(dirname "$nvcc")")
+# Code for Hopper, and for other cards an intermediate form that the driver compiles.
+arch="-gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90"
+cp -L "$home"/lib64/libcudart.so.[0-9][0-9] "$out/" 2>/dev/null || true
 for kind in static shared; do
-        "$nvcc" -O2 -cudart $kind -Xlinker -rpath="$home/lib64" -o "$out/runtime-$kind" tests/gpu/runtime.cu >"$out/nvcc-$kind.log" 2>&1 ||
+        # shellcheck disable=SC2086
+        "$nvcc" -O2 $arch -cudart $kind -Xlinker -rpath='$ORIGIN':"$home/lib64" -o "$out/runtime-$kind" tests/gpu/runtime.cu >"$out/nvcc-$kind.log" 2>&1 ||
                 echo "gpu-test: nvcc -cudart $kind failed: $out/nvcc-$kind.log" >&2
 done
-"$nvcc" -O2 -I"$home/include" -Xlinker -rpath="$home/lib64" -o "$out/allreduce" tests/gpu/allreduce.cu -L"$home/lib64" -lnccl >"$out/nvcc-nccl.log" 2>&1 ||
+# shellcheck disable=SC2086
+"$nvcc" -O2 $arch -I"$home/include" -Xlinker -rpath="$home/lib64" -o "$out/allreduce" tests/gpu/allreduce.cu -L"$home/lib64" -lnccl >"$out/nvcc-nccl.log" 2>&1 ||
         echo "gpu-test: no NCCL to build with: $out/nvcc-nccl.log" >&2

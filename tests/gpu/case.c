@@ -92,56 +92,6 @@ CUcontext case_begin(void) {
         return c;
 }
 
-/* Every card since 2017 accepts it; the driver compiles it. */
-static const char kernels[] = ".version 6.3\n"
-                              ".target sm_70\n"
-                              ".address_size 64\n"
-                              ".visible .entry sleep_us(.param .u32 us)\n"
-                              "{\n"
-                              ".reg .pred %p;\n"
-                              ".reg .b64 %now, %end, %t;\n"
-                              ".reg .b32 %us;\n"
-                              "ld.param.u32 %us, [us];\n"
-                              "mul.wide.u32 %t, %us, 1000;\n"
-                              "mov.u64 %now, %globaltimer;\n"
-                              "add.u64 %end, %now, %t;\n"
-                              "again:\n"
-                              "mov.u64 %now, %globaltimer;\n"
-                              "setp.lt.u64 %p, %now, %end;\n"
-                              "@%p bra again;\n"
-                              "ret;\n"
-                              "}\n"
-                              ".visible .entry fill(.param .u64 at, .param .u32 n, .param .u32 value)\n"
-                              "{\n"
-                              ".reg .pred %p;\n"
-                              ".reg .b64 %at, %off;\n"
-                              ".reg .b32 %i, %n, %v, %b, %d;\n"
-                              "ld.param.u64 %at, [at];\n"
-                              "ld.param.u32 %n, [n];\n"
-                              "ld.param.u32 %v, [value];\n"
-                              "cvta.to.global.u64 %at, %at;\n"
-                              "mov.u32 %b, %ctaid.x;\n"
-                              "mov.u32 %d, %ntid.x;\n"
-                              "mov.u32 %i, %tid.x;\n"
-                              "mad.lo.u32 %i, %b, %d, %i;\n"
-                              "setp.ge.u32 %p, %i, %n;\n"
-                              "@%p bra done;\n"
-                              "mul.wide.u32 %off, %i, 4;\n"
-                              "add.u64 %at, %at, %off;\n"
-                              "st.global.u32 [%at], %v;\n"
-                              "done:\n"
-                              "ret;\n"
-                              "}\n";
-
-CUfunction case_function(const char *name) {
-        CUfunction f = NULL;
-        CUmodule m = NULL;
-
-        OK(CU(cuModuleLoadData)(&m, kernels));
-        OK(CU(cuModuleGetFunction)(&f, m, name));
-        return f;
-}
-
 /* ---- which ---- */
 
 static const struct {
@@ -153,7 +103,8 @@ static const struct {
         {"fill", 1, case_fill},       {"hold", 1, case_hold},     {"contexts", 1, case_contexts},
         {"threads", 2, case_threads}, {"forked", 1, case_forked}, {"ipc", 1, case_ipc},
         {"shared", 1, case_shared},   {"race", 2, case_race},     {"crowd", 2, case_crowd},
-        {"time", 1, case_time},       {"probe", 0, case_probe},
+        {"time", 1, case_time},       {"probe", 0, case_probe},   {"rate", 1, case_rate},
+        {"work", 5, case_work},       {"gaps", 1, case_gaps},     {"latency", 0, case_latency},
 };
 
 int main(int argc, char **argv) {

@@ -36,7 +36,7 @@ void case_mark(const char *place);
 unsigned long long case_now(void); /* ns, CLOCK_MONOTONIC */
 
 CUcontext case_begin(void);                 /* cuInit, and a context on card 0, current */
-CUfunction case_function(const char *name); /* sleep_us(u32) or fill(u64 at, u32 words, u32 value) */
+CUfunction case_function(const char *name); /* of kernels.c */
 
 /* ---- memory, by family ---- */
 
@@ -82,3 +82,7 @@ int case_race(char **arguments);
 int case_crowd(char **arguments);
 int case_time(char **arguments);
 int case_probe(char **arguments);
+int case_rate(char **arguments);
+int case_work(char **arguments);
+int case_gaps(char **arguments);
+int case_latency(char **arguments);

@@ -91,6 +91,20 @@ static CUresult map(Held *h) {
         return r != CUDA_SUCCESS ? r : CU(cuMemsetD8_v2)(h->at[0], 1, h->bytes);
 }
 
+static void unmap(Held *h) {
+        if (h->n > 0) {
+                OK(CU(cuMemUnmap)(h->at[0], h->bytes));
+                OK(CU(cuMemAddressFree)(h->at[0], h->bytes));
+        }
+        h->n = 0;
+}
+
+static void release(Held *h) {
+        if (h->handle)
+                OK(CU(cuMemRelease)(h->handle));
+        h->handle = 0;
+}
+
 static CUresult take_vmm(Held *h) {
         CUresult r = CU(cuMemCreate)(&h->handle, h->bytes, &on_card, 0);
 
@@ -98,14 +112,17 @@ static CUresult take_vmm(Held *h) {
 }
 
 static void give_vmm(Held *h) {
-        if (h->n > 0) {
-                OK(CU(cuMemUnmap)(h->at[0], h->bytes));
-                OK(CU(cuMemAddressFree)(h->at[0], h->bytes));
-        }
-        if (h->handle)
-                OK(CU(cuMemRelease)(h->handle));
-        h->handle = 0;
-        h->n = 0;
+        unmap(h);
+        release(h);
+}
+
+/* Releases the handle while the memory is mapped, as PyTorch's expandable segments do: the mapping
+ * alone holds the memory. */
+static CUresult take_vmm_late(Held *h) {
+        CUresult r = take_vmm(h);
+
+        release(h);
+        return r;
 }
 
 /* The same memory a second time, by a descriptor. */
@@ -222,19 +239,13 @@ static void give_graph(Held *h) {
 }
 
 const Family families[] = {
-        {"plain", take_plain, give_plain, 1},
-        {"pieces", take_pieces, give_plain, 1},
-        {"pitched", take_pitched, give_plain, 1},
-        {"pool", take_pool, give_pool, 1},
-        {"own-pool", take_own_pool, give_pool, 1},
-        {"vmm", take_vmm, give_vmm, 1},
-        {"external", take_external, give_external, 1},
-        {"array", take_array, give_array, 1},
-        {"mipmap", take_mipmap, give_mipmap, 1},
-        {"managed", take_managed, give_plain, 1},
-        {"graph", take_graph, give_graph, 1},
-        {"host", take_host, give_host, 0},
-        {NULL, NULL, NULL, 0},
+        {"plain", take_plain, give_plain, 1},      {"pieces", take_pieces, give_plain, 1},
+        {"pitched", take_pitched, give_plain, 1},  {"pool", take_pool, give_pool, 1},
+        {"own-pool", take_own_pool, give_pool, 1}, {"vmm", take_vmm, give_vmm, 1},
+        {"vmm-late", take_vmm_late, give_vmm, 1},  {"external", take_external, give_external, 1},
+        {"array", take_array, give_array, 1},      {"mipmap", take_mipmap, give_mipmap, 1},
+        {"managed", take_managed, give_plain, 1},  {"graph", take_graph, give_graph, 1},
+        {"host", take_host, give_host, 0},         {NULL, NULL, NULL, 0},
 };
 
 const Family *family_find(const char *name) {

@@ -15,6 +15,11 @@ class Process(ctypes.Structure):
     _fields_ = [("pid", ctypes.c_uint), ("bytes", ctypes.c_ulonglong), ("gpu", ctypes.c_uint), ("compute", ctypes.c_uint)]
 
 
+class Utilisation(ctypes.Structure):  # nvmlProcessUtilizationSample_t
+    _fields_ = [("pid", ctypes.c_uint), ("time", ctypes.c_ulonglong), ("sm", ctypes.c_uint), ("memory", ctypes.c_uint),
+                ("encoder", ctypes.c_uint), ("decoder", ctypes.c_uint)]
+
+
 def load(soname):
     try:
         return ctypes.CDLL(soname)
@@ -66,6 +71,12 @@ class Host:
             return {}
         unknown = (1 << 64) - 1
         return {p.pid: p.bytes for p in found[:n.value] if p.bytes != unknown}
+
+    def utilisation(self, since):
+        """NVML's status, and (pid, percent, time in us) of each sample after that time."""
+        n, found = ctypes.c_uint(256), (Utilisation * 256)()
+        r = self.lib.nvmlDeviceGetProcessUtilization(self.handle, found, ctypes.byref(n), ctypes.c_ulonglong(since))
+        return r, [(x.pid, x.sm, x.time) for x in found[:n.value] if x.pid] if r == 0 else []
 
 
 def cuda_version():

@@ -40,7 +40,7 @@ class Results:
                "", "%d card%s of %d MiB. %d passed, %d failed, %d skipped." % (
                    h["cards"], "s" if h["cards"] > 1 else "", h["memory-MiB"], self.count("ok"), self.count("not ok"), self.count("skip")),
                "", "| test | result | figures |", "|---|---|---|"]
-        for t in self.tests:
+        for t in sorted(self.tests, key=lambda t: t["result"] != "not ok"):  # what has failed stands in front
             what = ", ".join("%s %s" % pair for pair in t["figures"].items()) if t["result"] == "ok" else t["why"]
             out.append("| %s | %s | %s |" % (t["name"], t["result"], what.replace("|", "\\|")))
         return "\n".join(out) + "\n"

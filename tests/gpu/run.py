@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The GPU suite: run.py --build FOLDER [--out FOLDER] [--only TEXT]; run.py --check says whether there is a card
+"""The GPU suites: run.py --build FOLDER [--suite memory|compute] [--out FOLDER] [--only TEXT,TEXT...] [--quick];
+run.py --check says whether there is a card.
 
 Runs what tests/gpu/build.sh has built in slices of card 0, and compares what the slice says, what the driver says on the host, and what
 the program itself is told. One line per test; results.json and results.md in the folder. On a simulated driver with ALIQUOT_SIM_DIR and
@@ -12,8 +13,9 @@ import sys
 import tempfile
 import traceback
 
+import compute
+import memory
 import report
-import tests
 from host import Missing, cuda_version
 from slices import Card, Failure, Skip
 
@@ -45,12 +47,20 @@ def run_one(name, test, card):
         return {"name": name, "result": "not ok", "why": " | ".join(traceback.format_exc(-2).split("\n")[1:])}
 
 
+def chosen(options):
+    """The tests whose name contains one of the texts."""
+    suite = memory.ALL if options.suite == "memory" else compute.suite(options.quick)
+    return [(name, test) for name, test in suite if any(text in name for text in options.only.split(","))]
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--build", default="build/gpu")
+    parser.add_argument("--build", default="build/gpu/library")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--out")
     parser.add_argument("--only", default="")
+    parser.add_argument("--suite", choices=("memory", "compute"), default="memory")
+    parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     why = missing()
     if why:
@@ -67,9 +77,8 @@ def main():
             print("gpu-test: skipped: %s" % e)
             return 77
         results = report.Results(card.host, cuda_version(), bool(os.environ.get("ALIQUOT_SIM_DIR")), options.out)
-        for name, test in tests.ALL:
-            if options.only in name:
-                results.add(run_one(name, test, card))
+        for name, test in chosen(options):
+            results.add(run_one(name, test, card))
     return results.summary()
 
 

@@ -25,7 +25,7 @@
 #include "gpu/rm/rm.h"
 #include "line.h"
 
-enum { RANGES = 4096, RESERVED = 64 << 20 };
+enum { RANGES = 4096, RESERVED = 64 << 20, OF_ANY_CLASS = 64 };
 #define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
 
 /* ---- where it goes ---- */
@@ -187,9 +187,9 @@ static void find_inner(TraceEvent *e, Discovery *look) {
                 return;
         look->inner = word64(p, offsetof(RmAlloc, params)); /* at 16 in all of them */
         e->inner_size = (uint32_t) size;
-        if (e->nr == RM_ESC_ALLOC && size == 0 &&
-            word32(p, offsetof(RmAlloc, class_)) == RM_CLASS_MEMORY_LOCAL)
-                size = sizeof(RmMemoryParams); /* the class determines their length */
+        if (e->nr == RM_ESC_ALLOC && size == 0) /* the class determines their length */
+                size = word32(p, offsetof(RmAlloc, class_)) == RM_CLASS_MEMORY_LOCAL ? sizeof(RmMemoryParams)
+                                                                                     : OF_ANY_CLASS;
         e->inner.n = copy(e->inner.before, look->inner, size < TRACE_INNER ? size : TRACE_INNER);
 }
 
