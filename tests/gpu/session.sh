@@ -12,9 +12,9 @@ scripts=$kit/tests/gpu
 
 python3 "$scripts/call1.py" --kit "$kit" "$@" || exit $?
 variant=$(sed -n 's/^variant: \([a-z]*\).*/\1/p' "$OUT/call1.txt")
-python3 "$scripts/call2.py" --kit "$kit" --variant "$variant" "$@"
+python3 "$scripts/call2.py" --kit "$kit" --variant "${variant:-library}" "$@"
 memory=$?
-python3 "$scripts/call3.py" --kit "$kit" --variant "$variant" "$@"
+python3 "$scripts/call3.py" --kit "$kit" --variant "${variant:-library}" "$@"
 compute=$?
 [ "$memory" -eq 0 ] || exit "$memory"
 exit "$compute"
