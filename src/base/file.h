@@ -17,6 +17,7 @@ int file_read_open(int fd, size_t limit, Buf *into);
  * Returns 0 or negative errno. */
 int file_hold_standard(void);
 
-/* Whether the kernel gives locks of open files (fcntl, F_OFD_SETLK) on this file. 0: it does; -ENOLCK,
- * -EINVAL: it does not; other negative errno: the file cannot be opened for reading and writing. */
+/* Whether the kernel gives locks of open files (fcntl, F_OFD_SETLK) on this file. 0: it does;
+ * -ENOLCK, -EINVAL: it does not; other negative errno: the file cannot be opened for reading and
+ * writing. */
 int file_check_locks(const char *path);

@@ -20,8 +20,8 @@ typedef struct DriverRelease {
 #define DRIVER_REASON_NEW   "DriverTooNew"
 #define DRIVER_REASON_LOCKS "DriverFilesUnlockable"
 
-/* version: as NVML gives it, "580.95.05"; "": not known. known_only: a driver that is newer than the
- * table is refused as well. */
+/* version: as NVML gives it, "580.95.05"; "": not known. known_only: a driver that is newer than
+ * the table is refused as well. */
 DriverRelease driver_release_judge(Str version, bool known_only);
 
 /* Of a driver whose files cannot be locked: refused. */
