@@ -101,6 +101,18 @@ static uint32_t gid_info(Control *k, void *params) {
         return RM_OK;
 }
 
+/* deviceCtrlCmdGpuGetFindSubDeviceHandle_IMPL(), subdeviceGetByInstance_IMPL() */
+static uint32_t find_subdevice(Control *k, void *params) {
+        RmFindSubdevice *p = params;
+
+        for (const SimObject *o = k->object->children; o && p->subdevice == 0; o = o->next)
+                if (o->class_ == RM_CLASS_SUBDEVICE) {
+                        p->handle = o->handle;
+                        return RM_OK;
+                }
+        return RM_ERR_OBJECT_NOT_FOUND;
+}
+
 static uint32_t name_string(Control *k, void *params) {
         RmNameString *p = params;
         size_t len = strlen(k->card->about.model);
@@ -409,6 +421,7 @@ static const struct {
         {RM_CTRL_PROBED_IDS, RM_CLASS_ROOT_CLIENT, sizeof(RmProbedIds), probed_ids},
         {RM_CTRL_ID_INFO, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfo), id_info},
         {RM_CTRL_ID_INFO_V2, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfoV2), id_info_v2},
+        {RM_CTRL_FIND_SUBDEVICE, RM_CLASS_DEVICE, sizeof(RmFindSubdevice), find_subdevice},
         {RM_CTRL_NAME_STRING, RM_CLASS_SUBDEVICE, sizeof(RmNameString), name_string},
         {RM_CTRL_GID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmGidInfo), gid_info},
         {RM_CTRL_PIDS, RM_CLASS_SUBDEVICE, sizeof(RmPids), pids},

@@ -216,6 +216,14 @@ class GateTest(GateBase):
         self.assertEqual([self.sim.held(i) for i in range(3)], [100 * MIB, 44 * MIB, 0])
         program.end()
 
+    def test_a_device_made_elsewhere(self):
+        """Its subdevice is there, and a device has only one: that one tells the card."""
+        slices = self.sim.slices(100, 50)
+        program = self.run_program("taken_over", slices)
+        self.assertEqual(program.hear(), {"over": [NO_MEMORY] * 2, "fits": [OK, OK]})
+        self.assertEqual((used(slices, 0), used(slices, 1)), (40 * MIB, 40 * MIB))
+        program.end()
+
     def test_questions(self):
         slices = self.sim.slices(100)
         program = self.run_program("questions", slices)

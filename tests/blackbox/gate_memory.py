@@ -252,6 +252,18 @@ def cards():
 
 
 @inside
+def taken_over():
+    """A child of fork uses devices and subdevices of two cards, which its parent has made."""
+    found = [Client(card=i) for i in range(2)]
+    pid = os.fork()
+    if pid == 0:
+        say(over=[status_of(c.memory, 200 * MIB) for c in found], fits=[status_of(c.memory, 40 * MIB) for c in found])
+        wait_for_word()
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+@inside
 def questions():
     c = Client()
     c.memory(30 * MIB)

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Controls (RM_ESC_CONTROL) about cards and their memory: ctrl0000gpu.h, ctrl2080gpu.h,
- * ctrl2080fb.h. */
+ * ctrl2080fb.h, ctrl0080gpu.h. */
 
 #include "gpu/rm/layout.h"
 
@@ -11,6 +11,7 @@ enum {
         RM_CTRL_ID_INFO = 0x202,
         RM_CTRL_ID_INFO_V2 = 0x205,
         RM_CTRL_PROBED_IDS = 0x214,
+        RM_CTRL_FIND_SUBDEVICE = 0x800293,
         RM_CTRL_NAME_STRING = 0x20800110,
         RM_CTRL_GID_INFO = 0x2080014A,
         RM_CTRL_PIDS = 0x2080018D,
@@ -35,6 +36,11 @@ typedef struct RmIdInfoV2 { /* NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS */
         uint32_t gpu, flags, device, subdevice, sli, board, instance;
         int32_t numa;
 } RmIdInfoV2;
+
+/* Of a device: the handle of its subdevice. OBJECT_NOT_FOUND: it has none. */
+typedef struct RmFindSubdevice { /* NV0080_CTRL_GPU_FIND_SUBDEVICE_HANDLE_PARAM */
+        uint32_t subdevice, handle;
+} RmFindSubdevice;
 
 /* Format of GID info, bits 0 and 1 of its flags: "GPU-..." with its NUL (41 bytes), or 16 bytes in
  * the order of the text. */
@@ -91,6 +97,7 @@ typedef struct RmFbRegions { /* NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS */
 
 RM_SIZE(RmIdInfo, 40);
 RM_SIZE(RmIdInfoV2, 32);
+RM_SIZE(RmFindSubdevice, 8);
 RM_SIZE(RmGidInfo, 268);
 RM_SIZE(RmFbInfoV2, 1028);
 RM_SIZE(RmFbRegion, 56);

@@ -17,8 +17,8 @@ static uint32_t control(int fd, uint32_t client, uint32_t object, uint32_t cmd, 
                                                                            : c.status;
 }
 
-/* Every subdevice tells the UUID, and a device has at least the first. The driver picks the
- * handle. */
+/* Every subdevice tells the UUID, and a device has at least the first. The driver picks the handle.
+ * 0: the device has a subdevice already, and can have no other (subdevice.c). */
 static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
         RmSubdeviceParams params = {.subdevice = 0};
         RmAlloc a = {.root = client,
@@ -31,6 +31,15 @@ static uint32_t make_subdevice(int fd, uint32_t client, uint32_t device) {
         if (gate_driver(fd, RM_IOCTL(RM_ESC_ALLOC, sizeof a), &a) < 0 || a.status != RM_OK)
                 return 0;
         return a.new;
+}
+
+/* deviceCtrlCmdGpuGetFindSubDeviceHandle_IMPL() in device_ctrl.c, not privileged. */
+static uint32_t find_subdevice(int fd, uint32_t client, uint32_t device) {
+        RmFindSubdevice params = {.subdevice = 0};
+
+        return control(fd, client, device, RM_CTRL_FIND_SUBDEVICE, &params, sizeof params) == RM_OK
+                       ? params.handle
+                       : 0;
 }
 
 static void free_object(int fd, uint32_t client, uint32_t parent, uint32_t object) {
@@ -63,16 +72,18 @@ static uint32_t ask_uuid(int fd, uint32_t client, uint32_t subdevice, RmGidInfo 
 }
 
 static int ask_card(Gate *g, int fd, const RmParent *parent) {
-        uint32_t subdevice, status;
+        uint32_t made, subdevice, status;
         RmGidInfo gid;
 
         status = ask_uuid(fd, parent->client, parent->handle, &gid);
         if (status != RM_OK) { /* the parent is a device */
-                subdevice = make_subdevice(fd, parent->client, parent->handle);
+                made = make_subdevice(fd, parent->client, parent->handle);
+                subdevice = made != 0 ? made : find_subdevice(fd, parent->client, parent->handle);
                 if (subdevice == 0)
                         return g->n_cards == 1 ? 0 : GATE_NO_CARD;
                 status = ask_uuid(fd, parent->client, subdevice, &gid);
-                free_object(fd, parent->client, parent->handle, subdevice);
+                if (made != 0)
+                        free_object(fd, parent->client, parent->handle, made);
         }
         if (status == RM_OK)
                 return by_uuid(g, &gid);
