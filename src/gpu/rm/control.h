@@ -63,6 +63,8 @@ enum {
         RM_FB_HEAP_FREE = 0x16,
         RM_FB_HEAP_START = 0x1E,
         RM_FB_USABLE_RAM_SIZE = 0x20,
+        RM_FB_PROTECTED_SIZE = 0x33, /* with confidential computing, else 0; so the next */
+        RM_FB_PROTECTED_FREE = 0x34,
         RM_FB_INDEX_MAX = 0x3B, /* of 595 */
 };
 

@@ -28,9 +28,11 @@ uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
         case RM_FB_HEAP_SIZE:
         case RM_FB_MAPPABLE_HEAP_SIZE:
         case RM_FB_USABLE_RAM_SIZE:
+        case RM_FB_PROTECTED_SIZE:
                 return (uint32_t) least(data, view->limit / 1024);
         case RM_FB_HEAP_FREE:
         case RM_FB_LARGEST_FREE_REGION:
+        case RM_FB_PROTECTED_FREE:
                 return (uint32_t) least(data, left(view) / 1024);
         default:
                 return data;

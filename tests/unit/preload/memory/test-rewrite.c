@@ -7,7 +7,7 @@ enum { MIB = 1 << 20 };
 static const RewriteView view = {.limit = UINT64_C(2154) * MIB, .used = UINT64_C(337) * MIB};
 
 static void totals_are_the_limit(void) {
-        static const uint32_t indices[] = {0x07, 0x08, 0x09, 0x0A, 0x20};
+        static const uint32_t indices[] = {0x07, 0x08, 0x09, 0x0A, 0x20, 0x33};
 
         for (size_t i = 0; i < sizeof indices / sizeof *indices; i++) {
                 ASSERT_INT(rewrite_fb(&view, indices[i], 16160 * 1024), 2154 * 1024);
@@ -20,6 +20,7 @@ static void free_is_limit_less_used(void) {
 
         ASSERT_INT(rewrite_fb(&view, 0x16, 16000 * 1024), (2154 - 337) * 1024);
         ASSERT_INT(rewrite_fb(&view, 0x12, 16000 * 1024), (2154 - 337) * 1024);
+        ASSERT_INT(rewrite_fb(&view, 0x34, 16000 * 1024), (2154 - 337) * 1024);
         ASSERT_INT(rewrite_fb(&view, 0x16, 500), 500); /* the card itself has no more */
         ASSERT_INT(rewrite_fb(&full, 0x16, 16000 * 1024), 0);
 }
@@ -27,7 +28,7 @@ static void free_is_limit_less_used(void) {
 static void other_indices_stay(void) {
         for (uint32_t index = 0; index < 0x40; index++)
                 if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 &&
-                    index != 0x16 && index != 0x12)
+                    index != 0x16 && index != 0x12 && index != 0x33 && index != 0x34)
                         ASSERT_INT(rewrite_fb(&view, index, 0xFFFFFFFF), 0xFFFFFFFF);
 }
 
