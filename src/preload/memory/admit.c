@@ -5,13 +5,11 @@
 #include "gpu/rm/fifo.h"
 #include "gpu/rm/heap.h"
 #include "preload/inject/bytes.h"
+#include "preload/memory/tunables.h"
 
 enum {
         PAGE_BIG = 64 * 1024,
         PAGE_HUGE = 2 * 1024 * 1024,
-        /* What libcuda 580 sets for each context (the public trace reindertpelsma/nvkvm-old,
-         * traces/host_reference_ga106). The driver's default is shorter. */
-        TIMESLICE_MAX_USEC = 2048,
 };
 /* No card has a pebibyte, and sums of such sizes do not overflow. */
 #define BYTES_MAX (UINT64_C(1) << 50)
