@@ -375,6 +375,14 @@ class Cards(unittest.TestCase):
         s.wait_healthy(GPU_0=True)
         s.wait_trouble("the driver has 4000000000 cards")
 
+    def test_confidential_computing(self):
+        s = Source(self, [card(0), "cc"])
+        s.wait_trouble("confidential computing is on: slices have not been tried with it")
+        s.machine(card(0, mib=1000), "cc")
+        s.rescan()
+        s.wait(lambda cards: cards["GPU-0"]["mib"] == 1000, "another session")
+        self.assertEqual(len(s.troubles), 1)
+
     def test_mig_is_not_ours(self):
         s = Source(self, [card(0), card(1), "mig 1"])
         cards = s.wait_healthy(GPU_0=True, GPU_1=False)

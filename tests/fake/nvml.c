@@ -9,6 +9,7 @@
  *     hang CALL CARD | crash CALL CARD
  *     count N                          the result of nvmlDeviceGetCount
  *     mig CARD                         MIG is on
+ *     cc                               confidential computing is on
  *     xid SERIAL CARD CODE             an event, once per process and serial number
  *     driver VERSION                   absent: the library does not tell it
  *     noevents                         there are no event sets
@@ -105,6 +106,7 @@ int nvmlInit_v2(void);
 int nvmlShutdown(void);
 const char *nvmlErrorString(int r);
 int nvmlSystemGetDriverVersion(char *ret, unsigned size);
+int nvmlSystemGetConfComputeState(NvmlConfComputeState *ret);
 int nvmlDeviceGetCount_v2(unsigned *ret);
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice *ret);
 int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size);
@@ -204,6 +206,17 @@ int nvmlSystemGetDriverVersion(char *ret, unsigned size) {
         int r = enter("driver", -1);
 
         return each_line(read_driver, version) ? give_text(r, version, ret, size) : ERROR_NOT_SUPPORTED;
+}
+
+static bool is_conf_compute(const char *text, void *userdata) {
+        return strcmp(text, "cc") == 0;
+}
+
+int nvmlSystemGetConfComputeState(NvmlConfComputeState *ret) {
+        int r = enter("conf-compute", -1);
+
+        *ret = (NvmlConfComputeState){.feature = each_line(is_conf_compute, NULL)};
+        return r;
 }
 
 int nvmlDeviceGetUUID(NvmlDevice d, char *ret, unsigned size) {

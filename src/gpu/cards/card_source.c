@@ -72,7 +72,7 @@ struct CardSource {
         bool cut; /* this census did not fit */
 
         CardList published;
-        bool has_published, told_deaf;
+        bool has_published, told_deaf, conf_compute, told_conf_compute;
         uint32_t told_total;
         char driver[NVML_TEXT_SIZE]; /* the version passed to on_driver; "": none */
         bool lockless;               /* passed to on_driver: its files cannot be locked */
@@ -275,6 +275,10 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
                                "not answer",
                                r->text);
         }
+        if (s->conf_compute && !s->told_conf_compute) {
+                s->told_conf_compute = true;
+                report_trouble(s, "confidential computing is on: slices have not been tried with it");
+        }
         plan_next(s);
         publish_fences(s);
         publish(s);
@@ -371,6 +375,7 @@ static void take_ready(CardSource *s, const ProbeReport *r) {
         bool same = r->text[0] == '\0' || strncmp(r->text, s->driver, sizeof s->driver - 1) == 0;
 
         s->ready = true;
+        s->conf_compute = r->value == 1;
         if (same && s->lockless == (r->number != 0))
                 return;
         s->lockless = r->number != 0;

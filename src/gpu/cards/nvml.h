@@ -57,11 +57,16 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
         unsigned gpu_instance, compute_instance;
 } NvmlEvent;
 
+typedef struct NvmlConfComputeState {             /* nvmlConfComputeSystemState_t, in 535 and later */
+        unsigned environment, feature, dev_tools; /* feature: 1 when it is on */
+} NvmlConfComputeState;
+
 /* member, required, symbol, parameters; each returns an nvmlReturn_t, which is an int */
 #define NVML_CALLS(X)                                                                                        \
         X(init, true, "nvmlInit_v2", (void) )                                                                \
         X(shutdown, true, "nvmlShutdown", (void) )                                                           \
         X(driver, false, "nvmlSystemGetDriverVersion", (char *ret, unsigned size))                           \
+        X(conf_compute, false, "nvmlSystemGetConfComputeState", (NvmlConfComputeState * ret))                \
         X(count, true, "nvmlDeviceGetCount_v2", (unsigned *ret))                                             \
         X(handle, true, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))                  \
         X(uuid, true, "nvmlDeviceGetUUID", (NvmlDevice d, char *ret, unsigned size))                         \

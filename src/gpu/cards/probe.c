@@ -265,6 +265,12 @@ static void query_driver(const Probe *p, char ret[static NVML_TEXT_SIZE]) {
         ret[NVML_TEXT_SIZE - 1] = '\0';
 }
 
+static bool has_conf_compute(const Probe *p) {
+        NvmlConfComputeState state = {0};
+
+        return p->nvml.conf_compute && p->nvml.conf_compute(&state) == NVML_SUCCESS && state.feature == 1;
+}
+
 /* A file that cannot be opened is no answer. */
 static bool lacks_locks(const Probe *p) {
         int r = file_check_locks(p->o->ctl);
@@ -285,6 +291,7 @@ static int scan(Probe *p, const ProbeRequest *q) {
         ready.session = p->session;
         query_driver(p, ready.text);
         ready.number = lacks_locks(p);
+        ready.value = has_conf_compute(p);
         r = send_report(p, &ready);
         if (r < 0)
                 return r;

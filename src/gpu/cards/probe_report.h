@@ -21,7 +21,7 @@ typedef struct ProbeRequest {
 
 typedef enum ProbeReportKind {
         /* the library is initialised; text: the driver's version, or ""; number: 1 when its files
-         * cannot be locked */
+         * cannot be locked; value: 1 with confidential computing */
         REPORT_READY = 1,
         REPORT_CARD,
         REPORT_END,     /* text: why XIDs are not reported; "" when they are */
