@@ -310,6 +310,23 @@ class NoLocks(SimulatedNode):
         self.assertEqual((p.returncode, p.stdout), (0, "runs\n"), p.stderr)
 
 
+class Mig(unittest.TestCase):
+    def test_aliquot_run(self):
+        """A card with MIG on has no slices."""
+        machine = Machine(self, SIM, "1xT:4GiB")
+        text = machine.dir + "-nvml"
+        self.addCleanup(os.remove, text)
+        self.addCleanup(shutil.rmtree, machine.dir + "-slices", True)
+        with open(text, "w") as f:
+            f.write("card GPU-0 0 4096 10 T\nmig 0\n")
+        env = {"PATH": os.environ["PATH"], "ALIQUOT_SIM_DIR": machine.dir, "FAKE_NVML": text,
+               "LD_LIBRARY_PATH": os.path.join(os.path.dirname(SIM), "tests", "fake")}
+        p = subprocess.run([ALIQUOT, "run", "--board", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
+                           capture_output=True, text=True, timeout=120)
+        self.assertEqual((p.returncode, p.stdout, p.stderr),
+                         (125, "", "aliquot run: card 0: MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)\n"))
+
+
 class Usage(unittest.TestCase):
     def test_bad_options(self):
         for options, words in ((["--simulate-dir", "x"], "must be a path from the root"),

@@ -37,6 +37,13 @@ static int refused(const Nvml *nvml, int r, unsigned index, const char *what, Fa
                          nvml_error_text(nvml, r));
 }
 
+/* GET_GID_INFO names the whole card in an instance, so a slice could not be told from another. */
+static bool has_mig(const Nvml *nvml, NvmlDevice device) {
+        unsigned now = 0, pending = 0;
+
+        return nvml->mig && nvml->mig(device, &now, &pending) == NVML_SUCCESS && now == 1;
+}
+
 static int read_card(const Nvml *nvml, unsigned index, const char *devices, HostCard *ret, Fault *fault) {
         char uuid[NVML_TEXT_SIZE] = "", name[32];
         NvmlMemory memory = {0};
@@ -57,6 +64,10 @@ static int read_card(const Nvml *nvml, unsigned index, const char *devices, Host
         r = nvml->memory(device, &memory);
         if (r != NVML_SUCCESS)
                 return refused(nvml, r, index, "memory", fault);
+        if (has_mig(nvml, device))
+                return fault_set(fault, HOST_CARDS_E_NONE,
+                                 "card %u: MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)",
+                                 index);
         if (strlen(uuid) >= sizeof ret->uuid)
                 return fault_set(fault, HOST_CARDS_E_NONE, "card %u: the uuid is too long: %s", index, uuid);
         (void) snprintf(ret->uuid, sizeof ret->uuid, "%s", uuid);
