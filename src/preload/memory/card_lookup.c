@@ -78,9 +78,11 @@ static int ask_card(Gate *g, int fd, const RmParent *parent) {
         status = ask_uuid(fd, parent->client, parent->handle, &gid);
         if (status != RM_OK) { /* the parent is a device */
                 made = make_subdevice(fd, parent->client, parent->handle);
+                if (made == 0 && g->n_cards == 1)
+                        return 0;
                 subdevice = made != 0 ? made : find_subdevice(fd, parent->client, parent->handle);
                 if (subdevice == 0)
-                        return g->n_cards == 1 ? 0 : GATE_NO_CARD;
+                        return GATE_NO_CARD;
                 status = ask_uuid(fd, parent->client, subdevice, &gid);
                 if (made != 0)
                         free_object(fd, parent->client, parent->handle, made);
