@@ -266,14 +266,16 @@ static uint64_t version_of(const Node *node) {
 
 static int observe(Publisher *p, const Node *node, Str text);
 
-/* A patch is answered with the whole object as it is afterwards. */
+/* A patch is answered with the whole object as it is afterwards. The watch may have delivered a
+ * later change of another writer before the answer: then the answer tells nothing new. */
 static int observe_written(Publisher *p, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Node node;
         int r = node_decode(body, &arena, &node, NULL);
 
-        if (r == 0)
-                r = observe(p, &node, body);
+        if (r != 0 || (version_of(&node) > 0 && version_of(&node) < p->version))
+                return r;
+        r = observe(p, &node, body);
         if (r == 0)
                 p->version = version_of(&node);
         return r;
