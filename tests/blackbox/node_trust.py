@@ -116,6 +116,7 @@ class Trust(unittest.TestCase):
                     times.append(time.monotonic())
                     self.lab.api.patch(NODE_PATH, {"metadata": {"labels": {label: "mine"}}})
                 stop.wait(0.005)
+        self.lab.wait(lambda: self.lab.node()["metadata"]["labels"].get(label), "the agent has written all its labels")
         rival = threading.Thread(target=fight)
         rival.start()
         try:
