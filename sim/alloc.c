@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "gpu/rm/export.h"
+#include "gpu/rm/fabric.h"
 #include "gpu/rm/heap.h"
 #include "sim/call.h"
+#include "sim/export.h"
 
 /* The three calls by which a program gets objects, and memory with them. As in
  * serverAllocApiCopyIn(), the parameters of a class are read first, before anything is looked up.
@@ -91,15 +94,16 @@ static uint32_t new_plain(SimCall *k, uint32_t client, const SimWish *w, uint32_
 /* If its parameters cannot be copied out, the object stays (serverAllocApiCopyOut()). A client that
  * chose the handle itself has it then. */
 static uint32_t alloc_local(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
-        RmMemoryParams p;
+        size_t size = k->file->sim->release.facts->memory_params;
+        RmMemoryParams p = {0};
         uint32_t status;
 
         if (at == 0)
                 return RM_ERR_INVALID_ARGUMENT;
-        if (k->caller->read(k->caller, at, &p, sizeof p) < 0)
+        if (k->caller->read(k->caller, at, &p, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         status = new_memory(k, client, w, &p, ret_handle);
-        if (status == RM_OK && k->caller->write(k->caller, at, &p, sizeof p) < 0)
+        if (status == RM_OK && k->caller->write(k->caller, at, &p, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         return status;
 }
@@ -124,6 +128,34 @@ static uint32_t alloc_subdevice(SimCall *k, uint32_t client, SimWish *w, uint64_
         return new_plain(k, client, w, ret_handle);
 }
 
+/* memoryfabricConstruct_IMPL(): the object holds the memory that it is made with. Addresses, and
+ * flexible objects, are not simulated. */
+static uint32_t alloc_fabric(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        RmExportMem one = {.n = 1};
+        RmFabricParams p;
+        uint32_t status;
+        SimClient *c;
+        SimObject *o;
+
+        if (at == 0)
+                return RM_ERR_INVALID_ARGUMENT;
+        if (k->caller->read(k->caller, at, &p, sizeof p) < 0)
+                return RM_ERR_INVALID_ADDRESS;
+        if (p.flags & RM_FABRIC_FLEXIBLE)
+                return RM_ERR_NOT_SUPPORTED;
+        status = sim_call_client(k, client, &c);
+        if (status == RM_OK)
+                status = sim_object_new(c, w, &o);
+        if (status != RM_OK)
+                return status;
+        one.handles[0] = p.memory;
+        if (p.memory != 0 && (status = sim_export_object(o, &one)) != RM_OK)
+                sim_object_free(o);
+        else
+                *ret_handle = o->handle;
+        return status;
+}
+
 /* hRoot is the wanted handle of a client. Its optional parameter, a handle, is not read. */
 static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
         SimProcess process = {k->caller->pid(k->caller), k->caller->uid};
@@ -136,6 +168,8 @@ static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
 }
 
 static uint32_t alloc(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint32_t *ret_handle) {
+        if (!sim_release_has_class(&k->file->sim->release, w->class_)) /* rmapiGetClassAllocParamSize() */
+                return RM_ERR_INVALID_CLASS;
         switch (w->class_) {
         case RM_CLASS_MEMORY_LOCAL:
                 return alloc_local(k, client, w, at, ret_handle);
@@ -143,6 +177,8 @@ static uint32_t alloc(SimCall *k, uint32_t client, SimWish *w, uint64_t at, uint
                 return alloc_device(k, client, w, at, ret_handle);
         case RM_CLASS_SUBDEVICE:
                 return alloc_subdevice(k, client, w, at, ret_handle);
+        case RM_CLASS_MEMORY_FABRIC:
+                return alloc_fabric(k, client, w, at, ret_handle);
         default:
                 return new_plain(k, client, w, ret_handle);
         }
@@ -222,6 +258,9 @@ int sim_call_alloc_memory(SimCall *k, void *params, size_t n) {
         case CLASS_MEMORY_PRIVILEGED:
         case CLASS_OS_DESCRIPTOR:
                 p->status = alloc_os02(k, &w, p);
+                return 0;
+        case RM_CLASS_MEMORY_FLA: /* until 580 */
+                p->status = alloc(k, p->root, &w, 0, &p->new);
                 return 0;
         default:
                 p->status = RM_ERR_INVALID_CLASS;

@@ -5,9 +5,11 @@
 #include "gpu/rm/fifo.h"
 #include "gpu/rm/query.h"
 #include "sim/call.h"
+#include "sim/export.h"
+#include "sim/links.h"
 
-/* The controls about cards, memory and processes. Each takes parameters of one size, for an object
- * of one class; others are NOT_SUPPORTED. */
+/* The controls about cards, memory and processes. Each takes parameters of the release's size, for
+ * an object of one class; others are NOT_SUPPORTED. */
 
 typedef struct Control {
         SimCall *call;
@@ -122,6 +124,18 @@ static uint32_t name_string(Control *k, void *params) {
         return RM_OK;
 }
 
+/* A card that is joined to a switch has no other links. */
+static uint32_t links(Control *k, void *params) {
+        const MachineCard *c = &k->card->about;
+        SimLinks *p = params;
+
+        p->switch_links = c->switch_links;
+        memcpy(p->peers, c->peers, sizeof p->peers);
+        for (size_t i = 0; c->switch_links > 0 && i < CARD_PEERS_MAX; i++)
+                p->peers[i].links = 0;
+        return RM_OK;
+}
+
 /* c may be NULL. */
 static SimObject *find_channel(const SimClient *c, uint32_t handle) {
         SimObject *o = c ? sim_object_find(c, handle) : NULL;
@@ -140,10 +154,15 @@ static uint32_t ctx_buffer_size(Control *k, void *params) {
 
 /* ---- memory ---- */
 
-/* kern_mem_sys_ctrl.c, in KiB. An index that is not a size has 0; an unknown index keeps its
- * data. */
-static void fb_entry(const SimCard *c, RmFbEntry *e) {
+/* kern_mem_sys_ctrl.c, in KiB. An index that is not a size has 0. An unknown index ends the list in
+ * releases without the conversion; in the others it keeps its data. */
+static uint32_t fb_entry(const Control *k, RmFbEntry *e) {
+        const SimRelease *release = &k->sim->release;
+        const SimCard *c = k->card;
         uint64_t bytes = 0;
+
+        if (e->index > release->facts->fb_index_max)
+                return release->converts_fb_info ? RM_OK : RM_ERR_INVALID_ARGUMENT;
 
         switch (e->index) {
         case RM_FB_RAM_SIZE:
@@ -169,39 +188,61 @@ static void fb_entry(const SimCard *c, RmFbEntry *e) {
                 bytes = sim_card_largest(c).start;
                 break;
         default:
-                if (e->index > RM_FB_INDEX_MAX)
-                        return;
+                break;
         }
         e->data = bytes >> 10 <= UINT32_MAX ? (uint32_t) (bytes >> 10) : UINT32_MAX;
+        return RM_OK;
+}
+
+static uint32_t fb_entries(const Control *k, RmFbEntry *list, uint32_t n) {
+        uint32_t status = RM_OK;
+
+        for (uint32_t i = 0; i < n && status == RM_OK; i++)
+                status = fb_entry(k, &list[i]);
+        return status;
 }
 
 static uint32_t fb_info_v2(Control *k, void *params) {
         RmFbInfoV2 *p = params;
 
-        if (p->n == 0 || p->n > RM_FB_LIST_MAX)
+        if (p->n == 0 || p->n > k->sim->release.facts->fb_list_max)
                 return RM_ERR_INVALID_ARGUMENT;
-        for (uint32_t i = 0; i < p->n; i++)
-                fb_entry(k->card, &p->list[i]);
-        return RM_OK;
+        return fb_entries(k, p->list, p->n);
 }
 
-/* rmapi_deprecated_control.c turns this form into the other */
+/* With the conversion this list is no longer than the other one; without it, it has 1 MiB at most
+ * (RMAPI_PARAM_COPY_MAX_PARAMS_SIZE). Either way it is copied as a whole. */
 static uint32_t fb_info(Control *k, void *params) {
+        enum { LIST_MAX = (1 << 20) / sizeof(RmFbEntry) };
+        const SimRelease *release = &k->sim->release;
         const RmFbInfo *p = params;
         SimCaller *c = k->call->caller;
-        RmFbInfoV2 v2 = {.n = p->n};
+        RmFbEntry *list;
         uint32_t status;
 
-        if (p->n > RM_FB_LIST_MAX)
-                return RM_ERR_INSUFFICIENT_RESOURCES;
         if (p->n == 0)
                 return RM_ERR_INVALID_ARGUMENT;
-        if (c->read(c, p->list, v2.list, p->n * sizeof *v2.list) < 0)
-                return RM_ERR_INVALID_ADDRESS;
-        status = fb_info_v2(k, &v2);
-        if (status == RM_OK && c->write(c, p->list, v2.list, p->n * sizeof *v2.list) < 0)
-                return RM_ERR_INVALID_ADDRESS;
+        if (release->converts_fb_info && p->n > release->facts->fb_list_max)
+                return RM_ERR_OUT_OF_RANGE;
+        if (p->n > LIST_MAX)
+                return RM_ERR_INVALID_ARGUMENT;
+        list = malloc(p->n * sizeof *list);
+        if (!list)
+                return RM_ERR_NO_MEMORY;
+        status = c->read(c, p->list, list, p->n * sizeof *list) < 0 ? RM_ERR_INVALID_ADDRESS
+                                                                    : fb_entries(k, list, p->n);
+        if (status == RM_OK && c->write(c, p->list, list, p->n * sizeof *list) < 0)
+                status = RM_ERR_INVALID_ADDRESS;
+        free(list);
         return status;
+}
+
+/* Older releases have shorter regions: they end where the newest have more flags. */
+static void pack_regions(const Control *k, RmFbRegions *p) {
+        size_t bytes = k->sim->release.facts->fb_region;
+
+        for (uint32_t i = 1; i < p->n && bytes < sizeof(RmFbRegion); i++)
+                memmove((uint8_t *) p->regions + i * bytes, &p->regions[i], bytes);
 }
 
 static uint32_t fb_region_info(Control *k, void *params) {
@@ -216,6 +257,7 @@ static uint32_t fb_region_info(Control *k, void *params) {
         if (k->card->reserved == 0)
                 return RM_OK;
         p->regions[p->n++] = (RmFbRegion){.limit = k->card->reserved - 1, .reserved = k->card->reserved};
+        pack_regions(k, p);
         return RM_OK;
 }
 
@@ -356,6 +398,13 @@ static uint32_t surface_info(Control *k, void *params) {
 
 /* ---- how the card's time is shared ---- */
 
+static uint32_t group_schedule(Control *k, void *params) {
+        const RmGroupSchedule *p = params;
+
+        k->object->timeshare.scheduled = p->enable;
+        return RM_OK;
+}
+
 static uint32_t set_timeslice(Control *k, void *params) {
         const RmTimeslice *p = params;
 
@@ -410,11 +459,27 @@ static uint32_t disable_channels(Control *k, void *params) {
         return RM_OK;
 }
 
+static uint32_t export_mem(Control *k, void *params) {
+        return sim_export_object(k->object, params);
+}
+
+static uint32_t import_mem(Control *k, void *params) {
+        return sim_import_object(k->object, params);
+}
+
+static uint32_t attach_multicast(Control *k, void *params) {
+        return sim_attach_object(k->object, params);
+}
+
+static uint32_t detach_multicast(Control *k, void *params) {
+        return sim_detach_object(k->object, params);
+}
+
 /* ---- which is which ---- */
 
 static const struct {
         uint32_t cmd, class_;
-        uint32_t size;
+        uint32_t size; /* in the newest release */
         uint32_t (*run)(Control *k, void *params);
 } controls[] = {
         {RM_CTRL_ATTACHED_IDS, RM_CLASS_ROOT_CLIENT, sizeof(RmAttachedIds), attached_ids},
@@ -424,24 +489,29 @@ static const struct {
         {RM_CTRL_FIND_SUBDEVICE, RM_CLASS_DEVICE, sizeof(RmFindSubdevice), find_subdevice},
         {RM_CTRL_NAME_STRING, RM_CLASS_SUBDEVICE, sizeof(RmNameString), name_string},
         {RM_CTRL_GID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmGidInfo), gid_info},
+        {SIM_CTRL_LINKS, RM_CLASS_SUBDEVICE, sizeof(SimLinks), links},
         {RM_CTRL_PIDS, RM_CLASS_SUBDEVICE, sizeof(RmPids), pids},
         {RM_CTRL_PID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmPidInfos), pid_info},
         {RM_CTRL_CTX_BUFFER_SIZE, RM_CLASS_SUBDEVICE, sizeof(RmCtxBufferSize), ctx_buffer_size},
         {RM_CTRL_FB_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbInfo), fb_info},
         {RM_CTRL_FB_INFO_V2, RM_CLASS_SUBDEVICE, sizeof(RmFbInfoV2), fb_info_v2},
         {RM_CTRL_FB_REGION_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbRegions), fb_region_info},
+        {RM_CTRL_GROUP_SCHEDULE, RM_CLASS_CHANNEL_GROUP, sizeof(RmGroupSchedule), group_schedule},
         {RM_CTRL_SET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), set_timeslice},
         {RM_CTRL_GET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), get_timeslice},
         {RM_CTRL_PREEMPT, RM_CLASS_CHANNEL_GROUP, sizeof(RmPreempt), preempt},
         {RM_CTRL_PREEMPTION_MODE, RM_CLASS_SUBDEVICE, sizeof(RmPreemptionMode), preemption_mode},
         {RM_CTRL_DISABLE_CHANNELS, RM_CLASS_SUBDEVICE, sizeof(RmDisableChannels), disable_channels},
         {RM_CTRL_SURFACE_INFO, RM_CLASS_MEMORY_LOCAL, sizeof(RmSurfaceInfo), surface_info},
+        {RM_CTRL_EXPORT_MEM, RM_CLASS_MEMORY_EXPORT, sizeof(RmExportMem), export_mem},
+        {RM_CTRL_IMPORT_MEM, RM_CLASS_MEMORY_EXPORT, sizeof(RmImportMem), import_mem},
+        {RM_CTRL_ATTACH_MULTICAST, RM_CLASS_MULTICAST, sizeof(RmAttachMulticast), attach_multicast},
+        {RM_CTRL_DETACH_MULTICAST, RM_CLASS_MULTICAST, sizeof(RmDetachMulticast), detach_multicast},
 };
 
 enum {
         CONTROLS = sizeof controls / sizeof *controls,
         PARAMS_MAX = sizeof(RmPidInfos),
-        CLASS_MEMORY_FABRIC = 0xF8,
 };
 
 static size_t find(uint32_t cmd) {
@@ -452,10 +522,24 @@ static size_t find(uint32_t cmd) {
         return i;
 }
 
+/* Are they refused before the object is looked for? Lists at a pointer were always
+ * (embedded_param_copy.c). */
+static bool is_checked_first(const SimRelease *release, uint32_t cmd) {
+        return release->wrong_size == RM_ERR_INVALID_ARGUMENT || cmd == RM_CTRL_FB_INFO ||
+               cmd == RM_CTRL_SURFACE_INFO;
+}
+
+static bool is_size_right(const SimRelease *release, const RmControl *p, size_t which) {
+        if (which == CONTROLS || (p->cmd == RM_CTRL_FB_INFO && release->converts_fb_info))
+                return true;
+        return p->params_size == rm_release_params(release->facts, p->cmd, controls[which].size);
+}
+
 static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
-        _Alignas(8) uint8_t params[PARAMS_MAX];
+        _Alignas(8) uint8_t params[PARAMS_MAX] = {0};
         Control control = {.call = k, .sim = k->file->sim};
-        uint32_t status;
+        const SimRelease *release = &control.sim->release;
+        uint32_t status, size;
 
         status = sim_call_client(k, p->client, &control.client);
         if (status != RM_OK)
@@ -463,16 +547,20 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         control.object = sim_object_find(control.client, p->object);
         if (!control.object)
                 return RM_ERR_OBJECT_NOT_FOUND;
-        if (control.object->class_ == CLASS_MEMORY_FABRIC) /* memoryfabricControl_IMPL() */
-                return p->cmd >> 16 == CLASS_MEMORY_FABRIC ? RM_ERR_NOT_SUPPORTED : RM_ERR_INVALID_ARGUMENT;
+        if (control.object->class_ == RM_CLASS_MEMORY_FABRIC) /* memoryfabricControl_IMPL() */
+                return p->cmd >> 16 == RM_CLASS_MEMORY_FABRIC ? RM_ERR_NOT_SUPPORTED
+                                                              : RM_ERR_INVALID_ARGUMENT;
         if (which == CONTROLS || control.object->class_ != controls[which].class_)
                 return RM_ERR_NOT_SUPPORTED;
+        if (!is_size_right(release, p, which))
+                return release->wrong_size;
         if (control.object->card < control.sim->n_cards)
                 control.card = &control.sim->cards[control.object->card];
-        if (k->caller->read(k->caller, p->params, params, controls[which].size) < 0)
+        size = rm_release_params(release->facts, p->cmd, controls[which].size);
+        if (k->caller->read(k->caller, p->params, params, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         status = controls[which].run(&control, params);
-        if (status == RM_OK && k->caller->write(k->caller, p->params, params, controls[which].size) < 0)
+        if (status == RM_OK && k->caller->write(k->caller, p->params, params, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         return status;
 }
@@ -480,8 +568,10 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
 /* _rmapiRmControl() in control.c. A command without category and index does nothing, for any
  * object. */
 int sim_call_control(SimCall *k, void *params, size_t n) {
+        const SimRelease *release = &k->file->sim->release;
         RmControl *p = params;
         size_t which = find(p->cmd);
+        bool converted = p->cmd == RM_CTRL_FB_INFO && release->converts_fb_info;
 
         if ((p->cmd & 0x3FFF) == 0)
                 p->status = RM_OK;
@@ -489,8 +579,9 @@ int sim_call_control(SimCall *k, void *params, size_t n) {
                 p->status = RM_ERR_INVALID_CLIENT;
         else if (sim_call_is_export(p->cmd))
                 p->status = sim_call_export(k, p);
-        else if ((p->params_size != 0) != (p->params != 0) ||
-                 (which < CONTROLS && p->params_size != controls[which].size))
+        else if (!converted && (p->params_size != 0) != (p->params != 0))
+                p->status = RM_ERR_INVALID_ARGUMENT;
+        else if (is_checked_first(release, p->cmd) && !is_size_right(release, p, which))
                 p->status = RM_ERR_INVALID_ARGUMENT;
         else
                 p->status = execute(k, p, which);

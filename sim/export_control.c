@@ -167,6 +167,8 @@ static uint32_t export_info(Travel *t, void *params) {
         p->instance = UINT32_MAX;
         p->max_objects = f->exports.n;
         memcpy(p->metadata, f->exports.metadata, sizeof p->metadata);
+        if (t->sim->release.facts->export_info < sizeof *p) /* without the instance */
+                memmove(&p->instance, &p->max_objects, sizeof *p - offsetof(RmExportInfo, max_objects));
         return RM_OK;
 }
 
@@ -196,8 +198,14 @@ bool sim_call_is_export(uint32_t cmd) {
         return find(cmd) < CONTROLS;
 }
 
+static uint32_t size_of(const Sim *s, size_t which) {
+        return controls[which].cmd == RM_CTRL_EXPORT_INFO ? s->release.facts->export_info
+                                                          : controls[which].size;
+}
+
 static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
         _Alignas(8) uint8_t params[sizeof(RmExportMany)];
+        uint32_t size = size_of(k->file->sim, which);
         Travel t = {.call = k, .sim = k->file->sim};
         uint32_t status = sim_call_client(k, p->client, &t.client);
         const SimObject *o;
@@ -209,10 +217,12 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
                 return RM_ERR_OBJECT_NOT_FOUND;
         if (o->class_ != RM_CLASS_ROOT_CLIENT)
                 return RM_ERR_NOT_SUPPORTED;
-        if (k->caller->read(k->caller, p->params, params, controls[which].size) < 0)
+        if (p->params_size != size)
+                return t.sim->release.wrong_size;
+        if (k->caller->read(k->caller, p->params, params, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         status = controls[which].run(&t, params);
-        if (status == RM_OK && k->caller->write(k->caller, p->params, params, controls[which].size) < 0)
+        if (status == RM_OK && k->caller->write(k->caller, p->params, params, size) < 0)
                 return RM_ERR_INVALID_ADDRESS;
         return status;
 }
@@ -220,7 +230,10 @@ static uint32_t execute(SimCall *k, const RmControl *p, size_t which) {
 uint32_t sim_call_export(SimCall *k, const RmControl *p) {
         size_t which = find(p->cmd);
 
-        if (p->params == 0 || p->params_size != controls[which].size)
+        const SimRelease *release = &k->file->sim->release;
+
+        if ((p->params_size != 0) != (p->params != 0) || (release->wrong_size == RM_ERR_INVALID_ARGUMENT &&
+                                                          p->params_size != size_of(k->file->sim, which)))
                 return RM_ERR_INVALID_ARGUMENT;
         return execute(k, p, which);
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "gpu/rm/rm.h"
-#include "sim/sim.h"
+#include "sim/export.h"
 
 enum {
         HANDLES_FIRST = 0xCAF00000, /* RS_UNIQUE_HANDLE_BASE and _RANGE: handles that the driver makes */
@@ -45,11 +45,13 @@ static_assert((int) SIM_FILE_OBJECTS_MAX < (int) HANDLES, "a free handle is alwa
 static bool may_stand_below(uint32_t class_, uint32_t parent) {
         switch (class_) {
         case RM_CLASS_DEVICE:
+        case RM_CLASS_MEMORY_EXPORT:
                 return parent == RM_CLASS_ROOT_CLIENT;
         case RM_CLASS_SUBDEVICE:
         case RM_CLASS_MEMORY_SYSTEM:
         case RM_CLASS_MEMORY_DYNAMIC:
         case RM_CLASS_MEMORY_VIRTUAL:
+        case RM_CLASS_MEMORY_FLA:
         case RM_CLASS_CHANNEL_GROUP:
                 return parent == RM_CLASS_DEVICE;
         case RM_CLASS_MEMORY_LOCAL:
@@ -79,6 +81,8 @@ static uint32_t choose_card(const Sim *s, const SimObject *parent, const SimWish
                         return RM_ERR_INVALID_STATE;
                 *ret = w->instance;
         }
+        if (w->class_ == RM_CLASS_MEMORY_EXPORT && s->release.facts->export_mem < 2)
+                return RM_ERR_INVALID_CLASS;
         if (w->class_ == RM_CLASS_SUBDEVICE) {
                 if (w->instance != 0)
                         return RM_ERR_INVALID_CLASS;
@@ -215,7 +219,7 @@ uint32_t sim_object_new(SimClient *c, const SimWish *w, SimObject **ret) {
 /* Classes that cannot be duplicated have no ...CanCopy_IMPL() in the driver that allows it. */
 static bool can_copy(const SimObject *o) {
         return o->parent && o->class_ != RM_CLASS_DEVICE && o->class_ != RM_CLASS_SUBDEVICE &&
-               !rm_class_is_channel(o->class_);
+               !rm_class_is_channel(o->class_) && o->class_ != RM_CLASS_MEMORY_EXPORT;
 }
 
 /* memCopyConstruct(): the duplicate of an object below a device goes below a device, that of one
@@ -266,6 +270,7 @@ static void object_free(SimObject *o) {
         while (o->children)
                 object_free(o->children);
         leave_place(o);
+        sim_export_object_done(o);
         if (o->link) {
                 *o->link = o->next;
                 if (o->next)

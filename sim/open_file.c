@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "sim/export.h"
+#include "sim/uvm_space.h"
 
 SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
         SimFile *f = calloc(1, sizeof *f);
@@ -16,6 +17,7 @@ SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
 
 /* RmFreeUnusedClients(): frees what the last copy of the file still held. */
 void sim_file_close(SimFile *f) {
+        sim_uvm_done(f);
         sim_exports_done(f);
         while (f->clients)
                 sim_client_free(f->clients);

@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The version of the driver whose answers are given. Only the indices of GET_SURFACE_INFO depend on
- * it so far. */
+/* The version of the driver whose answers are given: what differs between releases. */
+
+#include <stdbool.h>
 
 #include "gpu/rm/release.h"
+#include "gpu/rm/rm.h"
 
-#define SIM_VERSION "595.45.04" /* the layouts are its, whatever the version */
+#define SIM_VERSION "595.45.04" /* unless another one is asked for */
 
 typedef struct SimRelease {
         char version[64]; /* as CHECK_VERSION tells it */
         const RmRelease *facts;
+        /* The status of a control whose parameters have another size than the driver's. In older
+         * releases only the object refuses them, with INVALID_PARAM_STRUCT (rs_resource.c,
+         * resControlLookup_IMPL()). Since 535.161.07, 550.40.53 and 555 the call is refused before
+         * that, with INVALID_ARGUMENT (control.c, _rmapiRmControl()). */
+        uint32_t wrong_size;
+        /* FB_GET_INFO becomes FB_GET_INFO_V2 before it is looked at, since 550
+         * (rmapi_deprecated_control.c). Then its size does not matter, and an unknown index is no
+         * error. */
+        bool converts_fb_info;
 } SimRelease;
 
 /* 0, or -EINVAL: not a version such as 550.163.01, or older than 535. */
 int sim_release_parse(const char *version, SimRelease *ret);
+
+/* Does the driver's resource_list.h have the class? */
+bool sim_release_has_class(const SimRelease *release, uint32_t class_);

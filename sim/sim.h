@@ -25,7 +25,6 @@ enum {
 };
 
 typedef enum SimFileKind { SIM_FILE_CTL, SIM_FILE_CARD, SIM_FILE_UVM, SIM_FILE_UVM_TOOLS } SimFileKind;
-
 struct SimObject {
         uint32_t handle, class_;
         uint32_t card;  /* card of the device above it; SIM_CARDS_MAX: none */
@@ -36,6 +35,7 @@ struct SimObject {
         bool owner;             /* it allocated the block; a duplicate did not */
         uint32_t slot;          /* slot of a channel group on the card's engines, plus 1; 0: none */
         SimTimeshare timeshare; /* of channels and channel groups */
+        uint32_t *exports;      /* of class 0xE0: RM_EXPORT_MEM_MAX handles; or NULL */
         UT_hash_handle hh;
 };
 
@@ -65,6 +65,9 @@ struct SimFile {
         bool registered;  /* RM_ESC_REGISTER_FD was done */
         bool initialized; /* UVM_INITIALIZE was done */
         bool hmm;         /* without the flag against it: then plain memory is the card's, too */
+        uint32_t uvm_cards, uvm_spaces; /* registered cards, and those with a GPU VA space */
+        struct SimUvmRange *uvm;        /* its ranges (uvm_space.h) */
+        size_t n_uvm;                   /* ranges and mappings */
         size_t n_objects;
         SimClient *clients;
         SimExports exports;

@@ -50,6 +50,7 @@ static void write_schedules(JsonWriter *w, const SimClient *c) {
                 json_write_u64(w, "timesliceUs", o->timeshare.timeslice_usec);
                 json_write_u64(w, "computeMode", o->timeshare.compute_mode);
                 json_write_u64(w, "preempts", o->timeshare.preempts);
+                json_write_bool(w, "scheduled", o->timeshare.scheduled);
                 json_write_bool(w, "disabled", o->timeshare.disabled);
                 json_write_object_end(w);
         }

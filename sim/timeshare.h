@@ -13,7 +13,7 @@ typedef struct SimTimeshare {
         uint64_t timeslice_usec;
         uint32_t compute_mode; /* RM_PREEMPT_COMPUTE_... */
         uint32_t preempts;     /* how often */
-        bool disabled;
+        bool scheduled, disabled;
 } SimTimeshare;
 
 /* Listens for channel groups that get a slot on their card's engines, or leave it. */

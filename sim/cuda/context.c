@@ -20,8 +20,8 @@ static __thread unsigned depth;
 /* ---- the driver's objects ---- */
 
 enum {
-        CLASS_CHANNEL = 0xC36F, /* VOLTA_CHANNEL_GPFIFO_A */
-        CLASS_COMPUTE = 0xC3C0, /* VOLTA_COMPUTE_A */
+        CLASS_CHANNEL = 0xC46F, /* TURING_CHANNEL_GPFIFO_A: the first cards of the open drivers */
+        CLASS_COMPUTE = 0xC5C0, /* TURING_COMPUTE_A */
 };
 
 static uint32_t register_card(Device *device) {
@@ -49,23 +49,32 @@ static uint32_t set_schedule(CUcontext c) {
         return driver_control(&state.driver, c->group, RM_CTRL_SET_TIMESLICE, &slice, sizeof slice);
 }
 
+/* As libcuda 535 and 550 do when all objects are made (docs/internals/native-driver.md). */
+static uint32_t schedule_group(CUcontext c) {
+        RmGroupSchedule p = {.enable = 1};
+
+        return driver_control_by_release(&state.driver, c->group, RM_CTRL_GROUP_SCHEDULE, &p, sizeof p);
+}
+
 /* A real context takes memory twice: what it allocates (the parts), and what the driver keeps for
  * its channel group. */
 static uint32_t make_objects(CUcontext c) {
         Driver *d = &state.driver;
         const DriverCard *card = c->device->card;
-        uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, 0, &c->space);
+        uint32_t compute, status = driver_alloc(d, card->device, RM_CLASS_VASPACE, NULL, &c->space);
 
         if (status == RM_OK)
                 status = register_card(c->device);
         if (status == RM_OK)
-                status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, 0, &c->group);
+                status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, NULL, &c->group);
         if (status == RM_OK)
                 status = set_schedule(c);
         if (status == RM_OK)
-                status = driver_alloc(d, c->group, CLASS_CHANNEL, NULL, 0, &c->channel);
+                status = driver_alloc(d, c->group, CLASS_CHANNEL, NULL, &c->channel);
         if (status == RM_OK)
-                status = driver_alloc(d, c->channel, CLASS_COMPUTE, NULL, 0, &compute);
+                status = driver_alloc(d, c->channel, CLASS_COMPUTE, NULL, &compute);
+        if (status == RM_OK)
+                status = schedule_group(c);
         return status;
 }
 

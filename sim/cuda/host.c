@@ -28,7 +28,7 @@ static uint32_t pin(const Device *d, size_t size) {
         RmMemoryParams m = {.owner = state.driver.client, .size = size};
         uint32_t object = 0;
 
-        (void) driver_alloc(&state.driver, d->card->device, RM_CLASS_MEMORY_SYSTEM, &m, sizeof m, &object);
+        (void) driver_alloc(&state.driver, d->card->device, RM_CLASS_MEMORY_SYSTEM, &m, &object);
         return object;
 }
 

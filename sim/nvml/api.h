@@ -65,6 +65,9 @@ typedef struct NvmlPci3 {
         char bus_id[32];
 } NvmlPci3;
 
+/* nvmlIntNvLinkDeviceType_t, nvmlNvlinkVersion_t */
+enum { NVML_NVLINK_TYPE_GPU = 0, NVML_NVLINK_TYPE_SWITCH = 2, NVML_NVLINK_VERSION_2 = 2 };
+
 typedef struct NvmlProcess1 {
         unsigned pid;
         unsigned long long memory;

@@ -79,6 +79,35 @@ static NvmlReturn read_all(Smi *s) {
         return r;
 }
 
+/* Whether a container runtime shows this card: NVIDIA_VISIBLE_DEVICES is a list of UUIDs that has
+ * it. Other values, "all" among them, hide nothing here. */
+static bool is_visible(const SmiCard *c) {
+        const char *list = getenv("NVIDIA_VISIBLE_DEVICES");
+
+        if (!list || strncmp(list, "GPU-", 4) != 0)
+                return true;
+        for (size_t n; *list != '\0'; list += n + (list[n] == ',')) {
+                n = strcspn(list, ",");
+                if (n == strlen(c->uuid) && strncmp(list, c->uuid, n) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* A container has device files of its own cards only, so that NVML finds no others. Here all files
+ * are in one folder. */
+static void drop_hidden(Smi *s) {
+        unsigned n = 0;
+
+        for (unsigned i = 0; i < s->n; i++)
+                if (is_visible(&s->cards[i])) {
+                        if (n < i)
+                                s->cards[n] = s->cards[i];
+                        n++;
+                }
+        s->n = n;
+}
+
 int smi_read(Smi *s) {
         int status = load(s);
         NvmlReturn r;
@@ -98,6 +127,7 @@ int smi_read(Smi *s) {
                 (void) printf("Failed to initialize NVML: %s\n", s->error_string(r));
                 return (int) r < 255 ? (int) r : 255;
         }
+        drop_hidden(s);
         if (s->n == 0) {
                 (void) puts("No devices were found");
                 return NVML_ERROR_NOT_FOUND;
@@ -119,7 +149,7 @@ bool smi_select(Smi *s, const char *id) {
         bool number = end != id && *end == '\0';
 
         for (unsigned i = 0; i < s->n; i++)
-                if (number ? i == index : strcmp(id, s->cards[i].uuid) == 0) {
+                if (number ? s->cards[i].index == index : strcmp(id, s->cards[i].uuid) == 0) {
                         if (i > 0)
                                 s->cards[0] = s->cards[i];
                         s->n = 1;

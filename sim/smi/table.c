@@ -16,7 +16,7 @@ static void rule(FILE *out, const char *left, char fill, const char *middle) {
         (void) fputs(left, out);
         for (int i = 0; i < 89; i++)
                 (void) fputc(middle && (i == 41 || i == 66) ? middle[0] : fill, out);
-        (void) fprintf(out, "%c\n", left[0] == '|' ? '|' : '+');
+        (void) fprintf(out, "%c\n", fill == '=' ? '|' : '+');
 }
 
 static void print_head(const Smi *s, FILE *out) {

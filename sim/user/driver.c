@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "gpu/rm/query.h"
+#include "gpu/rm/release.h"
 
 enum { FIRST_HANDLE = 0x5C000001 }; /* the first handle of the real libcuda */
 
@@ -39,14 +40,12 @@ static int call(int fd, uint32_t nr, void *params, size_t size) {
 
 /* ---- objects ---- */
 
-uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t size,
-                      uint32_t *ret) {
+uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t *ret) {
         RmAllocRights p = {.root = d->client,
                            .parent = parent,
                            .new = class == RM_CLASS_ROOT_CLIENT ? 0 : d->next++,
                            .class_ = class,
-                           .params = (uint64_t) (uintptr_t) params,
-                           .params_size = size};
+                           .params = (uint64_t) (uintptr_t) params};
 
         if (call(d->ctl, RM_ESC_ALLOC, &p, sizeof p) < 0)
                 return DRIVER_E_FILE;
@@ -71,6 +70,13 @@ uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *pa
         return call(d->ctl, RM_ESC_CONTROL, &p, sizeof p) < 0 ? DRIVER_E_FILE : p.status;
 }
 
+uint32_t driver_control_by_release(const Driver *d, uint32_t object, uint32_t cmd, void *params,
+                                   uint32_t newest) {
+        const RmRelease *facts = rm_release_of((unsigned) strtoul(d->version, NULL, 10));
+
+        return driver_control(d, object, cmd, params, facts ? rm_release_params(facts, cmd, newest) : newest);
+}
+
 uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object, uint32_t *ret) {
         RmDup p = {.client = d->client,
                    .parent = parent,
@@ -89,7 +95,7 @@ uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object
 
 uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, uint32_t *ret) {
         RmMemoryParams m = {.owner = d->client, .size = *size, .alignment = 0x10000};
-        uint32_t status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, sizeof m, ret);
+        uint32_t status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, ret);
 
         if (status == RM_OK && m.size >= *size)
                 *size = m.size;
@@ -101,7 +107,7 @@ uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, 
 uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *ret) {
         RmFbInfoV2 p = {.n = 3,
                         .list = {{RM_FB_TOTAL_RAM_SIZE, 0}, {RM_FB_HEAP_SIZE, 0}, {RM_FB_HEAP_FREE, 0}}};
-        uint32_t status = driver_control(d, card->subdevice, RM_CTRL_FB_INFO_V2, &p, sizeof p);
+        uint32_t status = driver_control_by_release(d, card->subdevice, RM_CTRL_FB_INFO_V2, &p, sizeof p);
 
         if (status != RM_OK)
                 return status;
@@ -152,11 +158,8 @@ static void take_name(const Driver *d, DriverCard *c) {
                 RmNameString name;
                 uint8_t older[132];
         } p = {.older = {0}};
-        uint32_t status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p.name, sizeof p.name);
 
-        if (status != RM_OK)
-                status = driver_control(d, c->subdevice, RM_CTRL_NAME_STRING, &p, sizeof p.older);
-        if (status == RM_OK)
+        if (driver_control_by_release(d, c->subdevice, RM_CTRL_NAME_STRING, &p, sizeof p.name) == RM_OK)
                 memcpy(c->name, p.name.name, strnlen((const char *) p.name.name, sizeof c->name - 1));
 }
 
@@ -174,11 +177,10 @@ static uint32_t describe(Driver *d, DriverCard *c) {
 static uint32_t make_objects(Driver *d, DriverCard *c) {
         RmDeviceParams device = {.device = c->instance};
         RmSubdeviceParams subdevice = {.subdevice = 0};
-        uint32_t status = driver_alloc(d, d->client, RM_CLASS_DEVICE, &device, sizeof device, &c->device);
+        uint32_t status = driver_alloc(d, d->client, RM_CLASS_DEVICE, &device, &c->device);
 
         if (status == RM_OK)
-                status = driver_alloc(d, c->device, RM_CLASS_SUBDEVICE, &subdevice, sizeof subdevice,
-                                      &c->subdevice);
+                status = driver_alloc(d, c->device, RM_CLASS_SUBDEVICE, &subdevice, &c->subdevice);
         if (status == RM_OK)
                 status = describe(d, c);
         return status;
@@ -245,7 +247,7 @@ uint32_t driver_open(Driver *d) {
                 return DRIVER_E_FILE;
         if (call(d->ctl, RM_ESC_CHECK_VERSION, &version, sizeof version) == 0)
                 memcpy(d->version, version.version, strnlen(version.version, sizeof d->version - 1));
-        status = driver_alloc(d, 0, RM_CLASS_ROOT_CLIENT, NULL, 0, &client);
+        status = driver_alloc(d, 0, RM_CLASS_ROOT_CLIENT, NULL, &client);
         d->client = client;
         if (status == RM_OK)
                 status = find_cards(d);

@@ -48,9 +48,14 @@ void driver_close(Driver *d); /* a Driver that was never opened must be {.ctl = 
 /* "<dir>/<name>" cut to size; a descriptor or -1 with errno. */
 int driver_open_file(const char *name);
 
-uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t size, uint32_t *ret);
+/* Says no size for the parameters, as libcuda does: the driver takes the class's. */
+uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t *ret);
 uint32_t driver_free(const Driver *d, uint32_t object); /* with all below it */
 uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *params, uint32_t size);
+/* With as many of the `newest` bytes as the driver's release takes, or with more of them than that.
+ * params has room for all releases. */
+uint32_t driver_control_by_release(const Driver *d, uint32_t object, uint32_t cmd, void *params,
+                                   uint32_t newest);
 /* Duplicates the memory (client, object) below `parent`. */
 uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object, uint32_t *ret);
 

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 import urllib.parse
 
 MERGE, STRATEGIC = "application/merge-patch+json", "application/strategic-merge-patch+json"
@@ -133,14 +134,16 @@ class Watch(threading.Thread):
 
 class Relay:
     """Forwards all requests of one client to the API server and records them: [(method, path,
-    body)]. If (method, path) is in `answers`, the request is answered here instead."""
+    body)]. If (method, path) is in `answers`, the request is answered here instead: with that object, or
+    with the status and object that a function there returns for the body. A request whose path begins
+    with a key of `late` is forwarded after so many seconds."""
 
     REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
 
     def __init__(self, address):
         host, port = address.rsplit(":", 1)
         self.target = (host, int(port))
-        self.asked, self.answers, self.lock = [], {}, threading.Lock()
+        self.asked, self.answers, self.late, self.lock = [], {}, {}, threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -175,11 +178,13 @@ class Relay:
                 with self.lock:
                     self.asked.append((found[1].decode(), found[2].decode(), bytes(rest[found.end():end])))
                     answer = self.answers.get((found[1].decode(), found[2].decode()))
+                status, answer = answer(bytes(rest[found.end():end])) if callable(answer) else (200, answer)
+                time.sleep(next((n for start, n in self.late.items() if found[2].decode().startswith(start)), 0))
                 if answer is None:
                     passed += bytes(rest[:end])
                 else:
                     body = json.dumps(answer).encode()
-                    client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+                    client.sendall(b"HTTP/1.1 %d OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(body)) + body)
                 del rest[:end]
         return take
 

@@ -24,7 +24,7 @@ except ImportError as missing:
     skip(f"{missing}: python3-grpcio and python3-protobuf are needed ({sys.executable})")
 
 PROTO = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "src", "wire", "proto")
-GPU_MEM, GPU_CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage"
+GPU_MEM, GPU_CORE, GPU = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu"
 
 # Servers accept large lists of devices. Only the kubelet's client, below, refuses them at 4 MiB.
 SERVER_OPTIONS = [("grpc.max_receive_message_length", 16 << 20)]

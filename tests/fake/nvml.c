@@ -15,6 +15,9 @@
  *     noevents                         there are no event sets
  *     used CARD MIB RESERVED           memory in use, the driver's part; absent: an older driver
  *     process CARD PID MIB             a compute process; `draws CARD PID MIB`: a graphics process
+ *     link CARD BUS N                  N NVLinks to what has that bus; `switch CARD N`: to a switch
+ *     path CARD CARD LEVEL             the common ancestor; `blocked CARD CARD`: no peer access
+ *     nvlink VERSION ARCHITECTURE      of all links and cards; absent: the library does not tell it
  *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
  */
 
@@ -31,7 +34,7 @@ enum { FAKE_CARDS_MAX = 400, FAKE_LINE = 512 };
 
 enum {
         ERROR_UNINITIALIZED = 1,
-        ERROR_NOT_SUPPORTED = 3,
+        ERROR_NOT_SUPPORTED = NVML_ERROR_NOT_SUPPORTED,
 };
 
 typedef struct FakeCard {
@@ -119,6 +122,13 @@ int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending)
 int nvmlDeviceGetComputeRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 int nvmlDeviceGetGraphicsRunningProcesses_v3(NvmlDevice d, unsigned *count, NvmlProcess *ret);
 int nvmlDeviceGetProcessUtilization(NvmlDevice d, NvmlUse *ret, unsigned *count, unsigned long long since);
+int nvmlDeviceGetArchitecture(NvmlDevice d, unsigned *ret);
+int nvmlDeviceGetTopologyCommonAncestor(NvmlDevice d, NvmlDevice other, unsigned *ret);
+int nvmlDeviceGetP2PStatus(NvmlDevice d, NvmlDevice other, int index, unsigned *ret);
+int nvmlDeviceGetNvLinkState(NvmlDevice d, unsigned link, unsigned *ret);
+int nvmlDeviceGetNvLinkVersion(NvmlDevice d, unsigned link, unsigned *ret);
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice d, unsigned link, NvmlPci *ret);
+int nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice d, unsigned link, unsigned *ret);
 int nvmlEventSetCreate(NvmlEventSet *ret);
 int nvmlEventSetFree(NvmlEventSet s);
 int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s);
@@ -279,6 +289,122 @@ int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending)
 
         *ret_now = *ret_pending = each_line(read_mig, &card);
         return *ret_now ? NVML_SUCCESS : ERROR_NOT_SUPPORTED;
+}
+
+/* ---- links ---- */
+
+typedef struct LinkEnd {
+        int card;
+        unsigned link, n; /* links of the card in the lines so far */
+        bool by_switch;
+        unsigned bus;
+} LinkEnd;
+
+static bool read_link(const char *text, void *userdata) {
+        LinkEnd *l = userdata;
+        unsigned count, bus = 0;
+        int card;
+        bool by_switch = sscanf(text, "switch %d %u", &card, &count) == 2;
+
+        if ((!by_switch && sscanf(text, "link %d %x %u", &card, &bus, &count) != 3) || card != l->card)
+                return false;
+        l->n += count;
+        l->by_switch = by_switch;
+        l->bus = bus;
+        return l->link < l->n;
+}
+
+static int find_link(NvmlDevice d, unsigned link, LinkEnd *ret) {
+        *ret = (LinkEnd){.card = (int) (card_of(d) - cards), .link = link};
+        if (each_line(read_link, ret))
+                return enter_card("link", d);
+        return ret->n > 0 ? NVML_ERROR_INVALID_ARGUMENT : ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetNvLinkState(NvmlDevice d, unsigned link, unsigned *ret) {
+        LinkEnd end;
+
+        *ret = 1;
+        return find_link(d, link, &end);
+}
+
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice d, unsigned link, NvmlPci *ret) {
+        LinkEnd end;
+        int r = find_link(d, link, &end);
+
+        *ret = (NvmlPci){.bus = end.bus};
+        return r;
+}
+
+int nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice d, unsigned link, unsigned *ret) {
+        LinkEnd end;
+        int r = find_link(d, link, &end);
+
+        *ret = end.by_switch ? NVML_NVLINK_TYPE_SWITCH : NVML_NVLINK_TYPE_GPU;
+        return r;
+}
+
+typedef struct Generation {
+        unsigned version, architecture;
+} Generation;
+
+static bool read_generation(const char *text, void *userdata) {
+        Generation *g = userdata;
+
+        return sscanf(text, "nvlink %u %u", &g->version, &g->architecture) == 2;
+}
+
+int nvmlDeviceGetNvLinkVersion(NvmlDevice d, unsigned link, unsigned *ret) {
+        Generation g;
+
+        if (!each_line(read_generation, &g))
+                return ERROR_NOT_SUPPORTED;
+        *ret = g.version;
+        return NVML_SUCCESS;
+}
+
+int nvmlDeviceGetArchitecture(NvmlDevice d, unsigned *ret) {
+        Generation g;
+
+        if (!each_line(read_generation, &g))
+                return ERROR_NOT_SUPPORTED;
+        *ret = g.architecture;
+        return NVML_SUCCESS;
+}
+
+typedef struct Pair {
+        const char *verb;
+        int a, b;
+        unsigned value;
+} Pair;
+
+static bool read_pair(const char *text, void *userdata) {
+        Pair *p = userdata;
+        char verb[16];
+        int a, b;
+
+        return sscanf(text, "%15s %d %d %u", verb, &a, &b, &p->value) >= 3 && strcmp(verb, p->verb) == 0 &&
+               ((a == p->a && b == p->b) || (a == p->b && b == p->a));
+}
+
+static bool find_pair(const char *verb, NvmlDevice d, NvmlDevice other, unsigned *ret) {
+        Pair p = {verb, (int) (card_of(d) - cards), (int) (card_of(other) - cards), 0};
+        bool found = each_line(read_pair, &p);
+
+        *ret = p.value;
+        return found;
+}
+
+int nvmlDeviceGetTopologyCommonAncestor(NvmlDevice d, NvmlDevice other, unsigned *ret) {
+        return find_pair("path", d, other, ret) ? enter_card("path", d) : ERROR_NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetP2PStatus(NvmlDevice d, NvmlDevice other, int index, unsigned *ret) {
+        enum { CHIPSET_NOT_SUPPORTED = 1 };
+        unsigned unused;
+
+        *ret = find_pair("blocked", d, other, &unused) ? CHIPSET_NOT_SUPPORTED : NVML_P2P_STATUS_OK;
+        return NVML_SUCCESS;
 }
 
 typedef struct Listing {

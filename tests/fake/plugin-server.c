@@ -99,7 +99,7 @@ static int set_devices(Plugin *p, size_t count, int digits, bool healthy) {
         if (!devices)
                 return -ENOMEM;
         for (size_t i = 0; i < count; i++) {
-                devices[i] = (PluginDevice){.healthy = healthy, .numa = -1};
+                devices[i] = (PluginDevice){.healthy = healthy};
                 (void) snprintf(devices[i].id, sizeof devices[i].id, "%0*zu", digits, i);
         }
         return plugin_set_devices(p, devices, count);

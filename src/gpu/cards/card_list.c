@@ -13,7 +13,9 @@ void card_list_done(CardList *l) {
 static bool card_eq(const MachineCard *a, const MachineCard *b) {
         return a->index == b->index && a->minor == b->minor && a->mib == b->mib && a->numa == b->numa &&
                a->healthy == b->healthy && strcmp(a->uuid, b->uuid) == 0 && strcmp(a->model, b->model) == 0 &&
-               strcmp(a->pci, b->pci) == 0 && strcmp(a->trouble, b->trouble) == 0;
+               strcmp(a->pci, b->pci) == 0 && strcmp(a->trouble, b->trouble) == 0 &&
+               a->link_rate == b->link_rate && a->switch_links == b->switch_links &&
+               memcmp(a->peers, b->peers, sizeof a->peers) == 0;
 }
 
 bool card_list_eq(const CardList *a, const CardList *b) {
@@ -34,6 +36,22 @@ int card_list_copy(const CardList *l, CardList *ret) {
                 memcpy(cards, l->cards, l->n * sizeof *cards);
         *ret = (CardList){cards, l->n};
         return 0;
+}
+
+uint16_t card_list_rate(const CardList *l, size_t a, size_t b) {
+        const MachineCard *x = &l->cards[a], *y = &l->cards[b];
+
+        if (a == b || x->index >= CARD_PEERS_MAX || y->index >= CARD_PEERS_MAX)
+                return 0;
+        return card_peer_rate(x->peers[y->index], x->link_rate < y->link_rate ? x->link_rate : y->link_rate);
+}
+
+bool card_list_rates_differ(const CardList *l) {
+        for (size_t a = 0; a < l->n; a++)
+                for (size_t b = a + 1; b < l->n; b++)
+                        if (card_list_rate(l, a, b) != card_list_rate(l, 0, 1))
+                                return true;
+        return false;
 }
 
 static bool is_letter(char c) {
@@ -91,6 +109,32 @@ static void read_numa(JsonReader *r, int32_t *ret) {
                 *ret = (int32_t) value;
 }
 
+/* A peer as one number: 32 times its path, and its links. */
+static void read_peers(JsonReader *r, MachineCard *c) {
+        size_t n = 0;
+
+        memset(c->peers, 0, sizeof c->peers);
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                uint64_t code = 0;
+
+                json_u64(r, &code);
+                if (n == CARD_PEERS_MAX || code >> 5 >= PEER_PATHS_ || (code & 31) > CARD_PEER_LINKS_MAX) {
+                        json_fault(r, "not a peer");
+                        return;
+                }
+                c->peers[n++] = (CardPeer){.path = (uint8_t) (code >> 5), .links = code & 31};
+        }
+}
+
+static void read_u8(JsonReader *r, uint8_t *ret) {
+        uint32_t value = 0;
+
+        read_u32(r, UINT8_MAX, &value);
+        *ret = (uint8_t) value;
+}
+
 static void read_member(JsonReader *r, Arena *arena, Str key, MachineCard *c) {
         if (json_key_is(key, "index"))
                 read_u32(r, CARDS_MAX - 1, &c->index);
@@ -110,6 +154,12 @@ static void read_member(JsonReader *r, Arena *arena, Str key, MachineCard *c) {
                 read_text(r, arena, c->pci, sizeof c->pci);
         else if (json_key_is(key, "trouble"))
                 read_text(r, arena, c->trouble, sizeof c->trouble);
+        else if (json_key_is(key, "link_rate"))
+                read_u8(r, &c->link_rate);
+        else if (json_key_is(key, "switch_links"))
+                read_u8(r, &c->switch_links);
+        else if (json_key_is(key, "peers"))
+                read_peers(r, c);
         else
                 json_skip(r);
 }
@@ -176,6 +226,24 @@ int card_list_read(Str json, CardList *ret, Fault *fault) {
         return card_list_copy(&l, ret);
 }
 
+/* Peers at the end that are not known are left out. */
+static void write_links(const MachineCard *c, JsonWriter *w) {
+        size_t n = CARD_PEERS_MAX;
+
+        while (n > 0 && c->peers[n - 1].path == 0 && c->peers[n - 1].links == 0)
+                n--;
+        if (c->link_rate > 0)
+                json_write_u64(w, "link_rate", c->link_rate);
+        if (c->switch_links > 0)
+                json_write_u64(w, "switch_links", c->switch_links);
+        if (n == 0)
+                return;
+        json_write_array(w, "peers");
+        for (size_t i = 0; i < n; i++)
+                json_write_u64(w, NULL, (uint64_t) c->peers[i].path << 5 | c->peers[i].links);
+        json_write_array_end(w);
+}
+
 void card_list_write(const CardList *l, Buf *out) {
         JsonWriter w;
 
@@ -195,6 +263,7 @@ void card_list_write(const CardList *l, Buf *out) {
                 json_write_text(&w, "pci", c->pci);
                 json_write_bool(&w, "healthy", c->healthy);
                 json_write_text(&w, "trouble", c->trouble);
+                write_links(c, &w);
                 json_write_object_end(&w);
         }
         json_write_array_end(&w);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "gpu/cards/card_peer.h"
 
 enum { CARDS_MAX = 256 };
 enum { CARDS_E_MALFORMED = 1 };
@@ -19,9 +20,12 @@ typedef struct MachineCard {
         bool healthy;
         /* GPU-...: letters, digits and '-'; it begins with a letter and does not end with '-' */
         char uuid[64];
-        char model[96];    /* as NVML reports it, with blanks */
-        char pci[24];      /* 00000000:3B:00.0; "" for a simulated card */
-        char trouble[160]; /* why it is not healthy; "" when it is */
+        char model[96];                 /* as NVML reports it, with blanks */
+        char pci[24];                   /* 00000000:3B:00.0; "" for a simulated card */
+        char trouble[160];              /* why it is not healthy; "" when it is */
+        uint8_t link_rate;              /* GB/s of one NVLink one way; 0: not known */
+        uint8_t switch_links;           /* NVLinks to a switch */
+        CardPeer peers[CARD_PEERS_MAX]; /* by index of the other card; all zero: not known */
 } MachineCard;
 
 typedef struct CardList {
@@ -33,6 +37,12 @@ void card_list_done(CardList *l); /* empties the list, which can be used again *
 bool card_list_eq(const CardList *a, const CardList *b);
 int card_list_copy(const CardList *l, CardList *ret); /* 0 or -ENOMEM */
 bool card_uuid_is_valid(const char *uuid);            /* whether it may stand in MachineCard.uuid */
+
+/* GB/s between the cards at two positions of the list; 0: not known. */
+uint16_t card_list_rate(const CardList *l, size_t a, size_t b);
+
+/* Whether some pair of cards is faster than another: the links then say which cards to choose. */
+bool card_list_rates_differ(const CardList *l);
 
 /* The list as JSON, for the state directory: after a restart the last known cards are served at
  * once. */

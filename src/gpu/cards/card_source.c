@@ -385,6 +385,16 @@ static void take_ready(CardSource *s, const ProbeReport *r) {
                 s->handler.on_driver(s->userdata, s->driver, !s->lockless);
 }
 
+/* The card of that NVML index among those of this scan. */
+static bool take_links(CardSource *s, const ProbeReport *r) {
+        for (size_t i = 0; i < s->scan.n; i++)
+                if (s->scan.seen[i].index == r->position) {
+                        probe_report_links(r, &s->scan.seen[i]);
+                        return true;
+                }
+        return false;
+}
+
 static bool take_answer(CardSource *s, const ProbeReport *r) {
         if (s->state != SOURCE_ASKING || r->request != s->request)
                 return false;
@@ -393,6 +403,10 @@ static bool take_answer(CardSource *s, const ProbeReport *r) {
                 if (s->scan.n == CARDS_MAX)
                         return false;
                 probe_report_card(r, &s->scan.seen[s->scan.n++]);
+                break;
+        case REPORT_LINKS:
+                if (!take_links(s, r))
+                        return false;
                 break;
         case REPORT_END:
                 end_scan(s, r);

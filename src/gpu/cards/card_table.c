@@ -136,6 +136,27 @@ static void miss(CardTableEntry *c, const CardScan *scan) {
         set_health(c, words);
 }
 
+/* Peers are seen by NVML's indexes and kept by ours. Those of a card with an error stay. */
+static void place_peers(CardTable *k, const CardScan *scan) {
+        uint32_t ours[CARDS_MAX];
+
+        for (size_t i = 0; i < scan->n; i++) {
+                const CardTableEntry *c = find(k, scan->seen[i].uuid);
+
+                ours[i] = c ? c->card.index : CARDS_MAX;
+        }
+        for (size_t i = 0; i < scan->n; i++) {
+                MachineCard *card = ours[i] < CARD_PEERS_MAX ? &k->cards[ours[i]].card : NULL;
+
+                if (!card || scan->seen[i].trouble[0] != '\0')
+                        continue;
+                memset(card->peers, 0, sizeof card->peers);
+                for (size_t j = 0; j < scan->n; j++)
+                        if (ours[j] < CARD_PEERS_MAX && scan->seen[j].index < CARD_PEERS_MAX)
+                                card->peers[ours[j]] = scan->seen[i].peers[scan->seen[j].index];
+        }
+}
+
 void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 k->cards[i].seen = false;
@@ -146,6 +167,7 @@ void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
         for (size_t i = 0; i < scan->n; i++)
                 if (scan->seen[i].uuid[0] != '\0')
                         see(k, &scan->seen[i], scan->session, now);
+        place_peers(k, scan);
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (has_gone(&k->cards[i]))
                         miss(&k->cards[i], scan);

@@ -33,7 +33,7 @@ typedef struct CardTable {
 /* One answer of the driver. A card that could not be identified has no UUID; one with an error has
  * its text in `trouble`. Values that could not be read are 0. */
 typedef struct CardScan {
-        MachineCard seen[CARDS_MAX]; /* index: NVML's at this moment */
+        MachineCard seen[CARDS_MAX]; /* index, also of peers: NVML's at this moment */
         size_t n;
         uint64_t session; /* grows with each initialisation of the library */
 } CardScan;

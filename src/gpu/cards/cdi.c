@@ -23,17 +23,22 @@ static void write_node(JsonWriter *w, const char *path) {
  * nvidia-uvm module is not loaded, the container does not start and the runtime's message names the
  * node. Without this entry CUDA would fail with an unspecific error. */
 static void write_nodes(JsonWriter *w, const DriverFiles *driver) {
-        json_write_array(w, "deviceNodes");
         write_node(w, "/dev/nvidiactl");
         write_node(w, "/dev/nvidia-uvm");
         for (size_t i = 0; driver && i < driver->n; i++)
                 if (driver->files[i].kind == DRIVER_DEVICE)
                         write_node(w, driver->files[i].target);
-        json_write_array_end(w);
 }
 
-static void write_mount(JsonWriter *w, const char *from, const char *to) {
-        static const char *const options[] = {"ro", "nosuid", "nodev", "bind"};
+static void write_card(JsonWriter *w, uint32_t minor_) {
+        char text[32];
+
+        (void) snprintf(text, sizeof text, "/dev/nvidia%u", minor_);
+        write_node(w, text);
+}
+
+static void write_mount(JsonWriter *w, const char *from, const char *to, bool writable) {
+        const char *const options[] = {writable ? "rw" : "ro", "nosuid", "nodev", "bind"};
 
         json_write_object(w, NULL);
         json_write_text(w, "hostPath", from);
@@ -53,7 +58,16 @@ static void write_library(JsonWriter *w, const DriverFile *f) {
                 if (buf_result(&path) < 0)
                         w->out->broken = true; /* an incomplete specification must not be used */
                 else
-                        write_mount(w, f->path, path.data);
+                        write_mount(w, f->path, path.data, false);
+        }
+}
+
+static void write_driver(JsonWriter *w, const DriverFiles *driver) {
+        for (size_t i = 0; driver && i < driver->n; i++) {
+                if (driver->files[i].kind == DRIVER_LIBRARY)
+                        write_library(w, &driver->files[i]);
+                else if (driver->files[i].kind == DRIVER_FILE)
+                        write_mount(w, driver->files[i].path, driver->files[i].target, false);
         }
 }
 
@@ -61,12 +75,7 @@ static void write_mounts(JsonWriter *w, const DriverFiles *driver) {
         if (!driver || driver->n == 0)
                 return;
         json_write_array(w, "mounts");
-        for (size_t i = 0; i < driver->n; i++) {
-                if (driver->files[i].kind == DRIVER_LIBRARY)
-                        write_library(w, &driver->files[i]);
-                else if (driver->files[i].kind == DRIVER_FILE)
-                        write_mount(w, driver->files[i].path, driver->files[i].target);
-        }
+        write_driver(w, driver);
         json_write_array_end(w);
 }
 
@@ -81,13 +90,20 @@ static void write_device(JsonWriter *w, const MachineCard *c, bool simulated) {
                 json_write_array(w, "env");
                 json_write_text(w, NULL, text);
         } else {
-                (void) snprintf(text, sizeof text, "/dev/nvidia%u", c->minor);
                 json_write_array(w, "deviceNodes");
-                write_node(w, text);
+                write_card(w, c->minor);
         }
         json_write_array_end(w);
         json_write_object_end(w);
         json_write_object_end(w);
+}
+
+static void begin(JsonWriter *w, const char *kind, Buf *out) {
+        json_write_init(w, out);
+        json_write_object(w, NULL);
+        json_write_text(w, "cdiVersion", "0.3.0");
+        json_write_text(w, "kind", kind);
+        json_write_array(w, "devices");
 }
 
 void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out) {
@@ -95,19 +111,50 @@ void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated,
 
         if (cards->n == 0)
                 return;
-        json_write_init(&w, out);
-        json_write_object(&w, NULL);
-        json_write_text(&w, "cdiVersion", "0.3.0");
-        json_write_text(&w, "kind", CDI_KIND);
-        json_write_array(&w, "devices");
+        begin(&w, CDI_KIND, out);
         for (size_t i = 0; i < cards->n; i++)
                 write_device(&w, &cards->cards[i], simulated);
         json_write_array_end(&w);
         if (!simulated) {
                 json_write_object(&w, "containerEdits");
+                json_write_array(&w, "deviceNodes");
                 write_nodes(&w, driver);
+                json_write_array_end(&w);
                 write_mounts(&w, driver);
                 json_write_object_end(&w);
         }
+        json_write_object_end(&w);
+}
+
+static void write_edits(JsonWriter *w, const CdiSlice *s) {
+        json_write_array(w, "env");
+        for (size_t i = 0; i < s->n_variables; i++)
+                json_write_text(w, NULL, s->variables[i]);
+        json_write_array_end(w);
+        if (s->n_minors > 0) {
+                json_write_array(w, "deviceNodes");
+                write_nodes(w, s->driver);
+                for (size_t i = 0; i < s->n_minors; i++)
+                        write_card(w, s->minors[i]);
+                json_write_array_end(w);
+        }
+        json_write_array(w, "mounts");
+        write_driver(w, s->driver);
+        for (size_t i = 0; i < s->n_mounts; i++)
+                write_mount(w, s->mounts[i].from, s->mounts[i].to, s->mounts[i].writable);
+        json_write_array_end(w);
+}
+
+void cdi_write_slice(const CdiSlice *slice, Buf *out) {
+        JsonWriter w;
+
+        begin(&w, CDI_SLICE_KIND, out);
+        json_write_object(&w, NULL);
+        json_write_text(&w, "name", slice->name);
+        json_write_object(&w, "containerEdits");
+        write_edits(&w, slice);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+        json_write_array_end(&w);
         json_write_object_end(&w);
 }

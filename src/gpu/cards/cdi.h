@@ -16,6 +16,9 @@
 
 #define CDI_KIND "aliquot.dev/gpu"
 
+/* Of the slices of `aliquot run`: one device, and so one file, per slice. */
+#define CDI_SLICE_KIND "aliquot.dev/slice"
+
 /* Environment variable of a container with a simulated card: the card's UUID. */
 #define CDI_SIMULATED_VARIABLE "ALIQUOT_SIMULATED_CARD"
 
@@ -23,3 +26,22 @@
  * environment variable instead of device nodes. Without cards `out` stays unchanged and the file
  * should be removed, because runtimes refuse a specification without devices. */
 void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out);
+
+typedef struct CdiMount {
+        const char *from, *to; /* paths on the host and in the container */
+        bool writable;
+} CdiMount;
+
+typedef struct CdiSlice {
+        const char *name;             /* of the device */
+        const char *const *variables; /* "NAME=VALUE" */
+        size_t n_variables;
+        const uint32_t *minors; /* of its cards */
+        size_t n_minors;        /* 0: the driver is simulated, and its files are mounts */
+        const DriverFiles *driver;
+        const CdiMount *mounts; /* each directory before what is mounted in it */
+        size_t n_mounts;
+} CdiSlice;
+
+/* Writes the text of a file with one device, which has all that a container in this slice needs. */
+void cdi_write_slice(const CdiSlice *slice, Buf *out);

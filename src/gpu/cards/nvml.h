@@ -6,12 +6,15 @@
  * (docs.nvidia.com/deploy/nvml-api). They have been stable since driver 390. */
 
 #include "base/fault.h"
+#include "gpu/cards/nvml_calls.h"
 
 typedef struct NvmlDeviceHandle *NvmlDevice;
 typedef struct NvmlEventSetHandle *NvmlEventSet;
 
 enum {
         NVML_SUCCESS = 0,
+        NVML_ERROR_INVALID_ARGUMENT = 2,
+        NVML_ERROR_NOT_SUPPORTED = 3,
         NVML_ERROR_NOT_FOUND = 6,
         NVML_ERROR_INSUFFICIENT_SIZE = 7,
         NVML_ERROR_TIMEOUT = 10,
@@ -20,6 +23,21 @@ enum {
 /* NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE */
 enum { NVML_TEXT_SIZE = 96 };
 enum { NVML_EVENT_XID = 8 }; /* nvmlEventTypeXidCriticalError */
+
+/* nvmlGpuTopologyLevel_t */
+enum {
+        NVML_TOPOLOGY_INTERNAL = 0,
+        NVML_TOPOLOGY_SINGLE = 10,
+        NVML_TOPOLOGY_MULTIPLE = 20,
+        NVML_TOPOLOGY_HOSTBRIDGE = 30,
+        NVML_TOPOLOGY_NODE = 40,
+        NVML_TOPOLOGY_SYSTEM = 50,
+};
+/* nvmlIntNvLinkDeviceType_t, nvmlNvlinkVersion_t, nvmlDeviceArchitecture_t */
+enum { NVML_NVLINK_TYPE_GPU = 0, NVML_NVLINK_TYPE_SWITCH = 2 };
+enum { NVML_NVLINK_VERSION_1 = 1, NVML_NVLINK_VERSION_5 = 7, NVML_ARCHITECTURE_BLACKWELL = 10 };
+/* nvmlGpuP2PCapsIndex_t, nvmlGpuP2PStatus_t */
+enum { NVML_P2P_READ = 0, NVML_P2P_STATUS_OK = 0, NVML_P2P_STATUS_UNKNOWN = 6 };
 
 typedef struct NvmlMemory { /* nvmlMemory_t: `total` is what nvidia-smi shows */
         unsigned long long total, free, used;
@@ -60,33 +78,6 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
 typedef struct NvmlConfComputeState {             /* nvmlConfComputeSystemState_t, in 535 and later */
         unsigned environment, feature, dev_tools; /* feature: 1 when it is on */
 } NvmlConfComputeState;
-
-/* member, required, symbol, parameters; each returns an nvmlReturn_t, which is an int */
-#define NVML_CALLS(X)                                                                                        \
-        X(init, true, "nvmlInit_v2", (void) )                                                                \
-        X(shutdown, true, "nvmlShutdown", (void) )                                                           \
-        X(driver, false, "nvmlSystemGetDriverVersion", (char *ret, unsigned size))                           \
-        X(conf_compute, false, "nvmlSystemGetConfComputeState", (NvmlConfComputeState * ret))                \
-        X(count, true, "nvmlDeviceGetCount_v2", (unsigned *ret))                                             \
-        X(handle, true, "nvmlDeviceGetHandleByIndex_v2", (unsigned index, NvmlDevice *ret))                  \
-        X(uuid, true, "nvmlDeviceGetUUID", (NvmlDevice d, char *ret, unsigned size))                         \
-        X(name, true, "nvmlDeviceGetName", (NvmlDevice d, char *ret, unsigned size))                         \
-        X(minor, true, "nvmlDeviceGetMinorNumber", (NvmlDevice d, unsigned *ret))                            \
-        X(memory, true, "nvmlDeviceGetMemoryInfo", (NvmlDevice d, NvmlMemory * ret))                         \
-        X(memory2, false, "nvmlDeviceGetMemoryInfo_v2", (NvmlDevice d, NvmlMemory2 * ret))                   \
-        X(pci, true, "nvmlDeviceGetPciInfo_v3", (NvmlDevice d, NvmlPci * ret))                               \
-        X(mig, false, "nvmlDeviceGetMigMode", (NvmlDevice d, unsigned *ret_now, unsigned *ret_pending))      \
-        X(compute, false, "nvmlDeviceGetComputeRunningProcesses_v3",                                         \
-          (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
-        X(graphics, false, "nvmlDeviceGetGraphicsRunningProcesses_v3",                                       \
-          (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
-        X(use, false, "nvmlDeviceGetProcessUtilization",                                                     \
-          (NvmlDevice d, NvmlUse * ret, unsigned *count, unsigned long long since))                          \
-        X(events_new, false, "nvmlEventSetCreate", (NvmlEventSet * ret))                                     \
-        X(events_free, false, "nvmlEventSetFree", (NvmlEventSet s))                                          \
-        X(events_add, false, "nvmlDeviceRegisterEvents",                                                     \
-          (NvmlDevice d, unsigned long long types, NvmlEventSet s))                                          \
-        X(events_wait, false, "nvmlEventSetWait_v2", (NvmlEventSet s, NvmlEvent * ret, unsigned msec))
 
 #define NVML_MEMBER(member, needed, symbol, parameters) int(*member) parameters;
 

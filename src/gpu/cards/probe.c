@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "gpu/cards/nvml.h"
+#include "gpu/cards/probe_links.h"
 #include "gpu/cards/probe_report.h"
 #include "gpu/cards/process_utilization.h"
 
@@ -22,6 +23,9 @@ enum {
 typedef struct ProbeCard {
         NvmlDevice device;
         char uuid[64];
+        uint32_t position;
+        unsigned domain, bus, slot; /* PCI address */
+        bool sound;                 /* every query about it succeeded */
 } ProbeCard;
 
 typedef struct ProbeMeter {
@@ -195,12 +199,16 @@ static bool query_uuid(const Probe *p, NvmlDevice device, ProbeReport *c) {
         return true;
 }
 
-static bool query_place(const Probe *p, NvmlDevice device, ProbeReport *c) {
+static bool query_place(const Probe *p, ProbeCard *card, ProbeReport *c) {
         NvmlPci pci = {.bus_id = ""};
+        NvmlDevice device = card->device;
         unsigned minor = 0;
 
         if (!step(p, c, "PCI address", p->nvml.pci(device, &pci)))
                 return false;
+        card->domain = pci.domain;
+        card->bus = pci.bus;
+        card->slot = pci.device;
         (void) snprintf(c->pci, sizeof c->pci, "%08X:%02X:%02X.0", pci.domain, pci.bus & 0xff,
                         pci.device & 0xff);
         c->numa = read_numa(p, &pci);
@@ -230,15 +238,17 @@ static bool query_size(const Probe *p, NvmlDevice device, ProbeReport *c) {
 }
 
 static void query_card(Probe *p, unsigned position, ProbeReport *c) {
+        ProbeCard *card = &p->cards[p->n_cards];
         NvmlDevice device = NULL;
 
         if (!step(p, c, "handle", p->nvml.handle(position, &device)) || !query_uuid(p, device, c))
                 return;
-        p->cards[p->n_cards].device = device;
-        memcpy(p->cards[p->n_cards].uuid, c->uuid, sizeof c->uuid);
+        *card = (ProbeCard){.device = device, .position = position};
+        memcpy(card->uuid, c->uuid, sizeof c->uuid);
         p->n_cards++;
-        if (query_place(p, device, c))
+        if (query_place(p, card, c))
                 (void) query_size(p, device, c);
+        card->sound = c->text[0] == '\0';
 }
 
 static int scan_cards(Probe *p, uint32_t request, unsigned total) {
@@ -255,6 +265,50 @@ static int scan_cards(Probe *p, uint32_t request, unsigned total) {
                 query_card(p, i, &c);
                 r = send_report(p, &c);
         }
+        return r;
+}
+
+static bool has_links(const LinkedCard *c) {
+        for (size_t i = 0; i < CARD_PEERS_MAX; i++)
+                if (c->peers[i].path != PEER_PATH_UNKNOWN || c->peers[i].links > 0)
+                        return true;
+        return c->switch_links > 0;
+}
+
+/* LinkedCard has peers by its array, a report by NVML's index. */
+static int send_links(const Probe *p, uint32_t request, const LinkedCard *c, const uint32_t positions[],
+                      size_t at, size_t n) {
+        ProbeReport r = {.kind = REPORT_LINKS,
+                         .request = request,
+                         .session = p->session,
+                         .position = positions[at],
+                         .link_rate = c->link_rate,
+                         .switch_links = c->switch_links};
+
+        for (size_t i = 0; i < n; i++)
+                r.peers[positions[i]] = c->peers[i];
+        return send_report(p, &r);
+}
+
+static int scan_links(const Probe *p, uint32_t request) {
+        LinkedCard cards[CARD_PEERS_MAX] = {{0}};
+        uint32_t positions[CARD_PEERS_MAX];
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < p->n_cards && n < CARD_PEERS_MAX; i++) {
+                const ProbeCard *c = &p->cards[i];
+
+                if (!c->sound || c->position >= CARD_PEERS_MAX)
+                        continue;
+                positions[n] = c->position;
+                cards[n++] = (LinkedCard){
+                        .device = c->device, .domain = c->domain, .bus = c->bus, .slot = c->slot};
+        }
+        probe_links_query(&p->nvml, cards, n);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                if (has_links(&cards[i]))
+                        r = send_links(p, request, &cards[i], positions, i, n);
         return r;
 }
 
@@ -300,6 +354,8 @@ static int scan(Probe *p, const ProbeRequest *q) {
                 return send_failed(p, q->request, "NVML cannot count the cards",
                                    nvml_error_text(&p->nvml, r));
         r = scan_cards(p, q->request, total);
+        if (r == 0)
+                r = scan_links(p, q->request);
         if (r < 0)
                 return r;
         watch(p);

@@ -16,10 +16,19 @@ static bool clean(char *text, size_t size) {
         return true;
 }
 
+static bool has_sound_peers(const ProbeReport *r) {
+        for (size_t i = 0; i < CARD_PEERS_MAX; i++)
+                if (r->peers[i].path >= PEER_PATHS_ || r->peers[i].links > CARD_PEER_LINKS_MAX)
+                        return false;
+        return r->switch_links <= CARD_PEER_LINKS_MAX;
+}
+
 static bool is_sound(const ProbeReport *r) {
         if (r->kind < REPORT_READY || r->kind >= REPORT_KINDS_)
                 return false;
         if (r->kind == REPORT_CARD && (r->position >= CARDS_MAX || r->numa < -1))
+                return false;
+        if (r->kind == REPORT_LINKS && (r->position >= CARD_PEERS_MAX || !has_sound_peers(r)))
                 return false;
         return r->uuid[0] == '\0' || card_uuid_is_valid(r->uuid);
 }
@@ -47,4 +56,10 @@ void probe_report_card(const ProbeReport *r, MachineCard *ret) {
         memcpy(ret->model, r->model, sizeof ret->model);
         memcpy(ret->pci, r->pci, sizeof ret->pci);
         memcpy(ret->trouble, r->text, sizeof ret->trouble);
+}
+
+void probe_report_links(const ProbeReport *r, MachineCard *ret) {
+        ret->link_rate = r->link_rate;
+        ret->switch_links = r->switch_links;
+        memcpy(ret->peers, r->peers, sizeof ret->peers);
 }

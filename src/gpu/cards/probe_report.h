@@ -5,7 +5,8 @@
  * program, but the child runs the driver's code, so the agent validates every record.
  *
  *     agent  ProbeRequest
- *     child  READY, CARD for each card, END    or FAILED at any point: the child is of no more use
+ *     child  READY, CARD for each card,
+ *            LINKS for each that has some, END or FAILED at any point: the child is of no more use
  *     child  XID, ALARM                        at any time, unrequested
  *     child  PROCESS for each, TOTAL,          once per census, unrequested, if it is enabled
  *            USE for each, SPAN ..., CENSUS */
@@ -24,6 +25,7 @@ typedef enum ProbeReportKind {
          * cannot be locked; value: 1 with confidential computing */
         REPORT_READY = 1,
         REPORT_CARD,
+        REPORT_LINKS,   /* of a card that was reported, and has known peers */
         REPORT_END,     /* text: why XIDs are not reported; "" when they are */
         REPORT_FAILED,  /* text: why the whole scan failed */
         REPORT_XID,     /* request 0 */
@@ -42,7 +44,7 @@ typedef enum ProbeReportKind {
 typedef struct ProbeReport {
         uint32_t kind, request;
         uint32_t session;  /* number of initialisations of the library in this child */
-        uint32_t position; /* CARD: NVML's index */
+        uint32_t position; /* CARD, LINKS: NVML's index */
         uint32_t minor, mib;
         int32_t numa;
         /* END: cards of the driver, of which CARDS_MAX are reported; PROCESS, USE:
@@ -55,9 +57,14 @@ typedef struct ProbeReport {
         char model[96];
         char pci[24];
         char text[160]; /* CARD: why it is not healthy */
+        /* LINKS; peers by NVML's index of the other card */
+        uint8_t link_rate, switch_links;
+        CardPeer peers[CARD_PEERS_MAX];
 } ProbeReport;
 
 /* Accepts any bytes: checks size, kind and bounds, and replaces bytes that are not plain ASCII.
  * Returns 0 or REPORT_E_MALFORMED. */
 int probe_report_read(const void *bytes, size_t n, ProbeReport *ret);
 void probe_report_card(const ProbeReport *r, MachineCard *ret); /* of a CARD */
+/* Adds LINKS to the CARD of its position. */
+void probe_report_links(const ProbeReport *r, MachineCard *ret);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "gpu/cards/simulated_links.h"
 #include "share/memory_unit.h"
 
 /* UUIDs derive from the node's name, so that each run has the same ones. */
@@ -60,7 +61,25 @@ static int add_group(CardList *l, Str seed, Str group, Fault *fault) {
         return 0;
 }
 
+/* Cuts the links off: what follows the first "/" behind the memory of the last group. A model may
+ * have that character, a memory has not. */
+static Str cut_links(Str *text) {
+        Str links = {NULL, 0};
+        size_t at = text->len;
+
+        while (at > 0 && text->data[at - 1] != ':')
+                at--;
+        while (at > 0 && at < text->len && text->data[at] != '/')
+                at++;
+        if (at == 0 || at == text->len)
+                return links;
+        links = (Str){text->data + at + 1, text->len - at - 1};
+        text->len = at;
+        return links;
+}
+
 int cards_simulate(Str text, Str seed, CardList *ret, Fault *fault) {
+        Str links = cut_links(&text);
         _cleanup_(card_list_done) CardList l = {0};
         int r;
 
@@ -70,5 +89,7 @@ int cards_simulate(Str text, Str seed, CardList *ret, Fault *fault) {
         do
                 r = add_group(&l, seed, str_split(&text, ','), fault);
         while (r == 0 && text.data);
+        if (r == 0 && links.data)
+                r = simulated_links_read(links, &l, fault);
         return r != 0 ? r : card_list_copy(&l, ret);
 }

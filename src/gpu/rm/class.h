@@ -14,16 +14,21 @@ enum {
         RM_CLASS_MEMORY_LOCAL = 0x40,   /* the only class with memory of the card for all users */
         RM_CLASS_MEMORY_DYNAMIC = 0x70, /* addresses */
         RM_CLASS_DEVICE = 0x80,
+        RM_CLASS_MEMORY_EXPORT = 0xE0, /* from 550 on */
+        RM_CLASS_MEMORY_FLA = 0xF3,    /* until 580 */
+        RM_CLASS_MULTICAST = 0xFD,
+        RM_CLASS_MEMORY_FABRIC = 0xF8,
+        RM_CLASS_MEMORY_FABRIC_IMPORT = 0xF9, /* from 550 on */
         RM_CLASS_SUBDEVICE = 0x2080,
         RM_CLASS_MEMORY_VIRTUAL = 0x50A0,
         RM_CLASS_VASPACE = 0x90F1,
         RM_CLASS_CHANNEL_GROUP = 0xA06C,
 };
 
-/* The channels (GPFIFO) of all generations since Kepler: 0xA06F, 0xB06F, 0xC06F, 0xC36F, 0xC46F,
- * 0xC56F, 0xC86F... */
+/* The channels (GPFIFO) of all generations since Fermi: 0x906F, 0xA06F, 0xB06F, 0xC06F, 0xC36F,
+ * 0xC46F, 0xC56F, 0xC86F... Since 580 each card has the first one, too (g_gpu_class_list.c). */
 static inline int rm_class_is_channel(uint32_t class_) {
-        return class_ >= 0xA000 && class_ <= 0xFFFF && (class_ & 0xFFu) == 0x6F;
+        return class_ >= 0x9000 && class_ <= 0xFFFF && (class_ & 0xFFu) == 0x6F;
 }
 
 /* For flags and attr of RmMemoryParams and RmHeap: NVOS32_ALLOC_FLAGS_*, NVOS32_ATTR_*. */

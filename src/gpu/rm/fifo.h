@@ -2,14 +2,15 @@
 #pragma once
 
 /* Controls that set how the card's time is shared (ctrla06c.h, ctrl2080fifo.h, ctrl2080gr.h). Any
- * process may call them, and libcuda calls the first three for each context. */
+ * process may call them, and libcuda makes most of them for each context. */
 
 #include "gpu/rm/layout.h"
 
 enum {
-        RM_CTRL_SET_TIMESLICE = 0xA06C0103, /* on a channel group */
-        RM_CTRL_GET_TIMESLICE = 0xA06C0104, /* on a channel group: the value that was set last */
-        RM_CTRL_PREEMPT = 0xA06C0105,       /* on a channel group */
+        RM_CTRL_GROUP_SCHEDULE = 0xA06C0101, /* on a channel group: its channels may run */
+        RM_CTRL_SET_TIMESLICE = 0xA06C0103,  /* on a channel group */
+        RM_CTRL_GET_TIMESLICE = 0xA06C0104,  /* on a channel group: the value that was set last */
+        RM_CTRL_PREEMPT = 0xA06C0105,        /* on a channel group */
         RM_CTRL_PREEMPTION_MODE = 0x20801210,
         RM_CTRL_DISABLE_CHANNELS = 0x2080110B,
 };
@@ -20,6 +21,10 @@ typedef struct RmPreempt { /* NVA06C_CTRL_PREEMPT_PARAMS */
         uint8_t wait, manual_timeout, pad0[2];
         uint32_t timeout_usec;
 } RmPreempt;
+
+typedef struct RmGroupSchedule { /* NVA06C_CTRL_GPFIFO_SCHEDULE_PARAMS; skip_enable: from 575 on */
+        uint8_t enable, skip_submit, skip_enable;
+} RmGroupSchedule;
 
 typedef struct RmTimeslice { /* NVA06C_CTRL_TIMESLICE_PARAMS */
         uint64_t usec;
@@ -52,6 +57,7 @@ typedef struct RmDisableChannels { /* NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS *
         uint32_t clients[RM_DISABLE_CHANNELS_MAX], channels[RM_DISABLE_CHANNELS_MAX];
 } RmDisableChannels;
 
+RM_SIZE(RmGroupSchedule, 3);
 RM_SIZE(RmTimeslice, 8);
 RM_SIZE(RmPreempt, 8);
 RM_SIZE(RmPreemptionMode, 32);

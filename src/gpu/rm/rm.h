@@ -39,6 +39,7 @@ enum {
         RM_ESC_REGISTER_FD = 201,
         RM_ESC_CHECK_VERSION = 210,
         RM_ESC_XFER_CMD = 211,
+        RM_ESC_EXPORT_DMA_BUF = 217,
 };
 
 typedef struct RmFree { /* NVOS00_PARAMETERS: the object and all below it */

@@ -12,8 +12,21 @@ enum {
         UVM_REGISTER_GPU_CMD = 37,
         UVM_UNREGISTER_GPU_CMD = 38,
         UVM_PAGEABLE_MEM_ACCESS_CMD = 39,
+        UVM_PAGEABLE_ON_GPU_CMD = 70,
         UVM_MM_INITIALIZE_CMD = 75,
+        UVM_REGISTER_VASPACE_CMD = 25,
+        UVM_UNREGISTER_VASPACE_CMD = 26, /* UvmUnregisterGpu */
+        UVM_MAP_EXTERNAL_CMD = 33,
+        UVM_FREE_CMD = 34,
+        UVM_UNMAP_EXTERNAL_CMD = 66,
+        UVM_ALLOC_POOL_CMD = 68,
+        UVM_CREATE_RANGE_CMD = 73,
+        UVM_MAP_SPARSE_CMD = 74, /* UvmUnmapExternal */
+        UVM_ALLOC_P2P_CMD = 78,
 };
+
+/* Cards in one call: the length of its list, from 550 on. Before: 32. */
+enum { UVM_GPUS_MAX = 256 };
 
 /* A flag: no HMM for this process. Drivers 535.183 to 595.45 have it. */
 #define UVM_INIT_DISABLE_HMM UINT64_C(1)
@@ -41,12 +54,66 @@ typedef struct UvmPageableMemAccess {
         uint32_t status;
 } UvmPageableMemAccess;
 
+typedef struct UvmPageableOnGpu {
+        uint8_t uuid[16];
+        uint8_t pageable, pad0[3];
+        uint32_t status;
+} UvmPageableOnGpu;
+
 typedef struct UvmMmInitialize {
         int32_t uvm;
         uint32_t status;
 } UvmMmInitialize;
 
-RM_SIZE(UvmInitialize, 16);
-RM_SIZE(UvmRegisterGpu, 40);
-RM_AT(UvmRegisterGpu, status, 36);
-RM_SIZE(UvmPageableMemAccess, 8);
+typedef struct UvmRegisterVaspace {
+        uint8_t uuid[16];
+        int32_t ctl;
+        uint32_t client, vaspace, status;
+} UvmRegisterVaspace;
+
+/* How a card sees a mapping. */
+typedef struct UvmMapping {
+        uint8_t uuid[16];
+        uint32_t type, caching, format, bits, compression;
+} UvmMapping;
+
+/* Maps part of a memory object below a range: uvm duplicates the whole object for each card. What
+ * follows `gpus` lies further in front where that list is shorter (uvm_gpus in release.h). */
+typedef struct UvmMapExternal {
+        uint64_t base, length, offset;
+        UvmMapping gpus[UVM_GPUS_MAX];
+        uint64_t n;
+        int32_t ctl;
+        uint32_t client, memory, status;
+} UvmMapExternal;
+
+typedef struct UvmAllocPool {
+        uint64_t base, length;
+        UvmMapping gpus[UVM_GPUS_MAX];
+        uint64_t n;
+        uint32_t status, pad0;
+} UvmAllocPool;
+
+/* From 590 on without the length. */
+typedef struct UvmFree {
+        uint64_t base;
+        uint32_t status, pad0;
+} UvmFree;
+
+typedef struct UvmUnmapExternal {
+        uint64_t base, length;
+        uint8_t uuid[16];
+        uint32_t status, pad0;
+} UvmUnmapExternal;
+
+typedef struct UvmCreateRange {
+        uint64_t base, length;
+        uint32_t status, pad0;
+} UvmCreateRange;
+
+typedef struct UvmAllocP2p {
+        uint64_t base, length, offset;
+        uint8_t uuid[16];
+        int32_t ctl;
+        uint32_t client, memory, status;
+} UvmAllocP2p;

@@ -407,11 +407,45 @@ static void uvm(void) {
         sim_done(&sim);
 }
 
+static void pageable_is(SimFile *f, MemoryCaller *m, uint32_t status, int pageable) {
+        UvmPageableOnGpu a = {.pageable = 9};
+
+        sim_uuid_bytes(&sim.cards[1], a.uuid);
+        ASSERT_OK(m->caller.write(&m->caller, PARAMS_AT, &a, sizeof a));
+        ASSERT_OK(sim_call(f, &m->caller, UVM_PAGEABLE_ON_GPU_CMD, PARAMS_AT));
+        ASSERT_OK(m->caller.read(&m->caller, PARAMS_AT, &a, sizeof a));
+        ASSERT_INT(a.status, status);
+        ASSERT_INT(a.pageable, pageable);
+}
+
+/* A registered card reaches plain memory exactly when HMM is on; other cards are unknown. */
+static void pageable_on_gpu(void) {
+        UvmRegisterGpu r = {0};
+        MemoryCaller m;
+        SimFile *f;
+
+        machine_init(&sim);
+        memory_caller_init(&m, 7, 0);
+        for (UvmInitialize i = {0}; i.flags <= UVM_INIT_DISABLE_HMM; i.flags++) {
+                f = sim_file_open(&sim, SIM_FILE_UVM, 0);
+                pageable_is(f, &m, RM_ERR_ILLEGAL_ACTION, 9);
+                ASSERT_OK(m.caller.write(&m.caller, PARAMS_AT, &i, sizeof i));
+                ASSERT_OK(sim_call(f, &m.caller, UVM_INITIALIZE_CMD, PARAMS_AT));
+                pageable_is(f, &m, RM_ERR_INVALID_DEVICE, 9);
+                sim_uuid_bytes(&sim.cards[1], r.uuid);
+                ASSERT_OK(m.caller.write(&m.caller, PARAMS_AT, &r, sizeof r));
+                ASSERT_OK(sim_call(f, &m.caller, UVM_REGISTER_GPU_CMD, PARAMS_AT));
+                pageable_is(f, &m, RM_OK, i.flags == 0);
+                sim_file_close(f);
+        }
+        sim_done(&sim);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(memory_comes_rounded), TEST(invalid_memory_is_refused),
                          TEST(unwritable_results_keep_the_object), TEST(invalid_addresses),
                          TEST(calls_by_number_and_size), TEST(both_forms_of_alloc), TEST(transferred_calls),
                          TEST(frees), TEST(duplicates_between_programs), TEST(vid_heap_control),
                          TEST(vid_heap_control_refuses), TEST(alloc_memory_gives_no_memory), TEST(versions),
-                         TEST(uvm));
+                         TEST(uvm), TEST(pageable_on_gpu));
 }

@@ -58,6 +58,92 @@ static void refuses_what_is_no_card(void) {
         }
 }
 
+static void simulates_links(void) {
+        _cleanup_(card_list_done) CardList l = simulate(
+                "4xQuadro RTX 6000/8000:24GiB,1xA:1GiB/0-1=NV2/2+3=NV1/0-3=PHB/0+2=PIX/4=NUMA1", "n");
+        static const uint16_t rates[5][5] = {
+                {0, 50, 16, 10, 5}, {50, 0, 10, 10, 5}, {16, 10, 0, 25, 5},
+                {10, 10, 25, 0, 5}, {5, 5, 5, 5, 0},
+        };
+
+        ASSERT_INT(l.n, 5);
+        ASSERT_TEXT(l.cards[0].model, "Quadro RTX 6000/8000");
+        for (size_t a = 0; a < 5; a++)
+                for (size_t b = 0; b < 5; b++)
+                        ASSERT_INT(card_list_rate(&l, a, b), rates[a][b]);
+        ASSERT_INT(l.cards[4].numa, 1);
+        ASSERT_INT(l.cards[3].numa, -1);
+        ASSERT_TRUE(card_list_rates_differ(&l));
+}
+
+/* All cards of a switch are peers, with the links of the card that has fewer. */
+static void simulates_a_switch(void) {
+        _cleanup_(card_list_done) CardList l = simulate("4xA:1GiB/0-2=SW6/2=SW3", "n");
+        _cleanup_(card_list_done) CardList even = simulate("8xA:1GiB/0-7=SW12/0-7=PIX", "n");
+        _cleanup_(card_list_done) CardList one = simulate("1xA:1GiB/0=NV1", "n");
+
+        ASSERT_INT(card_list_rate(&l, 0, 1), 150);
+        ASSERT_INT(card_list_rate(&l, 0, 2), 75);
+        ASSERT_INT(card_list_rate(&l, 0, 3), 5);
+        ASSERT_TRUE(card_list_rates_differ(&l));
+        ASSERT_INT(card_list_rate(&even, 6, 7), 300);
+        ASSERT_FALSE(card_list_rates_differ(&even));
+        ASSERT_FALSE(card_list_rates_differ(&one));
+}
+
+static void without_links_nothing_is_known(void) {
+        _cleanup_(card_list_done) CardList l = simulate("3xA:1GiB", "n");
+
+        ASSERT_INT(card_list_rate(&l, 0, 1), 0);
+        ASSERT_FALSE(card_list_rates_differ(&l));
+}
+
+static void refuses_what_is_no_link(void) {
+        static const struct {
+                const char *text, *words;
+        } cases[] = {
+                {"2xA:1GiB/", "\"\" must be CARDS=LINK, as 0-3=NV2 or 0+4=PHB"},
+                {"2xA:1GiB/0-1", "\"0-1\" must be CARDS=LINK"},
+                {"2xA:1GiB/0-1=NV0", "\"0-1=NV0\" must be"},
+                {"2xA:1GiB/0-1=NV19", "must be"},
+                {"2xA:1GiB/0-1=SW0", "must be"},
+                {"2xA:1GiB/0-1=pix", "must be"},
+                {"2xA:1GiB/1-0=PIX", "must be"},
+                {"2xA:1GiB/0-=PIX", "must be"},
+                {"2xA:1GiB/0+=PIX", "must be"},
+                {"2xA:1GiB/0-1=NUMA32", "must be"},
+                {"2xA:1GiB/0-2=PIX", "\"0-2=PIX\" names card 2 of 2 cards"},
+                {"2xA:1GiB/0-4294967295=PIX", "names card 4294967295 of 2 cards"},
+                {"33xA:1GiB/0-1=PIX", "links need at most 32 cards, not 33"},
+                {"2xA:1GiB/0-1=PIX/x", "\"x\" must be"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                CardList l = {.n = 7};
+                Fault fault = FAULT_NULL;
+
+                ASSERT_INT(cards_simulate(str_from(cases[i].text), STR("n"), &l, &fault), CARDS_E_MALFORMED);
+                ASSERT_CONTAINS(fault.text, cases[i].words);
+                ASSERT_INT(l.n, 7);
+        }
+}
+
+static void links_survive_a_restart(void) {
+        _cleanup_(card_list_done) CardList l = simulate("5xA:1GiB/0-3=NV2/4=SW3/0-1=NUMA1", "n"), back = {0};
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        card_list_write(&l, &text);
+        ASSERT_OK(card_list_read(buf_str(&text), &back, &fault));
+        ASSERT_TRUE(card_list_eq(&l, &back));
+        back.cards[1].peers[2].links++;
+        ASSERT_FALSE(card_list_eq(&l, &back));
+        ASSERT_INT(card_list_read(STR("{\"cards\":[{\"index\":0,\"uuid\":\"GPU-1\",\"peers\":[19]}]}"), &back,
+                                  &fault),
+                   CARDS_E_MALFORMED);
+        ASSERT_CONTAINS(fault.text, "not a peer");
+}
+
 static void the_longest_model_fits(void) {
         char text[128] = {0};
         CardList none = {0};
@@ -178,7 +264,9 @@ static void lists_differ_by_any_field(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(simulates_groups), TEST(the_same_text_and_seed_give_the_same_cards),
-                         TEST(refuses_what_is_no_card), TEST(the_longest_model_fits),
+                         TEST(refuses_what_is_no_card), TEST(simulates_links), TEST(simulates_a_switch),
+                         TEST(without_links_nothing_is_known), TEST(refuses_what_is_no_link),
+                         TEST(links_survive_a_restart), TEST(the_longest_model_fits),
                          TEST(as_many_cards_as_there_may_be), TEST(reads_what_it_wrote),
                          TEST(an_empty_list_is_a_list), TEST(refuses_a_broken_state),
                          TEST(refuses_one_card_more_than_there_may_be), TEST(lists_differ_by_any_field));

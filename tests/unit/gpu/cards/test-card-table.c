@@ -48,6 +48,34 @@ static bool knows(const char *uuid) {
         return false;
 }
 
+/* NVML counts the cards anew when one is missing, and its peers with them. */
+static void peers_follow_their_cards(void) {
+        begin(NULL);
+        for (uint32_t i = 0; i < 3; i++) {
+                char uuid[] = {'G', 'P', 'U', '-', (char) ('a' + i), '\0'};
+                MachineCard *c = see(i, uuid, i + 1, "");
+
+                c->link_rate = 25;
+                for (uint32_t k = 0; k < 3; k++)
+                        if (k != i)
+                                c->peers[k].links = (uint8_t) (i + k);
+        }
+        merge(1);
+        ASSERT_INT(card("GPU-a")->peers[2].links, 2);
+        ASSERT_INT(card("GPU-b")->peers[2].links, 3);
+        see(0, "GPU-b", 2, "")->peers[1].links = 4;
+        see(1, "GPU-c", 3, "")->peers[0].links = 4;
+        merge(2);
+        ASSERT_INT(card("GPU-b")->peers[2].links, 4);
+        ASSERT_INT(card("GPU-b")->peers[1].links, 0);
+        ASSERT_INT(card("GPU-c")->peers[1].links, 4);
+        ASSERT_INT(card("GPU-c")->peers[0].links, 0);
+        see(0, "GPU-b", 2, "NVML cannot tell its name: x");
+        see(1, "GPU-c", 3, "")->peers[0].links = 4;
+        merge(3);
+        ASSERT_INT(card("GPU-b")->peers[2].links, 4);
+}
+
 static void an_index_stays_with_its_uuid(void) {
         begin(NULL);
         see(0, "GPU-a", 1, "");
@@ -456,11 +484,11 @@ static void fences_as_text(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(an_index_stays_with_its_uuid), TEST(a_card_that_was_not_identified_keeps_its_gap),
-                TEST(a_new_card_gets_a_free_index), TEST(a_replaced_card_is_forgotten),
-                TEST(two_cards_of_one_uuid_are_one), TEST(what_was_known_outlives_an_error),
-                TEST(a_missing_card_gets_the_best_hint), TEST(a_full_house),
-                TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
+                TEST(peers_follow_their_cards), TEST(an_index_stays_with_its_uuid),
+                TEST(a_card_that_was_not_identified_keeps_its_gap), TEST(a_new_card_gets_a_free_index),
+                TEST(a_replaced_card_is_forgotten), TEST(two_cards_of_one_uuid_are_one),
+                TEST(what_was_known_outlives_an_error), TEST(a_missing_card_gets_the_best_hint),
+                TEST(a_full_house), TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
                 TEST(harmless_and_unknown_xids_fence_nothing), TEST(each_broken_xid_fences_its_card_only),
                 TEST(a_fence_lifts_after_quiet_time),
                 TEST(a_fence_does_not_lift_while_the_card_answers_with_errors), TEST(relapses_wait_longer),

@@ -35,6 +35,18 @@ static void reads_a_card(void) {
         ASSERT_TEXT(c.trouble, "lost");
 }
 
+static void reads_links(void) {
+        ProbeReport sent = {.kind = REPORT_LINKS, .position = 31, .link_rate = 25, .switch_links = 18}, got;
+        MachineCard c = {.index = 31};
+
+        sent.peers[3] = (CardPeer){.path = PEER_PATH_NO_P2P, .links = 18};
+        ASSERT_OK(probe_report_read(&sent, sizeof sent, &got));
+        probe_report_links(&got, &c);
+        ASSERT_INT(c.link_rate, 25);
+        ASSERT_INT(c.switch_links, 18);
+        ASSERT_INT(c.peers[3].links, 18);
+}
+
 static void cleans_what_people_will_read(void) {
         ProbeReport sent = card_report(), got;
 
@@ -73,9 +85,17 @@ static void refuses_what_is_no_report(void) {
         r = card_report();
         (void) snprintf(r.uuid, sizeof r.uuid, "../x");
         refuses(&r, sizeof r);
+        r = (ProbeReport){.kind = REPORT_LINKS, .position = CARD_PEERS_MAX};
+        refuses(&r, sizeof r);
+        r = (ProbeReport){.kind = REPORT_LINKS, .switch_links = 19};
+        refuses(&r, sizeof r);
+        r = (ProbeReport){.kind = REPORT_LINKS, .peers[31].links = 19};
+        refuses(&r, sizeof r);
+        r = (ProbeReport){.kind = REPORT_LINKS, .peers[0].path = PEER_PATHS_};
+        refuses(&r, sizeof r);
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_a_card), TEST(cleans_what_people_will_read),
+        return TEST_MAIN(TEST(reads_a_card), TEST(reads_links), TEST(cleans_what_people_will_read),
                          TEST(refuses_what_is_no_report));
 }
