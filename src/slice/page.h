@@ -34,8 +34,8 @@
 
 /* Another major is another layout; a higher minor uses more of what is reserved. Minors: 1 schedule
  * of compute; 2 keys of rows; 3 the key that rows share, and work that may outlast a window; 4
- * rests. */
-enum { SLICE_MAJOR = 1, SLICE_MINOR = 4 };
+ * rests; 5 what was granted. */
+enum { SLICE_MAJOR = 1, SLICE_MINOR = 5 };
 
 /* SLICE_UNIT: bytes; the counters count units. */
 enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48 };
@@ -61,14 +61,14 @@ typedef struct SliceLimits {
         uint64_t limit;              /* bytes of the card that the container may hold */
         uint64_t card_bytes;         /* of the whole card */
         uint64_t group_bytes;        /* charged per channel group, for the driver's own use */
-        uint32_t reserved0;
-        uint32_t card;         /* index, as in ALIYUN_COM_GPU_MEM_IDX */
-        uint32_t core_percent; /* 0: no limit of compute */
+        uint32_t granted_percent;    /* that core_percent may grow back to; 0: it is all */
+        uint32_t card;               /* index, as in ALIYUN_COM_GPU_MEM_IDX */
+        uint32_t core_percent;       /* 0: no limit of compute */
         uint32_t flags;
         char uuid[SLICE_UUID]; /* "GPU-...", NUL-terminated */
         SliceFile ctl, device, uvm;
         char container[256]; /* NAMESPACE/POD/CONTAINER, for people */
-        uint8_t reserved1[8];
+        uint64_t granted;    /* bytes that limit may grow back to; 0: it is all */
         SliceSchedule schedule;
         uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, at least 1; 0 is taken as 1 */
         uint32_t high_priority;
@@ -91,7 +91,7 @@ typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
         _Atomic uint32_t noted[SLICE_LANES]; /* the lane's last sequence seen in `used` */
         _Atomic uint64_t key;                /* byte locked in the driver's files (pin.h); 0: none */
-        _Atomic uint64_t inode;              /* of the locked files; 0: no lock was made */
+        _Atomic uint64_t inode;              /* of the locked files, by kind; 0: no lock was made */
         SliceWork work;
 } SliceRow;
 
@@ -111,7 +111,7 @@ typedef struct SliceCounters {
 _Static_assert(sizeof(SliceFile) == 24 && sizeof(SliceLimits) == 4096 && sizeof(SliceLane) == 16, "sizes");
 _Static_assert(offsetof(SliceLimits, generation) == 16 && offsetof(SliceLimits, limit) == 24, "limit");
 _Static_assert(offsetof(SliceLimits, uuid) == 64 && offsetof(SliceLimits, ctl) == 112, "card");
-_Static_assert(offsetof(SliceLimits, container) == 184, "container");
+_Static_assert(offsetof(SliceLimits, container) == 184 && offsetof(SliceLimits, granted) == 440, "container");
 _Static_assert(offsetof(SliceLimits, schedule) == 448 && offsetof(SliceLimits, weight) == 512, "compute");
 _Static_assert(offsetof(SliceRow, noted) == 64 && offsetof(SliceRow, work) == 96, "noted, work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");

@@ -3,14 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "base/sys.h"
 
-enum { TEXT = 4096 };
+enum {
+        TEXT = 4096,
+        READINGS = 8, /* of the list */
+        NOTES = 16,   /* attempts */
+};
 
-/* Several inodes: a container may have made another node of the same device. */
-#define SEVERAL UINT64_MAX
+/* Several inodes: a dma-buf, or the container has made another node of the same device. Even, so no
+ * file has this number. */
+#define SEVERAL UINT32_C(0xFFFFFFFE)
 
 int pin_file(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
@@ -25,28 +32,71 @@ int pin_file(int fd, uint64_t key) {
         return lock.l_start == (off_t) key && lock.l_len == 1 ? 0 : r;
 }
 
+int pin_file_alone(int fd, uint64_t key, bool *ret_alone) {
+        struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
+
+        *ret_alone = sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock) == 0;
+        return *ret_alone ? 0 : pin_file(fd, key);
+}
+
 void pin_release(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock); /* on failure too much is counted */
 }
 
-uint64_t pin_inode(int fd) {
+/* 0: not known. */
+static uint32_t inode_of(int fd) {
         struct stat st;
+        uint64_t mixed;
 
         st.st_dev = st.st_ino = 0; /* the kernel sets them; the analyzer does not know that */
         if (fd < 0 || sys_call(SYS_fstat, fd, &st) < 0)
                 return 0;
-        return (((uint64_t) st.st_dev * UINT64_C(0x9E3779B97F4A7C15)) ^ st.st_ino) >> 1 | 1;
+        /* Multiplied at the end: the inodes of nvidiactl and nvidia-uvm often differ by 1. */
+        mixed = (((uint64_t) st.st_dev * UINT64_C(0x9E3779B97F4A7C15)) ^ st.st_ino) *
+                UINT64_C(0xD6E8FEB86659FD93);
+        return (uint32_t) (mixed >> 33 | 1);
 }
 
-void pin_note_inode(SliceRow *row, uint64_t inode) {
+static uint32_t part_of(uint64_t inodes, PinFileKind kind) {
+        return (uint32_t) (inodes >> 32 * (unsigned) kind);
+}
+
+static uint64_t in_part(uint32_t inode, PinFileKind kind) {
+        return (uint64_t) inode << 32 * (unsigned) kind;
+}
+
+uint64_t pin_inode(int fd, PinFileKind kind) {
+        uint32_t inode = inode_of(fd);
+
+        if (kind == PIN_OTHER)
+                return inode != 0 ? in_part(SEVERAL, PIN_RM) : 0;
+        return in_part(inode, kind);
+}
+
+uint64_t pin_merge_inodes(uint64_t a, uint64_t b) {
+        uint64_t merged = 0;
+
+        for (PinFileKind kind = PIN_RM; kind <= PIN_UVM; kind++) {
+                uint32_t x = part_of(a, kind), y = part_of(b, kind);
+
+                merged |= in_part(x == 0 || x == y ? y : y == 0 ? x : SEVERAL, kind);
+        }
+        return merged;
+}
+
+/* Threads may note at once, and a container may write anything here, so the loop is bounded. */
+void pin_note_inodes(SliceRow *row, uint64_t inodes) {
         uint64_t old = atomic_load_explicit(&row->inode, memory_order_relaxed);
 
-        if (inode == 0 || (old != 0 && old != inode))
-                inode = SEVERAL;
-        if (old != inode)
-                atomic_store_explicit(&row->inode, inode, memory_order_release);
+        for (unsigned i = 0; i < NOTES; i++) {
+                uint64_t merged = pin_merge_inodes(old, inodes);
+
+                if (merged == old || atomic_compare_exchange_strong(&row->inode, &old, merged))
+                        return;
+        }
+        atomic_store(&row->inode, in_part(SEVERAL, PIN_RM) | in_part(SEVERAL, PIN_UVM));
 }
 
 /* ---- lists of locks ---- */
@@ -87,9 +137,21 @@ void pin_scan(PinScan *scan, const char *text, size_t n) {
         }
 }
 
+/* Only the kernel's own files: after chroot a program may have made others under these names. */
+static long open_proc(const char *path) {
+        long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+        struct statfs fs;
+
+        fs.f_type = 0; /* the kernel sets it; the analyzer does not know that */
+        if (fd < 0 || (sys_call(SYS_fstatfs, fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC))
+                return fd;
+        (void) sys_call(SYS_close, fd);
+        return -ENOENT;
+}
+
 /* 0, or negative errno: the list cannot be read. */
 static int scan_file(const char *path, PinScan *scan) {
-        long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0), n;
+        long fd = open_proc(path), n;
         char text[TEXT];
 
         if (fd < 0)
@@ -121,14 +183,15 @@ static bool mark_one(void *userdata, uint64_t key) {
         return mark(userdata, key) || k->listed[0];
 }
 
-/* Reads the list twice, because other processes lock and unlock meanwhile, and a reader cannot know
- * where in the list it is. */
+/* The kernel gives at most a page in one read(), and begins the next one at the number of a line
+ * (seq_read_iter() in fs/seq_file.c). So a line is left out if locks before it end in between. A
+ * key that is found exists. One that is missing is gone only if several readings miss it. */
 static void list(const uint64_t *keys, bool *ret, size_t n, bool (*each)(void *userdata, uint64_t key)) {
         Keys looked_for = {.keys = keys, .n = n, .listed = ret};
 
         for (size_t i = 0; i < n; i++)
                 ret[i] = false;
-        for (unsigned turn = 0; turn < 2; turn++) {
+        for (unsigned turn = 0; turn < READINGS; turn++) {
                 PinScan scan = PIN_SCAN(each, &looked_for);
 
                 if (scan_file("/proc/locks", &scan) < 0)
@@ -152,21 +215,11 @@ void pin_find_listed(const uint64_t *keys, bool *ret, size_t n) {
 
 /* /proc/self/fdinfo/FD has the locks of that open file. */
 static int scan_own(int fd, PinScan *scan) {
-        static const char prefix[] = "/proc/self/fdinfo/";
-        char path[sizeof prefix + 10], digits[10];
-        unsigned number = (unsigned) fd;
-        size_t n = 0, at = 0;
+        char path[PIN_FD_PATH];
 
         if (fd < 0)
                 return -EBADF;
-        for (; prefix[at] != '\0'; at++)
-                path[at] = prefix[at];
-        do
-                digits[n++] = (char) ('0' + number % 10);
-        while ((number /= 10) > 0);
-        while (n > 0)
-                path[at++] = digits[--n];
-        path[at] = '\0';
+        pin_files_fd_path("/proc/self/fdinfo/", fd, path);
         return scan_file(path, scan);
 }
 
@@ -208,59 +261,62 @@ int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *us
 
 /* F_GETLK, unlike F_OFD_GETLK, also reports the OFD locks of this open file itself. It names one
  * lock only, which may be a larger lock of another process that overlaps the byte. */
-static PinAnswer ask(int fd, uint64_t key) {
+PinAnswer pin_ask(int fd, uint64_t key, bool alone) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
         if (sys_call(SYS_fcntl, fd, F_GETLK, &lock) < 0)
-                return PIN_YES;
+                return PIN_UNSURE;
         if (lock.l_type == F_UNLCK)
                 return PIN_NO;
-        return (uint64_t) lock.l_start == key && lock.l_len == 1 ? PIN_YES : PIN_UNSURE;
+        if ((uint64_t) lock.l_start == key && lock.l_len == 1)
+                return PIN_YES;
+        return alone ? PIN_NO : PIN_UNSURE;
 }
 
-bool pin_exists(int fd, uint64_t key) {
-        PinAnswer answer = ask(fd, key);
+/* Through a descriptor of that inode. The program's number may be another file's by now. */
+static PinAnswer ask_inode(int fd, uint32_t inode, uint64_t key, bool alone) {
+        PinAnswer answer = inode_of(fd) == inode ? pin_ask(fd, key, alone) : PIN_UNSURE;
 
-        return answer == PIN_UNSURE ? is_listed(key) : answer == PIN_YES;
+        return answer == PIN_NO && inode_of(fd) != inode ? PIN_UNSURE : answer;
 }
 
-void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n) {
-        uint64_t unsure[PIN_BATCH_MAX];
-        bool listed[PIN_BATCH_MAX], any = false;
-
-        for (size_t i = 0; i < n; i++) {
-                PinAnswer answer = ask(fd, keys[i]);
-
-                ret[i] = answer == PIN_YES;
-                unsure[i] = answer == PIN_UNSURE ? keys[i] : 0;
-                any |= unsure[i] != 0;
-        }
-        if (!any)
-                return;
-        pin_find_listed(unsure, listed, n);
-        for (size_t i = 0; i < n; i++)
-                ret[i] |= listed[i] && unsure[i] != 0;
-}
-
-PinAnswer pin_query_row(const SliceRow *row, int fd) {
-        uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
-        uint64_t inode = atomic_load_explicit(&row->inode, memory_order_acquire);
-
+/* A container that had nvidia-uvm has it after a restart, too, perhaps with another inode. So where
+ * it cannot be opened, the program has no descriptor left, or has removed it. */
+PinAnswer pin_query(PinFiles *files, PinFileKind kind, uint64_t inodes, uint64_t key, bool alone) {
+        uint32_t inode = part_of(inodes, kind);
         PinAnswer answer;
+        int fd;
 
-        if (key == 0 || inode == 0 || (int64_t) key < 0)
+        if (inode == 0)
                 return PIN_NO;
-        if (inode != pin_inode(fd))
-                return PIN_UNSURE;
-        answer = ask(fd, key);
-        return answer == PIN_NO && pin_inode(fd) != inode
-                       ? PIN_UNSURE
-                       : answer; /* the descriptor is another file's by now */
+        if (inode == SEVERAL) /* one of them, perhaps */
+                return pin_ask(files->file, key, false) == PIN_YES ? PIN_YES : PIN_UNSURE;
+        answer = ask_inode(files->file, inode, key, alone);
+        if (answer != PIN_UNSURE)
+                return answer;
+        fd = pin_files_get(files, kind);
+        return fd < 0 && kind == PIN_UVM ? PIN_YES : ask_inode(fd, inode, key, alone);
+}
+
+PinAnswer pin_query_row(const SliceRow *row, PinFiles *files) {
+        uint64_t key = atomic_load_explicit(&row->key, memory_order_relaxed);
+        uint64_t inodes = atomic_load_explicit(&row->inode, memory_order_acquire);
+        PinAnswer rm, uvm;
+
+        if (key == 0 || inodes == 0 || (int64_t) key < 0)
+                return PIN_NO;
+        rm = pin_query(files, PIN_RM, inodes, key, false);
+        if (rm == PIN_YES)
+                return PIN_YES;
+        uvm = pin_query(files, PIN_UVM, inodes, key, false);
+        return uvm == PIN_YES ? PIN_YES : rm == PIN_NO && uvm == PIN_NO ? PIN_NO : PIN_UNSURE;
 }
 
 bool pin_holds_row(const SliceRow *row, int fd) {
-        PinAnswer answer = pin_query_row(row, fd);
+        PinFiles files = PIN_FILES(fd);
+        PinAnswer answer = pin_query_row(row, &files);
 
+        pin_files_close(&files);
         return answer == PIN_UNSURE ? is_listed(atomic_load_explicit(&row->key, memory_order_relaxed))
                                     : answer == PIN_YES;
 }

@@ -9,14 +9,17 @@
  * pins exists.
  *
  * Other processes may have the same inode open and lock any part of it. So only a lock of exactly
- * one byte counts. Where a larger lock hides that byte, the kernel's list of all locks is searched.
+ * one byte counts. Where a larger lock hides the byte of a row, and for inodes that cannot be
+ * opened, the kernel's list of all locks is searched, which may miss one (docs/internals/pins.md).
  *
  * The keys are made in pin_key.h. */
 
 #include "slice/page.h"
+#include "slice/pin_files.h"
 #include "slice/pin_key.h"
 
-/* Keys that are looked up at once. The buffers are on the stack, also in signal handlers. */
+/* Keys that are looked up in the list at once. The buffers are on the stack, also in signal
+ * handlers. */
 enum { PIN_BATCH_MAX = 128 };
 
 /* Locks the byte of key: for reading, as any number of files may, or, where the file is open for
@@ -25,15 +28,17 @@ enum { PIN_BATCH_MAX = 128 };
  * open for neither (access mode 3); other negative errno of fcntl(). */
 int pin_file(int fd, uint64_t key);
 
-/* Unlocks the byte that pin_file() has locked. */
+/* The same for a key of this open file alone: for writing if that can be had. Then *ret_alone is
+ * true, and while the byte is locked no other open file can have a lock there, so none hides it. */
+int pin_file_alone(int fd, uint64_t key, bool *ret_alone);
+
+/* Unlocks the byte that these have locked. */
 void pin_release(int fd, uint64_t key);
 
-/* Has any open file locked exactly this byte? fd: a file of the same inode. Also true where the
- * answer is not available. */
-bool pin_exists(int fd, uint64_t key);
-
-/* The same for n keys, at most PIN_BATCH_MAX, with one reading of the kernel's list. */
-void pin_exist(int fd, const uint64_t *keys, bool *ret, size_t n);
+/* Has any open file of this inode locked exactly this byte? alone: the lock was one for writing.
+ * PIN_UNSURE: a larger lock hides it, or there is no answer. */
+typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
+PinAnswer pin_ask(int fd, uint64_t key, bool alone);
 
 /* Does this open file have the lock of a row other than `own`, so that another process uses it, or
  * has used it? Also false where the kernel does not report locks in fdinfo (before 4.1). */
@@ -43,19 +48,28 @@ bool pin_is_shared(int fd, const uint64_t *own, size_t n);
  * kernel before 4.1); there may be exports that were not reported. */
 int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
 
-/* A number of the file's inode; 0: not known. */
-uint64_t pin_inode(int fd);
+/* The inode of the file, as rows note it: 32 bits of it, in the part of its kind. A row has a part
+ * for each of the two inodes that a container usually has of the driver. A file of another kind is
+ * noted as one of several. 0: not known. */
+uint64_t pin_inode(int fd, PinFileKind kind);
+uint64_t pin_merge_inodes(uint64_t a, uint64_t b);
 
-/* Notes in the row that a file of this inode gets the lock. Must come before the lock. */
-void pin_note_inode(SliceRow *row, uint64_t inode);
+/* Notes in the row that files of these inodes get the lock. Must come before the lock. */
+void pin_note_inodes(SliceRow *row, uint64_t inodes);
 
-/* Is a file still open that the owner of the row has locked? fd: any file of the driver; -1: none
- * is available, and the kernel's list is read. Also true where the list is not available. */
+/* The same as pin_ask() for a part of these inodes, through a descriptor of that inode. PIN_YES:
+ * also, nvidia-uvm cannot be opened. PIN_UNSURE: also, no descriptor of that inode can be had, or
+ * the part stands for several inodes. */
+PinAnswer pin_query(PinFiles *files, PinFileKind kind, uint64_t inodes, uint64_t key, bool alone);
+
+/* Is a file still open that the owner of the row has locked? Each inode of the row is asked through
+ * a descriptor of it. PIN_UNSURE: pin_find_listed() with the row's key answers, because a larger
+ * lock hides the byte, or an inode cannot be opened: that of a dma-buf, or of another container. */
+PinAnswer pin_query_row(const SliceRow *row, PinFiles *files);
+
+/* The same with the list. fd: any file of the driver, or -1. Also true where the list is not
+ * available. */
 bool pin_holds_row(const SliceRow *row, int fd);
-
-/* The same without reading the list. PIN_UNSURE: pin_find_listed() with the row's key answers. */
-typedef enum PinAnswer { PIN_NO, PIN_YES, PIN_UNSURE } PinAnswer;
-PinAnswer pin_query_row(const SliceRow *row, int fd);
 
 /* Which of n keys are in the kernel's list? All of them, where the list is not available. */
 void pin_find_listed(const uint64_t *keys, bool *ret, size_t n);

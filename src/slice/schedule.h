@@ -8,8 +8,8 @@
  *                    container can only read it.
  *     SliceWork      in each row of the counters: what a process wants, has in flight and has used.
  *                    The arbiter reads it with pread and bounds what it believes.
- *     SliceRests     once in the counters: idle times that were not notified. The arbiter bounds
- *                    them by the time that passed.
+ *     SliceRests     once in the counters: idle times that older libraries did not ring for. It is
+ *                    zero today.
  *     doorbell       the FIFO "bell" beside them. A process writes a byte when it begins to want
  *                    the card, has become idle in its window, or has drained after its window
  *                    closed. So an idle arbiter can sleep. The process opens it anew for each
@@ -29,13 +29,13 @@ enum { SCHED_WINDOW_OPEN = 1 };
 enum {
         /* Launches wait for windows. Without it nothing is held, whatever the other fields say. */
         SCHED_F_GATED = 1,
-        /* A process that drains and still wants the card need not ring. Older libraries ring. */
+        /* A process that drains and still wants the card need not ring. Of older arbiters only. */
         SCHED_F_NO_NOTIFY = 2,
         /* Work in flight since before this window is not counted: it may wait for a later
          * launch. */
         SCHED_F_IGNORE_BACKLOG = 4,
-        /* No other tenant can get the card in this window, so idle times in it go into SliceRests
-         * instead of the doorbell. Older libraries ring; older arbiters never set it. */
+        /* No other tenant can get the card in this window. Of older arbiters only, and libraries
+         * ring all the same. */
         SCHED_F_SOLE = 8,
 };
 
@@ -75,8 +75,8 @@ typedef struct SliceWork {
         _Atomic uint32_t began;     /* WORK_BEGAN of the newest window's first launch; 0: none */
 } SliceWork;
 
-/* Written where one process of the container has had work; several processes ring instead. All
- * zero: the container has never been idle. */
+/* Written by older libraries only; its place stays, because older arbiters read it. All zero: the
+ * container rings for each idle time. */
 typedef struct SliceRests {
         _Atomic uint64_t since;  /* no row has wanted the card since then; 0: one does */
         _Atomic uint64_t rested; /* ns of all idle times that are over */

@@ -158,6 +158,7 @@ static long open_again(const SliceUser *s) {
 typedef struct Reap {
         SliceCounters *counters;
         long fd; /* of the counters */
+        PinFiles files;
         unsigned freed;
         size_t n; /* rows that only the list of locks can decide; they stay locked until then */
         uint32_t rows[PIN_BATCH_MAX];
@@ -186,13 +187,13 @@ static void end_unsure(Reap *r) {
         r->n = 0;
 }
 
-static void reap_row(Reap *r, uint32_t row, int file) {
+static void reap_row(Reap *r, uint32_t row) {
         const SliceRow *p = &r->counters->rows[row];
         PinAnswer held;
 
         if (lock_row(r->fd, row, F_WRLCK) < 0)
                 return;
-        held = slice_row_at_rest(p) ? PIN_YES : pin_query_row(p, file);
+        held = slice_row_at_rest(p) ? PIN_YES : pin_query_row(p, &r->files);
         if (held != PIN_UNSURE) {
                 end_row(r, row, held == PIN_NO);
                 return;
@@ -208,6 +209,7 @@ unsigned slice_reap(SliceUser *s) {
 
         r.counters = s->counters;
         r.fd = -1;
+        r.files = PIN_FILES(atomic_load_explicit(&s->file, memory_order_relaxed));
         r.freed = 0;
         r.n = 0;
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
@@ -218,9 +220,10 @@ unsigned slice_reap(SliceUser *s) {
                 /* No descriptor is available, or the process was moved to another root. */
                 if (r.fd < 0)
                         return 0;
-                reap_row(&r, row, atomic_load_explicit(&s->file, memory_order_relaxed));
+                reap_row(&r, row);
         }
         end_unsure(&r);
+        pin_files_close(&r.files);
         if (r.fd >= 0)
                 (void) sys_call(SYS_close, r.fd);
         return r.freed;

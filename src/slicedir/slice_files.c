@@ -192,6 +192,24 @@ int slice_files_read_report(int directory, SliceReport *ret) {
         return 0;
 }
 
+int slice_files_read_usage(int directory, SliceUsage *ret) {
+        _cleanup_close_ int fd = -1;
+        SliceCounters c;
+        int r = slice_files_open_file(directory, "counters", O_RDONLY, &fd);
+
+        if (r == 0)
+                r = read_whole(fd, &c, offsetof(SliceCounters, rows));
+        if (r != 0)
+                return r;
+        if (c.magic != SLICE_COUNTERS_MAGIC || c.major != SLICE_MAJOR || c.size < sizeof c)
+                return SLICE_FILES_E_DAMAGED;
+        *ret = (SliceUsage){
+                .used = bytes_of(slice_used_units(atomic_load_explicit(&c.used, memory_order_relaxed))),
+                .peak = bytes_of(atomic_load_explicit(&c.peak, memory_order_relaxed)),
+                .refused = atomic_load_explicit(&c.refused, memory_order_relaxed)};
+        return 0;
+}
+
 /* ---- what has grown ---- */
 
 /* A file system may count blocks of its own to a file. */

@@ -18,12 +18,13 @@ enum { SLICEDIR_ID_SIZE = 128 };
 #define SLICE_DOORBELL "bell"
 
 /* Charged per channel group where nothing better is known: a guess, until it is read from a
- * card. */
+ * card. Not 0: the library remembers only groups with bytes, and refuses the channels of another
+ * one if the process has several cards. */
 #define SLICE_GROUP_BYTES (UINT64_C(2) << 20)
 
 typedef struct SliceSpec {
-        uint64_t limit, card_bytes, group_bytes; /* bytes, as in SliceLimits */
-        uint32_t card, flags;
+        uint64_t limit, card_bytes, group_bytes, granted; /* bytes, as in SliceLimits */
+        uint32_t card, flags, granted_percent;
         const char *uuid;      /* shorter than SLICE_UUID */
         const char *container; /* for people; cut if it is too long */
         SliceFile ctl, device, uvm;
@@ -70,10 +71,12 @@ int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fd
 /* Opens those of the existing files that open without waiting. */
 void slice_files_open(int directory, SliceFds *ret_fds);
 
-/* Writes another limit into the existing file, because containers have it mounted. Bytes held above
- * the limit stay, and nothing is reserved until they are fewer. 0, or SLICE_FILES_E_DAMAGED or
- * negative errno, both with a fault. */
-int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault);
+/* Writes another size, bytes and percent of compute, into the existing file, because containers
+ * have it mounted. Bytes held above the limit stay, and nothing is reserved until they are fewer.
+ * Writes nothing if the page has this size already and no process died while it wrote.
+ * *ret_written: whether it wrote; may be NULL. 0, or SLICE_FILES_E_DAMAGED or negative errno, both
+ * with a fault. */
+int slice_files_set_size(int directory, uint64_t bytes, uint32_t percent, bool *ret_written, Fault *fault);
 
 /* The same for the card's settings of compute. Writes nothing if the page has them already and no
  * process died while it wrote. */
@@ -92,6 +95,14 @@ int slice_files_give_back(int directory);
  * failure. */
 int slice_files_read_limits(int directory, SliceLimits *ret);
 int slice_files_read_report(int directory, SliceReport *ret);
+
+/* The sums of the counters, for little cost: no process is looked for. The container may write any
+ * number there. The same errors. */
+typedef struct SliceUsage {
+        uint64_t used, peak; /* bytes */
+        uint64_t refused;    /* reservations */
+} SliceUsage;
+int slice_files_read_usage(int directory, SliceUsage *ret);
 
 /* The settings of compute in a page. An open slice is native. */
 CardCompute slice_files_compute(const SliceLimits *l);

@@ -82,6 +82,8 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                          .limit = spec->limit,
                          .card_bytes = spec->card_bytes,
                          .group_bytes = spec->group_bytes,
+                         .granted = spec->granted,
+                         .granted_percent = spec->granted_percent,
                          .card = spec->card,
                          .core_percent = spec->request.percent,
                          .flags = spec->flags,
@@ -207,18 +209,24 @@ static uint64_t odd_after(uint64_t generation) {
         return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
 }
 
-/* Writes the limit, with an odd generation until it is complete. Generation and limit are
- * neighbours and go out in one write. A process killed between the two writes leaves the new limit
- * and an odd generation, which the next write makes even. */
-static int write_limit(int fd, uint64_t generation, uint64_t bytes) {
+/* Writes the size, with an odd generation until it is complete. Generation and limit are neighbours
+ * and go out in one write. A process killed between the writes leaves an odd generation, with the
+ * new limit and the old percent; the next write completes it. */
+static int write_size(int fd, uint64_t generation, uint64_t bytes, uint32_t percent) {
         uint64_t words[2] = {odd_after(generation), bytes};
         int r;
 
         _Static_assert(offsetof(SliceLimits, limit) == offsetof(SliceLimits, generation) + sizeof(uint64_t),
                        "one write");
         r = write_at(fd, words, sizeof words, offsetof(SliceLimits, generation));
+        if (r == 0)
+                r = write_at(fd, &percent, sizeof percent, offsetof(SliceLimits, core_percent));
         words[0]++;
         return r < 0 ? r : write_at(fd, words, sizeof words[0], offsetof(SliceLimits, generation));
+}
+
+static bool says_size(const SliceLimits *l, uint64_t bytes, uint32_t percent) {
+        return generation_of(l) % 2 == 0 && l->limit == bytes && l->core_percent == percent;
 }
 
 static bool says_compute(const SliceLimits *l, const CardCompute *c) {
@@ -260,12 +268,17 @@ static int changed(int r, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
 }
 
-int slice_files_set_limit(int directory, uint64_t bytes, Fault *fault) {
+int slice_files_set_size(int directory, uint64_t bytes, uint32_t percent, bool *ret_written, Fault *fault) {
         _cleanup_close_ int fd = -1;
         SliceLimits limits;
         int r = open_limits(directory, &limits, &fd);
+        bool differs = r == 0 && !says_size(&limits, bytes, percent);
 
-        return changed(r != 0 ? r : write_limit(fd, generation_of(&limits), bytes), fault);
+        if (differs)
+                r = write_size(fd, generation_of(&limits), bytes, percent);
+        if (ret_written)
+                *ret_written = differs;
+        return changed(r, fault);
 }
 
 int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fault) {

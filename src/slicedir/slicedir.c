@@ -15,8 +15,7 @@
 
 /* ---- the directory ---- */
 
-/* A directory of the caller's own, which no other user may write to. */
-static int check_own(int fd, const char *path, Fault *fault) {
+int slicedir_check_own(int fd, const char *path, Fault *fault) {
         struct stat st;
 
         if (fstat(fd, &st) < 0)
@@ -40,7 +39,7 @@ static int check_parent(int fd, const char *path, Fault *fault) {
                 return fault_set(fault, -errno, "cannot look at %s: %s", name, strerror(errno));
         if (S_ISLNK(st.st_mode))
                 return fault_set(fault, -EACCES, "%s is a symbolic link", name);
-        return check_own(above, name, fault);
+        return slicedir_check_own(above, name, fault);
 }
 
 static void default_path(char *ret, size_t size) {
@@ -90,7 +89,7 @@ int slicedir_open(Slicedir *d, const char *path, bool make, Fault *fault) {
         if (fd < 0)
                 return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
         if (make)
-                r = check_own(fd, path, fault);
+                r = slicedir_check_own(fd, path, fault);
         if (make && r == 0 && path == own)
                 r = check_parent(fd, path, fault);
         if (r < 0)

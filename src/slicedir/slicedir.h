@@ -55,6 +55,9 @@ typedef struct Slicedir {
  * owns it, or, of a default path, the directory above it. */
 int slicedir_open(Slicedir *d, const char *path, bool make, Fault *fault);
 void slicedir_done(Slicedir *d);
+/* 0, or negative errno with a fault that names path. -EACCES: fd is no directory of the caller's
+ * own, or other users may write to it. */
+int slicedir_check_own(int fd, const char *path, Fault *fault);
 
 /* Opens, and makes, the directory again if its path leads to another one by now, or to none: other
  * programs clean /run. 0, or negative errno with a fault. */
@@ -94,6 +97,12 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
  * with a fault (-ENOSPC: the directory is full, or the slice's own file system); then a slice that
  * existed before stays. */
 int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
+                    Fault *fault);
+
+/* Writes another size of a slice into the page of one of its cards (slice_files_set_size()), and
+ * tells watchers if the page had another one. Slices of `aliquot run`: under the lock. 0;
+ * SLICE_FILES_E_DAMAGED or negative errno, with a fault. */
+int slicedir_resize(Slicedir *d, const char *id, uint32_t number, uint64_t bytes, uint32_t percent,
                     Fault *fault);
 
 /* Writes the files SLICEDIR_PRELOAD and SLICEDIR_PRELOAD_RUN that the slice lacks, because an agent

@@ -44,7 +44,7 @@ static int write_cards(Slicedir *d, const char *id, int dir, const SliceSpec *sp
                         return fault_set(fault, -errno, "cannot make a slice's directory: %s",
                                          strerror(errno));
                 fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-                if (fd < 0)
+                if (fd < 0 || fchmod(fd, 0755) < 0)
                         return fault_set(fault, -errno, "cannot open a slice's directory: %s",
                                          strerror(errno));
                 r = slice_files_make_open(fd, &specs[i], &held, fault);
@@ -73,7 +73,9 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
         if (mkdirat(d->fd, id, 0755) < 0)
                 return fault_set(fault, -errno, "cannot make slice %s: %s", id, strerror(errno));
         dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = dir < 0 ? fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno)) : 0;
+        r = dir < 0 || fchmod(dir, 0755) < 0 /* users of containers, too, whatever the umask is */
+                    ? fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno))
+                    : 0;
         if (r == 0)
                 r = create_owner(dir, owner, &held, fault);
         if (r == 0)
@@ -228,6 +230,23 @@ static bool is_agents(Slicedir *d, const char *id) {
                 return errno == ENOENT && (slicedir_has_own_tmpfs(d, dir) || slicedir_is_mountpoint(dir));
         return read(fd, text, strlen(SLICEDIR_AGENT)) == (ssize_t) strlen(SLICEDIR_AGENT) &&
                strcmp(text, SLICEDIR_AGENT) == 0;
+}
+
+int slicedir_resize(Slicedir *d, const char *id, uint32_t number, uint64_t bytes, uint32_t percent,
+                    Fault *fault) {
+        char path[SLICEDIR_ID_SIZE + 16];
+        _cleanup_close_ int fd = -1;
+        bool written;
+        int r;
+
+        (void) snprintf(path, sizeof path, "%s/%u", id, number);
+        fd = openat(d->fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return fault_set(fault, -errno, "cannot open slice %s: %s", path, strerror(errno));
+        r = slice_files_set_size(fd, bytes, percent, &written, fault);
+        if (r == 0 && written)
+                notify_watchers(d);
+        return r;
 }
 
 typedef struct Sweep {

@@ -11,6 +11,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$root"
 cc=${CC:-cc}
+version=$(sed -n "s/^ *version : '\(.*\)',/\1/p" meson.build)
 common="-std=gnu11 -O2 -g -D_GNU_SOURCE -fno-strict-aliasing -fno-common -Isrc -I."
 
 # Some compilers for arm64 call a library of their own for each atomic operation.
@@ -31,6 +32,8 @@ listed() { # ROOM NAME
 page=$(listed slice slice_sources) # what libaliquot.so has of it
 nvml=$(listed gpu/cards libnvml)
 pure=$(listed preload/memory gate_pure)
+# What reads the simulated cards that --simulate names.
+simulated="$(listed gpu/cards libcards_list) src/share/memory_unit.c src/wire/json*.c"
 
 # No libc at link time, and nothing that a compiler would take from libc: see
 # src/preload/memory/meson.build.
@@ -56,10 +59,10 @@ variant no-cilp RM_ERR_NOT_SUPPORTED 1
 # Everything else that more than one program is made of; the linker takes what each needs.
 mkdir -p "$out/objects"
 rm -f "$out/objects/"*
-for source in src/base/*.c src/slice/*.c src/slicedir/*.c src/arbiter/*.c src/cli/run/*.c $nvml $pure; do
+for source in src/base/*.c src/slice/*.c src/slicedir/*.c src/arbiter/*.c src/cli/run/*.c $nvml $pure $simulated; do
         case $source in src/cli/run/main.c | src/cli/run/smi.c) continue ;; esac
         # shellcheck disable=SC2086
-        $cc $common -c "$source" -o "$out/objects/$(echo "${source#src/}" | tr / -).o"
+        $cc $common -DALIQUOT_VERSION="\"$version\"" -c "$source" -o "$out/objects/$(echo "${source#src/}" | tr / -).o"
 done
 ar rcs "$out/objects/parts.a" "$out/objects/"*.o
 

@@ -32,8 +32,7 @@ static void probe_size(Driver *d, uint64_t asked, uint32_t page) {
         RmMemoryParams m = {
                 .owner = d->client, .size = asked, .alignment = 0x10000, .attr = page << RM_ATTR_PAGE_SHIFT};
         uint64_t before = free_of();
-        uint32_t object = 0,
-                 status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, sizeof m, &object);
+        uint32_t object = 0, status = driver_alloc(d, card->device, RM_CLASS_MEMORY_LOCAL, &m, &object);
 
         (void) printf("size asked %llu page %u status 0x%x got %llu taken %lld attr 0x%x\n",
                       (unsigned long long) asked, page, status, (unsigned long long) m.size,
@@ -66,8 +65,8 @@ static void probe_group(Driver *d) {
 
         memcpy(params + 12, &engine, sizeof engine);
         for (int i = 1; i <= GROUPS; i++) {
-                uint32_t object = 0, status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, params,
-                                                           sizeof params, &object);
+                uint32_t object = 0,
+                         status = driver_alloc(d, card->device, RM_CLASS_CHANNEL_GROUP, params, &object);
                 RmCtxBufferSize size = {.channel = object};
                 uint32_t told =
                         driver_control(d, card->subdevice, RM_CTRL_CTX_BUFFER_SIZE, &size, sizeof size);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/memory/admit.h"
 
+#include "gpu/rm/dma_buf.h"
 #include "gpu/rm/export.h"
 #include "gpu/rm/fifo.h"
 #include "gpu/rm/heap.h"
+#include "gpu/rm/multicast.h"
 #include "preload/inject/bytes.h"
 #include "preload/memory/tunables.h"
 
@@ -46,8 +48,13 @@ bool rm_metered(uint32_t nr, uint32_t size) {
         return want != 0 && (size == want || (nr == RM_ESC_ALLOC && size == sizeof(RmAllocRights)));
 }
 
+bool rm_is_dma_buf(uint32_t nr, uint32_t size) {
+        return nr == RM_ESC_EXPORT_DMA_BUF && (size == sizeof(RmDmaBuf) || size == sizeof(RmDmaBuf) - 8);
+}
+
 bool rm_is_odd(uint32_t nr, uint32_t size) {
-        return size != 0 && size_of(nr) != 0 && !rm_metered(nr, size);
+        return size != 0 && (size_of(nr) != 0 || nr == RM_ESC_EXPORT_DMA_BUF) && !rm_metered(nr, size) &&
+               !rm_is_dma_buf(nr, size);
 }
 
 static RmKind class_kind(uint32_t class_) {
@@ -64,6 +71,13 @@ static RmKind class_kind(uint32_t class_) {
                 return RM_ALLOC_VIDMEM;
         case RM_CLASS_CHANNEL_GROUP:
                 return RM_ALLOC_CHANNEL_GROUP;
+        case RM_CLASS_MEMORY_EXPORT:
+        case RM_CLASS_MEMORY_FABRIC_IMPORT:
+                return RM_ALLOC_EXPORT;
+        case RM_CLASS_MEMORY_FABRIC:
+                return RM_ALLOC_FABRIC;
+        case RM_CLASS_MEMORY_FLA:
+                return RM_ALLOC_FLA;
         default:
                 return rm_class_is_channel(class_) ? RM_ALLOC_CHANNEL : RM_OTHER;
         }
@@ -101,9 +115,11 @@ static void set_bytes(RmRequest *request, uint64_t bytes) {
 }
 
 static void decode_memory(const uint8_t *p, RmRequest *request) {
-        request->kind = get32(p + offsetof(RmAllocMemory, class_)) == RM_CLASS_MEMORY_LOCAL
-                                ? RM_QUERY_HEAP_LIMIT
-                                : RM_OTHER;
+        uint32_t class_ = get32(p + offsetof(RmAllocMemory, class_));
+
+        request->kind = class_ == RM_CLASS_MEMORY_LOCAL ? RM_QUERY_HEAP_LIMIT
+                        : class_ == RM_CLASS_MEMORY_FLA ? RM_ALLOC_FLA
+                                                        : RM_OTHER;
         set_new(request, get32(p), get32(p + offsetof(RmAllocMemory, parent)),
                 get32(p + offsetof(RmAllocMemory, new)));
 }
@@ -184,6 +200,8 @@ static RmKind control_kind(uint32_t cmd) {
                 return RM_IMPORT;
         case RM_CTRL_IMPORT_MANY:
                 return RM_IMPORT_MANY;
+        case RM_CTRL_ATTACH_MULTICAST:
+                return RM_ATTACH;
         case RM_CTRL_SET_TIMESLICE:
                 return RM_SET_TIMESLICE;
         case RM_CTRL_PREEMPTION_MODE:
@@ -291,6 +309,8 @@ static uint32_t params_size_of(RmKind kind) {
                 return sizeof(RmExportMany);
         case RM_IMPORT:
                 return sizeof(RmImport);
+        case RM_ATTACH:
+                return sizeof(RmAttachMulticast);
         case RM_SET_TIMESLICE:
                 return sizeof(RmTimeslice);
         case RM_SET_PREEMPTION:
@@ -304,8 +324,8 @@ static uint32_t params_size_of(RmKind kind) {
 
 /* With another size the parameters are unknown: the memory of exports and imports could not be
  * counted, and what is asked about the card's time could not be limited. Drivers 535 to 595 have
- * the same parameters, and since 555 answer another size with this status; a driver that accepts
- * one is newer. */
+ * the same parameters, and most answer another size with this status; a driver that accepts one is
+ * newer. */
 static RmVerdict admit_if_known_size(const RmRequest *request, RmAction action) {
         if (request->params_size != params_size_of(request->kind))
                 return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_ARGUMENT};
@@ -326,6 +346,12 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         case RM_ALLOC_DEVICE:
         case RM_ALLOC_SUBDEVICE:
                 return (RmVerdict){.action = RM_REMEMBER};
+        /* As the driver answers a client without an IMEX channel (mem_export.c,
+         * mem_fabric_import_v2.c), and from 590 on, where the class is gone. */
+        case RM_ALLOC_EXPORT:
+                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INSUFFICIENT_PERMISSIONS};
+        case RM_ALLOC_FLA:
+                return (RmVerdict){.action = RM_REFUSE, .status = RM_ERR_INVALID_CLASS};
         case RM_FREE_OBJECT:
                 return (RmVerdict){.action = RM_FORGET};
         case RM_DUPLICATE:
@@ -335,7 +361,10 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
                 return admit_if_known_size(request, RM_MEASURE);
         case RM_EXPORT:
         case RM_EXPORT_MANY:
+        case RM_ATTACH:
                 return admit_if_known_size(request, RM_TRACK_EXPORT);
+        case RM_ALLOC_FABRIC:
+                return (RmVerdict){.action = RM_TRACK_EXPORT};
         case RM_QUERY_FB:
         case RM_QUERY_FB_LIST:
         case RM_QUERY_REGIONS:

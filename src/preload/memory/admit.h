@@ -4,9 +4,9 @@
 /* What a call asks of the driver, and what the gate does about it. Pure: no I/O, no state, and no
  * pointer is followed. Amounts are bytes.
  *
- * Memory of the card comes from RM_ALLOC of class 0x40, from the functions of RM_VID_HEAP_CONTROL
- * that become such an allocation, and from duplicates and imports of memory of another process.
- * RM_ALLOC_MEMORY of class 0x40 gives none in spite of its name: it tells the size of the heap. */
+ * Memory of the card comes from RM_ALLOC of class 0x40, from functions of RM_VID_HEAP_CONTROL that
+ * become one, and from duplicates and imports of another process's memory. RM_ALLOC_MEMORY of class
+ * 0x40 gives none in spite of its name: it tells the size of the heap. */
 
 #include <stdbool.h>
 
@@ -25,12 +25,16 @@ typedef enum RmKind {
         RM_ALLOC_VIDMEM,
         RM_ALLOC_CHANNEL_GROUP, /* the driver takes memory for it that is no object of the process */
         RM_ALLOC_CHANNEL,       /* the same, outside a group: the driver makes a group for it */
+        RM_ALLOC_EXPORT,        /* these two would keep memory of other objects: refused */
+        RM_ALLOC_FLA,
+        RM_ALLOC_FABRIC, /* keeps memory that its parameters name */
         RM_FREE_OBJECT,
         RM_DUPLICATE,
         RM_EXPORT, /* the parameters name the object and the descriptor */
         RM_EXPORT_MANY,
         RM_IMPORT, /* by the descriptor of an export, of this process or another */
         RM_IMPORT_MANY,
+        RM_ATTACH,   /* memory to a multicast object */
         RM_QUERY_FB, /* questions about the card's memory */
         RM_QUERY_FB_LIST,
         RM_QUERY_REGIONS,
@@ -56,16 +60,16 @@ typedef struct RmRequest {
 
 /* Whether rm_decode() knows this number with this size. */
 bool rm_metered(uint32_t nr, uint32_t size);
+bool rm_is_dma_buf(uint32_t nr, uint32_t size); /* an export to a dma-buf, of a known size */
 
-/* A metered number with another size: RM_UNKNOWN. Drivers 535 to 595 answer such a call with
- * EINVAL, and it is not known where its status would be. With size 0 no driver accepts it. */
+/* One of these numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer with EINVAL, and it
+ * is not known where the status would be. With size 0 no driver accepts it. */
 bool rm_is_odd(uint32_t nr, uint32_t size);
 
 /* outer: `size` bytes. RM_OTHER and RM_UNKNOWN leave all but kind, nr and size zero. */
 void rm_decode(uint32_t nr, uint32_t size, const void *outer, RmRequest *ret);
 
-/* Takes the size of an RM_ALLOC_VIDMEM by RM_ALLOC from its parameters. n: bytes of inner that are
- * there; a missing size counts as 0. */
+/* Takes the size of an RM_ALLOC_VIDMEM by RM_ALLOC from n bytes of its parameters; missing: 0. */
 void rm_decode_inner(RmRequest *request, const void *inner, uint32_t n);
 
 /* What the driver will take for a block, as far as known before the call: whole pages of 64 KiB, or
@@ -79,7 +83,7 @@ typedef enum RmAction {
         RM_REWRITE,      /* forward, then make the answer that of the slice */
         RM_FORGET,       /* forward; after OK the object and all below it are gone */
         RM_REMEMBER,     /* forward; after OK note an object without bytes of its own */
-        RM_TRACK_EXPORT, /* forward; after OK an open file holds the object, too */
+        RM_TRACK_EXPORT, /* forward; after OK a file or another object holds the object, too */
         RM_MEASURE,      /* forward; then ask the driver for the size, and charge it or free the object */
         RM_SCHEDULE,     /* forward with a copy of the parameters, if rm_admit_scheduling() agrees */
 } RmAction;

@@ -37,7 +37,7 @@ static int lock_file(Gate *g, int fd, uint64_t *ret) {
 
         if (!inode_of(fd, &file.dev, &file.ino))
                 return -EBADF;
-        r = pin_file(fd, file.key);
+        r = pin_file_alone(fd, file.key, &file.alone);
         if (r < 0)
                 return r;
         if (export_table_add_file(&g->exports, &file) < 0) {
@@ -106,43 +106,63 @@ static void drop_matching(Gate *g, const ExportFilter *filter) {
                 export_fd_drop(g, &gone);
 }
 
+static void drop_file(Gate *g, uint64_t key) {
+        drop_matching(g, &(ExportFilter){.key = key});
+        export_table_drop_file(&g->exports, key);
+}
+
+/* From the last file to the first: a file that is taken out is replaced by one that was looked at
+ * already. What a larger lock hides stays charged. */
+static void drop_of_inode(Gate *g, int fd, uint64_t dev, uint64_t ino) {
+        ExportFile file;
+
+        for (uint32_t i = export_table_files(&g->exports); i-- > 0;)
+                if (export_table_file_at(&g->exports, i, &file) && file.dev == dev && file.ino == ino &&
+                    pin_ask(fd, file.key, file.alone) == PIN_NO)
+                        drop_file(g, file.key);
+}
+
 /* Locks that are looked for at once. */
 typedef struct KeyBatch {
         uint64_t keys[PIN_BATCH_MAX];
         uint32_t n;
 } KeyBatch;
 
-static void drop_unlocked(Gate *g, int fd, const KeyBatch *batch) {
-        bool locked[PIN_BATCH_MAX];
+static void drop_unlisted(Gate *g, KeyBatch *batch) {
+        bool listed[PIN_BATCH_MAX];
 
-        pin_exist(fd, batch->keys, locked, batch->n);
+        if (batch->n > 0)
+                pin_find_listed(batch->keys, listed, batch->n);
         for (uint32_t i = 0; i < batch->n; i++)
-                if (!locked[i]) {
-                        drop_matching(g, &(ExportFilter){.key = batch->keys[i]});
-                        export_table_drop_file(&g->exports, batch->keys[i]);
-                }
+                if (!listed[i])
+                        drop_file(g, batch->keys[i]);
+        batch->n = 0;
 }
 
-/* From the last file to the first: a file that is taken out is replaced by one that was looked at
- * already. */
-void export_fd_drop_closed(Gate *g, int fd) {
+/* Their inodes are gone with them, and no path leads there. */
+static void drop_dma_bufs(Gate *g) {
         KeyBatch batch;
-        uint64_t dev, ino;
         ExportFile file;
 
         batch.n = 0;
-        if (export_table_files(&g->exports) == 0 || !inode_of(fd, &dev, &ino))
-                return;
         for (uint32_t i = export_table_files(&g->exports); i-- > 0;) {
-                if (!export_table_file_at(&g->exports, i, &file) || file.dev != dev || file.ino != ino)
+                if (!export_table_file_at(&g->exports, i, &file) || file.ino != 0)
                         continue;
                 batch.keys[batch.n++] = file.key;
-                if (batch.n == PIN_BATCH_MAX) {
-                        drop_unlocked(g, fd, &batch);
-                        batch.n = 0;
-                }
+                if (batch.n == PIN_BATCH_MAX)
+                        drop_unlisted(g, &batch);
         }
-        drop_unlocked(g, fd, &batch);
+        drop_unlisted(g, &batch);
+}
+
+void export_fd_drop_closed(Gate *g, int fd) {
+        uint64_t dev, ino;
+
+        if (export_table_files(&g->exports) == 0)
+                return;
+        drop_dma_bufs(g);
+        if (inode_of(fd, &dev, &ino))
+                drop_of_inode(g, fd, dev, ino);
 }
 
 void export_fd_drop_call(Gate *g, uint64_t call) {

@@ -36,7 +36,8 @@ typedef struct ExportedObject {
 
 typedef struct ExportFile {
         uint64_t key;      /* the byte that is locked */
-        uint64_t dev, ino; /* of the file */
+        uint64_t dev, ino; /* of the file; 0: no other file has its inode (a dma-buf) */
+        bool alone;        /* no other open file can lock the byte (pin_file_alone()) */
 } ExportFile;
 
 typedef struct ExportTable {

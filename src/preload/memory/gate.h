@@ -8,13 +8,14 @@
  *   hook, gate_state      the interposed ioctl, mmap, munmap and mremap; how the state is made
  *   discover, driver_fd   which slices there are; what a descriptor is of
  *   admit, rewrite        pure: decodes a call, decides about it, rewrites an answer
- *   rm_call               one call of the resource manager. Parts of it are call_duplicate.c,
- *                         call_export.c, call_import.c and call_schedule.c, and foreign_mem and
- *                         export_fd
- *   managed               calls of the uvm driver
+ *   rm_call               one call of the resource manager. Parts of it are call_attach.c,
+ *                         call_dma_buf.c, call_duplicate.c, call_export.c, call_fabric.c,
+ *                         call_import.c and call_schedule.c, and foreign_mem and export_fd
+ *   managed, uvm_external calls of the uvm driver; parts of the second are uvm_call, uvm_file,
+ *                         uvm_mapping, uvm_object and uvm_range
  *   card_lookup, reserve  the card of an object; bytes of a slice
  *   rows                  the rows of the slice page, and the locks that keep them
- *   rm_objects, charges, export_table, uvm   tables of what the process holds */
+ *   rm_objects, charges, export_table, uvm, uvm_maps   tables of what the process holds */
 
 #include <stddef.h>
 
@@ -22,6 +23,7 @@
 #include "preload/inject/next.h"
 #include "preload/memory/export_table.h"
 #include "preload/memory/uvm.h"
+#include "preload/memory/uvm_maps.h"
 #include "slice/slice.h"
 
 enum {
@@ -64,6 +66,7 @@ typedef struct Gate {
         RmObjects objects;
         ExportTable exports;
         Uvm uvm;
+        UvmMaps maps;
         SliceFile uvm_file;         /* valid if uvm_file_state is 2 */
         _Atomic int uvm_file_state; /* 0: unknown; 1: a thread writes uvm_file; 2: known */
         GateCard cards[GATE_CARDS];

@@ -106,6 +106,7 @@ static void reset(Gate *g, bool by_pid) {
         rm_objects_after_fork(&g->objects);
         export_table_after_fork(&g->exports);
         uvm_after_fork(&g->uvm);
+        uvm_maps_after_fork(&g->maps);
         slots_after_fork();
         gate_rows_after_fork(g, by_pid);
 }

@@ -14,6 +14,7 @@
 #include "preload/memory/gate_state.h"
 #include "preload/memory/managed.h"
 #include "preload/memory/rm_call.h"
+#include "preload/memory/uvm_external.h"
 
 /* The functions that this library interposes. In a process that never calls the driver they cost a
  * few instructions, and then make the system call or call the next library that interposes them
@@ -69,6 +70,15 @@ static bool redirect_caller(const Gate *g, uintptr_t caller) {
 
 /* ---- ioctl ---- */
 
+/* uvm may have mapped a new object before the gate knew it. */
+static long rm_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
+        uint32_t since = uvm_maps_now(&g->maps);
+        long r = gate_call(g, fd, request, argument, nr, size);
+
+        uvm_maps_recheck(&g->maps, &g->objects, since);
+        return r;
+}
+
 /* XFER_CMD has the number, the size and the pointer of a call in memory. */
 static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
@@ -78,14 +88,14 @@ static long metered_ioctl(int fd, unsigned long request, uint64_t argument) {
         if (!g)
                 return GATE_NOT_OURS;
         if (nr != RM_ESC_XFER_CMD)
-                return gate_call(g, fd, request, argument, nr, size);
+                return rm_call(g, fd, request, argument, nr, size);
         if (usermem_read(&xfer, argument, sizeof xfer) < 0)
                 return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;
         if (rm_is_odd(xfer.cmd, xfer.size) && gate_file(g, fd) == GATE_FILE_RM)
                 return -EINVAL;
-        if (!rm_metered(xfer.cmd, xfer.size))
+        if (!rm_metered(xfer.cmd, xfer.size) && !rm_is_dma_buf(xfer.cmd, xfer.size))
                 return gate_file(g, fd) == GATE_FILE_RM ? gate_next_ioctl(fd, request, &xfer) : GATE_NOT_OURS;
-        return gate_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
+        return rm_call(g, fd, RM_IOCTL(xfer.cmd, xfer.size), xfer.ptr, xfer.cmd, xfer.size);
 }
 
 /* Terminals have calls with such numbers, too, so the file is checked first: a program must not
@@ -122,6 +132,17 @@ static long initialization(int fd, unsigned long request, uint64_t argument, uin
         return gate_uvm_initialize(g, fd, request, argument);
 }
 
+/* The file may have been initialized before this process got it. Its cards are followed from here
+ * on. */
+static long external(int fd, uint32_t request, uint64_t argument) {
+        Gate *g = gate_get();
+
+        if (!g || !gate_is_uvm(g, fd))
+                return GATE_NOT_OURS;
+        atomic_store_explicit(&uvm_seen, 1, memory_order_relaxed);
+        return uvm_external_call(g, fd, request, argument);
+}
+
 static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr_t caller) {
         uint32_t nr = rm_ioctl_nr(request), size = rm_ioctl_size(request);
         long r = GATE_NOT_OURS;
@@ -133,7 +154,10 @@ static long hook_ioctl(int fd, unsigned long request, uint64_t argument, uintptr
                 r = initialization(fd, request, argument, caller);
         else if ((uint32_t) request == UVM_REGISTER_GPU_CMD || (uint32_t) request == UVM_UNREGISTER_GPU_CMD)
                 r = registration(fd, (uint32_t) request, argument, caller);
-        else if (rm_metered(nr, size) || (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
+        else if (uvm_external_follows((uint32_t) request))
+                r = external(fd, (uint32_t) request, argument);
+        else if (rm_metered(nr, size) || rm_is_dma_buf(nr, size) ||
+                 (nr == RM_ESC_XFER_CMD && size == sizeof(RmXfer)))
                 r = metered_ioctl(fd, request, argument);
         else if (rm_is_odd(nr, size))
                 r = odd_ioctl(fd, request);
@@ -188,8 +212,12 @@ static long hook_mmap(void *address, size_t length, int protection, int flags, i
                 return next_mmap(address, length, protection, flags, fd, offset);
         /* With any protection: the gate does not see mprotect(), and the driver accepts only
          * mappings that can be read and written. */
-        if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd))
-                return gate_map_managed(g, address, length, protection, flags, fd, offset);
+        if (fd >= 0 && !(flags & MAP_ANONYMOUS) && gate_is_uvm(g, fd)) {
+                r = uvm_external_mmap(g, address, length, protection, flags, fd, offset);
+                return r != GATE_NOT_OURS
+                               ? r
+                               : gate_map_managed(g, address, length, protection, flags, fd, offset);
+        }
         now = uvm_now(&g->uvm);
         r = next_mmap(address, length, protection, flags, fd, offset);
         if ((flags & MAP_FIXED) && !gate_failed(r))

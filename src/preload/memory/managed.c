@@ -10,6 +10,7 @@
 #include "preload/inject/usermem.h"
 #include "preload/memory/driver_fd.h"
 #include "preload/memory/reserve.h"
+#include "preload/memory/uvm_file.h"
 
 enum {
         UUID_BYTES = 16,
@@ -261,7 +262,7 @@ static bool same_uuid(const char *text, const uint8_t *uuid) {
         return n == 2 * UUID_BYTES;
 }
 
-static int card_by_uuid(const Gate *g, const uint8_t *uuid) {
+int gate_card_by_uuid(const Gate *g, const uint8_t *uuid) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
                 if (same_uuid(g->cards[i].uuid, uuid))
                         return (int) i;
@@ -305,7 +306,7 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
 
         if (usermem_read(&p, argument, sizeof p) < 0)
                 return -EFAULT; /* it may be mapped when the driver looks */
-        card = card_by_uuid(g, p.uuid);
+        card = gate_card_by_uuid(g, p.uuid);
         if (card < 0 || !charge_registration(g, (uint32_t) card)) {
                 gate_log(g, "refused: a card for managed memory", (uint64_t) fd, (uint64_t) card);
                 return refuse(&p, argument);
@@ -319,16 +320,30 @@ static long add_card(Gate *g, int fd, unsigned long request, uint64_t argument) 
 }
 
 static long remove_card(Gate *g, int fd, unsigned long request, uint64_t argument) {
+        uint32_t now = uvm_maps_now(&g->maps);
         UvmUnregisterGpu p;
+        uint64_t key = 0;
         int card;
         long r;
 
         if (usermem_read(&p, argument, sizeof p) < 0)
                 return -EFAULT; /* as above */
+        if (!gate_hold_fd(&fd)) /* another thread may put another file in its place */
+                return GATE_NOT_OURS;
+        if (fd >= 0)
+                (void) uvm_file_key(g, fd, &key); /* if it is not known, the mappings stay charged */
         r = gate_next_ioctl(fd, request, &p);
-        card = card_by_uuid(g, p.uuid);
-        if (r >= 0 && p.status == RM_OK && card >= 0)
+        gate_release_fd(fd);
+        card = gate_card_by_uuid(g, p.uuid);
+        if (r >= 0 && p.status == RM_OK && card >= 0) {
                 release_registration(g, (uint32_t) card);
+                if (key != 0)
+                        uvm_file_end(g, &(UvmEnd){.key = key,
+                                                  .end = UINT64_MAX,
+                                                  .kinds = 1u << UVM_NOTE_MAP, /* device P2P may stay */
+                                                  .gpus = 1u << card,
+                                                  .now = now});
+        }
         if (r < 0)
                 return r;
         return usermem_write(argument, &p, sizeof p) < 0 ? -EFAULT : r;

@@ -37,3 +37,6 @@ long gate_uvm_initialize(Gate *g, int fd, unsigned long request, uint64_t argume
  * If its slice has no room for that, or the card has no slice here, the status is NO_MEMORY.
  * -EFAULT: the parameters cannot be read. */
 long gate_uvm_register(Gate *g, int fd, unsigned long request, uint64_t argument);
+
+/* The card of a slice, by the 16 bytes of its UUID; GATE_NO_CARD: there is no slice of it. */
+int gate_card_by_uuid(const Gate *g, const uint8_t *uuid);

@@ -4,6 +4,7 @@
 #include "preload/memory/driver_fd.h"
 #include "preload/memory/export_fd.h"
 #include "preload/memory/rows.h"
+#include "preload/memory/uvm_file.h"
 
 enum {
         FILES_MAX = 1024, /* descriptors that are looked through: the default limit of a process */
@@ -63,10 +64,11 @@ static bool drop_stale_clients(Gate *g, int fd, uint32_t client) {
         return true;
 }
 
-/* A single client is the one that calls, and cannot be stale. */
+/* A single client is the one that calls, and cannot be stale. Files may be closed. */
 static bool may_be_stale(Gate *g) {
         return atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1 ||
-               export_table_files(&g->exports) > 0;
+               export_table_files(&g->exports) > 0 ||
+               atomic_load_explicit(&g->maps.n_files, memory_order_relaxed) > 0;
 }
 
 /* Through a descriptor of the gate's own: the program's number may become another file's
@@ -74,6 +76,7 @@ static bool may_be_stale(Gate *g) {
 static void drop_stale(Gate *g, int fd, uint32_t client) {
         int held = fd;
 
+        uvm_file_drop_closed(g, fd);
         if (!gate_hold_fd(&held) || held < 0)
                 return; /* stale bytes stay charged */
         if (atomic_load_explicit(&g->objects.clients, memory_order_relaxed) > 1)
@@ -95,13 +98,14 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
 }
 
 /* Looks through the descriptors of this process. No descriptor is remembered: the gate does not see
- * a close(), and the number may be another file's by now. Not while the driver's files are
- * unknown. */
-static void drop_stale_anywhere(Gate *g) {
+ * a close(), and the number may be another file's by now. Not while the driver's files are unknown.
+ * last: the number of the last call's file. */
+static void drop_stale_anywhere(Gate *g, int last) {
         uint32_t clients[FEW_CLIENTS];
         unsigned n = rm_objects_clients(&g->objects, 0, clients, FEW_CLIENTS);
         bool asked = n < 2; /* a single client has no other to ask about */
 
+        uvm_file_drop_closed(g, last);
         for (int fd = 0; fd < FILES_MAX && !g->files_unknown; fd++) {
                 int held = fd;
 
@@ -122,7 +126,7 @@ int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
 
         if (r == 0 || !may_be_stale(g))
                 return r;
-        drop_stale_anywhere(g);
+        drop_stale_anywhere(g, atomic_load_explicit(&slice->file, memory_order_relaxed));
         return slice_reserve(slice, bytes);
 }
 

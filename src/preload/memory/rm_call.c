@@ -248,17 +248,20 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
         }
 }
 
+/* Since 550 the driver does not look at the size of FB_GET_INFO (rmapi_deprecated_control.c), and
+ * before that a list may be as long as the driver copies: 1 MiB (param_copy.h). */
 static void rewrite_fb_list(const RmCall *c, const RewriteView *view) {
+        enum { LIST_MAX = (1 << 20) / sizeof(RmFbEntry) };
         bool inline_ = c->request.kind == RM_QUERY_FB;
         uint32_t head = inline_ ? offsetof(RmFbInfoV2, list) : sizeof(RmFbInfo), n;
         RmFbInfo info = {.n = 0};
 
-        if (c->request.params_size < head || usermem_read(&info, c->request.params, head) < 0)
+        if ((inline_ && c->request.params_size < head) || usermem_read(&info, c->request.params, head) < 0)
                 return;
         n = info.n;
         if (inline_ && n > (c->request.params_size - head) / sizeof(RmFbEntry))
                 n = (c->request.params_size - head) / (uint32_t) sizeof(RmFbEntry);
-        rewrite_list(view, inline_ ? c->request.params + head : info.list, n < 1024 ? n : 1024);
+        rewrite_list(view, inline_ ? c->request.params + head : info.list, n < LIST_MAX ? n : LIST_MAX);
 }
 
 static void rewrite_region_list(const RmCall *c, const RewriteView *view) {
@@ -342,7 +345,9 @@ static long act(RmCall *c) {
         case RM_MEASURE:
                 return c->request.kind == RM_DUPLICATE ? rm_call_duplicate(c) : rm_call_import(c);
         case RM_TRACK_EXPORT:
-                return rm_call_export(c);
+                return c->request.kind == RM_ATTACH         ? rm_call_attach(c)
+                       : c->request.kind == RM_ALLOC_FABRIC ? rm_call_fabric(c)
+                                                            : rm_call_export(c);
         case RM_SCHEDULE:
                 return rm_call_schedule(c);
         case RM_REWRITE:
@@ -384,6 +389,8 @@ static long forward(RmCall *c, unsigned long request, uint64_t argument, uint32_
 long gate_call(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t nr, uint32_t size) {
         RmCall c;
 
+        if (nr == RM_ESC_EXPORT_DMA_BUF)
+                return rm_call_dma_buf(g, fd, request, argument, size);
         /* Not left to the driver: another thread may map this address meanwhile. */
         if (usermem_read(c.outer, argument, size) < 0)
                 return gate_file(g, fd) == GATE_FILE_RM ? -EFAULT : GATE_NOT_OURS;

@@ -52,5 +52,14 @@ long rm_call_duplicate(RmCall *c);
 long rm_call_import(RmCall *c);
 long rm_call_export(RmCall *c);
 
+/* RM_ATTACH (call_attach.c); the parameters have the known size. */
+long rm_call_attach(RmCall *c);
+
+/* RM_ALLOC_FABRIC (call_fabric.c): the object is one more holder of the memory that it names. */
+long rm_call_fabric(RmCall *c);
+
+/* An export to a dma-buf, as gate_call() (call_dma_buf.c). */
+long rm_call_dma_buf(Gate *g, int fd, unsigned long request, uint64_t argument, uint32_t size);
+
 /* RM_SET_TIMESLICE, RM_SET_PREEMPTION and RM_SET_CHANNELS; the parameters have the known size. */
 long rm_call_schedule(RmCall *c);

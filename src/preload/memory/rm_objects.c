@@ -342,22 +342,36 @@ bool rm_objects_find(RmObjects *o, uint32_t client, uint32_t handle, RmObjectMar
         return e != NULL;
 }
 
+static void count_free(RmObject *e, bool begins) {
+        if (begins && e->freeing < UINT8_MAX)
+                e->freeing++;
+        else if (!begins && e->freeing > 0)
+                e->freeing--;
+}
+
 static void change_freeing(RmObjects *o, const RmObjectMark *mark, bool begins) {
         RmObjectShard *s = shard_of(o, mark->object.client);
 
-        if (mark->object.kind == RM_OBJECT_LEAF || !spin_take(&s->lock))
+        if (!spin_take(&s->lock))
                 return;
-        for (uint32_t i = 0; i < s->size; i++) {
-                RmObject *e = &s->table[i];
+        if (mark->object.kind == RM_OBJECT_LEAF) {
+                RmObject *e = find(s, mark->object.client, mark->object.handle);
 
-                if (e->kind == 0 || e->kind == RM_OBJECT_LEAF || !goes_with(e, mark))
-                        continue;
-                if (begins && e->freeing < UINT8_MAX)
-                        e->freeing++;
-                else if (!begins && e->freeing > 0)
-                        e->freeing--;
+                if (e && e->serial == mark->object.serial)
+                        count_free(e, begins);
+        } else {
+                for (uint32_t i = 0; i < s->size; i++)
+                        if (s->table[i].kind != 0 && goes_with(&s->table[i], mark))
+                                count_free(&s->table[i], begins);
         }
         spin_drop(&s->lock);
+}
+
+bool rm_objects_is_kept(RmObjects *o, const RmObject *object) {
+        RmObjectMark mark;
+
+        return rm_objects_find(o, object->client, object->handle, &mark) &&
+               mark.object.serial == object->serial && mark.object.freeing == 0;
 }
 
 void rm_objects_begin_free(RmObjects *o, const RmObjectMark *mark) {

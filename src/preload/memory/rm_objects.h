@@ -83,10 +83,13 @@ int rm_objects_add(RmObjects *o, const RmParent *parent, uint32_t handle, RmObje
 
 bool rm_objects_find(RmObjects *o, uint32_t client, uint32_t handle, RmObjectMark *ret); /* the newest one */
 
-/* Before the driver frees an object, and after it refused to. Leaves have nothing below them, and
- * are not marked. */
+/* Before the driver frees an object, and after it refused to. */
 void rm_objects_begin_free(RmObjects *o, const RmObjectMark *mark);
 void rm_objects_cancel_free(RmObjects *o, const RmObjectMark *mark);
+
+/* Is the object the newest one with its handle, and no call frees it? If so before and after a call
+ * of the driver, the handle was this object's meanwhile. */
+bool rm_objects_is_kept(RmObjects *o, const RmObject *object);
 
 /* Removes the object and all below it, and adds their bytes to freed, except shared charges that
  * have other holders. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "preload/memory/driver_fd.h"
 #include "slice/pin.h"
 
 enum {
@@ -54,16 +55,16 @@ SliceUser *gate_slice(Gate *g, int card, GateRow row) {
         return slice_of(c, is_open(c, row) ? row : GATE_ROW_OWN);
 }
 
-static void note_inode(Gate *g, GateCard *card, GateRow row) {
-        uint64_t inode = atomic_load(&g->inodes[row]);
+static void note_inodes(Gate *g, GateCard *card, GateRow row) {
+        uint64_t inodes = atomic_load(&g->inodes[row]);
         SliceUser *slice = slice_of(card, row);
 
-        if (inode != 0)
-                pin_note_inode(&slice->counters->rows[slice->row], inode);
+        if (inodes != 0)
+                pin_note_inodes(&slice->counters->rows[slice->row], inodes);
 }
 
 void gate_note_files(Gate *g, GateCard *card, GateRow row) {
-        note_inode(g, card, row);
+        note_inodes(g, card, row);
         if (atomic_load(&g->unpinned))
                 slice_inherit_on_fork(slice_of(card, row));
 }
@@ -110,18 +111,24 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
 
 /* ---- locks ---- */
 
+static uint64_t inode_of(const Gate *g, int fd) {
+        GateFile file = gate_file(g, fd);
+
+        return pin_inode(fd, file == GATE_FILE_RM ? PIN_RM : file == GATE_FILE_UVM ? PIN_UVM : PIN_OTHER);
+}
+
 /* Notes the inode first, in the rows of all cards: a lock on an unknown inode would not be looked
  * for. A row that is opened later notes it then. */
 static int pin_in(Gate *g, int fd, GateRow row) {
-        uint64_t inode = pin_inode(fd), old = 0;
+        uint64_t inode = inode_of(g, fd), old = atomic_load(&g->inodes[row]);
 
         if (inode == 0 || key_of(g, row) == 0)
                 return -EBADF;
-        if (!atomic_compare_exchange_strong(&g->inodes[row], &old, inode) && old != inode)
-                atomic_store(&g->inodes[row], UINT64_MAX);
+        while (!atomic_compare_exchange_strong(&g->inodes[row], &old, pin_merge_inodes(old, inode)))
+                ; /* parts only become SEVERAL, so this ends */
         for (uint32_t i = 0; i < g->n_cards; i++)
                 if (is_open(&g->cards[i], row))
-                        note_inode(g, &g->cards[i], row);
+                        note_inodes(g, &g->cards[i], row);
         return pin_file(fd, key_of(g, row));
 }
 

@@ -99,7 +99,7 @@ static Node node_make(void) {
 
         ASSERT_TRUE(fd >= 0);
         n.row.key = n.key;
-        pin_note_inode(&n.row, pin_inode(fd));
+        pin_note_inodes(&n.row, pin_inode(fd, PIN_RM));
         (void) close(fd);
         return n;
 }

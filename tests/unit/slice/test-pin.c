@@ -4,6 +4,8 @@
  * same inode. And rows that outlive their process with it. */
 
 #include <errno.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
 
 #include "pages.h"
 #include "slice/pin.h"
@@ -37,6 +39,21 @@ static void lock(int fd, short type, uint64_t start, uint64_t length) {
                 .l_type = type, .l_whence = SEEK_SET, .l_start = (off_t) start, .l_len = (off_t) length};
 
         ASSERT_OK(fcntl(fd, F_OFD_SETLK, &l));
+}
+
+/* nvidiactl and nvidia-uvm have neighbouring inodes in most containers. */
+static void neighbouring_inodes_differ(void) {
+        Files files[16];
+
+        for (size_t i = 0; i < ELEMENTSOF(files); i++)
+                files[i] = files_make();
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                ASSERT_TRUE(pin_inode(files[i].one, PIN_RM) == pin_inode(files[i].two, PIN_RM));
+                for (size_t k = 0; k < i; k++)
+                        ASSERT_TRUE(pin_inode(files[i].one, PIN_RM) != pin_inode(files[k].one, PIN_RM));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(files); i++)
+                files_close(&files[i]);
 }
 
 /* ---- the kernel's list ---- */
@@ -110,25 +127,114 @@ static void many_at_once(void) {
         files_close(&f);
 }
 
+/* ---- locks that end while the list is read ---- */
+
+enum { AHEAD = 1000, PART = 10, DISTURBED = 2 };
+
+static void lock_ahead(int fd) {
+        for (unsigned i = 0; i < AHEAD; i++)
+                lock(fd, F_WRLCK, 1 + 2 * i, 1);
+}
+
+/* The number of a system call that the child enters; -1: another stop, or its end. */
+static long next_call(pid_t child, int *ret_status) {
+        struct __ptrace_syscall_info info = {.op = PTRACE_SYSCALL_INFO_NONE};
+
+        ASSERT_OK(ptrace(PTRACE_SYSCALL, child, NULL, NULL));
+        ASSERT_INT(waitpid(child, ret_status, 0), child);
+        if (!WIFSTOPPED(*ret_status))
+                return -1;
+        ASSERT_TRUE(ptrace(PTRACE_GET_SYSCALL_INFO, child, sizeof info, &info) > 0);
+        return info.op == PTRACE_SYSCALL_INFO_ENTRY ? (long) info.entry.nr : -1;
+}
+
+/* In the middle of the first two readings all locks before the key's end, so that its line gets a
+ * number that was read already. The kernel puts younger locks of a processor first. */
+static void locks_end_during_a_reading(void) {
+        Files f = files_make(), others = files_make();
+        uint64_t key = pin_key_new();
+        unsigned opened = 0, reads = 0;
+        cpu_set_t all, one;
+        int status;
+        pid_t child;
+
+        ASSERT_OK(sched_getaffinity(0, sizeof all, &all));
+        CPU_ZERO(&one);
+        CPU_SET((size_t) sched_getcpu(), &one);
+        ASSERT_OK(sched_setaffinity(0, sizeof one, &one));
+        ASSERT_OK(pin_file(f.one, key));
+        child = pages_fork();
+        if (child == 0) {
+                bool listed;
+
+                ASSERT_OK(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+                (void) raise(SIGSTOP);
+                pin_find_listed(&key, &listed, 1);
+                _exit(listed ? 0 : 1);
+        }
+        ASSERT_INT(waitpid(child, &status, 0), child);
+        ASSERT_OK(ptrace(PTRACE_SETOPTIONS, child, NULL, (void *) PTRACE_O_TRACESYSGOOD));
+        while (!WIFEXITED(status)) {
+                long call = next_call(child, &status);
+
+                if (call == SYS_openat) {
+                        lock_ahead(others.one);
+                        opened++;
+                        reads = 0;
+                }
+                if (call == SYS_read && ++reads == PART && opened <= DISTURBED)
+                        lock(others.one, F_UNLCK, 0, 0);
+        }
+        ASSERT_INT(WEXITSTATUS(status), 0);
+        ASSERT_TRUE(opened > DISTURBED);
+        ASSERT_OK(sched_setaffinity(0, sizeof all, &all));
+        files_close(&others);
+        files_close(&f);
+}
+
 /* ---- exactly one byte ---- */
 
 static void larger_locks_do_not_count(void) {
         Files f = files_make();
         uint64_t key = pin_key_new();
 
+        ASSERT_INT(pin_ask(f.two, key, false), PIN_NO);
         lock(f.neighbour, F_RDLCK, 0, 0);
-        ASSERT_FALSE(pin_exists(f.two, key));
+        ASSERT_INT(pin_ask(f.two, key, false), PIN_UNSURE);
         ASSERT_OK(pin_file(f.one, key)); /* behind the other lock */
-        ASSERT_TRUE(pin_exists(f.two, key));
-        ASSERT_FALSE(pin_exists(f.two, key + 1));
+        ASSERT_INT(pin_ask(f.two, key, false), PIN_UNSURE);
         lock(f.neighbour, F_UNLCK, 0, 0);
-        lock(f.neighbour, F_RDLCK, key - 1, 3); /* and before the key */
-        ASSERT_TRUE(pin_exists(f.two, key));
+        ASSERT_INT(pin_ask(f.two, key, false), PIN_YES);
+        ASSERT_INT(pin_ask(f.two, key + 1, false), PIN_NO);
+        lock(f.neighbour, F_RDLCK, key - 1, 3);
+        ASSERT_TRUE(pin_ask(f.two, key, false) != PIN_NO);
         (void) close(f.one);
         f.one = -1;
-        ASSERT_FALSE(pin_exists(f.two, key));
+        ASSERT_INT(pin_ask(f.two, key, false), PIN_UNSURE);
+        ASSERT_INT(pin_ask(-1, key, false), PIN_UNSURE);
         lock(f.neighbour, F_WRLCK, 0, 0);
         ASSERT_INT(pin_file(f.two, key), -EAGAIN);
+        files_close(&f);
+}
+
+/* No lock can come to hide it, so a larger one shows that it is gone. */
+static void keys_of_one_file(void) {
+        Files f = files_make();
+        struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+        uint64_t key = pin_key_new() | PIN_KEY_END;
+        bool alone = false;
+
+        ASSERT_OK(pin_file_alone(f.one, key, &alone));
+        ASSERT_TRUE(alone);
+        ASSERT_TRUE(fcntl(f.neighbour, F_OFD_SETLK, &all) < 0);
+        ASSERT_INT(pin_ask(f.two, key, true), PIN_YES);
+        (void) close(f.one);
+        f.one = -1;
+        ASSERT_INT(pin_ask(f.two, key, true), PIN_NO);
+        lock(f.neighbour, F_RDLCK, 0, 0);
+        ASSERT_INT(pin_ask(f.two, key, true), PIN_NO);
+        ASSERT_OK(pin_file_alone(f.two, key, &alone)); /* beside the neighbour's */
+        ASSERT_FALSE(alone);
         files_close(&f);
 }
 
@@ -163,41 +269,85 @@ static void exports_of_a_file(void) {
         files_close(&f);
 }
 
-/* The list answers for the keys that a larger lock hides, and F_GETLK for the others. */
-static void several_keys_behind_a_larger_lock(void) {
-        uint64_t keys[PIN_BATCH_MAX], limit = PIN_KEY_END / 2;
-        bool locked[PIN_BATCH_MAX];
-        Files f = files_make();
-
-        for (unsigned all = 0; all < 2; all++) {
-                for (size_t i = 0; i < PIN_BATCH_MAX; i++) {
-                        keys[i] = pin_key_new() % limit + (i % 2 == 0 ? limit : 0);
-                        if (i % 3 == 0)
-                                ASSERT_OK(pin_file(f.one, keys[i]));
-                }
-                /* Hides every second key, or all of them. */
-                lock(f.neighbour, F_RDLCK, 0, all ? 0 : limit);
-                pin_exist(f.two, keys, locked, PIN_BATCH_MAX);
-                for (size_t i = 0; i < PIN_BATCH_MAX; i++)
-                        ASSERT_INT(locked[i], i % 3 == 0);
-        }
-        pin_exist(f.two, keys, locked, 0);
-        pin_exist(-1, keys, locked, 2);
-        ASSERT_TRUE(locked[0] && locked[1]); /* the answer is not available */
-        files_close(&f);
-}
-
 static void a_row_behind_a_larger_lock(void) {
         Files f = files_make();
         static SliceRow row;
 
         row.key = pin_key_new();
-        pin_note_inode(&row, pin_inode(f.one));
+        pin_note_inodes(&row, pin_inode(f.one, PIN_RM));
         lock(f.neighbour, F_RDLCK, 0, 0);
         ASSERT_FALSE(pin_holds_row(&row, f.two));
         ASSERT_OK(pin_file(f.one, row.key));
         ASSERT_TRUE(pin_holds_row(&row, f.two));
         files_close(&f);
+}
+
+/* In the driver's directory, under the driver's names. */
+typedef struct Directory {
+        char name[32], rm[48], uvm[48];
+} Directory;
+
+static Directory directory_make(void) {
+        Directory d = {.name = "/tmp/test-pin-XXXXXX"};
+
+        ASSERT_TRUE(mkdtemp(d.name));
+        (void) snprintf(d.rm, sizeof d.rm, "%s/nvidiactl", d.name);
+        (void) snprintf(d.uvm, sizeof d.uvm, "%s/nvidia-uvm", d.name);
+        return d;
+}
+
+static int make_file(const char *name) {
+        int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+        ASSERT_TRUE(fd >= 0);
+        return fd;
+}
+
+static PinAnswer answer_of(const SliceRow *row, int file) {
+        PinFiles files = PIN_FILES(file);
+        PinAnswer answer = pin_query_row(row, &files);
+
+        pin_files_close(&files);
+        return answer;
+}
+
+/* Without the list: the other inode is opened beside the file at hand. */
+static void rows_of_two_inodes(void) {
+        Directory d = directory_make();
+        int rm = make_file(d.rm), uvm = make_file(d.uvm), held_rm, held_uvm;
+        static SliceRow row;
+
+        row.key = pin_key_new();
+        pin_note_inodes(&row, pin_merge_inodes(pin_inode(rm, PIN_RM), pin_inode(uvm, PIN_UVM)));
+        for (unsigned i = 0; i < 4; i++) {
+                PinAnswer want = i > 0 ? PIN_YES : PIN_NO;
+
+                held_rm = open(d.rm, O_RDWR | O_CLOEXEC);
+                held_uvm = open(d.uvm, O_RDWR | O_CLOEXEC);
+                ASSERT_OK(i & 1 ? pin_file(held_rm, row.key) : 0);
+                ASSERT_OK(i & 2 ? pin_file(held_uvm, row.key) : 0);
+                ASSERT_INT(answer_of(&row, rm), want);
+                ASSERT_INT(answer_of(&row, uvm), want);
+                (void) close(held_rm);
+                (void) close(held_uvm);
+                ASSERT_INT(answer_of(&row, rm), PIN_NO);
+        }
+        ASSERT_TRUE(answer_of(&row, -1) != PIN_NO);
+        ASSERT_OK(unlink(d.uvm));
+        if (access("/dev/nvidia-uvm", F_OK) < 0)
+                ASSERT_INT(answer_of(&row, rm), PIN_YES);
+        (void) close(make_file(d.uvm)); /* another inode under that name */
+        ASSERT_INT(answer_of(&row, rm), PIN_UNSURE);
+        ASSERT_INT(answer_of(&row, uvm), PIN_NO);
+        pin_note_inodes(&row, pin_inode(uvm, PIN_OTHER));
+        ASSERT_INT(answer_of(&row, rm), PIN_UNSURE);
+        ASSERT_OK(pin_file(rm, row.key));
+        ASSERT_INT(answer_of(&row, rm), PIN_YES);
+        (void) close(rm);
+        (void) close(uvm);
+        ASSERT_OK(unlink(d.uvm));
+        ASSERT_OK(unlink(d.rm));
+        ASSERT_OK(rmdir(d.name));
 }
 
 static void shared_files_are_recognised(void) {
@@ -244,7 +394,7 @@ static void rows_end_separately(void) {
         ASSERT_OK(slice_open_row(&dead, -1, key, false, &beside));
         ASSERT_TRUE(beside.row != dead.row);
         ASSERT_INT(slice_limit(&beside), 16 * SLICE_UNIT);
-        pin_note_inode(&beside.counters->rows[beside.row], pin_inode(f.one));
+        pin_note_inodes(&beside.counters->rows[beside.row], pin_inode(f.one, PIN_RM));
         ASSERT_OK(pin_file(f.one, key));
         ASSERT_OK(slice_reserve(&dead, 16 * SLICE_UNIT));
         ASSERT_OK(slice_move(&dead, &beside, 5 * SLICE_UNIT));
@@ -283,7 +433,7 @@ static void rows_end_behind_a_larger_lock(void) {
                 uint64_t key = pin_key_new();
 
                 ASSERT_OK(slice_open_with(p.path, -1, key, &dead[i]));
-                pin_note_inode(&dead[i].counters->rows[dead[i].row], pin_inode(f.one));
+                pin_note_inodes(&dead[i].counters->rows[dead[i].row], pin_inode(f.one, PIN_RM));
                 if (i % 3 == 0)
                         ASSERT_OK(pin_file(f.one, key));
                 ASSERT_OK(slice_reserve(&dead[i], SLICE_UNIT));
@@ -321,7 +471,7 @@ static void rows_are_adopted(void) {
                 ASSERT_OK(slice_open_row(&s, f.two, key, true, &each));
                 first = i == 0 ? each.row : first;
                 ASSERT_INT(each.row, first);
-                pin_note_inode(&each.counters->rows[each.row], pin_inode(f.one));
+                pin_note_inodes(&each.counters->rows[each.row], pin_inode(f.one, PIN_RM));
                 ASSERT_OK(slice_reserve(&each, SLICE_UNIT));
                 slice_close(&each);
         }
@@ -429,8 +579,9 @@ static void children_unmap_only_their_copies(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(lists), TEST(many_at_once), TEST(larger_locks_do_not_count),
-                         TEST(exports_of_a_file), TEST(several_keys_behind_a_larger_lock),
+        return TEST_MAIN(TEST(neighbouring_inodes_differ), TEST(lists), TEST(many_at_once),
+                         TEST(locks_end_during_a_reading), TEST(larger_locks_do_not_count),
+                         TEST(keys_of_one_file), TEST(exports_of_a_file), TEST(rows_of_two_inodes),
                          TEST(a_row_behind_a_larger_lock), TEST(shared_files_are_recognised),
                          TEST(several_own_keys), TEST(rows_end_separately),
                          TEST(rows_end_behind_a_larger_lock), TEST(rows_are_adopted),

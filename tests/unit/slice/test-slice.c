@@ -121,10 +121,10 @@ static void limit_changes(void) {
 
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_reserve(&s, 4 * SLICE_UNIT));
-        ASSERT_OK(slice_files_set_limit(p.directory, 5 * SLICE_UNIT, &fault));
+        ASSERT_OK(slice_files_set_size(p.directory, 5 * SLICE_UNIT, 0, NULL, &fault));
         ASSERT_INT(slice_limit(&s), 5 * SLICE_UNIT);
         ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
-        ASSERT_OK(slice_files_set_limit(p.directory, 3 * SLICE_UNIT, &fault));
+        ASSERT_OK(slice_files_set_size(p.directory, 3 * SLICE_UNIT, 0, NULL, &fault));
         slice_release(&s, 2 * SLICE_UNIT);
         ASSERT_INT(slice_reserve(&s, SLICE_UNIT), -ENOMEM); /* 3 are still held */
         slice_release(&s, SLICE_UNIT);
@@ -147,7 +147,7 @@ static void limit_is_never_completed(void) {
         ASSERT_OK(slice_open(p.path, &later));
         ASSERT_INT(slice_limit(&later), 8 * SLICE_UNIT);
         /* Written by the next agent. */
-        ASSERT_OK(slice_files_set_limit(p.directory, 6 * SLICE_UNIT, &fault));
+        ASSERT_OK(slice_files_set_size(p.directory, 6 * SLICE_UNIT, 0, NULL, &fault));
         ASSERT_INT(slice_limit(&s), 6 * SLICE_UNIT);
         ASSERT_INT(slice_limit(&later), 6 * SLICE_UNIT);
         slice_close(&s);
@@ -406,7 +406,7 @@ static void memory_of_a_dead_process(void) {
         ASSERT_TRUE(file >= 0 && same >= 0 && other >= 0);
         ASSERT_OK(slice_open(p.path, &s));
         ASSERT_OK(slice_open_with(p.path, -1, key, &dead));
-        pin_note_inode(&dead.counters->rows[dead.row], pin_inode(file));
+        pin_note_inodes(&dead.counters->rows[dead.row], pin_inode(file, PIN_RM));
         ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&dead, 3 * SLICE_UNIT));
         slice_close(&dead);
@@ -444,7 +444,7 @@ static void pinned_rows_are_not_reused(void) {
         ASSERT_OK(pin_file(file, key));
         for (unsigned i = 0; i < SLICE_ROWS; i++) {
                 ASSERT_OK(slice_open_with(p.path, file, key, &s));
-                pin_note_inode(&s.counters->rows[s.row], pin_inode(file));
+                pin_note_inodes(&s.counters->rows[s.row], pin_inode(file, PIN_RM));
                 ASSERT_OK(slice_reserve(&s, SLICE_UNIT));
                 slice_close(&s);
         }
@@ -467,18 +467,17 @@ static void keys(void) {
         row.key = pin_key_new();
         ASSERT_TRUE(row.key > 0 && row.key < UINT64_C(1) << 62);
         ASSERT_FALSE(pin_holds_row(&row, -1));
-        pin_note_inode(&row, 0);
-        ASSERT_INT(row.inode, UINT64_MAX);
-        ASSERT_FALSE(pin_holds_row(&row, -1));
-        row.inode = 0;
-        pin_note_inode(&row, 5);
-        pin_note_inode(&row, 5);
+        pin_note_inodes(&row, 5);
+        pin_note_inodes(&row, 5);
         ASSERT_INT(row.inode, 5);
-        pin_note_inode(&row, 7);
-        ASSERT_INT(row.inode, UINT64_MAX);
+        ASSERT_FALSE(pin_holds_row(&row, -1));
+        pin_note_inodes(&row, UINT64_C(9) << 32);
+        ASSERT_INT(row.inode, UINT64_C(9) << 32 | 5);
+        pin_note_inodes(&row, 7);
+        ASSERT_INT(row.inode, UINT64_C(9) << 32 | 0xFFFFFFFE); /* several */
         row.key = UINT64_MAX;
         ASSERT_FALSE(pin_holds_row(&row, 0));
-        ASSERT_INT(pin_inode(-1), 0);
+        ASSERT_INT(pin_inode(-1, PIN_RM), 0);
         ASSERT_INT(pin_file(-1, 5), -EBADF);
 }
 

@@ -143,6 +143,36 @@ static void the_policy_changes_in_place(void) {
         pages_remove(&p);
 }
 
+/* Bytes and percent together, and nothing else of the page. */
+static void the_size_changes_in_place(void) {
+        Pages p = pages_make(4 * SLICE_UNIT);
+        Fault fault = FAULT_NULL;
+        SliceLimits before, l;
+        uint64_t odd = 3;
+        mode_t mode;
+        ino_t limits = inode(&p, "limits", &mode);
+
+        ASSERT_OK(slice_files_read_limits(p.directory, &before));
+        ASSERT_OK(slice_files_set_size(p.directory, 9 * SLICE_UNIT, 35, NULL, &fault));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
+        ASSERT_TRUE(l.limit == 9 * SLICE_UNIT && l.core_percent == 35 && l.generation == 2);
+        l.limit = before.limit;
+        l.core_percent = before.core_percent;
+        l.generation = before.generation;
+        ASSERT_TRUE(memcmp((const char *) &l, (const char *) &before, sizeof l) == 0);
+        ASSERT_OK(slice_files_set_size(p.directory, 9 * SLICE_UNIT, 35, NULL, &fault));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
+        ASSERT_INT(l.generation, 2);
+        ASSERT_OK(slice_files_set_size(p.directory, 9 * SLICE_UNIT, 40, NULL, &fault));
+        pages_write(&p, "limits", &odd, sizeof odd,
+                    offsetof(SliceLimits, generation)); /* a writer was killed in between */
+        ASSERT_OK(slice_files_set_size(p.directory, 9 * SLICE_UNIT, 40, NULL, &fault));
+        ASSERT_OK(slice_files_read_limits(p.directory, &l));
+        ASSERT_TRUE(l.generation == 6 && l.core_percent == 40);
+        ASSERT_INT(inode(&p, "limits", &mode), limits);
+        pages_remove(&p);
+}
+
 /* A row that is taken again does not keep its last owner's work. */
 static void a_taken_row_has_no_work(void) {
         Pages p = pages_make(SLICE_UNIT);
@@ -200,9 +230,9 @@ static void counters_are_kept(void) {
         ASSERT_INT(pages_report(&p).used, 3 * SLICE_UNIT);
         ASSERT_INT(slice_limit(&s), 4 * SLICE_UNIT); /* through the old mapping */
         slice_close(&s);
-        ASSERT_OK(slice_files_set_limit(p.directory, SLICE_UNIT, &fault));
+        ASSERT_OK(slice_files_set_size(p.directory, SLICE_UNIT, 0, NULL, &fault));
         limits = inode(&p, "limits", &mode);
-        ASSERT_OK(slice_files_set_limit(p.directory, 2 * SLICE_UNIT, &fault));
+        ASSERT_OK(slice_files_set_size(p.directory, 2 * SLICE_UNIT, 0, NULL, &fault));
         ASSERT_INT(inode(&p, "limits", &mode), limits);
         pages_remove(&p);
 }
@@ -252,7 +282,7 @@ static void faults_name_the_reason(void) {
 
         pages_write(&p, "limits", "?", 1, 0);
         ASSERT_INT(slice_files_read_limits(p.directory, &l), SLICE_FILES_E_DAMAGED);
-        ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), SLICE_FILES_E_DAMAGED);
+        ASSERT_INT(slice_files_set_size(p.directory, 1, 0, NULL, &fault), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_compute(p.directory, &(CardCompute){.policy = COMPUTE_FAIR}, &fault),
                    SLICE_FILES_E_DAMAGED);
         ASSERT_CONTAINS(fault.text, "version 1");
@@ -260,7 +290,7 @@ static void faults_name_the_reason(void) {
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_INT(slice_files_read_limits(p.directory, &l), -ENOENT);
         ASSERT_INT(slice_files_read_report(p.directory, &report), -ENOENT);
-        ASSERT_INT(slice_files_set_limit(p.directory, 1, &fault), -ENOENT);
+        ASSERT_INT(slice_files_set_size(p.directory, 1, 0, NULL, &fault), -ENOENT);
         ASSERT_INT(slice_files_set_compute(p.directory, &(CardCompute){.policy = COMPUTE_FAIR}, &fault),
                    -ENOENT);
         ASSERT_OK(mkdirat(p.directory, "counters", 0700));
@@ -409,8 +439,9 @@ static void old_kernels_are_refused(void) {
 int main(void) {
         return TEST_MAIN(TEST(limits_are_those_of_the_spec), TEST(modes), TEST(a_doorbell_is_made),
                          TEST(priority_is_written), TEST(the_policy_changes_in_place),
-                         TEST(a_taken_row_has_no_work), TEST(names), TEST(counters_are_kept),
-                         TEST(bad_counters_are_replaced), TEST(faults_name_the_reason), TEST(report),
-                         TEST(cut_counters), TEST(counters_cut_while_they_are_read),
-                         TEST(numbers_of_any_size), TEST(old_kernels_are_refused));
+                         TEST(the_size_changes_in_place), TEST(a_taken_row_has_no_work), TEST(names),
+                         TEST(counters_are_kept), TEST(bad_counters_are_replaced),
+                         TEST(faults_name_the_reason), TEST(report), TEST(cut_counters),
+                         TEST(counters_cut_while_they_are_read), TEST(numbers_of_any_size),
+                         TEST(old_kernels_are_refused));
 }

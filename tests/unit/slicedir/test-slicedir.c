@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "mounts.h"
+#include "scratch.h"
 #include "slice/container_paths.h"
 #include "slice/pin.h"
 #include "slice/slice.h"
@@ -23,9 +24,17 @@
 
 static char home[64], path[128];
 
+/* Removes the directory of the case before. */
+static void end(void) {
+        if (home[0])
+                scratch_remove(home);
+        home[0] = '\0';
+}
+
 static void begin(void) {
+        end();
         (void) snprintf(home, sizeof home, "/tmp/aliquot-slicedir-XXXXXX");
-        ASSERT_TRUE(mkdtemp(home) != NULL);
+        scratch_make(home);
         (void) snprintf(path, sizeof path, "%s/a/slices", home);
 }
 
@@ -146,7 +155,7 @@ static void slices_live_as_long_as_a_file_pins_a_row(void) {
         (void) snprintf(directory, sizeof directory, "%s/one/0", path);
         ASSERT_OK(unlink(name));
         ASSERT_OK(slice_open_with(directory, file, key, &slice));
-        pin_note_inode(&slice.counters->rows[slice.row], pin_inode(file));
+        pin_note_inodes(&slice.counters->rows[slice.row], pin_inode(file, PIN_RM));
         ASSERT_OK(pin_file(file, key));
         ASSERT_OK(slice_reserve(&slice, 4096));
         slice_close(&slice);
@@ -383,6 +392,10 @@ static void watchers_see_new_pages(void) {
         ASSERT_TRUE(!is_told(watch));
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_TRUE(is_told(watch));
+        ASSERT_OK(slicedir_resize(&b, "pod", 0, 1 << 20, 0, &fault)); /* the size that it has */
+        ASSERT_TRUE(!is_told(watch));
+        ASSERT_OK(slicedir_resize(&b, "pod", 0, 1 << 19, 0, &fault));
+        ASSERT_TRUE(is_told(watch));
         ASSERT_OK(close(watch));
         slicedir_remove(&b, "pod");
         slicedir_done(&b);
@@ -581,7 +594,6 @@ static void in_namespaces(void (*body)(void)) {
         if (pid == 0)
                 body();
         ASSERT_TRUE(waitpid(pid, &status, 0) == pid);
-        (void) rmdir(home); /* the content was on the mount, and is gone */
         if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
                 (void) printf("no namespaces here: not tried\n");
         else
@@ -816,7 +828,7 @@ static void a_container_with_a_full_tmpfs_starts_again(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
+        int r = TEST_MAIN(
                 TEST(slices_live_as_long_as_their_owner), TEST(slices_live_as_long_as_a_process_has_a_row),
                 TEST(slices_live_as_long_as_a_file_pins_a_row),
                 TEST(the_agents_slices_live_until_it_removes_them), TEST(the_agent_updates_its_slices),
@@ -829,4 +841,7 @@ int main(void) {
                 TEST(older_slices_stay_and_unfinished_ones_go),
                 TEST(a_slice_that_the_host_does_not_see_is_not_made),
                 TEST(a_container_fills_only_its_own_tmpfs), TEST(a_container_with_a_full_tmpfs_starts_again));
+
+        end();
+        return r;
 }

@@ -71,6 +71,8 @@ static void refuses_unknown_calls(void) {
                 v = rm_admit(&request, NULL);
                 ASSERT_TRUE(v.action == RM_REFUSE && v.status == RM_ERR_INVALID_ARGUMENT);
         }
+        ASSERT_TRUE(rm_is_dma_buf(217, 2600) && rm_is_dma_buf(217, 2608) && rm_is_odd(217, 2604));
+        ASSERT_FALSE(rm_is_odd(217, 2600) || rm_is_odd(217, 2608) || rm_is_dma_buf(211, 2608));
         ASSERT_FALSE(rm_is_odd(0x2B, 32) || rm_is_odd(0x2B, 48) || rm_is_odd(0x54, 40));
         for (uint32_t function = 0; function < 64; function++) {
                 bool is_known = false;
@@ -94,6 +96,7 @@ static void knows_classes(void) {
                      {0x2080, RM_ALLOC_SUBDEVICE},
                      {0x40, RM_ALLOC_VIDMEM},
                      {0xA06C, RM_ALLOC_CHANNEL_GROUP},
+                     {0xF3, RM_ALLOC_FLA},
                      {0x3E, RM_OTHER},
                      {0x50A0, RM_OTHER},
                      {0x70, RM_OTHER},
@@ -127,6 +130,9 @@ static void alloc_object_makes_no_memory(void) {
 
         ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, memory).kind, RM_OTHER);
         ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, device).kind, RM_ALLOC_DEVICE);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, (uint32_t[5]){1, 2, 3, 0xE0}).kind, RM_ALLOC_EXPORT);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, (uint32_t[5]){1, 2, 3, 0xF8}).kind, RM_ALLOC_FABRIC);
+        ASSERT_INT(decode(RM_ESC_ALLOC_OBJECT, 20, (uint32_t[5]){1, 2, 3, 0xF3}).kind, RM_ALLOC_FLA);
 }
 
 static void decodes_the_heap(void) {

@@ -168,6 +168,26 @@ static void no_children_while_freeing(void) {
         ASSERT_TRUE(rm_objects_is_valid(&objects, &device));
 }
 
+/* A handle is an object's until a call begins to free it, or something above it. */
+static void leaves_are_kept_until_freed(void) {
+        RmObjectMark leaf, device;
+
+        begin();
+        add(100, 2, 9, RM_OBJECT_LEAF, 0, 4096);
+        ASSERT_TRUE(rm_objects_find(&objects, 100, 9, &leaf) && rm_objects_find(&objects, 100, 2, &device));
+        ASSERT_TRUE(rm_objects_is_kept(&objects, &leaf.object));
+        rm_objects_begin_free(&objects, &leaf);
+        ASSERT_FALSE(rm_objects_is_kept(&objects, &leaf.object));
+        rm_objects_cancel_free(&objects, &leaf);
+        ASSERT_TRUE(rm_objects_is_kept(&objects, &leaf.object));
+        rm_objects_begin_free(&objects, &device);
+        ASSERT_FALSE(rm_objects_is_kept(&objects, &leaf.object));
+        rm_objects_cancel_free(&objects, &device);
+        ASSERT_TRUE(drop(100, 9));
+        add(100, 2, 9, RM_OBJECT_LEAF, 0, 4096);
+        ASSERT_FALSE(rm_objects_is_kept(&objects, &leaf.object)); /* another one with its handle */
+}
+
 static void client_handle_is_reused(void) {
         begin();
         add(100, 2, 10, RM_OBJECT_LEAF, 0, UNIT);
@@ -438,8 +458,9 @@ static void agrees_with_a_model(void) {
 int main(void) {
         return TEST_MAIN(TEST(frees_what_is_below), TEST(tells_objects_with_one_handle_apart),
                          TEST(parent_freed_meanwhile), TEST(parent_replaced_on_another_card),
-                         TEST(no_children_while_freeing), TEST(client_handle_is_reused),
-                         TEST(duplicates_share_a_charge), TEST(rows_are_inherited), TEST(files_hold_charges),
-                         TEST(lists_clients), TEST(learns_parents), TEST(child_forgets_all),
-                         TEST(signal_handler_does_not_wait), TEST(agrees_with_a_model));
+                         TEST(no_children_while_freeing), TEST(leaves_are_kept_until_freed),
+                         TEST(client_handle_is_reused), TEST(duplicates_share_a_charge),
+                         TEST(rows_are_inherited), TEST(files_hold_charges), TEST(lists_clients),
+                         TEST(learns_parents), TEST(child_forgets_all), TEST(signal_handler_does_not_wait),
+                         TEST(agrees_with_a_model));
 }

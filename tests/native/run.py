@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's own libcuda, NVML and nvidia-smi on the simulated driver.
+
+    run.py LIBALIQUOT ALIQUOT_SIM INTERPOSER FRONT
+
+NATIVE_DRIVER: a folder with the unpacked packages of one or more drivers (tests/native/README.md).
+Without it the libraries that are installed here are taken, where there are any. Exits with 77 when
+there are none. NATIVE_OUT: a folder for traces and tables, one set for each driver.
+"""
+import collections
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "blackbox")]
+
+import answers  # noqa: E402
+import gate_lab  # noqa: E402
+from patience import until  # noqa: E402
+
+INTERPOSER, FRONT = (os.path.abspath(name) for name in sys.argv[3:5])
+PROGRAM = os.path.join(HERE, "program.py")
+MIB = 1 << 20
+CARD, MIB_OF_CARD, MIB_OF_SLICES = "NVIDIA-A10", 23028, (2048, 1024)
+CARDS = len(MIB_OF_SLICES)
+GROUP = 2 * MIB  # SLICE_GROUP_BYTES of src/slicedir: what a slice is charged for a channel group
+AT_CARD = 42  # of calls.c
+PATIENCE = 120
+PAGEABLE_MEMORY_ACCESS, READ_ONLY_HOST_REGISTER = "88", "113"  # CU_DEVICE_ATTRIBUTE_...
+OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY
+CHANNEL_GROUP, PAGEABLE_ON_GPU, ALLOC_POOL = 0xA06C, 70, 68
+BYTES_OF_GROUP = 16 * MIB  # SIM_GROUP_BYTES of sim/sim.h
+INSTALLED = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"]
+
+Driver = collections.namedtuple("Driver", "version libraries programs")
+
+
+def drivers():
+    """Those whose libcuda, NVML and nvidia-smi are there."""
+    given = os.environ.get("NATIVE_DRIVER")
+    found = {}
+    for folder in [given] if given else INSTALLED:
+        for path in glob.glob(folder + "/**/libcuda.so.[0-9]*.*", recursive=True):
+            version = path.rsplit("libcuda.so.", 1)[1]
+            libraries = os.path.dirname(path)
+            above = libraries.split("/usr/lib/", 1)[0]
+            smi = [p for p in glob.glob(above + "/usr/lib/nvidia/**/nvidia-smi", recursive=True) + [above + "/usr/bin/nvidia-smi"] if os.path.exists(p)]
+            if os.path.exists("%s/libnvidia-ml.so.%s" % (libraries, version)) and smi:
+                found[version] = Driver(version, libraries, os.path.dirname(smi[0]))
+    return [found[version] for version in sorted(found)]
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="ascii") as f:
+        f.write(text)
+
+
+def machine(folder, version):
+    """What the driver shows in /proc: nvidia.c and nv-procfs.c."""
+    write(folder + "/proc/driver/nvidia/version",
+          "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build\nGCC version:  gcc version 12.2.0\n" % version)
+    write(folder + "/proc/driver/nvidia/params",
+          "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n")
+    write(folder + "/proc/devices", "Character devices:\n  1 mem\n195 nvidia\n195 nvidiactl\n511 nvidia-uvm\n")
+    write(folder + "/proc/modules", "nvidia_uvm 1 0 - Live 0x0\nnvidia 1 1 nvidia_uvm, Live 0x0\n")
+
+
+class Trace:
+    """The lines of one run, by kind of call."""
+
+    def __init__(self, path):
+        self.lines = open(path, encoding="ascii").read().splitlines() if os.path.exists(path) else []
+
+    def reached_card(self):
+        return "card" in self.lines
+
+    def calls(self, kinds=("control", "alloc", "heap", "escape", "uvm")):
+        for line in self.lines:
+            words = line.split()
+            if words[0] in kinds:
+                yield words[0], int(words[1], 16), dict(w.split("=", 1) for w in words[2:])
+
+    def ioctls(self):
+        return sum(1 for _ in self.calls()) + self.reached_card()
+
+    def counts(self):
+        """How often each call was answered with each status."""
+        return collections.Counter((kind, nr, about.get("status", about.get("result"))) for kind, nr, about in self.calls())
+
+
+class Outcome:
+    def __init__(self, process, trace):
+        self.code, self.output, self.error, self.trace = process.returncode, process.stdout, process.stderr, trace
+
+    def memory(self):
+        """nvidia-smi's used and total MiB of each card."""
+        return re.findall(r" (\d+)MiB / +(\d+)MiB ", self.output)
+
+    def steps(self):
+        return {name: (result, told) for name, result, told in map(json.loads, self.output.splitlines())}
+
+
+class Base(unittest.TestCase):
+    maxDiff = None
+    driver = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sim = gate_lab.mounted("%dx%s:%dMiB" % (CARDS, CARD, MIB_OF_CARD), cls.driver.version)
+        cls.folder = tempfile.mkdtemp(prefix="native-")
+        machine(cls.folder + "/root", cls.driver.version)
+        answers.write(cls.folder + "/answers")
+        cls.slices = cls.sim.slices(*MIB_OF_SLICES, group=GROUP)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.sim.close()
+        shutil.rmtree(cls.folder)
+
+    def trace_path(self, name, gate):
+        out = os.path.join(os.environ.get("NATIVE_OUT", self.folder), self.driver.version)
+        trace = "%s/%s%s.trace" % (out, name, "-gate" if gate else "")
+        os.makedirs(out, exist_ok=True)
+        if os.path.exists(trace):
+            os.unlink(trace)
+        return trace
+
+    def environment(self, trace, slices):
+        environment = dict(os.environ, NATIVE_DEV=self.sim.dir, NATIVE_ROOT=self.folder + "/root", NATIVE_ANSWERS=self.folder + "/answers",
+                           NATIVE_TRACE=trace, NATIVE_VERSION=self.driver.version, LD_LIBRARY_PATH=self.driver.libraries)
+        environment.update({"ALIQUOT_SLICES": slices} if slices else {})
+        return environment
+
+    def run_program(self, name, arguments, gate=False, before=(), slices=None, front=()):
+        trace = self.trace_path(name, gate)
+        preload = [*front] + ([gate_lab.LIBRARY] if gate else []) + [INTERPOSER]
+        process = subprocess.run([*before, "env", "LD_PRELOAD=" + ":".join(preload), *arguments], stdin=subprocess.DEVNULL,
+                                 env=self.environment(trace, gate and (slices or self.slices)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, timeout=PATIENCE, check=False)
+        return Outcome(process, Trace(trace))
+
+    @contextlib.contextmanager
+    def held_at_card(self, slices):
+        """libcuda behind the gate, while it waits for the card."""
+        trace = self.trace_path("held", True)
+        process = subprocess.Popen(["env", "NATIVE_HOLD=1", "LD_PRELOAD=%s:%s" % (gate_lab.LIBRARY, INTERPOSER), sys.executable, PROGRAM, "cuda"],
+                                   env=self.environment(trace, slices), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        try:
+            until(lambda: process.poll() is not None or Trace(trace).reached_card(), "libcuda waits for the card")
+            self.assertIsNone(process.poll())
+            yield Trace(trace)
+        finally:
+            process.kill()
+            process.wait()
+
+    def held(self):
+        """Bytes of the card that the driver has given."""
+        text = subprocess.run([gate_lab.SIMULATOR, "--status", self.sim.dir], stdout=subprocess.PIPE, check=True).stdout
+        return json.loads(text)["cards"][0]["used"]
+
+    def nvml(self, **options):
+        return self.run_program("nvml", [sys.executable, PROGRAM, "nvml"], **options)
+
+    def smi(self, **options):
+        return self.run_program("smi", [self.driver.programs + "/nvidia-smi"], **options)
+
+    def cuda(self, **options):
+        return self.run_program("cuda", [sys.executable, PROGRAM, "cuda"], **options)
+
+
+class Native(Base):
+    """Without libaliquot.so."""
+
+    def test_nvml_tells_the_card(self):
+        outcome = self.nvml()
+        steps = outcome.steps()
+        self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+        self.assertEqual(steps["nvmlSystemGetDriverVersion"], (0, self.driver.version))
+        self.assertEqual(steps["nvmlDeviceGetCount_v2"], (0, CARDS))
+        self.assertEqual(steps["nvmlDeviceGetName"], (0, CARD))
+        self.assertEqual(steps["nvmlDeviceGetMemoryInfo"], (0, [MIB_OF_CARD * MIB, MIB_OF_CARD * MIB, 0]))
+
+    def test_smi_prints_its_table(self):
+        outcome = self.smi()
+        self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+        self.assertRegex(outcome.output, r"Driver Version: %s " % re.escape(self.driver.version))
+        self.assertEqual(outcome.memory(), [("0", str(MIB_OF_CARD))] * CARDS)
+
+    def test_cuda_comes_to_the_card(self):
+        outcome = self.cuda()
+        steps = outcome.steps()
+        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
+        self.assertEqual(steps["cuDeviceGetCount"], (0, CARDS))
+        self.assertEqual(steps["cuDeviceGetName"], (0, CARD))
+        self.assertEqual(steps["cuDeviceTotalMem_v2"], (0, MIB_OF_CARD * MIB))
+        self.assertEqual([name for name in steps][-1], "cuDeviceGetAttribute")
+        self.assertTrue(outcome.trace.reached_card())
+
+    def test_no_call_passes_the_interposer(self):
+        """strace sees the ioctls that the kernel gets, from whichever instruction they come."""
+        if not shutil.which("strace"):
+            self.skipTest("strace is missing")
+        log = self.folder + "/strace"
+        outcome = self.cuda(before=["strace", "-f", "-y", "-o", log, "-e", "trace=ioctl,openat,open"])
+        with open(log, encoding="utf-8", errors="replace") as f:
+            lines = f.read().splitlines()
+        driver = [line for line in lines if re.search(r" ioctl\(\d+<%s/" % re.escape(self.sim.dir), line)]
+        self.assertTrue(outcome.trace.reached_card())
+        self.assertEqual(len(driver), outcome.trace.ioctls())
+        self.assertEqual([line for line in lines if '"/dev/nvidia' in line], [])
+
+
+class Gated(Base):
+    """With libaliquot.so in front: what it changes, and that it changes nothing else."""
+
+    def test_nvml_tells_the_slice(self):
+        outcome = self.nvml(gate=True)
+        self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+        self.assertEqual(outcome.steps()["nvmlDeviceGetMemoryInfo"], (0, [MIB_OF_SLICES[0] * MIB, MIB_OF_SLICES[0] * MIB, 0]))
+
+    def test_smi_prints_the_slice(self):
+        outcome = self.smi(gate=True)
+        self.assertEqual(outcome.code, 0, outcome.output + outcome.error)
+        self.assertEqual(outcome.memory(), [("0", str(mib)) for mib in MIB_OF_SLICES])
+
+    def test_cuda_comes_as_far(self):
+        outcome, without = self.cuda(gate=True), self.cuda()
+        steps, plain = outcome.steps(), without.steps()
+        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
+        self.assertEqual(steps.pop("cuDeviceTotalMem_v2"), (0, MIB_OF_SLICES[0] * MIB))
+        del plain["cuDeviceTotalMem_v2"]
+        for told, hmm in ((steps["cuDeviceGetAttribute"][1], 0), (plain["cuDeviceGetAttribute"][1], 1)):
+            self.assertEqual(told.pop(PAGEABLE_MEMORY_ACCESS), hmm)
+            told.pop(READ_ONLY_HOST_REGISTER)  # libcuda has it where it has not the other
+        self.assertEqual(steps, plain)
+
+    def test_a_library_in_front(self):
+        """The tables of libcuda are changed, so that its calls come to the gate all the same."""
+        outcome = self.cuda(gate=True, front=[FRONT])
+        self.assertEqual(outcome.code, AT_CARD, outcome.output + outcome.error)
+        self.assertEqual(outcome.steps()["cuDeviceTotalMem_v2"], (0, MIB_OF_SLICES[0] * MIB))
+        self.assertEqual(outcome.trace.counts(), self.cuda(gate=True).trace.counts())
+
+    def test_the_calls_are_the_same(self):
+        """Not asked are the cards one by one, once the machine said no (HMM). The gate's own calls come on top."""
+        with_gate, without = self.cuda(gate=True).trace.counts(), self.cuda().trace.counts()
+        self.assertEqual(without - with_gate, {("uvm", PAGEABLE_ON_GPU, "0"): CARDS})
+
+    def test_a_context_is_counted(self):
+        """What the gate has counted is what the driver has given, but for what the group takes, which it
+        counts as a constant. The semaphore pool, a mapping of uvm, is the host's memory."""
+        with self.held_at_card(self.slices) as trace:
+            counts, used = trace.counts(), gate_lab.used(self.slices)
+            pools = sum(line.startswith("mmap uvm") for line in trace.lines)
+            self.assertEqual([counts["alloc", CHANNEL_GROUP, "0"], counts["uvm", ALLOC_POOL, "0"], pools], [1, 1, 1])
+            self.assertGreater(self.held(), BYTES_OF_GROUP)
+            self.assertEqual(used, self.held() - BYTES_OF_GROUP + GROUP)
+        until(lambda: self.held() == 0, "the killed program's memory is free")
+
+    def test_smi_beside_a_context(self):
+        """Behind the gate nvidia-smi shows the slice's bytes, without it the card's."""
+        with self.held_at_card(self.slices):
+            held, used = self.held(), gate_lab.used(self.slices)
+            self.assertGreater(held, used)
+            self.assertEqual(self.smi().memory()[0], (str(held // MIB), str(MIB_OF_CARD)))
+            self.assertEqual(self.smi(gate=True).memory()[0], (str(used // MIB), str(MIB_OF_SLICES[0])))
+
+    def test_a_slice_that_is_too_small(self):
+        """The refusal comes out of cuCtxCreate as out of memory."""
+        slices = self.sim.slices(6, 6, group=GROUP)
+        outcome = self.cuda(gate=True, slices=slices)
+        self.assertEqual(outcome.steps()["cuCtxCreate_v2"], (OUT_OF_MEMORY, None))
+        self.assertEqual(gate_lab.used(slices), 0)
+
+    def test_all_is_given_back(self):
+        self.cuda(gate=True)
+        self.nvml(gate=True)
+        self.assertEqual(gate_lab.used(self.slices), 0)
+
+
+# ---- the table ----
+
+
+def names():
+    """Of controls: those of the table, and those that the sources of the simulator have."""
+    found = {cmd: name for cmd, _, name, _ in answers.ANSWERS}
+    for path in glob.glob(os.path.join(ROOT, "src/gpu/rm/*.h")):
+        with open(path, encoding="ascii") as f:
+            found.update({int(number, 16): name for name, number in re.findall(r"RM_CTRL_(\w+) = (0x[0-9A-Fa-f]+)", f.read())})
+    return found
+
+
+def table(driver, traces):
+    """Each call that the libraries made, with the number of calls and the one that answered."""
+    known, rows = names(), collections.Counter()
+    for trace in traces:
+        for kind, nr, about in trace.calls():
+            rows[kind, nr, about.get("size", ""), about["by"], about.get("status", about.get("result"))] += 1
+    lines = ["%s  %s" % (driver.version, "kind number size status answered-by calls name")]
+    for (kind, nr, size, by, status), n in sorted(rows.items()):
+        lines.append("%-7s %#-10x %6s %4s %-10s %4d %s" % (kind, nr, size, status, by, n, known.get(nr, "") if kind == "control" else ""))
+    return "\n".join(lines) + "\n"
+
+
+def report(found):
+    out = os.environ.get("NATIVE_OUT")
+    for driver in found if out else []:
+        folder = os.path.join(out, driver.version)
+        traces = [Trace(path) for path in sorted(glob.glob(folder + "/*.trace")) if "-gate" not in path]
+        write(folder + "/calls.txt", table(driver, traces))
+        print("%s/calls.txt" % folder)
+
+
+def main():
+    found = drivers()
+    if not found:
+        gate_lab.skip("no libcuda, NVML and nvidia-smi of a driver are here; NATIVE_DRIVER=DIR names a folder with them (tests/native/README.md)")
+    gate_lab.alone()
+    suite = unittest.TestSuite()
+    for driver in found:
+        for case in (Native, Gated):
+            name = "%s_%s" % (case.__name__, driver.version.replace(".", "_"))
+            suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(type(name, (case,), {"driver": driver})))
+    result = unittest.TextTestRunner(verbosity=2).run(suite)
+    report(found)
+    sys.exit(0 if result.wasSuccessful() else 1)
+
+
+if __name__ == "__main__":
+    main()
