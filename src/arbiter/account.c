@@ -26,7 +26,7 @@ void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now) {
 
 void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now) {
         int64_t old = before->weight > 0 ? before->weight : 1, most = per_weight(before, ACCOUNT_TOTAL_NS);
-        int64_t ahead = a->clock - now < -most ? -most : a->clock - now; /* who has slept for days */
+        int64_t ahead = a->clock - now < -most ? -most : a->clock - now; /* a tenant that was idle for days */
 
         a->clock = now + per_weight(after, ahead * old / CLOCK_SCALE);
 }
@@ -79,7 +79,7 @@ void account_wake(Account *a, const TenantPolicy *policy, int64_t now) {
                 a->clock = begin;
 }
 
-/* Who is conserving has no debt but his clock: what others left him is nobody's loss. */
+/* A work-conserving tenant owes no more: the time that the others left to it was not theirs. */
 static int64_t floor_of(const TenantPolicy *policy) {
         return policy->conserving ? -ACCOUNT_DEBT_NS : -ACCOUNT_TOTAL_NS;
 }
@@ -119,8 +119,4 @@ int64_t account_tokens(const Account *a) {
 
 int64_t account_lag(const Account *a, const TenantPolicy *policy) {
         return a->balance * POLICY_PPM / (int64_t) (policy->rate > 0 ? policy->rate : 1) + a->arrears;
-}
-
-int64_t account_clock_after(const Account *a, const TenantPolicy *policy, uint64_t ns) {
-        return a->clock + per_weight(policy, (int64_t) ns);
 }

@@ -3,16 +3,16 @@
 
 /* What a tenant has coming to it, in ns of the card. Pure.
  *
- * Who has a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
+ * A tenant with a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
  * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
  *   credit   of an idle tenant: ACCOUNT_BURST_NS, so that it may begin at once, and cannot save up.
- *   debt     none but the card's time: whoever charges does so for time that passed. A tenant of 10 % that ran 500 ms owes 4.5 s of
- *            waiting, which is what 10 % means. Work that nobody has measured is charged ACCOUNT_DEBT_NS at most per process that had some
+ *   debt     none but the card's time: only time that passed is charged. A tenant of 10 % that ran 500 ms owes 4.5 s of
+ *            waiting, which is what 10 % means. Work that was not measured is charged ACCOUNT_DEBT_NS at most per process that had some
  *            on the card: the longest kernel that is not yet one that hangs. What runs longer is reported.
  *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
  *            back when that other one waits off its debt, and does not count as credit in ordinary times.
  *
- * Who is conserving has a clock of its own, which advances by what it uses over its weight; the one
+ * A work-conserving tenant has a clock of its own, which advances by what it uses over its weight; the one
  * that is most behind is next. A debt is to be ahead; to have been idle is to begin where the
  * others are. */
 
@@ -55,4 +55,3 @@ void account_refund(Account *a, const TenantPolicy *policy, int64_t ns);
 int64_t account_tokens(const Account *a);
 int64_t account_lag(const Account *a,
                     const TenantPolicy *policy); /* ns of waiting that it is behind; below zero: ahead */
-int64_t account_clock_after(const Account *a, const TenantPolicy *policy, uint64_t ns);

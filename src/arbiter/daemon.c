@@ -12,51 +12,44 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "arbiter/card_step.h"
 #include "arbiter/leased.h"
-#include "arbiter/overrun_report.h"
-#include "arbiter/slice_channel.h"
-#include "arbiter/tunables.h"
+#include "arbiter/window.h"
 #include "base/clock.h"
 #include "slicedir/slicedir.h"
 
 #define LOCK "arbiter"
 
-enum { DAEMON_CARDS = 32, DAEMON_TENANTS = 1024, EVENTS = 64 };
+enum { DAEMON_CARDS = JOINED_CARDS, DAEMON_TENANTS = 1024, EVENTS = 64 };
 
 typedef struct DaemonTenant { /* a tenant, and which slice it is */
-        SliceChannel channel;
+        ArbiterTenant base;
         char id[SLICEDIR_ID_SIZE];
         uint32_t number; /* of its directory */
-        uint32_t card, tenant;
-        bool rung, muted, seen;
-        bool needs_sweep; /* it has rung, and nobody that we know has work: all rows are to be read, SWEEP_RUNG_NS after the last time */
+        uint32_t card;
+        bool muted, seen;
 } DaemonTenant;
 
-typedef struct Card {
+typedef struct DaemonCard {
+        ArbiterCard base;
         char uuid[SLICE_UUID];
-        Engine engine;
-        uint64_t next; /* when it wants to be called */
-        uint32_t n;
-} Card;
+} DaemonCard;
 
 typedef struct Daemon {
         const DaemonOptions *options;
         Slicedir slicedir;
         int lock, inotify, epoll;
         Leased leased;
-        Card *cards[DAEMON_CARDS];
+        DaemonCard *cards[DAEMON_CARDS];
         DaemonTenant *tenants[DAEMON_TENANTS];
         uint32_t n_tenants;
+        Joined joined;
         uint64_t next_scan, next_heartbeat;
         bool settling;
 } Daemon;
 
 static uint64_t now_nsec(void) {
         return clock_nsec(CLOCK_MONOTONIC);
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
 }
 
 /* ---- cards and tenants ---- */
@@ -72,76 +65,84 @@ static int find_card(Daemon *d, const char *uuid, uint64_t now) {
         }
         if (room < 0)
                 return -1;
-        d->cards[room] = calloc(1, sizeof(Card));
+        d->cards[room] = calloc(1, sizeof(DaemonCard));
         if (!d->cards[room])
                 return -1;
         (void) snprintf(d->cards[room]->uuid, SLICE_UUID, "%s", uuid);
-        engine_init(&d->cards[room]->engine, now);
+        engine_init(&d->cards[room]->base.engine, now);
         if (d->options->overrun_limit > 0)
-                d->cards[room]->engine.overrun_limit = d->options->overrun_limit;
-        d->cards[room]->next = now;
+                d->cards[room]->base.engine.overrun_limit = d->options->overrun_limit;
+        d->cards[room]->base.next = now;
         return room;
 }
 
 static void remove_tenant(Daemon *d, uint32_t at) {
         DaemonTenant *p = d->tenants[at];
-        Card *card = d->cards[p->card];
+        DaemonCard *card = d->cards[p->card];
 
-        engine_remove(&card->engine, p->tenant);
-        card->next = 0;
-        if (--card->n == 0) {
+        card_step_remove(&card->base, &p->base);
+        card->base.next = 0;
+        if (card->base.n == 0) {
                 free(card);
                 d->cards[p->card] = NULL;
         }
-        slice_channel_done(&p->channel);
+        slice_channel_done(&p->base.channel);
         free(p);
         d->tenants[at] = d->tenants[--d->n_tenants];
 }
 
 /* Whose counters are not open is never heard. */
 static void ask_counters(Daemon *d, const DaemonTenant *p, int directory) {
-        if (p->channel.counters < 0)
+        if (p->base.channel.counters < 0)
                 leased_ask(&d->leased, directory, "counters");
 }
 
 static void watch_doorbell(Daemon *d, DaemonTenant *p) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = p};
 
-        if (p->channel.doorbell >= 0 && !p->muted &&
-            epoll_ctl(d->epoll, EPOLL_CTL_ADD, p->channel.doorbell, &event) < 0 && errno != EEXIST) {
-                (void) close(p->channel.doorbell);
-                p->channel.doorbell = -1; /* it is looked at now and then */
+        if (p->base.channel.doorbell >= 0 && !p->muted &&
+            epoll_ctl(d->epoll, EPOLL_CTL_ADD, p->base.channel.doorbell, &event) < 0 && errno != EEXIST) {
+                (void) close(p->base.channel.doorbell);
+                p->base.channel.doorbell = -1; /* it is looked at now and then */
         }
 }
 
-/* Sums of an arbiter before us. */
-static void take_over(EngineWindow *ret, const SliceSchedule *window) {
-        ret->granted = atomic_load_explicit(&window->granted, memory_order_relaxed);
-        ret->used = atomic_load_explicit(&window->used, memory_order_relaxed);
+static uint32_t *set_of(const Daemon *d, const DaemonTenant *p) {
+        return &d->cards[p->card]->base.engine.tenants[p->base.tenant].set;
 }
 
-/* Whatever window an arbiter before us has opened is waited for. */
-static bool add_to_engine(Daemon *d, DaemonTenant *p, uint64_t now) {
-        TenantPolicy policy = tenant_policy(&p->channel.compute, &p->channel.request);
-        const SliceSchedule *window = &p->channel.limits->schedule;
-        int card = find_card(d, p->channel.uuid, now), tenant;
-        TenantReport report;
+static uint32_t unused_set(const Daemon *d) {
+        bool used[JOINED_SETS + 1] = {false};
+        uint32_t set = 1;
 
-        if (card < 0)
-                return false;
-        p->channel.window.number = atomic_load_explicit(&window->window, memory_order_relaxed) >> 1;
-        tenant = engine_add(&d->cards[card]->engine, now, &policy, p->channel.window.number,
-                            atomic_load_explicit(&window->seen, memory_order_relaxed) != 0);
-        if (tenant < 0)
+        for (uint32_t i = 0; i < d->n_tenants; i++)
+                used[*set_of(d, d->tenants[i])] = true;
+        while (set <= JOINED_SETS && used[set])
+                set++;
+        return set <= JOINED_SETS ? set : 0; /* 0: its cards decide alone */
+}
+
+/* The slices of one container on several cards are a set. */
+static void join_set(const Daemon *d, const DaemonTenant *p) {
+        for (uint32_t i = 0; i < d->n_tenants; i++) {
+                const DaemonTenant *o = d->tenants[i];
+
+                if (o->card == p->card || strcmp(o->id, p->id) != 0)
+                        continue;
+                if (*set_of(d, o) == 0)
+                        *set_of(d, o) = unused_set(d);
+                *set_of(d, p) = *set_of(d, o);
+        }
+}
+
+static bool add_to_card(Daemon *d, DaemonTenant *p, uint64_t now) {
+        int card = find_card(d, p->base.channel.uuid, now);
+
+        if (card < 0 || !card_step_add(&d->cards[card]->base, &p->base, now))
                 return false;
         p->card = (uint32_t) card;
-        p->tenant = (uint32_t) tenant;
-        take_over(&d->cards[card]->engine.tenants[tenant].window, window);
-        d->cards[card]->n++;
-        d->cards[card]->next = 0;
+        join_set(d, p);
         watch_doorbell(d, p);
-        slice_channel_read(&p->channel, now, true, true, &report);
-        engine_report(&d->cards[card]->engine, now, p->tenant, &report);
         return true;
 }
 
@@ -151,7 +152,7 @@ static void add_tenant(Daemon *d, int directory, const char *id, uint32_t number
 
         if (!p)
                 return;
-        r = slice_channel_open(directory, &p->channel);
+        r = slice_channel_open(directory, &p->base.channel);
         if (r != 0) {
                 if (r == -EAGAIN)
                         leased_ask(&d->leased, directory, "limits");
@@ -163,8 +164,8 @@ static void add_tenant(Daemon *d, int directory, const char *id, uint32_t number
         (void) snprintf(p->id, sizeof p->id, "%s", id);
         p->number = number;
         p->seen = true;
-        if (!add_to_engine(d, p, now)) {
-                slice_channel_done(&p->channel);
+        if (!add_to_card(d, p, now)) {
+                slice_channel_done(&p->base.channel);
                 free(p);
                 return;
         }
@@ -184,8 +185,8 @@ static int find_tenant(const Daemon *d, const char *id, uint32_t number) {
 static bool is_replaced(const DaemonTenant *p, int directory) {
         struct stat st;
 
-        return fstatat(directory, "limits", &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_dev != p->channel.dev ||
-               st.st_ino != p->channel.ino;
+        return fstatat(directory, "limits", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+               st.st_dev != p->base.channel.dev || st.st_ino != p->base.channel.ino;
 }
 
 static void scan_channel(Daemon *d, int directory, const char *id, uint32_t number, uint64_t now) {
@@ -202,14 +203,14 @@ static void scan_channel(Daemon *d, int directory, const char *id, uint32_t numb
         }
         p = d->tenants[at];
         p->seen = true;
-        slice_channel_open_missing(&p->channel, directory);
+        slice_channel_open_missing(&p->base.channel, directory);
         ask_counters(d, p, directory);
         watch_doorbell(d, p);
-        if (slice_channel_policy_changed(&p->channel)) {
-                TenantPolicy policy = tenant_policy(&p->channel.compute, &p->channel.request);
+        if (slice_channel_policy_changed(&p->base.channel)) {
+                TenantPolicy policy = tenant_policy(&p->base.channel.compute, &p->base.channel.request);
 
-                engine_set_policy(&d->cards[p->card]->engine, p->tenant, &policy);
-                d->cards[p->card]->next = 0;
+                engine_set_policy(&d->cards[p->card]->base.engine, p->base.tenant, &policy);
+                d->cards[p->card]->base.next = 0;
         }
 }
 
@@ -260,124 +261,60 @@ static bool is_moved(const Slicedir *b) {
 
 /* ---- a card's step ---- */
 
-/* Who was not to ring is not silent before he has been looked at. */
-static bool needs_liveness_check(const EngineTenant *t, const SliceChannel *s, uint64_t now, bool looked) {
-        bool silent = (t->state == ENGINE_CLOSING && now > t->window.closes + LIVENESS_SILENT_NS &&
-                       (looked || !t->window.no_notify)) ||
-                      t->state == ENGINE_OVERRUN || t->n_empty > 0;
-
-        return now - s->liveness_at >= (silent ? LIVENESS_SILENT_NS : LIVENESS_ALL_NS);
-}
-
-static uint64_t sweep_after(const DaemonTenant *p, const EngineTenant *t) {
-        if (p->rung || p->needs_sweep)
-                return SWEEP_RUNG_NS;
-        return t->report.want_since != 0 ? SWEEP_BUSY_NS : SWEEP_IDLE_NS;
-}
-
-static void read_report(Daemon *d, DaemonTenant *p, uint64_t now) {
-        Engine *e = &d->cards[p->card]->engine;
-        const EngineTenant *t = &e->tenants[p->tenant];
-        bool all = now - p->channel.swept_at >= sweep_after(p, t);
-        TenantReport report;
-
-        if (!p->rung && !all && !engine_needs_report(e, p->tenant, now))
-                return;
-        slice_channel_read(&p->channel, now, all, needs_liveness_check(t, &p->channel, now, false), &report);
-        if (!report.drained && needs_liveness_check(t, &p->channel, now, true))
-                slice_channel_read(&p->channel, now, false, true, &report);
-        p->needs_sweep = !all && (p->rung || p->needs_sweep) && report.want_since == 0;
-        p->rung = false;
-        engine_report(e, now, p->tenant, &report);
-}
-
-static bool has_changed(const EngineWindow *a, const EngineWindow *b) {
-        return a->gated != b->gated || a->open != b->open || a->number != b->number ||
-               a->no_notify != b->no_notify || a->sole != b->sole ||
-               (a->open && (a->closes != b->closes || a->depth != b->depth));
-}
-
-/* Of who writes his rests down one that began or ended just now, before he was told that he is not
- * alone any more, is to be seen. */
-static bool must_reread(const SliceChannel *s, const EngineWindow *window) {
-        return s->window.open && s->window.sole && !(window->open && window->sole);
-}
-
-/* Those that close before the one that opens: no two pages ever say that their window is open. That
- * we are here is said with every beat, and on the way to one that comes late. */
-static void write_windows_of(Daemon *d, uint32_t card, uint64_t now, bool open) {
-        uint64_t old = now >= d->next_heartbeat ? HEARTBEAT_NS / 2 : HEARTBEAT_NS * 3 / 2;
-
-        for (uint32_t i = 0; i < d->n_tenants; i++) {
-                DaemonTenant *p = d->tenants[i];
-                const EngineWindow *window = &d->cards[card]->engine.tenants[p->tenant].window;
-
-                if (p->card != card || window->open != open ||
-                    (!has_changed(window, &p->channel.window) && now - p->channel.written_at < old))
-                        continue;
-                if (must_reread(&p->channel, window))
-                        p->rung = true;
-                slice_channel_write(&p->channel, window, now);
-        }
-}
-
-static void write_windows(Daemon *d, uint32_t card, uint64_t now) {
-        write_windows_of(d, card, now, false);
-        write_windows_of(d, card, now, true);
-}
-
 static void report_overruns(Daemon *d, uint32_t card, uint64_t now) {
         OverrunReport event;
 
-        while (overrun_report_next(&d->cards[card]->engine, &event))
+        while (overrun_report_next(&d->cards[card]->base.engine, &event))
                 for (uint32_t i = 0; i < d->n_tenants; i++) {
                         const DaemonTenant *p = d->tenants[i];
 
-                        if (p->card == card && p->tenant == event.tenant && d->options->on_overrun)
+                        if (p->card == card && p->base.tenant == event.tenant && d->options->on_overrun)
                                 d->options->on_overrun(
                                         d->options->userdata,
                                         &(DaemonOverrun){.slice = p->id,
-                                                         .container = slice_channel_is_whole(&p->channel)
-                                                                              ? p->channel.limits->container
-                                                                              : "",
-                                                         .uuid = p->channel.uuid,
+                                                         .container =
+                                                                 slice_channel_is_whole(&p->base.channel)
+                                                                         ? p->base.channel.limits->container
+                                                                         : "",
+                                                         .uuid = p->base.channel.uuid,
                                                          .nsec = now - event.since,
                                                          .partial = event.partial,
                                                          .repeated = event.repeated});
                 }
 }
 
-static void step_card(Daemon *d, uint32_t card, uint64_t now) {
-        for (uint32_t i = 0; i < d->n_tenants; i++)
-                if (d->tenants[i]->card == card)
-                        read_report(d, d->tenants[i], now);
-        d->cards[card]->next = engine_step(&d->cards[card]->engine, now);
-        for (uint32_t i = 0; i < d->n_tenants; i++)
-                if (d->tenants[i]->card == card && d->tenants[i]->needs_sweep)
-                        d->cards[card]->next = min_u64(d->cards[card]->next,
-                                                       d->tenants[i]->channel.swept_at + SWEEP_RUNG_NS);
-        write_windows(d, card, now);
-        for (uint32_t i = 0; i < d->n_tenants; i++)
-                if (d->tenants[i]->card == card && d->tenants[i]->rung)
-                        d->cards[card]->next = now;
-        report_overruns(d, card, now);
+static void step_cards(Daemon *d, uint64_t now) {
+        ArbiterCard *cards[DAEMON_CARDS];
+        uint32_t number[DAEMON_CARDS], n = 0;
+        bool stepped[DAEMON_CARDS];
+
+        for (uint32_t i = 0; i < DAEMON_CARDS; i++)
+                if (d->cards[i]) {
+                        number[n] = i;
+                        cards[n++] = &d->cards[i]->base;
+                }
+        card_step_all(cards, n, &d->joined, now, now >= d->next_heartbeat, stepped);
+        for (uint32_t k = 0; k < n; k++)
+                if (stepped[k])
+                        report_overruns(d, number[k], now);
 }
 
 /* ---- the loop ---- */
 
 /* One that rings without end is not heard until its period is over; its card's own times go on. */
 static void on_doorbell(Daemon *d, DaemonTenant *p, uint64_t now) {
-        p->rung = true;
-        d->cards[p->card]->next = 0;
-        if (!slice_channel_drain_doorbell(&p->channel, now)) {
-                (void) epoll_ctl(d->epoll, EPOLL_CTL_DEL, p->channel.doorbell, NULL);
+        p->base.rung = true;
+        d->cards[p->card]->base.next = 0;
+        if (!slice_channel_drain_doorbell(&p->base.channel, now)) {
+                (void) epoll_ctl(d->epoll, EPOLL_CTL_DEL, p->base.channel.doorbell, NULL);
                 p->muted = true;
         }
 }
 
 static void unmute(Daemon *d, uint64_t now) {
         for (uint32_t i = 0; i < d->n_tenants; i++)
-                if (d->tenants[i]->muted && now - d->tenants[i]->channel.period_since >= DOORBELL_PERIOD_NS) {
+                if (d->tenants[i]->muted &&
+                    now - d->tenants[i]->base.channel.period_since >= DOORBELL_PERIOD_NS) {
                         d->tenants[i]->muted = false;
                         watch_doorbell(d, d->tenants[i]);
                 }
@@ -391,14 +328,14 @@ static void drain(int inotify) {
 }
 
 static uint64_t next_of(const Daemon *d) {
-        uint64_t next = min_u64(d->next_scan, d->next_heartbeat);
+        uint64_t next = min_u64(min_u64(d->next_scan, d->next_heartbeat), d->joined.next);
 
         for (uint32_t i = 0; i < DAEMON_CARDS; i++)
                 if (d->cards[i])
-                        next = min_u64(next, d->cards[i]->next);
+                        next = min_u64(next, d->cards[i]->base.next);
         for (uint32_t i = 0; i < d->n_tenants; i++)
                 if (d->tenants[i]->muted)
-                        next = min_u64(next, d->tenants[i]->channel.period_since + DOORBELL_PERIOD_NS);
+                        next = min_u64(next, d->tenants[i]->base.channel.period_since + DOORBELL_PERIOD_NS);
         return next;
 }
 
@@ -444,9 +381,7 @@ static int loop(Daemon *d) {
                         scan(d, now);
                 }
                 unmute(d, now);
-                for (uint32_t i = 0; i < DAEMON_CARDS; i++)
-                        if (d->cards[i] && (now >= d->cards[i]->next || now >= d->next_heartbeat))
-                                step_card(d, i, now);
+                step_cards(d, now);
                 if (now >= d->next_heartbeat)
                         d->next_heartbeat = now + HEARTBEAT_NS;
         } while (sleep_until(d, next_of(d)));

@@ -1,22 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/engine.h"
 
+#include <assert.h>
 #include <string.h>
 
-#include "arbiter/advance.h"
-#include "arbiter/attribute.h"
-#include "arbiter/next_deadline.h"
-#include "arbiter/open_window.h"
 #include "arbiter/overrun_report.h"
 #include "arbiter/pick.h"
 #include "arbiter/window.h"
 #include "slice/schedule.h"
-
-/* A step goes through the parts of the engine: what has passed (advance.h) and whose the time was (attribute.h); the
- * open window's owner and the next one (open_window.h), who is chosen by rank (pick.h); what becomes
- * of a window (window.h), and until when its work is on the card (window_end.h); work that others
- * wait for no longer (overrun.h), and kernels that hang (overrun_report.h); and when it is time to
- * look again (next_deadline.h). */
 
 /* ---- tenants ---- */
 
@@ -24,7 +15,6 @@ void engine_init(Engine *e, uint64_t now) {
         memset(e, 0, sizeof *e);
         e->owner = -1;
         e->now = e->next_step = now;
-        e->overhead = 2 * NOTIFY_LATENCY_NS;
         e->overrun_limit = OVERRUN_REPORT_NS;
 }
 
@@ -39,172 +29,449 @@ int engine_add(Engine *e, uint64_t now, const TenantPolicy *policy, uint32_t num
         e->n += i == e->n;
         t = &e->tenants[i];
         *t = (EngineTenant){
-                .state = open ? ENGINE_CLOSING : ENGINE_CLOSED,
                 .policy = *policy,
                 .report = {.drained = !open},
                 .window = {.gated = policy->gated, .number = number & (UINT32_MAX >> 1), .closes = now},
                 .opened = now,
-                .expected_start = now,
-                .settled_at = now,
-                .silent_charged_until = now,
-                .alive_at = now,
-                .late_allowance = MAX_LATE_ALLOWANCE_NS,
-                .drain_timeout = MAX_DRAIN_TIMEOUT_NS};
-        account_init(&t->account, policy, virtual_clock(e, policy));
+                .begins = now,
+                .progress_at = now};
+        window_set_state(t, open ? ENGINE_CLOSING : ENGINE_CLOSED);
+        account_init(&t->account, policy, e->virtual_clocks[policy->high]);
         return (int) i;
 }
 
 void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy) {
         EngineTenant *t = &e->tenants[i];
         TenantPolicy before = t->policy;
+        int64_t clock = e->virtual_clocks[policy->high];
 
         t->policy = *policy;
         if (policy->gated != t->window.gated)
                 window_reset(e, i);
         if (policy->conserving != before.conserving || policy->high != before.high)
-                account_set_rank(&t->account, policy, virtual_clock(e, policy));
+                account_set_rank(&t->account, policy, clock);
         else if (policy->weight != before.weight)
-                account_set_weight(&t->account, &before, policy, virtual_clock(e, policy));
+                account_set_weight(&t->account, &before, policy, clock);
 }
 
 void engine_remove(Engine *e, uint32_t i) {
         if (e->owner == (int32_t) i)
                 e->owner = -1;
+        window_set_state(&e->tenants[i], ENGINE_FREE);
         e->tenants[i] = (EngineTenant){.state = ENGINE_FREE};
         while (e->n > 0 && e->tenants[e->n - 1].state == ENGINE_FREE)
                 e->n--;
 }
 
-/* Who has work in flight and has not begun, or will, began when he could. */
-static void note_first_launch(EngineTenant *t, const TenantReport *report) {
-        uint64_t began = report->first_launch;
-
-        if (began == 0 && report->in_flight > 0)
-                began = t->opened;
-        if (began != 0 && (t->first_launch == 0 || began < t->first_launch))
-                t->first_launch = max_u64(t->opened, began);
-}
-
-/* Of processes that were silent beside its windows, all of them no more than there was time for;
- * and of one that is no more, nothing is to be told. */
-static void note_silent_busy(const Engine *e, EngineTenant *t, const TenantReport *report, uint64_t now) {
-        uint64_t from = max_u64(t->silent_charged_until, t->report.stuck_since),
-                 more = min_u64(since(t->report.silent_busy, report->silent_busy), since(from, now));
-
-        t->silent_charged_until = from + more;
-        account_charge(&t->account, &t->policy, (int64_t) more, virtual_clock(e, &t->policy));
-        t->window.used += more;
-        if (report->stuck_since == 0 && !is_overrun(t))
-                t->overrun_reported = false;
-}
-
-static void learn_gap(EngineTenant *t, uint64_t ns) {
-        t->gap_mean = (7 * t->gap_mean + min_u64(ns, IDLE_CLOSE_NS)) / 8;
-}
-
-/* How long it has nothing to do between its kernels or requests; of a long pause it counts that it
- * was one. Who has launched something and pauses again does so anew: nobody has looked when the
- * pause before was over. */
-static void note_gap(EngineTenant *t, const TenantReport *report, uint64_t now) {
-        bool anew = t->gap_since == 0 || report->n_launched != t->report.n_launched;
-
-        if (report->want_since != 0) {
-                if (t->gap_since != 0)
-                        learn_gap(t, since(t->gap_since, min_u64(report->want_since, now)));
-                t->gap_since = 0;
-        } else if (report->in_flight == 0 && anew) {
-                if (t->gap_since != 0)
-                        learn_gap(t, since(t->gap_since, now) / 2);
-                t->gap_since = report->idle_since != 0 ? report->idle_since : now;
-        }
-}
-
-/* Nobody has looked for so long that the gates kept to their percentages by themselves. */
-static bool was_away(const Engine *e, uint64_t now) {
-        return since(e->now, now) > SCHED_STALE_NSEC;
-}
+/* ---- reports ---- */
 
 void engine_report(Engine *e, uint64_t now, uint32_t i, const TenantReport *report) {
         EngineTenant *t = &e->tenants[i];
-        uint64_t busy = max_u64(report->busy, t->report.busy), over = report->drained_at,
-                 rested = max_u64(report->idle_time, t->report.idle_time);
+        uint64_t busy = max_u64(report->busy, t->report.busy), over = report->drained_at;
 
-        if (report->n_changes != t->report.n_changes) {
-                t->alive_at = now;
-                t->backoff_until = min_u64(t->backoff_until, now + EMPTY_BACKOFF_NS);
-        }
-        if (was_away(e, now))
-                t->silent_charged_until = now;
-        note_silent_busy(e, t, report, now);
-        note_gap(t, report, now);
-        if (report->n_launched != t->report.n_launched || busy != t->report.busy || !report->waiter)
+        if (report->n_changes != t->report.n_changes)
                 t->progress_at = now;
-        if (!t->report.drained) /* as we have seen */
-                over = over != 0 ? max_u64(over, t->reported_at) : 0;
+        if (t->state == ENGINE_CLOSED && t->policy.gated && since(e->now, now) <= SCHED_STALE_NSEC)
+                window_late_report(e, t, busy - t->report.busy, now);
+        if (t->policy.gated) /* of a process that had been left out: it ran beside any window */
+                window_charge(e, t, (int64_t) (report->silent_busy - t->report.silent_busy));
+        if (report->n_launched != t->report.n_launched)
+                t->backoff_until = min_u64(t->backoff_until, now + EMPTY_BACKOFF_NS);
+        if (!t->report.drained && over != 0) /* it was seen at work until then */
+                over = max_u64(over, min_u64(t->reported_at, now));
+        t->newly_used += busy - t->report.busy;
         t->report = *report;
         t->report.busy = busy;
-        t->report.idle_time = rested;
         t->report.drained_at = over;
         t->reported_at = now;
-        if (t->state == ENGINE_OPEN || t->state == ENGINE_CLOSING)
-                note_first_launch(t, report);
-        if (t->state == ENGINE_CLOSED && t->policy.gated && !was_away(e, now))
-                window_late_report(e, i, now);
 }
 
 bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now) {
         const EngineTenant *t = &e->tenants[i];
 
-        switch (t->state) {
-        case ENGINE_OPEN:
-        case ENGINE_CLOSING:
-        case ENGINE_OVERRUN:
-                return true;
-        case ENGINE_CLOSED:
+        if (t->state == ENGINE_CLOSED)
                 return wants(t) && since(t->reported_at, now) > 10 * ACTIVE_GRACE_NS;
-        default:
-                return false;
+        return t->state != ENGINE_FREE;
+}
+
+/* ---- time passes ---- */
+
+static bool is_active(const EngineTenant *t, uint64_t now) {
+        return wants(t) || now < t->active_until;
+}
+
+/* Its work keeps the card from the others for longer than a window. */
+static bool stalls(const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_CLOSING && now > t->window.closes + QUANTUM_NS;
+}
+
+/* A joined window goes on in a pause, because those of other cards do. */
+static bool keeps_idle(const Engine *e, const EngineTenant *t) {
+        return t->state == ENGINE_OPEN && t->idle_since != 0 && t->until != 0 &&
+               pick_next(e, t, false, e->now) >= 0;
+}
+
+static bool is_using(const EngineTenant *t) {
+        return (t->state == ENGINE_OPEN && t->idle_since == 0 && !t->window.ignore_backlog) ||
+               t->state == ENGINE_CLOSING;
+}
+
+/* All caps are behind while the card is in use: what switches cost is lost for all of them alike. */
+static bool is_overcommitted(const Engine *e) {
+        bool any = false, used = false;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                used |= t->state != ENGINE_FREE && is_using(t);
+                if (t->state == ENGINE_FREE || !t->policy.gated || t->policy.conserving ||
+                    !is_active(t, e->now))
+                        continue;
+                if (account_lag(&t->account, &t->policy) < ACCOUNT_SATURATED_NS)
+                        return false;
+                any = true;
         }
+        return any && used;
+}
+
+/* The contexts of work in OVERRUN. Of work that was reported as hung (or of a process that was
+ * stopped) it is not known whether it runs, so it takes no other tenant's time. */
+static uint64_t overrun_contexts(const Engine *e, const EngineTenant *t, uint64_t now, bool itself) {
+        if (!window_is_overrun(t) || (t->report.blocked && t->state != ENGINE_OPEN))
+                return 0;
+        return itself || since(max_u64(t->overrun_since, t->progress_at), now) < e->overrun_limit
+                       ? window_contexts(t)
+                       : 0;
+}
+
+/* The tails of two windows share the card, half each. Work in OVERRUN takes turns with a window, by
+ * their contexts. The window is charged in full and paid back when that work has ended and says
+ * that it ran: the process may have been stopped. Work that counts as hung is granted no time, so the
+ * audit sees what runs beside it. */
+static void divide(Engine *e, uint64_t passed, uint64_t now) {
+        uint64_t windows = 0, running = 0, beside = 0;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+                bool runs = is_using(t) && window_is_used(t);
+
+                windows += runs;
+                running += runs ? window_contexts(t) : 0;
+                beside += overrun_contexts(e, t, now, false);
+        }
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+                uint64_t own = overrun_contexts(e, t, now, true), known = overrun_contexts(e, t, now, false),
+                         all = max_u64(1, beside + running + own - known);
+
+                if (own > 0)
+                        window_charge_overrun(e, t, passed * own / all, own);
+                t->window.granted += known > 0 && t->report.in_flight > 0 ? passed : 0;
+                if (is_using(t) && window_is_used(t)) {
+                        t->shared += windows > 1 ? passed - passed / windows : 0;
+                        t->beside += passed * beside / max_u64(1, beside + running);
+                }
+                if (beside == 0)
+                        t->beside = 0;
+        }
+}
+
+static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
+        if (!wants(t))
+                return;
+        if (e->now >= t->active_until) /* at the step before this one */
+                account_wake(&t->account, &t->policy, e->virtual_clocks[t->policy.high]);
+        t->active_until = now + ACTIVE_GRACE_NS;
+        if (t->policy.high)
+                e->high_until = now + HIGH_RECENT_NS;
+}
+
+/* Another tenant had a window meanwhile, or waited for one. */
+static bool is_contended(const Engine *e, const EngineTenant *t) {
+        if (t->state == ENGINE_CLOSING && e->owner >= 0)
+                return true;
+        return pick_next(e, t, true, e->now) >= 0;
+}
+
+static bool is_closing(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        return true;
+        return false;
+}
+
+/* A card that is kept idle for a set while another tenant waits costs as much as its window does. */
+static void charge_keeper(Engine *e, uint64_t passed) {
+        EngineTenant *t = &e->tenants[e->keeper];
+
+        if (e->kept_since == 0 || e->owner >= 0 || is_closing(e) || t->state == ENGINE_FREE ||
+            pick_next(e, t, false, e->now) < 0)
+                return;
+        account_charge(&t->account, &t->policy, (int64_t) passed, e->virtual_clocks[t->policy.high]);
+}
+
+static void advance(Engine *e, uint64_t now) {
+        uint64_t passed = now - e->now, late = since(e->next_step + STEP_TOLERANCE_NS, now);
+        bool lost = is_overcommitted(e);
+        unsigned stalling = 0;
+
+        for (uint32_t i = 0; i < e->n; i++)
+                stalling += stalls(&e->tenants[i], now);
+        divide(e, passed, now);
+        charge_keeper(e, since(late, passed));
+        for (uint32_t i = 0; i < e->n; i++) {
+                EngineTenant *t = &e->tenants[i];
+                AccountTime how = !is_active(t, now)          ? ACCOUNT_IDLE
+                                  : stalling > stalls(t, now) ? ACCOUNT_STALLED
+                                                              : ACCOUNT_WANTS;
+
+                if (t->state == ENGINE_FREE)
+                        continue;
+                if (!lost || how == ACCOUNT_IDLE)
+                        account_advance(&t->account, &t->policy, passed, how);
+                if (t->state == ENGINE_OPEN && t->idle_since != 0 && !keeps_idle(e, t))
+                        t->idle_time += since(t->newly_used, passed);
+                else if (is_using(t) || keeps_idle(e, t)) {
+                        t->window.granted += passed;
+                        t->contended += is_contended(e, t) ? passed : 0;
+                        t->late += min_u64(late, since(t->opened, now));
+                        window_settle(e, t, now);
+                }
+                t->newly_used = 0;
+                wake_or_sleep(e, t, now);
+        }
+        e->now = now;
+}
+
+/* The launch hooks kept to their percentages by themselves meanwhile: no tenant is charged, and
+ * none earns. Work of all of them may be on the card. */
+static void advance_absence(Engine *e, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state != ENGINE_FREE)
+                        wake_or_sleep(e, &e->tenants[i], now);
+        e->now = now;
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state != ENGINE_FREE && !window_is_overrun(&e->tenants[i]))
+                        window_reset(e, i);
+}
+
+/* ---- the open window ---- */
+
+static bool has_not_started(const EngineTenant *t, uint64_t now) {
+        return since(t->opened, now) >= NO_START_NS && t->reported_at > t->opened && !window_is_used(t);
+}
+
+static void note_idle(EngineTenant *t, uint64_t now) {
+        if (wants(t) || t->report.in_flight > 0 || t->reported_at < t->opened || t->window.ignore_backlog)
+                t->idle_since = 0;
+        else if (t->idle_since == 0)
+                t->idle_since = now;
+}
+
+bool engine_is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
+        return t->report.in_flight > 0 &&
+               since(max_u64(t->progress_at, t->opened), now) >= min_u64(NO_PROGRESS_NS, e->overrun_limit);
+}
+
+/* A process took the window for over before it was made longer. */
+static void renumber(EngineTenant *t, uint64_t now) {
+        if (t->report.ended && now + NOTIFY_LATENCY_NS < t->window.closes)
+                t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
+}
+
+/* A window that opened together with those of other cards, which wait for it while it pauses. */
+static void step_joined(Engine *e, uint32_t i, uint64_t now) {
+        EngineTenant *t = &e->tenants[i];
+        int waiting = pick_next(e, NULL, false, now);
+        bool high = waiting >= 0 && e->tenants[waiting].policy.high && !t->policy.high;
+
+        note_idle(t, now);
+        if (t->until > t->window.closes)
+                window_extend(e, i, now, true);
+        t->window.closes = max_u64(now, min_u64(t->window.closes, t->until));
+        renumber(t, now);
+        if (now >= t->window.closes ||
+            (waiting >= 0 && (high || has_not_started(t, now) ||
+                              (t->idle_since != 0 && now - t->idle_since >= JOINED_IDLE_NS))))
+                window_close(e, i, now);
+}
+
+static void step_owner(Engine *e, uint64_t now) {
+        uint32_t i = (uint32_t) e->owner;
+        EngineTenant *t = &e->tenants[i];
+        int waiting = pick_next(e, NULL, false, now);
+        bool keeps, idle;
+
+        note_idle(t, now);
+        idle = (t->idle_since != 0 && now - t->idle_since >= IDLE_CLOSE_NS) || has_not_started(t, now);
+        renumber(t, now);
+        keeps = t->policy.gated && !t->window.ignore_backlog && !engine_is_stalled(e, t, now) &&
+                e->reserved == 0 && pick_keeps_owner(e, t, waiting, 0);
+        if (idle && e->reserved != 0)
+                window_close(e, i, now);
+        else if (waiting >= 0 && (idle || (!keeps && (now >= t->begins + QUANTUM_NS ||
+                                                      (e->tenants[waiting].policy.high && !t->policy.high)))))
+                window_close(e, i, now);
+        else if (keeps && !idle && now + EXTEND_MARGIN_NS >= t->window.closes && now < t->window.closes)
+                window_extend(e, i, now, waiting >= 0);
+        else if (waiting >= 0 && !keeps)
+                t->window.closes = min_u64(t->window.closes, max_u64(now, t->begins + QUANTUM_NS));
+        if (e->reserved != 0)
+                t->window.closes = min_u64(t->window.closes, max_u64(now, e->reserved));
+        if (e->owner >= 0 && now >= t->window.closes)
+                window_close(e, i, now);
+}
+
+/* ---- the next one ---- */
+
+/* What is left of the window before keeps the card busy while the next owner hears of its own. High
+ * priority does not wait for more than a quantum of it. */
+bool engine_may_open(const Engine *e, uint64_t now, bool high) {
+        unsigned closing = 0;
+
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+                uint64_t left = t->state == ENGINE_CLOSING ? since(now, window_predicted_end(t, now)) : 0;
+
+                if (t->state == ENGINE_CLOSING && !(high && left > QUANTUM_NS) &&
+                    (left > PREOPEN_NS || t->reported_at < t->window.closes || ++closing > 1))
+                        return false;
+        }
+        return true;
+}
+
+/* The tenant whose window opens on several cards at once; -1: there is none. */
+static int planned(const Engine *e, uint64_t now) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if ((e->tenants[i].state == ENGINE_CLOSED || e->tenants[i].state == ENGINE_OVERRUN) &&
+                    e->tenants[i].until > now)
+                        return (int) i;
+        return -1;
+}
+
+static void open_next(Engine *e, uint64_t now) {
+        int i = planned(e, now);
+        bool contended, reserved = false;
+
+        if (i < 0) {
+                i = pick_next(e, NULL, false, now);
+                reserved = i >= 0 && e->reserved != 0 && !e->tenants[i].policy.high;
+        }
+        if (i < 0 || (reserved && e->reserved < now + QUANTUM_NS / 4) ||
+            !engine_may_open(e, now, e->tenants[i].policy.high))
+                return;
+        contended = pick_earliest(e, true, now) < now + QUANTUM_NS && e->n > 1;
+        for (uint32_t k = 0; contended && k < e->n; k++)
+                if ((int) k != i && e->tenants[k].state != ENGINE_FREE && wants(&e->tenants[k]))
+                        goto open; /* another one than this */
+        contended = false;
+open:
+        window_open(e, (uint32_t) i, now, contended);
+        if (reserved)
+                e->tenants[i].window.closes = min_u64(e->tenants[i].window.closes, e->reserved);
+}
+
+/* ---- when to look again ---- */
+
+static uint64_t after_owner(const Engine *e, uint64_t now) {
+        const EngineTenant *t = &e->tenants[e->owner];
+        int waiting = pick_next(e, NULL, false, now);
+        uint64_t earliest = pick_earliest(e, true, now), next = t->window.closes;
+
+        if (t->idle_since != 0 && (waiting >= 0 || e->reserved != 0))
+                next = min_u64(next, max_u64(t->idle_since + (t->until != 0 ? JOINED_IDLE_NS : IDLE_CLOSE_NS),
+                                             now + NOTIFY_LATENCY_NS));
+        if (t->until != 0)
+                next = min_u64(next,
+                               max_u64(since(EXTEND_MARGIN_NS, t->window.closes), now + EXTEND_MARGIN_NS));
+        else if (e->reserved == 0 && !engine_is_stalled(e, t, now) &&
+                 pick_keeps_owner(e, t, waiting, since(now, t->window.closes)))
+                next = min_u64(next, since(EXTEND_MARGIN_NS, t->window.closes));
+        if (earliest > now) /* it goes on only while no other tenant may have the card */
+                next = min_u64(next, max_u64(earliest, t->begins + QUANTUM_NS));
+        if (!window_is_used(t))
+                next = min_u64(next, max_u64(t->opened + NO_START_NS, now + IDLE_POLL_NS));
+        return max_u64(next, now + NOTIFY_LATENCY_NS / 2);
+}
+
+static uint64_t after_closing(const EngineTenant *t, uint64_t now) {
+        uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now));
+
+        return max_u64(end, now + NOTIFY_LATENCY_NS + since(t->window.closes, now) / 8);
+}
+
+static uint64_t next_deadline(const Engine *e, uint64_t now) {
+        uint64_t next = now + min_u64(e->overrun_limit, OVERRUN_REPORT_NS);
+
+        if (e->owner >= 0)
+                next = after_owner(e, now);
+        else if (e->reserved != 0)
+                next = min_u64(next, max_u64(e->reserved, now + IDLE_POLL_NS));
+        else if (!is_closing(e))
+                next = min_u64(next, max_u64(pick_earliest(e, false, now), now + PREOPEN_NS / 4));
+        for (uint32_t i = 0; i < e->n; i++) {
+                const EngineTenant *t = &e->tenants[i];
+
+                if (t->state == ENGINE_CLOSING)
+                        next = min_u64(next, after_closing(t, now));
+                else if (t->state == ENGINE_OVERRUN)
+                        next = min_u64(next,
+                                       now + IDLE_POLL_NS +
+                                               min_u64(since(t->overrun_since, now) / 8, BLOCKED_WAIT_NS));
+        }
+        return max_u64(next, now + 1);
 }
 
 /* ---- a step ---- */
 
-/* Nobody else has work on the card, or could have before its window closes, whether it rests or
- * not. */
-static bool is_sole(const Engine *e, const EngineTenant *t, uint64_t now) {
-        return t->state == ENGINE_OPEN && t->report.n_rows <= 1 && !engine_is_closing(e) &&
-               !attribute_is_contested(e) && pick_next(e, PICK_CLOSING, now) < 0 &&
-               pick_earliest(e, PICK_CLOSING, now) >= t->window.closes;
-}
+/* In debug builds: what must hold after each step. */
+static void check(const Engine *e) {
+        unsigned open = 0;
 
-static void update_notify_flags(Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *t = &e->tenants[i];
+                const EngineTenant *t = &e->tenants[i];
 
-                t->window.no_notify = e->owner >= 0 && t->state == ENGINE_CLOSING;
-                t->window.sole = is_sole(e, t, now);
+                open += t->state == ENGINE_OPEN;
+                assert(t->window.open == (t->state == ENGINE_OPEN));
+                assert(t->state == ENGINE_FREE || t->state == ENGINE_CLOSED ||
+                       t->window.gated == t->policy.gated);
+                assert(t->state != ENGINE_OPEN || e->owner == (int32_t) i);
+                assert(t->idle_since == 0 || t->idle_since <= e->now);
         }
+        assert(open == (e->owner >= 0));
+        (void) open;
 }
 
-uint64_t engine_step(Engine *e, uint64_t now) {
-        int32_t owner;
-
+void engine_pass(Engine *e, uint64_t now) {
         now = max_u64(now, e->now);
-        if (was_away(e, now))
+        if (since(e->now, now) > SCHED_STALE_NSEC)
                 advance_absence(e, now);
         else
-                advance_time(e, now);
-        owner = e->owner;
+                advance(e, now);
         overrun_report_update(e, now);
         for (uint32_t i = 0; i < e->n; i++)
                 window_step(e, i, now);
-        if (owner >= 0) {
-                open_window_step(e, now);
+}
+
+uint64_t engine_decide(Engine *e, uint64_t now) {
+        now = max_u64(now, e->now);
+        if (e->owner >= 0) {
+                int32_t owner = e->owner;
+
+                if (e->tenants[owner].until != 0)
+                        step_joined(e, (uint32_t) owner, now);
+                else
+                        step_owner(e, now);
                 window_step(e, (uint32_t) owner, now);
         }
         if (e->owner < 0)
-                open_window_next(e, now);
-        update_notify_flags(e, now);
+                open_next(e, now);
+        check(e);
         e->next_step = next_deadline(e, now);
         return e->next_step;
+}
+
+uint64_t engine_step(Engine *e, uint64_t now) {
+        engine_pass(e, now);
+        return engine_decide(e, now);
 }

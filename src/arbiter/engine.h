@@ -1,38 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The arbiter of one card: who may launch now, until when, and with how much in flight. Pure: no
- * clock, no I/O, no allocation. Times are ns of one clock that the caller has.
+/* The arbiter of one card: which tenant may launch now, until when, and with how much in flight.
+ * Pure: no clock, no I/O, no allocation. Times are ns of one clock that the caller has.
  *
- * One window is open at a time. It is opened when the one before is over: all that was launched in
- * it has ended, or will have ended by the time that the next one's first kernel can be there; or
- * its owner has not let us know for too long, and is overdue: it gets no other window before it
- * has, but for what may be what its work waits for, and what it still does is charged to it.
- * Windows last about 1 to 9 ms, 20 ms alone (window.c), and are charged by what was used, so what
- * one is too long the next ones are later (account.h).
+ *     CLOSED --pick.c: best rank--> OPEN --its end, idle, or a higher rank--> CLOSING
+ *     CLOSING --all its work has ended: charged--> CLOSED
+ *     CLOSING --not drained after the timeout--> OVERRUN --drained: charged--> CLOSED
  *
- * What a tenant says is believed as far as it cannot be more than the truth: it used at least the
- * time that its window was not over, less what noticing takes, and at most that time.
+ * One window is open at a time, and the next one opens just before the work of the one before it
+ * has ended. A tenant in OVERRUN gets no window, and the others go on beside its work. What a
+ * window cost is charged by what the tenant measured, within what the arbiter saw (window.h); a
+ * debt delays the next windows (account.h), so the mean converges whatever the kernel length.
  *
- * The caller tells what it has read (engine_report) of those that engine_needs_report() names, and of
- * whoever rang; then asks for a step, and does what the windows say. Numbers of tenants are the
- * caller's to keep; a number is used again after engine_remove(). */
+ * The caller reports what it has read (engine_report()) of the tenants that engine_needs_report()
+ * names and of those that rang, then calls engine_step() and publishes the windows. */
 
 #include "arbiter/engine_state.h"
 
 void engine_init(Engine *e, uint64_t now);
 
-/* number, open: of a window from an arbiter before us, and whether it may still be; then nothing is
- * opened before that is over. The tenant's number, or -1: ENGINE_TENANTS are there already. */
+/* number, open: of the window that another arbiter granted, and whether it may still be open: then
+ * none opens before it has drained. Returns the tenant's number, which is used again after
+ * engine_remove(), or -1: there are ENGINE_TENANTS. */
 int engine_add(Engine *e, uint64_t now, const TenantPolicy *policy, uint32_t number, bool open);
-void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy); /* at once; what it owes stays */
+void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy); /* at once; debts stay */
 void engine_remove(Engine *e, uint32_t i);
 
 void engine_report(Engine *e, uint64_t now, uint32_t i, const TenantReport *report);
 
-/* Whether the next step depends on what this one says now. */
+/* Whether the next step depends on this tenant's report. */
 bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now);
 
-/* Returns when it wants to be called again, should nobody ring before. One more than SCHED_STALE_NSEC
- * after the last charges nobody for it. */
+/* Returns when the next step is due, if no doorbell rings before. A step that comes more than
+ * SCHED_STALE_NSEC after the last one charges no tenant for the time between. */
 uint64_t engine_step(Engine *e, uint64_t now);
+
+/* The two halves of a step: time passes, and windows open and close. joined_plan() comes between
+ * them. */
+void engine_pass(Engine *e, uint64_t now);
+uint64_t engine_decide(Engine *e, uint64_t now);
+
+/* Whether a window may open as far as the work of the ones before it goes. */
+bool engine_may_open(const Engine *e, uint64_t now, bool high);
+/* Work in flight that has not moved for so long will not: a window that went on for it would never
+ * be late. */
+bool engine_is_stalled(const Engine *e, const EngineTenant *t, uint64_t now);

@@ -1,51 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stddef.h>
-
 #include "arbiter/pick.h"
 
-/* Ranks, highest first: who comes first and has tokens; who has a cap and the tokens for a window;
- * the conserving; who comes first and has used what it may take from the others. */
-enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_FIRST };
+#include <stddef.h>
+
+#include "arbiter/window.h"
+
+enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_HIGH };
 
 static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         if (t->policy.high && tokens > 0)
-                return RANK_FIRST;
+                return RANK_HIGH;
         if (t->policy.conserving)
                 return t->policy.high ? RANK_SPENT : RANK_CONSERVING;
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-/* Tokens for a window. Who had nothing to do a moment ago may soon be done, and does not wait for
- * all of one. */
-static int64_t enough(const EngineTenant *t, uint64_t now) {
-        return (int64_t) (now < t->brief_idle_until ? QUANTUM_NS / 2 : QUANTUM_NS);
-}
-
-static bool is_among(const EngineTenant *t, PickAmong among) {
-        if (t->state == ENGINE_OVERRUN)
-                return t->policy.gated && pick_backlog_from(t) != UINT64_MAX;
-        return (t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && among == PICK_CLOSING)) &&
-               t->policy.gated && wants(t);
-}
-
-/* Where a kernel may just be long: RUNNING_FIRST_NS, and a quarter of the time that it has been
- * overdue, and four times what it says to be in flight. */
-uint64_t pick_backlog_from(const EngineTenant *t) {
-        bool late = t->state == ENGINE_OVERRUN;
-        uint64_t quarter = late ? since(t->overrun.since, t->progress_at) / 4 : 0,
-                 expected = 4 * min_u64(t->report.in_flight, UINT64_MAX / 8);
-
-        if (!t->report.waiter || t->report.drained)
-                return UINT64_MAX;
-        if (t->report.blocked)
-                return t->progress_at +
-                       (late && t->overrun.n_backlog_windows > 0 ? BLOCKED_NEXT_NS : BLOCKED_FIRST_NS);
-        return t->progress_at + max_u64(RUNNING_FIRST_NS, max_u64(quarter, expected));
-}
-
-/* Not before then, whatever it has coming to it. */
+/* Work in OVERRUN may wait for a launch that is held: certainly if nothing of it has begun, and
+ * maybe if it makes no progress for longer than it was estimated, and for BACKLOG_WAIT_NS for each
+ * process that it shares the card with. */
 static uint64_t not_before(const EngineTenant *t) {
-        return t->state == ENGINE_OVERRUN ? pick_backlog_from(t) : t->backoff_until;
+        uint64_t work = 2 * min_u64(t->report.in_flight, MAX_IN_FLIGHT_NS);
+
+        if (t->state != ENGINE_OVERRUN)
+                return t->backoff_until;
+        return t->progress_at +
+               (t->report.blocked ? BLOCKED_WAIT_NS : max_u64(window_contexts(t) * BACKLOG_WAIT_NS, work));
+}
+
+/* A launch behind work in OVERRUN passes on credit: that work may not end without it. */
+static int64_t enough_of(const EngineTenant *t) {
+        return t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS;
+}
+
+static bool is_waiting(const EngineTenant *t, bool closing) {
+        if (!t->policy.gated || !wants(t) || (t->until != 0 && !closing))
+                return false;
+        return t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && closing) ||
+               (t->state == ENGINE_OVERRUN && t->report.waiter);
 }
 
 static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, int rank_b) {
@@ -56,13 +47,13 @@ static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, 
         return account_lag(&a->account, &a->policy) > account_lag(&b->account, &b->policy);
 }
 
-int pick_next(const Engine *e, PickAmong among, uint64_t now) {
+int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t now) {
         int best = -1, best_rank = RANK_NONE;
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int r = is_among(t, among) && now >= not_before(t)
-                                ? rank(t, account_tokens(&t->account), enough(t, now))
+                int r = t != but && is_waiting(t, closing) && now >= not_before(t)
+                                ? rank(t, account_tokens(&t->account), enough_of(t))
                                 : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
@@ -74,62 +65,59 @@ int pick_next(const Engine *e, PickAmong among, uint64_t now) {
 }
 
 bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more) {
-        EngineTenant after = *owner;
         const EngineTenant *other = waiting >= 0 ? &e->tenants[waiting] : NULL;
+        int64_t clock = e->virtual_clocks[owner->policy.high];
+        EngineTenant after = *owner;
         int mine, others;
 
-        account_charge(&after.account, &owner->policy, (int64_t) more, virtual_clock(e, &owner->policy));
+        account_charge(&after.account, &owner->policy, (int64_t) more, clock);
         mine = rank(&after, account_tokens(&after.account), (int64_t) QUANTUM_NS / 2);
         if (!other)
                 return mine != RANK_NONE;
         others = rank(other, account_tokens(&other->account), (int64_t) QUANTUM_NS);
-        account_charge(&after.account, &owner->policy, (int64_t) QUANTUM_NS,
-                       virtual_clock(e, &owner->policy));
+        account_charge(&after.account, &owner->policy, (int64_t) QUANTUM_NS, clock);
         return mine != RANK_NONE && is_before(&after, mine, other, others);
 }
 
-bool pick_reclaims(const EngineTenant *waiting, const EngineTenant *owner) {
-        return owner->policy.conserving && waiting->policy.conserving &&
-               owner->policy.high == waiting->policy.high &&
-               account_clock_after(&waiting->account, &waiting->policy, QUANTUM_NS) < owner->account.clock;
+static int rank_of(const EngineTenant *t) {
+        return rank(t, account_tokens(&t->account), enough_of(t));
 }
 
-bool pick_lends(const Engine *e, const EngineTenant *t) {
-        for (uint32_t i = 0; i < e->n; i++) {
-                const EngineTenant *o = &e->tenants[i];
+bool pick_is_first(const Engine *e, const EngineTenant *t, int other) {
+        const EngineTenant *o = other >= 0 ? &e->tenants[other] : NULL;
 
-                if (o != t && o->policy.gated && o->active && !wants(o) && pick_reclaims(o, t))
-                        return true;
-        }
-        return false;
+        return rank_of(t) != RANK_NONE && (!o || !is_before(o, rank_of(o), t, rank_of(t)));
 }
 
-uint64_t pick_earliest(const Engine *e, PickAmong among, uint64_t now) {
+/* Waiting time that it is behind; clocks of two cards are compared with that of their card. */
+static int64_t behind(const Engine *e, const EngineTenant *t) {
+        return t->policy.conserving ? e->virtual_clocks[t->policy.high] - t->account.clock
+                                    : account_lag(&t->account, &t->policy);
+}
+
+bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, const EngineTenant *u) {
+        if (rank_of(t) != rank_of(u))
+                return rank_of(t) > rank_of(u);
+        return behind(e, t) > behind(f, u);
+}
+
+uint64_t pick_ready_at(const EngineTenant *t, uint64_t now) {
+        int64_t missing = (t->policy.high ? 1 : enough_of(t)) - account_tokens(&t->account);
+
+        if (t->policy.conserving || missing < 0)
+                missing = 0;
+        missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->policy.rate + 1 : 0;
+        return max_u64(now + (uint64_t) missing, not_before(t));
+}
+
+uint64_t pick_earliest(const Engine *e, bool closing, uint64_t now) {
         uint64_t when = UINT64_MAX;
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int64_t missing;
 
-                if (!is_among(t, among))
-                        continue;
-                missing = t->policy.conserving
-                                  ? 0
-                                  : (t->policy.high ? 1 : enough(t, now)) - account_tokens(&t->account);
-                missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->policy.rate + 1 : 0;
-                when = min_u64(when, max_u64(now + (uint64_t) missing, not_before(t)));
+                if (is_waiting(t, closing))
+                        when = min_u64(when, pick_ready_at(t, now));
         }
         return when;
-}
-
-uint64_t pick_longest_preopen(const Engine *e) {
-        uint64_t lead = PREOPEN_NS;
-
-        for (uint32_t i = 0; i < e->n; i++) {
-                const EngineTenant *t = &e->tenants[i];
-
-                if ((int32_t) i != e->owner && t->state != ENGINE_FREE && t->policy.gated && wants(t))
-                        lead = max_u64(lead, engine_preopen(t));
-        }
-        return lead;
 }

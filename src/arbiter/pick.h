@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which tenant gets the next window: by rank, and within a rank by how far it is behind. */
+/* Which tenant gets the next window: by rank, and within a rank by how far it is behind. Ranks,
+ * highest first: high priority with tokens; a cap with tokens for a window; the smallest virtual
+ * clock; high priority without tokens. */
 
-#include "arbiter/engine_helpers.h"
+#include "arbiter/engine_state.h"
 
-/* Whether those count as waiting whose windows are not over yet, too. */
-typedef enum PickAmong { PICK_CLOSED, PICK_CLOSING } PickAmong;
+/* The best of the tenants that want a window and may have one now; -1: none. but: this one does not
+ * count (NULL: all do). closing: those whose last window has not drained yet count as well. */
+int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t now);
 
-/* Who of those that wait is next; -1: nobody may. */
-int pick_next(const Engine *e, PickAmong among, uint64_t now);
-
-/* Whether the owner keeps the card although this one waits, once it has been charged so much
- * more. */
+/* Whether the owner goes on although `waiting` (-1: none) waits, after `more` ns were charged. */
 bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
 
-/* Whether this conserving one has the card only as long as another one, which is before it by more
- * than a window, is at a pause; and whether one that waits is such another. */
-bool pick_lends(const Engine *e, const EngineTenant *t);
-bool pick_reclaims(const EngineTenant *waiting, const EngineTenant *owner);
+/* Whether it may have a window by its account, and comes before `other` of the same card (-1: none). */
+bool pick_is_first(const Engine *e, const EngineTenant *t, int other);
 
-/* When the next of those that have no tokens yet has them; UINT64_MAX: nobody waits for any. */
-uint64_t pick_earliest(const Engine *e, PickAmong among, uint64_t now);
+/* Which of two tenants, maybe of two cards, is next by rank and account. */
+bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, const EngineTenant *u);
 
-/* The longest engine_preopen() of those that wait. */
-uint64_t pick_longest_preopen(const Engine *e);
+/* When its account and its pauses let a tenant have a window. */
+uint64_t pick_ready_at(const EngineTenant *t, uint64_t now);
 
-/* When it may be that its work waits for what it launches next; UINT64_MAX: nothing waits.
- *
- * Work that was launched may wait for a launch that is still to come. So an overdue tenant with a
- * waiting launch gets windows behind that work, as its account allows, when nothing has moved for
- * so long: soon where its report says that nothing has begun, seldom where a kernel may be long. */
-uint64_t pick_backlog_from(const EngineTenant *t);
+/* When the next tenant that wants a window may have one; UINT64_MAX: none wants any. */
+uint64_t pick_earliest(const Engine *e, bool closing, uint64_t now);

@@ -24,8 +24,8 @@ static uint64_t four_times(uint64_t in_flight) {
         return 4 * min_u64(in_flight, MAX_IN_FLIGHT_NS);
 }
 
-/* A row that is seen for the first time has used what it has used before: nobody held a window for
- * that here. One that goes back has another owner now. */
+/* What a row reports when it is read for the first time was used before this arbiter gave out
+ * windows. A sum that goes back is that of another process, which has the row now. */
 static uint64_t newly(uint64_t before, uint64_t after, bool known) {
         return known && after > before ? after - before : 0;
 }
@@ -61,8 +61,6 @@ static void note(ReportAggregate *t, RowState *r, const RowReport *report, uint6
                 t->silent_busy += min_u64(more, since(r->silent_since, now));
         else
                 t->busy += more;
-        if (r->silent_since == 0 && is_idle(&r->report))
-                t->unseen_busy += more;
         t->n_launched += r->known ? (uint32_t) (report->launched - r->report.launched) : 0; /* it wraps */
         t->n_changes++;
         *r = (RowState){.report = *report,
@@ -100,8 +98,8 @@ static bool is_quiet(const ReportAggregate *t, const RowState *r, uint32_t windo
                since(from, now) > four_times(r->report.in_flight) + SILENT_AFTER_NS;
 }
 
-/* Who goes on wanting says so anew when his window's work is over; of who does not, or is older
- * than that, it is when it was seen. */
+/* A process that still wants the card writes the time anew when its window's work is over. For one
+ * that does not, or whose time is older, it is when the report was read. */
 static uint64_t over_of(const ReportAggregate *t, const RowReport *report, uint64_t now) {
         return t->window_closed != 0 && report->want_since >= t->window_closed && report->want_since <= now
                        ? report->want_since
@@ -133,7 +131,7 @@ void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *rep
                 add(&t->counted, report, window, now);
 }
 
-/* As long as nobody else of the container has work, one who is silent is all that is said of it. */
+/* A silent process counts as long as no other process of the container has work. */
 void report_aggregate_end(ReportAggregate *t, uint64_t now) {
         bool leaves = t->counted.want_since != 0;
         const ReportSum *s = leaves ? &t->counted : &t->all;
@@ -155,7 +153,7 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
                 }
 }
 
-/* Of what it had on the card since its last word nobody says anything any more. */
+/* What a process that is gone may have used since its last report. */
 static uint64_t unreported(const RowState *r, uint64_t ns) {
         return min_u64(ns, four_times(r->report.in_flight) + MAX_UNREPORTED_NS);
 }

@@ -38,15 +38,13 @@ typedef struct ReportAggregate {
         uint64_t window_closed;         /* since when its newest window is; 0: it is open */
         uint64_t n_launched, n_changes; /* launches; words of its rows that were seen to change: ever, both */
         uint64_t silent_busy;           /* ns, ever: what rows used that had been left out, not in busy */
-        uint64_t
-                unseen_busy; /* ns, ever: of busy, what rows used that were seen without work before and after */
-        uint64_t stuck_since;     /* since when the first of those that are left out is; 0: none */
-        uint64_t busy, in_flight; /* ns; busy since the tally was begun, and it never goes back */
-        uint64_t want_since;      /* since when; 0: nobody does */
+        uint64_t stuck_since;           /* since when the first of those that are left out is; 0: none */
+        uint64_t busy, in_flight;       /* ns; busy since the tally was begun, and it never goes back */
+        uint64_t want_since;            /* since when; 0: no process does */
         uint64_t window_opened,
                 first_launch; /* when the newest window was, and when the first row began in it; 0: none did */
         uint64_t drained_at; /* when what rows had launched in the newest window was; 0: no row has said so */
-        uint64_t died_at;    /* when a row that had work in flight was last found to be nobody's; 0: never */
+        uint64_t died_at; /* when a row that had work in flight was last found without a process; 0: never */
         uint32_t n_rows, n_active, n_working; /* that were read; that want; whose work is on the card */
         bool drained, ended, waiter, blocked; /* as in TenantReport */
 } ReportAggregate;
@@ -66,8 +64,7 @@ void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *rep
                           uint64_t now, uint64_t most);
 void report_aggregate_end(ReportAggregate *t, uint64_t now);
 
-/* Its process is gone: it will be met anew. Who dies while he is left out is charged half of the
- * time since, at most 1 s more than four times what he said to be in flight. Of who had work in
- * flight otherwise, that was over now, and as much is taken to have been used since his last
- * word. */
+/* The process of the row is gone. If it had been left out, half of the time since then is charged,
+ * at most 1 s more than four times what it reported in flight. Otherwise its work in flight counts
+ * as ended now, and at most that bound as used since its last report. */
 void report_aggregate_forget(ReportAggregate *t, uint32_t row, uint64_t now);

@@ -28,8 +28,8 @@ static int open_own(int directory, const char *name, int flags, mode_t type) {
         return (st.st_mode & S_IFMT) == type ? TAKE_FD(fd) : -EINVAL;
 }
 
-/* Nothing is written to counters: as long as somebody has them open for writing nobody can lease
- * them (slicedir/file_lease.h). */
+/* Nothing is written to counters. While they are open for writing no process can lease them
+ * (slicedir/file_lease.h). */
 void slice_channel_open_missing(SliceChannel *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
@@ -135,9 +135,9 @@ static RowReport row_report(const SliceWork *w) {
                            .first_launch = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
-/* Its container may have locked the file a million times, and each question goes through all of
- * that: after one that was long no other is asked for a while. The processor's time is what counts,
- * so that who is merely put off does not fall under it. */
+/* A container may have locked the file a million times, and the kernel reads all locks for each
+ * question. After one that took long no other is asked for a while. Processor time is measured, so
+ * a loaded machine does not count. */
 static void check_row(SliceChannel *s, uint32_t row, uint64_t now) {
         uint64_t before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), took;
 
@@ -152,9 +152,8 @@ static void check_row(SliceChannel *s, uint32_t row, uint64_t now) {
                 report_aggregate_forget(&s->aggregate, row, now);
 }
 
-/* A row that was dead is asked for again: somebody may have taken it. Who is new and cannot be
- * asked for is believed, the others are what they were; the next ones to be asked are those
- * behind. */
+/* A dead row is asked for again, since another process may have taken it. A new row that cannot be
+ * asked for counts as alive, and the others stay what they were. The next reading begins behind. */
 static void take_row(SliceChannel *s, uint32_t row, const RowReport *report, uint64_t now,
                      bool check_liveness) {
         if (check_liveness || s->dead[row] || !s->is_row[row]) {
@@ -208,26 +207,6 @@ static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
         }
 }
 
-/* What began before the last reading, or before there was a window to rest in, is as good as begun
- * then. The rest that lasts is told behind the words that end it, so it counts only where no row
- * wants anything. */
-static void read_idle(SliceChannel *s, uint64_t now, TenantReport *ret) {
-        SliceRests rests;
-        uint64_t since;
-
-        if (pread(s->counters, &rests, sizeof rests, offsetof(SliceCounters, rests)) ==
-            (ssize_t) sizeof rests) {
-                since = atomic_load_explicit(&rests.since, memory_order_relaxed);
-                s->idle_time = atomic_load_explicit(&rests.rested, memory_order_relaxed);
-                s->n_idle = atomic_load_explicit(&rests.n, memory_order_relaxed);
-                if (since != 0 && since <= now && ret->want_since == 0 && ret->in_flight == 0)
-                        ret->idle_since = since > s->window_opened ? since : s->window_opened;
-        }
-        ret->idle_time = s->idle_time +
-                         (ret->idle_since != 0 && s->idle_time < UINT64_MAX / 2 ? now - ret->idle_since : 0);
-        ret->n_idle = s->n_idle;
-}
-
 static void forget_dead(SliceChannel *s) {
         uint32_t n = 0;
 
@@ -242,7 +221,6 @@ static void forget_dead(SliceChannel *s) {
 
 void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_liveness, TenantReport *ret) {
         bool closed = !s->window.open && s->window.closes <= now;
-        uint64_t wanted = s->aggregate.want_since;
 
         report_aggregate_begin(&s->aggregate, s->window_opened, closed ? s->window.closes : 0);
         if (check_liveness)
@@ -265,7 +243,6 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
                               .n_launched = s->aggregate.n_launched,
                               .n_changes = s->aggregate.n_changes,
                               .silent_busy = s->aggregate.silent_busy,
-                              .unseen_busy = s->aggregate.unseen_busy,
                               .stuck_since = s->aggregate.stuck_since,
                               .n_rows = s->aggregate.n_rows,
                               .n_active = s->aggregate.n_active,
@@ -275,12 +252,7 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
                               .drained_at = s->aggregate.drained_at,
                               .ended = s->aggregate.ended,
                               .waiter = s->aggregate.waiter,
-                              .blocked = s->aggregate.blocked,
-                              .idle_time = s->idle_time,
-                              .n_idle = s->n_idle};
-        if (s->counters >= 0 &&
-            (all || (s->reports_idle && (ret->want_since == 0 || ret->want_since != wanted))))
-                read_idle(s, now, ret);
+                              .blocked = s->aggregate.blocked};
 }
 
 /* ---- writing ---- */
@@ -297,13 +269,12 @@ static void wake(SliceSchedule *schedule) {
         (void) syscall(SYS_futex, &schedule->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The window last: who sees it open sees until when, and how much. */
+/* The window is written last: a process that sees it open also sees its end and depth. */
 void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
         SliceSchedule *t = &s->limits->schedule;
         uint32_t window = w->number << 1 | (w->open ? SCHED_WINDOW_OPEN : 0),
-                 flags = (w->gated ? SCHED_F_GATED : 0U) | (w->no_notify ? SCHED_F_NO_NOTIFY : 0U) |
-                         (w->open && w->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U) |
-                         (w->open && w->sole ? SCHED_F_SOLE : 0U);
+                 flags = (w->gated ? SCHED_F_GATED : 0U) |
+                         (w->open && w->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U);
         bool news, good;
 
         if (!slice_channel_is_whole(s))
@@ -319,20 +290,17 @@ void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
                 atomic_store_explicit(&t->closes, w->closes, memory_order_relaxed);
         }
         atomic_store_explicit(&t->granted, w->granted, memory_order_relaxed);
-        atomic_store_explicit(&t->used, w->used, memory_order_relaxed);
+        if (w->used > atomic_load_explicit(&t->used, memory_order_relaxed)) /* it never goes back */
+                atomic_store_explicit(&t->used, w->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
-        if (w->open && (!s->window.open || s->window.number != w->number)) {
+        if (w->open && (!s->window.open || s->window.number != w->number))
                 s->window_opened = now;
-                s->reports_idle = false;
-        }
-        s->reports_idle |= w->open && w->sole;
         s->window = *w;
         s->written_at = now;
         if (!news)
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
-        atomic_thread_fence(memory_order_seq_cst); /* before the rows are read again: see SCHED_F_SOLE */
         if (good)
                 wake(t);
 }

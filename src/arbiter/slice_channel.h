@@ -22,19 +22,16 @@ typedef struct SliceChannel {
         ReportAggregate aggregate;
         EngineWindow window;                /* as it was written last */
         uint64_t written_at, window_opened; /* when; and when its newest window was */
-        uint64_t idle_time;                 /* as it was read last, */
-        uint32_t n_idle;                    /* and how many */
-        bool reports_idle;                  /* it may, in its newest window */
-        uint64_t swept_at, liveness_at;     /* when all rows were read, and when it was asked who lives */
-        uint64_t read_at;                   /* when anything was */
-        uint64_t period_since;              /* the doorbell: beginning of a period */
+        uint64_t swept_at, liveness_at; /* when all rows were read, and when living rows were looked for */
+        uint64_t read_at;               /* when anything was */
+        uint64_t period_since;          /* the doorbell: beginning of a period */
         uint32_t rings;
-        uint64_t liveness_paused_until; /* asking who lives takes too long */
+        uint64_t liveness_paused_until; /* looking for living rows takes too long */
         uint32_t n_checks_left;         /* that are left in this reading */
         uint32_t first, at;             /* places: this reading begins with, is at */
         uint32_t from[4]; /* the next one of its kind begins with: else some rows would never be met */
         uint32_t kind;
-        bool passed_over; /* somebody could not be asked for in this reading */
+        bool passed_over; /* a row could not be asked for in this reading */
         uint32_t n_rows;
         uint8_t rows[SLICE_ROWS]; /* those that have work, or had it */
         bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
@@ -59,7 +56,7 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
  * stand. */
 bool slice_channel_is_whole(const SliceChannel *s);
 
-/* Says it to the container and wakes who waits for it; that we are here as well. */
+/* Publishes the window with the arbiter's time, and wakes the threads that wait for it. */
 void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now);
 
 /* Drains the doorbell. False: it has rung too often. */

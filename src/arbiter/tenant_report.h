@@ -14,16 +14,11 @@ typedef struct TenantReport {
         uint64_t n_launched, n_changes;       /* launches, and words that moved: ever, both */
         uint64_t
                 silent_busy; /* ns of the card beside windows, ever, not in busy: of processes that were silent */
-        uint64_t unseen_busy; /* of busy, ns of processes that nobody saw at work */
         uint64_t stuck_since; /* since when a process is left out, whose work does not end; 0: none is */
         uint64_t
                 drained_at; /* when what was launched in its newest window was, by its own word; 0: just now */
-        uint64_t
-                idle_time; /* ns, ever, that it rested in windows without a ring, the present rest included */
-        uint64_t idle_since; /* since when that one lasts; 0: there is none, or it was rung for */
-        uint32_t n_idle;     /* how many, ever; it wraps */
-        bool drained;        /* nothing that was launched in its newest window is in flight */
-        bool ended;          /* it takes its newest window for over */
+        bool drained;       /* nothing that was launched in its newest window is in flight */
+        bool ended;         /* it takes its newest window for over */
         bool waiter,
                 blocked; /* a launch waits; and nothing that is in flight has begun, maybe because of that */
 } TenantReport;

@@ -21,6 +21,19 @@
 
 /* ---- windows ---- */
 
+/* The time that the work of a window may run after its close. guess; tuned on the simulated card. */
+#define DRAIN_NS UINT64_C(350000)
+/* Others wait for work to drain this long at most. guess. */
+#define MAX_DRAIN_NS UINT64_C(1000000000)
+/* A switch between contexts, with the start of the next kernel. guess: 40 to 250 us in publications. */
+#define SWITCH_NS UINT64_C(100000)
+/* Contexts of one tenant that count, at most. guess. */
+#define MAX_CONTEXTS UINT64_C(16)
+/* Work in OVERRUN gets a window for a launch that waits after this without progress. guess. */
+#define BACKLOG_WAIT_NS UINT64_C(1000000000)
+/* The same where nothing of that work has begun. guess. */
+#define BLOCKED_WAIT_NS UINT64_C(50000000)
+
 /* The length of a window. guess; tuned on the simulated card. */
 #define QUANTUM_NS UINT64_C(4500000)
 /* The length of a window for which no other tenant waits. guess; tuned on the simulated card. */
@@ -29,35 +42,32 @@
 #define NOTIFY_LATENCY_NS UINT64_C(50000)
 /* The next window opens this long before the one before it is over. guess; tuned on the simulated card. */
 #define PREOPEN_NS UINT64_C(70000)
-/* A longer pause within a window is idle time and not the way to the next kernel. guess; tuned on the simulated card. */
-#define IDLE_CLOSE_NS UINT64_C(200000)
-/* The delay from a window's opening to its first launch that is forgiven at most. guess; tuned on the simulated card. */
-#define MAX_START_DELAY_NS UINT64_C(2000000)
+/* A reported pause of this length ends a window for which others wait. guess; tuned on the simulated card. */
+#define IDLE_CLOSE_NS UINT64_C(50000)
 /* Without a launch by then, the window counts as not used. guess; tuned on the simulated card. */
 #define NO_START_NS UINT64_C(3000000)
 /* Without a change of what a tenant with work in flight reports, its window is not extended. guess. */
 #define NO_PROGRESS_NS UINT64_C(2000000000)
 /* Before a window closes, it is decided whether it is extended. guess; tuned on the simulated card. */
 #define EXTEND_MARGIN_NS UINT64_C(400000)
-/* The time that the work of a window may run after its close, at least. guess; tuned on the simulated card. */
-#define MIN_DRAIN_NS UINT64_C(350000)
-/* Others wait for work to drain this long at most. guess; tuned on the simulated card. */
-#define MAX_DRAIN_TIMEOUT_NS UINT64_C(1000000000)
 /* Work that is in flight for longer than this is reported. guess: longer than any legitimate kernel. */
 #define OVERRUN_REPORT_NS UINT64_C(10000000000)
+
+/* ---- containers with several cards ---- */
+
+/* A pause of this length ends a joined window for which others wait. guess; tuned on the model. */
+#define JOINED_IDLE_NS UINT64_C(500000)
+/* A card idles for a set at most so long, before and after its window. guess: two windows. */
+#define JOINED_DRAIN_NS (2 * QUANTUM_NS)
 
 /* ---- charges ---- */
 
 /* The part of a window that its tenant may report as unused. guess; tuned on the simulated card. */
 #define UNUSED_SLACK_NS UINT64_C(250000)
+/* The same of a short one; a report of less than this part is not credible. guess: 5 us per 55 us are. */
+#define CREDIBLE_PART 16
 /* Charged per 5 ms for the change between windows, so that tenants take turns. guess; tuned on the simulated card. */
 #define SWITCH_CHARGE_NS UINT64_C(20000)
-/* Late starts that are not charged, in all. guess; tuned on the simulated card. */
-#define MAX_LATE_ALLOWANCE_NS UINT64_C(50000000)
-/* How long the card stays with one context while another one has work. guess: the simulated card's value. */
-#define TIMESLICE_NS UINT64_C(1000000)
-/* How exactly arrivals and departures are known. guess; tuned on the simulated card. */
-#define ARRIVAL_TOLERANCE_NS (3 * NOTIFY_LATENCY_NS)
 /* A step that comes later than this is the arbiter's delay, and not charged. guess; tuned on the simulated card. */
 #define STEP_TOLERANCE_NS UINT64_C(200000)
 
@@ -65,20 +75,13 @@
 
 /* A tenant that has work again within this was not idle. guess; tuned on the simulated card. */
 #define ACTIVE_GRACE_NS UINT64_C(5000000)
-/* A tenant that was idle within this needs half of a window's tokens only. guess; tuned on the simulated card. */
-#define BRIEF_IDLE_NS UINT64_C(50000000)
 /* A tenant of high priority that had work within this is expected again. guess; tuned on the simulated card. */
 #define HIGH_RECENT_NS UINT64_C(1000000000)
+/* Windows in a row that nothing was launched in, without a pause. guess. */
+#define EMPTY_FORGIVEN 2
 /* The pause after windows that were not used: at first, and at most. guess; tuned on the simulated card. */
 #define EMPTY_BACKOFF_NS UINT64_C(2000000)
 #define MAX_BACKOFF_NS   UINT64_C(250000000) /* guess; tuned on the simulated card */
-
-/* ---- work in flight that may wait for a launch: windows behind it ---- */
-
-/* The first one, and the next ones, where the gate says that nothing has begun. guess; tuned on the simulated card. */
-#define BLOCKED_FIRST_NS UINT64_C(250000000)
-#define BLOCKED_NEXT_NS  UINT64_C(20000000)   /* guess; tuned on the simulated card */
-#define RUNNING_FIRST_NS UINT64_C(1000000000) /* where a kernel may just be long, at least; guess */
 
 /* ---- reports ---- */
 
@@ -106,12 +109,9 @@
 #define MAX_LIVENESS_COST_NS UINT64_C(50000)
 #define LIVENESS_REST_NS     UINT64_C(1000000000) /* guess */
 /* The directory is read this often without a change, and this long after one. guess. */
-#define RESCAN_NS UINT64_C(1000000000)
-/* guess: a slice is made of several files. */
-#define SCAN_DELAY_NS      UINT64_C(10000000)
+#define RESCAN_NS          UINT64_C(1000000000)
+#define SCAN_DELAY_NS      UINT64_C(10000000) /* guess: a slice is made of several files */
 #define DOORBELL_PERIOD_NS UINT64_C(10000000) /* of SLICE_CHANNEL_RINGS; guess */
-/* After this the doorbell of a window's end does not come any more. guess; tuned on the simulated card. */
-#define DOORBELL_LOST_NS UINT64_C(1000000)
 /* Between two readings of an idle tenant's report. guess; tuned on the simulated card. */
 #define IDLE_POLL_NS UINT64_C(500000)
 /* Before an arbiter that ended is started again. guess. */

@@ -40,6 +40,22 @@ static bool is_held_up(const ModelProcess *p) {
         return p->n_launched < p->needs;
 }
 
+uint64_t model_done(const ModelProcess *p) {
+        return p->n_launched - (p->left + p->kernel - 1) / p->kernel;
+}
+
+/* Its next kernel waits on the card for those of other ranks, which have not begun. */
+static bool is_spinning(const ModelProcess *p) {
+        uint64_t done = model_done(p);
+
+        if (p->collective == 0 || p->left == 0 || p->left % p->kernel != 0 || (done + 1) % p->collective != 0)
+                return false;
+        for (uint32_t i = 0; i < p->n_peers; i++)
+                if (p->peers[i]->begun <= done)
+                        return true;
+        return false;
+}
+
 static int32_t next_process(const Model *m) {
         for (uint32_t i = 1; i <= m->n_processes; i++) {
                 uint32_t at =
@@ -54,7 +70,7 @@ static int32_t next_process(const Model *m) {
 static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_before) {
         uint64_t before = p->left, boundary;
 
-        p->left -= ns;
+        p->left -= is_spinning(p) ? 0 : ns;
         p->ran += ns;
         m->tenants[p->tenant].ran += ns;
         boundary = (p->left + p->kernel - 1) / p->kernel * p->kernel;
@@ -62,13 +78,21 @@ static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_befor
                 p->measured = span_before + ns - (boundary - p->left);
 }
 
+static uint64_t until_boundary(ModelProcess *p) {
+        if (p->collective == 0)
+                return p->left;
+        p->begun = max_u64(p->begun, model_done(p) + 1);
+        return is_spinning(p) ? UINT64_MAX : (p->left - 1) % p->kernel + 1;
+}
+
 static uint64_t card_next(Model *m) {
         if (m->running < 0 || m->processes[m->running].left == 0 || m->timeslice_left == 0) {
                 m->running = m->n_processes > 0 ? next_process(m) : -1;
                 m->timeslice_left = MODEL_TIMESLICE;
         }
-        return m->running < 0 ? UINT64_MAX
-                              : m->now + min_u64(m->timeslice_left, m->processes[m->running].left);
+        if (m->running < 0)
+                return UINT64_MAX;
+        return m->now + min_u64(m->timeslice_left, until_boundary(&m->processes[m->running]));
 }
 
 static void card_advance(Model *m, uint64_t ns) {
@@ -184,31 +208,21 @@ static bool is_open(const Model *m, const ModelProcess *p) {
         return !t->gated || (t->open && m->now < t->closes);
 }
 
-/* As the gate has it: of short pauses that come in a row now and then, and none where they are
- * written down. */
+/* As the launch hooks have it: of short pauses that come in a row one is rung for each ms, and its
+ * end. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
-        p->rests = m->tenants[p->tenant].window.sole ? m->now : 0;
-        if (p->rests != 0)
-                m->tenants[p->tenant].rests.since = m->now;
-        else if (!p->hasty || m->now - p->rang >= MSEC) {
-                p->rang = m->now;
-                ring(m, p);
-        }
+        if (p->hasty && m->now - p->rang < MSEC)
+                return;
+        p->rang = m->now;
+        p->paused = true;
+        ring(m, p);
 }
 
 static void end_pause(Model *m, ModelProcess *p) {
-        ModelTenant *t = &m->tenants[p->tenant];
-        bool mine = p->rests != 0 && t->rests.since == p->rests;
-
         p->hasty = m->now - p->idled < HASTE;
-        if (mine) {
-                t->rests.rested += m->now - p->rests;
-                t->rests.n++;
-        }
-        t->rests.since = 0;
-        if (!mine || !t->window.sole || !is_open(m, p))
+        if (p->paused || !is_open(m, p))
                 ring(m, p);
-        p->rests = 0;
+        p->paused = false;
 }
 
 static void end_request(Model *m, ModelProcess *p) {
@@ -268,12 +282,6 @@ static void tell(Model *m, ModelProcess *p) {
         }
         if (p->lie == LIE_IDLE || p->lie == LIE_IDLE_LITTLE)
                 say_rests(m, p);
-        if (p->lie == LIE_RESTED)
-                p->report.busy = p->measured / 1000;
-        if (p->lie == LIE_RESTED || p->lie == LIE_RESTED_ONLY) {
-                m->tenants[p->tenant].rests.rested = m->now;
-                m->tenants[p->tenant].rests.n++;
-        }
         if (p->lie == LIE_BLOCKED)
                 p->report.flags = WORK_F_MASK;
         if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_BLOCKED) {
@@ -318,21 +326,13 @@ static void look(Model *m, ModelProcess *p) {
                 p->report.drained = t->number;
                 if (told != t->number && !p->old && p->report.want_since != 0)
                         p->report.want_since = p->lie == LIE_OVER ? t->closes : m->now;
-                if (told != t->number && p->window == t->number &&
-                    (p->old || !t->no_notify || p->report.want_since == 0))
+                if (told != t->number && p->window == t->number)
                         ring(m, p);
         }
         tell(m, p);
 }
 
 /* ---- the arbiter ---- */
-
-static void says_rests(const Model *m, const ModelTenant *t, TenantReport *report) {
-        if (t->rests.since != 0 && report->want_since == 0 && report->in_flight == 0)
-                report->idle_since = max_u64(t->rests.since, t->opened);
-        report->idle_time = t->rests.rested + (report->idle_since != 0 ? m->now - report->idle_since : 0);
-        report->n_idle = t->rests.n;
-}
 
 static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
@@ -351,7 +351,6 @@ static void read_rows(Model *m, uint32_t tenant) {
                                 .n_launched = t->aggregate.n_launched,
                                 .n_changes = t->aggregate.n_changes,
                                 .silent_busy = t->aggregate.silent_busy,
-                                .unseen_busy = t->aggregate.unseen_busy,
                                 .stuck_since = t->aggregate.stuck_since,
                                 .n_rows = t->aggregate.n_rows,
                                 .n_active = t->aggregate.n_active,
@@ -362,7 +361,6 @@ static void read_rows(Model *m, uint32_t tenant) {
                                 .drained = t->aggregate.drained,
                                 .drained_at = t->aggregate.drained_at,
                                 .ended = t->aggregate.ended};
-        says_rests(m, t, &report);
         engine_report(&m->engine, m->now, (uint32_t) t->engine, &report);
 }
 
@@ -391,8 +389,6 @@ static void write_windows(Model *m) {
                         m->opens++;
                         t->opened = m->now;
                 }
-                if (t->rests.n > 0 && turn.open && t->window.open && t->window.sole && !turn.sole)
-                        m->rung[i] = true; /* a rest that began just now is to be seen */
                 if (turn.open != t->window.open || turn.number != t->window.number ||
                     turn.gated != t->window.gated) {
                         t->window = turn;
@@ -403,10 +399,7 @@ static void write_windows(Model *m) {
         ASSERT_TRUE(open <= 1);
 }
 
-static void arbiter(Model *m) {
-        OverrunReport event;
-        uint64_t next;
-
+static void read_tenants(Model *m) {
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 if (m->tenants[i].engine >= 0 &&
                     (m->rung[i] || m->steps % 64 == 0 ||
@@ -414,7 +407,11 @@ static void arbiter(Model *m) {
                         m->rung[i] = false;
                         read_rows(m, i);
                 }
-        next = engine_step(&m->engine, m->now);
+}
+
+static void finish_step(Model *m, uint64_t next) {
+        OverrunReport event;
+
         ASSERT_TRUE(next > m->now);
         while (overrun_report_next(&m->engine, &event)) {
                 m->repeats += event.repeated;
@@ -426,6 +423,11 @@ static void arbiter(Model *m) {
         for (uint32_t i = 0; i < m->n_tenants; i++)
                 next = m->rung[i] ? m->now : next;
         m->wake = min_u64(next, m->now + 50 * MSEC) + 5 * USEC + draw(m, 20 * USEC) + m->arbiter_late;
+}
+
+static void arbiter(Model *m) {
+        read_tenants(m);
+        finish_step(m, engine_step(&m->engine, m->now));
 }
 
 /* ---- all of it ---- */
@@ -508,18 +510,73 @@ void model_take_over(Model *m) {
         m->wake = m->now;
 }
 
+static uint64_t next_event(Model *m, uint64_t until) {
+        uint64_t next = min_u64(min_u64(card_next(m), m->wake), until);
+
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                next = min_u64(next, m->processes[i].look);
+        return next;
+}
+
+static void go_to(Model *m, uint64_t when) {
+        card_advance(m, when - m->now);
+        m->now = when;
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                if (m->processes[i].look <= m->now)
+                        look(m, &m->processes[i]);
+}
+
 void model_run(Model *m, uint64_t until) {
         while (m->now < until) {
-                uint64_t next = min_u64(min_u64(card_next(m), m->wake), until);
-
-                for (uint32_t i = 0; i < m->n_processes; i++)
-                        next = min_u64(next, m->processes[i].look);
-                card_advance(m, next - m->now);
-                m->now = next;
-                for (uint32_t i = 0; i < m->n_processes; i++)
-                        if (m->processes[i].look <= m->now)
-                                look(m, &m->processes[i]);
+                go_to(m, next_event(m, until));
                 if (m->wake <= m->now)
                         arbiter(m);
+        }
+}
+
+/* As the daemon does it: the cards that are due, and those that the plan changes. */
+static void arbiter_of_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t now) {
+        Engine *engines[MODEL_CARDS];
+        bool due[MODEL_CARDS];
+
+        for (uint32_t i = 0; i < n; i++) {
+                engines[i] = &cards[i]->engine;
+                due[i] = cards[i]->wake <= now || joined_is_due(joined, engines[i], now);
+                if (due[i]) {
+                        read_tenants(cards[i]);
+                        engine_pass(engines[i], now);
+                }
+        }
+        joined_plan(joined, engines, n, now);
+        for (uint32_t i = 0; i < n; i++) {
+                if (!due[i] && !engines[i]->planned)
+                        continue;
+                if (!due[i]) {
+                        read_tenants(cards[i]);
+                        engine_pass(engines[i], now);
+                }
+                finish_step(cards[i], engine_decide(engines[i], now));
+        }
+        joined->next += joined->next < UINT64_MAX ? 5 * USEC + draw(cards[0], 20 * USEC) : 0;
+}
+
+void model_run_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t until) {
+        uint64_t now = cards[0]->now;
+
+        while (now < until) {
+                bool due = false;
+
+                now = joined ? max_u64(now, min_u64(joined->next, until)) : until;
+                for (uint32_t i = 0; i < n; i++)
+                        now = next_event(cards[i], now);
+                for (uint32_t i = 0; i < n; i++)
+                        go_to(cards[i], now);
+                for (uint32_t i = 0; i < n; i++)
+                        due |= cards[i]->wake <= now;
+                if (joined && (due || joined->next <= now))
+                        arbiter_of_cards(cards, n, joined, now);
+                for (uint32_t i = 0; i < n && !joined; i++)
+                        if (cards[i]->wake <= now)
+                                arbiter(cards[i]);
         }
 }

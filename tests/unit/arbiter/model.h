@@ -10,10 +10,11 @@
  * events do: the time from when it could have run to when it ended, others' turns included. */
 
 #include "arbiter/engine.h"
+#include "arbiter/joined.h"
 #include "arbiter/report_aggregate.h"
 #include "slice/schedule.h"
 
-enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096 };
+enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096, MODEL_CARDS = 8 };
 
 #define USEC UINT64_C(1000)
 #define MSEC UINT64_C(1000000)
@@ -33,12 +34,11 @@ typedef enum ModelLie {
         LIE_IDLE, /* it says that it wants nothing while it has work on the card, and has used nothing */
         LIE_IDLE_LITTLE, /* the same, and has used a thousandth of what it has */
         LIE_BUSY_LITTLE, /* only that */
-        LIE_OVER,        /* its work was over when its window closed, and nothing is in flight */
-        LIE_RESTED_ONLY, /* it says to have rested all the time, without a ring */
-        LIE_RESTED       /* it says to have rested all the time, without a ring, and has used little */
+        LIE_OVER         /* its work was over when its window closed, and nothing is in flight */
 } ModelLie;
 
-typedef struct ModelProcess {
+typedef struct ModelProcess ModelProcess;
+struct ModelProcess {
         uint32_t tenant;
         uint64_t kernel;        /* ns */
         uint64_t request, rest; /* ns: so much work, then so long none; request 0: work without end */
@@ -53,17 +53,21 @@ typedef struct ModelProcess {
         /* its own */
         RowReport report;
         uint64_t pending, arrived, look, launched_in, idled, rang;
-        uint64_t rests;                   /* since when it rests without a ring; 0: it does not */
+        bool paused;                      /* it rang for the pause that lasts */
         uint64_t n_launched, launched_at; /* ever; when last */
         uint64_t
                 needs; /* what it has launched waits for a launch, this one's number; 0: it waits for nothing */
         bool begins;   /* and seems to have begun: a kernel that waits for another one */
         uint32_t backlog_window; /* the newest window behind work, and what was in flight before it */
         uint64_t backlog;
+        uint32_t collective; /* of so many kernels the last one ends at all peers together; 0: none does */
+        ModelProcess *peers[MODEL_CARDS]; /* ranks on other cards */
+        uint32_t n_peers;
+        uint64_t begun;                             /* so many of its kernels have begun to run */
         uint32_t window;                            /* that it launched in last */
         uint64_t longest, latencies[MODEL_SAMPLES]; /* ns from a request to its end */
         uint32_t n_latencies;
-} ModelProcess;
+};
 
 typedef struct ModelTenant {
         int engine; /* -1: not there */
@@ -72,7 +76,6 @@ typedef struct ModelTenant {
         EngineWindow window; /* as it was written last */
         uint64_t ran;        /* ns of the card, ever */
         uint64_t opened;     /* the newest window, for whoever measures */
-        SliceRests rests;    /* what its processes write of them */
 } ModelTenant;
 
 typedef struct Model {
@@ -103,6 +106,9 @@ void model_stop(Model *m, uint64_t ns); /* the arbiter stands still for so long 
 void model_begin_again(Model *m, ModelProcess *p);
 void model_leave(Model *m, uint32_t tenant); /* its processes are gone, and so is it */
 void model_run(Model *m, uint64_t until);
+/* Several cards on one clock, under one arbiter. joined NULL: each card's engine decides alone. */
+void model_run_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t until);
+uint64_t model_done(const ModelProcess *p); /* kernels, ever */
 
 /* Another arbiter takes over: what is in the pages is all it knows. */
 void model_take_over(Model *m);

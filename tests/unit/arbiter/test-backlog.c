@@ -41,7 +41,7 @@ static void work_behind_what_waits_for_it(void) {
         queue_behind(50, 40, false, false, 3 * SEC);
         queue_behind(100, 40, false, false, 3 * SEC);
         queue_behind(20, 40, false, true, 4 * SEC);
-        queue_behind(20, 200, false, true, 9 * SEC);
+        queue_behind(20, 100, false, true, 9 * SEC);
         queue_behind(50, 4, true, false, 6 * SEC);
         queue_behind(20, 4, true, true, 7 * SEC);
 }
@@ -68,7 +68,7 @@ static void who_pretends_to_be_held_up(void) {
                100 * (double) m.tenants[1].ran / (double) (m.now - SEC));
         ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < 20);
         ASSERT_TRUE(100 * (double) m.tenants[1].ran / (double) (m.now - SEC) > 48);
-        model_run(&m, m.now + 100 * SEC);
+        model_run(&m, m.now + 200 * SEC); /* it pays for what it held */
         s = shares(10 * SEC);
         ASSERT_NEAR(s.of[0], 20, 1);
         ASSERT_NEAR(s.of[1], 50, 1);

@@ -117,15 +117,19 @@ typedef struct Gate {
         char bell[192];
 } Gate;
 
-static Gate *gate(const char *id) {
+static Gate *gate_at(const char *id, unsigned number) {
         Gate *g = calloc(1, sizeof *g);
         char directory[192];
 
         ASSERT_TRUE(g != NULL);
-        (void) snprintf(directory, sizeof directory, "%s/%s/0", path, id);
-        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/0/" SLICE_DOORBELL, path, id);
+        (void) snprintf(directory, sizeof directory, "%s/%s/%u", path, id, number);
+        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/%u/" SLICE_DOORBELL, path, id, number);
         ASSERT_OK(slice_open(directory, &g->slice));
         return g;
+}
+
+static Gate *gate(const char *id) {
+        return gate_at(id, 0);
 }
 
 static void gate_free(Gate *g) {
@@ -163,6 +167,13 @@ static void want(const Gate *g) {
         ring(g);
 }
 
+static void drain(const Gate *g, uint32_t number) {
+        atomic_fetch_add(&work(g)->busy, 3000000);
+        atomic_store(&work(g)->drained, number);
+        atomic_store(&work(g)->in_flight, 0);
+        ring(g);
+}
+
 /* Has work on the card until its window is closed, and then lets us know. Returns the window's
  * number. */
 static uint32_t use_window(const Gate *g) {
@@ -172,15 +183,8 @@ static uint32_t use_window(const Gate *g) {
         number = window(g) >> 1;
         atomic_store(&work(g)->in_flight, 100000);
         WAIT_FOR(window(g) >> 1 != number || !is_open(g));
-        atomic_fetch_add(&work(g)->busy, 3000000);
-        atomic_store(&work(g)->drained, number);
-        atomic_store(&work(g)->in_flight, 0);
-        ring(g);
+        drain(g, number);
         return number;
-}
-
-static uint32_t flags(const Gate *g) {
-        return atomic_load(&schedule(g)->flags);
 }
 
 /* ---- the tests ---- */
@@ -213,34 +217,6 @@ static void windows_follow_each_other(void) {
         end(&b);
 }
 
-/* Who has the card alone may rest without a ring; who comes then has it at once, and the other one
- * rings from then on. */
-static void rests_that_are_written(void) {
-        Slicedir b = begin();
-        Daemon d;
-        Gate *one, *two;
-
-        put(&b, "one", 50);
-        put(&b, "two", 50);
-        d = start();
-        one = gate("one");
-        two = gate("two");
-        WAIT_FOR(atomic_load(&schedule(one)->seen) != 0 && atomic_load(&schedule(two)->seen) != 0);
-        want(one);
-        WAIT_FOR(is_open(one) && (flags(one) & SCHED_F_SOLE));
-        atomic_store(&one->slice.counters->rests.since, now_nsec());
-        atomic_store(&work(one)->wants, 0);
-        want(two);
-        WAIT_FOR(is_open(two));
-        ASSERT_FALSE(flags(one) & SCHED_F_SOLE);
-        want(one);
-        WAIT_FOR((window(two) & SCHED_WINDOW_OPEN) == 0 || (flags(two) & SCHED_F_SOLE) == 0);
-        gate_free(one);
-        gate_free(two);
-        stop(&d);
-        end(&b);
-}
-
 static void never_two_at_once(void) {
         Slicedir b = begin();
         unsigned seen[2] = {0};
@@ -269,6 +245,65 @@ static void never_two_at_once(void) {
         stop(&d);
         gate_free(g[0]);
         gate_free(g[1]);
+        end(&b);
+}
+
+/* A window on each card, at once. */
+static void use_both(Gate *const g[2]) {
+        uint32_t numbers[2];
+
+        WAIT_FOR(is_open(g[0]) && is_open(g[1]));
+        for (unsigned i = 0; i < 2; i++) {
+                numbers[i] = window(g[i]) >> 1;
+                atomic_store(&work(g[i])->in_flight, 100000);
+        }
+        WAIT_FOR(!is_open(g[0]) && !is_open(g[1]));
+        for (unsigned i = 0; i < 2; i++)
+                drain(g[i], numbers[i]);
+}
+
+/* While another container has a window on the second card, the first one waits for that as well. */
+static void cards_open_together(void) {
+        SliceSpec specs[2] = {{.limit = 1 << 20,
+                               .card_bytes = 1 << 24,
+                               .request.percent = 50,
+                               .uuid = "GPU-a",
+                               .container = "one"}};
+        Slicedir b = begin();
+        Fault fault = FAULT_NULL;
+        Gate *g[2], *other;
+        uint32_t before;
+        Daemon d;
+
+        specs[1] = specs[0];
+        specs[1].uuid = "GPU-b";
+        ASSERT_OK(slicedir_update(&b, "one", "agent x", specs, 2, &fault));
+        put_as(&b, "two", 50, 0, "GPU-b");
+        d = start();
+        for (unsigned i = 0; i < 2; i++)
+                g[i] = gate_at("one", i);
+        other = gate("two");
+        want(g[1]);
+        want(g[0]);
+        for (unsigned i = 0; i < 5; i++)
+                use_both(g);
+        for (unsigned i = 0; i < 2; i++)
+                atomic_store(&work(g[i])->wants, 0);
+        want(other);
+        WAIT_FOR(is_open(other));
+        atomic_store(&work(other)->in_flight, 100000);
+        before = window(other);
+        want(g[1]);
+        want(g[0]);
+        WAIT_FOR((window(g[0]) & SCHED_WINDOW_OPEN) || window(other) != before);
+        ASSERT_TRUE(window(other) != before);
+        atomic_store(&work(other)->wants, 0);
+        drain(other, before >> 1);
+        use_both(g);
+        stop(&d);
+        for (unsigned i = 0; i < 2; i++)
+                gate_free(g[i]);
+        gate_free(other);
         end(&b);
 }
 
@@ -715,8 +750,8 @@ static void a_waiter_that_has_ended_is_replaced(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
-                TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other), TEST(rests_that_are_written),
-                TEST(never_two_at_once), TEST(another_takes_over), TEST(what_was_granted_goes_on),
+                TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other), TEST(never_two_at_once),
+                TEST(cards_open_together), TEST(another_takes_over), TEST(what_was_granted_goes_on),
                 TEST(a_page_that_is_made_anew), TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
                 TEST(whatever_stands_there), TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
 }

@@ -47,7 +47,7 @@ static void a_window_that_goes_on(void) {
         for (unsigned i = 0; i < 4; i++) {
                 Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
 
-                ASSERT_NEAR(b.charged_all, b.had_all, 2);
+                ASSERT_NEAR(b.charged_all, b.had_all, kernels[i] < SEC ? 2.5 : 5);
                 if (kernels[i] < SEC) /* of longer ones there are few in that time */
                         ASSERT_NEAR(b.had[0], 33.3, 2);
         }
@@ -250,7 +250,8 @@ static void who_is_killed_all_the_time(void) {
                 b = charges(20 * SEC, kill_the_first);
                 printf("# %g ms, killed after %g ms: %.1f of 30, beside it %.1f of 60, charged %.1f\n",
                        (double) kernels[i % 2] / 1e6, (double) life / 1e6, b.had[0], b.had[1], b.charged_all);
-                ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
+                /* The tails of two windows are charged by halves, whatever the card's turns were. */
+                ASSERT_NEAR(b.charged_all, b.had_all, 3);
                 ASSERT_NEAR(b.had[0], 30,
                             3.5); /* the card's turns are whole milliseconds, and his is first */
                 ASSERT_NEAR(b.had[1], 60, 3);

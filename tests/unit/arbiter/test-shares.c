@@ -3,14 +3,18 @@
 /* The table of shares, with its bounds: tenants that always want the card, under caps that make up
  * 100 %. */
 
+#include "arbiter/tunables.h"
 #include "table.h"
 #include "test.h"
 
 static void check(const TableCase *c, uint64_t seed) {
         TableResult r = table_run(c, seed);
         double kernels = 100 * (double) c->kernel * c->n_tenants / ((double) SEC * c->seconds);
+        /* Of several processes the time held is charged less a switch, and this card has no switches. */
+        double several = c->n_processes > 1 ? 1.3 : 0;
 
-        if (r.error_1 <= table_bound(c, 1) && r.error_10 <= table_bound(c, 10) && r.sum >= 97 - kernels)
+        if (r.error_1 <= table_bound(c, 1) + several && r.error_10 <= table_bound(c, 10) + several &&
+            r.sum >= 97 - kernels)
                 return;
         TEST_FAIL_("%u tenants of %u processes, the first %u %%, kernels of %g us: off by %.2f points in a "
                    "second (%.2f), %.2f in ten (%.2f), sum %.2f %%",
@@ -46,14 +50,15 @@ static void three_tenants(void) {
 }
 
 /* Programs that are late at each hand-over, as where processors are short: for 0.2 ms, then up to 2
- * ms, a tenth of that at least. Several processes of one container are all late, and who of them
- * comes last is not known. */
+ * ms, a tenth of that at least. Alone they lose little of it. Beside others a late start is charged,
+ * because the card was kept from them: of each window the mean of the delays. */
 static void late(void) {
         double worst[2] = {100, 100};
 
         for (uint32_t k = 0; k < 4; k++)
                 for (uint32_t i = 0; i < 24; i++) {
                         uint32_t tenants = 1 + i % 3, several = i / 3 % 2;
+                        double bound = several ? 91 : 97;
                         TableResult r;
                         TableCase c;
 
@@ -62,14 +67,15 @@ static void late(void) {
                         c.n_processes = several ? 3 : 1;
                         c.per_process = several;
                         c.late = (const uint64_t[]){200 * USEC, 700 * USEC, 1300 * USEC, 2 * MSEC}[i / 6];
+                        if (tenants > 1)
+                                bound -= 55 * (double) c.late / (double) QUANTUM_NS;
                         r = table_run(&c, 1 + k * 24 + i);
                         worst[several] = r.sum < worst[several] ? r.sum : worst[several];
-                        if (r.sum < (several ? 94 : 97))
+                        if (r.sum < bound)
                                 TEST_FAIL_("%u tenants of %u processes, the first %u %%, kernels of %g us, "
-                                           "late by %g ms: "
-                                           "sum %.2f %%",
+                                           "late by %g ms: sum %.2f %%, expected %.2f",
                                            tenants, c.n_processes, c.caps[0], (double) c.kernel / 1e3,
-                                           (double) c.late / 1e6, r.sum);
+                                           (double) c.late / 1e6, r.sum, bound);
                 }
         printf("# sums of those who are late, at least: %.2f %%, %.2f %% of several processes\n", worst[0],
                worst[1]);

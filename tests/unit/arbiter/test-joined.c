@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Containers with several cards: their windows open together. */
+
+#include <inttypes.h>
+
+#include "arbiter/tunables.h"
+#include "model.h"
+#include "test.h"
+
+static Model models[MODEL_CARDS];
+static Model *cards[MODEL_CARDS];
+static uint32_t n_cards;
+static Joined joined;
+static bool alone; /* each card decides for itself */
+
+static TenantPolicy fixed(uint32_t percent) {
+        return tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED}, &(ComputeRequest){.percent = percent});
+}
+
+static TenantPolicy weighted(uint32_t weight, bool high) {
+        return tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED},
+                             &(ComputeRequest){.weight = weight, .high_priority = high});
+}
+
+static void begin(uint32_t n, uint64_t seed) {
+        joined = (Joined){.next = 0};
+        n_cards = n;
+        for (uint32_t i = 0; i < n; i++) {
+                cards[i] = &models[i];
+                model_init(cards[i], seed * MODEL_CARDS + i);
+        }
+}
+
+static void run(uint64_t ns) {
+        model_run_cards(cards, n_cards, alone ? NULL : &joined, cards[0]->now + ns);
+}
+
+static ModelProcess *rank(uint32_t card, uint32_t set, TenantPolicy policy, uint64_t kernel) {
+        Model *m = cards[card];
+        uint32_t t = model_tenant(m, &policy);
+
+        m->engine.tenants[m->tenants[t].engine].set = set;
+        return model_process(m, t, kernel);
+}
+
+static void connect(ModelProcess *const p[], uint32_t n, uint32_t every) {
+        for (uint32_t i = 0; i < n; i++) {
+                p[i]->collective = every;
+                for (uint32_t k = 0; k < n; k++)
+                        if (k != i)
+                                p[i]->peers[p[i]->n_peers++] = p[k];
+        }
+}
+
+static uint64_t ran(uint32_t card, const ModelProcess *p) {
+        return cards[card]->tenants[p->tenant].ran;
+}
+
+/* ---- programs whose ranks wait for each other ---- */
+
+typedef struct Pattern {
+        const char *name;
+        uint64_t kernel;
+        uint32_t every; /* so many kernels, of which the last one is an all-reduce */
+        uint64_t request, rest;
+} Pattern;
+
+static const Pattern patterns[] = {{"training step of 90 ms", 300 * USEC, 300, 0, 0},
+                                   {"the same, and 1 ms of the processor", 300 * USEC, 300, 90 * MSEC, MSEC},
+                                   {"all-reduce every 9 ms", 300 * USEC, 30, 0, 0},
+                                   {"all-reduce every 4 ms, kernels of 2 ms", 2 * MSEC, 2, 0, 0},
+                                   {"all-reduce every 40 ms, kernels of 20 ms", 20 * MSEC, 2, 0, 0},
+                                   {"all-reduce every 180 us", 30 * USEC, 6, 0, 0},
+                                   {"all-reduce every 60 us", 30 * USEC, 2, 0, 0}};
+
+static uint64_t steps; /* of the engines in the last case */
+
+/* All-reduces in 5 s, beside a tenant of one card on each card if the cap is not the whole card. */
+static double rate(const Pattern *c, uint32_t n, uint32_t percent) {
+        ModelProcess *p[MODEL_CARDS] = {NULL};
+        TenantPolicy other = fixed(50);
+        uint64_t before;
+
+        begin(n, 7);
+        for (uint32_t i = 0; i < n; i++) {
+                p[i] = rank(i, 1, fixed(percent), c->kernel);
+                p[i]->request = c->request;
+                p[i]->rest = c->rest;
+                if (percent < 100)
+                        (void) model_process(cards[i], model_tenant(cards[i], &other), 300 * USEC);
+        }
+        connect(p, n, c->every);
+        run(SEC);
+        before = model_done(p[0]);
+        steps = 0;
+        for (uint32_t i = 0; i < n; i++)
+                steps -= cards[i]->steps;
+        run(5 * SEC);
+        for (uint32_t i = 0; i < n; i++)
+                steps += cards[i]->steps;
+        return (double) (model_done(p[0]) - before) / c->every;
+}
+
+static void all_reduce(void) {
+        for (uint32_t n = 2; n <= 8; n *= 2)
+                for (uint32_t k = 0; k < sizeof patterns / sizeof patterns[0]; k++) {
+                        double whole = rate(&patterns[k], n, 100), apart, together;
+
+                        alone = true;
+                        apart = rate(&patterns[k], n, 50);
+                        alone = false;
+                        together = rate(&patterns[k], n, 50);
+                        printf("# %u cards, %s: %.2f times as long, apart %.2f times; %.0f steps/s a card\n",
+                               n, patterns[k].name, whole / together, whole / apart, (double) steps / 5 / n);
+                        if (whole > 2.5 * together)
+                                TEST_FAIL_("%u cards, %s: %.2f times as long", n, patterns[k].name,
+                                           whole / together);
+                }
+}
+
+/* ---- rings of sets ---- */
+
+enum { RING = 3, STEPS = 10000 };
+
+typedef struct Watch {
+        uint64_t idle_since, longest_idle;         /* of a card, while its tenant of one card wants it */
+        uint64_t served_at, longest_wait, at_last; /* of a process: ns without progress */
+} Watch;
+
+static void watch_idle(Watch *w, const Model *m, const ModelProcess *single) {
+        bool idle = m->running < 0 && m->engine.owner < 0 && single->report.want_since != 0;
+
+        if (!idle)
+                w->idle_since = 0;
+        else if (w->idle_since == 0)
+                w->idle_since = m->now;
+        if (idle && m->now - w->idle_since > w->longest_idle)
+                w->longest_idle = m->now - w->idle_since;
+}
+
+static void watch_progress(Watch *w, const Model *m, const ModelProcess *p) {
+        if (p->ran != w->at_last || p->report.want_since == 0 || w->served_at == 0)
+                w->served_at = m->now;
+        w->at_last = p->ran;
+        if (m->now - w->served_at > w->longest_wait)
+                w->longest_wait = m->now - w->served_at;
+}
+
+static uint64_t seed;
+
+static uint32_t draw(uint32_t below) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        return (uint32_t) (seed >> 33) % below;
+}
+
+/* Pauses of a rank or of a tenant of one card, and what the processor is late by. */
+static void change(ModelProcess *ranks[RING][2], ModelProcess *singles[]) {
+        static const uint64_t rests[] = {0, 0, 300 * USEC, 3 * MSEC, 20 * MSEC};
+
+        switch (draw(4)) {
+        case 0:
+                singles[draw(RING)]->rest = rests[draw(5)];
+                break;
+        case 1:
+                cards[draw(RING)]->late = draw(4) * 100 * USEC;
+                break;
+        case 2:
+                cards[draw(RING)]->arbiter_late = draw(3) * 40 * USEC;
+                break;
+        default:
+                ranks[draw(RING)][draw(2)]->rest = rests[draw(5)];
+        }
+}
+
+/* {0,1}, {1,2} and {2,0}, each of two ranks, and a tenant of one card on each card. */
+static void rings(void) {
+        ModelProcess *ranks[RING][2], *singles[RING];
+        Watch watches[RING * 3] = {{0}}, idle[RING] = {{0}};
+        uint64_t meanwhile = 0;
+
+        begin(RING, 3);
+        seed = 5;
+        for (uint32_t k = 0; k < RING; k++) {
+                for (uint32_t i = 0; i < 2; i++)
+                        ranks[k][i] = rank((k + i) % RING, k + 1, weighted(1, false), (1 + k) * 100 * USEC);
+                connect(ranks[k], 2, 4);
+                ranks[k][0]->request = ranks[k][1]->request = 20 * (1 + k) * 100 * USEC;
+                singles[k] = rank(k, 0, weighted(1, false), 200 * USEC);
+                singles[k]->request = 5 * MSEC;
+        }
+        for (uint32_t step = 0; step < STEPS; step++) {
+                if (step % 10 == 0)
+                        change(ranks, singles);
+                run(USEC * (100 + draw(900)));
+                for (uint32_t k = 0; k < RING; k++) {
+                        watch_idle(&idle[k], cards[k], singles[k]);
+                        watch_progress(&watches[k], cards[k], singles[k]);
+                        for (uint32_t i = 0; i < 2; i++)
+                                watch_progress(&watches[RING + 2 * k + i], cards[k], ranks[k][i]);
+                        meanwhile += joined.sets[k].n > 1 && cards[k]->engine.tenants[2].window.open;
+                }
+        }
+        for (uint32_t k = 0; k < RING; k++) {
+                printf("# card %u: kept idle for %.2f ms at most; tenant of one card: waited for %.1f ms\n",
+                       k, (double) idle[k].longest_idle / 1e6, (double) watches[k].longest_wait / 1e6);
+                ASSERT_TRUE(idle[k].longest_idle <= JOINED_DRAIN_NS);
+                ASSERT_TRUE(watches[k].longest_wait < 100 * MSEC);
+        }
+        for (uint32_t k = RING; k < 3 * RING; k++)
+                ASSERT_TRUE(watches[k].longest_wait < 400 * MSEC);
+        ASSERT_TRUE(meanwhile > STEPS / 10);
+}
+
+/* ---- a set that is alone on its cards ---- */
+
+/* Under a cap a request waits until the tokens suffice, and no longer. */
+static void capped_alone(void) {
+        ModelProcess *p[2];
+
+        begin(2, 9);
+        for (uint32_t i = 0; i < 2; i++) {
+                p[i] = rank(i, 1, fixed(50), 100 * USEC);
+                p[i]->request = MSEC;
+                p[i]->rest = 500 * USEC;
+        }
+        run(2 * SEC);
+        for (uint32_t i = 0; i < 2; i++)
+                p[i]->longest = 0;
+        run(3 * SEC);
+        for (uint32_t i = 0; i < 2; i++) {
+                printf("# card %u: requests of 1 ms took %.1f ms at most\n", i, (double) p[i]->longest / 1e6);
+                ASSERT_TRUE(p[i]->longest < 20 * MSEC);
+        }
+}
+
+/* An all-reduce that began on one card while the other rank is still busy with the processor. */
+static void late_rank(void) {
+        ModelProcess *p[2];
+        uint64_t before;
+
+        begin(2, 11);
+        for (uint32_t i = 0; i < 2; i++) {
+                p[i] = rank(i, 1, fixed(50), MSEC);
+                p[i]->request = 10 * MSEC;
+        }
+        p[1]->rest = 30 * MSEC;
+        connect(p, 2, 10);
+        run(2 * SEC);
+        before = model_done(p[0]);
+        run(8 * SEC);
+        printf("# 10 ms of work and 30 ms of the processor: %.1f ms\n",
+               8e4 / (double) (model_done(p[0]) - before + 1));
+        ASSERT_TRUE(model_done(p[0]) - before > UINT64_C(8) * 1000 / 6);
+        ASSERT_TRUE(cards[0]->events == 0);
+}
+
+/* A process that has seen the window's end before the window became longer does not count what it
+ * launches in one of the same number. */
+static void extended_after_its_end(void) {
+        static Engine e;
+        TenantPolicy policy = weighted(1, false);
+        TenantReport report = {.want_since = SEC, .n_rows = 1, .n_active = 1};
+        uint32_t number;
+
+        engine_init(&e, SEC);
+        ASSERT_TRUE(engine_add(&e, SEC, &policy, 0, false) == 0);
+        engine_report(&e, SEC, 0, &report);
+        e.tenants[0].until = SEC + 4 * MSEC;
+        (void) engine_step(&e, SEC);
+        ASSERT_TRUE(e.tenants[0].window.open);
+        number = e.tenants[0].window.number;
+        report.ended = true;
+        engine_report(&e, SEC + 3 * MSEC, 0, &report);
+        e.tenants[0].until = SEC + 8 * MSEC;
+        (void) engine_step(&e, SEC + 3 * MSEC);
+        ASSERT_TRUE(e.tenants[0].window.open && e.tenants[0].window.closes == SEC + 8 * MSEC);
+        ASSERT_TRUE(e.tenants[0].window.number != number);
+}
+
+/* ---- sets that are none ---- */
+
+/* A container that uses one of its two cards is as if it had one. */
+static void idle_card(void) {
+        ModelProcess *p, *beside[2];
+
+        begin(2, 4);
+        p = rank(0, 1, weighted(1, false), 300 * USEC);
+        (void) rank(1, 1, weighted(1, false), 300 * USEC);
+        cards[1]->processes[0].dead = true;
+        for (uint32_t i = 0; i < 2; i++)
+                beside[i] = rank(i, 0, weighted(1, false), 300 * USEC);
+        run(5 * SEC);
+        ASSERT_TRUE(ran(0, p) > 47 * 5 * SEC / 100 && ran(0, beside[0]) > 47 * 5 * SEC / 100);
+        ASSERT_TRUE(ran(1, beside[1]) > 98 * 5 * SEC / 100);
+}
+
+/* The stages of a pipeline: a card whose stage has ended holds up the next one for 5 ms at most. */
+static void change_of_cards(void) {
+        ModelProcess *p[2];
+
+        begin(2, 10);
+        for (uint32_t i = 0; i < 2; i++) {
+                p[i] = rank(i, 1, weighted(1, false), 200 * USEC);
+                p[i]->request = 5 * MSEC;
+                p[i]->rest = 1000 * SEC;
+        }
+        for (uint32_t i = 0; i < 2; i++)
+                (void) rank(0, 0, weighted(4, false), 300 * USEC);
+        run(SEC);
+        for (uint32_t k = 0; k < 40; k++) {
+                p[0]->request = (5 + k) * MSEC;
+                p[0]->look = cards[0]->now;
+                for (uint32_t n = p[0]->n_latencies; p[0]->n_latencies == n;)
+                        run(100 * USEC);
+                p[1]->look = cards[1]->now + (1 + k % 4) * MSEC;
+                run(150 * MSEC + k * 731 * USEC);
+        }
+        printf("# a stage of 5 ms took %.1f ms at most\n", (double) p[1]->longest / 1e6);
+        ASSERT_TRUE(p[1]->n_latencies >= 40 && p[1]->longest < 20 * MSEC);
+}
+
+/* A kernel that does not end holds up neither the container's other card nor other tenants. */
+static void endless_kernel(void) {
+        ModelProcess *p[2], *beside[2];
+        uint64_t before[3];
+
+        begin(2, 5);
+        p[0] = rank(0, 1, weighted(1, false), 100 * SEC);
+        p[1] = rank(1, 1, weighted(1, false), 300 * USEC);
+        for (uint32_t i = 0; i < 2; i++)
+                beside[i] = rank(i, 0, weighted(1, false), 300 * USEC);
+        run(4 * SEC);
+        before[0] = ran(1, p[1]);
+        before[1] = ran(0, beside[0]);
+        before[2] = ran(1, beside[1]);
+        run(5 * SEC);
+        ASSERT_TRUE(ran(1, p[1]) - before[0] > 45 * 5 * SEC / 100);
+        ASSERT_TRUE(ran(0, beside[0]) - before[1] > 45 * 5 * SEC / 100);
+        ASSERT_TRUE(ran(1, beside[1]) - before[2] > 45 * 5 * SEC / 100);
+}
+
+/* A window for a launch behind a kernel that does not end costs what the card gave it. */
+static void endless_kernel_is_charged_once(void) {
+        ModelProcess *p[2];
+        double had, charged;
+        uint32_t requests = 0;
+
+        begin(2, 12);
+        p[0] = rank(0, 1, weighted(1, false), 100 * SEC);
+        p[1] = rank(1, 1, weighted(1, false), 100 * USEC);
+        p[0]->lie = LIE_SHORT;
+        p[1]->request = MSEC;
+        p[1]->rest = 1000 * SEC;
+        (void) rank(0, 0, weighted(1, false), 300 * USEC);
+        for (uint32_t i = 0; i < 90000; i++) {
+                run(100 * USEC);
+                if (i % 1000 == 0) /* it says that a launch waits */
+                        p[0]->look = cards[0]->now;
+                if (cards[0]->engine.tenants[0].window.ignore_backlog && p[1]->arrived == 0) {
+                        p[1]->look = cards[1]->now;
+                        requests++;
+                }
+        }
+        had = (double) ran(0, p[0]) / 1e9;
+        charged = (double) cards[0]->engine.tenants[0].window.used / 1e9;
+        printf("# %u requests in windows behind a kernel: had %.2f s, charged %.2f s\n", requests, had,
+               charged);
+        ASSERT_TRUE(requests > 10);
+        ASSERT_TRUE(charged > had - 0.5 && charged < had + 0.5);
+}
+
+/* Kernels queued behind something that the last of them ends get in as on one card, with work on
+ * another card or without. */
+static void queue_behind(void) {
+        ModelProcess *p[2];
+        uint64_t from;
+
+        begin(2, 13);
+        for (uint32_t i = 0; i < 2; i++) {
+                p[i] = rank(i, 1, fixed(20), MSEC);
+                (void) rank(i, 0, fixed(50), 100 * USEC);
+        }
+        run(3 * SEC);
+        from = cards[0]->now;
+        p[0]->needs = p[0]->n_launched + 40;
+        while (p[0]->n_launched < p[0]->needs) {
+                run(10 * MSEC);
+                ASSERT_TRUE(cards[0]->now - from < 5 * SEC);
+        }
+        printf("# 40 behind: %.2f s\n", (double) (cards[0]->now - from) / 1e9);
+}
+
+/* What a container says of one card does not cost other tenants their share of its other card. */
+static void false_reports(void) {
+        static const ModelLie lies[] = {LIE_NEVER_DRAINS, LIE_ABSENT, LIE_SHORT, LIE_BLOCKED, LIE_IDLE};
+
+        for (uint32_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
+                ModelProcess *beside[2];
+
+                begin(2, 8);
+                rank(0, 1, fixed(50), 300 * USEC)->lie = lies[k];
+                (void) rank(1, 1, fixed(50), 300 * USEC);
+                for (uint32_t i = 0; i < 2; i++)
+                        beside[i] = rank(i, 0, fixed(50), 300 * USEC);
+                run(5 * SEC);
+                for (uint32_t i = 0; i < 2; i++) {
+                        printf("# lie %u, card %u: %.1f %%\n", lies[k], i, (double) ran(i, beside[i]) / 5e7);
+                        ASSERT_TRUE(ran(i, beside[i]) > 45 * 5 * SEC / 100);
+                }
+        }
+}
+
+/* A joined window goes on in a pause, and that is not the loss of who waits for the card. */
+static void paused_windows(void) {
+        static const uint64_t works[] = {100 * USEC, 10 * USEC}, rests[] = {300 * USEC, 450 * USEC};
+
+        for (uint32_t k = 0; k < 2; k++) {
+                ModelProcess *p, *beside;
+
+                begin(2, 14);
+                (void) rank(0, 1, weighted(1, false), 100 * USEC);
+                p = rank(1, 1, weighted(1, false), works[k]);
+                p->request = works[k];
+                p->rest = rests[k];
+                beside = rank(1, 0, weighted(1, false), 300 * USEC);
+                run(5 * SEC);
+                printf("# beside a set that pauses for %" PRIu64 " us: %.1f %%\n", rests[k] / USEC,
+                       (double) ran(1, beside) / 5e7);
+                ASSERT_TRUE(ran(1, beside) > 40 * 5 * SEC / 100);
+        }
+}
+
+/* A container of which one card is late after each window pays for the other one, which idles. */
+static void kept_card(void) {
+        ModelProcess *p, *beside;
+
+        begin(2, 14);
+        (void) rank(0, 1, weighted(1, false), 9 * MSEC);
+        p = rank(1, 1, weighted(1, false), 500 * USEC);
+        p->request = 500 * USEC;
+        p->rest = 2 * MSEC;
+        beside = rank(1, 0, weighted(1, false), 300 * USEC);
+        run(5 * SEC);
+        printf("# beside a set of which another card is late: %.1f %%\n", (double) ran(1, beside) / 5e7);
+        ASSERT_TRUE(ran(1, beside) > 40 * 5 * SEC / 100);
+}
+
+/* A card that leaves the set, and another arbiter that takes over, hold up nothing. */
+static void leaves_and_takes_over(void) {
+        ModelProcess *p[3], *beside;
+        uint64_t before[2];
+
+        begin(3, 6);
+        for (uint32_t i = 0; i < 3; i++)
+                p[i] = rank(i, 1, weighted(1, false), 300 * USEC);
+        beside = rank(0, 0, weighted(1, false), 300 * USEC);
+        run(SEC);
+        model_leave(cards[2], p[2]->tenant);
+        for (uint32_t i = 0; i < 2; i++) {
+                model_take_over(cards[i]);
+                cards[i]->engine.tenants[cards[i]->tenants[p[i]->tenant].engine].set = 1;
+        }
+        joined = (Joined){.next = 0};
+        before[0] = ran(0, p[0]);
+        before[1] = ran(0, beside);
+        run(5 * SEC);
+        ASSERT_TRUE(ran(0, p[0]) - before[0] > 45 * 5 * SEC / 100);
+        ASSERT_TRUE(ran(0, beside) - before[1] > 45 * 5 * SEC / 100);
+}
+
+/* High priority on one of the cards comes first; the set has what it leaves. */
+static void high_priority(void) {
+        ModelProcess *p[2], *high;
+        uint64_t longest = 0;
+
+        begin(2, 7);
+        for (uint32_t i = 0; i < 2; i++)
+                p[i] = rank(i, 1, weighted(1, false), 300 * USEC);
+        connect(p, 2, 10);
+        high = rank(0, 0, weighted(1, true), 500 * USEC);
+        high->request = 5 * MSEC;
+        high->rest = 15 * MSEC;
+        run(5 * SEC);
+        for (uint32_t i = 0; i < high->n_latencies; i++)
+                longest = high->latencies[i] > longest ? high->latencies[i] : longest;
+        printf("# requests of 5 ms: %u, %.2f ms at most; the set beside them: %.1f %%\n", high->n_latencies,
+               (double) longest / 1e6, (double) ran(0, p[0]) / 5e7);
+        ASSERT_TRUE(longest < 10 * MSEC);
+        ASSERT_TRUE(ran(1, p[1]) > 50 * 5 * SEC / 100);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(all_reduce), TEST(rings), TEST(capped_alone), TEST(late_rank),
+                         TEST(extended_after_its_end), TEST(idle_card), TEST(change_of_cards),
+                         TEST(endless_kernel), TEST(endless_kernel_is_charged_once), TEST(queue_behind),
+                         TEST(false_reports), TEST(paused_windows), TEST(kept_card),
+                         TEST(leaves_and_takes_over), TEST(high_priority));
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A card, the driver of its processes, the launch hooks of libaliquot.so as they are, and the
+ * arbiter as it is, on a virtual clock. What is simulated is the card (sim/engine), the driver's
+ * calls, and the kernel's futexes, each with its cost. Each process has a copy of the hooks, with
+ * state of its own. Times are ns. */
+
+#include "fibers.h"
+
+#include "slice/compute_policy.h"
+
+#define USEC UINT64_C(1000)
+#define MSEC UINT64_C(1000000)
+#define SEC  UINT64_C(1000000000)
+
+enum { CARD_TENANTS = 24, CARD_PROCESSES = 96, CARD_CHANNELS = 32 };
+
+typedef struct CardCosts {
+        uint64_t slice, change;         /* of a context's time slice, and of a switch between contexts */
+        uint64_t launch, start;         /* of the driver's call; until the kernel can begin */
+        uint64_t record, query, host;   /* of a call: cuEventRecord, a query, cuLaunchHostFunc */
+        uint64_t grain;                 /* of an event's time */
+        uint64_t host_least, host_most; /* until a host function runs */
+        uint64_t wake_least, wake_most; /* from a futex or doorbell to the thread that slept */
+        uint64_t timer;                 /* a sleep with a timeout ends later by up to this */
+        uint64_t step, ring;            /* of the arbiter's step, and of ringing the doorbell */
+} CardCosts;
+
+/* As a real card is expected to behave (docs/internals/card-model.md says from where), and
+ * one on which nothing costs anything but time slices of a millisecond. */
+extern const CardCosts card_real, card_free;
+
+typedef struct CardTenant CardTenant;
+typedef struct CardProcess CardProcess;
+
+void card_begin(const CardCosts *costs, uint64_t seed);
+void card_run(uint64_t until);
+void card_arbiter_stops(uint64_t until); /* it makes no step before then */
+
+/* compute NULL: a container without Aliquot. */
+CardTenant *card_tenant(const CardCompute *compute, const ComputeRequest *request);
+CardProcess *card_process(CardTenant *t, void (*program)(void *argument), void *argument);
+void card_kill(CardProcess *p);
+uint64_t card_ran(const CardTenant *t);     /* ns of the card, ever */
+uint64_t card_charged(const CardTenant *t); /* ns, ever, as the arbiter has written it */
+uint64_t card_steps(void);                  /* of the arbiter, ever */
+
+/* ---- for programs ---- */
+
+/* A kernel of so many ns into a stream (0: the default one), by way of the hooks. function: any
+ * number but 0, one for each kind of work. */
+void card_launch(unsigned stream, uintptr_t function, uint64_t ns);
+void card_copy(unsigned stream, bool up, uint64_t ns);  /* by a copy engine: to the card, or from it */
+unsigned card_stream(void);                             /* a new stream */
+void card_stream_wait(unsigned stream, unsigned other); /* for what is in the other one by now */
+void card_synchronize(unsigned stream);                 /* until all of it is done */
+void card_compute(uint64_t ns);                         /* of a processor */
+void card_sleep(uint64_t ns);
+/* Behind what is in the stream: the driver's thread calls it, and what follows waits for it. */
+void card_host_func(unsigned stream, void (*run)(void *data), void *data);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Real programs' patterns on the virtual clock: what they do under a limit, alone on the card. The
+ * aims are the same for all. Where one is not met, the bound is what the engine reaches today, so
+ * that it cannot get worse unnoticed. docs/internals/patterns.md lists these. */
+
+#include "patterns.h"
+#include "test.h"
+
+/* At a cap of p the work is at least p - 2 % of what the program does alone without Aliquot. Its
+ * share is no more than p and one point. */
+#define WORK_LESS   2
+#define SHARE_MORE  1
+#define MOST_SLOWER 2    /* percent, without a limit that binds */
+#define MOST_STEPS  1000 /* of the arbiter, a second */
+
+/* 0: the aim is met. */
+typedef struct NotMet {
+        const char *pattern;
+        double whole, weighted;     /* percent slower, at 100 % and by weight */
+        double work[PATTERN_CAPS];  /* at least, percent */
+        double share[PATTERN_CAPS]; /* at most, percent of the card */
+        double steps;
+} NotMet;
+
+static const NotMet not_met[] = {
+        {.pattern = "eager inference", .whole = 9, .weighted = 5, .steps = 2750},
+        {.pattern = "decode with graphs", .whole = 7, .steps = 1500},
+        {.pattern = "training step", .whole = 7},
+        {.pattern = "copy and compute", .whole = 8},
+        {.pattern = "video, three streams", .steps = 1350},
+        {.pattern = "notebook", .whole = 6},
+        {.pattern = "host functions, a lock", .whole = 20, .work = {7}},
+};
+
+static const NotMet *exceptions(const Pattern *p) {
+        static const NotMet none;
+
+        for (size_t i = 0; i < sizeof not_met / sizeof not_met[0]; i++)
+                if (strcmp(not_met[i].pattern, p->name) == 0)
+                        return &not_met[i];
+        return &none;
+}
+
+static double bound(double exception, double aim) {
+        return exception != 0 ? exception : aim;
+}
+
+static PatternResult run(const Pattern *p, PatternRule rule, uint32_t cap) {
+        return pattern_run(&(PatternCase){.pattern = p, .rule = rule, .cap = cap}, 1);
+}
+
+static const Pattern *find(const char *name) {
+        for (unsigned i = 0; i < patterns_n; i++)
+                if (strcmp(patterns[i].name, name) == 0)
+                        return &patterns[i];
+        TEST_FAIL_("there is no pattern \"%s\"", name);
+}
+
+static void check_slower(const Pattern *p, const PatternResult *native, PatternRule rule, double exception) {
+        PatternResult r = run(p, rule, rule == PATTERN_CAPPED ? 100 : 0);
+        double slower = 100 - 100 * r.work / native->work;
+
+        if (slower > bound(exception, MOST_SLOWER))
+                TEST_FAIL_("%s without a limit that binds (%s): %.2f %% slower", p->name,
+                           rule == PATTERN_CAPPED ? "100 %" : "by weight", slower);
+        ASSERT_TRUE(slower > -1); /* the same program */
+        if (r.steps > bound(exceptions(p)->steps, MOST_STEPS))
+                TEST_FAIL_("%s: %.0f steps a second", p->name, r.steps);
+}
+
+static void check_cap(const Pattern *p, const PatternResult *native, unsigned cap) {
+        const NotMet *e = exceptions(p);
+        PatternResult r = run(p, PATTERN_CAPPED, pattern_caps[cap]);
+        double work = 100 * r.work / native->work;
+
+        printf("# %s, %u %%: had %.2f, work %.1f %%, %.0f steps/s\n", p->name, pattern_caps[cap], r.share,
+               work, r.steps);
+        if (work < bound(e->work[cap], pattern_caps[cap] - WORK_LESS))
+                TEST_FAIL_("%s at %u %%: does %.2f %% of its work", p->name, pattern_caps[cap], work);
+        if (r.share > bound(e->share[cap], pattern_caps[cap] + SHARE_MORE))
+                TEST_FAIL_("%s at %u %%: had %.2f %% of the card", p->name, pattern_caps[cap], r.share);
+        if (r.steps > bound(e->steps, MOST_STEPS))
+                TEST_FAIL_("%s at %u %%: %.0f steps a second", p->name, pattern_caps[cap], r.steps);
+}
+
+static void check(const char *name) {
+        const Pattern *p = find(name);
+        PatternResult native = run(p, PATTERN_NATIVE, 0);
+
+        ASSERT_TRUE(native.share > 1);
+        check_slower(p, &native, PATTERN_CAPPED, exceptions(p)->whole);
+        check_slower(p, &native, PATTERN_CONSERVING, exceptions(p)->weighted);
+        for (unsigned cap = 0; cap < PATTERN_CAPS; cap++)
+                check_cap(p, &native, cap);
+}
+
+static void eager_inference(void) {
+        check("eager inference");
+}
+
+static void decode_with_graphs(void) {
+        check("decode with graphs");
+}
+
+static void training_step(void) {
+        check("training step");
+}
+
+static void copy_and_compute(void) {
+        check("copy and compute");
+}
+
+static void video(void) {
+        check("video, three streams");
+}
+
+static void notebook(void) {
+        check("notebook");
+}
+
+static void persistent_kernel(void) {
+        check("persistent kernel");
+}
+
+static void host_functions(void) {
+        check("host functions, a lock");
+}
+
+/* The names above are the table's, each once. */
+static void all_are_tested(void) {
+        ASSERT_INT(patterns_n, 8);
+        for (size_t i = 0; i < sizeof not_met / sizeof not_met[0]; i++)
+                (void) find(not_met[i].pattern);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(all_are_tested), TEST(eager_inference), TEST(decode_with_graphs),
+                         TEST(training_step), TEST(copy_and_compute), TEST(video), TEST(notebook),
+                         TEST(persistent_kernel), TEST(host_functions));
+}
