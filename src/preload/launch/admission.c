@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/admission.h"
 
-#include <linux/futex.h>
-#include <time.h>
-
 #include "preload/inject/spin.h"
 #include "preload/launch/batch.h"
 #include "preload/launch/context.h"
@@ -60,7 +57,8 @@ static uint32_t percent_of(const SliceLimits *l) {
         return percent < PERCENT ? percent : 0;
 }
 
-bool admission_limits(const SliceLimits *l) {
+/* Whether a slice's compute is limited at all, now. */
+static bool is_limited(const SliceLimits *l) {
         if (atomic_load_explicit(&l->schedule.flags, memory_order_relaxed) & SCHED_F_GATED)
                 return true;
         return !(word(&l->flags) & SLICE_FLAG_OPEN) && percent_of(l) > 0;
@@ -70,7 +68,7 @@ Gate *admission_gate(void) {
         Gate *g = gate_get();
 
         for (uint32_t i = 0; g && i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].usable && admission_limits(g->cards[i].slice.limits))
+                if (g->cards[i].usable && is_limited(g->cards[i].slice.limits))
                         return g;
         return NULL;
 }
@@ -102,8 +100,8 @@ static uint32_t backlog_launches(const LaunchRequest *k) {
         return k->backlog > 0 ? atomic_load(&k->usage->backlog_launches) : 0;
 }
 
-/* Estimates may be nothing: who is short, and then long, gets no further than so many, and to so
- * many only by having been measured. Not for ever, see above: then some more pass. */
+/* Estimates may be wrong. A function that was short and becomes long has at most so many launches in
+ * flight, and so many only after measurements. Behind blocked work some more pass. */
 static bool is_crowded(LaunchRequest *k) {
         uint32_t n = atomic_load_explicit(&k->usage->launches, memory_order_relaxed);
 
@@ -126,6 +124,11 @@ static Admission admit(LaunchRequest *k) {
         k->fills = k->fills || n + 1 >= backlog_launches(k) + k->room;
         host_func_admitted(k->usage, k->now);
         return PASS;
+}
+
+static Admission admit_at_once(LaunchRequest *k) {
+        (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
+        return admit(k);
 }
 
 /* Of the container's other processes. One that was killed may have left something there; then that
@@ -169,9 +172,9 @@ static bool may_block(uint64_t in_flight) {
         return in_flight <= MAX_BLOCKED_NS;
 }
 
-/* With this launch as well; or it has waited for long. Behind what is said to be over no window is
- * (SCHED_F_IGNORE_BACKLOG), so who said it and is refused for ever would never pass; but what is let in so can
- * not be said to stand any more, and others wait for all of it. */
+/* With this launch as well, or after it has waited for long: windows behind blocked work
+ * (SCHED_F_IGNORE_BACKLOG) are only for work that is reported as blocked, so a launch that is always
+ * refused would never pass. */
 static bool may_block_with(const LaunchRequest *k, uint64_t in_flight) {
         return may_block(in_flight) && (may_block(in_flight + k->nsec) ||
                                         (k->held_since != 0 && k->now - k->held_since >= MAX_HELD_NS));
@@ -187,8 +190,6 @@ static void note_backlog(LaunchRequest *k, uint64_t in_flight) {
         bool behind = atomic_load_explicit(&k->limits->schedule.flags, memory_order_relaxed) &
                       SCHED_F_IGNORE_BACKLOG;
 
-        k->backlog = 0;
-        k->room = k->max_launches;
         if (!behind && (!host_func_excuses(m) || !may_block_with(k, in_flight)))
                 return;
         if (host_func_excuses(m) && atomic_load(&m->allowed) < k->room)
@@ -208,17 +209,24 @@ static uint64_t counted(const LaunchRequest *k, uint64_t in_flight) {
         return in_flight > k->backlog ? in_flight - k->backlog : 0;
 }
 
+/* A function may have other work after a pause than it had before. So few launches pass until the
+ * first of them has ended. A launch that was held found nothing in flight when it came. */
+static void note_restart(LaunchRequest *k, uint64_t in_flight) {
+        if (in_flight == 0 && k->held_since == 0 &&
+            k->now - atomic_load_explicit(&k->usage->marked, memory_order_relaxed) >= RESTART_PAUSE_NS)
+                atomic_store(&k->usage->restarted, 1);
+        if (k->room > ESTIMATE_FEW && atomic_load_explicit(&k->usage->restarted, memory_order_relaxed))
+                k->room = ESTIMATE_FEW;
+}
+
 static Admission admit_by_window(LaunchRequest *k) {
         const SliceSchedule *t = &k->limits->schedule;
         uint64_t in_flight = atomic_load_explicit(&k->usage->in_flight, memory_order_relaxed);
         uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, room;
 
         assume_length(k, depth);
-        k->room = k->max_launches;
-        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED)) {
-                (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
-                return admit(k);
-        }
+        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED))
+                return admit_at_once(k);
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & SCHED_WINDOW_OPEN))
                 return WAIT_WINDOW;
@@ -226,6 +234,7 @@ static Admission admit_by_window(LaunchRequest *k) {
             atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
         note_backlog(k, in_flight);
+        note_restart(k, in_flight);
         if (counted(k, in_flight) != 0 && (is_crowded(k) || (k->backlog == 0 && is_held(k))))
                 return WAIT_DEPTH;
         hosts = k->backlog == 0 ? host_func_time(k->usage, key_of(k->stream), k->now) : 0;
@@ -249,26 +258,23 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->usage->in_flight);
 
         assume_length(k, LOCAL_DEPTH_NS);
-        k->room = k->max_launches;
-        if (percent == 0) { /* nothing is known to keep to */
-                (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
-                return admit(k);
-        }
+        if (percent == 0) /* nothing is known to keep to */
+                return admit_at_once(k);
         duty_fill(k->usage, &k->process->gate->cards[k->card].slice, percent, k->now);
-        k->backlog = 0;
         if ((in_flight >= LOCAL_DEPTH_NS && !is_excused(k) && !host_func_excuses(k->usage)) ||
             (in_flight != 0 && is_crowded(k)))
                 return WAIT_DEPTH;
         if (!duty_take(k->usage, k->nsec))
                 return WAIT_BALANCE;
-        (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
-        return admit(k);
+        return admit_at_once(k);
 }
 
 static Admission check_admission(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
 
-        k->now = launch_now(); /* behind it: nobody sees a time that is to come */
+        k->room = k->max_launches;
+        k->backlog = 0;
+        k->now = launch_now(); /* read after `seen`, so that is never in the future */
         k->wake = atomic_load(&k->usage->wake);
         unbatched_poll(k->process, k->card, k->now);
         if (!heartbeat_is_alive(&k->usage->heartbeat, seen, k->now))
@@ -279,13 +285,6 @@ static Admission check_admission(LaunchRequest *k) {
 }
 
 /* ---- waiting ---- */
-
-/* A signal, a change or the time ends it; all are looked at again. */
-static void sleep_on(const _Atomic uint32_t *at, uint32_t value, int flags, uint64_t nsec) {
-        struct timespec t = {.tv_sec = (time_t) (nsec / 1000000000), .tv_nsec = (long) (nsec % 1000000000)};
-
-        (void) sys_call(SYS_futex, at, FUTEX_WAIT | flags, value, &t, 0, 0);
-}
 
 static uint64_t until_balance(LaunchRequest *k) {
         uint64_t nsec = duty_until(k->usage, percent_of(k->limits));
@@ -315,6 +314,7 @@ static uint64_t until_blocked(const LaunchRequest *k) {
         return from - k->now < WINDOW_POLL_NS ? from - k->now : WINDOW_POLL_NS;
 }
 
+/* A signal, a change or the time ends it; all are looked at again. */
 static void sleep_for(LaunchRequest *k, Admission v) {
         uint64_t nsec = v == WAIT_WINDOW  ? WINDOW_POLL_NS
                         : v == WAIT_LATE  ? LATE_POLL_NS
@@ -323,13 +323,13 @@ static void sleep_for(LaunchRequest *k, Admission v) {
 
         nsec = until_blocked(k) < nsec ? until_blocked(k) : nsec;
         if (v == WAIT_WINDOW || v == WAIT_LATE)
-                sleep_on(&k->limits->schedule.window, k->window, 0, nsec);
+                launch_sleep_on(&k->limits->schedule.window, k->window, false, nsec);
         else
-                sleep_on(&k->usage->wake, k->wake, FUTEX_PRIVATE_FLAG, nsec);
+                launch_sleep_on(&k->usage->wake, k->wake, true, nsec);
 }
 
-/* A thread that was ended between its turn and its launch left something in flight that nobody
- * takes out. */
+/* A thread that was ended between its turn and its launch leaves an amount in flight, which no other
+ * thread takes out. */
 static void forget_lost(LaunchRequest *k) {
         if (k->now - k->held_since < LOST_AFTER_NS || atomic_load(&k->usage->closed) != 0)
                 return;
@@ -347,7 +347,7 @@ static void report_flags(LaunchRequest *k) {
 }
 
 /* Nothing in flight goes on, maybe because of this launch. True: it is to be judged anew. Where
- * there is more by now than may stand, what was said lets nobody in any more, and is taken back. */
+ * there is more by now than may stand, no launch may pass because of it, and the report is taken back. */
 static bool look_whether_blocked(LaunchRequest *k, Admission v) {
         if (!may_block(atomic_load(&k->usage->in_flight))) {
                 if (v == WAIT_DEPTH)
@@ -370,6 +370,8 @@ static void wait_once(LaunchRequest *k, Admission v) {
         }
         if (k->context)
                 batch_poll(k->process, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
+        if (first && atomic_load(&k->usage->in_flight) == 0)
+                atomic_store(&k->usage->restarted, 1);
         again = look_whether_blocked(k, v);
         if (k->now - k->held_since >= LONG_WAIT_NS)
                 report_flags(k);
@@ -404,7 +406,7 @@ static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
         l->fills = k.fills;
         if (!l->waited)
                 return;
-        atomic_store(&k.usage->flags, 0); /* who still waits says so again */
+        atomic_store(&k.usage->flags, 0); /* a thread that still waits sets them again */
         waiters = atomic_load(&k.usage->waiters);
         while (waiters > 0 && !atomic_compare_exchange_weak(&k.usage->waiters, &waiters, waiters - 1))
                 ;
@@ -412,10 +414,10 @@ static void wait_for_admission(AdmittedLaunch *l, CuHandle stream) {
 
 /* ---- launches ---- */
 
-/* For a launch whose card nobody knows. */
+/* For a launch whose card is not known. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].usable && admission_limits(g->cards[i].slice.limits))
+                if (g->cards[i].usable && is_limited(g->cards[i].slice.limits))
                         return (int) i;
         return -1;
 }
@@ -450,7 +452,7 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
         l->context = context_get(a, l->handle, &card);
         if (card < 0)
                 card = first_limited(g);
-        if (card < 0 || !admission_limits(g->cards[card].slice.limits) || real_is_captured(named))
+        if (card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(named))
                 return;
         l->process = a;
         l->card = (uint32_t) card;
@@ -523,7 +525,7 @@ static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call
         int card;
         Context *c = context_get(a, l->handle, &card);
 
-        if (!c || card < 0 || !admission_limits(g->cards[card].slice.limits) || real_is_captured(l->stream))
+        if (!c || card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* what is captured is called as often as the graph is launched */
         batch_cut(a, c, key_of(l->stream), launch_now());
         return host_func_take(a, (uint32_t) card, key_of(l->stream), call);

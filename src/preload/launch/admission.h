@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Holds launches until the container's window is open. Where the arbiter is away, who has a
- * percentage keeps to it by himself: his balance is filled at that rate, all processes of the
- * container together, and whoever has none left waits. */
+/* Holds launches until the container's window is open. While the arbiter is away, a container with a
+ * percentage keeps to it by itself: each process has its part of the rate as a balance, and waits
+ * when that is used up (duty.h). */
 
 #include "preload/launch/host_func.h"
 #include "preload/launch/process.h"
@@ -21,9 +21,6 @@ typedef struct AdmittedLaunch {
         bool foreign;       /* its context is not the current one */
         bool stray;         /* it has none */
 } AdmittedLaunch;
-
-/* Whether a slice's compute is limited at all, now. */
-bool admission_limits(const SliceLimits *l);
 
 /* The gate, if any card of this container is limited, now; NULL: launches are not our business. */
 Gate *admission_gate(void);
@@ -44,7 +41,7 @@ HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream
 void admission_host_func_given(Gate *g, HostFuncSlot *p, int result);
 
 /* Around a call that ends a context: what it has on the card is in flight until the driver has
- * waited for it. gone: it has ended; false: the driver refused, or somebody else has it. NULL:
+ * waited for it. gone: it has ended; false: the driver refused, or another holder has it. NULL:
  * none. */
 void admission_context_destroy(CuHandle context);
 void admission_context_destroyed(CuHandle context, bool gone);

@@ -6,7 +6,7 @@ _Static_assert(CALLS_MOST < CALL_NUMBERS, "a number comes again when its host fu
 
 enum {
         BLIND = 64
-}; /* batches behind one whose end nobody saw, of which some have an event behind each launch */
+}; /* batches after one whose end was not seen, of which some have an event behind each launch */
 
 /* Since its launch, or since what was before it was over, or no longer stood there. */
 uint64_t batch_passed(const Batch *b, uint64_t now) {
@@ -19,8 +19,8 @@ uint64_t batch_passed(const Batch *b, uint64_t now) {
 
 /* What is charged until the events are looked at, which is at the application's next call, or
  * never: the estimate, but no more than there was time for, since its launch or since what was
- * before it was over; and all of that where the estimate was none, or nobody will look. So all of
- * them together are never more than the time that passed. */
+ * before it was over; and all of that time where there was no estimate, or the end will not
+ * be looked at. So all charges together never exceed the time that passed. */
 static uint64_t provisional(const Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), clock = batch_passed(b, now);
 
@@ -40,14 +40,14 @@ static void charge(ProcessState *a, Batch *b, uint64_t now) {
         batch_charge(a, b, provisional(b, now));
 }
 
-/* Nobody saw when it ended, and it was to be over long ago: a pause of the application, or work
+/* Its end was not seen, and it was to be over long ago: a pause of the application, or work
  * that was not marked because it seemed short. */
 void batch_note_blind(ProcessUsage *m, uint64_t room, uint64_t nsec) {
         if (room >= MARK_QUIET_NS && room / WRONG > nsec)
                 atomic_store_explicit(&m->blind, BLIND, memory_order_relaxed);
 }
 
-/* The same of a batch whose end nobody has seen: it is as long ago as it may be, so the clock says
+/* The same of a batch whose end was not seen: it is as long ago as it may be, so the clock says
  * nothing but how much it was at most. If the newest measurement says that the estimate was none,
  * that is what each took. */
 void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
@@ -72,6 +72,7 @@ void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state) {
         if (!batch_is_closed(state) || !atomic_compare_exchange_strong(&b->state, &state, BATCH_HELD))
                 return;
         charge(a, b, launch_now());
+        atomic_store(&a->usage[card].restarted, 0);
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->usage[card].closed, 1) == 1)
                 process_report_idle(a, card);
@@ -96,7 +97,7 @@ static void watched(void *data) {
         (void) atomic_fetch_sub(&b->context->calls, 1);
 }
 
-/* A stream of our own, which waits for nobody's default stream, and nobody's for it. */
+/* A stream of the library's own, which neither waits for a default stream nor holds one up. */
 static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
@@ -135,7 +136,7 @@ static void expect(ProcessUsage *m, const Batch *b, uint64_t now) {
         atomic_store(&m->due, (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
 }
 
-/* Of a context that has ended nobody asks any more. */
+/* A context that has ended is not asked any more. */
 static void forget(ProcessState *a, Batch *b, uintptr_t handle) {
         if (batch_has_ended(b->context, handle))
                 batch_finish_closed(a, b, atomic_load(&b->state));

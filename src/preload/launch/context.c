@@ -55,7 +55,6 @@ static void *map(size_t size) {
 }
 
 static void begin(Context *c, uint32_t card) {
-        static const Overlap nothing;
         Intervals none = {0};
 
         c->card = card;
@@ -63,7 +62,6 @@ static void begin(Context *c, uint32_t card) {
         c->origin_nsec =
                 UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
         c->intervals = none;
-        c->overlap = nothing;
         atomic_store(&c->over, 0);
         atomic_store(&c->end_asked_at, launch_now());
         batch_release_all(c);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
 
-#include <time.h>
-
 /* Nobody can say whether it is over: its end could not be marked. It is charged as estimated, and
  * for as long as the call takes that ends the context. */
 static void leave_open(ProcessState *a, Batch *b, uint64_t now) {
@@ -67,12 +65,6 @@ static bool is_in(const Batch *b, CuHandle stream) {
         return __atomic_load_n(&b->key, __ATOMIC_RELAXED) == (uintptr_t) stream;
 }
 
-static void pause_for_holders(void) {
-        struct timespec t = {.tv_sec = 0, .tv_nsec = HOLDERS_POLL_NS};
-
-        (void) sys_call(SYS_nanosleep, &t, 0);
-}
-
 /* Who has it just now may be asking about the stream: then the driver must not destroy it yet. He
  * does not ask again, and nobody asks after him. Not for ever: he may have been ended, or be this
  * thread below a signal handler. Who found that out left word of it. */
@@ -88,7 +80,7 @@ static bool take_of_stream(Batch *b, CuHandle stream, uint64_t since) {
                         continue;
                 if (seen || launch_now() - since >= MAX_HOLDERS_NS)
                         return false;
-                pause_for_holders();
+                launch_sleep(HOLDERS_POLL_NS);
         }
         return true;
 }

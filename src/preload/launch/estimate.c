@@ -5,9 +5,6 @@
 
 #include "preload/launch/tunables.h"
 
-/* By which a measurement exceeds what was supposed, and matters: a tenth of a window. A thread that
- * was held up is rarely late by as much. */
-
 enum {
         SURPRISE = 256, /* measurements until one is forgotten; two within so many: it varies */
         SURPRISES_MOST = 16 * SURPRISE,
@@ -69,7 +66,8 @@ bool estimate_is_doubtful(const Estimate *e) {
         return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
 }
 
-bool estimate_is_surprise(uint64_t supposed, uint64_t nsec) {
+/* Of the same work: so much more than was supposed that it matters. */
+static bool is_surprise(uint64_t supposed, uint64_t nsec) {
         return nsec / MOST > supposed && nsec - supposed >= MIN_SURPRISE_NS;
 }
 
@@ -129,7 +127,7 @@ static bool is_another(Estimate *e, uint64_t old, uint64_t each) {
         return true;
 }
 
-void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
+void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool own) {
         uint64_t cold, known = sum(shares, n, &cold), each, old;
 
         for (unsigned i = 0; i < n; i++) {
@@ -144,8 +142,8 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec) {
                         continue;
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
-                note_surprise(shares[i].of, estimate_is_surprise(old, each));
-                if (is_another(shares[i].of, old, each > 0 ? each : 1))
+                note_surprise(shares[i].of, own && is_surprise(old, each));
+                if (own && is_another(shares[i].of, old, each > 0 ? each : 1))
                         continue;
                 each = each / MOST < old ? each : old * MOST;
                 set(shares[i].of,

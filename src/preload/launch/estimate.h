@@ -36,12 +36,10 @@ bool estimate_is_doubtful(const Estimate *e); /* cold, or measured last as many 
 /* Now short, now long, as its parameters say: none of it may pass unseen, however short the average
  * is. */
 bool estimate_varies(const Estimate *e);
-bool estimate_is_new(const Estimate *e); /* hardly measured, or surprised somebody */
+bool estimate_is_new(const Estimate *e); /* hardly measured, or wrong lately */
 /* Launches that may be in flight when one more of these comes: few of what was hardly measured, or
- * surprised somebody lately. */
+ * was wrong lately. */
 uint32_t estimate_trust(const Estimate *e);
-/* Of the same work: so much more than was supposed that it matters. */
-bool estimate_is_surprise(uint64_t supposed, uint64_t nsec);
 uint64_t estimate_newest(const Estimate *e); /* at least estimate_nsec(); what it may have become */
 
 typedef struct EstimateShare {
@@ -49,7 +47,8 @@ typedef struct EstimateShare {
         uint32_t launches;
 } EstimateShare;
 
-/* These took so long together; each entry is there once. What was never measured gets what the
- * others leave; the others move by a quarter of the way, and all of it when they are found to be
- * quite another length twice: the same function may be given other work. */
-void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec);
+/* These took nsec together; each entry is there once. What was never measured gets what the others
+ * leave; the others move by a quarter of the way, and all of it when they are found to be quite
+ * another length twice: the same function may be given other work. own: nsec holds no or few
+ * time slices of the container's other processes. Otherwise a long time says little. */
+void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool own);

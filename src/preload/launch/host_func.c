@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/host_func.h"
 
-#include <linux/futex.h>
-
 #include "preload/launch/tunables.h"
 
 enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
@@ -194,7 +192,7 @@ static void wake(ProcessState *a, uint32_t card) {
 
         process_wake(a, card);
         if (atomic_load(&a->usage[card].waiters) > 0)
-                (void) sys_call(SYS_futex, &schedule->window, FUTEX_WAKE, INT32_MAX, 0, 0, 0);
+                launch_wake(&schedule->window, false);
 }
 
 static void on_begin(ProcessState *a, uint32_t card) {

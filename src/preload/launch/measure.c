@@ -36,12 +36,19 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         return true;
 }
 
-/* What is of several kinds is learnt from by itself. */
-static void learn(Context *c, const Batch *b, uint64_t from, uint64_t to) {
-        if (b->n_others == 0 && b->n_shares == 1)
-                overlap_add(&c->overlap, &(OverlapBatch){b->shares[0], b->key, from, to});
-        else if (b->n_others == 0)
-                estimate_learn(b->shares, b->n_shares, to - from);
+/* Whether a batch's span of nsec is its own time but for a known part: no other process of the
+ * container had work, or the card went around all of them at least twice. */
+static bool is_own_time(const SliceSchedule *t, uint64_t nsec) {
+        uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
+
+        return sharers <= 1 || nsec / TIME_SLICE_NS >= 2 * sharers;
+}
+
+static void learn(ProcessState *a, const Batch *b, uint64_t nsec) {
+        const SliceSchedule *t = &a->gate->cards[b->context->card].slice.limits->schedule;
+
+        if (b->n_others == 0) /* else it is not known what all of them are */
+                estimate_learn(b->shares, b->n_shares, nsec, is_own_time(t, nsec));
 }
 
 static void measure(ProcessState *a, Context *c, Batch *b) {
@@ -50,7 +57,7 @@ static void measure(ProcessState *a, Context *c, Batch *b) {
         if (b->measured && times(c, b, &from, &to) && to >= from) {
                 process_correct(a, c->card,
                                 (int64_t) intervals_add(&c->intervals, from, to) - (int64_t) b->charged);
-                learn(c, b, from, to);
+                learn(a, b, to - from);
         }
         batch_let_go(b);
 }
@@ -81,8 +88,7 @@ bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
                 atomic_store(&c->over, now - room + (nsec < room ? nsec : room));
                 batch_note_blind(&a->usage[c->card], room, atomic_load(&b->nsec));
                 batch_charge(a, b, nsec);
-                if (b->n_others == 0)
-                        estimate_learn(b->shares, b->n_shares, to - from);
+                learn(a, b, to - from);
         }
         atomic_store_explicit(&c->measuring, 0, memory_order_release);
         return known;
@@ -90,22 +96,16 @@ bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
 
 /* What somebody asks an event of is left as it is until later. */
 void measure_done(ProcessState *a, Context *c) {
-        OverlapPending rest = {0};
-
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
 
-                if (!batch_take(b, BATCH_DONE)) {
-                        if (atomic_load_explicit(&b->state, memory_order_relaxed) != BATCH_FREE)
-                                overlap_pending(&rest, __atomic_load_n(&b->key, __ATOMIC_RELAXED),
-                                                atomic_load_explicit(&b->nsec, memory_order_relaxed));
-                } else if (atomic_load(&c->watching) == 0) {
+                if (!batch_take(b, BATCH_DONE))
+                        continue;
+                if (atomic_load(&c->watching) == 0)
                         measure(a, c, b);
-                } else {
+                else
                         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
-                }
         }
-        overlap_learn(&c->overlap, &rest);
 }
 
 /* Not of a context that has ended: its events may be gone. */

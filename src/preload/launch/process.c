@@ -2,53 +2,16 @@
 #include "preload/launch/process.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <time.h>
 
-#include "preload/inject/loaded.h"
 #include "preload/launch/host_func.h"
-#include "preload/launch/pause.h"
+#include "preload/launch/peers.h"
 #include "preload/launch/tunables.h"
 
-enum {
-        CLOCK_NONE = 1,
-        MAKING_YIELDS = 100000,
-};
-
-/* ---- time ---- */
-
-typedef int ClockGettime(clockid_t clock, struct timespec *ret);
-
-/* The kernel's own page of code, where there is one: a tenth of a system call. */
-static uintptr_t find_clock(void) {
-        uint64_t p = 0;
-        ElfObject o;
-
-        if (loaded_object("linux-vdso.so.1", &o)) {
-                p = loaded_function(&o, "__vdso_clock_gettime");
-                if (p == 0)
-                        p = loaded_function(&o, "__kernel_clock_gettime");
-        }
-        return p != 0 ? (uintptr_t) p : CLOCK_NONE;
-}
-
-uint64_t launch_now(void) {
-        static _Atomic uintptr_t known;
-        uintptr_t p = atomic_load_explicit(&known, memory_order_relaxed);
-        struct timespec t = {0, 0};
-
-        if (p == 0) {
-                p = find_clock();
-                atomic_store_explicit(&known, p, memory_order_relaxed);
-        }
-        if (p == CLOCK_NONE || ((ClockGettime *) p)(CLOCK_MONOTONIC, &t) != 0)
-                (void) sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &t); /* cannot fail */
-        return (uint64_t) t.tv_sec * UINT64_C(1000000000) + (uint64_t) t.tv_nsec;
-}
+enum { MAKING_YIELDS = 100000 };
 
 /* ---- the state ---- */
 
-/* Not asked for: who has no memory left is counted, too. */
+/* Static: a process without free memory is counted, too. */
 static ProcessState the_process;
 
 static void clear_usage(ProcessUsage *m) {
@@ -154,6 +117,31 @@ void process_count_launch(ProcessState *a, uint32_t card) {
         (void) atomic_fetch_add_explicit(&row_of(a, card)->launched, 1, memory_order_relaxed);
 }
 
+/* ---- pauses ---- */
+
+/* A pause begins when nothing of the process is on the card and no thread waits, and ends with its
+ * next work. Both are rung for. Of pauses in a row that are shorter than SHORT_PAUSE_NS one is, each
+ * DOORBELL_PAUSE_NS. Returns whether to ring. */
+static bool begin_pause(ProcessUsage *m) {
+        uint64_t now = launch_now();
+
+        atomic_store_explicit(&m->idle_at, now, memory_order_relaxed);
+        if (atomic_load_explicit(&m->haste, memory_order_relaxed) &&
+            now < atomic_load_explicit(&m->rang_at, memory_order_relaxed) + DOORBELL_PAUSE_NS)
+                return false;
+        atomic_store_explicit(&m->rang_at, now, memory_order_relaxed);
+        atomic_store_explicit(&m->rang, 1, memory_order_relaxed);
+        return true;
+}
+
+/* open: it may launch now. Returns whether to ring. */
+static bool end_pause(ProcessUsage *m, bool open) {
+        uint64_t pause = launch_now() - atomic_load_explicit(&m->idle_at, memory_order_relaxed);
+
+        atomic_store_explicit(&m->haste, pause < SHORT_PAUSE_NS, memory_order_relaxed);
+        return atomic_exchange(&m->rang, 0) != 0 || !open;
+}
+
 /* ---- the row ---- */
 
 static bool has_waiters(const ProcessUsage *m) {
@@ -165,8 +153,8 @@ static bool has_waiters(const ProcessUsage *m) {
         return now - atomic_load(&m->waited) < WAITER_LOST_NS || atomic_load(&m->waited) > now;
 }
 
-/* Also by its time, before the arbiter has said so: it hears that it may look. Whoever makes a
- * window longer gives it another number where somebody takes it for over. */
+/* Also by its time, before the arbiter has closed it. The arbiter gives a window that it makes
+ * longer another number where a process has taken it for over. */
 static bool is_over(const SliceSchedule *t, const ProcessUsage *m, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
@@ -185,14 +173,14 @@ static bool may_launch(ProcessState *a, uint32_t card) {
         return is_open(schedule) && !is_over(schedule, &a->usage[card], atomic_load(&schedule->window));
 }
 
-/* Since when is the first one's to say; what is said of who waits is as of now. */
+/* The first thread writes since when; the flags of waiting threads are those of now. */
 static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         uint64_t flags = has_waiters(&a->usage[card]) ? atomic_load(&a->usage[card].flags) : 0, wants = 0;
         _Atomic uint64_t *word = &row_of(a, card)->wants;
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
             atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_F_MASK) | flags)) {
-                if (pause_ends(a, card, may_launch(a, card)))
+                if (end_pause(&a->usage[card], may_launch(a, card)))
                         peers_ring_doorbell(&a->gate->cards[card].slice);
                 return;
         }
@@ -215,12 +203,28 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
         report_want(a, card, heartbeat_time(&m->heartbeat, now));
 }
 
-/* So that it is known when that was, though it may be looked at later. False: it wants nothing,
- * which nobody would look for. */
+/* Writes the time of now, since the arbiter may read it later. False: the process wants nothing. */
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_F_MASK;
 
         return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_F_MASK));
+}
+
+/* Another process of the container has work of this window on the card, and rings at its end. Of two
+ * that drain at once one sees the other's word. One that was killed meanwhile does not ring: the
+ * arbiter looks by itself. */
+static bool is_last(ProcessState *a, uint32_t card, uint32_t window) {
+        const SliceUser *s = &a->gate->cards[card].slice;
+
+        if (atomic_load_explicit(&schedule_of(a, card)->sharers, memory_order_relaxed) <= 1)
+                return true;
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                const SliceWork *w = &s->counters->rows[row].work;
+
+                if (row != s->row && atomic_load(&w->in_flight) > 0 && atomic_load(&w->drained) != window)
+                        return false;
+        }
+        return true;
 }
 
 /* idles: since just now it wants nothing, and what is left of its window is not charged. */
@@ -233,14 +237,14 @@ static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
         if (!is_over(schedule, &a->usage[card], window) ||
             (atomic_load(&a->usage[card].closed) != 0 && !host_func_is_blocked(&a->usage[card])) ||
             atomic_load(&row->drained) == number) {
-                if (is_idle && is_open(schedule) && pause_begins(a, card))
+                if (is_idle && is_open(schedule) && begin_pause(&a->usage[card]))
                         peers_ring_doorbell(&a->gate->cards[card].slice);
                 return;
         }
         renewed = renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        if (!renewed || !(atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY))
+        if ((!renewed || !(atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY)) && is_last(a, card, number))
                 peers_ring_doorbell(&a->gate->cards[card].slice);
 }
 
@@ -274,7 +278,7 @@ void process_wake(ProcessState *a, uint32_t card) {
 
         (void) atomic_fetch_add(&m->wake, 1);
         if (atomic_load(&m->waiters) > 0)
-                (void) sys_call(SYS_futex, &m->wake, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT32_MAX, 0, 0, 0);
+                launch_wake(&m->wake, true);
 }
 
 ProcessState *process_known(void) {

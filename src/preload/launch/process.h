@@ -14,7 +14,7 @@
 
 #include "preload/launch/estimate.h"
 #include "preload/launch/intervals.h"
-#include "preload/launch/overlap.h"
+#include "preload/launch/launch_clock.h"
 #include "preload/launch/process_usage.h"
 #include "preload/launch/real.h"
 #include "preload/memory/gate.h"
@@ -69,7 +69,6 @@ struct Context {
         CuHandle origin;               /* event that times are counted from */
         uint64_t origin_nsec;          /* when that was, on the clock of the spans */
         Intervals intervals;
-        Overlap overlap;       /* measured, and not learnt from yet */
         _Atomic uint64_t over; /* when the last one was, by the clock */
         Batch batches[CONTEXT_BATCHES];
 };
@@ -83,8 +82,6 @@ typedef struct ProcessState {
         _Atomic bool strays; /* a launch without any context was made */
         _Atomic(Context *) contexts[PROCESS_CONTEXTS];
 } ProcessState;
-
-uint64_t launch_now(void); /* ns of CLOCK_MONOTONIC */
 
 ProcessState *process_get(Gate *g); /* never NULL; memory of its own is not asked for */
 ProcessState *process_known(void);  /* for the driver's thread */

@@ -34,6 +34,8 @@
 #define LONG_WAIT_NS UINT64_C(20000000)
 /* Work in flight that may be reported as blocked, at most. guess; tuned on the simulated card. */
 #define MAX_BLOCKED_NS UINT64_C(40000000)
+/* A launch after a pause of this length may be of other work than those before. guess. */
+#define RESTART_PAUSE_NS UINT64_C(10000000)
 /* Work in flight without a batch on the card is of a thread that ended after this. guess. */
 #define LOST_AFTER_NS UINT64_C(2000000000)
 /* A waiter that has not looked for this long is a thread that ended. guess: many times WINDOW_POLL_NS. */
@@ -68,6 +70,8 @@
 #define POLL_SLACK_NS UINT64_C(200000)
 /* The same of a stream about which only its own thread can ask. guess. */
 #define FOREIGN_LATE_NS UINT64_C(10000000)
+/* The card's time slice of a process. guess: what libcuda asks for in a trace of driver 580. */
+#define TIME_SLICE_NS UINT64_C(2048000)
 /* Work that is not over this long after its estimated end was estimated wrongly. guess; tuned on the simulated card. */
 #define LATE_NS UINT64_C(500000)
 /* A stream's destruction waits this long for threads that hold its batches, with pauses of this. guess. */

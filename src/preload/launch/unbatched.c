@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/unbatched.h"
 
-#include <time.h>
-
 #include "preload/launch/cuda_events.h"
 #include "preload/launch/tunables.h"
 
 enum { EACH = 16 };
 
 typedef enum Followed { OVER, NOT_OVER, UNKNOWN } Followed;
-
-static void sleep_nsec(uint64_t nsec) {
-        struct timespec t = {.tv_sec = 0, .tv_nsec = (long) nsec};
-
-        (void) sys_call(SYS_nanosleep, &t, 0); /* a signal ends it: it looks once more often */
-}
 
 static Followed follow(CuHandle stream, uint64_t since) {
         int (*query)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamQuery);
@@ -31,7 +23,7 @@ static Followed follow(CuHandle stream, uint64_t since) {
                         break;
                 if (launch_now() - since >= MAX_FOLLOW_NS)
                         return NOT_OVER;
-                sleep_nsec(pause);
+                launch_sleep(pause);
                 pause = pause * 2 < MAX_FOLLOW_POLL_NS ? pause * 2 : MAX_FOLLOW_POLL_NS;
         }
         return r == CU_SUCCESS ? OVER : UNKNOWN;
@@ -60,7 +52,7 @@ static bool wait_for_it(ProcessState *a, uint32_t card, CuHandle stream, Estimat
         if (f != UNKNOWN) {
                 clock = by_clock(m, began);
                 process_charge(a, card, nsec, clock, 1);
-                estimate_learn(&one, 1, clock);
+                estimate_learn(&one, 1, clock, true);
         }
         if (f == NOT_OVER)
                 atomic_store(&m->unbatched_excused_until, launch_now() + FOLLOW_PAUSE_NS);

@@ -27,22 +27,22 @@ static void told_apart(void) {
 static void the_first_measurement_counts_whole(void) {
         EstimateShare one = {entry(0x3000, 1, 0), 10};
 
-        estimate_learn(&one, 1, 12340);
+        estimate_learn(&one, 1, 12340, true);
         ASSERT_INT(estimate_nsec(one.of), 1234);
 }
 
 static void then_by_quarters(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
-        estimate_learn(&one, 1, 2000);
+        estimate_learn(&one, 1, 2000, true);
         ASSERT_INT(estimate_nsec(one.of), 1250);
-        estimate_learn(&one, 1, 250);
+        estimate_learn(&one, 1, 250, true);
         ASSERT_INT(estimate_nsec(one.of), 1000);
         for (unsigned i = 0; i < 100; i++)
-                estimate_learn(&one, 1, 7000);
+                estimate_learn(&one, 1, 7000, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 7000 - 1 && estimate_nsec(one.of) <= 7000);
         for (unsigned i = 0; i < 100; i++)
-                estimate_learn(&one, 1, 0);
+                estimate_learn(&one, 1, 0, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 1 && estimate_nsec(one.of) < 10);
 }
 
@@ -51,47 +51,47 @@ static void then_by_quarters(void) {
 static void another_length(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
-        estimate_learn(&one, 1, 900000);
+        estimate_learn(&one, 1, 900000, true);
         ASSERT_INT(estimate_nsec(one.of), 1750);
         ASSERT_TRUE(estimate_newest(one.of) >= 899999);
         ASSERT_TRUE(estimate_is_doubtful(one.of));
-        estimate_learn(&one, 1, 1750);
+        estimate_learn(&one, 1, 1750, true);
         ASSERT_INT(estimate_nsec(one.of), 1750);
         ASSERT_FALSE(estimate_is_doubtful(one.of));
         ASSERT_INT(estimate_newest(one.of), 1750);
-        estimate_learn(&one, 1, 500000);
-        estimate_learn(&one, 1, 400000);
+        estimate_learn(&one, 1, 500000, true);
+        estimate_learn(&one, 1, 400000, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 400000 - 1 && estimate_nsec(one.of) <= 400000);
         ASSERT_FALSE(estimate_is_doubtful(one.of));
-        estimate_learn(&one, 1, 1000);
+        estimate_learn(&one, 1, 1000, true);
         ASSERT_FALSE(estimate_is_doubtful(one.of)); /* who is thought too long waits too long, and no more */
-        estimate_learn(&one, 1, 3000000);
+        estimate_learn(&one, 1, 3000000, true);
         ASSERT_TRUE(estimate_nsec(one.of) < 1000000); /* once on either side is nothing */
-        estimate_learn(&one, 1, 900);
-        estimate_learn(&one, 1, 800);
+        estimate_learn(&one, 1, 900, true);
+        estimate_learn(&one, 1, 800, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 900 - 1 && estimate_nsec(one.of) <= 900);
 }
 
 static void what_the_others_leave(void) {
         EstimateShare two[] = {{entry(0x3000, 1, 1000), 2}, {entry(0x4000, 1, 0), 3}};
 
-        estimate_learn(two, 2, 5000);
+        estimate_learn(two, 2, 5000, true);
         ASSERT_INT(estimate_nsec(two[0].of), 1000);
         ASSERT_INT(estimate_nsec(two[1].of), 1000);
         two[1].of->nsec = 0;
-        estimate_learn(two, 2, 100);
+        estimate_learn(two, 2, 100, true);
         ASSERT_INT(estimate_nsec(two[1].of), 1);
 }
 
 static void shares_move_together(void) {
         EstimateShare two[] = {{entry(0x3000, 1, 1000), 2}, {entry(0x4000, 1, 2000), 1}};
 
-        estimate_learn(two, 2, 8000);
+        estimate_learn(two, 2, 8000, true);
         ASSERT_INT(estimate_nsec(two[0].of), 1250);
         ASSERT_INT(estimate_nsec(two[1].of), 2500);
-        estimate_learn(two, 0, 8000);
+        estimate_learn(two, 0, 8000, true);
         two[0].launches = two[1].launches = 0;
-        estimate_learn(two, 2, 8000);
+        estimate_learn(two, 2, 8000, true);
         ASSERT_INT(estimate_nsec(two[0].of), 1250);
 }
 
@@ -99,7 +99,7 @@ static void learn(Estimate *e, uint64_t nsec, unsigned times) {
         EstimateShare one = {e, 1};
 
         for (unsigned i = 0; i < times; i++)
-                estimate_learn(&one, 1, nsec);
+                estimate_learn(&one, 1, nsec, true);
 }
 
 /* Trusted by and by; no more than a little as long as it is now short, now long; and again when
@@ -138,7 +138,7 @@ static void more_than_there_is_room_for(void) {
 
                 ASSERT_TRUE(one.of != NULL);
                 if (estimate_is_cold(one.of))
-                        estimate_learn(&one, 1, i);
+                        estimate_learn(&one, 1, i, true);
                 ASSERT_INT(estimate_nsec(estimate_find(&table, i * 16, i)), i);
         }
 }
