@@ -4,8 +4,18 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/str.h"
+
 #undef fault_set
 #undef fault_wrap
+
+/* After a text that may have been cut to fit. */
+static void end_whole(Fault *fault) {
+        size_t n = strlen(fault->text);
+
+        if (n == sizeof fault->text - 1)
+                fault->text[str_whole((Str){fault->text, n})] = '\0';
+}
 
 int fault_set(Fault *fault, int r, const char *format, ...) {
         va_list args;
@@ -16,6 +26,7 @@ int fault_set(Fault *fault, int r, const char *format, ...) {
         if (vsnprintf(fault->text, sizeof fault->text, format, args) < 0)
                 fault->text[0] = '\0';
         va_end(args);
+        end_whole(fault);
         return r;
 }
 
@@ -34,5 +45,6 @@ int fault_wrap(Fault *fault, int r, const char *format, ...) {
         n = strlen(fault->text);
         /* the text is cut when it is too long */
         (void) snprintf(fault->text + n, sizeof fault->text - n, ": %s", said);
+        end_whole(fault);
         return r;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +64,15 @@ int file_hold_standard(void) {
 }
 
 /* Byte 0 is no key of the preload library (slice/pin.h). Its lock ends with the descriptor. */
+void file_raise_limit(unsigned files) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= files)
+                return;
+        limit.rlim_cur = limit.rlim_max < files ? limit.rlim_max : files;
+        (void) setrlimit(RLIMIT_NOFILE, &limit); /* within the hard limit: never refused */
+}
+
 int file_check_locks(const char *path) {
         struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
         _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC | O_NOCTTY);

@@ -17,6 +17,10 @@ int file_read_open(int fd, size_t limit, Buf *into);
  * Returns 0 or negative errno. */
 int file_hold_standard(void);
 
+/* Raises the soft limit of open files to this number, or to the hard limit where that is lower. A
+ * higher limit stays. Services get 1,024 from systemd. */
+void file_raise_limit(unsigned files);
+
 /* Whether the kernel gives locks of open files (fcntl, F_OFD_SETLK) on this file. 0: it does;
  * -ENOLCK, -EINVAL: it does not; other negative errno: the file cannot be opened for reading and
  * writing. */

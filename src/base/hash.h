@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* <uthash.h> with two changes: out of memory is an answer instead of a call of exit(), and keys are
- * hashed by words. Include this, never <uthash.h> itself. After every HASH_ADD_*():
+/* <uthash.h> with three changes: out of memory is an answer instead of a call of exit(), keys are
+ * hashed by words, and an empty key may be NULL. Include this, never <uthash.h> itself. After every
+ * HASH_ADD_*():
  *
  *     if (!hash_added(element, hh))
  *             return -ENOMEM; // and the table is as it was before */
@@ -35,6 +36,7 @@ static inline uint32_t hash_bytes(const void *key, size_t n) {
 }
 
 #define HASH_FUNCTION(key, length, value) ((value) = hash_bytes((key), (length)))
+#define HASH_KEYCMP(a, b, length)         ((length) > 0 ? memcmp(a, b, length) : 0)
 #define HASH_NONFATAL_OOM                 1
 #include <uthash.h>
 

@@ -6,12 +6,15 @@
 #include <string.h>
 #include <time.h>
 
-enum { LINES_PER_SECOND = 200 };
+#include "base/log_json.h"
+
+enum { LINES_PER_SECOND = 200, TEXT_MAX = 2048 };
 
 /* The only global state: every line goes to the same place, whichever function writes it. Only one
  * thread writes. */
 static struct {
         LogLevel level;
+        bool json;
         time_t second;
         unsigned lines, lost;
 } log_state = {.level = LOG_LEVEL_INFO};
@@ -26,13 +29,36 @@ LogLevel log_get_level(void) {
         return log_state.level;
 }
 
+void log_set_json(bool json) {
+        log_state.json = json;
+}
+
+static void write_line(const struct timespec *now, LogLevel level, const char *text) {
+        char line[LOG_JSON_SIZE(TEXT_MAX) + 64], stamp[sizeof "2026-11-21T08:00:00.123Z"];
+        struct tm utc;
+        size_t n;
+
+        if (!gmtime_r(&now->tv_sec, &utc))
+                return;
+        n = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+        (void) snprintf(stamp + n, sizeof stamp - n, ".%03uZ", (unsigned) (now->tv_nsec / 1000000) % 1000);
+        n = log_state.json
+                    ? log_json_format(line, sizeof line, stamp, level_names[level], text)
+                    : (size_t) snprintf(line, sizeof line, "%s %s %s\n", stamp, level_names[level], text);
+        (void) !write(STDERR_FILENO, line, n); /* nothing can be done when stderr is closed */
+}
+
 /* Limits the rate, so that a noisy peer cannot fill the disk. */
-static bool log_allowed(time_t now) {
-        if (now != log_state.second) {
-                if (log_state.lost > 0)
-                        (void) dprintf(STDERR_FILENO, "%u log lines lost\n", log_state.lost);
-                log_state.second = now;
+static bool log_allowed(const struct timespec *now) {
+        if (now->tv_sec != log_state.second) {
+                unsigned lost = log_state.lost;
+                char text[48];
+
+                log_state.second = now->tv_sec;
                 log_state.lines = log_state.lost = 0;
+                (void) snprintf(text, sizeof text, "%u log lines lost", lost);
+                if (lost > 0)
+                        write_line(now, LOG_LEVEL_WARNING, text);
         }
         if (log_state.lines >= LINES_PER_SECOND) {
                 log_state.lost++;
@@ -43,27 +69,19 @@ static bool log_allowed(time_t now) {
 }
 
 void log_write(LogLevel level, const char *format, ...) {
-        char line[2048];
+        char text[TEXT_MAX];
         struct timespec now;
-        struct tm utc;
         va_list args;
-        size_t n;
         int k;
 
         if (level > log_state.level)
                 return;
         (void) clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-        if (!log_allowed(now.tv_sec) || !gmtime_r(&now.tv_sec, &utc))
+        if (!log_allowed(&now))
                 return;
-        n = strftime(line, sizeof line, "%Y-%m-%dT%H:%M:%S", &utc);
-        n += (size_t) snprintf(line + n, sizeof line - n, ".%03ldZ %s ", now.tv_nsec / 1000000,
-                               level_names[level]);
         va_start(args, format);
-        k = vsnprintf(line + n, sizeof line - n - 1, format, args);
+        k = vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        if (k < 0)
-                return;
-        n = strnlen(line, sizeof line - 2);
-        line[n++] = '\n';
-        (void) !write(STDERR_FILENO, line, n); /* nothing can be done when stderr is closed */
+        if (k >= 0)
+                write_line(&now, level, text);
 }

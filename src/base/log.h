@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One line to stderr per event: `2026-11-21T08:00:00.123Z info bound pod=default/a node=n1`.
+/* One line to stderr per event: `2026-11-21T08:00:00.123Z info bound pod=default/a node=n1`, or the
+ * same as a JSON object (base/log_json.h).
  * Libraries below the programs do not log; a program logs an error once, where it handles it. */
+
+#include <stdbool.h>
 
 #include "base/cleanup.h"
 
@@ -15,6 +18,9 @@ typedef enum LogLevel {
 
 void log_set_level(LogLevel level);
 LogLevel log_get_level(void);
+
+/* From now on each line is a JSON object, or text again. */
+void log_set_json(bool json);
 
 /* Drops the line rather than wait: at most 200 lines a second. A later line says how many were
  * dropped. */

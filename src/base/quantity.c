@@ -79,7 +79,17 @@ static int parse_suffix(Str text, Scaled *value) {
         return QUANTITY_E_MALFORMED;
 }
 
-int quantity_parse(Str text, uint64_t *ret) {
+/* Powers of two before divisions by ten: 0.5Gi is whole. Tens divide only when nothing is left
+ * over, or is rounded. */
+static void take_twos(Scaled *v) {
+        while (v->mantissa % 10 != 0 && v->binary > 0 && v->mantissa <= UINT64_MAX / 2) {
+                v->mantissa *= 2;
+                v->binary--;
+        }
+}
+
+/* The amount in units of 10^-places. Without round_up it must be whole. */
+static int parse(Str text, int places, bool round_up, uint64_t *ret) {
         bool minus = text.len > 0 && text.data[0] == '-';
         bool sign = minus || (text.len > 0 && text.data[0] == '+');
         Str rest = text;
@@ -102,16 +112,11 @@ int quantity_parse(Str text, uint64_t *ret) {
         }
         if (minus)
                 return QUANTITY_E_RANGE;
-        /* Powers of two before divisions by ten: 0.5Gi is whole. Tens divide only when nothing is
-         * left over. */
-        for (; v.decimal < 0; v.decimal++) {
-                while (v.mantissa % 10 != 0 && v.binary > 0 && v.mantissa <= UINT64_MAX / 2) {
-                        v.mantissa *= 2;
-                        v.binary--;
-                }
-                if (v.mantissa % 10 != 0)
+        for (v.decimal += places; v.decimal < 0; v.decimal++) {
+                take_twos(&v);
+                if (v.mantissa % 10 != 0 && !round_up)
                         return QUANTITY_E_FRACTION;
-                v.mantissa /= 10;
+                v.mantissa = v.mantissa / 10 + (v.mantissa % 10 != 0);
         }
         for (; v.decimal > 0; v.decimal--)
                 if (__builtin_mul_overflow(v.mantissa, 10, &v.mantissa))
@@ -123,4 +128,17 @@ int quantity_parse(Str text, uint64_t *ret) {
                 return QUANTITY_E_RANGE;
         *ret = v.mantissa;
         return 0;
+}
+
+int quantity_parse(Str text, uint64_t *ret) {
+        return parse(text, 0, false, ret);
+}
+
+bool quantity_parse_milli(Str text, int64_t *ret) {
+        uint64_t value;
+
+        if (parse(text, 3, true, &value) != 0)
+                return false;
+        *ret = (int64_t) value;
+        return true;
 }

@@ -15,3 +15,8 @@ typedef enum QuantityResult {
  * 100000 into "100k". Grammar: k8s.io/apimachinery/pkg/api/resource, quantity.go. Returns 0 and
  * sets *ret, or a QuantityResult. */
 int quantity_parse(Str text, uint64_t *ret);
+
+/* The same in thousandths, rounded up as Quantity.MilliValue() does, for amounts such as "1500m"
+ * and "1.5" of cpu. False for what is not a quantity, and for amounts that are negative or over
+ * 2^63 - 1 thousandths. */
+bool quantity_parse_milli(Str text, int64_t *ret);

@@ -41,6 +41,38 @@ Str str_split(Str *rest, char separator) {
         return head;
 }
 
+static unsigned least(unsigned a, unsigned b, unsigned c) {
+        unsigned ab = a < b ? a : b;
+
+        return ab < c ? ab : c;
+}
+
+/* Levenshtein's distance: how many letters to insert, remove or replace. */
+static unsigned distance(Str a, Str b) {
+        unsigned row[STR_MISSPELLING_MAX + 1];
+
+        if (a.len > STR_MISSPELLING_MAX || b.len > STR_MISSPELLING_MAX)
+                return STR_MISSPELLING_MAX;
+        for (size_t i = 0; i <= b.len; i++)
+                row[i] = (unsigned) i;
+        for (size_t k = 0; k < a.len; k++) {
+                unsigned diagonal = row[0];
+
+                row[0] = (unsigned) k + 1;
+                for (size_t i = 1; i <= b.len; i++) {
+                        unsigned above = row[i];
+
+                        row[i] = least(row[i - 1] + 1, above + 1, diagonal + (a.data[k] != b.data[i - 1]));
+                        diagonal = above;
+                }
+        }
+        return row[b.len];
+}
+
+unsigned str_misspelling(Str word, Str name) {
+        return str_has_prefix(name, word) ? 0 : distance(word, name);
+}
+
 char *str_dup(Str s) {
         char *copy = malloc(s.len + 1);
 

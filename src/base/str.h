@@ -19,11 +19,30 @@ typedef struct Str {
 #define STR_FMT      "%.*s"
 #define STR_ARG(s)   (int) (s).len, (s).data
 
-/* The first `most` bytes, for messages about received text. */
-#define STR_CUT(s, most) (int) ((s).len < (most) ? (s).len : (most)), (s).data
+/* The first `most` bytes, for messages about received text; no part of a character at their end. */
+#define STR_CUT(s, most) (int) str_cut((s), (most)), (s).data
 
 static inline Str str_from(const char *text) {
         return (Str){text, text ? strlen(text) : 0};
+}
+
+/* The length of s without a UTF-8 character at its end that lacks bytes, as a cut may leave it. A
+ * JSON writer would send U+FFFD for it, and the API server's text would never equal ours. */
+static inline size_t str_whole(Str s) {
+        size_t after = 0, wanted;
+        unsigned char first;
+
+        while (after < 3 && after < s.len && ((unsigned char) s.data[s.len - after - 1] & 0xC0) == 0x80)
+                after++;
+        if (after == s.len)
+                return s.len;
+        first = (unsigned char) s.data[s.len - after - 1];
+        wanted = first >= 0xF0 ? 3 : first >= 0xE0 ? 2 : first >= 0xC0 ? 1 : 0;
+        return after < wanted ? s.len - after - 1 : s.len;
+}
+
+static inline size_t str_cut(Str s, size_t most) {
+        return s.len <= most ? s.len : str_whole((Str){s.data, most});
 }
 
 static inline bool str_is_empty(Str s) {
@@ -42,6 +61,22 @@ Str str_trim(Str s);
 /* Splits *rest at the first `separator`. Returns the part before it and moves *rest behind it, or
  * to empty. */
 Str str_split(Str *rest, char separator);
+
+/* How far a word is from the name that may have been meant: letters to insert, remove or replace.
+ * 0 when the name begins with the word, STR_MISSPELLING_MAX when either has more letters than
+ * that. */
+enum { STR_MISSPELLING_MAX = 40 };
+unsigned str_misspelling(Str word, Str name);
+
+/* Copies the bytes of s, which may be empty, to *at and moves *at behind them. Returns the copy. */
+static inline Str str_put(char **at, Str s) {
+        Str copy = {*at, s.len};
+
+        if (s.len > 0) /* memcpy() must not be given NULL */
+                memcpy(*at, s.data, s.len);
+        *at += s.len;
+        return copy;
+}
 
 /* NUL-terminated copy, owned by the caller; NULL when out of memory. */
 char *str_dup(Str s) __attribute__((malloc, warn_unused_result));

@@ -37,6 +37,8 @@ static void write_binding(Buf *out, const KubeBinding *b) {
                 json_write_str(&w, "uid", b->uid);
         if (!str_is_empty(b->annotations))
                 json_write_raw(&w, "annotations", b->annotations);
+        if (!str_is_empty(b->labels))
+                json_write_raw(&w, "labels", b->labels);
         json_write_object_end(&w);
         json_write_object(&w, "target");
         json_write_text(&w, "apiVersion", "v1");

@@ -18,6 +18,7 @@ int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *u
 typedef struct KubeBinding {
         Str namespace_, name, uid, node;
         Str annotations;
+        Str labels; /* empty, or a JSON object. Merged from 1.35 on; older servers drop them */
 } KubeBinding;
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret);
 

@@ -296,6 +296,17 @@ static bool send_again(KubeCall *call) {
         return prepare(call) == 0 && kube_client_start(call->client, call) == 0;
 }
 
+/* The server's clock, in seconds since 1970; 0 where it does not tell (RFC 9110, 6.6.1). */
+static int64_t date_of(const KubeCall *call) {
+        struct curl_header *header;
+        time_t date;
+
+        if (curl_easy_header(call->easy, "Date", 0, CURLH_HEADER, -1, &header) != CURLHE_OK)
+                return 0;
+        date = curl_getdate(header->value, NULL);
+        return date > 0 ? date : 0;
+}
+
 static void deliver_reply(KubeCall *call, CURLcode result) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         curl_off_t retry_after = 0;
@@ -314,6 +325,7 @@ static void deliver_reply(KubeCall *call, CURLcode result) {
                                          &retry_after); /* 0 when there is none */
                 t.status = status_of(call);
                 t.sent = was_sent(call);
+                t.date = date_of(call);
                 t.answered = result == CURLE_OK && t.status > 0;
         }
         if (retry_after > 0 && retry_after < 24 * 3600)

@@ -20,18 +20,24 @@ enum {
         EVENT_BURST = 25,
         EVENT_REFILL_SEC = 300,
         EVENT_REPEAT_SEC = 600,
+        /* Many Events at once leave most connections of the client to other calls, whose time would
+         * pass while they wait for one. */
+        EVENT_CALLS_MAX = 8,
 };
 
 typedef struct Record {
         UT_hash_handle hh;
         KubeEventRecorder *recorder;
-        char *key; /* object, type, reason and note */
+        char *key;  /* object, type, reason and, unless the Event replaces, note */
+        char *note; /* the last one, of an Event that replaces */
         char *path, *name;
         Buf head; /* the Event, except what each repeat changes */
         char *first;
         uint64_t count, written; /* repeats so far; repeats on the server */
         usec_t last;
         KubeCall *call;
+        bool waits; /* for a call to end */
+        struct Record *next_waiting;
 } Record;
 
 typedef struct Object {
@@ -48,6 +54,8 @@ struct KubeEventRecorder {
         Object *objects;
         KubeEventCounters counters;
         uint64_t serial; /* makes names unique within one nanosecond */
+        size_t n_calls;
+        Record *waiting, **waiting_end; /* in the order of their Events */
 };
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret) {
@@ -56,6 +64,7 @@ int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecor
         if (!r)
                 return -ENOMEM;
         r->client = c;
+        r->waiting_end = &r->waiting;
         r->component = str_dup(str_from(component));
         if (!r->component)
                 return -ENOMEM;
@@ -66,6 +75,7 @@ int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecor
 static void record_free(Record *s) {
         (void) kube_call_free(s->call); /* always NULL */
         free(s->key);
+        free(s->note);
         free(s->path);
         free(s->name);
         free(s->first);
@@ -73,9 +83,29 @@ static void record_free(Record *s) {
         free(s);
 }
 
+static void stop_waiting(KubeEventRecorder *r, Record *s) {
+        Record **at = &r->waiting;
+
+        while (*at != s)
+                at = &(*at)->next_waiting;
+        *at = s->next_waiting;
+        if (!*at)
+                r->waiting_end = at;
+        s->waits = false;
+}
+
+/* s: not in the table any more. */
+static void record_drop(KubeEventRecorder *r, Record *s) {
+        if (s->waits)
+                stop_waiting(r, s);
+        if (s->call)
+                r->n_calls--;
+        record_free(s);
+}
+
 static void record_forget(KubeEventRecorder *r, Record *s) {
         HASH_DEL(r->said, s);
-        record_free(s);
+        record_drop(r, s);
 }
 
 static void object_free(Object *o) {
@@ -165,6 +195,10 @@ static bool is_within_rate(KubeEventRecorder *r, const KubeEvent *e, usec_t now)
 
 static void on_written(void *userdata, const KubeReply *reply);
 
+static Str note_of(const char *note) {
+        return (Str){note, strnlen(note, EVENT_MAX_NOTE)};
+}
+
 /* Writes everything that a repeat does not change, without the closing brace. */
 static int write_head(Record *s, const KubeEvent *e, Str namespace_) {
         JsonWriter w;
@@ -178,7 +212,7 @@ static int write_head(Record *s, const KubeEvent *e, Str namespace_) {
         json_write_str(&w, "namespace", namespace_);
         json_write_object_end(&w);
         json_write_object(&w, "involvedObject");
-        json_write_text(&w, "apiVersion", "v1");
+        json_write_text(&w, "apiVersion", e->api_version ? e->api_version : "v1");
         json_write_text(&w, "kind", e->kind);
         if (!str_is_empty(e->namespace_))
                 json_write_str(&w, "namespace", e->namespace_);
@@ -187,7 +221,7 @@ static int write_head(Record *s, const KubeEvent *e, Str namespace_) {
         json_write_object_end(&w);
         json_write_text(&w, "type", e->type);
         json_write_text(&w, "reason", e->reason);
-        json_write_str(&w, "message", (Str){e->note, strnlen(e->note, EVENT_MAX_NOTE)});
+        json_write_str(&w, "message", note_of(e->note));
         json_write_object(&w, "source");
         json_write_text(&w, "component", s->recorder->component);
         json_write_object_end(&w);
@@ -214,7 +248,12 @@ static int patch(Record *s, const char *now) {
 
         buf_appendf(&path, "%s/", s->path);
         kube_url_escape(&path, str_from(s->name));
-        buf_appendf(&body, "{\"lastTimestamp\":\"%s\",\"count\":%" PRIu64 "}", now, s->count);
+        buf_appendf(&body, "{\"lastTimestamp\":\"%s\",\"count\":%" PRIu64, now, s->count);
+        if (s->note) {
+                buf_append_str(&body, STR(",\"message\":"));
+                json_write_quoted(&body, note_of(s->note));
+        }
+        buf_append_char(&body, '}');
         if (buf_result(&path) < 0 || buf_result(&body) < 0)
                 return -ENOMEM;
         return kube_call(s->recorder->client,
@@ -225,23 +264,43 @@ static int patch(Record *s, const char *now) {
                          on_written, s, &s->call);
 }
 
-/* One call at a time for each Event; repeats meanwhile go out with the next call. */
-static void write_out(Record *s) {
+static void send(Record *s) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
         bool exists = s->written > 0;
         uint64_t count = s->count;
 
-        if (s->call || s->written == s->count)
-                return;
         if ((exists ? patch(s, now.text) : create(s, now.text)) < 0) {
                 s->recorder->counters.lost++;
                 return;
         }
         s->written = count;
+        s->recorder->n_calls++;
         if (exists)
                 s->recorder->counters.repeated++;
         else
                 s->recorder->counters.created++;
+}
+
+static void send_waiting(KubeEventRecorder *r) {
+        while (r->waiting && r->n_calls < EVENT_CALLS_MAX) {
+                Record *s = r->waiting;
+
+                stop_waiting(r, s);
+                send(s);
+        }
+}
+
+/* One call at a time for each Event; repeats meanwhile go out with the next call. */
+static void write_out(Record *s) {
+        KubeEventRecorder *r = s->recorder;
+
+        if (s->call || s->waits || s->written == s->count)
+                return;
+        s->waits = true;
+        s->next_waiting = NULL;
+        *r->waiting_end = s;
+        r->waiting_end = &s->next_waiting;
+        send_waiting(r);
 }
 
 /* The server drops Events after an hour. A repeat of a dropped one is created anew with the next
@@ -251,12 +310,14 @@ static void on_written(void *userdata, const KubeReply *reply) {
         KubeEventRecorder *r = s->recorder;
 
         s->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status <= 299) {
+        r->n_calls--;
+        if (reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status <= 299)
                 write_out(s);
-                return;
+        else {
+                r->counters.lost++;
+                record_forget(r, s);
         }
-        r->counters.lost++;
-        record_forget(r, s);
+        send_waiting(r);
 }
 
 /* ---- what was said ---- */
@@ -285,9 +346,22 @@ static int record_init(Record *s, const KubeEvent *e) {
         return write_head(s, e, namespace_of(e));
 }
 
-/* Takes ownership of key. NULL when out of memory. */
+/* Whether there is room for one more; the oldest that is written makes way. */
+static bool make_room(KubeEventRecorder *r) {
+        Record *s = r->said;
+
+        if (HASH_COUNT(r->said) < EVENT_MAX_SAID)
+                return true;
+        while (s && (s->call || s->waits))
+                s = s->hh.next;
+        if (s)
+                record_forget(r, s);
+        return s != NULL;
+}
+
+/* Takes ownership of key. NULL when out of memory, or when too many are not written yet. */
 static Record *record_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
-        Record *s = calloc(1, sizeof *s);
+        Record *s = make_room(r) ? calloc(1, sizeof *s) : NULL;
 
         if (!s) {
                 free(key);
@@ -304,8 +378,6 @@ static Record *record_add(KubeEventRecorder *r, char *key, const KubeEvent *e) {
                 record_free(s);
                 return NULL;
         }
-        if (HASH_COUNT(r->said) > EVENT_MAX_SAID)
-                record_forget(r, r->said);
         return s;
 }
 
@@ -324,8 +396,28 @@ static Record *record_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
         HASH_ADD_KEYPTR(hh, r->said, s->key, strlen(s->key), s);
         if (hash_added(s, hh))
                 return s;
-        record_free(s);
+        record_drop(r, s);
         return NULL;
+}
+
+static void event_key(Buf *key, const KubeEvent *e) {
+        object_key(key, e);
+        buf_appendf(key, "\n%s\n%s", e->type, e->reason);
+        if (!e->replaces)
+                buf_appendf(key, "\n%s", e->note);
+}
+
+static int record_set_note(Record *s, const KubeEvent *e) {
+        char *note;
+
+        if (!e->replaces)
+                return 0;
+        note = str_dup(str_from(e->note));
+        if (!note)
+                return -ENOMEM;
+        free(s->note);
+        s->note = note;
+        return 0;
 }
 
 void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
@@ -337,8 +429,7 @@ void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
                 r->counters.dropped++;
                 return;
         }
-        object_key(&key, e);
-        buf_appendf(&key, "\n%s\n%s\n%s", e->type, e->reason, e->note);
+        event_key(&key, e);
         if (buf_result(&key) < 0) {
                 r->counters.lost++;
                 return;
@@ -346,7 +437,7 @@ void kube_event(KubeEventRecorder *r, const KubeEvent *e) {
         s = record_find(r, &key, now);
         if (!s)
                 s = record_add(r, buf_take(&key), e);
-        if (!s) {
+        if (!s || record_set_note(s, e) < 0) {
                 r->counters.lost++;
                 return;
         }

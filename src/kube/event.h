@@ -2,20 +2,23 @@
 #pragma once
 
 /* Events of v1 about a pod or a node. Repeats of the same (object, type, reason, note) within ten
- * minutes are counted and patched, as client-go's correlator does. The rate is at most 25 per
- * object and then one per 5 min. Best effort: an Event that is dropped or lost is counted, and no
- * caller waits. */
+ * minutes are counted and patched, as client-go's correlator does. An Event that `replaces` counts
+ * as a repeat whatever its note, which is patched, too. The API server lets v1 clients change any
+ * field (pkg/apis/core/validation, ValidateEventUpdate). The rate is at most 25 per object and then
+ * one per 5 min. Best effort: an Event that is dropped or lost is counted, and no caller waits. */
 
 #include "kube/client.h"
 
 typedef struct KubeEventRecorder KubeEventRecorder;
 
 typedef struct KubeEvent {
-        const char *kind; /* "Pod", "Node" */
+        const char *api_version; /* NULL: v1 */
+        const char *kind;        /* "Pod", "Node" */
         Str namespace_, name, uid;
         const char *type;   /* "Normal", "Warning" */
         const char *reason; /* CamelCase */
         const char *note;   /* cut after 1024 bytes */
+        bool replaces;
 } KubeEvent;
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret);

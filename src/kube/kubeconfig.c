@@ -159,7 +159,7 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
                 return r < 0 ? r : KUBECONFIG_E_MALFORMED;
         if (!str_is_empty(d.kind) && !str_eq(d.kind, STR("Config")))
                 return fault_set(fault, KUBECONFIG_E_MALFORMED, "kind is \"%.*s\", not \"Config\"",
-                                 (int) (d.kind.len < 64 ? d.kind.len : 64), d.kind.data);
+                                 STR_CUT(d.kind, 64));
         merge(f, &f->config->clusters, d.clusters.first);
         merge(f, &f->config->users, d.users.first);
         merge(f, &f->config->contexts, d.contexts.first);
@@ -187,7 +187,7 @@ int kubeconfig_add(Kubeconfig *k, Arena *arena, const char *file, Str text, Faul
 
 /* ---- the choice ---- */
 
-#define NAME_ARG(s) (int) ((s).len < 100 ? (s).len : 100), (s).data
+#define NAME_ARG(s) STR_CUT(s, 100)
 
 static int refuse(Fault *fault, const KubeconfigEntry *e, const char *list, const char *what) {
         return fault_set(fault, KUBECONFIG_E_MALFORMED, STR_FMT ": %s \"%.*s\": %s", NAME_ARG(e->file), list,

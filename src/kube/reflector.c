@@ -53,6 +53,7 @@ struct Reflector {
         bool begun;    /* on_list_begin was called for it */
         bool listed;   /* the view is complete */
         bool behind;   /* the watch broke, and no new one is established */
+        usec_t heard;  /* the last event, bookmark or page of a list */
 
         /* of the current call */
         usec_t began;
@@ -111,6 +112,10 @@ bool reflector_in_sync(const Reflector *r) {
         return r->listed && !r->behind;
 }
 
+usec_t reflector_heard(const Reflector *r) {
+        return r->heard;
+}
+
 /* ---- failures ---- */
 
 static void report_trouble(Reflector *r, const Fault *fault) {
@@ -163,12 +168,7 @@ static int on_data(void *userdata, Str bytes) {
         if (r->state == REFLECTOR_WATCHING)
                 /* the server accepted the version and sends what follows it */
                 r->behind = false;
-        if (r->state == REFLECTOR_LISTING && !r->begun) {
-                r->begun = true;
-                r->handler.on_list_begin(r->userdata);
-        }
-        if (!r->doomed)
-                verdict = r->verdict = watch_decoder_feed(r->decoder, bytes, &r->fault);
+        verdict = r->verdict = watch_decoder_feed(r->decoder, bytes, &r->fault);
         leave(r); /* r may be gone */
         return verdict;
 }
@@ -208,6 +208,7 @@ static void list_finished(Reflector *r) {
 static void page_finished(Reflector *r) {
         Str next = watch_decoder_continue(r->decoder);
 
+        r->heard = clock_monotonic_usec();
         buf_clear(&r->version);
         buf_append_str(&r->version, watch_decoder_resource_version(r->decoder));
         buf_clear(&r->continue_);
@@ -221,10 +222,10 @@ static void page_finished(Reflector *r) {
                 list_finished(r);
 }
 
-/* A page that delivered nothing may be requested again. Otherwise, or when its token is refused
- * (410: compacted meanwhile), the list starts over. */
+/* A later page that delivered nothing may be requested again. Otherwise, or when its token is
+ * refused (410: compacted meanwhile), the list starts over. */
 static void page_failed(Reflector *r, const KubeReply *reply) {
-        if (r->n_events > 0 || !kube_reply_is_transient(reply))
+        if (r->continue_.len == 0 || r->n_events > 0 || !kube_reply_is_transient(reply))
                 begin_again(r);
         fail(r, REFLECTOR_WAITING_TO_LIST, &reply->fault);
 }
@@ -279,9 +280,7 @@ static int on_error(Reflector *r, const KubeStatus *status) {
         if (status->retry_after_sec > 0 && status->retry_after_sec < 3600)
                 r->retry_after = (usec_t) status->retry_after_sec * USEC_PER_SEC;
         return fault_set(&r->fault, gone ? SINK_EXPIRED : SINK_ERROR, "watch %s: %" PRId64 " %.*s: %.*s",
-                         r->path, status->code, (int) (status->reason.len < 64 ? status->reason.len : 64),
-                         status->reason.data, (int) (status->message.len < 256 ? status->message.len : 256),
-                         status->message.data);
+                         r->path, status->code, STR_CUT(status->reason, 64), STR_CUT(status->message, 256));
 }
 
 static int on_event(void *userdata, const WatchEvent *event) {
@@ -290,6 +289,7 @@ static int on_event(void *userdata, const WatchEvent *event) {
         if (event->type == WATCH_ERROR)
                 return on_error(r, &event->status);
         r->n_events++;
+        r->heard = clock_monotonic_usec();
         r->expired = 0;
         if (event->type == WATCH_TOO_LONG)
                 return too_long(r);
@@ -407,10 +407,22 @@ static bool start(Reflector *r, Buf *path, usec_t timeout, usec_t idle, KubeDone
         return kube_call(r->client, &request, done, r, &r->call) == 0;
 }
 
+/* The list begins before it is asked for: what the owner writes from here on may be newer than the
+ * answer. */
+static bool begin_list(Reflector *r) {
+        r->state = REFLECTOR_LISTING;
+        if (!r->begun) {
+                r->begun = true;
+                r->handler.on_list_begin(r->userdata);
+        }
+        return !r->doomed;
+}
+
 static void list(Reflector *r) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
-        r->state = REFLECTOR_LISTING;
+        if (!begin_list(r))
+                return;
         buf_appendf(&path, "%s?limit=%u", r->path, r->options.page);
         if (r->continue_.len > 0) {
                 buf_append_str(&path, STR("&continue="));
@@ -467,11 +479,9 @@ int reflector_new(KubeClient *client, const ReflectorOptions *options, const Ref
         if (!r->path || (options->selector && !r->selector))
                 return -ENOMEM;
         k = sd_event_add_time(kube_client_event(client), &r->timer, CLOCK_MONOTONIC, 0, 1, on_timer, r);
-        if (k >= 0)
-                k = sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
         if (k < 0)
                 return -ENOMEM;
-        list(r);
+        r->state = REFLECTOR_WAITING_TO_LIST; /* the timer is due at once */
         *ret = TAKE_PTR(r);
         return 0;
 }

@@ -6,7 +6,8 @@
  * Objects are passed as text, one at a time; memory is bounded by one object, not by the list.
  *
  * on_list_begin and on_list_end frame a list. The owner marks its objects at the beginning and
- * drops at the end those that were not listed. A list that breaks off starts over. */
+ * drops at the end those that were not listed. A list that breaks off starts over. It begins before
+ * its first page is asked for: the answer has all that the API server had written by then. */
 
 #include "kube/client.h"
 
@@ -40,13 +41,18 @@ typedef struct ReflectorOptions {
         usec_t idle;
 } ReflectorOptions;
 
-/* Starts at once. The first list carries no resourceVersion (quorum read), so a restart begins with
- * the current state. Returns 0 or -ENOMEM; no handler is called before this returns. */
+/* Starts with the next turn of the event loop. The first list carries no resourceVersion (quorum
+ * read), so a restart begins with the current state. Returns 0 or -ENOMEM; no handler is called
+ * before this returns. */
 int reflector_new(KubeClient *client, const ReflectorOptions *options, const ReflectorHandler *handler,
                   void *userdata, Reflector **ret);
 Reflector *reflector_free(Reflector *r); /* call it before the client is freed */
 
 /* Whether a list is complete and the watch is not known to be behind. */
 bool reflector_in_sync(const Reflector *r);
+
+/* When the API server last sent an event, a bookmark or a page of a list, by the monotonic clock;
+ * 0: never. */
+usec_t reflector_heard(const Reflector *r);
 
 DEFINE_CLEANUP(Reflector *, reflector_free)

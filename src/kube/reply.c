@@ -44,6 +44,7 @@ void kube_reply_init(KubeReply *ret, const KubeTransfer *t, Arena *arena) {
                                        : KUBE_NOT_SENT,
                 .status = t->answered ? t->status : 0,
                 .retry_after = t->retry_after,
+                .date = t->date,
                 .reason = "",
         };
         if (!t->answered) {

@@ -25,6 +25,7 @@ typedef struct KubeReply {
         unsigned status;    /* HTTP status when KUBE_DONE */
         Str body;           /* complete, valid during the callback; empty when on_data took it */
         usec_t retry_after; /* from Retry-After, 0 when absent */
+        int64_t date;       /* from Date, in seconds since 1970; 0 when absent */
         /* `reason` of a Status object ("Conflict", "Expired"), "" when none */
         const char *reason;
         /* the error with method and path; "" when the status is 2xx */
@@ -39,6 +40,7 @@ typedef struct KubeTransfer {
         bool sent;          /* bytes of the request were handed to a connection */
         unsigned status;    /* HTTP status, 0 when no head arrived */
         usec_t retry_after; /* from the header */
+        int64_t date;       /* likewise */
         const char *error;  /* the transport's message, when not answered */
         Str body;
 } KubeTransfer;

@@ -7,6 +7,9 @@
 #define RESOURCE_GPU_MEM   "aliyun.com/gpu-mem"
 #define RESOURCE_GPU_COUNT "aliyun.com/gpu-count"
 #define RESOURCE_GPU_CORE  "aliyun.com/gpu-core.percentage"
+#define RESOURCE_GPU       "aliyun.com/gpu" /* whole cards, in mode topology */
+
+#define RESOURCE_BEGINNING "aliyun.com/gpu" /* of each of them */
 
 #define LABEL_SCHEDULE   "ack.node.gpu.schedule"
 #define LABEL_PLACEMENT  "ack.node.gpu.placement"
@@ -27,6 +30,11 @@
 #define ANNOTATION_OLD_ASSUME_TIME "ALIYUN_COM_GPU_MEM_ASSUME_TIME"
 #define ANNOTATION_RESIZE_STATUS   "aliquot.dev/resize-status"
 
+/* On a pod that a ResourcePolicy placed: the policy's name, and the deletion cost that was written
+ * with it (scheduler/policy_mark.h). */
+#define ANNOTATION_RESOURCE_POLICY "aliquot.dev/resource-policy"
+#define ANNOTATION_DELETION_COST   "controller.kubernetes.io/pod-deletion-cost"
+
 /* System keys. Only the Binding of the scheduler and the node agent write them; the value of
  * another user is dropped or emptied. */
 #define POD_SYSTEM_KEYS(X)                                                                                   \
@@ -42,6 +50,30 @@
         X(old_assigned, ANNOTATION_OLD_ASSIGNED)                                                             \
         X(old_assume_time, ANNOTATION_OLD_ASSUME_TIME)
 
+/* Keys of users that say which cards a pod may use: ours, those of HAMi and of vgpu-manager
+ * (share/card_choice.h has the rules). */
+#define POD_CARD_KEYS(X)                                                                                     \
+        X(gpu_type, "aliquot.dev/gpu-type", MODEL, EITHER)                                                   \
+        X(gpu_uuid, "aliquot.dev/gpu-uuid", UUID, EITHER)                                                    \
+        X(use_gputype, "nvidia.com/use-gputype", MODEL, WANTED)                                              \
+        X(nouse_gputype, "nvidia.com/nouse-gputype", MODEL, EXCLUDED)                                        \
+        X(use_gpuuuid, "nvidia.com/use-gpuuuid", UUID, WANTED)                                               \
+        X(nouse_gpuuuid, "nvidia.com/nouse-gpuuuid", UUID, EXCLUDED)                                         \
+        X(include_gpu_type, "nvidia.com/include-gpu-type", MODEL, WANTED)                                    \
+        X(exclude_gpu_type, "nvidia.com/exclude-gpu-type", MODEL, EXCLUDED)                                  \
+        X(include_gpu_uuid, "nvidia.com/include-gpu-uuid", UUID, WANTED)                                     \
+        X(exclude_gpu_uuid, "nvidia.com/exclude-gpu-uuid", UUID, EXCLUDED)
+
+/* Keys of users that make pods a gang (docs/gangs.md): ACK's, and Koordinator's. */
+#define LABEL_GANG           "pod-group.scheduling.sigs.k8s.io"
+#define LABEL_GANG_NAME      LABEL_GANG "/name"
+#define LABEL_GANG_MIN       LABEL_GANG "/min-available"
+#define ANNOTATION_GANG_NAME "gang.scheduling.koordinator.sh/name"
+#define ANNOTATION_GANG_MIN  "gang.scheduling.koordinator.sh/min-available"
+
+/* The scheduling gate of a gang's members, and what makes kube-scheduler try a pod again. */
+#define GATE_GANG                  "aliquot.dev/gang"
+#define ANNOTATION_KICK            "aliquot.dev/kick"
 #define ANNOTATION_CARDS           "aliquot.dev/cards"
 #define ANNOTATION_UNIT            "aliquot.dev/gpu-mem-unit"
 #define ANNOTATION_POLICY          "aliquot.dev/policy"
@@ -59,17 +91,24 @@
 #define ANNOTATION_UNIT_IN_FORCE  "aliquot.dev/gpu-mem-unit-in-force"
 #define ANNOTATION_CHANGE_PENDING "aliquot.dev/change-pending"
 
-/* On a node, written by its administrator. "true" places new slices while a change of mode waits.
- * "drain" lets a change of the unit stop new slices until it is in force, instead of being refused
- * while slices are held. */
+/* On a node, written by its administrator. "2,3": these cards take no new slice. "true": new slices
+ * are placed while a change of mode waits. "drain": none is placed while a change of unit waits. */
+#define ANNOTATION_CORDON_CARDS         "aliquot.dev/cordon-cards"
 #define ANNOTATION_PLACE_WHILE_CHANGING "aliquot.dev/place-while-changing"
 #define ANNOTATION_UNIT_CHANGE          "aliquot.dev/gpu-mem-unit-change"
 
 /* In a container's environment, set by its user. */
-#define ENVIRONMENT_DISABLE         "CGPU_DISABLE"
-#define ENVIRONMENT_WEIGHT          "ALIYUN_COM_GPU_SCHD_WEIGHT"
-#define ENVIRONMENT_HIGH_PRIORITY   "ALIYUN_COM_GPU_HIGH_PRIO"
-#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES" /* set by the node agent */
+#define ENVIRONMENT_DISABLE       "CGPU_DISABLE"
+#define ENVIRONMENT_WEIGHT        "ALIYUN_COM_GPU_SCHD_WEIGHT"
+#define ENVIRONMENT_HIGH_PRIORITY "ALIYUN_COM_GPU_HIGH_PRIO"
+
+/* In a container's environment, set by the node agent, `aliquot local` and `aliquot run`. */
+#define ENVIRONMENT_MEM_CONTAINER   "ALIYUN_COM_GPU_MEM_CONTAINER"
+#define ENVIRONMENT_MEM_DEV         "ALIYUN_COM_GPU_MEM_DEV"
+#define ENVIRONMENT_MEM_POD         "ALIYUN_COM_GPU_MEM_POD"
+#define ENVIRONMENT_MEM_IDX         "ALIYUN_COM_GPU_MEM_IDX"
+#define ENVIRONMENT_MEM_UNIT        "ALIYUN_COM_GPU_MEM_UNIT"
+#define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"
 
 /* On a mirror pod, the API object of a static pod: the UID by which the kubelet knows the pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"

@@ -13,7 +13,7 @@
 typedef struct CardText {
         int64_t index, units, mib, numa;
         bool healthy;
-        Str uuid, model;
+        Str uuid, model, peers;
 } CardText;
 
 static const JsonField card_fields[] = {
@@ -24,7 +24,42 @@ static const JsonField card_fields[] = {
         JSON_FIELD(CardText, mib, "mib", json_field_i64),
         JSON_FIELD(CardText, numa, "numa", json_field_i64),
         JSON_FIELD(CardText, healthy, "healthy", json_field_bool),
+        JSON_FIELD(CardText, peers, "peers", json_field_raw),
 };
+
+static void read_rates(JsonReader *r, uint16_t *rates, size_t *n) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                uint64_t rate = 0;
+
+                json_u64(r, &rate);
+                if (*n == CARD_INFO_PEERS_MAX || rate > UINT16_MAX) {
+                        json_fault(r, "not a peer");
+                        return;
+                }
+                rates[(*n)++] = (uint16_t) rate;
+        }
+}
+
+/* Links only order cards, so that an error in them must not cost the node its cards. */
+static void take_peers(Str text, Arena *arena, CardInfo *ret) {
+        uint16_t rates[CARD_INFO_PEERS_MAX], *copy;
+        JsonReader r;
+        size_t n = 0;
+
+        if (str_is_empty(text))
+                return;
+        json_init(&r, text);
+        read_rates(&r, rates, &n);
+        ret->peers_malformed = json_finish(&r, NULL) != 0;
+        copy = n > 0 && !ret->peers_malformed ? arena_new(arena, uint16_t, n) : NULL;
+        if (!copy)
+                return;
+        memcpy(copy, rates, n * sizeof *rates);
+        ret->peers = copy;
+        ret->n_peers = n;
+}
 
 static void read_card(JsonReader *r, Arena *arena, CardInfo *ret) {
         CardText c = {.index = -1, .units = -1, .mib = 0, .numa = -1, .healthy = true};
@@ -50,6 +85,8 @@ static void read_card(JsonReader *r, Arena *arena, CardInfo *ret) {
                                   .healthy = c.healthy,
                                   .uuid = c.uuid,
                                   .model = c.model};
+        if (!json_failed(r))
+                take_peers(c.peers, arena, ret);
 }
 
 static int card_compare(const void *a, const void *b) {
@@ -89,6 +126,15 @@ int card_info_parse(Str text, Arena *arena, CardInfo **ret, size_t *ret_n, Fault
         return 0;
 }
 
+static void write_peers(const CardInfo *c, JsonWriter *w) {
+        if (c->n_peers == 0)
+                return;
+        json_write_array(w, "peers");
+        for (size_t i = 0; i < c->n_peers; i++)
+                json_write_u64(w, NULL, c->peers[i]);
+        json_write_array_end(w);
+}
+
 void card_info_format(const CardInfo *cards, size_t n, Buf *out) {
         JsonWriter w;
 
@@ -107,6 +153,7 @@ void card_info_format(const CardInfo *cards, size_t n, Buf *out) {
                 if (c->numa >= 0)
                         json_write_i64(&w, "numa", c->numa);
                 json_write_bool(&w, "healthy", c->healthy);
+                write_peers(c, &w);
                 json_write_object_end(&w);
         }
         json_write_array_end(&w);

@@ -13,8 +13,15 @@ typedef struct CardInfo {
         uint32_t mib;   /* memory of the card; 0 when absent */
         int32_t numa;   /* -1 when absent */
         bool healthy;   /* true when absent */
+        /* What the text says of the links is no list of CARD_INFO_PEERS_MAX numbers at most: the
+         * card then has no peers, and is a card like any other. */
+        bool peers_malformed;
         Str uuid, model;
+        const uint16_t *peers; /* GB/s to the card of each index; 0: not known */
+        size_t n_peers;        /* 0: absent */
 } CardInfo;
+
+enum { CARD_INFO_PEERS_MAX = 32 };
 
 enum { CARD_INFO_E_MALFORMED = 1 };
 

@@ -46,13 +46,26 @@ void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sum
         json_write_array(w, "pods");
 }
 
-void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core) {
+static void pod_begin(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core) {
         json_write_object(w, NULL);
         json_write_str(w, "name", name);
         json_write_str(w, "namespace", namespace_);
         json_write_u64(w, "usedGPU", mem);
         if (core > 0)
                 json_write_u64(w, "usedCore", core);
+}
+
+void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core) {
+        pod_begin(w, namespace_, name, mem, core);
+        json_write_object_end(w);
+}
+
+void inspect_json_resized_pod(JsonWriter *w, Str namespace_, Str name, const InspectJsonSize *limit,
+                              const InspectJsonSize *in_force) {
+        pod_begin(w, namespace_, name, limit->mem, limit->core);
+        json_write_u64(w, "inForceGPU", in_force->mem);
+        if (limit->core > 0)
+                json_write_u64(w, "inForceCore", in_force->core);
         json_write_object_end(w);
 }
 

@@ -8,7 +8,8 @@
  *         {"id","totalGPU","usedGPU","pods":[{"name","namespace","usedGPU"}]}]}]}
  *
  * Nodes with compute also have "totalCore" and "usedCore" (percent). A node with pods that have no
- * card yet also has "pending":{"usedGPU","pods"}; usedGPU of the node includes it. */
+ * card yet also has "pending":{"usedGPU","pods"}; usedGPU of the node includes it. A resized pod
+ * also has "inForceGPU", and with compute "inForceCore". */
 
 #include "wire/json_write.h"
 
@@ -16,6 +17,11 @@ typedef struct InspectJsonSums {
         uint64_t total_mem, used_mem; /* units */
         uint64_t total_core, used_core;
 } InspectJsonSums;
+
+/* What a pod has of a card: units and percent. */
+typedef struct InspectJsonSize {
+        uint64_t mem, core;
+} InspectJsonSize;
 
 void inspect_json_begin(JsonWriter *w, Buf *out);
 void inspect_json_node(JsonWriter *w, Str name, const InspectJsonSums *sums);
@@ -25,6 +31,9 @@ void inspect_json_pending_end(JsonWriter *w);
 void inspect_json_cards(JsonWriter *w); /* always, also when there are none */
 void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums);
 void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core);
+/* A pod whose slice has another size than its limit. */
+void inspect_json_resized_pod(JsonWriter *w, Str namespace_, Str name, const InspectJsonSize *limit,
+                              const InspectJsonSize *in_force);
 void inspect_json_card_end(JsonWriter *w);
 void inspect_json_cards_end(JsonWriter *w); /* members of the node's own may follow */
 void inspect_json_node_end(JsonWriter *w);

@@ -314,8 +314,7 @@ static void path_append(const JsonFrame *frame, Buf *out) {
                             cut ? "..." : "");
                 return;
         }
-        buf_appendf(out, "%s%.*s", out->len > 0 ? "." : "",
-                    (int) (key.len > PATH_KEY_MAX ? PATH_KEY_MAX : key.len), key.data);
+        buf_appendf(out, "%s%.*s", out->len > 0 ? "." : "", STR_CUT(key, PATH_KEY_MAX));
 }
 
 int json_finish(JsonReader *r, Fault *fault) {

@@ -22,6 +22,7 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.change_pending, ANNOTATION_CHANGE_PENDING, json_field_str),
         JSON_FIELD(Node, annotations.place_while_changing, ANNOTATION_PLACE_WHILE_CHANGING, json_field_str),
         JSON_FIELD(Node, annotations.unit_change, ANNOTATION_UNIT_CHANGE, json_field_str),
+        JSON_FIELD(Node, annotations.cordon_cards, ANNOTATION_CORDON_CARDS, json_field_str),
 };
 OBJECT_DECODER(read_node_annotations, node_annotation_fields)
 
@@ -29,6 +30,7 @@ static const JsonField node_label_fields[] = {
         JSON_FIELD(Node, mode, LABEL_SCHEDULE, json_field_str),
         JSON_FIELD(Node, placement, LABEL_PLACEMENT, json_field_str),
         JSON_FIELD(Node, holds_slices, LABEL_HOLDS_SLICES, json_field_str),
+        JSON_FIELD(Node, nvidia_plugin, LABEL_NVIDIA_PLUGIN, json_field_str),
         JSON_FIELD(Node, card_name, LABEL_CARD_NAME, json_field_str),
         JSON_FIELD(Node, card_mem, LABEL_CARD_MEM, json_field_str),
         JSON_FIELD(Node, card_count, LABEL_CARD_COUNT, json_field_str),
@@ -42,17 +44,12 @@ static const JsonField node_metadata_fields[] = {
 };
 OBJECT_DECODER(read_node_metadata, node_metadata_fields)
 
-static void read_quantity(JsonReader *r, Arena *arena, void *ret_str) {
-        Str text = {0};
-
-        (void) object_read_quantity(r, arena, &text);
-        *(Str *) ret_str = text;
-}
-
 static const JsonField allocatable_fields[] = {
-        JSON_FIELD(Node, allocatable_mem, RESOURCE_GPU_MEM, read_quantity),
-        JSON_FIELD(Node, allocatable_count, RESOURCE_GPU_COUNT, read_quantity),
-        JSON_FIELD(Node, allocatable_core, RESOURCE_GPU_CORE, read_quantity),
+        JSON_FIELD(Node, allocatable_mem, RESOURCE_GPU_MEM, object_read_amount),
+        JSON_FIELD(Node, allocatable_count, RESOURCE_GPU_COUNT, object_read_amount),
+        JSON_FIELD(Node, allocatable_core, RESOURCE_GPU_CORE, object_read_amount),
+        JSON_FIELD(Node, allocatable_whole, RESOURCE_GPU, object_read_amount),
+        JSON_FIELD(Node, allocatable_cpu, "cpu", object_read_amount),
 };
 OBJECT_DECODER(read_allocatable, allocatable_fields)
 

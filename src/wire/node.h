@@ -8,12 +8,17 @@
 typedef struct NodeAnnotations {
         Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
         Str mode_in_force, unit_in_force, change_pending; /* written by the agent */
-        Str place_while_changing, unit_change;
+        Str place_while_changing, unit_change, cordon_cards;
 } NodeAnnotations;
 
 /* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is
  * not understood. */
 #define CONDITION_FENCES "GPUFenceMisconfigured"
+
+/* On a node: "false" keeps NVIDIA's device plugin off it. The GPU Operator's DaemonSet selects
+ * nodes with "true", and the operator adds that where the label is absent (addGPUStateLabels in
+ * controllers/state_manager.go of NVIDIA/gpu-operator). */
+#define LABEL_NVIDIA_PLUGIN "nvidia.com/gpu.deploy.device-plugin"
 
 typedef struct Node {
         ObjectMeta meta;
@@ -21,9 +26,10 @@ typedef struct Node {
         /* LABEL_SCHEDULE, LABEL_PLACEMENT. */
         Str mode, placement;
         Str holds_slices;                    /* LABEL_HOLDS_SLICES */
+        Str nvidia_plugin;                   /* LABEL_NVIDIA_PLUGIN */
         Str card_name, card_mem, card_count; /* card labels */
         /* Quantities; empty when absent. */
-        Str allocatable_mem, allocatable_count, allocatable_core;
+        Str allocatable_mem, allocatable_count, allocatable_core, allocatable_whole, allocatable_cpu;
         /* status.addresses, the first InternalIP. */
         Str internal_ip;
         /* status.conditions, CONDITION_FENCES; empty when absent. */

@@ -30,6 +30,7 @@ void object_read_owners(JsonReader *r, Arena *arena, void *ret_str);
 /* A Quantity, as it is written: manifests have 8 as well as "8". False for null, and *ret stays as
  * it is. */
 bool object_read_quantity(JsonReader *r, Arena *arena, Str *ret);
+void object_read_amount(JsonReader *r, Arena *arena, void *ret_str); /* empty for null */
 
 /* Reads a whole object. A top-level null is a fault: json_field_decode() takes it for an absent
  * object. */

@@ -39,6 +39,13 @@ bool object_read_quantity(JsonReader *r, Arena *arena, Str *ret) {
         }
 }
 
+void object_read_amount(JsonReader *r, Arena *arena, void *ret_str) {
+        Str text = {0};
+
+        (void) object_read_quantity(r, arena, &text);
+        *(Str *) ret_str = text;
+}
+
 void object_read(JsonReader *r, Arena *arena, const JsonField *fields, size_t n_fields, void *into) {
         if (json_peek(r) == JSON_NULL)
                 json_fault(r, "not an object");

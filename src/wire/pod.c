@@ -7,6 +7,8 @@
 #include "base/cleanup.h"
 #include "wire/annotation.h"
 #include "wire/object-internal.h"
+#include "wire/resize_keys.h"
+#include "wire/topology_keys.h"
 
 /* ---- containers ---- */
 
@@ -27,6 +29,14 @@ typedef struct ContainerDraft {
         GateCover mount, device, message; /* the first of each list */
 } ContainerDraft;
 
+/* The requests of a container or of the pod. */
+static void read_cpu(JsonReader *r, Arena *arena, void *ret_cpu) {
+        static const JsonField fields[] = {{STR("cpu"), object_read_amount, 0}};
+
+        *(Str *) ret_cpu = (Str){0};
+        json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret_cpu);
+}
+
 static void read_ask(JsonReader *r, Arena *arena, void *ret_ask) {
         ResourceAsk ask = {0};
 
@@ -38,6 +48,7 @@ static const JsonField limit_fields[] = {
         JSON_FIELD(ContainerDraft, container.gpu_mem, RESOURCE_GPU_MEM, read_ask),
         JSON_FIELD(ContainerDraft, container.gpu_core, RESOURCE_GPU_CORE, read_ask),
         JSON_FIELD(ContainerDraft, container.gpu_count, RESOURCE_GPU_COUNT, read_ask),
+        JSON_FIELD(ContainerDraft, container.gpu, RESOURCE_GPU, read_ask),
 };
 
 /* Extended resources have a domain; those of Kubernetes itself have none, or kubernetes.io. */
@@ -63,11 +74,16 @@ static void read_limits(JsonReader *r, Arena *arena, void *ret) {
                         continue;
                 }
                 c->container.other_devices |= is_extended(key);
+                if (str_has_prefix(key, STR(RESOURCE_BEGINNING)))
+                        c->container.other_limit = key;
                 json_skip(r);
         }
 }
 
-static const JsonField resources_fields[] = {JSON_NESTED("limits", read_limits)};
+static const JsonField resources_fields[] = {
+        JSON_NESTED("limits", read_limits),
+        JSON_FIELD(ContainerDraft, container.cpu, "requests", read_cpu),
+};
 OBJECT_DECODER(read_resources, resources_fields)
 
 typedef struct Variable {
@@ -85,9 +101,10 @@ static const JsonField variable_fields[] = {
 static void take_variable(PodContainer *c, const Variable *v) {
         Str text = v->value.text;
 
-        if (str_eq(v->name, STR(ENVIRONMENT_DISABLE)))
+        if (str_eq(v->name, STR(ENVIRONMENT_DISABLE))) {
+                c->disable = v->value;
                 c->not_isolated = str_eq(text, STR("true")) || str_eq(text, STR("1"));
-        else if (str_eq(v->name, STR(ENVIRONMENT_WEIGHT)))
+        } else if (str_eq(v->name, STR(ENVIRONMENT_WEIGHT)))
                 c->weight = v->value;
         else if (str_eq(v->name, STR(ENVIRONMENT_HIGH_PRIORITY)))
                 c->high_priority = v->value;
@@ -210,15 +227,24 @@ static void read_main_containers(JsonReader *r, Arena *arena, void *ret) {
 /* ---- pods ---- */
 
 static const JsonField pod_annotation_fields[] = {
-#define FIELD(member, key) JSON_FIELD(Pod, annotations.member, key, json_field_str),
-        POD_SYSTEM_KEYS(FIELD)
+#define FIELD(member, key, ...) JSON_FIELD(Pod, annotations.member, key, json_field_str),
+        POD_SYSTEM_KEYS(FIELD) POD_CARD_KEYS(FIELD)
 #undef FIELD
                 JSON_FIELD(Pod, annotations.mirror, ANNOTATION_MIRROR, json_field_str),
+        JSON_FIELD(Pod, annotations.resize_mem, ANNOTATION_RESIZE_MEM, json_field_str),
+        JSON_FIELD(Pod, annotations.resize_core, ANNOTATION_RESIZE_CORE, json_field_str),
+        JSON_FIELD(Pod, names_gang, ANNOTATION_GANG_NAME, json_field_present),
+        JSON_FIELD(Pod, annotations.cpuset, ANNOTATION_CPUSET, json_field_str),
+        JSON_FIELD(Pod, annotations.numa_spec, ANNOTATION_NUMA_SPEC, json_field_str),
 };
 OBJECT_DECODER(read_pod_annotations, pod_annotation_fields)
 
 static const JsonField pod_label_fields[] = {
-        JSON_FIELD(Pod, gpu_count_label, LABEL_POD_COUNT, json_field_str)};
+        JSON_FIELD(Pod, gpu_count_label, LABEL_POD_COUNT, json_field_str),
+        JSON_FIELD(Pod, names_gang, LABEL_GANG_NAME, json_field_present),
+        JSON_FIELD(Pod, names_gang, LABEL_GANG, json_field_present),
+        JSON_FIELD(Pod, topology_job, LABEL_TOPOLOGY_JOB, json_field_str),
+};
 OBJECT_DECODER(read_pod_labels, pod_label_fields)
 
 static const JsonField pod_metadata_fields[] = {
@@ -228,7 +254,12 @@ static const JsonField pod_metadata_fields[] = {
 };
 OBJECT_DECODER(read_pod_metadata, pod_metadata_fields)
 
+static const JsonField pod_resources_fields[] = {JSON_FIELD(PodDraft, pod.cpu, "requests", read_cpu)};
+OBJECT_DECODER(read_pod_resources, pod_resources_fields)
+
 static const JsonField pod_spec_fields[] = {
+        JSON_NESTED("resources", read_pod_resources),
+        JSON_FIELD(PodDraft, pod.overhead_cpu, "overhead", read_cpu),
         JSON_FIELD(PodDraft, pod.node_name, "nodeName", json_field_str),
         JSON_FIELD(PodDraft, pod.scheduler_name, "schedulerName", json_field_str),
         JSON_FIELD(PodDraft, main, "containers", read_main_containers),
@@ -322,6 +353,14 @@ static int join_containers(PodDraft *d, Arena *arena) {
         return 0;
 }
 
+/* The label of a job counts on pods of whole cards. */
+static bool is_of_job(const Pod *pod) {
+        for (size_t i = 0; i < pod->n_containers && !str_is_empty(pod->topology_job); i++)
+                if (pod->containers[i].gpu.present)
+                        return true;
+        return false;
+}
+
 int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault) {
         PodDraft d = {.pod.containers_ended = true};
         JsonReader reader;
@@ -335,6 +374,7 @@ int pod_decode(Str json, Arena *arena, Pod *ret, Fault *fault) {
         r = join_containers(&d, arena);
         if (r < 0)
                 return r;
+        d.pod.names_gang |= is_of_job(&d.pod);
         *ret = d.pod;
         return 0;
 }

@@ -3,6 +3,7 @@
 
 /* The parts of a Pod that sharing a GPU depends on. Like every object, a view (wire/object.h). */
 
+#include "wire/annotation.h"
 #include "wire/gate_cover.h"
 #include "wire/object.h"
 
@@ -29,12 +30,15 @@ typedef struct PodContainer {
         Str name;
         ContainerKind kind;
         uint32_t index; /* in its own list */
-        ResourceAsk gpu_mem, gpu_core, gpu_count;
+        ResourceAsk gpu_mem, gpu_core, gpu_count, gpu;
         bool other_devices; /* its limits name an extended resource that is not one of these */
+        Str other_limit;    /* the last of those names that begins as ours (RESOURCE_BEGINNING) */
+        Str cpu;            /* its request of cpu, a Quantity; empty when absent */
         bool not_isolated;  /* its environment says CGPU_DISABLE */
-        EnvironmentText weight, high_priority; /* ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
-        bool sets_visible_devices;             /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
-        Str visible_devices;                   /* with this value */
+        /* ENVIRONMENT_DISABLE, ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
+        EnvironmentText disable, weight, high_priority;
+        bool sets_visible_devices; /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
+        Str visible_devices;       /* with this value */
         /* The first of its volumes and files that the kubelet mounts over the gate. */
         GateCover cover;
 } PodContainer;
@@ -50,13 +54,22 @@ typedef struct PodAnnotations {
         /* Older form. */
         Str old_idx, old_dev, old_pod, old_assigned, old_assume_time;
         Str mirror; /* of a static pod: its UID on the node */
+        Str cpuset, numa_spec;
+        Str resize_mem, resize_core;
+        /* POD_CARD_KEYS. */
+        Str gpu_type, gpu_uuid;
+        Str use_gputype, nouse_gputype, use_gpuuuid, nouse_gpuuuid;
+        Str include_gpu_type, exclude_gpu_type, include_gpu_uuid, exclude_gpu_uuid;
 } PodAnnotations;
 
 typedef struct Pod {
         ObjectMeta meta;
         PodAnnotations annotations;
         Str gpu_count_label; /* LABEL_POD_COUNT */
+        bool names_gang;     /* a label or an annotation of pod_gang.h is there, and counts */
+        Str topology_job;    /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
+        Str cpu, overhead_cpu;    /* requests of cpu by spec.resources and spec.overhead; empty when absent */
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */
         size_t n_containers;
         /* No status says running: a container that waits has no process. (In a pod that failed in
@@ -76,4 +89,9 @@ bool pod_is_terminal(const Pod *pod);
 /* Bit i: the i-th key of POD_SYSTEM_KEYS has a value on this pod. */
 uint32_t pod_system_keys(const Pod *pod);
 extern const Str pod_system_key_names[];
-enum { POD_SYSTEM_KEYS_COUNT = 11 };
+enum {
+#define POD_SYSTEM_KEY_INDEX(member, key) POD_SYSTEM_KEY_##member,
+        POD_SYSTEM_KEYS(POD_SYSTEM_KEY_INDEX)
+#undef POD_SYSTEM_KEY_INDEX
+                POD_SYSTEM_KEYS_COUNT
+};

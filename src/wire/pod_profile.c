@@ -30,21 +30,6 @@ static bool add(int64_t *sum, int64_t amount) {
         return !__builtin_add_overflow(*sum, amount, sum);
 }
 
-/* The API server stores a fraction in thousandths ("1.5" of cpu becomes "1500m"). Smaller fractions
- * are rounded up, so that the amount is at most one thousandth too large. */
-static bool parse_milli(Str text, int64_t *ret) {
-        uint64_t value;
-        Str digits = {text.data, text.len > 0 ? text.len - 1 : 0};
-
-        if (quantity_parse(text, &value) == 0)
-                return value <= INT64_MAX / 1000 && (*ret = (int64_t) value * 1000, true);
-        if (text.len < 2 || text.data[text.len - 1] != 'm' || !str_to_u64(digits, &value) ||
-            value > INT64_MAX)
-                return false;
-        *ret = (int64_t) value;
-        return true;
-}
-
 static Sum *sum_of(Draft *d, Str name) {
         for (size_t i = 0; i < d->n_sums; i++)
                 if (str_eq(d->sums[i].name, name))
@@ -88,7 +73,7 @@ static void read_list(JsonReader *r, Arena *arena, Draft *d, void (*take)(Draft 
                 if (json_failed(r))
                         return;
                 sum = sum_of(d, plain_key(key, arena));
-                if (sum && parse_milli(text, &milli))
+                if (sum && quantity_parse_milli(text, &milli))
                         take(d, sum, milli);
                 else
                         d->profile.requests_unknown = true;

@@ -39,6 +39,7 @@ struct RpcCall {
         bool heard, begun, answered; /* headers received; our headers sent; status decided */
         RpcStatus status;
         Buf text;                /* percent-encoded */
+        usec_t handed;           /* to its handler */
         usec_t timeout, expires; /* as the peer said, 0: none; expires: monotonic clock */
         sd_event_source *deadline;
         void (*on_close)(void *userdata);
@@ -58,6 +59,7 @@ struct RpcServer {
         const RpcMethod *methods;
         size_t n_methods, max_message, held;
         usec_t request_timeout;
+        void (*on_answered)(void *userdata, const RpcMethod *method, usec_t elapsed);
         void *userdata;
         Connection *connections;
         unsigned n_connections;
@@ -429,6 +431,7 @@ static void call_handle(RpcCall *call) {
         call_unlist(call);
         call_drop_message(call);
         call->in_service = true;
+        call->handed = clock_monotonic_usec();
         call->method->handle(s->userdata, call, buf_str(&message));
         /* A handler that returned without an answer needs on_close, or it would never learn that
          * the call is gone. The stream keeps the call until the loop's next turn. */
@@ -476,6 +479,7 @@ int rpc_server_new(sd_event *event, const RpcServerOptions *options, void *userd
                          .max_message = options->max_message > 0 ? options->max_message : MAX_MESSAGE,
                          .request_timeout =
                                  options->request_timeout > 0 ? options->request_timeout : REQUEST_TIMEOUT,
+                         .on_answered = options->on_answered,
                          .userdata = userdata};
         s->ready_end = &s->ready;
         r = sd_event_add_defer(event, &s->work, on_work, s);
@@ -509,10 +513,19 @@ RpcServer *rpc_server_free(RpcServer *s) {
 
 /* ---- answers ---- */
 
+static void tell_answered(const RpcCall *call) {
+        const RpcServer *s = call->server;
+
+        if (s->on_answered)
+                s->on_answered(s->userdata, call->method, clock_monotonic_usec() - call->handed);
+}
+
 void rpc_fail(RpcCall *call, RpcStatus status, const char *text) {
         assert(call->in_service && status != RPC_OK);
-        if (call->stream.session)
+        if (call->stream.session) {
+                tell_answered(call);
                 call_refuse(call, status, text);
+        }
         call_leave(call);
 }
 
@@ -531,6 +544,7 @@ int rpc_send(RpcCall *call, Str message) {
 void rpc_end(RpcCall *call) {
         assert(call->in_service);
         if (call->stream.session) {
+                tell_answered(call);
                 call_begin(call);
                 call_finish(call, RPC_OK, STR(""), STR("200"));
         }

@@ -37,6 +37,8 @@ typedef struct RpcServerOptions {
         /* of a request, default 4 MiB; a longer one is refused unbuffered as RESOURCE_EXHAUSTED */
         size_t max_message;
         usec_t request_timeout; /* for receiving a request; 0: 30 s */
+        /* A call was answered, so long after its handler got it; streams, too. May be NULL. */
+        void (*on_answered)(void *userdata, const RpcMethod *method, usec_t elapsed);
 } RpcServerOptions;
 
 /* Returns 0, -ENOMEM, or negative errno with a fault that names the path: -ENAMETOOLONG, -EEXIST (a

@@ -3,9 +3,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <microhttpd.h>
 #include <stdarg.h>
+#include <strings.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "net/http/http_listen.h"
@@ -17,6 +21,10 @@
  *     receiving   body pieces are collected, up to the limit
  *     open        the handler has it; until it answers, the connection is suspended
  *     answered    a response (or the decision to cut) is set; the resumed connection picks it up
+ *
+ * libmicrohttpd closes a connection on which no byte came for some time. A peer that sends a byte
+ * now and then meets a deadline of ours: connections without a whole request are in a list, in the
+ * order of their deadlines.
  *
  * libmicrohttpd does not poll a suspended connection, so it would not notice that the peer is gone.
  * For exchanges with an on_close we watch the socket for a hang-up ourselves. */
@@ -30,6 +38,7 @@ enum {
         /* longer than the 90 s of Go's clients, so that the peer closes first and no
          * request is lost */
         IDLE_TIMEOUT_SEC = 300,
+        REQUEST_SEC = 60,
         CONNECTIONS_DEFAULT = 1024,
         BODIES_AT_ONCE = 8, /* times the limit of one body: the bound of all connections */
 };
@@ -65,17 +74,28 @@ struct HttpExchange {
         unsigned status;
         struct {
                 char *name, *value;
-        } header; /* no answer needs more than one extra header */
+        } headers[HTTP_HEADERS_MAX]; /* of the answer */
+        size_t n_headers;
         HttpStream *stream;
         void (*on_close)(void *userdata);
         void *on_close_userdata;
         sd_event_source *hang_up;
 };
 
+/* A connection while it has no whole request. */
+typedef struct Incoming {
+        struct Incoming *next, **link; /* link is NULL: a request is being answered */
+        struct MHD_Connection *connection;
+        usec_t until;
+} Incoming;
+
 struct HttpServer {
         struct MHD_Daemon *daemon;
         sd_event *event;
         sd_event_source *io, *timer, *wake;
+        sd_event_source *deadline; /* of the first connection in the list, or earlier */
+        Incoming *first, **end;    /* all have the same time, so that the last begun comes last */
+        usec_t incoming;           /* that time */
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;
@@ -83,9 +103,87 @@ struct HttpServer {
         usec_t armed;            /* when the timer fires */
         unsigned idle_turns;     /* turns in a row with an expired deadline and no progress */
         uint16_t port;
+        bool watching;        /* the deadline is set */
         bool closing, ending; /* the server closes; each connection ends after its next answer */
         TlsPair tls;
 };
+
+/* ---- requests that are still coming ---- */
+
+static void incoming_remove(HttpServer *s, Incoming *c) {
+        if (!c->link)
+                return;
+        *c->link = c->next;
+        if (c->next)
+                c->next->link = c->link;
+        else
+                s->end = c->link;
+        c->link = NULL;
+}
+
+/* A timer that is set is not moved: it fires too early and is set again. So a request costs no
+ * system call for it. */
+static void incoming_add(HttpServer *s, Incoming *c) {
+        incoming_remove(s, c);
+        c->until = clock_monotonic_usec() + s->incoming;
+        c->next = NULL;
+        c->link = s->end;
+        *s->end = c;
+        s->end = &c->next;
+        if (s->watching)
+                return;
+        s->watching = true;
+        /* these fail only for sources that do not exist */
+        (void) sd_event_source_set_time(s->deadline, c->until);
+        (void) sd_event_source_set_enabled(s->deadline, SD_EVENT_ONESHOT);
+}
+
+static Incoming *incoming_of(struct MHD_Connection *connection) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+        return info ? info->socket_context : NULL;
+}
+
+static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code) {
+        HttpServer *s = userdata;
+        Incoming *c = *context;
+
+        if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+                c = calloc(1, sizeof *c); /* without it the connection has no deadline */
+                *context = c;
+                if (!c)
+                        return;
+                c->connection = connection;
+                incoming_add(s, c);
+        } else if (c) {
+                incoming_remove(s, c);
+                free(c);
+                *context = NULL;
+        }
+}
+
+/* The shutdown makes the socket ready, and libmicrohttpd reads the end of the request there. */
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        usec_t now = clock_monotonic_usec();
+        HttpServer *s = userdata;
+        int r;
+
+        while (s->first && s->first->until <= now) {
+                const union MHD_ConnectionInfo *info =
+                        MHD_get_connection_info(s->first->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+                if (info)
+                        (void) shutdown(info->connect_fd, SHUT_RDWR); /* the peer may be gone */
+                incoming_remove(s, s->first);
+        }
+        s->watching = s->first != NULL;
+        if (!s->watching)
+                return 0;
+        r = sd_event_source_set_time(source, s->first->until);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
 
 /* ---- exchanges ---- */
 
@@ -125,8 +223,10 @@ static void exchange_free(HttpExchange *x) {
                 free(x->stream);
         }
         exchange_drop_body(x);
-        free(x->header.name);
-        free(x->header.value);
+        for (size_t i = 0; i < x->n_headers; i++) {
+                free(x->headers[i].name);
+                free(x->headers[i].value);
+        }
         free(x->method);
         free(x->path);
         free(x);
@@ -214,6 +314,7 @@ static enum MHD_Result exchange_proceed(HttpExchange *x) {
 }
 
 static enum MHD_Result exchange_begin(HttpExchange *x) {
+        Incoming *c = incoming_of(x->connection);
         const char *type =
                 MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
         HttpRequest request = {
@@ -224,6 +325,8 @@ static enum MHD_Result exchange_begin(HttpExchange *x) {
         };
 
         x->state = EXCHANGE_OPEN;
+        if (c)
+                incoming_remove(x->server, c);
         x->in_handler = true;
         x->server->handler(x->server->userdata, x, &request);
         x->in_handler = false;
@@ -289,8 +392,11 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 
 static void on_completed(void *userdata, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode code) {
+        Incoming *c = incoming_of(connection);
         HttpExchange *x = *state;
 
+        if (c)
+                incoming_add(userdata, c);
         if (!x)
                 return;
         *state = NULL;
@@ -404,7 +510,11 @@ static int server_join(HttpServer *s) {
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, 1, on_timer, s);
         if (r < 0)
                 return r;
-        r = server_add_wake(s);
+        r = sd_event_add_time(s->event, &s->deadline, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_deadline, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->deadline, SD_EVENT_OFF);
+        if (r >= 0)
+                r = server_add_wake(s);
         if (r < 0)
                 return r;
         return server_arm(s);
@@ -430,10 +540,13 @@ static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd
                                      MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                     //
                                      MHD_OPTION_LISTEN_SOCKET, listen_fd,                               //
                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                      //
+                                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,                    //
                                      MHD_OPTION_CONNECTION_LIMIT,                                       //
                                      o->max_connections > 0 ? o->max_connections : CONNECTIONS_DEFAULT, //
                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,    //
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) IDLE_TIMEOUT_SEC,        //
+                                     MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_of_peer,                //
+                                     MHD_OPTION_CONNECTION_TIMEOUT,                                     //
+                                     o->idle_sec > 0 ? o->idle_sec : IDLE_TIMEOUT_SEC,                  //
                                      MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
         return s->daemon ? 0 : -EIO;
 }
@@ -461,6 +574,10 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
         s->handler = handler;
         s->userdata = userdata;
         s->max_body = options->max_body;
+        s->end = &s->first;
+        s->incoming = ((options->idle_sec > 0 ? options->idle_sec : IDLE_TIMEOUT_SEC) +
+                       (options->request_sec > 0 ? options->request_sec : REQUEST_SEC)) *
+                      USEC_PER_SEC;
         r = server_start(s, options, fd);
         if (r < 0)
                 return fault_set(fault, r, "the HTTP server on %s does not start", options->listen);
@@ -489,6 +606,7 @@ HttpServer *http_server_free(HttpServer *s) {
         sd_event_source_disable_unref(s->io);
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->wake);
+        sd_event_source_disable_unref(s->deadline);
         sd_event_unref(s->event);
         tls_pair_done(&s->tls);
         free(s);
@@ -515,6 +633,29 @@ const char *http_query(HttpExchange *x, const char *name) {
         return MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+typedef struct Wanted {
+        const char *name, *value;
+        bool twice;
+} Wanted;
+
+static enum MHD_Result match_header(void *userdata, enum MHD_ValueKind kind, const char *key,
+                                    const char *value) {
+        Wanted *wanted = userdata;
+
+        if (strcasecmp(key, wanted->name) == 0) {
+                wanted->twice = wanted->value != NULL;
+                wanted->value = value ? value : "";
+        }
+        return wanted->twice ? MHD_NO : MHD_YES;
+}
+
+const char *http_request_header(HttpExchange *x, const char *name) {
+        Wanted wanted = {.name = name};
+
+        (void) MHD_get_connection_values(x->connection, MHD_HEADER_KIND, match_header, &wanted);
+        return wanted.twice ? "" : wanted.value;
+}
+
 static void exchange_answer(HttpExchange *x, unsigned status, const char *content_type,
                             struct MHD_Response *response) {
         /* an answered exchange has no on_close, even when its peer is gone */
@@ -531,8 +672,9 @@ static void exchange_answer(HttpExchange *x, unsigned status, const char *conten
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
         if (x->server->ending)
                 (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-        if (x->header.name && x->header.value)
-                (void) MHD_add_response_header(response, x->header.name, x->header.value);
+        for (size_t i = 0; i < x->n_headers; i++)
+                if (x->headers[i].name && x->headers[i].value)
+                        (void) MHD_add_response_header(response, x->headers[i].name, x->headers[i].value);
         x->response = response;
         x->status = status;
         exchange_set_state(x, EXCHANGE_ANSWERED);
@@ -547,10 +689,10 @@ void http_respond(HttpExchange *x, unsigned status, const char *content_type, St
 }
 
 void http_respond_header(HttpExchange *x, const char *name, const char *value) {
-        free(x->header.name);
-        free(x->header.value);
-        x->header.name = str_dup(str_from(name));
-        x->header.value = str_dup(str_from(value));
+        assert(x->n_headers < HTTP_HEADERS_MAX);
+        x->headers[x->n_headers].name = str_dup(str_from(name));
+        x->headers[x->n_headers].value = str_dup(str_from(value));
+        x->n_headers++;
 }
 
 void http_exchange_cut(HttpExchange *x) {
@@ -648,8 +790,30 @@ void http_stream_cut(HttpStream *s) {
         exchange_resume(s->exchange);
 }
 
+/* The shutdown makes the socket ready, so that libmicrohttpd finds the stream cut at once. */
+void http_stream_abort(HttpStream *s) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(s->exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        buf_done(&s->queue);
+        s->sent = 0;
+        if (info)
+                (void) shutdown(info->connect_fd, SHUT_RDWR); /* fails when the peer is gone already */
+        http_stream_cut(s);
+}
+
 size_t http_stream_queued(const HttpStream *s) {
         return s->queue.len - s->sent;
+}
+
+size_t http_stream_unread(const HttpStream *s) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(s->exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        int n = 0;
+
+        if (info && ioctl(info->connect_fd, SIOCOUTQ, &n) < 0)
+                n = 0;
+        return http_stream_queued(s) + (size_t) n;
 }
 
 void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata)) {

@@ -31,7 +31,13 @@ typedef struct HttpServerOptions {
         const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
         /* larger bodies get 413 unbuffered; all connections together hold 8 times this, then 503 */
         size_t max_body;
-        unsigned max_connections;       /* 0: 1024 */
+        unsigned max_connections; /* 0: 1024 */
+        unsigned max_of_peer;     /* connections from one address; 0: all */
+        unsigned idle_sec;        /* until a connection without bytes is closed; 0: 300 */
+        /* For a request's head and body, beyond idle_sec, since the connection began or the last
+         * answer ended; 0: 60. Without it, a byte now and then would keep a connection for ever.
+         * The answer may take any time. */
+        unsigned request_sec;
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
         /* HTTPS without a certificate yet: handshakes fail until one is set */
         bool tls;
@@ -56,9 +62,14 @@ int http_server_set_certificate(HttpServer *s, const char *cert, const char *key
 /* One query parameter, decoded; NULL when absent. Valid as long as the exchange. */
 const char *http_query(HttpExchange *x, const char *name);
 
+/* One header of the request; NULL when absent, and "" when it stands there more than once. Valid as
+ * long as the exchange. */
+const char *http_request_header(HttpExchange *x, const char *name);
+
 /* Answers. body is copied. Call it in the handler or later from the loop. */
 void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body);
-/* Adds one header; call it before the answer. */
+/* Adds one header, of at most HTTP_HEADERS_MAX; call it before the answer. */
+enum { HTTP_HEADERS_MAX = 8 };
 void http_respond_header(HttpExchange *x, const char *name, const char *value);
 
 /* An answer of unknown length (watch). http_stream_end() frees the stream. When the peer has gone,
@@ -75,10 +86,14 @@ int http_stream_write(HttpStream *s, Str bytes);
 void http_stream_end(HttpStream *s); /* ends it once everything queued is sent */
 /* closes the connection in the middle of the answer, for fault injection */
 void http_stream_cut(HttpStream *s);
+/* The same for a peer that does not read: what is queued is dropped. */
+void http_stream_abort(HttpStream *s);
 
 /* For answers that should not wait in memory as a whole: how many bytes are queued, and a callback
  * (with on_close's userdata) whenever the queue is empty. It may write, end or cut. */
 size_t http_stream_queued(const HttpStream *s);
+/* The same with what the kernel still holds for the peer. */
+size_t http_stream_unread(const HttpStream *s);
 void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata));
 
 /* on_close is called when the peer or the server goes away before the answer. A handler that keeps

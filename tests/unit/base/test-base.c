@@ -60,6 +60,45 @@ static void quantities(void) {
         }
 }
 
+static void thousandths(void) {
+        static const struct {
+                const char *text;
+                bool good;
+                int64_t milli;
+        } cases[] = {
+                {"8", true, 8000},
+                {"1500m", true, 1500},
+                {"1.5", true, 1500},
+                {"0.5", true, 500},
+                {".25", true, 250},
+                {"0.5Ki", true, 512000},
+                {"1.5k", true, 1500000},
+                {"0.0001", true, 1},
+                {"1.0001", true, 1001},
+                {"100n", true, 1},
+                {"1e-9", true, 1},
+                {"0", true, 0},
+                {"0.0", true, 0},
+                {"9223372036854775807m", true, INT64_MAX},
+                {"9223372036854775808m", false, 0},
+                {"9223372036854775.808", false, 0},
+                {"9223372036854775807", false, 0},
+                {"-0.5", false, 0},
+                {"1.5.0", false, 0},
+                {"m", false, 0},
+                {"", false, 0},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                int64_t milli = 0;
+                bool good = quantity_parse_milli(str_from(cases[i].text), &milli);
+
+                if (good != cases[i].good || milli != cases[i].milli)
+                        TEST_FAIL_("\"%s\": %d %" PRId64 ", expected %" PRId64, cases[i].text, good, milli,
+                                   cases[i].milli);
+        }
+}
+
 static void strings(void) {
         Str rest = STR("a,b,,c");
         uint64_t u = 7;
@@ -123,6 +162,39 @@ static void faults(void) {
         ASSERT_TRUE(strlen(f.text) < sizeof f.text);
 }
 
+/* What is left of a text is text, whatever its characters take. */
+static void cuts(void) {
+        static const struct {
+                const char *text, *cut; /* to 4 bytes */
+        } cases[] = {
+                {"abcd", "abcd"},
+                {"abcde", "abcd"},
+                {"abc\u00e9", "abc"},
+                {"ab\u00e9e", "ab\u00e9"},
+                {"ab\u20ac", "ab"},
+                {"a\u20ace", "a\u20ac"},
+                {"a\U0001f600", "a"},
+                {"\U0001f600a", "\U0001f600"},
+                {"\x80\x80\x80\x80\x80", "\x80\x80\x80\x80"}, /* no character at all */
+        };
+        char text[1400] = "";
+        Fault f;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Str s = str_from(cases[i].text);
+
+                ASSERT_STR(((Str){s.data, str_cut(s, 4)}), str_from(cases[i].cut));
+        }
+        for (size_t i = 0; i < sizeof text - 2; i += 2)
+                memcpy(text + i, "\u00e9", 2);
+        (void) fault_set(&f, 0, "%s", text);
+        ASSERT_INT(strlen(f.text), sizeof f.text - 2);
+        (void) fault_wrap(&f, 0, "ab");
+        ASSERT_INT(strlen(f.text), sizeof f.text - 2);
+        (void) fault_wrap(&f, 0, "a");
+        ASSERT_INT(strlen(f.text), sizeof f.text - 1);
+}
+
 static void base64(void) {
         static const struct {
                 const char *text, *bytes; /* NULL: malformed */
@@ -175,6 +247,6 @@ static void checked_arithmetic(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(quantities), TEST(strings), TEST(buffers), TEST(arenas), TEST(faults),
-                         TEST(checked_arithmetic), TEST(base64));
+        return TEST_MAIN(TEST(quantities), TEST(thousandths), TEST(strings), TEST(buffers), TEST(arenas),
+                         TEST(faults), TEST(cuts), TEST(checked_arithmetic), TEST(base64));
 }

@@ -77,6 +77,7 @@ typedef struct Told {
         KubeOutcome outcome;
         unsigned status;
         usec_t retry_after;
+        int64_t date;
         char reason[64];
         Fault fault;
         Buf body;
@@ -89,6 +90,7 @@ static inline void on_done(void *userdata, const KubeReply *reply) {
         told->outcome = reply->outcome;
         told->status = reply->status;
         told->retry_after = reply->retry_after;
+        told->date = reply->date;
         (void) snprintf(told->reason, sizeof told->reason, "%s", reply->reason);
         told->fault = reply->fault;
         buf_clear(&told->body);

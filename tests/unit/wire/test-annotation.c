@@ -155,6 +155,48 @@ static void reads_cards(void) {
         ASSERT_INT(n, 0);
 }
 
+static void reads_peers(void) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        CardInfo *cards;
+        size_t n;
+
+        ASSERT_OK(card_info_parse(STR("[{\"index\":0,\"units\":1,\"peers\":[0,50,10]},"
+                                      "{\"index\":1,\"units\":1,\"peers\":[]},"
+                                      "{\"index\":2,\"units\":1,\"peers\":null}]"),
+                                  &arena, &cards, &n, NULL));
+        ASSERT_INT(n, 3);
+        ASSERT_INT(cards[0].n_peers, 3);
+        ASSERT_INT(cards[0].peers[1], 50);
+        ASSERT_INT(cards[0].peers[2], 10);
+        for (size_t i = 0; i < n; i++)
+                ASSERT_FALSE(cards[i].peers_malformed);
+        ASSERT_INT(cards[1].n_peers, 0);
+        ASSERT_INT(cards[2].n_peers, 0);
+}
+
+/* The card stays, and only its links are lost. */
+static void drops_bad_peers(void) {
+        static const char *const bad[] = {"1", "\"x\"", "{}", "[\"1\"]", "[-1]", "[65536]", "[1.5]", "[[]]"};
+        _cleanup_buf_ Buf many = BUF_NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        CardInfo *cards;
+        size_t n;
+
+        for (size_t i = 0; i <= ELEMENTSOF(bad); i++) {
+                buf_clear(&many);
+                if (i < ELEMENTSOF(bad))
+                        buf_appendf(&many, "[{\"index\":3,\"units\":7,\"peers\":%s}]", bad[i]);
+                else
+                        buf_appendf(&many, "[{\"index\":3,\"units\":7,\"peers\":[%s1]}]",
+                                    "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,");
+                ASSERT_OK(card_info_parse(buf_str(&many), &arena, &cards, &n, NULL));
+                ASSERT_INT(n, 1);
+                ASSERT_INT(cards[0].units, 7);
+                ASSERT_TRUE(cards[0].peers_malformed);
+                ASSERT_INT(cards[0].n_peers, 0);
+        }
+}
+
 static void refuses_bad_cards(void) {
         static const struct {
                 const char *text, *fault;
@@ -213,7 +255,8 @@ static void holds_the_card_limit(void) {
 static void cards_round_trip(void) {
         static const char text[] =
                 "[{\"index\":0,\"uuid\":\"GPU-a\",\"model\":\"a \\\"b\\\"\",\"units\":15,\"mib\":16160,"
-                "\"numa\":0,\"healthy\":true},{\"index\":2,\"units\":7,\"healthy\":false}]";
+                "\"numa\":0,\"healthy\":true,\"peers\":[0,0,50]},{\"index\":2,\"units\":7,\"healthy\":false}"
+                "]";
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
         CardInfo *cards;
@@ -230,6 +273,7 @@ static void cards_round_trip(void) {
 int main(void) {
         return TEST_MAIN(TEST(reads_the_documented_example), TEST(reads_what_schedulers_write),
                          TEST(refuses_what_contradicts_itself), TEST(holds_the_entry_limit),
-                         TEST(random_allocations_round_trip), TEST(reads_cards), TEST(refuses_bad_cards),
-                         TEST(holds_the_card_limit), TEST(cards_round_trip));
+                         TEST(random_allocations_round_trip), TEST(reads_cards), TEST(reads_peers),
+                         TEST(drops_bad_peers), TEST(refuses_bad_cards), TEST(holds_the_card_limit),
+                         TEST(cards_round_trip));
 }

@@ -53,13 +53,18 @@ static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
         }
 }
 
-static void fixture_begin(Fixture *f) {
-        HttpServerOptions options = {.listen = "127.0.0.1:0", .max_body = 100000};
+static void fixture_begin_with(Fixture *f, HttpServerOptions options) {
         Fault fault = FAULT_NULL;
 
+        options.listen = "127.0.0.1:0";
+        options.max_body = 100000;
         *f = (Fixture){0};
         ASSERT_OK(sd_event_new(&f->event));
         ASSERT_OK(http_server_new(f->event, &options, handle, f, &f->server, &fault));
+}
+
+static void fixture_begin(Fixture *f) {
+        fixture_begin_with(f, (HttpServerOptions){0});
 }
 
 static void fixture_end(Fixture *f) {
@@ -412,6 +417,89 @@ static void a_silent_handshake_costs_nothing(void) {
         fixture_end(&f);
 }
 
+/* Sends a byte now and then, sooner than the server calls a connection idle, until the server
+ * closes. */
+static void trickle(Fixture *f, int fd) {
+        for (int i = 0; i < 600; i++) {
+                char byte = 'a';
+                ssize_t n;
+
+                (void) send(fd, "a", 1, MSG_NOSIGNAL);
+                ASSERT_TRUE(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
+                n = recv(fd, &byte, 1, MSG_DONTWAIT);
+                if (n == 0 || (n < 0 && errno != EAGAIN))
+                        return;
+                ASSERT_INT(n, -1);
+                while (sd_event_run(f->event, 0) > 0)
+                        ;
+                (void) usleep(40000);
+        }
+        TEST_FAIL_("open after %d bytes", 600);
+}
+
+#define SHORT_TIMES ((HttpServerOptions){.idle_sec = 1, .request_sec = 1})
+
+static void a_request_that_never_ends_is_closed(void) {
+        static const char *const begun[] = {"", "GET /now HTTP/1.1\r\nHost: x\r\nX: ",
+                                            "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n"};
+        Fixture f;
+
+        for (size_t i = 0; i < ELEMENTSOF(begun); i++) {
+                int fd;
+
+                fixture_begin_with(&f, SHORT_TIMES);
+                fd = dial(&f);
+                say(fd, begun[i]);
+                trickle(&f, fd);
+                ASSERT_INT(f.requests, 0);
+                (void) close(fd);
+                fixture_end(&f);
+        }
+}
+
+static void the_next_request_has_a_deadline_too(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        Fixture f;
+        int fd;
+
+        fixture_begin_with(&f, SHORT_TIMES);
+        fd = dial(&f);
+        say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+        hear(&f, fd, "\r\n\r\nhello", &got);
+        trickle(&f, fd);
+        ASSERT_INT(f.requests, 1);
+        (void) close(fd);
+        fixture_end(&f);
+}
+
+/* The deadline is the request's. Connections that came later are closed by it in the meantime. */
+static void an_answer_may_take_longer(void) {
+        _cleanup_buf_ Buf got = BUF_NULL;
+        int held, streamed, slow;
+        Fixture f;
+
+        fixture_begin_with(&f, SHORT_TIMES);
+        held = dial(&f);
+        say(held, "GET /later HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.kept, sizeof f.kept);
+        streamed = dial(&f);
+        say(streamed, "GET /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+        turn_until(&f, &f.stream, sizeof f.stream);
+        slow = dial(&f);
+        trickle(&f, slow);
+        ASSERT_INT(f.closed, 0);
+        http_respond(f.kept, 200, "text/plain", STR("at last"));
+        hear(&f, held, "at last", &got);
+        buf_clear(&got);
+        ASSERT_OK(http_stream_write(f.stream, STR("still here")));
+        hear(&f, streamed, "still here", &got);
+        http_stream_end(TAKE_PTR(f.stream));
+        (void) close(held);
+        (void) close(streamed);
+        (void) close(slow);
+        fixture_end(&f);
+}
+
 static void refuses_bad_addresses(void) {
         static const char *const bad[] = {
                 "", "8080", "127.0.0.1", "::1:80", "127.0.0.1:65536", "host.name:80", "1.2.3.4:x"};
@@ -435,5 +523,7 @@ int main(void) {
                          TEST(notices_a_peer_that_leaves), TEST(streams),
                          TEST(a_cut_response_closes_the_connection), TEST(dies_with_open_exchanges),
                          TEST(an_answer_ends_the_interest), TEST(garbage_changes_nothing),
-                         TEST(a_silent_handshake_costs_nothing), TEST(refuses_bad_addresses));
+                         TEST(a_silent_handshake_costs_nothing), TEST(a_request_that_never_ends_is_closed),
+                         TEST(the_next_request_has_a_deadline_too), TEST(an_answer_may_take_longer),
+                         TEST(refuses_bad_addresses));
 }

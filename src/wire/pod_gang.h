@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod says about its gang (docs/gangs.md). Like every object a view (wire/object.h). It is
+ * decoded apart from Pod, because few pods of a cluster are members of a gang. */
+
+#include "wire/object.h"
+
+typedef struct PodGang {
+        /* The label LABEL_GANG_NAME, else LABEL_GANG, else ANNOTATION_GANG_NAME, else
+         * "gpu-topology/" before LABEL_TOPOLOGY_JOB. Empty: none. */
+        Str name;
+        Str min;             /* LABEL_GANG_MIN, else ANNOTATION_GANG_MIN; of a job LABEL_TOPOLOGY_REPLICAS */
+        const char *min_key; /* the label that should have it */
+        int64_t priority;    /* spec.priority; 0 when absent */
+        bool gated;          /* spec.schedulingGates has GATE_GANG */
+        bool gated_else;     /* it has another gate */
+        /* Of its nodeSelector, affinity, tolerations and spread constraints: pods that are alike
+         * here can go to the same nodes, but for cpu, memory, volumes and ports. */
+        uint64_t where;
+        /* The condition PodScheduled is False with the reason Unschedulable, with this message. */
+        bool unschedulable;
+        Str message;
+} PodGang;
+
+/* Returns 0, OBJECT_E_MALFORMED with a fault that names the path (*ret untouched; fault may be
+ * NULL), or -ENOMEM. */
+int pod_gang_decode(Str json, Arena *arena, PodGang *ret, Fault *fault);
+
+enum { POD_GANG_MIN_MAX = 1024 }; /* members that wait for one another */
+
+/* The number of min-available: from 1 to POD_GANG_MIN_MAX. False for any other text. */
+bool pod_gang_min(Str text, uint32_t *ret);
