@@ -13,8 +13,7 @@ static void complain(Fault *fault, const char *what, const char *name, Str text,
         Fault before = fault ? *fault : FAULT_NULL;
 
         (void) fault_set(fault, 0, "%s%s%s %s is \"%.*s\", must be %s", before.text,
-                         before.text[0] ? "; " : "", what, name, (int) (text.len < SHOWN ? text.len : SHOWN),
-                         text.data, rule);
+                         before.text[0] ? "; " : "", what, name, STR_CUT(text, SHOWN), rule);
 }
 
 /* ---- nodes ---- */
@@ -91,6 +90,17 @@ static bool is_said(const EnvironmentText *v, const char *name, Fault *fault, bo
         return !v->elsewhere && !str_is_empty(v->text);
 }
 
+/* The container stays isolated; its user should know. */
+static void check_disable(const PodContainer *c, Fault *fault, bool *bad) {
+        Str text = c->disable.text;
+
+        if (!is_said(&c->disable, ENVIRONMENT_DISABLE, fault, bad) || c->not_isolated ||
+            str_eq(text, STR("false")) || str_eq(text, STR("0")))
+                return;
+        complain(fault, "environment", ENVIRONMENT_DISABLE, text, "true, 1, false or 0");
+        *bad = true;
+}
+
 int compute_request(const PodContainer *c, ComputeRequest *ret, Fault *fault) {
         ComputeRequest ask = {.weight = 1};
         bool bad = false;
@@ -113,6 +123,7 @@ int compute_request(const PodContainer *c, ComputeRequest *ret, Fault *fault) {
                         bad = true;
                 }
         }
+        check_disable(c, fault, &bad);
         *ret = ask;
         return bad ? COMPUTE_E_REQUEST : 0;
 }

@@ -25,7 +25,7 @@ int compute_update(CardCompute *c, const NodeAnnotations *annotations, ComputePo
 CardCompute compute_for_mode(const CardCompute *node, ShareMode mode);
 
 /* What a container's environment asks for; percent stays 0. A value that is not understood, or
- * comes from elsewhere (valueFrom), counts as absent. Returns 0, or COMPUTE_E_REQUEST with a fault
- * that names all such values. */
+ * comes from elsewhere (valueFrom), counts as absent. So does that of CGPU_DISABLE. Returns 0, or
+ * COMPUTE_E_REQUEST with a fault that names all such values. */
 enum { COMPUTE_E_REQUEST = 1 };
 int compute_request(const PodContainer *c, ComputeRequest *ret, Fault *fault);

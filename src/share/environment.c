@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "wire/annotation.h"
 #include "wire/card_info.h"
 
 static const CardInfo *card_of(const CardInfo *cards, size_t n, uint32_t index) {
@@ -49,6 +50,17 @@ static uint32_t largest_units(const Slice *slices, size_t n_slices, const CardIn
         return units;
 }
 
+int environment_make_whole(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards,
+                           EnvironmentVariable variable, void *userdata) {
+        _cleanup_buf_ Buf indexes = BUF_NULL, uuids = BUF_NULL;
+
+        list_cards(slices, n_slices, cards, n_cards, &indexes, &uuids);
+        if (buf_result(&indexes) < 0 || buf_result(&uuids) < 0)
+                return -ENOMEM;
+        variable(userdata, ENVIRONMENT_VISIBLE_DEVICES, buf_str(&uuids));
+        return 0;
+}
+
 int environment_make(const Slice *slices, size_t n_slices, uint32_t pod_mem, MemoryUnit unit,
                      const CardInfo *cards, size_t n_cards, EnvironmentVariable variable, void *userdata) {
         _cleanup_buf_ Buf indexes = BUF_NULL, uuids = BUF_NULL, unit_name = BUF_NULL;
@@ -56,12 +68,11 @@ int environment_make(const Slice *slices, size_t n_slices, uint32_t pod_mem, Mem
         memory_unit_format(unit, &unit_name);
         if (buf_result(&indexes) < 0 || buf_result(&uuids) < 0 || buf_result(&unit_name) < 0)
                 return -ENOMEM;
-        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_CONTAINER", slices[0].mem);
-        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_DEV",
-                    largest_units(slices, n_slices, cards, n_cards));
-        give_number(variable, userdata, "ALIYUN_COM_GPU_MEM_POD", pod_mem);
-        variable(userdata, "ALIYUN_COM_GPU_MEM_IDX", buf_str(&indexes));
-        variable(userdata, "ALIYUN_COM_GPU_MEM_UNIT", buf_str(&unit_name));
-        variable(userdata, "NVIDIA_VISIBLE_DEVICES", buf_str(&uuids));
+        give_number(variable, userdata, ENVIRONMENT_MEM_CONTAINER, slices[0].mem);
+        give_number(variable, userdata, ENVIRONMENT_MEM_DEV, largest_units(slices, n_slices, cards, n_cards));
+        give_number(variable, userdata, ENVIRONMENT_MEM_POD, pod_mem);
+        variable(userdata, ENVIRONMENT_MEM_IDX, buf_str(&indexes));
+        variable(userdata, ENVIRONMENT_MEM_UNIT, buf_str(&unit_name));
+        variable(userdata, ENVIRONMENT_VISIBLE_DEVICES, buf_str(&uuids));
         return 0;
 }

@@ -18,3 +18,7 @@ typedef void (*EnvironmentVariable)(void *userdata, const char *name, Str value)
  * on any of them. Returns 0 or -ENOMEM. */
 int environment_make(const Slice *slices, size_t n_slices, uint32_t pod_mem, MemoryUnit unit,
                      const CardInfo *cards, size_t n_cards, EnvironmentVariable variable, void *userdata);
+
+/* Makes the variable of a container with whole cards: NVIDIA_VISIBLE_DEVICES. 0 or -ENOMEM. */
+int environment_make_whole(const Slice *slices, size_t n_slices, const CardInfo *cards, size_t n_cards,
+                           EnvironmentVariable variable, void *userdata);

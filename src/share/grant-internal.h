@@ -4,15 +4,18 @@
 /* The struct of a grant, for the ledger's files and placement. */
 
 #include "share/grant.h"
+#include "share/shape_tally.h"
 
 struct Grant {
         struct LedgerNode *node;
         Grant *next, **link;
         uint64_t app;
+        ShapeCount *shape; /* where a pod's grant is counted; NULL: nowhere */
         uint32_t pending, pending_core;
+        uint32_t cpu;
         uint32_t n_slices;
         uint16_t namespace_len, name_len, uid_len;
-        bool has_core;
+        bool has_core, whole;
         bool is_held;   /* from the node's annotation: belongs to the node */
         Slice slices[]; /* in the order of grant_compare_slices(); the three texts follow */
 };

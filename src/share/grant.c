@@ -52,6 +52,7 @@ void grant_charge(const Grant *g) {
         }
         n->pending += g->pending;
         n->pending_core += g->pending_core;
+        n->cpu.shares += g->cpu;
         n->n_pending += g->pending > 0;
         n->n_with_core += g->has_core;
         n->n_charged++;
@@ -69,15 +70,36 @@ void grant_discharge(const Grant *g) {
                 c->core_used -= d.core;
                 c->pods--;
         }
+        assert(n->cpu.shares >= g->cpu);
         assert(n->pending >= g->pending && n->pending_core >= g->pending_core && n->n_charged > 0);
         n->pending -= g->pending;
         n->pending_core -= g->pending_core;
+        n->cpu.shares -= g->cpu;
         n->n_pending -= g->pending > 0;
         n->n_with_core -= g->has_core;
         n->n_charged--;
 }
 
 /* ---- making and unmaking ---- */
+
+static uint32_t saturate(uint64_t value) {
+        return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
+}
+
+/* The largest of its cards counts. 0 or -ENOMEM. */
+static int count_shape(Grant *g, ShapeTally *t) {
+        Shape shape = {0};
+
+        for (size_t i = 0; i < g->n_slices; shape.cards++) {
+                uint32_t mem = saturate(demand_of_run(g, &i).mem);
+
+                shape.mem = mem > shape.mem ? mem : shape.mem;
+        }
+        if (shape.cards == 0 || g->whole)
+                return 0;
+        g->shape = shape_tally_add(t, shape);
+        return g->shape ? 0 : -ENOMEM;
+}
 
 int grant_compare_slices(const void *a, const void *b) {
         const Slice *x = a, *y = b;
@@ -88,12 +110,6 @@ int grant_compare_slices(const void *a, const void *b) {
         if (x_main != y_main)
                 return x_main ? 1 : -1;
         return (x->container > y->container) - (x->container < y->container);
-}
-
-static char *append_text(char *at, Str s) {
-        if (s.len > 0)
-                memcpy(at, s.data, s.len);
-        return at + s.len;
 }
 
 int grant_build(const GrantSpec *spec, Grant **ret) {
@@ -111,11 +127,13 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 .app = spec->app,
                 .pending = spec->pending_mem,
                 .pending_core = spec->pending_core,
+                .cpu = spec->cpu,
                 .n_slices = (uint32_t) spec->n_slices,
                 .namespace_len = (uint16_t) spec->namespace_.len,
                 .name_len = (uint16_t) spec->name.len,
                 .uid_len = (uint16_t) spec->uid.len,
                 .has_core = spec->has_core,
+                .whole = spec->whole,
         };
         for (size_t i = 0; i < spec->n_slices; i++) {
                 /* No annotation names a larger one. */
@@ -123,9 +141,10 @@ int grant_build(const GrantSpec *spec, Grant **ret) {
                 g->slices[i] = spec->slices[i];
         }
         qsort(g->slices, spec->n_slices, sizeof(Slice), grant_compare_slices);
-        at = append_text((char *) &g->slices[spec->n_slices], spec->namespace_);
-        at = append_text(at, spec->name);
-        (void) append_text(at, spec->uid);
+        at = (char *) &g->slices[spec->n_slices];
+        (void) str_put(&at, spec->namespace_);
+        (void) str_put(&at, spec->name);
+        (void) str_put(&at, spec->uid);
         *ret = g;
         return 0;
 }
@@ -158,7 +177,12 @@ int grant_new(Ledger *l, const GrantSpec *spec, Grant **ret) {
                 return -ENOMEM;
         r = grant_reserve_cards(n, g);
         if (r == 0)
+                r = count_shape(g, &l->tally);
+        if (r == 0) {
                 r = replicas_add(&l->replicas, g->app, n->slot);
+                if (r < 0)
+                        shape_tally_remove(&l->tally, g->shape);
+        }
         if (r < 0) {
                 ledger_card_drop_stale(n);
                 ledger_node_drop_if_unused(n);
@@ -181,6 +205,7 @@ Grant *grant_free(Grant *g) {
         n = g->node;
         grant_unlink(g);
         grant_discharge(g);
+        shape_tally_remove(&n->ledger->tally, g->shape);
         replicas_remove(&n->ledger->replicas, g->app, n->slot);
         held_resume(n, grant_uid(g));
         free(g);
@@ -217,10 +242,6 @@ const Slice *grant_slices(const Grant *g, size_t *ret_n) {
         return g->slices;
 }
 
-static uint32_t saturate(uint64_t value) {
-        return value > UINT32_MAX ? UINT32_MAX : (uint32_t) value;
-}
-
 uint32_t grant_mem_on_card(const Grant *g, uint32_t card) {
         return saturate(grant_demand(g, card).mem);
 }
@@ -235,6 +256,10 @@ uint32_t grant_pending(const Grant *g) {
 
 uint32_t grant_pending_core(const Grant *g) {
         return g->pending_core;
+}
+
+uint32_t grant_cpu(const Grant *g) {
+        return g->cpu;
 }
 
 Grant *grant_next(const Grant *g) {

@@ -31,7 +31,9 @@ typedef struct GrantSpec {
         size_t n_slices;
         uint32_t pending_mem, pending_core;
         bool has_core; /* a memory+compute pod, for the mixing rule */
+        bool whole;    /* whole cards: no shape of a share */
         uint64_t app;  /* as in Request */
+        uint32_t cpu;  /* as in Request */
 } GrantSpec;
 
 /* Returns 0, -ENOMEM, or -E2BIG for 2^16 slices or a text of 2^16 bytes. */
@@ -54,6 +56,7 @@ uint32_t grant_core_on_card(const Grant *g, uint32_t card);
 
 uint32_t grant_pending(const Grant *g);
 uint32_t grant_pending_core(const Grant *g);
+uint32_t grant_cpu(const Grant *g);
 
 /* The next grant of the same list: ledger_node_grants(), ledger_node_held(). NULL at its end. */
 Grant *grant_next(const Grant *g);

@@ -18,6 +18,7 @@ int ledger_new(Ledger **ret) {
 
 static void node_free(LedgerNode *n) {
         assert(!n->grants && !n->held && !n->dormant && n->n_charged == 0 && n->pending == 0);
+        assert(n->cpu.shares == 0 && n->load.parts == 0 && n->load.cpu == 0);
         for (size_t i = 0; i < n->n_cards; i++)
                 assert(n->cards[i].used == 0 && n->cards[i].core_used == 0 && n->cards[i].pods == 0);
         node_description_done(&n->now);
@@ -36,13 +37,24 @@ Ledger *ledger_free(Ledger *l) {
                 while (n->grants)
                         (void) grant_free(n->grants);
                 memset(n->fenced, 0, sizeof n->fenced);
+                n->cpu.others = 0;
                 ledger_node_remove(l, ledger_node_name(n));
         }
-        assert(!l->replicas && !l->by_name);
+        assert(!l->replicas && !l->by_name && !l->shapes && !l->tally.table);
+        fragment_done(&l->fragment);
+        rank_cache_done(&l->ranks);
         free(l->nodes);
         free(l->summaries);
         free(l);
         return NULL;
+}
+
+void ledger_set_order(Ledger *l, NodeOrder order) {
+        l->order = order;
+}
+
+NodeOrder ledger_order(const Ledger *l) {
+        return l->order;
 }
 
 /* ---- nodes come and go ---- */
@@ -64,6 +76,7 @@ static int ledger_reserve(Ledger *l) {
         if (!summaries)
                 return -ENOMEM;
         l->summaries = summaries;
+        rank_cache_done(&l->ranks);
         l->room = room;
         return 0;
 }
@@ -123,11 +136,12 @@ static void give_slot_back(LedgerNode *n) {
                 replicas_move(l->replicas, g->app, last->slot, n->slot);
         l->nodes[n->slot] = last;
         l->summaries[n->slot] = l->summaries[last->slot];
+        rank_cache_forget(&l->ranks, n->slot);
         last->slot = n->slot;
 }
 
 void ledger_node_drop_if_unused(LedgerNode *n) {
-        if (n->described || n->grants || has_fences(n))
+        if (n->described || n->grants || n->cpu.others > 0 || has_fences(n))
                 return;
         give_slot_back(n);
         HASH_DELETE(hh, n->ledger->by_name, n);
@@ -166,7 +180,7 @@ void ledger_prefetch(LedgerNode *const *nodes, size_t n) {
 
 /* What all grants of a list take together from one card, or leave pending. */
 typedef struct Sums {
-        uint64_t mem, core, pending, pending_core;
+        uint64_t mem, core, pending, pending_core, cpu;
         size_t pods, grants, with_core, n_pending;
 } Sums;
 
@@ -186,6 +200,7 @@ static void add_up(Sums *sums, const Grant *list, uint32_t card) {
                 sums->pods += names_card(g, card);
                 sums->pending += g->pending;
                 sums->pending_core += g->pending_core;
+                sums->cpu += g->cpu;
                 sums->grants++;
                 sums->with_core += g->has_core;
                 sums->n_pending += g->pending > 0;
@@ -248,15 +263,21 @@ static bool node_check(const LedgerNode *n) {
                         return false;
         add_up(&sums, n->grants, 0);
         add_up(&sums, n->held, 0);
-        return sums.pending == n->pending && sums.pending_core == n->pending_core &&
-               sums.grants == n->n_charged && sums.with_core == n->n_with_core &&
-               sums.n_pending == n->n_pending && slices_check(n, n->grants) && slices_check(n, n->held) &&
-               slices_check(n, n->dormant) && replicas_check(n) && held_check(n) && summary_check(n);
+        return sums.cpu == n->cpu.shares && sums.pending == n->pending &&
+               sums.pending_core == n->pending_core && sums.grants == n->n_charged &&
+               sums.with_core == n->n_with_core && sums.n_pending == n->n_pending &&
+               slices_check(n, n->grants) && slices_check(n, n->held) && slices_check(n, n->dormant) &&
+               replicas_check(n) && held_check(n) && summary_check(n);
 }
 
 bool ledger_check(const Ledger *l) {
-        for (size_t i = 0; i < l->n_nodes; i++)
+        CardLoad load = {0};
+
+        for (size_t i = 0; i < l->n_nodes; i++) {
                 if (l->nodes[i]->slot != i || !node_check(l->nodes[i]))
                         return false;
-        return HASH_COUNT(l->by_name) == l->n_nodes;
+                load.parts += l->nodes[i]->load.parts;
+                load.cpu += l->nodes[i]->load.cpu;
+        }
+        return HASH_COUNT(l->by_name) == l->n_nodes && load.parts == l->load.parts && load.cpu == l->load.cpu;
 }

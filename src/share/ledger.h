@@ -9,11 +9,16 @@
  * One thread; no clock; no I/O. */
 
 #include "share/ledger_node.h"
+#include "share/node_order.h"
 
 typedef struct Ledger Ledger;
 
 int ledger_new(Ledger **ret);   /* 0 or -ENOMEM */
 Ledger *ledger_free(Ledger *l); /* and the grants that are left */
+
+/* NODE_ORDER_BINPACK from the beginning. */
+void ledger_set_order(Ledger *l, NodeOrder order);
+NodeOrder ledger_order(const Ledger *l);
 
 /* NULL when the node has no object, no grant and no fence. */
 LedgerNode *ledger_node_find(const Ledger *l, Str name);

@@ -52,11 +52,34 @@ static bool is_named(const Grant *list, uint32_t card) {
         return false;
 }
 
-static bool is_described(const LedgerNode *n, uint32_t card) {
+const CardShape *ledger_card_shape(const LedgerNode *n, const LedgerCard *c) {
+        const CardShape *shapes = n->now.cards;
+        size_t at = (size_t) (c - n->cards);
+
+        /* Mostly the node describes each card, so that both stand at the same position. */
+        if (at < n->now.n_cards && shapes[at].index == c->index)
+                return &shapes[at];
         for (size_t i = 0; i < n->now.n_cards; i++)
-                if (n->now.cards[i].index == card)
-                        return true;
-        return false;
+                if (shapes[i].index == c->index)
+                        return &shapes[i];
+        return NULL;
+}
+
+CardVerdict ledger_card_judge_choice(const LedgerNode *n, const LedgerCard *c, const CardChoice *choice) {
+        const CardShape *shape = ledger_card_shape(n, c);
+
+        return shape ? card_choice_judge(choice, shape->model, shape->uuid) : CARD_NOT_KNOWN;
+}
+
+const char *ledger_card_lacks(const LedgerNode *n, const CardChoice *choice) {
+        for (size_t i = 0; i < n->n_cards; i++) {
+                const LedgerCard *c = &n->cards[i];
+                const CardShape *shape = ledger_card_shape(n, c);
+
+                if (c->units > 0 && ledger_card_judge(n, c, choice) == CARD_NOT_KNOWN)
+                        return shape && !str_is_empty(shape->model) ? "UUID" : "model";
+        }
+        return NULL;
 }
 
 void ledger_card_drop_stale(LedgerNode *n) {
@@ -65,8 +88,7 @@ void ledger_card_drop_stale(LedgerNode *n) {
         for (size_t i = 0; i < n->n_cards; i++) {
                 const LedgerCard *c = &n->cards[i];
 
-                if (c->units > 0 || c->pods > 0 || is_described(n, c->index) ||
-                    is_named(n->dormant, c->index))
+                if (c->units > 0 || c->pods > 0 || ledger_card_shape(n, c) || is_named(n->dormant, c->index))
                         n->cards[kept++] = *c;
         }
         n->n_cards = kept;
@@ -85,7 +107,8 @@ int ledger_card_apply_described(LedgerNode *n) {
                 LedgerCard *c = ledger_card_ensure(n, shape->index);
 
                 c->units = shape->units;
-                c->healthy = shape->healthy && !(n->fenced[c->index / 8] >> c->index % 8 & 1);
+                c->healthy = shape->healthy && !ledger_card_is_cordoned(n, c) &&
+                             !(n->fenced[c->index / 8] >> c->index % 8 & 1);
         }
         ledger_card_drop_stale(n);
         return 0;

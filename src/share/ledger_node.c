@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/ledger_node.h"
 
+#include <assert.h>
 #include <errno.h>
 
+#include "share/card_set.h"
 #include "share/fault_join.h"
 #include "share/held.h"
 #include "share/ledger-internal.h"
@@ -15,6 +17,7 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
         NodeDescription before = n->now;
         int r;
 
+        d->links = card_set_intern(&n->ledger->shapes, d->links);
         n->now = *d;
         r = ledger_card_apply_described(n);
         if (r < 0) {
@@ -23,7 +26,8 @@ static int bring_into_force(LedgerNode *n, NodeDescription *d) {
                 return r;
         }
         d->cards = NULL;
-        free(before.cards);
+        d->links = NULL;
+        node_description_done(&before);
         return 0;
 }
 
@@ -63,7 +67,7 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
         if (r < 0 && !n->described)
                 held_replace(n, &none); /* an unknown node holds no slices */
         n->described = n->described || r >= 0;
-        free(d.cards);
+        node_description_done(&d);
         ledger_card_drop_stale(n);
         ledger_summary_update(n);
         ledger_node_drop_if_unused(n);
@@ -102,6 +106,25 @@ int ledger_node_set_fenced(Ledger *l, Str name, const uint32_t *cards, size_t n_
         return 0;
 }
 
+/* ---- cpu of other pods ---- */
+
+LedgerNode *ledger_node_add_cpu(Ledger *l, Str name, uint32_t cpu) {
+        LedgerNode *n = ledger_node_ensure(l, name);
+
+        if (!n)
+                return NULL;
+        n->cpu.others += cpu;
+        rank_cache_forget(&l->ranks, n->slot);
+        return n;
+}
+
+void ledger_node_subtract_cpu(LedgerNode *n, uint32_t cpu) {
+        assert(n->cpu.others >= cpu);
+        n->cpu.others -= cpu;
+        rank_cache_forget(&n->ledger->ranks, n->slot);
+        ledger_node_drop_if_unused(n);
+}
+
 /* ---- reading ---- */
 
 Str ledger_node_name(const LedgerNode *n) {
@@ -128,8 +151,28 @@ const LedgerCard *ledger_node_cards(const LedgerNode *n) {
         return n->cards;
 }
 
+size_t ledger_node_n_healthy(const LedgerNode *n) {
+        size_t healthy = 0;
+
+        for (size_t i = 0; n && i < n->n_cards; i++)
+                healthy += n->cards[i].healthy;
+        return healthy;
+}
+
+const char *ledger_node_change_pending(const LedgerNode *n) {
+        return n->now.change_pending;
+}
+
 uint32_t ledger_node_pending(const LedgerNode *n) {
         return n->pending > UINT32_MAX ? UINT32_MAX : (uint32_t) n->pending;
+}
+
+uint64_t ledger_node_cpu(const LedgerNode *n) {
+        return n->cpu.shares + n->cpu.others;
+}
+
+bool ledger_node_has_idle_card(const LedgerNode *n) {
+        return share_mode_has_memory(n->now.mode) && n->ledger->summaries[n->slot].free_untouched > 0;
 }
 
 Grant *ledger_node_grants(const LedgerNode *n) {

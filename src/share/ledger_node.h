@@ -18,7 +18,7 @@ typedef struct LedgerCard {
         uint64_t used;      /* units; may exceed `units`, never wraps */
         uint64_t core_used; /* percent */
         uint32_t pods;      /* grants with something on this card */
-        bool healthy;
+        bool healthy;       /* neither fenced nor cordoned, too */
 } LedgerCard;
 
 /* Takes over what the node object says now, all of it at once: mode, placement policy, cards, unit,
@@ -36,13 +36,18 @@ typedef struct LedgerCard {
 enum { LEDGER_E_NODE = 1 };
 int ledger_node_set(struct Ledger *l, const Node *node, Fault *fault);
 
-/* The node object is gone. Grants on it stay charged, because their pods still exist; the node goes
- * with the last of them. */
+/* The node object is gone. Grants and cpu on it stay charged, because their pods still exist; the
+ * node goes with the last of them. */
 void ledger_node_remove(struct Ledger *l, Str name);
 
 /* Cards that take no pod, whatever the node says: replaces the earlier set, and stays while the
  * node object comes and goes. Indexes over CARD_INDEX_MAX are passed over. 0 or -ENOMEM. */
 int ledger_node_set_fenced(struct Ledger *l, Str name, const uint32_t *cards, size_t n);
+
+/* A pod without a grant runs on the node and requests so much cpu, in thousandths of a core. NULL
+ * when out of memory; else the node, for the call that takes the amount away again. */
+LedgerNode *ledger_node_add_cpu(struct Ledger *l, Str name, uint32_t cpu);
+void ledger_node_subtract_cpu(LedgerNode *n, uint32_t cpu);
 
 Str ledger_node_name(const LedgerNode *n);
 ShareMode ledger_node_mode(const LedgerNode *n);
@@ -50,8 +55,17 @@ PlacementPolicy ledger_node_policy(const LedgerNode *n);
 MemoryUnit ledger_node_unit(const LedgerNode *n);
 size_t ledger_node_n_cards(const LedgerNode *n);
 const LedgerCard *ledger_node_cards(const LedgerNode *n); /* by index */
+size_t ledger_node_n_healthy(const LedgerNode *n);        /* cards; 0 for NULL */
 /* Units of grants that have no card yet. */
 uint32_t ledger_node_pending(const LedgerNode *n);
+/* Requests of cpu of all pods that are counted, in thousandths of a core. */
+uint64_t ledger_node_cpu(const LedgerNode *n);
+/* The change of mode or unit that waits until no slice is held; "": none. Lives as long as the
+ * node's description. */
+const char *ledger_node_change_pending(const LedgerNode *n);
+
+/* Whether a card of this sharing node holds no pod and may take one. */
+bool ledger_node_has_idle_card(const LedgerNode *n);
 
 /* The first grant of the node's pods, and of pods that are gone (share/held.h); then grant_next().
  * NULL: none. */

@@ -43,10 +43,31 @@ LedgerSummary ledger_summary_of(const LedgerNode *n) {
         s.fill = fill_of(used, total);
         s.total = total > UINT32_MAX ? UINT32_MAX : (uint32_t) total;
         s.takes_memory = takes && share_mode_has_memory(n->now.mode) && (!with_core || n->now.allow_mixed);
+        s.takes_whole = takes && share_mode_has_whole(n->now.mode);
         s.takes_core = takes && share_mode_has_core(n->now.mode) && (!without || n->now.allow_mixed);
         return s;
 }
 
+/* Whole cards are no shares: what their pods want of cpu says nothing about those of shares. Where
+ * no card counts, neither does the cpu of the pods on it. */
+static CardLoad load_of(const LedgerNode *n) {
+        CardLoad load = {0};
+
+        if (share_mode_has_whole(n->now.mode))
+                return load;
+        for (size_t i = 0; i < n->n_cards; i++)
+                if (n->cards[i].units > 0)
+                        load.parts += n->cards[i].used * FRAGMENT_ONE / n->cards[i].units;
+        load.cpu = load.parts > 0 ? n->cpu.shares : 0;
+        return load;
+}
+
 void ledger_summary_update(LedgerNode *n) {
+        CardLoad load = load_of(n);
+
+        n->ledger->load.parts += load.parts - n->load.parts;
+        n->ledger->load.cpu += load.cpu - n->load.cpu;
+        n->load = load;
         n->ledger->summaries[n->slot] = ledger_summary_of(n);
+        rank_cache_forget(&n->ledger->ranks, n->slot);
 }

@@ -27,6 +27,7 @@ typedef struct LedgerSummary {
          * an object and no change is pending, its mode offers the resource, and no pod of the other
          * kind is here (or mixing is allowed). */
         bool takes_memory, takes_core;
+        bool takes_whole; /* the same for a pod of whole cards */
 
         uint32_t free_untouched; /* most units free on a card that holds no pod */
         /* [k]: most units free on a card that holds pods and has CORE_STEP * k percent free. */

@@ -42,6 +42,12 @@ void memory_unit_format(MemoryUnit unit, Buf *out) {
         buf_append_str(out, unit.mib % 1024 == 0 ? STR("GiB") : STR("MiB"));
 }
 
+void memory_unit_format_amount(uint32_t units, MemoryUnit unit, Buf *out) {
+        buf_append_u64(out, units);
+        buf_append_str(out, unit.mib == 1 || unit.mib == 1024 ? STR(" ") : STR(" x "));
+        memory_unit_format(unit, out);
+}
+
 uint32_t memory_unit_count(uint32_t card_mib, MemoryUnit unit) {
         return card_mib / unit.mib;
 }

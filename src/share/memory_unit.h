@@ -20,5 +20,8 @@ int memory_unit_parse(Str text, MemoryUnit *ret);
 /* Appends the shortest of these forms. */
 void memory_unit_format(MemoryUnit unit, Buf *out);
 
+/* Appends an amount as people read it: "3 GiB", "512 MiB", "16 x 128MiB". */
+void memory_unit_format_amount(uint32_t units, MemoryUnit unit, Buf *out);
+
 /* Whole units on a card of `card_mib`. */
 uint32_t memory_unit_count(uint32_t card_mib, MemoryUnit unit);

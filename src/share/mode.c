@@ -31,6 +31,14 @@ bool share_mode_has_memory(ShareMode mode) {
         return mode == SHARE_MODE_SHARE || mode == SHARE_MODE_CGPU || mode == SHARE_MODE_CORE_MEM;
 }
 
+bool share_mode_has_whole(ShareMode mode) {
+        return mode == SHARE_MODE_TOPOLOGY;
+}
+
+bool share_mode_is_served(ShareMode mode) {
+        return share_mode_has_memory(mode) || share_mode_has_whole(mode);
+}
+
 bool share_mode_has_core(ShareMode mode) {
         return mode == SHARE_MODE_CORE_MEM;
 }

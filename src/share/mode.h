@@ -26,5 +26,7 @@ const char *share_mode_to_string(ShareMode mode);
 /* Whether a node in this mode offers aliyun.com/gpu-mem, offers percentages of compute, and limits
  * containers to their slices. */
 bool share_mode_has_memory(ShareMode mode);
+bool share_mode_has_whole(ShareMode mode); /* offers aliyun.com/gpu: the unit is then a card */
+bool share_mode_is_served(ShareMode mode); /* offers some resource of ours */
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/node_defaults.h"
 
-/* An option has the name of the annotation that overrides it: aliquot.dev/max-inst is
- * --max-inst. */
-static const char *option_of(NodeKey key) {
-        const char *slash = strrchr(node_key_name(key), '/');
-
-        return slash ? slash + 1 : node_key_name(key);
-}
-
 int node_defaults_set(NodeDefaults *d, NodeKey key, const char *text, Fault *fault) {
         if (text[0] == '\0' || !node_key_is_good(key, str_from(text)))
-                return fault_set(fault, NODE_DEFAULTS_E_VALUE, "--%s is \"%s\", must be %s", option_of(key),
-                                 text, node_key_rule(key));
+                return fault_set(fault, NODE_DEFAULTS_E_VALUE, "must be %s", node_key_rule(key));
         d->values[key] = text;
         return 0;
 }

@@ -12,8 +12,8 @@ typedef struct NodeDefaults {
 
 enum { NODE_DEFAULTS_E_VALUE = 1 };
 
-/* text is kept, not copied. Returns 0, or NODE_DEFAULTS_E_VALUE with a fault that names the option,
- * the value and the rule. The option has the name of the annotation without its prefix. */
+/* text is kept, not copied. Returns 0, or NODE_DEFAULTS_E_VALUE with a fault that names the
+ * rule. */
 int node_defaults_set(NodeDefaults *d, NodeKey key, const char *text, Fault *fault);
 
 void node_defaults_apply(const NodeDefaults *d, Node *node);

@@ -15,6 +15,7 @@ enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 
 
 void node_description_done(NodeDescription *d) {
         free(d->cards);
+        (void) card_links_unref(d->links);
         *d = (NodeDescription){.unit = d->unit};
 }
 
@@ -74,7 +75,7 @@ static ShareMode mode_by_label(const Reading *r, const Allocatable *a) {
                 return is_known(before) ? before : SHARE_MODE_UNKNOWN;
         if (label != SHARE_MODE_NONE)
                 return label;
-        if (share_mode_has_memory(before))
+        if (share_mode_is_served(before))
                 return before;
         if (a->core > 0)
                 return SHARE_MODE_CORE_MEM;
@@ -160,6 +161,16 @@ static void read_switches(Reading *r, NodeDescription *d) {
                         STR_CUT(a->change_pending, sizeof d->change_pending - 1));
 }
 
+static void read_cordon(Reading *r, NodeDescription *d) {
+        d->cordoned = r->before->cordoned;
+        if (card_indexes_take(&d->cordoned, r->node->annotations.cordon_cards))
+                return;
+        complain_key(r, NODE_KEY_CORDON,
+                     card_indexes_is_empty(&d->cordoned)           ? "no cordon"
+                     : card_indexes_is_empty(&r->before->cordoned) ? "a cordon of the cards that it names"
+                                                                   : "the cordon of before");
+}
+
 /* ---- cards ---- */
 
 /* An amount of status.allocatable; absent is 0. The API server rejects malformed quantities, but a
@@ -178,6 +189,16 @@ static bool read_allocatable(Reading *r, Str text, const char *resource, uint64_
         return false;
 }
 
+/* It orders nodes only: what is not a quantity is not known. More than a machine can have is cut,
+ * so that sums and products of it fit (fragment.c). */
+static uint64_t read_cpu(Str text) {
+        int64_t milli = 0;
+
+        if (str_is_empty(text) || !quantity_parse_milli(text, &milli))
+                return 0;
+        return milli > UINT32_MAX ? UINT32_MAX : (uint64_t) milli;
+}
+
 static Allocatable read_status(Reading *r) {
         const Node *node = r->node;
         Allocatable a;
@@ -191,35 +212,53 @@ static Allocatable read_status(Reading *r) {
         return a;
 }
 
-static int reserve_cards(NodeDescription *d, size_t n) {
+static char *move_text(Str *text, char *to) {
+        if (text->len > 0)
+                text->data = memcpy(to, text->data, text->len);
+        return to + text->len;
+}
+
+/* Copies the cards, and their texts behind them. */
+static int take_cards(NodeDescription *d, const CardShape *cards, size_t n) {
+        size_t texts = 0;
+        char *at;
+
         if (n == 0)
                 return 0;
-        d->cards = calloc(n, sizeof *d->cards);
+        for (size_t i = 0; i < n; i++)
+                texts += cards[i].model.len + cards[i].uuid.len;
+        d->cards = malloc(n * sizeof *cards + texts);
         if (!d->cards)
                 return -ENOMEM;
+        memcpy(d->cards, cards, n * sizeof *cards);
         d->n_cards = n;
+        at = (char *) (d->cards + n);
+        for (size_t i = 0; i < n; i++) {
+                at = move_text(&d->cards[i].model, at);
+                at = move_text(&d->cards[i].uuid, at);
+        }
         return 0;
 }
 
 static int cards_as_before(const Reading *r, NodeDescription *d) {
-        int k = reserve_cards(d, r->before->n_cards);
+        int k = take_cards(d, r->before->cards, r->before->n_cards);
 
-        if (k == 0 && d->n_cards > 0)
-                memcpy(d->cards, r->before->cards, d->n_cards * sizeof *d->cards);
+        if (k == 0)
+                d->links = card_links_ref(r->before->links);
         return k;
 }
 
-/* Without the agent's description all cards count as equal. */
-static int equal_cards(const Allocatable *a, NodeDescription *d) {
+/* Without the agent's description all cards count as equal, of the model that the label says. */
+static int equal_cards(const Reading *r, const Allocatable *a, NodeDescription *d) {
+        CardShape cards[CARD_INDEX_MAX + 1];
         uint32_t count = a->count > 0 ? a->count : 1;
 
         if (a->mem == 0)
                 return 0;
-        if (reserve_cards(d, count) < 0)
-                return -ENOMEM;
         for (uint32_t i = 0; i < count; i++)
-                d->cards[i] = (CardShape){.index = i, .units = a->mem / count, .healthy = true};
-        return 0;
+                cards[i] = (CardShape){
+                        .index = i, .units = a->mem / count, .healthy = true, .model = r->node->card_name};
+        return take_cards(d, cards, count);
 }
 
 static int unreadable_cards(Reading *r, NodeDescription *d, const Fault *why) {
@@ -234,9 +273,27 @@ static int unreadable_cards(Reading *r, NodeDescription *d, const Fault *why) {
         return k;
 }
 
+/* A card whose links do not decode is used without them. */
+static void complain_of_peers(Reading *r, const CardInfo *cards, size_t n) {
+        Fault more = FAULT_NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                if (!cards[i].peers_malformed)
+                        continue;
+                (void) fault_set(&more, 0,
+                                 "annotation " ANNOTATION_CARDS ": the peers of card %u must be a list of at "
+                                 "most %d numbers from 0 to 65535: the card is used without its links",
+                                 cards[i].index, CARD_INFO_PEERS_MAX);
+                fault_join(r->fault, &more);
+                r->wrong = true;
+                return;
+        }
+}
+
 static int described_cards(Reading *r, NodeDescription *d) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault why = FAULT_NULL;
+        CardShape *shapes;
         CardInfo *cards;
         size_t n;
         int k;
@@ -244,12 +301,18 @@ static int described_cards(Reading *r, NodeDescription *d) {
         k = card_info_parse(r->node->annotations.cards, &arena, &cards, &n, &why);
         if (k != 0)
                 return k < 0 ? k : unreadable_cards(r, d, &why);
-        if (reserve_cards(d, n) < 0)
+        shapes = arena_new(&arena, CardShape, n);
+        if (!shapes)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++)
-                d->cards[i] = (CardShape){
-                        .index = cards[i].index, .units = cards[i].units, .healthy = cards[i].healthy};
-        return 0;
+                shapes[i] = (CardShape){.index = cards[i].index,
+                                        .units = cards[i].units,
+                                        .healthy = cards[i].healthy,
+                                        .model = cards[i].model,
+                                        .uuid = cards[i].uuid};
+        complain_of_peers(r, cards, n);
+        k = take_cards(d, shapes, n);
+        return k < 0 ? k : card_links_from_info(cards, n, &d->links);
 }
 
 int node_description_read(const Node *node, const NodeDescription *before, NodeDescription *ret,
@@ -263,12 +326,16 @@ int node_description_read(const Node *node, const NodeDescription *before, NodeD
         read_placement(&r, &d);
         read_unit(&r, &d);
         read_switches(&r, &d);
+        read_cordon(&r, &d);
+        d.cpu = read_cpu(node->allocatable_cpu);
         if (!str_is_empty(node->annotations.cards))
                 k = described_cards(&r, &d);
         else
-                k = a.unreadable ? cards_as_before(&r, &d) : equal_cards(&a, &d);
-        if (k < 0)
+                k = a.unreadable ? cards_as_before(&r, &d) : equal_cards(&r, &a, &d);
+        if (k < 0) {
+                node_description_done(&d);
                 return k;
+        }
         *ret = d;
         return r.wrong ? NODE_DESCRIPTION_E_KEY : 0;
 }

@@ -4,6 +4,8 @@
 /* What a node object says about sharing. Each key is decoded and checked by itself: one that does
  * not decode keeps the value that it had before, or gets the safest one. */
 
+#include "share/card_indexes.h"
+#include "share/card_links.h"
 #include "share/memory_unit.h"
 #include "share/mode.h"
 #include "share/placement_policy.h"
@@ -13,6 +15,7 @@
 typedef struct CardShape {
         uint32_t index, units;
         bool healthy;
+        Str model, uuid; /* empty: not known */
 } CardShape;
 
 enum { CHANGE_PENDING_MAX = 96 }; /* with its NUL; a longer text is cut */
@@ -21,9 +24,12 @@ typedef struct NodeDescription {
         ShareMode mode;
         PlacementPolicy policy;
         MemoryUnit unit;
-        CardShape *cards; /* sorted by index; owned */
+        CardShape *cards; /* sorted by index; owned, in one allocation with their texts */
         size_t n_cards;
-        uint32_t max_pods; /* per card; 0: no ceiling */
+        CardLinks *links;     /* a reference; NULL: the cards are joined alike, as far as is known */
+        CardIndexes cordoned; /* ANNOTATION_CORDON_CARDS; they take no new slice */
+        uint64_t cpu;         /* allocatable, in thousandths of a core; 0: not known */
+        uint32_t max_pods;    /* per card; 0: no ceiling */
         bool max_pods_said;
         bool allow_mixed;
         bool cards_unreadable; /* no card is known, because their annotation never decoded */

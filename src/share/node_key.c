@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+#include "share/card_indexes.h"
 #include "share/memory_unit.h"
 #include "share/mode.h"
 #include "share/placement_policy.h"
@@ -57,6 +58,12 @@ static bool is_unit_change(Str text) {
         return str_eq(text, STR("drain"));
 }
 
+static bool is_cordon(Str text) {
+        CardIndexes cards;
+
+        return card_indexes_parse(text, &cards);
+}
+
 #define LABEL(member)      "label", offsetof(Node, member)
 #define ANNOTATION(member) "annotation", offsetof(Node, annotations.member)
 
@@ -84,6 +91,9 @@ static const struct {
                                            is_switch, "true or false"},
         [NODE_KEY_UNIT_CHANGE] = {ANNOTATION_UNIT_CHANGE, ANNOTATION(unit_change), is_unit_change,
                                   "drain, or absent"},
+        [NODE_KEY_CORDON] = {ANNOTATION_CORDON_CARDS, ANNOTATION(cordon_cards), is_cordon,
+                             "indexes of cards from 0 to 255 with commas between them, as 2,3, in at "
+                             "most 127 characters"},
 };
 
 const char *node_key_kind(NodeKey key) {

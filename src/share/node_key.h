@@ -18,6 +18,7 @@ typedef enum NodeKey {
         NODE_KEY_ALLOW_MIXED,
         NODE_KEY_PLACE_WHILE_CHANGING,
         NODE_KEY_UNIT_CHANGE,
+        NODE_KEY_CORDON,
         NODE_KEYS_,
 } NodeKey;
 

@@ -4,18 +4,24 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "share/card_set.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
 #include "wire/annotation.h"
 
 /* The summary of a node answers every question about one card, with or without compute. About
- * several cards it says whether the node is worth a look. Both ways apply the same rule:
- * card_fits(). */
+ * several cards, and about cards that the pod chose, it says whether the node is worth a look. Both
+ * ways apply the same rule: card_fits(). */
 
 /* Whether this card has room for one more pod of this request now. */
 static bool card_fits(const LedgerNode *n, const LedgerCard *c, const Request *r) {
         return ledger_card_takes_pod(n, c) && ledger_card_free(n, c) >= r->mem &&
-               ledger_card_core_free(n, c) >= r->core;
+               ledger_card_core_free(n, c) >= r->core && ledger_card_judge(n, c, r->choice) == CARD_ALLOWED;
+}
+
+/* Whether the summary does not answer exactly, so that the cards are looked at. */
+static bool must_count(const Request *r) {
+        return r->cards > 1 || r->choice;
 }
 
 static uint32_t count_fitting(const LedgerNode *n, const Request *r, bool used_only) {
@@ -33,78 +39,118 @@ static uint32_t level_of(const Request *r) {
         return r->core / CORE_STEP;
 }
 
-/* Exact for one card. For several cards: false means that they do not fit. */
+/* Whether the node takes this kind of pod now. */
+static bool takes(const LedgerSummary *s, const Request *r) {
+        return r->whole ? s->takes_whole : r->core > 0 ? s->takes_core : s->takes_memory;
+}
+
+static bool is_offered(ShareMode mode, const Request *r) {
+        return r->whole      ? share_mode_has_whole(mode)
+               : r->core > 0 ? share_mode_has_core(mode)
+                             : share_mode_has_memory(mode);
+}
+
+/* Exact for one card, unless the pod chose cards. Else: false means that they do not fit. */
 static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
-        return (r->core > 0 ? s->takes_core : s->takes_memory) &&
-               (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
+        return takes(s, r) && (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
 }
 
 static bool fits(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
-        return summary_fits(s, r, level_of(r)) && (r->cards == 1 || count_fitting(n, r, false) == r->cards);
+        return summary_fits(s, r, level_of(r)) && (!must_count(r) || count_fitting(n, r, false) == r->cards);
 }
 
 /* ---- why not ---- */
 
 static Refusal refusal_of(RefusalCode code, const LedgerNode *n, const Request *r, uint32_t limit) {
-        return (Refusal){
-                .code = code, .mem = r->mem, .core = r->core, .cards = r->cards, .limit = limit, .node = n};
+        return (Refusal){.code = code,
+                         .mem = r->mem,
+                         .core = r->core,
+                         .cards = r->cards,
+                         .limit = limit,
+                         .whole = r->whole,
+                         .node = n,
+                         .choice = r->choice};
+}
+
+/* Whether the card is in service, and one that the pod may use. */
+static bool counts(const LedgerNode *n, const LedgerCard *c, const Request *r) {
+        return c->healthy && c->units > 0 && ledger_card_judge(n, c, r->choice) == CARD_ALLOWED;
 }
 
 /* The M-th largest healthy card: what the request would have at best on the smallest of its
  * cards. */
-static uint32_t largest_for(const LedgerNode *n, uint32_t cards) {
+static uint32_t largest_for(const LedgerNode *n, const Request *r) {
         uint64_t limit = UINT64_MAX;
         uint32_t at_least = 0;
 
-        while (at_least < cards) { /* one size per round, from the largest down */
+        while (at_least < r->cards) { /* one size per round, from the largest down */
                 uint32_t next = 0;
 
                 for (size_t i = 0; i < n->n_cards; i++)
-                        if (n->cards[i].healthy && n->cards[i].units < limit && n->cards[i].units > next)
+                        if (n->cards[i].units < limit && n->cards[i].units > next &&
+                            counts(n, &n->cards[i], r))
                                 next = n->cards[i].units;
                 if (next == 0)
                         break;
                 limit = next;
                 at_least = 0;
                 for (size_t i = 0; i < n->n_cards; i++)
-                        at_least += n->cards[i].healthy && n->cards[i].units >= limit;
+                        at_least += n->cards[i].units >= limit && counts(n, &n->cards[i], r);
         }
         return (uint32_t) limit;
 }
 
-static Refusal why_not_cards(const LedgerNode *n, const Request *r) {
-        uint32_t cards = 0, healthy = 0, large = 0, room = 0;
+/* Cards of the node, by what they have of all that the request needs. */
+typedef struct CardCounts {
+        uint32_t all, allowed, healthy, large, room;
+} CardCounts;
+
+/* Inline for the sake of requests without a choice: filter counts on each node that refuses. */
+static inline __attribute__((always_inline)) CardCounts count_cards(const LedgerNode *n, const Request *r,
+                                                                    const CardChoice *choice) {
+        CardCounts s = {0};
 
         for (size_t i = 0; i < n->n_cards; i++) {
                 const LedgerCard *c = &n->cards[i];
-                bool counts = c->healthy && c->units > 0;
+                bool allowed = c->units > 0 && ledger_card_judge(n, c, choice) == CARD_ALLOWED,
+                     healthy = allowed && c->healthy;
 
-                cards += c->units > 0;
-                healthy += counts;
-                large += counts && c->units >= r->mem;
-                room += ledger_card_free(n, c) >= r->mem && ledger_card_core_free(n, c) >= r->core;
+                s.all += c->units > 0;
+                s.allowed += allowed;
+                s.healthy += healthy;
+                s.large += healthy && c->units >= r->mem;
+                s.room +=
+                        allowed && ledger_card_free(n, c) >= r->mem && ledger_card_core_free(n, c) >= r->core;
         }
-        if (cards == 0)
+        return s;
+}
+
+static Refusal why_not_cards(const LedgerNode *n, const Request *r) {
+        CardCounts have = r->choice ? count_cards(n, r, r->choice) : count_cards(n, r, NULL);
+
+        if (have.all == 0)
                 return refusal_of(REFUSAL_NODE_NOT_READY, n, r, 0);
-        if (healthy == 0)
+        if (r->choice && have.allowed < r->cards)
+                return refusal_of(REFUSAL_NO_SUCH_CARD, n, r, have.allowed);
+        if (have.healthy == 0)
                 return refusal_of(REFUSAL_UNHEALTHY, n, r, 0);
-        if (healthy < r->cards)
-                return refusal_of(REFUSAL_CARDS_TOO_FEW, n, r, healthy);
-        if (large < r->cards)
-                return refusal_of(REFUSAL_CARD_TOO_SMALL, n, r, largest_for(n, r->cards));
-        if (room >= r->cards)
+        if (have.healthy < r->cards)
+                return refusal_of(REFUSAL_CARDS_TOO_FEW, n, r, have.healthy);
+        if (have.large < r->cards)
+                return refusal_of(REFUSAL_CARD_TOO_SMALL, n, r, largest_for(n, r));
+        if (have.room >= r->cards)
                 return refusal_of(REFUSAL_PODS_PER_CARD, n, r, n->now.max_pods);
-        return refusal_of(REFUSAL_NO_ROOM, n, r, 0);
+        return refusal_of(REFUSAL_NO_ROOM, n, r, r->whole ? have.room : 0);
 }
 
 static Refusal why_not(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
         if (!n->described)
                 return refusal_of(REFUSAL_NODE_UNKNOWN, n, r, 0);
-        if (!(r->core > 0 ? share_mode_has_core(n->now.mode) : share_mode_has_memory(n->now.mode)))
+        if (!is_offered(n->now.mode, r))
                 return refusal_of(REFUSAL_NODE_MODE, n, r, 0);
         if (n->now.change_pending[0] != '\0')
                 return refusal_of(REFUSAL_NODE_CHANGING, n, r, 0);
-        if (!(r->core > 0 ? s->takes_core : s->takes_memory))
+        if (!takes(s, r))
                 return refusal_of(REFUSAL_NODE_MIXED, n, r, 0);
         return why_not_cards(n, r);
 }
@@ -276,20 +322,50 @@ static void add_slices(Placement *p, const Request *r, uint32_t card) {
         }
 }
 
+/* Cards of one rank are alike by the policy: their links decide between them. `last` is the card of
+ * the worst rank that was taken, so that all cards of a better rank are taken in any case. */
+static void take_linked(const LedgerNode *n, const Request *r, const LedgerCard *last,
+                        const LedgerCard *ret[]) {
+        uint64_t rank = card_rank(n, last, r);
+        uint32_t must = 0, may = 0, chosen;
+        size_t n_must = 0;
+
+        for (uint32_t i = 0; i < r->cards; i++)
+                if (card_rank(n, ret[i], r) != rank) {
+                        must |= UINT32_C(1) << ret[i]->index;
+                        n_must++;
+                }
+        for (size_t i = 0; i < n->n_cards; i++)
+                if (card_fits(n, &n->cards[i], r) && card_rank(n, &n->cards[i], r) == rank)
+                        may |= UINT32_C(1) << n->cards[i].index;
+        chosen = card_set_choose(n->now.links, must, may, (unsigned) (r->cards - n_must));
+        for (size_t i = n_must; i < r->cards; i++, chosen &= chosen - 1)
+                ret[i] = ledger_card_find(n, (uint32_t) __builtin_ctz(chosen));
+}
+
+/* The cards for a request that fits, best rank first. */
+static void pick_cards(const LedgerNode *n, const Request *r, const LedgerCard *ret[]) {
+        bool taken[CARD_INDEX_MAX + 1] = {0};
+
+        for (uint32_t i = 0; i < r->cards; i++) {
+                ret[i] = best_card(n, r, taken);
+                taken[ret[i]->index] = true; /* the check found as many */
+        }
+        if (r->cards > 1 && n->now.links)
+                take_linked(n, r, ret[r->cards - 1], ret);
+}
+
 /* The cards for a request that fits there. 0 or -ENOMEM. */
 static int choose_cards(const LedgerNode *node, const Request *request, Arena *arena, Placement *ret) {
-        bool taken[CARD_INDEX_MAX + 1] = {0};
+        const LedgerCard *cards[CARD_INDEX_MAX + 1];
         Placement p = {0};
 
         p.slices = arena_new(arena, Slice, request->cards * request->n_containers);
         if (!p.slices)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < request->cards; i++) {
-                const LedgerCard *c = best_card(node, request, taken);
-
-                taken[c->index] = true; /* the check found as many */
-                add_slices(&p, request, c->index);
-        }
+        pick_cards(node, request, cards);
+        for (uint32_t i = 0; i < request->cards; i++)
+                add_slices(&p, request, cards[i]->index);
         *ret = p;
         return 0;
 }
@@ -304,12 +380,12 @@ int placement_choose_cards(const LedgerNode *node, const Request *request, Arena
 /* ---- what if, continued: it needs the choice of cards ---- */
 
 static void put_there(LedgerNode *n, const Request *r) {
-        bool taken[CARD_INDEX_MAX + 1] = {0};
+        const LedgerCard *cards[CARD_INDEX_MAX + 1];
 
+        pick_cards(n, r, cards);
         for (uint32_t i = 0; i < r->cards; i++) {
-                LedgerCard *c = (LedgerCard *) (uintptr_t) best_card(n, r, taken); /* of the copy */
+                LedgerCard *c = (LedgerCard *) (uintptr_t) cards[i]; /* of the copy */
 
-                taken[c->index] = true;
                 c->used += r->mem;
                 c->core_used += r->core;
                 c->pods++;
@@ -405,15 +481,17 @@ bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, c
 /* ---- which node ---- */
 
 /* How many untouched cards the request would take. */
-static uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s, const Request *r, uint32_t level) {
-        if (r->cards == 1)
+static inline uint32_t cards_broken(const LedgerNode *n, const LedgerSummary *s, const Request *r,
+                                    uint32_t level) {
+        if (!must_count(r))
                 return s->free_used[level] < r->mem;
         return r->cards - count_fitting(n, r, true);
 }
 
 /* Smaller is better. 16 bits for what the node's policy avoids, 32 for its use by ratio, 16 for its
  * units.
- *   binpack  untouched cards taken; then the fullest; of two alike the smaller
+ *   binpack  untouched cards taken; then the fullest; of two alike the smaller (but
+ *            see fragment_rank())
  *   spread   replicas of the application already there; then the emptiest
  * Under both policies 0 is the best, so that nodes of either kind compare by how near they come to
  * it. */
@@ -423,9 +501,50 @@ static uint64_t rank_of(uint64_t avoided, const LedgerSummary *s) {
         return at_most(avoided, 0xffff) << 48 | (uint64_t) ~s->fill << 16 | at_most(s->total, 0xffff);
 }
 
+/* By the growth of the expected fragment. 16 bits are for what it grows: they compare with the
+ * replicas of nodes with the policy spread. 16 are for growing or shrinking, then 16 for the growth
+ * of cards without cpu, and 15 for untouched cards taken. How full the nodes are does not count:
+ * where pods come and go, the fullest of nodes that are alike packs worse than a fixed one
+ * (docs/internals/packing.md). */
+static uint64_t new_fragment_rank(const LedgerNode *n, const Request *r) {
+        const LedgerCard *cards[CARD_INDEX_MAX + 1];
+        bool taken[CARD_INDEX_MAX + 1] = {0};
+        const Fragment *f = &n->ledger->fragment;
+        uint32_t level, cpu_level, broken = 0;
+
+        for (uint32_t i = 0; i < r->cards; i++) {
+                cards[i] = best_card(n, r, taken);
+                if (!cards[i])
+                        return UINT64_MAX; /* it does not fit */
+                taken[cards[i]->index] = true;
+                broken += !ledger_card_is_used(n, cards[i]);
+        }
+        level = fragment_level(fragment_growth(f, n, r, cards), FRAGMENT_STEP);
+        cpu_level = fragment_level(fragment_cpu_growth(f, n, r, cards), FRAGMENT_CPU_STEP);
+        return (uint64_t) (level > FRAGMENT_LEVEL_SAME ? level - FRAGMENT_LEVEL_SAME : 0) << 48 |
+               (uint64_t) level << 32 | (uint64_t) cpu_level << 16 | (uint64_t) broken << 1;
+}
+
+static uint64_t fragment_rank(const LedgerNode *n, const Request *r) {
+        Ledger *l = n->ledger;
+        uint64_t *known, rank;
+
+        fragment_refresh(&l->fragment, &l->tally, &l->load);
+        known = rank_cache_row(&l->ranks, r, l->fragment.generation, l->room);
+        if (known && known[n->slot] != 0)
+                return known[n->slot];
+        rank = new_fragment_rank(n, r) | 1; /* the last bit tells that it is known */
+        if (known)
+                known[n->slot] = rank;
+        return rank;
+}
+
 uint64_t placement_rank(const LedgerNode *node, const Request *request) {
         const LedgerSummary *s = &node->ledger->summaries[node->slot];
 
+        if (s->policy == PLACEMENT_BINPACK && !request->whole &&
+            node->ledger->order == NODE_ORDER_FRAGMENTATION)
+                return fragment_rank(node, request);
         if (s->policy == PLACEMENT_SPREAD)
                 return rank_of(replicas_on(replicas_of(node->ledger->replicas, request->app), node->slot), s);
         return rank_of(cards_broken(node, s, request, level_of(request)), s);
@@ -451,6 +570,8 @@ static uint32_t replica_walk_to(ReplicaWalk *w, size_t slot) {
 LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) {
         ReplicaWalk replicas = replica_walk(ledger, request->app);
         uint32_t level = level_of(request);
+        bool count = must_count(request),
+             by_fragment = ledger->order == NODE_ORDER_FRAGMENTATION && !request->whole;
         uint64_t best_rank = UINT64_MAX;
         LedgerNode *best = NULL;
 
@@ -462,11 +583,13 @@ LedgerNode *placement_choose_node(const Ledger *ledger, const Request *request) 
                 if (!summary_fits(s, request, level))
                         continue;
                 rank = rank_of(spread ? replica_walk_to(&replicas, i) : 0, s);
-                if (rank >= best_rank)
+                if (rank >= best_rank && (spread || !by_fragment))
                         continue; /* binpack: even if no untouched card is taken */
-                if (request->cards > 1 && count_fitting(ledger->nodes[i], request, false) < request->cards)
+                if (count && count_fitting(ledger->nodes[i], request, false) < request->cards)
                         continue;
-                if (!spread)
+                if (!spread && by_fragment)
+                        rank = fragment_rank(ledger->nodes[i], request);
+                else if (!spread)
                         rank = rank_of(cards_broken(ledger->nodes[i], s, request, level), s);
                 if (rank < best_rank) {
                         best_rank = rank;

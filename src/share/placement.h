@@ -2,11 +2,12 @@
 #pragma once
 
 /* Chooses the node and the cards of a request. Pure: it reads the ledger and changes nothing, so
- * that the cluster autoscaler's simulations and every retry get the same answer.
+ * that every retry gets the same answer. (The cluster autoscaler does not ask: its simulations
+ * build the framework without extenders, simulator/framework/handle.go.)
  *
  *   binpack  fills one card, then the next: the fullest card that still fits. An untouched card is
  *            taken only when no used one fits, so that whole cards stay whole; then it is the
- *            smallest that fits. Nodes likewise.
+ *            smallest that fits. Nodes likewise, or by their expected fragment (node_order.h).
  *   spread   keeps replicas of one application apart: fewest of them on the card (node), then the
  *            emptiest by ratio. */
 

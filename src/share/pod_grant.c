@@ -27,6 +27,13 @@ static uint32_t amount_of(ResourceAsk ask, const char *resource, Fault *fault) {
         return 0;
 }
 
+/* What the container takes in units, of memory or of whole cards: a card is their unit. */
+static uint32_t mem_of(const PodContainer *c, Fault *fault) {
+        uint32_t cards = amount_of(c->gpu, RESOURCE_GPU, fault);
+
+        return cards > 0 ? cards : amount_of(c->gpu_mem, RESOURCE_GPU_MEM, fault);
+}
+
 /* ---- where: the cards ---- */
 
 /* The cards that the annotations name. No entries: the key is absent, empty or malformed. */
@@ -131,7 +138,7 @@ static uint32_t part_of(uint32_t amount, size_t i, size_t k) {
 
 static int collect_container(Collection *c, const PodContainer *container, const AnnotatedCards *p,
                              Fault *fault) {
-        uint32_t mem = amount_of(container->gpu_mem, RESOURCE_GPU_MEM, fault),
+        uint32_t mem = mem_of(container, fault),
                  core = amount_of(container->gpu_core, RESOURCE_GPU_CORE, fault);
         const Allocation *key = container->kind == CONTAINER_MAIN ? &p->main : &p->init;
         AllocationEntry older = {.card = p->older_card};
@@ -195,6 +202,8 @@ int pod_grant_spec(const Pod *pod, Arena *arena, GrantSpec *ret, Fault *fault) {
                 .pending_mem = saturate(demand_total(&c.pending_mem)),
                 .pending_core = saturate(demand_total(&c.pending_core)),
                 .has_core = c.has_core,
+                .whole = request_is_whole(pod),
+                .cpu = pod_is_terminal(pod) ? 0 : request_cpu_of_pod(pod),
                 .app = str_is_empty(pod->meta.controller_uid) ? 0 : str_hash64(pod->meta.controller_uid, 0),
         };
         return 0;
@@ -225,7 +234,9 @@ static const PodContainer *container_at(const Pod *pod, const Claim *claim, uint
 }
 
 static uint32_t limit_of(const PodContainer *c, const Claim *claim) {
-        return c ? amount_of(claim->core ? c->gpu_core : c->gpu_mem, claim->resource, NULL) : 0;
+        if (!c)
+                return 0;
+        return claim->core ? amount_of(c->gpu_core, claim->resource, NULL) : mem_of(c, NULL);
 }
 
 static Fault *next_difference(Differences *d) {

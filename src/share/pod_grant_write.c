@@ -6,6 +6,7 @@
 #include "wire/annotation.h"
 #include "wire/json_write.h"
 #include "wire/pod.h"
+#include "wire/topology_keys.h"
 
 static int compare_entries(const void *a, const void *b) {
         const AllocationEntry *x = a, *y = b;
@@ -87,14 +88,37 @@ static void write_older(Writer *w, const Slice *slices, size_t n, const LedgerNo
         write_number(w, ANNOTATION_OLD_ASSUME_TIME, assume_time_nsec);
 }
 
+static void write_cards(Writer *w, const char *key, const bool cards[static CARD_INDEX_MAX + 1]) {
+        _cleanup_buf_ Buf list = BUF_NULL;
+
+        for (unsigned i = 0; i <= CARD_INDEX_MAX; i++)
+                if (cards[i])
+                        buf_appendf(&list, "%s%u", list.len > 0 ? "," : "", i);
+        if (buf_result(&list) < 0)
+                w->json.out->broken = true;
+        json_write_str(&w->json, key, buf_str(&list));
+}
+
+/* The cards of a pod of whole cards, as ACK names them: its own, and those of its job here. */
+static void write_group(Writer *w, const Slice *slices, size_t n, const bool *job) {
+        bool cards[CARD_INDEX_MAX + 1] = {0};
+
+        for (size_t i = 0; i < n; i++)
+                cards[slices[i].card] = true;
+        write_cards(w, ANNOTATION_GPU_GROUP, cards);
+        for (unsigned i = 0; i <= CARD_INDEX_MAX && job; i++)
+                cards[i] |= job[i];
+        write_cards(w, ANNOTATION_GPU_VISIBLE, cards);
+}
+
 static void empty_others(Writer *w, uint32_t carried) {
         for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
                 if ((carried & ~w->written) >> i & 1)
                         json_write_text(&w->json, pod_system_key_names[i].data, "");
 }
 
-void pod_grant_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
-                     uint64_t assume_time_nsec, uint32_t carried, Buf *out) {
+static void write_all(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
+                      uint64_t assume_time_nsec, uint32_t carried, const bool *job, Buf *out) {
         _cleanup_free_ AllocationEntry *entries = calloc(n_slices > 0 ? n_slices : 1, sizeof *entries);
         Writer w = {.written = 0};
 
@@ -110,8 +134,22 @@ void pod_grant_write(const Slice *slices, size_t n_slices, const LedgerNode *nod
                 write_allocation(&w, ANNOTATION_INIT_ALLOCATION, slices, n_slices, FORM_INIT, entries);
                 write_text(&w, ANNOTATION_ASSIGNED, assigned ? STR("true") : STR("false"));
                 write_number(&w, ANNOTATION_ASSUME_TIME, assume_time_nsec);
-                write_older(&w, slices, n_slices, node, assigned, assume_time_nsec);
+                if (share_mode_has_whole(ledger_node_mode(node)))
+                        write_group(&w, slices, n_slices, job);
+                else
+                        write_older(&w, slices, n_slices, node, assigned, assume_time_nsec);
         }
         empty_others(&w, carried);
         json_write_object_end(&w.json);
+}
+
+void pod_grant_write(const Slice *slices, size_t n_slices, const LedgerNode *node, bool assigned,
+                     uint64_t assume_time_nsec, uint32_t carried, Buf *out) {
+        write_all(slices, n_slices, node, assigned, assume_time_nsec, carried, NULL, out);
+}
+
+void pod_grant_write_of_job(const Slice *slices, size_t n_slices, const LedgerNode *node,
+                            uint64_t assume_time_nsec, uint32_t carried,
+                            const bool job[static CARD_INDEX_MAX + 1], Buf *out) {
+        write_all(slices, n_slices, node, false, assume_time_nsec, carried, job, out);
 }

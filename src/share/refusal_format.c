@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/refusal_format.h"
 
+#include "share/card_choice.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
 #include "wire/annotation.h"
 
-enum { CARDS_LISTED = 16 };
+enum { CARDS_LISTED = 16, ENTRY_SHOWN = 40 };
 
 static void say(Buf *out, const char *text) {
         buf_append_str(out, str_from(text));
@@ -19,6 +20,16 @@ static void say_asked(const Refusal *r, const char *resource, Buf *out) {
         say(out, resource);
         say(out, " is ");
         buf_append_str(out, r->text);
+}
+
+/* " of type A100" where the pod chose its cards. */
+static void say_choice(const Refusal *r, Buf *out) {
+        CardWords words;
+
+        if (!r->choice)
+                return;
+        card_choice_format(r->choice, CARD_WORDS_MAX, &words);
+        buf_append(out, words.text, words.len);
 }
 
 /* What a card must have: "8 of gpu-mem" or "2 of gpu-mem and 30 % of compute". */
@@ -69,7 +80,7 @@ static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
         at = put(at, STR(" gpu"));
         at = put_u32(at, c->index);
         if (!c->healthy)
-                return put(at, STR(" unhealthy"));
+                return put(at, ledger_card_is_cordoned(r->node, c) ? STR(" cordoned") : STR(" unhealthy"));
         *at++ = ' ';
         at = put_u32(at, ledger_card_free(r->node, c));
         at = put(at, STR(" of "));
@@ -82,6 +93,10 @@ static char *put_card(char *at, const Refusal *r, const LedgerCard *c) {
         return ledger_card_takes_pod(r->node, c) ? at : put(at, STR(" (full)"));
 }
 
+static CardVerdict judge(const Refusal *r, const LedgerCard *c) {
+        return ledger_card_judge(r->node, c, r->choice);
+}
+
 static void say_cards(const Refusal *r, Buf *out) {
         size_t n = r->node ? r->node->n_cards : 0, listed = 0, left = 0;
         char text[CARDS_LISTED * CARD_TEXT_MAX], *at = text;
@@ -89,7 +104,7 @@ static void say_cards(const Refusal *r, Buf *out) {
         text[0] = '\0';
 
         for (size_t i = 0; i < n; i++) {
-                if (r->node->cards[i].units == 0)
+                if (r->node->cards[i].units == 0 || judge(r, &r->node->cards[i]) != CARD_ALLOWED)
                         continue;
                 if (listed == CARDS_LISTED) {
                         left++;
@@ -106,13 +121,29 @@ static void say_cards(const Refusal *r, Buf *out) {
         }
 }
 
+/* `the pod wants 4 whole cards, 2 of the node are idle` */
+static void say_no_idle(const Refusal *r, Buf *out) {
+        buf_appendf(out, "the pod wants %u whole card%s", r->cards, r->cards == 1 ? "" : "s");
+        say_choice(r, out);
+        buf_appendf(out, ", %u of the node %s idle", r->limit, r->limit == 1 ? "is" : "are");
+}
+
 static void say_no_room(const Refusal *r, Buf *out) {
+        if (r->whole) {
+                say_no_idle(r, out);
+                return;
+        }
         if (r->cards > 1) {
                 say(out, "fewer than ");
                 buf_append_u64(out, r->cards);
-                say(out, " cards have ");
-        } else
-                say(out, "no card has ");
+                say(out, " cards");
+                say_choice(r, out);
+                say(out, " have ");
+        } else {
+                say(out, "no card");
+                say_choice(r, out);
+                say(out, " has ");
+        }
         say_need(r, out);
         say(out, " free");
         say_cards(r, out);
@@ -141,9 +172,27 @@ static void say_bad_count(const Refusal *r, Buf *out) {
         say(out, " already");
 }
 
+/* `; write 3, the unit is GiB here` */
+static void say_units(const Refusal *r, uint64_t units, Buf *out) {
+        MemoryUnit unit = MEMORY_UNIT_GIB;
+
+        if (r->unit_mib > 0)
+                unit.mib = r->unit_mib;
+        say(out, "; write ");
+        buf_append_u64(out, units);
+        say(out, r->unit_mib > 0 ? ", the unit is " : " where the unit is ");
+        memory_unit_format(unit, out);
+        say(out, r->unit_mib > 0 ? " here" : "");
+}
+
 static void say_bad_amount(const Refusal *r, const char *rule, Buf *out) {
+        uint64_t units;
+
         say_asked(r, r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM, out);
-        say(out, rule);
+        if (refusal_is_in_bytes(r, &units))
+                say_units(r, units, out);
+        else
+                say(out, rule);
 }
 
 static void say_out_of_range(const Refusal *r, Buf *out) {
@@ -188,12 +237,16 @@ static void say_count_with_core(const Refusal *r, Buf *out) {
 static void say_too_small(const Refusal *r, Buf *out) {
         buf_append_u64(out, r->mem);
         say(out, " of gpu-mem");
-        if (r->cards == 1)
-                say(out, " is more than any card of the node has, the largest has ");
-        else {
+        if (r->cards == 1) {
+                say(out, " is more than any card");
+                say_choice(r, out);
+                say(out, " of the node has, the largest has ");
+        } else {
                 say(out, " on each of ");
                 buf_append_u64(out, r->cards);
-                say(out, " cards is more than the node has, the smallest of its largest has ");
+                say(out, " cards");
+                say_choice(r, out);
+                say(out, " is more than the node has, the smallest of its largest has ");
         }
         buf_append_u64(out, r->limit);
 }
@@ -209,8 +262,9 @@ static void say_mode(const Refusal *r, Buf *out) {
                 say(out, "the node's mode is ");
                 say(out, share_mode_to_string(mode));
         }
-        say(out,
-            r->core > 0 ? ", compute percent needs core_mem" : ", gpu-mem needs share, cgpu or core_mem");
+        say(out, r->whole      ? ", " RESOURCE_GPU " needs topology"
+                 : r->core > 0 ? ", compute percent needs core_mem"
+                               : ", gpu-mem needs share, cgpu or core_mem");
 }
 
 static void say_not_ready(const Refusal *r, Buf *out) {
@@ -231,16 +285,41 @@ static void say_mixed_node(const Refusal *r, Buf *out) {
 static void say_too_few(const Refusal *r, Buf *out) {
         say(out, "the pod wants ");
         buf_append_u64(out, r->cards);
-        say(out, " cards, the node has ");
+        say(out, " cards");
+        say_choice(r, out);
+        say(out, ", the node has ");
         buf_append_u64(out, r->limit);
-        say(out, r->limit == 1 ? " healthy card" : " healthy cards");
+        say(out, r->code == REFUSAL_NO_SUCH_CARD ? "" : r->limit == 1 ? " healthy card" : " healthy cards");
 }
 
 static void say_pods_per_card(const Refusal *r, Buf *out) {
-        say(out, "the cards with room have reached ");
+        say(out, "the cards");
+        say_choice(r, out);
+        say(out, " with room have reached ");
         buf_append_u64(out, r->limit);
         say(out, " pods per card; free");
         say_cards(r, out);
+}
+
+/* `annotation nvidia.com/use-gputype: "!A100" must not begin with "!" in this key` */
+static void say_card_list(const Refusal *r, Buf *out) {
+        buf_appendf(out, "annotation " STR_FMT, STR_ARG(r->container));
+        if (!str_is_empty(r->text))
+                buf_appendf(out, ": \"%.*s\"", STR_CUT(r->text, ENTRY_SHOWN));
+        buf_appendf(out, " %s", r->rule);
+}
+
+static void say_no_such_card(const Refusal *r, Buf *out) {
+        const char *lacks = ledger_card_lacks(r->node, r->choice);
+
+        if (r->limit > 0) {
+                say_too_few(r, out);
+                return;
+        }
+        say(out, lacks ? "no card" : "the node has no card");
+        say_choice(r, out);
+        if (lacks)
+                buf_appendf(out, ": the node's cards have no known %s", lacks);
 }
 
 /* No default: -Wswitch names a code that has no sentence. */
@@ -282,6 +361,13 @@ void refusal_format(const Refusal *r, Buf *out) {
         case REFUSAL_TOO_MANY_CONTAINERS:
                 say(out, "more than 255 containers ask for GPU resources");
                 break;
+        case REFUSAL_WHOLE:
+                say_asked(r, RESOURCE_GPU, out);
+                buf_appendf(out, ", %s", r->rule);
+                break;
+        case REFUSAL_CARD_LIST:
+                say_card_list(r, out);
+                break;
         case REFUSAL_NODE_UNKNOWN:
                 say(out, "the node is not known as a GPU node");
                 break;
@@ -298,6 +384,9 @@ void refusal_format(const Refusal *r, Buf *out) {
         case REFUSAL_NODE_MIXED:
                 say_mixed_node(r, out);
                 break;
+        case REFUSAL_NO_SUCH_CARD:
+                say_no_such_card(r, out);
+                break;
         case REFUSAL_CARD_TOO_SMALL:
                 say_too_small(r, out);
                 break;
@@ -311,7 +400,14 @@ void refusal_format(const Refusal *r, Buf *out) {
                 say_pods_per_card(r, out);
                 break;
         case REFUSAL_UNHEALTHY:
-                say(out, "every card of the node is unhealthy");
+                say(out, "every card");
+                say_choice(r, out);
+                say(out, ledger_card_any_cordoned(r->node) ? " of the node is cordoned or unhealthy"
+                                                           : " of the node is unhealthy");
+                break;
+        case REFUSAL_POLICY:
+        case REFUSAL_GANG:
+                say(out, r->rule);
                 break;
         case REFUSAL_NONE:
         case REFUSAL_MAX_:

@@ -170,13 +170,91 @@ static int counts_cards_only(const Reading *r) {
         return REQUEST_E_NONE;
 }
 
-int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal) {
+/* ---- whole cards ---- */
+
+static bool asks_whole(const PodContainer *c) {
+        uint64_t n;
+
+        return c->gpu.present && (quantity_parse(c->gpu.text, &n) != 0 || n > 0);
+}
+
+static const PodContainer *whole_container(const Pod *pod) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (asks_whole(&pod->containers[i]))
+                        return &pod->containers[i];
+        return NULL;
+}
+
+static int refuse_whole(const Reading *r, const PodContainer *c, const char *rule) {
+        (void) refuse(r, REFUSAL_WHOLE, c->name, c->gpu.text);
+        r->refusal->rule = rule;
+        return REQUEST_E_REFUSED;
+}
+
+/* One main container gets all cards of the pod, because two would need different ones. */
+static int read_whole(const Reading *r, const PodContainer *c, Arena *arena, Request *ret) {
+        uint64_t n = 0;
+
+        for (size_t i = 0; i < r->pod->n_containers; i++) {
+                const PodContainer *other = &r->pod->containers[i];
+
+                if (asks(other) || other->gpu_count.present)
+                        return refuse_whole(r, c, "must not come together with another resource of a GPU");
+                if (other != c && asks_whole(other))
+                        return refuse_whole(r, c, "must be of one container only");
+        }
+        if (!str_is_empty(r->pod->gpu_count_label))
+                return refuse_whole(r, c, "must not come together with the label " LABEL_POD_COUNT);
+        if (c->kind != CONTAINER_MAIN)
+                return refuse_whole(r, c, "must not be of an init container");
+        if (quantity_parse(c->gpu.text, &n) != 0 || n > CARD_INDEX_MAX + 1)
+                return refuse_whole(r, c, "must be a whole number from 1 to 256");
+        *ret = (Request){.mem = 1, .cards = (uint32_t) n, .whole = true, .n_containers = 1};
+        ret->containers = arena_new(arena, RequestContainer, 1);
+        if (!ret->containers)
+                return -ENOMEM;
+        ret->containers[0] = (RequestContainer){.kind = c->kind, .index = c->index, .mem = 1};
+        return 0;
+}
+
+bool request_is_whole(const Pod *pod) {
+        return whole_container(pod) != NULL;
+}
+
+static uint32_t milli_of(Str text) {
+        int64_t milli = 0;
+
+        (void) (!str_is_empty(text) && quantity_parse_milli(text, &milli));
+        return milli > UINT32_MAX ? UINT32_MAX : (uint32_t) milli;
+}
+
+uint32_t request_cpu_of_pod(const Pod *pod) {
+        Demand demand = {0};
+        uint64_t total;
+
+        for (size_t i = 0; i < pod->n_containers; i++)
+                demand_add(&demand, pod->containers[i].kind, milli_of(pod->containers[i].cpu));
+        total = str_is_empty(pod->cpu) ? demand_total(&demand) : milli_of(pod->cpu);
+        total += milli_of(pod->overhead_cpu);
+        return total > UINT32_MAX ? UINT32_MAX : (uint32_t) total;
+}
+
+static uint64_t app_of(const Pod *pod) {
+        return str_is_empty(pod->meta.controller_uid) ? 0 : str_hash64(pod->meta.controller_uid, 0);
+}
+
+int request_amounts_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal) {
         Reading r = {.pod = pod, .refusal = ret_refusal};
         Request request = {0};
-        const PodContainer *first = NULL;
+        const PodContainer *first = NULL, *whole = whole_container(pod);
         size_t n = 0;
         int q;
 
+        if (whole) {
+                q = read_whole(&r, whole, arena, ret);
+                ret->app = q == 0 ? app_of(pod) : 0;
+                return q;
+        }
         for (size_t i = 0; i < pod->n_containers; i++)
                 n += asks(&pod->containers[i]);
         if (n == 0)
@@ -204,7 +282,54 @@ int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_re
         q = check_sums(&r, &request);
         if (q != 0)
                 return q;
-        request.app = str_is_empty(pod->meta.controller_uid) ? 0 : str_hash64(pod->meta.controller_uid, 0);
+        request.app = app_of(pod);
         *ret = request;
         return 0;
+}
+
+int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal) {
+        Reading r = {.pod = pod, .refusal = ret_refusal};
+        CardChoiceFault fault;
+        Request request;
+        int q;
+
+        q = request_amounts_from_pod(pod, arena, &request, ret_refusal);
+        if (q != 0)
+                return q;
+        q = card_choice_read(&pod->annotations, arena, &request.choice, &fault);
+        if (q > 0) {
+                (void) refuse(&r, REFUSAL_CARD_LIST, str_from(fault.key), fault.entry);
+                r.refusal->rule = fault.rule;
+                return REQUEST_E_REFUSED;
+        }
+        if (q == 0) {
+                request.cpu = request_cpu_of_pod(pod);
+                *ret = request;
+        }
+        return q;
+}
+
+/* The containers stand behind the request, then the choice. */
+static size_t containers_size(const Request *r) {
+        return r->n_containers * sizeof *r->containers;
+}
+
+_Static_assert(_Alignof(RequestContainer) <= _Alignof(Request) &&
+                       _Alignof(CardChoice) <= _Alignof(RequestContainer),
+               "each part of a copy is aligned");
+
+size_t request_size(const Request *r) {
+        return sizeof *r + containers_size(r) + (r->choice ? r->choice->size : 0);
+}
+
+Request *request_copy(const Request *r, void *at) {
+        Request *copy = at;
+
+        *copy = *r;
+        copy->containers = (RequestContainer *) (copy + 1);
+        memcpy(copy->containers, r->containers, containers_size(r));
+        if (r->choice)
+                copy->choice =
+                        memcpy((char *) copy->containers + containers_size(r), r->choice, r->choice->size);
+        return copy;
 }

@@ -4,6 +4,7 @@
 /* What a pod asks for, checked and turned into numbers: the rules of docs/reference.md for its
  * limits and its label gpu-count. */
 
+#include "share/card_choice.h"
 #include "share/refusal.h"
 #include "wire/pod.h"
 
@@ -27,10 +28,15 @@ typedef struct Request {
                          sum, init containers by maximum, as Kubernetes does for cpu */
         uint32_t core;  /* percent, by the same sum */
         uint32_t cards; /* M; 1 when it is absent */
+        /* The cards are whole ones, of nodes in mode topology. A card is one unit there, and
+         * `mem` is 1. */
+        bool whole;
         /* Equal for replicas: UID of the controller; 0 for bare pods. */
         uint64_t app;
+        uint32_t cpu;                 /* of the whole pod, in thousandths of a core */
         RequestContainer *containers; /* those with a request of ours, init first; in the arena */
         size_t n_containers;
+        const CardChoice *choice; /* the cards that it may use; NULL: any. In the arena */
 } Request;
 
 /* Returns 0, REQUEST_E_NONE, REQUEST_E_REFUSED or -ENOMEM. The request and the refusal point into
@@ -38,3 +44,18 @@ typedef struct Request {
  * percent breaks the rule. M is the label gpu-count of the pod, or that resource among the limits
  * of its containers. */
 int request_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);
+
+/* The same without the choice of cards, which is NULL then. For a pod that has its cards: where it
+ * is, its allocation says, and what its user writes into POD_CARD_KEYS later changes nothing. */
+int request_amounts_from_pod(const Pod *pod, Arena *arena, Request *ret, Refusal *ret_refusal);
+
+/* What the pod requests of cpu, in thousandths of a core, as kube-scheduler counts: PodRequests of
+ * component-helpers/resource. A text that is not a quantity counts as 0; at most UINT32_MAX. */
+uint32_t request_cpu_of_pod(const Pod *pod);
+
+bool request_is_whole(const Pod *pod); /* it asks for whole cards */
+
+/* A copy with all that the request points to, in request_size() bytes from `at` on. `at` is aligned
+ * as by malloc(). */
+size_t request_size(const Request *request);
+Request *request_copy(const Request *request, void *at);

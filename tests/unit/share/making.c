@@ -35,6 +35,15 @@ Request simple(RequestContainer *c, uint32_t mem, uint32_t core) {
         return (Request){.mem = mem, .core = core, .cards = 1, .containers = c, .n_containers = 1};
 }
 
+const CardChoice *choose(Arena *arena, PodAnnotations keys) {
+        const CardChoice *choice;
+        CardChoiceFault fault;
+
+        if (card_choice_read(&keys, arena, &choice, &fault) != 0)
+                TEST_FAIL_("%s %s", fault.key, fault.rule);
+        return choice;
+}
+
 Grant *give(Ledger *l, const LedgerNode *n, const Placement *p, const Request *r) {
         static unsigned next_uid;
         char uid[32];
@@ -44,7 +53,9 @@ Grant *give(Ledger *l, const LedgerNode *n, const Placement *p, const Request *r
                 .slices = p->slices,
                 .n_slices = p->n_slices,
                 .has_core = r->core > 0,
+                .whole = r->whole,
                 .app = r->app,
+                .cpu = r->cpu,
         };
         Grant *g;
 

@@ -22,6 +22,9 @@ void set_node(Ledger *l, const char *name, const char *mode, const char *placeme
 /* A pod of one main container, kept in *c. */
 Request simple(RequestContainer *c, uint32_t mem, uint32_t core);
 
+/* The choice of cards that these annotations say. */
+const CardChoice *choose(Arena *arena, PodAnnotations keys);
+
 /* A grant as a bind makes it, with a UID of its own. */
 Grant *give(Ledger *l, const LedgerNode *n, const Placement *p, const Request *r);
 

@@ -103,6 +103,7 @@ static void numbers_stay(void) {
 #define FROM            "\"valueFrom\":{\"fieldRef\":{\"fieldPath\":\"metadata.name\"}}"
 #define WEIGHT          "ALIYUN_COM_GPU_SCHD_WEIGHT"
 #define HIGH            "ALIYUN_COM_GPU_HIGH_PRIO"
+#define DISABLE         "CGPU_DISABLE"
 
 static int ask(const char *env, ComputeRequest *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -161,8 +162,26 @@ static void what_is_not_understood_is_named(void) {
                                        " comes from elsewhere (valueFrom), which is not read");
 }
 
+static void a_disable_that_has_no_effect_is_named(void) {
+        static const char *const good[] = {"true", "1", "false", "0", ""};
+        ComputeRequest a;
+        Fault fault;
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                char env[64];
+
+                (void) snprintf(env, sizeof env, ENV(DISABLE, "\"value\":\"%s\""), good[i]);
+                ASSERT_OK(ask(env, &a, &fault));
+        }
+        ASSERT_INT(ask(ENV(DISABLE, VALUE("yes")), &a, &fault), COMPUTE_E_REQUEST);
+        ASSERT_TEXT(fault.text, "environment " DISABLE " is \"yes\", must be true, 1, false or 0");
+        ASSERT_INT(ask(ENV(DISABLE, FROM), &a, &fault), COMPUTE_E_REQUEST);
+        ASSERT_TEXT(fault.text, DISABLE " comes from elsewhere (valueFrom), which is not read");
+}
+
 int main(void) {
         return TEST_MAIN(TEST(the_annotation_goes_before_the_chart),
                          TEST(of_what_is_malformed_the_value_before_stays), TEST(modes), TEST(numbers_stay),
-                         TEST(containers_say_weight_and_priority), TEST(what_is_not_understood_is_named));
+                         TEST(containers_say_weight_and_priority), TEST(what_is_not_understood_is_named),
+                         TEST(a_disable_that_has_no_effect_is_named));
 }

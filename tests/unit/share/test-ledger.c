@@ -3,6 +3,7 @@
 /* The ledger by hand: its sums, and what it makes of a node object. */
 
 #include "making.h"
+#include "share/ledger-internal.h"
 
 static uint64_t used(const Ledger *l, const char *node, size_t card) {
         return card_at(l, node, card)->used;
@@ -226,6 +227,37 @@ static void fences_come_before_and_outlive_the_node(void) {
         ASSERT_INT(ledger_n_nodes(l), 0);
 }
 
+#define CORDON(text) "\"aliquot.dev/cordon-cards\":\"" text "\""
+
+/* It keeps new slices away and counts the others; one that is not understood changes nothing. */
+static void cordoned_cards_are_out_of_service(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "cgpu", "", ANNOTATIONS(CORDON("1")) EQUAL(30, 2));
+        ASSERT_TRUE(card_at(l, "n", 0)->healthy);
+        ASSERT_FALSE(card_at(l, "n", 1)->healthy);
+        ASSERT_INT(ledger_node_n_healthy(ledger_node_find(l, STR("n"))), 1);
+        ASSERT_INT(try_node(l, "n", "cgpu", "", ANNOTATIONS(CORDON("0,x")) EQUAL(30, 2), &fault),
+                   LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text,
+                        "annotation aliquot.dev/cordon-cards is \"0,x\", must be indexes of cards");
+        ASSERT_CONTAINS(fault.text, "the cordon of before is in force");
+        ASSERT_TRUE(card_at(l, "n", 0)->healthy);
+        ASSERT_FALSE(card_at(l, "n", 1)->healthy);
+        ASSERT_OK(ledger_node_set_fenced(l, STR("n"), (const uint32_t[]){0}, 1));
+        set_node(l, "n", "cgpu", "", EQUAL(30, 2));
+        ASSERT_FALSE(card_at(l, "n", 0)->healthy); /* by the ConfigMap */
+        ASSERT_TRUE(card_at(l, "n", 1)->healthy);
+        /* A program that starts knows no cordon of before. */
+        ASSERT_INT(try_node(l, "late", "cgpu", "", ANNOTATIONS(CORDON("1;")) EQUAL(30, 2), &fault),
+                   LEDGER_E_NODE);
+        ASSERT_CONTAINS(fault.text, "a cordon of the cards that it names is in force");
+        ASSERT_TRUE(card_at(l, "late", 0)->healthy);
+        ASSERT_FALSE(card_at(l, "late", 1)->healthy);
+}
+
 #define GOOD                                                                                                 \
         "\"aliquot.dev/max-pods-per-card\":\"7\",\"aliquot.dev/allow-mixed\":\"true\",\"aliquot.dev/"        \
         "gpu-mem-unit\":\"128MiB\","
@@ -302,6 +334,37 @@ static void each_key_is_judged_by_itself(void) {
                 ASSERT_INT(ledger_node_mode(ledger_node_find(l, STR("n"))), SHARE_MODE_SHARE);
                 ASSERT_INT(ledger_node_unit(ledger_node_find(l, STR("n"))).mib, 1024);
         }
+}
+
+/* A list of peers that does not decode costs the links of its card, and nothing else. */
+static void wrong_peers_cost_the_links_only(void) {
+        static const char cards[] = "\"aliquot.dev/cards\":\"["
+                                    "{\\\"index\\\":0,\\\"units\\\":15,\\\"peers\\\":[0,50,8]},"
+                                    "{\\\"index\\\":1,\\\"units\\\":15,\\\"peers\\\":[50,-1]},"
+                                    "{\\\"index\\\":2,\\\"units\\\":15,\\\"peers\\\":[8,8]}]\"";
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_buf_ Buf members = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        const LedgerNode *n;
+
+        ASSERT_OK(ledger_new(&l));
+        buf_appendf(&members, ",\"annotations\":{%s}}}", cards);
+        ASSERT_INT(try_node(l, "n", "share", "", members.data, &fault), LEDGER_E_NODE);
+        ASSERT_TEXT(fault.text,
+                    "node n: annotation aliquot.dev/cards: the peers of card 1 must be a list of at most 32 "
+                    "numbers from 0 to 65535: the card is used without its links");
+        n = ledger_node_find(l, STR("n"));
+        ASSERT_INT(ledger_node_n_cards(n), 3);
+        ASSERT_INT(card_at(l, "n", 1)->units, 15);
+        ASSERT_INT(n->now.links->key.rate[0][1], 0);
+        ASSERT_INT(n->now.links->key.rate[0][2], 8);
+        /* what follows does not decode at all: the cards stay, and their links */
+        ASSERT_INT(try_node(l, "n", "share", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[{}]\"") "}}", &fault),
+                   LEDGER_E_NODE);
+        ASSERT_INT(ledger_node_n_cards(n), 3);
+        ASSERT_INT(n->now.links->key.rate[0][2], 8);
+        set_node(l, "n", "share", "", EQUAL(45, 3));
+        ASSERT_TRUE(!n->now.links && !l->shapes);
 }
 
 static void every_wrong_key_is_named(void) {
@@ -431,16 +494,17 @@ static void nodes_stand_without_gaps(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(what_the_agent_publishes_is_in_force),
-                         TEST(without_an_agent_label_and_unit_are_in_force_at_once),
-                         TEST(a_node_with_a_change_that_waits_takes_no_new_slice),
-                         TEST(a_label_taken_away_changes_nothing), TEST(grants_may_exceed_the_card),
-                         TEST(pending_pods_are_counted_on_every_card),
-                         TEST(pending_compute_and_seats_are_counted_on_every_card),
-                         TEST(slices_of_deleted_pods_are_counted_once),
-                         TEST(fences_come_before_and_outlive_the_node), TEST(each_key_is_judged_by_itself),
-                         TEST(every_wrong_key_is_named), TEST(cards_that_do_not_decode_stay_as_they_were),
-                         TEST(a_wrong_key_does_not_hide_held_slices),
-                         TEST(a_node_without_count_has_one_card_and_one_without_memory_none),
-                         TEST(nodes_stand_without_gaps));
+        return TEST_MAIN(
+                TEST(what_the_agent_publishes_is_in_force),
+                TEST(without_an_agent_label_and_unit_are_in_force_at_once),
+                TEST(a_node_with_a_change_that_waits_takes_no_new_slice),
+                TEST(a_label_taken_away_changes_nothing), TEST(grants_may_exceed_the_card),
+                TEST(pending_pods_are_counted_on_every_card),
+                TEST(pending_compute_and_seats_are_counted_on_every_card),
+                TEST(slices_of_deleted_pods_are_counted_once), TEST(fences_come_before_and_outlive_the_node),
+                TEST(cordoned_cards_are_out_of_service), TEST(each_key_is_judged_by_itself),
+                TEST(wrong_peers_cost_the_links_only), TEST(every_wrong_key_is_named),
+                TEST(cards_that_do_not_decode_stay_as_they_were), TEST(a_wrong_key_does_not_hide_held_slices),
+                TEST(a_node_without_count_has_one_card_and_one_without_memory_none),
+                TEST(nodes_stand_without_gaps));
 }

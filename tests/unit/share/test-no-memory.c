@@ -135,6 +135,7 @@ static int read_pod(Ledger *l) {
         Pod pod = {.node_name = STR("n0"),
                    .annotations.allocation = STR("{\"0\":{\"1\":4}}"),
                    .annotations.core = STR("{\"0\":{\"2\":25}}"),
+                   .annotations.gpu_type = STR("A100"),
                    .containers = &c,
                    .n_containers = 1};
         Refusal refusal;

@@ -151,6 +151,115 @@ static void says_when_cards_can_never_be_enough(void) {
         ASSERT_TEXT(words, "the pod wants 4 cards, the node has 3 healthy cards");
 }
 
+/* Even cards are joined by NVLink, and odd cards. */
+#define PEERS(i, units, peers) "{\\\"index\\\":" #i ",\\\"units\\\":" #units ",\\\"peers\\\":[" peers "]}"
+#define TWO_PAIRS(u)                                                                                         \
+        PEERS(0, u, "0,8,50,8")                                                                              \
+        "," PEERS(1, u, "8,0,8,50") "," PEERS(2, u, "50,8,0,8") "," PEERS(3, u, "8,50,8,0")
+
+static void cards_of(const Grant *g, uint32_t ret[static 4], size_t *ret_n) {
+        const Slice *slices = grant_slices(g, ret_n);
+
+        for (size_t i = 0; i < *ret_n && i < 4; i++)
+                ret[i] = slices[i].card;
+}
+
+static void several_cards_are_joined_ones(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c;
+        Request r = simple(&c, 15, 0);
+        char words[512];
+        uint32_t cards[4];
+        size_t n;
+
+        ASSERT_OK(ledger_new(&l));
+        r.cards = 2;
+        set_node(l, "n", "share", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[" TWO_PAIRS(15) "]\"") "}}");
+        cards_of(place(l, "n", &r, words), cards, &n);
+        ASSERT_INT(cards[0] + 10 * cards[1] + 100 * n, 220);
+        cards_of(place(l, "n", &r, words), cards, &n);
+        ASSERT_INT(cards[0] + 10 * cards[1] + 100 * n, 231);
+        ASSERT_TRUE(!place(l, "n", &r, words));
+}
+
+/* The policy comes first: links decide between cards that are alike by it. */
+static void links_decide_after_the_policy(void) {
+        static const char *const policies[] = {"binpack", "spread"};
+
+        for (size_t i = 0; i < ELEMENTSOF(policies); i++) {
+                _cleanup_(ledger_freep) Ledger *l = NULL;
+                RequestContainer c, cc;
+                Request one = simple(&c, 3, 0), two = simple(&cc, 2, 0);
+                char words[512];
+                uint32_t cards[4] = {0};
+                size_t n;
+
+                ASSERT_OK(ledger_new(&l));
+                two.cards = 2;
+                set_node(l, "n", "share", policies[i],
+                         ANNOTATIONS("\"aliquot.dev/cards\":\"[" TWO_PAIRS(15) "]\"") "}}");
+                (void) place(l, "n", &one, words); /* on card 0 */
+                cards_of(place(l, "n", &two, words), cards, &n);
+                ASSERT_INT(n, 2);
+                /* binpack: the used card and its peer; spread: the pair without card 0 */
+                ASSERT_INT(cards[0] + 10 * cards[1], i == 0 ? 20 : 31);
+        }
+}
+
+/* Mode topology: a card is one unit, and only pods of whole cards are placed there. */
+static void whole_cards_of_topology_nodes(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        RequestContainer c, cc;
+        Request two = simple(&c, 1, 0), memory = simple(&cc, 1, 0);
+        char words[512];
+        uint32_t cards[4];
+        size_t n;
+
+        ASSERT_OK(ledger_new(&l));
+        two.cards = 2;
+        two.whole = true;
+        set_node(l, "n", "topology", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[" TWO_PAIRS(1) "]\"") "}}");
+        set_node(l, "s", "share", "", EQUAL(60, 4));
+        ASSERT_TRUE(!place(l, "s", &two, words));
+        ASSERT_TEXT(words, "the node's mode is share, aliyun.com/gpu needs topology");
+        ASSERT_TRUE(!place(l, "n", &memory, words));
+        ASSERT_TEXT(words, "the node's mode is topology, gpu-mem needs share, cgpu or core_mem");
+        ASSERT_TRUE(placement_choose_node(l, &two) == ledger_node_find(l, STR("n")));
+        ASSERT_TRUE(placement_choose_node(l, &memory) == ledger_node_find(l, STR("s")));
+        cards_of(place(l, "n", &two, words), cards, &n);
+        ASSERT_INT(cards[0] + 10 * cards[1] + 100 * n, 220);
+        two.cards = 3;
+        ASSERT_TRUE(!place(l, "n", &two, words));
+        ASSERT_TEXT(words, "the pod wants 3 whole cards, 2 of the node are idle");
+        two.cards = 5;
+        ASSERT_TRUE(!place(l, "n", &two, words));
+        ASSERT_TEXT(words, "the pod wants 5 cards, the node has 4 healthy cards");
+        two.cards = 1;
+        ASSERT_OK(ledger_node_set_fenced(l, STR("n"), (const uint32_t[]){1, 3}, 2));
+        ASSERT_TRUE(!place(l, "n", &two, words));
+        ASSERT_TEXT(words, "the pod wants 1 whole card, 0 of the node are idle");
+}
+
+/* A trial takes the cards that a bind would take. */
+static void a_trial_sees_the_links(void) {
+        _cleanup_(placement_trial_freep) PlacementTrial *t = NULL;
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 15, 0);
+        Refusal refusal;
+        Placement p;
+
+        ASSERT_OK(ledger_new(&l));
+        r.cards = 2;
+        set_node(l, "n", "share", "", ANNOTATIONS("\"aliquot.dev/cards\":\"[" TWO_PAIRS(15) "]\"") "}}");
+        ASSERT_OK(placement_trial_new(ledger_node_find(l, STR("n")), &t));
+        ASSERT_TRUE(placement_trial_place(t, &r));
+        ASSERT_OK(placement_trial_choose_cards(t, &r, &arena, &p, &refusal));
+        ASSERT_INT(p.slices[0].card, 1);
+        ASSERT_INT(p.slices[1].card, 3);
+}
+
 static void lists_sixteen_cards_and_counts_the_others(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c;
@@ -244,13 +353,163 @@ static void replicas_are_spread_over_cards_and_nodes(void) {
         ASSERT_INT(used(l, "b", 0), 11);
 }
 
+/* gpu0 to gpu3: two models, 15 units each. */
+#define A_CARD(i, model) "{\\\"index\\\":" #i ",\\\"units\\\":15,\\\"uuid\\\":\\\"GPU-" #i "\\\"" model "}"
+#define MODEL(text)      ",\\\"model\\\":\\\"" text "\\\""
+#define CARDS(list)      ANNOTATIONS("\"aliquot.dev/cards\":\"[" list "]\"") "}}"
+#define TWO_MODELS                                                                                               \
+        CARDS(A_CARD(0, MODEL("Tesla V100-SXM2-16GB")) "," A_CARD(1, MODEL("NVIDIA A100-SXM4-80GB")) "," A_CARD( \
+                2, MODEL("Tesla V100-SXM2-16GB")) "," A_CARD(3, MODEL("NVIDIA A100-SXM4-80GB")))
+
+static void a_pod_gets_only_cards_that_it_chose(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 10, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", TWO_MODELS);
+        r.choice = choose(&arena, (PodAnnotations){.use_gputype = STR("a100")});
+        (void) place(l, "n", &r, words);
+        ASSERT_INT(used(l, "n", 1), 10);
+        r.choice = choose(&arena, (PodAnnotations){.nouse_gpuuuid = STR("GPU-0"), .gpu_type = STR("!A100")});
+        (void) place(l, "n", &r, words);
+        ASSERT_INT(used(l, "n", 2), 10);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("A100")});
+        (void) place(l, "n", &r, words);
+        ASSERT_INT(used(l, "n", 3), 10);
+        ASSERT_TRUE(!place(l, "n", &r, words)); /* gpu0 has room, but is another model */
+        ASSERT_TEXT(words, "no card of type A100 has 10 of gpu-mem free: gpu1 5 of 15, gpu3 5 of 15");
+        ASSERT_TRUE(placement_choose_node(l, &r) == NULL);
+        r.choice = NULL;
+        (void) place(l, "n", &r, words);
+        ASSERT_INT(used(l, "n", 0), 10);
+}
+
+static void several_cards_are_all_cards_that_the_pod_chose(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 10, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", TWO_MODELS);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("V100")});
+        r.cards = 2;
+        (void) place(l, "n", &r, words);
+        ASSERT_INT(used(l, "n", 0), 10);
+        ASSERT_INT(used(l, "n", 2), 10);
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words,
+                    "fewer than 2 cards of type V100 have 10 of gpu-mem free: gpu0 5 of 15, gpu2 5 of 15");
+        r.cards = 3;
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words, "the pod wants 3 cards of type V100, the node has 2");
+        r = simple(&c, 16, 0);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("V100")});
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words,
+                    "16 of gpu-mem is more than any card of type V100 of the node has, the largest has 15");
+}
+
+/* A used card of another model does not keep an untouched card whole. */
+static void whole_cards_are_counted_among_the_chosen_ones(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 9, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "a", "share", "", TWO_MODELS);
+        set_node(l, "b", "share", "", TWO_MODELS);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("V100")});
+        (void) place(l, "a", &r, words);
+        (void) place(l, "a", &r, words);
+        r = simple(&c, 2, 0);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("A100")});
+        (void) place(l, "b", &r, words);
+        /* a is fuller, and its used cards have room, but its cards of that model are untouched. */
+        ASSERT_STR(ledger_node_name(placement_choose_node(l, &r)), STR("b"));
+        ASSERT_TRUE(placement_rank(ledger_node_find(l, STR("b")), &r) <
+                    placement_rank(ledger_node_find(l, STR("a")), &r));
+}
+
+static RefusalCode refused(const Ledger *l, const char *node, const Request *r) {
+        Refusal refusal = {0};
+
+        return placement_check(ledger_node_find(l, str_from(node)), r, &refusal) == 0 ? REFUSAL_NONE
+                                                                                      : refusal.code;
+}
+
+static void says_that_no_card_is_of_the_chosen_kind(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 1, 0);
+        char words[512];
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", TWO_MODELS);
+        set_node(l, "bare", "share", "", CARDS(A_CARD(0, "")));
+        set_node(l, "foreign", "share", "", EQUAL(30, 2));
+        set_node(l, "label", "share", "\",\"aliyun.accelerator/nvidia_name\":\"NVIDIA-H100-80GB-HBM3",
+                 EQUAL(30, 2));
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("H100")});
+        ASSERT_INT(refused(l, "n", &r), REFUSAL_NO_SUCH_CARD);
+        ASSERT_FALSE(refusal_may_pass(REFUSAL_NO_SUCH_CARD)); /* no eviction helps */
+        ASSERT_TRUE(!place(l, "n", &r, words));
+        ASSERT_TEXT(words, "the node has no card of type H100");
+        ASSERT_TRUE(!place(l, "bare", &r, words));
+        ASSERT_TEXT(words, "no card of type H100: the node's cards have no known model");
+        ASSERT_TRUE(!place(l, "foreign", &r, words));
+        ASSERT_TEXT(words, "no card of type H100: the node's cards have no known model");
+        ASSERT_INT(refused(l, "label", &r), REFUSAL_NONE);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_uuid = STR("GPU-1")});
+        ASSERT_TRUE(!place(l, "bare", &r, words));
+        ASSERT_TEXT(words, "the node has no card of UUID GPU-1");
+        ASSERT_TRUE(!place(l, "label", &r, words));
+        ASSERT_TEXT(words, "no card of UUID GPU-1: the node's cards have no known UUID");
+        /* The longest words. */
+        r.choice =
+                choose(&arena, (PodAnnotations){.gpu_type = STR("1234567890123456789012345678901234567890")});
+        ASSERT_TRUE(!place(l, "bare", &r, words));
+        ASSERT_TRUE(strlen(words) <= 100 && strlen(words) > 90);
+}
+
+/* Models stay known while the node's own words do not decode. */
+static void cards_stay_known_while_their_annotation_does_not_decode(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault fault = FAULT_NULL;
+        RequestContainer c;
+        Request r = simple(&c, 1, 0);
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "share", "", TWO_MODELS);
+        ASSERT_INT(try_node(l, "n", "share", "", CARDS("{"), &fault), LEDGER_E_NODE);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("A100"), .gpu_uuid = STR("GPU-3")});
+        ASSERT_INT(refused(l, "n", &r), REFUSAL_NONE);
+        r.choice = choose(&arena, (PodAnnotations){.gpu_type = STR("A100"), .gpu_uuid = STR("GPU-2")});
+        ASSERT_INT(refused(l, "n", &r), REFUSAL_NO_SUCH_CARD);
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(binpack_fills_a_card_and_spread_takes_another),
                 TEST(the_last_unit_fits_and_one_more_does_not), TEST(compute_needs_its_mode_and_never_mixes),
                 TEST(cards_of_different_sizes_are_each_counted), TEST(several_cards_take_the_same_each),
-                TEST(says_when_cards_can_never_be_enough), TEST(lists_sixteen_cards_and_counts_the_others),
+                TEST(says_when_cards_can_never_be_enough), TEST(several_cards_are_joined_ones),
+                TEST(links_decide_after_the_policy), TEST(whole_cards_of_topology_nodes),
+                TEST(a_trial_sees_the_links), TEST(lists_sixteen_cards_and_counts_the_others),
                 TEST(a_pending_pod_that_leaves_frees_its_place),
                 TEST(the_ceiling_of_pods_holds_on_isolated_nodes_only),
-                TEST(whole_cards_stay_whole_across_nodes), TEST(replicas_are_spread_over_cards_and_nodes));
+                TEST(whole_cards_stay_whole_across_nodes), TEST(replicas_are_spread_over_cards_and_nodes),
+                TEST(a_pod_gets_only_cards_that_it_chose),
+                TEST(several_cards_are_all_cards_that_the_pod_chose),
+                TEST(whole_cards_are_counted_among_the_chosen_ones),
+                TEST(says_that_no_card_is_of_the_chosen_kind),
+                TEST(cards_stay_known_while_their_annotation_does_not_decode));
 }

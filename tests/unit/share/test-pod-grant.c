@@ -240,6 +240,39 @@ static Str annotations_of(Ledger *l, const Slice *slices, size_t n, uint32_t car
         return buf_str(out);
 }
 
+#define WHOLE(name, n) "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"aliyun.com/gpu\":\"" #n "\"}}}"
+
+/* A pod of whole cards holds one unit of each. */
+static void whole_cards_there_and_back(void) {
+        static const char spec[] = "\"nodeName\":\"n\",\"containers\":[{\"name\":\"x\"}," WHOLE("a", 2) "]";
+        static const Slice slices[] = {{.container = 1, .card = 3, .mem = 1},
+                                       {.container = 1, .card = 0, .mem = 1}};
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+        Fault differs = FAULT_NULL;
+        Fixture f;
+        Pod pod;
+
+        ASSERT_OK(read_grant(&f, ALLOCATION("{\\\"1\\\":{\\\"0\\\":1,\\\"3\\\":1}}"), spec, ""));
+        assert_slices(&f, "0 1 0 1 0;0 1 3 1 0;");
+        arena_done(&f.arena);
+        ASSERT_OK(read_grant(&f, "", spec, ""));
+        ASSERT_INT(f.spec.pending_mem, 2);
+        arena_done(&f.arena);
+        read_pod(&f, ALLOCATION("{\\\"1\\\":{\\\"0\\\":1}}"), spec, "\"phase\":\"Running\"", &pod);
+        ASSERT_INT(pod_grant_compare(&pod, &f.arena, &differs), POD_GRANT_E_DIFFERS);
+        arena_done(&f.arena);
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "topology", "", EQUAL(4, 4));
+        ASSERT_STR(
+                annotations_of(l, slices, 2, 0, &out),
+                STR("{\"scheduler.framework.gpushare.allocation\":\"{\\\"1\\\":{\\\"0\\\":1,\\\"3\\\":1}}\","
+                    "\"scheduler.framework.gpushare.assigned\":\"false\","
+                    "\"scheduler.framework.gpushare.assume-time\":\"1234567890123456789\","
+                    "\"topology.kubernetes.io/gpu-group\":\"0,3\","
+                    "\"topology.kubernetes.io/gpu-visible\":\"0,3\"}"));
+}
+
 static void writes_both_forms_for_one_card_and_one_for_several(void) {
         static const Slice one[] = {
                 {.kind = CONTAINER_INIT, .container = 0, .card = 1, .mem = 9, .core = 50},
@@ -360,6 +393,6 @@ int main(void) {
         return TEST_MAIN(
                 TEST(reads_each_form_and_falls_back), TEST(a_pod_holds_from_binding_until_its_containers_end),
                 TEST(a_pod_without_limits_holds_nothing), TEST(names_what_differs_from_the_limits),
-                TEST(a_system_key_without_a_value_is_emptied),
+                TEST(a_system_key_without_a_value_is_emptied), TEST(whole_cards_there_and_back),
                 TEST(writes_both_forms_for_one_card_and_one_for_several), TEST(makes_the_environment));
 }

@@ -5,6 +5,7 @@
  * from the objects alone: pods and nodes with their annotations. */
 
 #include "making.h"
+#include "share/card_lack.h"
 #include "share/ledger-internal.h"
 #include "share/pod_grant.h"
 #include "share/pod_grant_write.h"
@@ -14,6 +15,7 @@ enum { NODES = 6, GRANTS = 300, CONTAINERS = 4 };
 
 typedef struct World {
         Ledger *ledger;
+        Arena arena; /* of the request's choice of cards */
         uint64_t random;
         Grant *grants[GRANTS];
         size_t n;
@@ -39,6 +41,17 @@ static const char *const shapes[] = {
         "\"aliquot.dev/gpu-mem-unit\":\"128MiB\"}" EQUAL(240, 2),
         "\"aliquot.dev/cards\":\"[{\\\"index\\\":1,\\\"units\\\":22},{\\\"index\\\":3,\\\"units\\\":7},"
         "{\\\"index\\\":4,\\\"units\\\":40,\\\"healthy\\\":false}]\"}}}",
+        "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":40,\\\"model\\\":\\\"Tesla "
+        "V100\\\",\\\"uuid\\\":"
+        "\\\"GPU-e\\\"},{\\\"index\\\":1,\\\"units\\\":40,\\\"model\\\":\\\"NVIDIA "
+        "A100\\\",\\\"uuid\\\":\\\"GPU-f\\\"}]\"}"
+        "}}",
+        "\"aliquot.dev/cards\":\"[{\\\"index\\\":0,\\\"units\\\":22,\\\"model\\\":\\\"NVIDIA A100-SXM4\\\","
+        "\\\"uuid\\\":\\\"GPU-a\\\"},{\\\"index\\\":1,\\\"units\\\":30,\\\"model\\\":\\\"Tesla "
+        "V100\\\",\\\"uuid\\\":"
+        "\\\"GPU-b\\\"},{\\\"index\\\":2,\\\"units\\\":30,\\\"uuid\\\":\\\"GPU-c\\\"},{\\\"index\\\":5,"
+        "\\\"units\\\":12,"
+        "\\\"model\\\":\\\"NVIDIA A10\\\",\\\"uuid\\\":\\\"GPU-d\\\"}]\"}}}",
         "\"aliquot.dev/allow-mixed\":\"true\",\"aliquot.dev/max-pods-per-card\":\"3\"}" EQUAL(45, 3),
         "\"aliquot.dev/mode-in-force\":\"core_mem\",\"aliquot.dev/gpu-mem-unit-in-force\":\"GiB\"}" EQUAL(60,
                                                                                                           4),
@@ -75,7 +88,8 @@ static void tell_node(Ledger *l, const char *name, const char *mode, const char 
 static void random_node(World *w) {
         static const char *const modes[] = {"share",    "cgpu",    "core_mem", "core_mem",
                                             "core_mem", "default", "",         "core-mem"};
-        static const char *const placements[] = {"", "spread", "Spread"};
+        static const char *const placements[] = {"", "spread", "Spread"}, *const cordons[] = {"0", "1,2",
+                                                                                              "x"};
         _cleanup_buf_ Buf members = BUF_NULL;
         uint32_t i = pick(w, NODES - 1);
         char name[8];
@@ -83,6 +97,9 @@ static void random_node(World *w) {
         buf_append_str(&members, STR(",\"annotations\":{"));
         if (pick(w, 3) == 0)
                 write_held(w, &members);
+        if (pick(w, 4) == 0)
+                buf_appendf(&members, "\"aliquot.dev/cordon-cards\":\"%s\",",
+                            cordons[pick(w, ELEMENTSOF(cordons))]);
         buf_append_str(&members, str_from(shapes[pick(w, ELEMENTSOF(shapes))]));
         ASSERT_TRUE(members.len < sizeof w->objects[i]);
         memcpy(w->objects[i], members.data, members.len + 1);
@@ -106,6 +123,63 @@ static void random_fence(World *w) {
 
         name_node(name, pick(w, NODES));
         ASSERT_OK(ledger_node_set_fenced(w->ledger, str_from(name), cards, pick(w, 3)));
+}
+
+/* ---- which cards a request chose ---- */
+
+static bool named(const char *model, const char *part) {
+        return strcasestr(model, part) != NULL;
+}
+
+static bool any_card(const char *model, const char *uuid) {
+        return true;
+}
+
+static bool an_a100(const char *model, const char *uuid) {
+        return named(model, "a100");
+}
+
+static bool neither_a100_nor_v100(const char *model, const char *uuid) {
+        return model[0] != '\0' && !named(model, "a100") && !named(model, "v100");
+}
+
+static bool an_a10_that_is_no_a100(const char *model, const char *uuid) {
+        return named(model, "a10") && !named(model, "a100");
+}
+
+static bool one_of_two_uuids(const char *model, const char *uuid) {
+        return strcmp(uuid, "GPU-a") == 0 || strcmp(uuid, "GPU-c") == 0;
+}
+
+static bool nvidia_but_one(const char *model, const char *uuid) {
+        return named(model, "nvidia") && uuid[0] != '\0' && strcmp(uuid, "GPU-d") != 0;
+}
+
+typedef struct OracleChoice {
+        PodAnnotations keys;
+        bool (*takes)(const char *model, const char *uuid);
+} OracleChoice;
+
+static const OracleChoice choices[] = {
+        {{.mirror = {NULL, 0}}, any_card},
+        {{.gpu_type = STR("a100")}, an_a100},
+        {{.nouse_gputype = STR("A100, V100")}, neither_a100_nor_v100},
+        {{.gpu_type = STR("A10,!a100")}, an_a10_that_is_no_a100},
+        {{.use_gpuuuid = STR("GPU-a,,GPU-c")}, one_of_two_uuids},
+        {{.include_gpu_type = STR("NVIDIA"), .nouse_gpuuuid = STR("GPU-d")}, nvidia_but_one},
+};
+
+static const OracleChoice *chosen_cards = choices; /* those of the request that is asked about */
+
+static bool oracle_takes(const LedgerNode *n, const LedgerCard *c) {
+        char model[64] = "", uuid[64] = "";
+
+        for (size_t i = 0; i < n->now.n_cards; i++)
+                if (n->now.cards[i].index == c->index) {
+                        (void) snprintf(model, sizeof model, STR_FMT, STR_ARG(n->now.cards[i].model));
+                        (void) snprintf(uuid, sizeof uuid, STR_FMT, STR_ARG(n->now.cards[i].uuid));
+                }
+        return chosen_cards->takes(model, uuid);
 }
 
 /* ---- the oracle: from the grants, without a sum of the ledger's ---- */
@@ -163,7 +237,7 @@ static bool oracle_card_fits(const LedgerNode *n, const OracleNode *o, const Led
                              const Request *r) {
         OracleCard card = ask_card(n, c->index, r);
 
-        return c->healthy && card.mem + o->pending + r->mem <= c->units &&
+        return oracle_takes(n, c) && c->healthy && card.mem + o->pending + r->mem <= c->units &&
                card.core + o->pending_core + r->core <= 100 &&
                (n->now.max_pods == 0 || card.pods + o->n_pending < n->now.max_pods);
 }
@@ -259,6 +333,22 @@ static void check_placement(const LedgerNode *n, const Request *r, const Placeme
         }
 }
 
+/* A node refuses for its cards exactly when too few of them lack nothing. */
+static void check_lacks(const LedgerNode *n, const Request *r, bool fits, const Refusal *refusal) {
+        uint32_t ready = 0;
+
+        for (size_t i = 0; i < n->n_cards; i++) {
+                CardLack lack = card_lack_of(n, &n->cards[i], r);
+
+                ready += card_lack_is_none(&lack) && n->cards[i].units > 0;
+                ASSERT_INT(card_lack_distance(&lack, r) == 0, card_lack_is_none(&lack));
+        }
+        if (fits)
+                ASSERT_TRUE(ready >= r->cards);
+        else if (refusal_has_cards(refusal->code))
+                ASSERT_TRUE(ready < r->cards);
+}
+
 static void check_node(const LedgerNode *n, const Request *r, const LedgerNode *chosen, Arena *arena) {
         bool fits = oracle_fits(n, r);
         Refusal refusal;
@@ -268,6 +358,7 @@ static void check_node(const LedgerNode *n, const Request *r, const LedgerNode *
         ASSERT_INT(placement_choose_cards(n, r, arena, &p, &refusal) == 0, fits);
         ASSERT_INT(placement_check_without(n, r, NULL, 0, &refusal) == 0, fits);
         ASSERT_TRUE(chosen || !fits);
+        check_lacks(n, r, fits, &refusal);
         if (fits) {
                 check_placement(n, r, &p);
                 ASSERT_TRUE(placement_rank(chosen, r) <= placement_rank(n, r));
@@ -301,6 +392,9 @@ static Request random_request(World *w, RequestContainer c[static CONTAINERS]) {
         }
         r.mem = peak[0] > standing[0] ? peak[0] : standing[0];
         r.core = peak[1] > standing[1] ? peak[1] : standing[1];
+        chosen_cards = &choices[pick(w, 2) == 0 ? 0 : pick(w, ELEMENTSOF(choices))];
+        arena_reset(&w->arena);
+        r.choice = choose(&w->arena, chosen_cards->keys);
         return r;
 }
 
@@ -529,6 +623,7 @@ static void run_world(uint64_t seed, int steps, int rebuild_every) {
                 for (size_t k = 0; k < ledger_node_n_cards(n) && !ledger_node_held(n); k++)
                         ASSERT_INT(ledger_node_cards(n)[k].used, 0);
         }
+        arena_done(&w.arena);
         (void) ledger_free(w.ledger);
 }
 

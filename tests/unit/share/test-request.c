@@ -5,6 +5,7 @@
 #include "share/request.h"
 #include "slice/visible.h"
 #include "test.h"
+#include "wire/pod_profile.h"
 
 typedef struct Fixture {
         Arena arena;
@@ -37,6 +38,43 @@ static int read_request(Fixture *f, const char *labels, const char *spec) {
         return r;
 }
 
+static uint32_t cpu_of(const char *spec) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf json = BUF_NULL;
+        PodProfile profile;
+        Fault fault;
+        Pod pod;
+
+        buf_appendf(&json, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"b\"},\"spec\":{%s}}", spec);
+        ASSERT_OK(pod_decode(buf_str(&json), &arena, &pod, &fault));
+        ASSERT_OK(pod_profile_decode(buf_str(&json), &arena, &profile, &fault));
+        ASSERT_TRUE(profile.n_requests <= 1); /* the same rule, written for preemption */
+        if (!profile.requests_unknown)
+                ASSERT_INT(request_cpu_of_pod(&pod), profile.n_requests > 0 ? profile.requests[0].milli : 0);
+        return request_cpu_of_pod(&pod);
+}
+
+#define CPU(text) "{\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":" text "}}}"
+#define SIDECAR(text)                                                                                        \
+        "{\"name\":\"s\",\"restartPolicy\":\"Always\",\"resources\":{\"requests\":{\"cpu\":" text "}}}"
+
+static void cpu_counts_as_for_kube_scheduler(void) {
+        ASSERT_INT(cpu_of(""), 0);
+        ASSERT_INT(cpu_of("\"containers\":[{\"name\":\"c\"}]"), 0);
+        ASSERT_INT(cpu_of("\"containers\":[" CPU("\"1500m\"") "," CPU("2") "," CPU("null") "]"), 3500);
+        ASSERT_INT(cpu_of("\"initContainers\":[" CPU("9") "],\"containers\":[" CPU("\"0.5\"") "]"), 9000);
+        ASSERT_INT(cpu_of("\"initContainers\":[" SIDECAR("2") "," CPU("4") "],\"containers\":[" CPU("3") "]"),
+                   6000);
+        ASSERT_INT(cpu_of("\"initContainers\":[" CPU("4") "," SIDECAR("2") "],\"containers\":[" CPU("3") "]"),
+                   5000);
+        ASSERT_INT(cpu_of("\"overhead\":{\"cpu\":\"250m\"},\"containers\":[" CPU("1") "]"), 1250);
+        ASSERT_INT(cpu_of("\"resources\":{\"requests\":{\"cpu\":\"7\"}},\"overhead\":{\"cpu\":\"1\"},"
+                          "\"containers\":[" CPU("9") "]"),
+                   8000);
+        ASSERT_INT(cpu_of("\"containers\":[" CPU("\"many\"") "," CPU("\"1\"") "]"), 1000);
+        ASSERT_INT(cpu_of("\"containers\":[" CPU("\"-1\"") "," CPU("\"1P\"") "]"), UINT32_MAX);
+}
+
 #define MEM(n) "{\"name\":\"c" #n "\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" #n "\"}}}"
 #define CORE(n, p)                                                                                           \
         "{\"name\":\"main\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"" n                          \
@@ -62,6 +100,58 @@ static void reads_what_is_asked(void) {
         arena_done(&f.arena);
         ASSERT_INT(read_request(&f, "", "\"containers\":[" MEM(0) "]"), REQUEST_E_NONE);
         arena_done(&f.arena);
+}
+
+#define WHOLE(name, n) "{\"name\":\"" name "\",\"resources\":{\"limits\":{\"aliyun.com/gpu\":\"" n "\"}}}"
+
+/* A card is one unit of a node in mode topology. */
+static void reads_whole_cards(void) {
+        Fixture f;
+
+        ASSERT_OK(read_request(&f, "", "\"containers\":[{\"name\":\"x\"}," WHOLE("main", "4") "]"));
+        ASSERT_TRUE(f.request.whole);
+        ASSERT_INT(f.request.cards, 4);
+        ASSERT_INT(f.request.mem, 1);
+        ASSERT_INT(f.request.core, 0);
+        ASSERT_INT(f.request.n_containers, 1);
+        ASSERT_INT(f.request.containers[0].index, 1);
+        arena_done(&f.arena);
+        ASSERT_INT(read_request(&f, "", "\"containers\":[" WHOLE("main", "0") "]"), REQUEST_E_NONE);
+        arena_done(&f.arena);
+        ASSERT_OK(read_request(&f, "", "\"containers\":[" WHOLE("main", "0") "," MEM(4) "]"));
+        ASSERT_FALSE(f.request.whole);
+        arena_done(&f.arena);
+}
+
+static void refuses_wrong_whole_cards(void) {
+        static const struct {
+                const char *labels, *spec, *words;
+        } cases[] = {
+                {"", "\"containers\":[" WHOLE("main", "257") "]",
+                 "container \"main\": aliyun.com/gpu is 257, must be a whole number from 1 to 256"},
+                {"", "\"containers\":[" WHOLE("main", "1.5") "]",
+                 "container \"main\": aliyun.com/gpu is 1.5, must be a whole number from 1 to 256"},
+                {"", "\"containers\":[" WHOLE("a", "1") "," WHOLE("b", "1") "]",
+                 "container \"a\": aliyun.com/gpu is 1, must be of one container only"},
+                {"", "\"containers\":[" WHOLE("a", "1") "," MEM(4) "]",
+                 "container \"a\": aliyun.com/gpu is 1, must not come together with another resource of a "
+                 "GPU"},
+                {"", "\"initContainers\":[" WHOLE("a", "1") "],\"containers\":[{\"name\":\"b\"}]",
+                 "container \"a\": aliyun.com/gpu is 1, must not be of an init container"},
+                {"\"aliyun.com/gpu-count\":\"2\"", "\"containers\":[" WHOLE("a", "2") "]",
+                 "container \"a\": aliyun.com/gpu is 2, must not come together with the label "
+                 "aliyun.com/gpu-count"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f;
+
+                ASSERT_INT(read_request(&f, cases[i].labels, cases[i].spec), REQUEST_E_REFUSED);
+                ASSERT_TEXT(f.text, cases[i].words);
+                ASSERT_INT(f.refusal.code, REFUSAL_WHOLE);
+                ASSERT_TRUE(refusal_is_final(f.refusal.code));
+                arena_done(&f.arena);
+        }
 }
 
 #define COUNT(n, m)                                                                                          \
@@ -231,6 +321,66 @@ static void refuses_with_object_value_and_rule(void) {
         }
 }
 
+/* A pod with 4 units and these annotations. */
+static int read_choice(Fixture *f, PodAnnotations keys, bool amounts_alone) {
+        PodContainer c = {.name = STR("c"), .gpu_mem = {true, STR("4")}};
+        Pod pod = {.annotations = keys, .containers = &c, .n_containers = 1};
+        _cleanup_buf_ Buf words = BUF_NULL;
+        int r;
+
+        *f = (Fixture){0};
+        r = (amounts_alone ? request_amounts_from_pod : request_from_pod)(&pod, &f->arena, &f->request,
+                                                                          &f->refusal);
+        if (r == REQUEST_E_REFUSED) {
+                refusal_format(&f->refusal, &words);
+                (void) snprintf(f->text, sizeof f->text, "%s", words.data);
+        }
+        return r;
+}
+
+static void reads_which_cards_are_chosen(void) {
+        Fixture f;
+
+        ASSERT_OK(read_choice(&f, (PodAnnotations){.use_gputype = STR(" , ")}, false));
+        ASSERT_TRUE(f.request.choice == NULL);
+        arena_done(&f.arena);
+        ASSERT_OK(read_choice(&f, (PodAnnotations){.use_gputype = STR("A100,V100")}, false));
+        ASSERT_INT(f.request.choice->n_rules, 2);
+        arena_done(&f.arena);
+        ASSERT_INT(read_choice(&f, (PodAnnotations){.nouse_gputype = STR("K80,!A100")}, false),
+                   REQUEST_E_REFUSED);
+        ASSERT_INT(f.refusal.code, REFUSAL_CARD_LIST);
+        ASSERT_TRUE(refusal_is_final(f.refusal.code));
+        ASSERT_TEXT(f.text,
+                    "annotation nvidia.com/nouse-gputype: \"!A100\" must not begin with \"!\" in this key");
+        arena_done(&f.arena);
+        ASSERT_INT(read_choice(&f, (PodAnnotations){.gpu_uuid = STR("GPU-1,!gpu-1")}, false),
+                   REQUEST_E_REFUSED);
+        ASSERT_TEXT(f.text,
+                    "annotation aliquot.dev/gpu-uuid wants only cards that the pod's annotations exclude");
+        arena_done(&f.arena);
+        ASSERT_OK(read_choice(&f, (PodAnnotations){.gpu_uuid = STR("!")}, true));
+        ASSERT_TRUE(f.request.choice == NULL);
+        arena_done(&f.arena);
+}
+
+static void a_copy_needs_nothing_of_the_original(void) {
+        _cleanup_free_ void *bytes = NULL;
+        const Request *copy;
+        Fixture f;
+
+        ASSERT_OK(
+                read_choice(&f, (PodAnnotations){.gpu_type = STR("A100"), .gpu_uuid = STR("!GPU-1")}, false));
+        bytes = malloc(request_size(&f.request));
+        ASSERT_TRUE(bytes != NULL);
+        copy = request_copy(&f.request, bytes);
+        arena_done(&f.arena);
+        ASSERT_INT(copy->containers[0].mem, 4);
+        ASSERT_INT(card_choice_judge(copy->choice, STR("A100"), STR("GPU-2")), CARD_ALLOWED);
+        ASSERT_INT(card_choice_judge(copy->choice, STR("A100"), STR("GPU-1")), CARD_FORBIDDEN);
+        ASSERT_INT(card_choice_judge(copy->choice, STR("V100"), STR("GPU-2")), CARD_FORBIDDEN);
+}
+
 static void units(void) {
         static const struct {
                 uint32_t card, units, dev, visible;
@@ -240,6 +390,11 @@ static void units(void) {
                 const char *text;
                 uint32_t mib;
         } forms[] = {{"GiB", 1024}, {"MiB", 1}, {"128MiB", 128}, {"2GiB", 2048}};
+        static const struct {
+                uint32_t units, mib;
+                const char *text;
+        } amounts[] = {
+                {3, 1024, "3 GiB"}, {512, 1, "512 MiB"}, {16, 128, "16 x 128MiB"}, {4, 2048, "4 x 2GiB"}};
         MemoryUnit unit;
 
         for (size_t i = 0; i < ELEMENTSOF(published); i++) {
@@ -254,6 +409,12 @@ static void units(void) {
                 ASSERT_INT(unit.mib, forms[i].mib);
                 memory_unit_format(unit, &out);
                 ASSERT_STR(buf_str(&out), str_from(forms[i].text));
+        }
+        for (size_t i = 0; i < ELEMENTSOF(amounts); i++) {
+                _cleanup_buf_ Buf out = BUF_NULL;
+
+                memory_unit_format_amount(amounts[i].units, (MemoryUnit){amounts[i].mib}, &out);
+                ASSERT_STR(buf_str(&out), str_from(amounts[i].text));
         }
         ASSERT_INT(memory_unit_count(16160, (MemoryUnit){128}), 126);
         ASSERT_INT(memory_unit_parse(STR("0MiB"), &unit), MEMORY_UNIT_E_MALFORMED);
@@ -274,8 +435,11 @@ static void modes(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reads_what_is_asked), TEST(reads_the_number_of_cards_from_the_limits_as_well),
+        return TEST_MAIN(TEST(cpu_counts_as_for_kube_scheduler), TEST(reads_what_is_asked),
+                         TEST(reads_whole_cards), TEST(refuses_wrong_whole_cards),
+                         TEST(reads_the_number_of_cards_from_the_limits_as_well),
                          TEST(counts_up_to_the_limit), TEST(counts_containers_up_to_the_limit),
                          TEST(counts_init_containers_as_kubernetes_does),
-                         TEST(refuses_with_object_value_and_rule), TEST(units), TEST(modes));
+                         TEST(refuses_with_object_value_and_rule), TEST(reads_which_cards_are_chosen),
+                         TEST(a_copy_needs_nothing_of_the_original), TEST(units), TEST(modes));
 }

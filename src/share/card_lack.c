@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/card_lack.h"
+
+#include "share/ledger_card.h"
+
+CardLack card_lack_of(const LedgerNode *node, const LedgerCard *card, const Request *request) {
+        uint32_t mem = ledger_card_free(node, card), core = ledger_card_core_free(node, card);
+        bool fenced = node->fenced[card->index / 8] >> card->index % 8 & 1,
+             cordoned = card->units > 0 && ledger_card_is_cordoned(node, card);
+
+        return (CardLack){
+                .mem = mem < request->mem ? request->mem - mem : 0,
+                .core = core < request->core ? request->core - core : 0,
+                .too_small = card->units < request->mem,
+                .fenced = fenced,
+                .cordoned = cordoned,
+                .unhealthy = !card->healthy && !fenced && !cordoned,
+                .full = !ledger_card_takes_pod(node, card),
+                .not_chosen = ledger_card_judge(node, card, request->choice) != CARD_ALLOWED,
+        };
+}
+
+bool card_lack_is_none(const CardLack *l) {
+        return l->mem == 0 && l->core == 0 && !l->fenced && !l->cordoned && !l->unhealthy && !l->full &&
+               !l->not_chosen;
+}
+
+static uint64_t permille(uint32_t part, uint32_t whole) {
+        return whole > 0 ? (uint64_t) part * 1000 / whole : 0;
+}
+
+uint64_t card_lack_distance(const CardLack *l, const Request *request) {
+        uint64_t amounts = permille(l->mem, request->mem) + permille(l->core, request->core);
+
+        /* Amounts come to 2,000 at most; a rounded 0 is not nothing. */
+        return (uint64_t) (l->fenced || l->cordoned || l->unhealthy || l->not_chosen) << 32 |
+               (uint64_t) l->full << 16 | (card_lack_is_none(l) ? 0 : amounts + 1);
+}
+
+void card_lack_format_free(const LedgerNode *node, const LedgerCard *card, const Request *request, Buf *out) {
+        buf_append_u64(out, ledger_card_free(node, card));
+        buf_append_str(out, STR(" of "));
+        memory_unit_format_amount(card->units, node->now.unit, out);
+        if (request->core > 0)
+                buf_appendf(out, " and %u of %d percent", ledger_card_core_free(node, card), CORE_PER_CARD);
+        buf_append_str(out, STR(" free"));
+}
+
+/* Begins the text of one more rule. */
+static void rule(Buf *out, size_t begin, const char *name) {
+        if (out->len > begin)
+                buf_append_str(out, STR("; "));
+        buf_append_str(out, str_from(name));
+        buf_append_str(out, STR(": "));
+}
+
+void card_lack_format(const CardLack *l, const LedgerNode *node, const LedgerCard *card, Buf *out) {
+        size_t begin = out->len;
+
+        if (l->fenced) {
+                rule(out, begin, "fence");
+                buf_append_str(out, STR("a ConfigMap takes the card out of service"));
+                return;
+        }
+        if (l->cordoned) {
+                rule(out, begin, "cordon");
+                buf_append_str(out, STR("annotation " ANNOTATION_CORDON_CARDS
+                                        " of the node keeps new slices from the card"));
+                return;
+        }
+        if (l->unhealthy) {
+                rule(out, begin, "health");
+                buf_append_str(out, card->units > 0 ? STR("the card is unhealthy")
+                                                    : STR("the node does not report the card"));
+                return;
+        }
+        if (l->not_chosen) {
+                rule(out, begin, "type");
+                buf_append_str(out, STR("the pod's annotations do not allow the card"));
+                return;
+        }
+        if (l->mem > 0) {
+                rule(out, begin, "memory");
+                memory_unit_format_amount(l->mem, node->now.unit, out);
+                buf_append_str(out, l->too_small ? STR(" missing, the card is too small") : STR(" missing"));
+        }
+        if (l->core > 0) {
+                rule(out, begin, "percent");
+                buf_appendf(out, "%u missing", l->core);
+        }
+        if (l->full) {
+                rule(out, begin, "max-pods-per-card");
+                buf_appendf(out, "%u reached", node->now.max_pods);
+        }
+}

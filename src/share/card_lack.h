@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a card lacks for one more pod, rule by rule. A card that lacks nothing is one that
+ * placement.h would take: test-property.c holds the two together. */
+
+#include "share/ledger.h"
+#include "share/request.h"
+
+typedef struct CardLack {
+        uint32_t mem, core; /* missing: units, percent */
+        bool too_small;     /* also when it is empty */
+        bool fenced;        /* a ConfigMap takes it out of service (ledger_node_set_fenced) */
+        bool cordoned;      /* an annotation of the node keeps new slices from it */
+        bool unhealthy;     /* the node's agent reports it so, or no longer has it */
+        bool full;          /* max-pods-per-card */
+        bool not_chosen;    /* the pod's annotations do not allow it (share/card_choice.h) */
+} CardLack;
+
+CardLack card_lack_of(const LedgerNode *node, const LedgerCard *card, const Request *request);
+bool card_lack_is_none(const CardLack *lack);
+
+/* Smaller is nearer. Missing amounts count by their part of what is asked for; then come cards at
+ * the ceiling of pods, then those that are out of service or not chosen. 0: nothing is missing. */
+uint64_t card_lack_distance(const CardLack *lack, const Request *request);
+
+/* Appends what is free: `9 of 15 GiB and 20 of 100 percent free`; percent only if it is asked
+ * for. */
+void card_lack_format_free(const LedgerNode *node, const LedgerCard *card, const Request *request, Buf *out);
+
+/* Appends the rules, with semicolons between them: `memory: 1 GiB missing; percent: 10 missing`.
+ * Nothing when nothing is missing. */
+void card_lack_format(const CardLack *lack, const LedgerNode *node, const LedgerCard *card, Buf *out);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/card_set.h"
+
+static unsigned count(uint32_t set) {
+        return (unsigned) __builtin_popcount(set);
+}
+
+static unsigned lowest(uint32_t set) {
+        return (unsigned) __builtin_ctz(set);
+}
+
+static uint64_t pack(uint16_t slowest, uint32_t sum) {
+        return (uint64_t) slowest << 32 | sum;
+}
+
+/* A set that grows card by card. */
+typedef struct Grown {
+        uint32_t set, sum;
+        uint16_t slowest;
+} Grown;
+
+static Grown grow(const CardLinks *l, Grown g, unsigned card) {
+        const uint16_t *rates = l->key.rate[card];
+
+        for (uint32_t rest = g.set; rest != 0; rest &= rest - 1) {
+                uint16_t rate = rates[lowest(rest)];
+
+                g.sum += rate;
+                g.slowest = rate < g.slowest ? rate : g.slowest;
+        }
+        g.set |= UINT32_C(1) << card;
+        return g;
+}
+
+static Grown grow_by(const CardLinks *l, Grown g, uint32_t set) {
+        for (; set != 0; set &= set - 1)
+                g = grow(l, g, lowest(set));
+        return g;
+}
+
+static const Grown nothing = {.slowest = UINT16_MAX};
+
+uint64_t card_set_value(const CardLinks *l, uint32_t set) {
+        Grown g = grow_by(l, nothing, set);
+
+        return pack(g.slowest, g.sum);
+}
+
+static bool is_on_one_node(const CardLinks *l, uint32_t set) {
+        int32_t numa = l->key.numa[lowest(set)];
+
+        for (; set != 0; set &= set - 1)
+                if (l->key.numa[lowest(set)] != numa)
+                        return false;
+        return true;
+}
+
+/* ---- all sets of k cards, lowest indexes first ---- */
+
+typedef struct Search {
+        const CardLinks *links;
+        uint64_t value;  /* the best by rules 1 and 2 so far */
+        unsigned steps;  /* left */
+        uint32_t may;    /* what was given to choose from */
+        uint32_t must;   /* and what the set has in any case */
+        unsigned k_next; /* size of the set that rule 3 looks for */
+        uint64_t left;   /* the best by rule 3 so far */
+        bool one_node;   /* rule 4 for the best so far */
+        bool any;        /* there is a best so far by rules 3 and 4 */
+        uint32_t best;   /* that set */
+} Search;
+
+/* Finds the best value of sets that are `g` and k cards of `may`. */
+static void find_value(Search *s, Grown g, uint32_t may, unsigned k) {
+        if (s->steps > 0)
+                s->steps--;
+        if (k == 0) {
+                uint64_t value = pack(g.slowest, g.sum);
+
+                s->value = value > s->value ? value : s->value;
+                return;
+        }
+        for (; count(may) >= k; may &= may - 1) {
+                Grown more = grow(s->links, g, lowest(may));
+
+                if (more.slowest >= s->value >> 32)
+                        find_value(s, more, may & (may - 1), k - 1);
+        }
+}
+
+/* Rule 3 for a set of the best value; 0: it leaves too few cards. */
+static uint64_t value_left(Search *s, uint32_t set) {
+        uint32_t rest = s->may & ~set;
+        Search next = {.links = s->links, .steps = s->steps};
+
+        if (s->k_next > count(rest))
+                return 0;
+        find_value(&next, nothing, rest, s->k_next);
+        s->steps = next.steps;
+        return next.value;
+}
+
+/* No set can leave more than the best set itself, unless that has cards of `must`. */
+static bool is_best_possible(const Search *s) {
+        return s->must == 0 && s->left == s->value && s->one_node;
+}
+
+static void compare_rest(Search *s, uint32_t set) {
+        uint64_t left;
+        bool one_node;
+
+        if (s->any && (s->steps == 0 || is_best_possible(s)))
+                return;
+        one_node = is_on_one_node(s->links, set);
+        left = value_left(s, set);
+        if (s->any && (left < s->left || (left == s->left && one_node <= s->one_node)))
+                return;
+        s->any = true;
+        s->left = left;
+        s->one_node = one_node;
+        s->best = set;
+}
+
+/* Compares the sets of the best value by rules 3 and 4. */
+static void find_set(Search *s, Grown g, uint32_t may, unsigned k) {
+        if (k == 0) {
+                if (pack(g.slowest, g.sum) == s->value)
+                        compare_rest(s, g.set);
+                return;
+        }
+        for (; count(may) >= k; may &= may - 1) {
+                Grown more = grow(s->links, g, lowest(may));
+
+                if (more.slowest >= s->value >> 32)
+                        find_set(s, more, may & (may - 1), k - 1);
+        }
+}
+
+static uint32_t search(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
+        Search s = {.links = l, .steps = CARD_SET_STEPS, .may = may, .must = must, .k_next = k + count(must)};
+        Grown g = grow_by(l, nothing, must);
+
+        find_value(&s, g, may, k);
+        s.steps = CARD_SET_STEPS;
+        find_set(&s, g, may, k);
+        return s.best & ~must;
+}
+
+/* ---- more cards ---- */
+
+static uint32_t grow_best(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
+        Grown g = grow_by(l, nothing, must);
+
+        for (; k > 0; k--) {
+                Grown best = nothing;
+
+                for (uint32_t rest = may & ~g.set; rest != 0; rest &= rest - 1) {
+                        Grown more = grow(l, g, lowest(rest));
+
+                        if (best.set == 0 || pack(more.slowest, more.sum) > pack(best.slowest, best.sum))
+                                best = more;
+                }
+                g = best;
+        }
+        return g.set & ~must;
+}
+
+/* The first card of a set that grows decides the others: each is tried. */
+static uint32_t grow_from_each(const CardLinks *l, uint32_t may, unsigned k) {
+        uint64_t best_value = 0;
+        uint32_t best = 0;
+
+        for (uint32_t first = may; first != 0; first &= first - 1) {
+                uint32_t card = first & -first, set = card | grow_best(l, card, may & ~card, k - 1);
+                uint64_t value = card_set_value(l, set);
+
+                if (best == 0 || value > best_value) {
+                        best = set;
+                        best_value = value;
+                }
+        }
+        return best;
+}
+
+uint32_t card_set_choose(const CardLinks *l, uint32_t must, uint32_t may, unsigned k) {
+        if (k == 0 || count(may) == k)
+                return k == 0 ? 0 : may;
+        if (must == 0 && l->table && l->key.n <= CARD_LINKS_TABLE)
+                return l->best[may][k];
+        if (count(may) <= CARD_SET_SEARCHED)
+                return search(l, must, may, k);
+        return must == 0 ? grow_from_each(l, may, k) : grow_best(l, must, may, k);
+}
+
+/* ---- the table ---- */
+
+/* Whether a has the lower indexes: the lowest card that only one of them has is its own. */
+static bool is_lower(uint32_t a, uint32_t b) {
+        uint32_t differ = a ^ b;
+
+        return differ != 0 && (a & differ & -differ) != 0;
+}
+
+/* Rules 3 to 5 for two sets of `idle` with the same value. */
+static bool is_better_rest(const CardLinks *l, const uint64_t *values, uint32_t idle, uint32_t a,
+                           uint32_t b) {
+        unsigned k = count(a);
+        bool enough = count(idle) >= 2 * k;
+        uint64_t left_a = enough ? values[l->best[idle & ~a][k]] : 0,
+                 left_b = enough ? values[l->best[idle & ~b][k]] : 0;
+
+        if (left_a != left_b)
+                return left_a > left_b;
+        if (is_on_one_node(l, a) != is_on_one_node(l, b))
+                return is_on_one_node(l, a);
+        return is_lower(a, b);
+}
+
+static void fill_table(CardLinks *l) {
+        uint64_t values[1 << CARD_LINKS_TABLE];
+
+        for (uint32_t set = 0; set < 1 << CARD_LINKS_TABLE; set++)
+                values[set] = card_set_value(l, set);
+        for (uint32_t idle = 1; idle < UINT32_C(1) << l->key.n; idle++)
+                for (uint32_t set = idle; set != 0; set = (set - 1) & idle) { /* each part of idle */
+                        uint8_t *best = &l->best[idle][count(set)];
+
+                        if (*best == 0 || values[set] > values[*best] ||
+                            (values[set] == values[*best] && is_better_rest(l, values, idle, set, *best)))
+                                *best = (uint8_t) set;
+                }
+}
+
+CardLinks *card_set_intern(CardLinks **table, CardLinks *links) {
+        CardLinks *known;
+
+        if (!links || links->table)
+                return links;
+        HASH_FIND(hh, *table, &links->key, sizeof links->key, known);
+        if (known) {
+                (void) card_links_unref(links);
+                return card_links_ref(known);
+        }
+        if (links->key.n <= CARD_LINKS_TABLE)
+                fill_table(links);
+        HASH_ADD(hh, *table, key, sizeof links->key, links);
+        if (hash_added(links, hh))
+                links->table = table;
+        return links;
+}
