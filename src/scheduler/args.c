@@ -20,6 +20,7 @@ typedef struct Reading {
         Arena *arena;
         const ArgsVisitor *visitor;
         int result;      /* of the pod; nonzero ends the reading */
+        bool all;        /* the visitor wants the names as one text */
         bool handed_out; /* the names */
 
         /* Nodes are collected here until there are enough of them to look up together. */
@@ -38,6 +39,8 @@ static void hand_out_waiting(Reading *g) {
 }
 
 static void hand_out(Reading *g, Str raw, Str name) {
+        if (g->all)
+                return;
         g->raws[g->n_waiting] = raw;
         g->names[g->n_waiting++] = name;
         if (g->n_waiting == DIRECTORY_BATCH)
@@ -58,8 +61,11 @@ static Str plain_name(Reading *g, Str raw) {
 }
 
 static void read_names(Reading *g) {
+        const char *start;
+
         if (!json_array_begin(&g->reader))
                 return;
+        start = g->reader.at;
         while (json_array_next(&g->reader)) {
                 Str raw = {NULL, 0};
 
@@ -76,6 +82,8 @@ static void read_names(Reading *g) {
                         hand_out(g, raw, plain_name(g, raw));
         }
         hand_out_waiting(g);
+        if (g->all && !json_failed(&g->reader))
+                g->visitor->all(g->visitor->userdata, (Str){start, (size_t) (g->reader.at - 1 - start)});
 }
 
 static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
@@ -144,8 +152,9 @@ static int hand_over_pod(Reading *g, Str text, bool by_name, Fault *fault) {
                 r = g->visitor->pod(g->visitor->userdata, &args);
         else if (r > 0)
                 r = fault_wrap(fault, ARGS_E_MALFORMED, "Pod");
-        g->result = r;
-        return r;
+        g->all = r == ARGS_ALL;
+        g->result = g->all ? 0 : r;
+        return g->result;
 }
 
 /* Names behind the pod, as Go writes them, are handed out while the text is read. */

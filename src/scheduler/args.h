@@ -26,11 +26,14 @@ typedef struct ExtenderArgs {
         bool by_name; /* the nodes came as NodeNames, and the answer names them so */
 } ExtenderArgs;
 
-/* What args_read() calls: `pod` first and once, then `node` for each node. A nonzero result of
- * `pod` ends the reading, and args_read() returns it. */
+/* What args_read() calls: `pod` first and once, then `node` for each node. After ARGS_ALL from
+ * `pod`, which is for NodeNames alone, it calls `all` once instead, and looks no node up. Any other
+ * nonzero result of `pod` ends the reading, and args_read() returns it. */
+enum { ARGS_ALL = 2 };
 typedef struct ArgsVisitor {
         int (*pod)(void *userdata, const ExtenderArgs *args);
         void (*node)(void *userdata, const ArgsNode *c);
+        void (*all)(void *userdata, Str names); /* what stands between the brackets */
         void *userdata;
 } ArgsVisitor;
 

@@ -6,17 +6,37 @@
 #include <stdarg.h>
 
 #include "base/log.h"
+#include "scheduler/job_cards.h"
+#include "scheduler/policy_bind.h"
 #include "share/placement.h"
 #include "share/pod_grant_write.h"
 #include "share/refusal_format.h"
+#include "share/refusal_reason.h"
 
-enum { BINDS_OPEN_MAX = 4096 };
+enum {
+        BINDS_OPEN_MAX = 4096,
+        /* Bindings, and GETs after lost answers, under way at once; the others wait for their turn.
+         * Together with watches, Events and single calls they are fewer than the client's
+         * connections (KUBE_MAX_CONNECTIONS), so that the time of a call does not pass while it
+         * waits for one. */
+        TURNS_MAX = 32,
+        DNS_NAME_MAX = 253, /* longest name of a node (apimachinery, DNS1123SubdomainMaxLength) */
+};
 
 #define CONFIRM_DEFAULT (1 * USEC_PER_SEC)
 #define BACKOFF_BASE    (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP     (10 * USEC_PER_SEC)
 
-typedef enum BindState { BIND_NEW, BIND_FETCHING, BIND_POSTED, BIND_ASKING, BIND_WAITING } BindState;
+typedef enum BindState {
+        BIND_NEW,
+        BIND_HELD,
+        BIND_FETCHING,
+        BIND_QUEUED,
+        BIND_POSTED,
+        BIND_ASKING,
+        BIND_WAITING,
+        BIND_ASK_QUEUED
+} BindState;
 
 struct Bind {
         Binder *binder;
@@ -34,20 +54,27 @@ struct Bind {
         bool conflict;     /* the Binding was answered with 409: this one was not carried out */
         bool unbound_once; /* seen not bound after a lost answer */
         Fault fault;       /* why the Binding failed */
+        Bind *queue_next;  /* of BIND_QUEUED and BIND_ASK_QUEUED */
+        Buf annotations;   /* until the Binding is sent */
+        Buf labels;        /* by a ResourcePolicy */
+        Buf more;          /* its annotations, from the time when the pod is counted */
+        bool counted;      /* in its unit, until policy_bind_end() */
+        bool has_turn;     /* one of TURNS_MAX: a Binding with the GET after it, or a later GET */
+        Buf placed;        /* the cards, in words; empty: the pod has no share */
         char texts[];
 };
 
 struct Binder {
         BinderOptions options;
         Bind *open;
-        size_t n_open;
+        size_t n_open, n_turns;
+        Bind *queue, **queue_end; /* in the order of their coming */
 };
 
-static const char *const state_names[] = {[BIND_NEW] = "new",
-                                          [BIND_FETCHING] = "fetching",
-                                          [BIND_POSTED] = "posted",
-                                          [BIND_ASKING] = "asking",
-                                          [BIND_WAITING] = "waiting"};
+static const char *const state_names[] = {[BIND_NEW] = "new",           [BIND_HELD] = "held",
+                                          [BIND_FETCHING] = "fetching", [BIND_QUEUED] = "queued",
+                                          [BIND_POSTED] = "posted",     [BIND_ASKING] = "asking",
+                                          [BIND_WAITING] = "waiting",   [BIND_ASK_QUEUED] = "ask-queued"};
 
 int binder_new(const BinderOptions *options, Binder **ret) {
         Binder *b = calloc(1, sizeof *b);
@@ -55,6 +82,7 @@ int binder_new(const BinderOptions *options, Binder **ret) {
         if (!b)
                 return -ENOMEM;
         b->options = *options;
+        b->queue_end = &b->queue;
         if (b->options.confirm == 0)
                 b->options.confirm = CONFIRM_DEFAULT;
         *ret = b;
@@ -68,10 +96,9 @@ size_t binder_n_open(const Binder *b) {
 /* ---- a bind's beginning and end ---- */
 
 static Str put_text(char **at, Str s) {
-        Str copy = {*at, s.len};
+        Str copy = str_put(at, s);
 
-        memcpy(*at, s.data, s.len);
-        *at += s.len + 1;
+        *at += 1; /* its NUL */
         return copy;
 }
 
@@ -98,7 +125,30 @@ static Bind *bind_new(Binder *b, const BindingArgs *a, ViewPod *pod) {
         return bind;
 }
 
+static void queue_remove(Binder *b, const Bind *bind) {
+        Bind **at = &b->queue;
+
+        while (*at != bind)
+                at = &(*at)->queue_next;
+        *at = bind->queue_next;
+        if (!*at)
+                b->queue_end = at;
+}
+
+static void take_turn(Bind *bind) {
+        bind->binder->n_turns++;
+        bind->has_turn = true;
+}
+
+static void end_turn(Bind *bind) {
+        bind->binder->n_turns -= bind->has_turn;
+        bind->has_turn = false;
+}
+
 static void bind_free(Bind *bind) {
+        end_turn(bind);
+        if (bind->state == BIND_QUEUED || bind->state == BIND_ASK_QUEUED)
+                queue_remove(bind->binder, bind);
         *bind->link = bind->next;
         if (bind->next)
                 bind->next->link = bind->link;
@@ -107,6 +157,10 @@ static void bind_free(Bind *bind) {
         view_pod_drop_if_unused(bind->binder->options.view, bind->pod);
         kube_call_free(bind->call);
         sd_event_source_disable_unref(bind->timer);
+        buf_done(&bind->placed);
+        buf_done(&bind->annotations);
+        buf_done(&bind->labels);
+        buf_done(&bind->more);
         free(bind);
 }
 
@@ -133,19 +187,23 @@ static void bind_answer(Bind *bind, const char *error) {
                 done(bind->userdata, error);
 }
 
-void binder_abandon(Bind *bind) {
-        bind->done = NULL;
+/* The gang of the pod, if it has one, hears how the bind ended. */
+static void tell_gang(const Bind *bind, bool bound) {
+        Gangs *gangs = bind->binder->options.gangs;
+
+        if (gangs)
+                gangs_bind_ended(gangs, bind->uid, bound, clock_monotonic_usec());
 }
 
-static void bind_write_event(Bind *bind, const char *error) {
+static void bind_write_event(Bind *bind, const char *type, const char *reason, const char *note) {
         KubeEvent event = {
                 .kind = "Pod",
                 .namespace_ = bind->namespace_,
                 .name = bind->name,
                 .uid = bind->uid,
-                .type = "Warning",
-                .reason = "FailedBinding",
-                .note = error,
+                .type = type,
+                .reason = reason,
+                .note = note,
         };
 
         if (bind->binder->options.recorder)
@@ -163,28 +221,64 @@ static void bind_succeed(Bind *bind, MetricsBind outcome) {
                 pod->reserved = false;
                 free(pod->request);
                 pod->request = NULL;
-        }
+                pod->bound_at = outcome == METRICS_BIND_BOUND ? clock_monotonic_usec() : 0;
+        } else if (pod->grant && outcome == METRICS_BIND_BOUND)
+                histogram_observe(&v->stats.lag, 0); /* the watch was faster */
+        pod->asks_nothing = false;
+        policy_bind_end(v->policies, bind->uid, bind->node, true, v->kinds[VIEW_PODS].generation);
         log_info("bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT, STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node));
         bind->binder->options.metrics->binds[outcome]++;
+        if (bind->placed.len > 0 && buf_result(&bind->placed) == 0)
+                bind_write_event(bind, "Normal", "GPUAssigned", bind->placed.data);
         bind_answer(bind, "");
+        tell_gang(bind, true);
         bind_free(bind);
 }
 
-/* Gives the reservation back, unless the pod's own object has replaced it already. */
-static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
+/* Gives the reservation back, unless the pod's own object has replaced it already. answer: what
+ * kube-scheduler is told. */
+static void bind_fail_as(Bind *bind, MetricsBind outcome, const char *error, const char *answer) {
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
                 pod->grant = grant_free(pod->grant);
                 pod->reserved = false;
+                view_pod_settle(bind->binder->options.view, pod);
         }
+        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, false, 0);
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), error);
         bind->binder->options.metrics->binds[outcome]++;
-        bind_write_event(bind, error);
-        bind_answer(bind, error);
+        bind_write_event(bind, "Warning", "FailedBinding", error);
+        bind_answer(bind, answer);
+        tell_gang(bind, false);
         bind_free(bind);
+}
+
+static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
+        bind_fail_as(bind, outcome, error, error);
+}
+
+/* Without an Event: kube-scheduler writes one with the answer, and the gang tells the rest. */
+static void bind_answer_only(Bind *bind, const char *why) {
+        log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
+                 STR_ARG(bind->name), STR_ARG(bind->node), why);
+        bind->binder->options.metrics->binds[METRICS_BIND_REFUSED]++;
+        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, false, 0);
+        bind_answer(bind, why);
+        tell_gang(bind, false);
+        bind_free(bind);
+}
+
+/* kube-scheduler has forgotten a pod when it does not wait any more, and gives its cpu to others: a
+ * Binding that is not sent yet is given up. */
+void binder_abandon(Bind *bind) {
+        bind->done = NULL;
+        if (bind->state == BIND_QUEUED || bind->state == BIND_FETCHING)
+                bind_fail(bind, METRICS_BIND_REFUSED, "kube-scheduler did not wait for the Binding's turn");
+        else if (bind->state == BIND_HELD)
+                bind_answer_only(bind, "kube-scheduler did not wait for the other members of the gang");
 }
 
 /* When no GET can be sent for want of memory, the reservation counts as the grant until the next
@@ -192,7 +286,10 @@ static void bind_fail(Bind *bind, MetricsBind outcome, const char *error) {
 static void bind_leave(Bind *bind) {
         bind->pod->generation = bind->binder->options.view->kinds[VIEW_PODS].generation;
         bind->pod->reserved = false;
+        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, true,
+                        bind->pod->generation);
         bind_answer(bind, "out of memory; the next list of pods will tell whether the pod was bound");
+        tell_gang(bind, false);
         bind_free(bind);
 }
 
@@ -212,10 +309,10 @@ _printf_(3, 4) static void bind_failf(Bind *bind, MetricsBind outcome, const cha
 
 /* ---- asking what became of it ---- */
 
-static void bind_ask(Bind *bind);
+static void bind_queue(Bind *bind, BindState state);
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        bind_ask(userdata);
+        bind_queue(userdata, BIND_ASK_QUEUED);
         return 0;
 }
 
@@ -283,8 +380,7 @@ static bool is_success(const KubeReply *reply) {
         return reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status < 300;
 }
 
-static void on_asked(void *userdata, const KubeReply *reply) {
-        Bind *bind = userdata;
+static void judge_asked(Bind *bind, const KubeReply *reply) {
         Arena *arena = &bind->binder->options.view->arena;
         Fault fault = FAULT_NULL;
         Pod pod;
@@ -306,6 +402,18 @@ static void on_asked(void *userdata, const KubeReply *reply) {
                 bind_ask_later(bind, reply);
 }
 
+static void post_queued(Binder *b);
+
+/* The turn ends here: an API server that answers nothing gets no new Bindings beside these GETs. */
+static void on_asked(void *userdata, const KubeReply *reply) {
+        Bind *bind = userdata;
+        Binder *b = bind->binder;
+
+        end_turn(bind);
+        judge_asked(bind, reply);
+        post_queued(b);
+}
+
 static void bind_ask(Bind *bind) {
         bind_set_state(bind, BIND_ASKING);
         if (kube_get_pod(bind->binder->options.client, bind->namespace_, bind->name, on_asked, bind,
@@ -315,8 +423,7 @@ static void bind_ask(Bind *bind) {
 
 /* ---- the Binding ---- */
 
-static void on_posted(void *userdata, const KubeReply *reply) {
-        Bind *bind = userdata;
+static void bind_judge(Bind *bind, const KubeReply *reply) {
         bool heard = reply->outcome == KUBE_DONE;
 
         bind->call = NULL;
@@ -338,13 +445,23 @@ static void on_posted(void *userdata, const KubeReply *reply) {
         bind_ask(bind);
 }
 
-static void bind_post(Bind *bind, Str annotations) {
+static void on_posted(void *userdata, const KubeReply *reply) {
+        Bind *bind = userdata;
+        Binder *b = bind->binder;
+
+        bind_judge(bind, reply);
+        post_queued(b);
+}
+
+/* bind: not in the queue any more. */
+static void bind_send(Bind *bind) {
         KubeBinding binding = {
                 .namespace_ = bind->namespace_,
                 .name = bind->name,
                 .uid = bind->uid,
                 .node = bind->node,
-                .annotations = annotations,
+                .annotations = buf_str(&bind->annotations),
+                .labels = buf_str(&bind->labels),
         };
         const BinderOptions *o = &bind->binder->options;
         const char *why_not = o->may_not_bind ? o->may_not_bind(o->userdata) : NULL;
@@ -353,16 +470,90 @@ static void bind_post(Bind *bind, Str annotations) {
                 bind_fail(bind, METRICS_BIND_REFUSED, why_not);
                 return;
         }
-        bind_set_state(bind, BIND_POSTED);
-        if (kube_bind(bind->binder->options.client, &binding, on_posted, bind, &bind->call) < 0)
+        if (kube_bind(o->client, &binding, on_posted, bind, &bind->call) < 0) {
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
+                return;
+        }
+        take_turn(bind);
+}
+
+static void post_queued(Binder *b) {
+        while (b->queue && b->n_turns < TURNS_MAX) {
+                Bind *bind = b->queue;
+
+                queue_remove(b, bind);
+                if (bind->state == BIND_ASK_QUEUED) {
+                        take_turn(bind);
+                        bind_ask(bind);
+                } else {
+                        bind_set_state(bind, BIND_POSTED);
+                        bind_send(bind);
+                }
+        }
+}
+
+/* state: BIND_QUEUED or BIND_ASK_QUEUED. It may be sent at once, and be freed. */
+static void bind_queue(Bind *bind, BindState state) {
+        Binder *b = bind->binder;
+
+        bind_set_state(bind, state);
+        bind->queue_next = NULL;
+        *b->queue_end = bind;
+        b->queue_end = &bind->queue_next;
+        post_queued(b);
+}
+
+/* Counts the pod in its unit of a ResourcePolicy. A member of a gang is counted when its Bind is
+ * held: no other member is posted before it is known that this one has a slot. False: the bind has
+ * ended. */
+static bool bind_count(Bind *bind) {
+        const BinderOptions *o = &bind->binder->options;
+        Fault why = FAULT_NULL;
+        int r;
+
+        if (bind->counted)
+                return true;
+        r = policy_bind_begin(o->view->policies, bind->uid, bind->node, clock_monotonic_usec(), &bind->more,
+                              &bind->labels, &why);
+        bind->counted = r == 0;
+        if (r == POLICY_E_REFUSED) {
+                o->metrics->refusals[REFUSAL_POLICY]++;
+                bind_fail(bind, METRICS_BIND_REFUSED, why.text);
+        } else if (r < 0)
+                bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
+        return r == 0;
+}
+
+/* Adds what a ResourcePolicy writes to the annotations, a JSON object. */
+static void add_policy_annotations(Bind *bind) {
+        Buf *all = &bind->annotations;
+        const Buf *more = &bind->more;
+
+        if (more->len == 0 || all->len == 0)
+                return;
+        all->len--; /* the brace that ends it */
+        buf_append(all, more->data + (all->len == 1), more->len - (all->len == 1));
+        buf_append_char(all, '}');
+}
+
+static void bind_post(Bind *bind, Str annotations) {
+        buf_clear(&bind->annotations);
+        buf_append_str(&bind->annotations, annotations);
+        if (!bind_count(bind))
+                return;
+        add_policy_annotations(bind);
+        if (buf_result(&bind->annotations) < 0) {
+                bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
+                return;
+        }
+        bind_queue(bind, BIND_QUEUED);
 }
 
 /* A pod without a share gets no annotations; system keys that it carries are emptied. */
-static void bind_without_slices(Bind *bind, const Pod *pod) {
+static void bind_without_slices(Bind *bind) {
         _cleanup_buf_ Buf annotations = BUF_NULL;
 
-        pod_grant_write(NULL, 0, NULL, false, 0, pod_system_keys(pod), &annotations);
+        pod_grant_write(NULL, 0, NULL, false, 0, bind->pod->carried, &annotations);
         if (buf_result(&annotations) < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
         else
@@ -371,13 +562,44 @@ static void bind_without_slices(Bind *bind, const Pod *pod) {
 
 /* ---- placing ---- */
 
-static void bind_refuse(Bind *bind, const Refusal *refusal) {
-        _cleanup_buf_ Buf text = BUF_NULL;
+/* The Event and the log have the cards of the node; the answer has the reason of filter. */
+static void bind_refuse(Bind *bind, const Refusal *refusal, const char *before) {
+        _cleanup_buf_ Buf text = BUF_NULL, answer = BUF_NULL;
+        RefusalReason reason;
 
         bind->binder->options.metrics->refusals[refusal->code]++;
-        buf_appendf(&text, "node " STR_FMT ": ", STR_ARG(bind->node));
+        buf_append_str(&text, str_from(before));
+        buf_append_str(&answer, str_from(before));
         refusal_format(refusal, &text);
-        bind_fail(bind, METRICS_BIND_REFUSED, buf_result(&text) == 0 ? text.data : "out of memory");
+        refusal_reason(refusal, &reason);
+        buf_append_str(&answer, refusal_reason_str(&reason));
+        if (buf_result(&text) < 0 || buf_result(&answer) < 0)
+                bind_fail(bind, METRICS_BIND_REFUSED, "out of memory");
+        else
+                bind_fail_as(bind, METRICS_BIND_REFUSED, text.data, answer.data);
+}
+
+static void bind_refuse_on_node(Bind *bind, const Refusal *refusal) {
+        char before[sizeof "node : " + DNS_NAME_MAX];
+
+        (void) snprintf(before, sizeof before, "node %.*s: ", STR_CUT(bind->node, DNS_NAME_MAX));
+        bind_refuse(bind, refusal, before);
+}
+
+/* `3 GiB and 30 percent of gpu0 on gpu-worker-01`; with several cards `8 GiB of each of gpu0, gpu1
+ * on gpu-worker-01`. Slices stand by card. */
+static void bind_note_place(Bind *bind, const Request *request, const Placement *p, const LedgerNode *node) {
+        Buf *out = &bind->placed;
+
+        buf_clear(out);
+        memory_unit_format_amount(request->mem, ledger_node_unit(node), out);
+        if (request->core > 0)
+                buf_appendf(out, " and %u percent", request->core);
+        buf_append_str(out, request->cards > 1 ? STR(" of each of ") : STR(" of "));
+        for (size_t i = 0; i < p->n_slices; i++)
+                if (i == 0 || p->slices[i].card != p->slices[i - 1].card)
+                        buf_appendf(out, "%sgpu%u", i > 0 ? ", " : "", p->slices[i].card);
+        buf_appendf(out, " on " STR_FMT, STR_ARG(bind->node));
 }
 
 static int bind_reserve(Bind *bind, const Request *request, const Placement *p) {
@@ -389,7 +611,9 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
                 .slices = p->slices,
                 .n_slices = p->n_slices,
                 .has_core = request->core > 0,
+                .whole = request->whole,
                 .app = request->app,
+                .cpu = request->cpu,
         };
         int r;
 
@@ -397,6 +621,32 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         r = grant_new(bind->binder->options.view->ledger, &spec, &bind->pod->grant);
         bind->pod->reserved = r == 0;
         return r;
+}
+
+/* The cards that the plan of the gang has for the pod on this node; they are free from now on, and
+ * the caller charges them at once. Returns 1 without a plan, 0 or -ENOMEM. */
+static int take_place(const Bind *bind, Arena *arena, Placement *ret) {
+        Gangs *gangs = bind->binder->options.gangs;
+        const Grant *place = gangs ? gangs_place(gangs, bind->uid) : NULL;
+        const Slice *slices;
+
+        if (!place || !str_eq(ledger_node_name(grant_node(place)), bind->node))
+                return 1;
+        slices = grant_slices(place, &ret->n_slices);
+        ret->slices = arena_new(arena, Slice, ret->n_slices);
+        if (!ret->slices)
+                return -ENOMEM;
+        memcpy(ret->slices, slices, ret->n_slices * sizeof *slices);
+        gangs_drop_place(gangs, bind->uid);
+        return 0;
+}
+
+static int write_annotations(const Bind *bind, const Placement *p, const LedgerNode *node, Buf *out) {
+        bool job[CARD_INDEX_MAX + 1] = {0};
+
+        job_cards(bind->binder->options.view, bind->binder->options.gangs, bind->uid, node, job);
+        pod_grant_write_of_job(p->slices, p->n_slices, node, bind->assume_time, bind->pod->carried, job, out);
+        return buf_result(out);
 }
 
 static void bind_choose_cards(Bind *bind, const Request *request) {
@@ -407,23 +657,25 @@ static void bind_choose_cards(Bind *bind, const Request *request) {
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};
         HoldAsker asker = {.uid = bind->uid, .priority = view_pod_priority(v, bind->uid)};
         Placement placement = {0};
-        int r = PLACEMENT_E_REFUSED;
+        int r = node ? take_place(bind, &arena, &placement) : PLACEMENT_E_REFUSED;
+        bool planned = r == 0;
 
-        if (node)
+        if (node && r > 0)
                 r = hold_choose_cards(&v->hold, &asker, node->ledger_node, request, &arena, &placement,
                                       &refusal);
         if (r == PLACEMENT_E_REFUSED) {
-                bind_refuse(bind, &refusal);
+                bind_refuse_on_node(bind, &refusal);
                 return;
         }
+        if (r == 0)
+                bind_note_place(bind, request, &placement, node->ledger_node);
         bind->assume_time = clock_realtime_nsec();
         if (r == 0)
                 r = bind_reserve(bind, request, &placement);
-        if (r == 0) {
-                pod_grant_write(placement.slices, placement.n_slices, node->ledger_node, false,
-                                bind->assume_time, bind->pod->carried, &annotations);
-                r = buf_result(&annotations);
-        }
+        if (r == 0 && planned)
+                view_pod_take_plan(v, bind->pod);
+        if (r == 0)
+                r = write_annotations(bind, &placement, node->ledger_node, &annotations);
         if (r < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
         else
@@ -432,14 +684,6 @@ static void bind_choose_cards(Bind *bind, const Request *request) {
 
 /* ---- pods that the view does not know ---- */
 
-static void bind_refuse_request(Bind *bind, const Refusal *refusal) {
-        _cleanup_buf_ Buf text = BUF_NULL;
-
-        bind->binder->options.metrics->refusals[refusal->code]++;
-        refusal_format(refusal, &text);
-        bind_fail(bind, METRICS_BIND_REFUSED, buf_result(&text) == 0 ? text.data : "out of memory");
-}
-
 /* Where the pod is bound. The watch may have brought a grant after the answer was written. */
 static Str node_of(const Bind *bind, const Pod *pod) {
         const Grant *grant = bind->pod->grant;
@@ -447,7 +691,7 @@ static Str node_of(const Bind *bind, const Pod *pod) {
         return str_is_empty(pod->node_name) && grant ? ledger_node_name(grant_node(grant)) : pod->node_name;
 }
 
-static void bind_fetched(Bind *bind, const Pod *pod) {
+static void bind_fetched(Bind *bind, const Pod *pod, Str object) {
         View *v = bind->binder->options.view;
         Refusal refusal = {0};
         Request request = {0};
@@ -455,6 +699,8 @@ static void bind_fetched(Bind *bind, const Pod *pod) {
         int r;
 
         r = view_pod_set(v, pod, REFLECTOR_MODIFIED);
+        if (r == 0)
+                r = view_pod_set_policy(v, pod, object, REFLECTOR_MODIFIED);
         if (r == 0)
                 r = request_from_pod(pod, &v->arena, &request, &refusal);
         node = node_of(bind, pod);
@@ -470,9 +716,9 @@ static void bind_fetched(Bind *bind, const Pod *pod) {
         else if (pod->meta.terminating)
                 bind_failf(bind, METRICS_BIND_REFUSED, POD_FMT " is being deleted", POD_ARG(bind));
         else if (r == REQUEST_E_REFUSED)
-                bind_refuse_request(bind, &refusal);
+                bind_refuse(bind, &refusal, "");
         else if (r == REQUEST_E_NONE)
-                bind_without_slices(bind, pod);
+                bind_without_slices(bind);
         else
                 bind_choose_cards(bind, &request);
 }
@@ -502,7 +748,7 @@ static void on_fetched(void *userdata, const KubeReply *reply) {
                            POD_FMT " with UID " STR_FMT " is gone, another one has its name", POD_ARG(bind),
                            STR_ARG(bind->uid));
         else
-                bind_fetched(bind, &pod);
+                bind_fetched(bind, &pod, reply->body);
 }
 
 static void bind_fetch(Bind *bind) {
@@ -510,6 +756,41 @@ static void bind_fetch(Bind *bind) {
         if (kube_get_pod(bind->binder->options.client, bind->namespace_, bind->name, on_fetched, bind,
                          &bind->call) < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
+}
+
+static void bind_go_on(Bind *bind) {
+        if (bind->pod->request)
+                bind_choose_cards(bind, bind->pod->request);
+        else if (bind->pod->asks_nothing)
+                bind_without_slices(bind);
+        else
+                bind_fetch(bind);
+}
+
+/* ---- members of gangs ---- */
+
+static Bind *find_held(Binder *b, Str uid) {
+        const ViewPod *pod = view_pod_find(b->options.view, uid);
+
+        return pod && pod->bind && pod->bind->state == BIND_HELD ? pod->bind : NULL;
+}
+
+void binder_release(Binder *b, Str uid) {
+        Bind *bind = find_held(b, uid);
+
+        if (bind)
+                bind_go_on(bind);
+        else if (b->options.gangs)
+                gangs_bind_ended(b->options.gangs, uid, false, clock_monotonic_usec());
+}
+
+void binder_give_back(Binder *b, Str uid, const char *why) {
+        Bind *bind = find_held(b, uid);
+
+        if (bind)
+                bind_answer_only(bind, why);
+        else if (b->options.gangs)
+                gangs_bind_ended(b->options.gangs, uid, false, clock_monotonic_usec());
 }
 
 /* ---- the request ---- */
@@ -529,6 +810,27 @@ static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, Bi
         (void) fault_set(&fault, 0, POD_FMT " has been bound to node " STR_FMT " already", POD_ARG(a),
                          STR_ARG(node));
         done(userdata, fault.text);
+}
+
+/* Whether the gang lets the pod go on to its Binding; otherwise it is answered, or held. */
+static bool ask_gang(Bind *bind) {
+        Gangs *gangs = bind->binder->options.gangs;
+        usec_t now = clock_monotonic_usec();
+        char why[GANGS_WHY_MAX];
+
+        switch (gangs ? gangs_bind(gangs, bind->uid, bind->node, now, why) : GANGS_FREE) {
+        case GANGS_HOLD:
+                if (!bind_count(bind))
+                        return false;
+                bind_set_state(bind, BIND_HELD);
+                gangs_held(gangs, bind->uid, now);
+                return false;
+        case GANGS_REFUSE:
+                bind_answer_only(bind, why);
+                return false;
+        default:
+                return true;
+        }
 }
 
 static bool answer_at_once(Binder *b, const BindingArgs *a, const ViewPod *pod, BinderDone done,
@@ -559,7 +861,6 @@ static bool answer_at_once(Binder *b, const BindingArgs *a, const ViewPod *pod, 
 
 void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *userdata, Bind **ret) {
         ViewPod *pod = view_pod_find(b->options.view, args->uid);
-        size_t open_before = b->n_open;
         Bind *bind;
 
         *ret = NULL;
@@ -575,10 +876,9 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
         }
         bind->done = done;
         bind->userdata = userdata;
-        if (pod->request)
-                bind_choose_cards(bind, pod->request);
-        else
-                bind_fetch(bind);
+        if (ask_gang(bind))
+                bind_go_on(bind);
         /* The bind may have ended, and be freed, by now. */
-        *ret = b->n_open > open_before ? bind : NULL;
+        pod = view_pod_find(b->options.view, args->uid);
+        *ret = pod ? pod->bind : NULL;
 }

@@ -7,16 +7,26 @@
  * carries and the Binding gives no value are emptied by it: what a user wrote there before the
  * Binding does not count. No lock is held meanwhile, because other binds see the reservation.
  *
- *     new -> posted -> bound                       2xx: the reservation is the grant from now on
- *                   -> given back                  refused, or the request was not sent
- *                   -> asking <-> waiting -> ...   no answer, or one that may hide a success: the
- *                                                  reservation stays until a quorum GET says
- *                                                  whether the pod is bound
+ *     new -> queued -> posted -> bound                      2xx: the reservation is the grant from
+ *                                                           now on
+ *                             -> given back                 refused, or the request was not sent
+ *                             -> asking -> waiting -> ask-queued -> asking -> ...
+ *                                                           no answer, or one that may hide a
+ *                                                           success: the reservation stays until
+ *                                                           a quorum GET says whether the pod is
+ *                                                           bound
  *
- * A pod that the view does not know yet is fetched first (fetching). */
+ * The Bind of a gang's member is held first (held), without a reservation: the plan of the gang has
+ * its cards. The gang releases it, or gives it back.
+ *
+ * Some Bindings and GETs are under way at a time, and the queue keeps their order. A pod that
+ * the view does not know yet is fetched first (fetching). For a pod without a share the Binding has
+ * only the emptied keys, and nothing is reserved. A pod with a share gets an Event that names its
+ * cards (GPUAssigned), or why the bind failed (FailedBinding). */
 
 #include "kube/api.h"
 #include "scheduler/args.h"
+#include "scheduler/gang/gangs.h"
 #include "scheduler/metrics.h"
 #include "scheduler/view.h"
 
@@ -28,10 +38,12 @@ typedef struct BinderOptions {
         View *view;
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
+        Gangs *gangs;                /* NULL: gangs are off */
         /* Between two GETs of a pod that is not bound after a lost answer; 0: 1 s. */
         usec_t confirm;
 
-        /* Asked just before each Binding, because leadership may end while a pod is fetched.
+        /* Asked just before each Binding, because leadership may end while a pod is fetched or
+         * waits in the queue.
          * Returns NULL, or why the pod must not be bound. NULL: every pod may be bound. */
         const char *(*may_not_bind)(void *userdata);
         void *userdata;
@@ -50,8 +62,13 @@ size_t binder_n_open(const Binder *b);
 typedef void (*BinderDone)(void *userdata, const char *error);
 
 /* *ret: NULL when `done` has been called already. Otherwise the caller calls binder_abandon() when
- * it no longer waits for the answer; the bind itself goes on. */
+ * it no longer waits for the answer. The bind itself goes on if its Binding has been sent. */
 void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *userdata, Bind **ret);
 void binder_abandon(Bind *bind);
+
+/* Goes on with the held Bind of the pod; or answers it with this error. Without one, the gang hears
+ * that it has ended (gangs_bind_ended). */
+void binder_release(Binder *b, Str uid);
+void binder_give_back(Binder *b, Str uid, const char *why);
 
 DEFINE_CLEANUP(Binder *, binder_free)

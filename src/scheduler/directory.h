@@ -13,9 +13,10 @@ typedef struct Directory Directory;
 typedef struct DirectoryNode {
         LedgerNode *ledger_node;
         uint64_t hash;
-        uint32_t generation;     /* of the list that last had the node; the owner's */
-        uint8_t mode_reported;   /* ShareMode that an Event was written for; the owner's */
-        uint64_t wrong_reported; /* hash of the last report about its keys, 0: none; the owner's */
+        uint32_t generation;       /* of the list that last had the node; the owner's */
+        uint8_t mode_reported;     /* ShareMode that an Event was written for; the owner's */
+        uint64_t wrong_reported;   /* hash of the last report about its keys, 0: none; the owner's */
+        struct NodeLabels *labels; /* that some ResourcePolicy selects by; of its table */
         uint16_t name_len;
         char name[];
 } DirectoryNode;

@@ -6,16 +6,17 @@
 
 #include "base/log.h"
 #include "kube/status.h"
-#include "scheduler/victims.h"
+#include "scheduler/gang/gangs.h"
+#include "scheduler/unsettled.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
 #define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two waiters: requests are answered then */
 #define BACKOFF_BASE (10 * USEC_PER_SEC)
 #define BACKOFF_CAP  (300 * USEC_PER_SEC)
+#define PLAN_AGAIN   (1 * USEC_PER_SEC) /* the next look at a pod that waits for a gang */
 
-enum {
-        SEARCH_STEPS = 1 << 18
-}; /* of the search for victims, over all nodes of all waiters that are due together */
+/* Of the search for victims, over all nodes of all waiters that are due together. */
+enum { SEARCH_STEPS = 1 << 18 };
 
 typedef enum EvictorState { EVICTOR_IDLE, EVICTOR_EVICTING, EVICTOR_DRAINING, EVICTOR_KEEPING } EvictorState;
 
@@ -49,6 +50,7 @@ struct Evictor {
         sd_event_source *timer;
         usec_t now;     /* of the last look */
         usec_t ended;   /* the last try */
+        usec_t resume;  /* a pod waits for a gang: until then no other one gets a try */
         uint64_t steps; /* left of SEARCH_STEPS */
         bool more;      /* waiters are due that have not been looked at */
 };
@@ -249,8 +251,10 @@ static void evict_next(Evictor *e) {
 typedef struct Plan {
         LedgerNode *node;
         VictimChoice choice;
-        bool fits;    /* fits on some node already: kube-scheduler will find it */
-        bool blocked; /* would fit on some node, but for a PodDisruptionBudget */
+        bool fits;        /* fits on some node already: kube-scheduler will find it */
+        bool blocked;     /* would fit on some node, but for a PodDisruptionBudget */
+        bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
+        VictimCost later; /* the cheapest of those */
 } Plan;
 
 static bool is_nominated_to(const View *v, Str node) {
@@ -265,6 +269,19 @@ static bool is_nominated(const View *v, Str uid) {
 
         HASH_FIND(hh, v->profiles.nominated, uid.data, uid.len, p);
         return p != NULL;
+}
+
+/* 0 or -ENOMEM. */
+static int consider_unsettled(Evictor *e, const VictimQuestion *q, Arena *arena, Plan *plan) {
+        VictimCost cost;
+        int r = unsettled_cost(e->options.view, q, arena, &cost);
+
+        if (r == 0 && cost.violations == 0 &&
+            (!plan->unsettled || victim_cost_compare(&cost, &plan->later) < 0)) {
+                plan->unsettled = true;
+                plan->later = cost;
+        }
+        return r < 0 ? r : 0;
 }
 
 /* 0 or -ENOMEM. */
@@ -291,6 +308,9 @@ static int consider_node(Evictor *e, const Waiter *w, const Request *request, St
         }
         if (!refusal_is_for_cards(refusal.code))
                 return 0;
+        r = consider_unsettled(e, &q, arena, plan);
+        if (r < 0)
+                return r;
         r = victims_choose(&q, arena, &choice);
         plan->blocked |= r == VICTIMS_E_BUDGETS;
         if (r != 0 || choice.n == 0) /* no set helps, or it fits when deleted pods are gone */
@@ -369,7 +389,9 @@ static int hold_cards(Evictor *e, const Request *request, const Placement *place
                          .uid = e->try.uid,
                          .node = e->try.node,
                          .priority = e->try.priority,
-                         .has_core = request->core > 0};
+                         .has_core = request->core > 0,
+                         .whole = request->whole,
+                         .cpu = request->cpu};
 
         return hold_begin(&v->hold, v->ledger, &spec, placement);
 }
@@ -413,13 +435,24 @@ static const Request *request_of(const View *v, Waiter *w) {
         return pod->request;
 }
 
+/* Whether the decision waits for the gang that is being placed. */
+static bool waits_for_gang(Evictor *e, const Waiter *w, const Plan *plan) {
+        if (!plan->unsettled || (plan->node && victim_cost_compare(&plan->later, &plan->choice.cost) >= 0) ||
+            !unsettled_may_wait(view_pod_find(e->options.view, str_from(w->uid)), e->now))
+                return false;
+        e->resume = e->now + PLAN_AGAIN;
+        return true;
+}
+
 static void look_at(Evictor *e, Waiter *w) {
         const Request *request = request_of(e->options.view, w);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Plan plan = {0};
+        bool pointless = !request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits;
 
-        if (!request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits ||
-            (!plan.node && !plan.blocked)) {
+        if (!pointless && waits_for_gang(e, w, &plan))
+                return;
+        if (pointless || (!plan.node && !plan.blocked)) {
                 /* The next filter call notes it again. */
                 waiters_rest(&e->waiters, str_from(w->uid));
                 return;
@@ -454,10 +487,11 @@ static void step_idle(Evictor *e) {
         forget_served(e);
         if (!e->more)
                 e->steps = SEARCH_STEPS;
-        w = waiters_next(&e->waiters, e->now, e->ended);
+        w = e->now < e->resume ? NULL : waiters_next(&e->waiters, e->now, e->ended);
         if (w)
                 look_at(e, w);
-        e->more = e->state == EVICTOR_IDLE && waiters_next(&e->waiters, e->now, e->ended);
+        e->more = e->state == EVICTOR_IDLE && e->now >= e->resume &&
+                  waiters_next(&e->waiters, e->now, e->ended);
 }
 
 /* ---- draining and keeping ---- */

@@ -21,6 +21,8 @@
  *     keeping -> draining   the node says that processes of a victim still hold its slices
  *     draining, keeping -> idle   the pod is bound, or gone; time is up; the hold is lost
  *
+ * While the pod that is next waits for a gang (unsettled.h), no other pod gets a try.
+ *
  * After each try that ends without the pod being bound, the pod waits longer for its next one.
  * There is one try at a time in the cluster: the next begins when this one is idle again. A
  * restart, and a change of the leader, end the try and the hold; victims that were evicted stay

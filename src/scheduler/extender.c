@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/extender.h"
 
+#include "base/metric_text.h"
+#include "scheduler/gang/gang_report.h"
+#include "share/refusal_reason.h"
 #include "wire/json_write.h"
 
 #define PREFIX    "/gpushare-scheduler"
@@ -41,6 +44,20 @@ static unsigned on_inspect(Call *c) {
         return verb_inspect(&c->context, c->rest, c->out);
 }
 
+static unsigned on_why(Call *c) {
+        c->type = TYPE_TEXT;
+        return verb_why(&c->context, c->rest, c->out);
+}
+
+static unsigned on_gangs(Call *c) {
+        if (!c->extender->gangs) {
+                buf_append_str(c->out, STR("gangs are off: aliquot scheduler runs without --gangs\n"));
+                return 404;
+        }
+        gang_report_list(c->extender->gangs, c->context.now, c->out);
+        return 200;
+}
+
 static unsigned on_version(Call *c) {
         buf_append_str(c->out, STR("{\"version\":\"" ALIQUOT_VERSION "\"}"));
         return 200;
@@ -66,10 +83,14 @@ static unsigned on_readyz(Call *c) {
 static unsigned on_metrics(Call *c) {
         MetricsState state = {.leading = c->extender->leading,
                               .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0,
-                              .webhook = c->extender->webhook};
+                              .webhook = c->extender->webhook,
+                              .heard = c->extender->heard,
+                              .userdata = c->extender->userdata};
 
-        c->type = "text/plain; version=0.0.4; charset=utf-8";
+        c->type = METRIC_TEXT_TYPE;
         metrics_write(c->context.metrics, c->context.view, &state, c->out);
+        if (c->extender->gangs)
+                gang_report_metrics(c->extender->gangs, c->out);
         return 200;
 }
 
@@ -89,6 +110,8 @@ static const Route routes[] = {
         {"POST", STR("/bind"), NULL, METRICS_HANDLER_BIND, .needs_view = true},
         {"POST", STR("/preempt"), on_preempt, METRICS_HANDLER_PREEMPT, .needs_view = true},
         {"GET", STR("/inspect"), on_inspect, METRICS_HANDLER_INSPECT, .needs_view = true, .has_rest = true},
+        {"GET", STR("/why"), on_why, METRICS_HANDLER_INSPECT, .needs_view = true, .has_rest = true},
+        {"GET", STR("/gangs"), on_gangs, METRICS_HANDLER_INSPECT, .needs_view = true},
         {"GET", STR("/version"), on_version, -1, .at_root = true},
         {"GET", STR("/healthz"), on_healthz, -1, .at_root = true},
         {"GET", STR("/readyz"), on_readyz, -1, .needs_view = true, .at_root = true},
@@ -141,7 +164,7 @@ static unsigned route_check(const Extender *e, const Route *route, const HttpReq
 static void count(Extender *e, const Route *route, unsigned status, usec_t since) {
         if (!route || route->handler < 0)
                 return;
-        metrics_observe(&e->metrics->handlers[route->handler], clock_monotonic_usec() - since);
+        histogram_observe(&e->metrics->handlers[route->handler], clock_monotonic_usec() - since);
         if (status != 200)
                 e->metrics->errors[route->handler]++;
 }
@@ -158,7 +181,14 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
                             .metrics = e->metrics,
                             .promises = &e->promises,
                             .waiters = e->leading ? e->waiters : NULL,
+                            .sleepers = e->leading ? e->sleepers : NULL,
+                            .choosers = e->choosers,
+                            .n_choosers = e->n_choosers,
+                            .nearest = e->leading && e->nearest.recorder ? &e->nearest : NULL,
+                            .gangs = e->leading ? e->gangs : NULL,
                             .now = clock_monotonic_usec(),
+                            .filter_best = e->filter_best,
+                            .spare_idle_cards = e->spare_idle_cards,
                             .arena = &arena},
                 .body = request->body,
                 .rest = rest,
@@ -198,14 +228,15 @@ const char *extender_may_not_bind(const Extender *e) {
 }
 
 /* ExtenderBindingResult. An error stands in the body and not in the status, because kube-scheduler
- * shows people only the text of the body. */
+ * shows people only the text of the body. It hands that to Eventf() as a format. */
 static void respond_result(HttpExchange *x, const char *error) {
-        _cleanup_buf_ Buf out = BUF_NULL;
+        _cleanup_buf_ Buf out = BUF_NULL, text = BUF_NULL;
 
+        refusal_reason_escape(error, &text);
         buf_append_str(&out, STR("{\"Error\":"));
-        json_write_quoted(&out, str_from(error));
+        json_write_quoted(&out, buf_str(&text));
         buf_append_char(&out, '}');
-        if (buf_result(&out) == 0)
+        if (buf_result(&text) == 0 && buf_result(&out) == 0)
                 http_respond(x, 200, TYPE_JSON, buf_str(&out));
         else
                 http_respond(x, 503, TYPE_TEXT, STR("out of memory\n"));
@@ -215,7 +246,7 @@ static void on_bound(void *userdata, const char *error) {
         BindCall *call = userdata;
         Extender *e = call->extender;
 
-        metrics_observe(&e->metrics->handlers[METRICS_HANDLER_BIND], clock_monotonic_usec() - call->since);
+        histogram_observe(&e->metrics->handlers[METRICS_HANDLER_BIND], clock_monotonic_usec() - call->since);
         if (*error)
                 e->metrics->errors[METRICS_HANDLER_BIND]++;
         respond_result(call->exchange, error);

@@ -13,14 +13,22 @@ typedef struct Extender {
         View *view; /* these outlive it */
         Metrics *metrics;
         Binder *binder;
+        uint32_t filter_best; /* VerbContext */
+        bool spare_idle_cards;
         bool leading; /* whether the election lets this replica bind */
         /* Whether pods were listed since this replica leads; NULL: always. */
         const bool *fresh;
         /* Asked by /readyz: NULL, or the line of the answer. NULL: always ready. */
         const char *(*why_not_ready)(void *userdata);
+        usec_t (*heard)(void *userdata, ViewKind kind); /* as in MetricsState */
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
         Waiters *waiters;             /* the evictor's; NULL: it is off */
+        Sleepers *sleepers;           /* the waker's; NULL: none */
+        NearestEvents nearest;        /* without a recorder: no Events */
+        Chooser choosers[CHOOSERS_MAX];
+        size_t n_choosers;
+        Gangs *gangs; /* the assembler's; NULL: off */
         Promises promises;
         Buf out;
 } Extender;

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
+#include "share/card_indexes.h"
 #include "share/fault_join.h"
 #include "wire/annotation.h"
 #include "wire/json_field.h"
@@ -12,16 +13,12 @@
 
 enum { SHOWN = 64 };
 
-typedef struct CardSet {
-        uint64_t bits[(CARD_INDEX_MAX + 1) / 64];
-} CardSet;
-
 struct Fence {
         UT_hash_handle hh;
         uint32_t generation;
-        CardSet cards; /* in force */
+        CardIndexes cards; /* in force */
         /* The cards of each key when all of it was last understood. */
-        CardSet good_devices, good_gpus;
+        CardIndexes good_devices, good_gpus;
         Fault wrong; /* the entries that are not understood now; "": none */
         char *node;  /* view of name */
         char name[]; /* of the ConfigMap */
@@ -54,17 +51,9 @@ static const JsonField configmap_fields[] = {
 
 /* One key of a ConfigMap while it is read. Each entry is judged by itself. */
 typedef struct Reading {
-        CardSet fenced, sound; /* the cards that the understood entries name */
-        Fault wrong;           /* "": all entries are understood */
+        CardIndexes fenced, sound; /* the cards that the understood entries name */
+        Fault wrong;               /* "": all entries are understood */
 } Reading;
-
-static void card_add(CardSet *set, uint32_t card) {
-        set->bits[card / 64] |= UINT64_C(1) << card % 64;
-}
-
-static bool card_is_in(const CardSet *set, uint32_t card) {
-        return set->bits[card / 64] >> card % 64 & 1;
-}
 
 static void complain(Reading *r, const Fault *why) {
         fault_join(&r->wrong, why);
@@ -80,7 +69,7 @@ static void read_gpus(Str text, Reading *r) {
                 uint32_t card;
 
                 if (str_to_u32(word, &card) && card <= CARD_INDEX_MAX) {
-                        card_add(&r->fenced, card);
+                        card_indexes_add(&r->fenced, card);
                         continue;
                 }
                 (void) fault_set(&why, 0,
@@ -117,10 +106,10 @@ static const char *check_device(const Device *d, Reading *r) {
         if (!str_to_u32(unquote(d->id), &card) || card > CARD_INDEX_MAX)
                 return "deviceId must be a card index from 0 to 255";
         if (str_eq(healthy, STR("false")))
-                card_add(&r->fenced, card);
+                card_indexes_add(&r->fenced, card);
         else if (!str_is_empty(healthy) && !str_eq(healthy, STR("true")) && !str_eq(healthy, STR("null")))
                 return "healthy must be true or false";
-        card_add(&r->sound, card);
+        card_indexes_add(&r->sound, card);
         return NULL;
 }
 
@@ -181,8 +170,8 @@ static int read_devices(Str text, Reading *r) {
 
 /* The cards that a key fences now. When some of it is not understood, it still fences the cards of
  * when all of it was, except those that an understood entry names. */
-static CardSet cards_in_force(const Reading *r, CardSet *good) {
-        CardSet cards = r->fenced;
+static CardIndexes cards_in_force(const Reading *r, CardIndexes *good) {
+        CardIndexes cards = r->fenced;
 
         if (r->wrong.text[0] == '\0')
                 *good = r->fenced;
@@ -192,15 +181,10 @@ static CardSet cards_in_force(const Reading *r, CardSet *good) {
         return cards;
 }
 
-static void say_cards(const CardSet *cards, Buf *out) {
-        bool any = false;
-
-        for (uint32_t card = 0; card <= CARD_INDEX_MAX; card++)
-                if (card_is_in(cards, card)) {
-                        buf_appendf(out, "%sgpu%u", any ? ", " : "", card);
-                        any = true;
-                }
-        buf_append_str(out, any ? STR(" fenced by it") : STR("no card is fenced by it"));
+static void say_cards(const CardIndexes *cards, Buf *out) {
+        card_indexes_format(cards, out);
+        buf_append_str(out,
+                       card_indexes_is_empty(cards) ? STR("no card is fenced by it") : STR(" fenced by it"));
 }
 
 /* ---- whose ---- */
@@ -219,26 +203,37 @@ static bool node_of(Str name, Str *ret_node) {
         return false;
 }
 
+static Fault wrong_of(const Fences *f, Str node) {
+        Fault wrong = FAULT_NULL;
+
+        for (const Fence *i = f->by_name; i; i = i->hh.next)
+                if (str_eq(str_from(i->node), node))
+                        fault_join(&wrong, &i->wrong);
+        return wrong;
+}
+
 /* Applies what all ConfigMaps of this node say together: the fences go to the ledger, and the
  * faults to the owner. */
 static int tell(Fences *f, Ledger *l, Str node) {
         uint32_t cards[CARD_INDEX_MAX + 1];
-        Fault wrong = FAULT_NULL;
-        CardSet all = {0};
-        size_t n = 0;
+        Fault wrong = wrong_of(f, node);
+        CardIndexes all = {0};
+        size_t n = 0, before = ledger_node_n_healthy(ledger_node_find(l, node));
+        int r;
 
         for (Fence *i = f->by_name; i; i = i->hh.next)
-                if (str_eq(str_from(i->node), node)) {
+                if (str_eq(str_from(i->node), node))
                         for (size_t k = 0; k < ELEMENTSOF(all.bits); k++)
                                 all.bits[k] |= i->cards.bits[k];
-                        fault_join(&wrong, &i->wrong);
-                }
         for (uint32_t card = 0; card <= CARD_INDEX_MAX; card++)
-                if (card_is_in(&all, card))
+                if (card_indexes_has(&all, card))
                         cards[n++] = card;
         if (f->on_judged)
                 f->on_judged(f->userdata, node, wrong.text);
-        return ledger_node_set_fenced(l, node, cards, n);
+        r = ledger_node_set_fenced(l, node, cards, n);
+        if (f->on_room && ledger_node_n_healthy(ledger_node_find(l, node)) > before)
+                f->on_room(f->room_userdata, node);
+        return r;
 }
 
 static Fence *fence_ensure(Fences *f, Str name, Str node) {
@@ -289,7 +284,7 @@ static int say_wrong(Fence *fence, const Reading *devices, const Reading *gpus) 
 static int fence_set(Fences *f, Ledger *l, const ConfigMap *c, Str node, uint32_t generation, Fault *fault) {
         Fence *fence = fence_ensure(f, c->name, node);
         Reading devices = {.wrong = FAULT_NULL}, gpus = {.wrong = FAULT_NULL};
-        CardSet more;
+        CardIndexes more;
         int r, wrong;
 
         if (!fence)
@@ -346,5 +341,19 @@ size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation) {
 
 void fences_done(Fences *f, Ledger *l) {
         f->on_judged = NULL;
+        f->on_room = NULL;
         (void) fences_sweep(f, l, UINT32_MAX); /* no list has this number */
+}
+
+Str fences_name(const Fences *f, Str node, uint32_t card) {
+        for (const Fence *i = f->by_name; i; i = i->hh.next)
+                if (str_eq(str_from(i->node), node) && card_indexes_has(&i->cards, card))
+                        return str_from(i->name);
+        return (Str){NULL, 0};
+}
+
+void fences_format_wrong(const Fences *f, Str node, Buf *out) {
+        Fault wrong = wrong_of(f, node);
+
+        buf_append_str(out, str_from(wrong.text));
 }

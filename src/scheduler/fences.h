@@ -7,6 +7,7 @@
  *                          {deviceId: 0, deviceType: gpu, healthy: false}
  *   unhealthy-gpu-<node>   data.gpus: "0,2" */
 
+#include "base/buf.h"
 #include "base/hash.h"
 #include "share/ledger.h"
 
@@ -18,6 +19,9 @@ typedef struct Fences {
          * value, rule and the cards that stay fenced; "" when all are understood. May be NULL. */
         void (*on_judged)(void *userdata, Str node, const char *text);
         void *userdata;
+        /* The node has more healthy cards than before. May be NULL. */
+        void (*on_room)(void *room_userdata, Str node);
+        void *room_userdata;
 } Fences;
 
 enum { FENCE_E_MALFORMED = 1, FENCE_E_NOT_OURS };
@@ -33,3 +37,9 @@ int fences_set(Fences *f, Ledger *l, Str configmap, bool deleted, uint32_t gener
 /* Forgets the ConfigMaps that were not in this list; returns how many. */
 size_t fences_sweep(Fences *f, Ledger *l, uint32_t generation);
 void fences_done(Fences *f, Ledger *l);
+
+/* The name of a ConfigMap that fences this card of the node; empty: none does. Lives until the next
+ * call that takes over or forgets ConfigMaps. */
+Str fences_name(const Fences *f, Str node, uint32_t card);
+/* Appends the text that on_judged got last for the node. */
+void fences_format_wrong(const Fences *f, Str node, Buf *out);

@@ -1,14 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Decides which of these nodes could take the pod now. The answer is written while the request is
- * read: nodes that fit are copied from its text, neighbours together, and each other node gets its
- * sentence. */
+/* Decides which of these nodes could take the pod now. Nodes that fit are copied from the request
+ * while it is read, neighbours together. The other nodes are remembered, and get their reasons in
+ * the end, when the number of reasons is known (reason_tally.h).
+ *
+ * With --filter-best the best nodes alone are answered, and kube-scheduler computes scores for no
+ * others. Nodes that are left out stand in neither list of failures. kube-scheduler calls this
+ * after its own filters, for nodes that passed them (findNodesThatPassExtenders, schedule_one.go),
+ * so that the nodes that are answered can take the pod. It looks at nodes without a status only
+ * when no node is left, which then an extender behind this one has refused. It takes those without
+ * a status for nodes that no eviction helps, and names no reason for them in the Event
+ * (NewDefaultNodeToStatus, framework/interface.go; FitError.Error, framework/types.go). The next
+ * attempt of that pod gets all nodes.
+ *
+ * Where a chooser takes the pod (candidates.h), the nodes are decided after the last one. */
+
+#include <errno.h>
+#include <stdlib.h>
 
 #include "scheduler/args.h"
+#include "scheduler/best.h"
+#include "scheduler/candidates.h"
+#include "scheduler/gang/gang_nodes.h"
+#include "scheduler/reason_tally.h"
 #include "scheduler/verbs.h"
+#include "share/cluster_cards.h"
 #include "share/placement.h"
-#include "share/refusal_format.h"
 #include "wire/json_write.h"
+#include "wire/pod_preference.h"
+
+/* A node that is refused; in the arena. */
+typedef struct Failure {
+        struct Failure *next;
+        Str raw, name; /* as in ArgsNode */
+        unsigned reason;
+        bool may_pass;
+} Failure;
 
 typedef struct Filter {
         const VerbContext *context;
@@ -18,15 +45,67 @@ typedef struct Filter {
         Pod pod;
         HoldAsker asker;
         Request request;
-        Refusal refusal;          /* when final */
-        Buf *out;                 /* nodes that fit */
-        Buf failed, unresolvable; /* members of FailedNodes and of FailedAndUnresolvableNodes */
-        Buf sentence, quoted;
+        Refusal refusal; /* when final */
+        Buf *out;
+        ReasonTally reasons;
+        Failure *failures, **failures_end; /* in the order of the request */
+        Nearest nearest;                   /* while no node fits */
+        bool no_memory;
         /* Names of nodes refused for their cards alone, each with a newline. */
         Buf for_cards;
+        PlanNodes plan;            /* of the gang that is being placed */
+        bool lost_to_plan;         /* one of them has cards of a gang's plan */
+        bool fits;                 /* some node does */
+        Best best;                 /* max 0: all nodes that fit are answered */
         const char *run, *run_end; /* neighbours in the request that fit and are not written yet */
-        bool any;
+        bool any;                  /* a node was written */
+        bool taken[CHOOSERS_MAX];  /* choosers that decide about the pod */
+        void *states[CHOOSERS_MAX];
+        bool deferred; /* any of them does: the nodes are collected */
+        Candidate *candidates, **candidates_end;
 } Filter;
+
+/* Pods with a preference among nodes get all of them, because kube-scheduler's scores are to decide
+ * then, where the weight of the extender lets them. Pods with a failed attempt behind them get all,
+ * because something after this filter may have refused the best: another extender, a volume, a
+ * Binding. The condition of the pod tells so on every replica. */
+static int choose_number(Filter *f, const ExtenderArgs *args) {
+        const VerbContext *c = f->context;
+        PodPreference p = {0};
+        int r;
+
+        if (c->filter_best == 0 || !f->ours || f->final)
+                return 0;
+        r = pod_preference_decode(args->pod_text, c->arena, &p, NULL);
+        if (r < 0)
+                return r;
+        if (r > 0 || p.prefers || p.failed)
+                return 0;
+        f->best.nodes = arena_new(c->arena, BestNode, c->filter_best);
+        if (!f->best.nodes)
+                return -ENOMEM;
+        f->best.max = c->filter_best;
+        return 0;
+}
+
+static int ask_choosers(Filter *f, const ExtenderArgs *args) {
+        const VerbContext *c = f->context;
+        CandidatesPod pod = {.args = args,
+                             .request = f->ours && !f->final ? &f->request : NULL,
+                             .priority = f->asker.priority,
+                             .now = c->now,
+                             .arena = c->arena};
+
+        for (size_t i = 0; i < c->n_choosers; i++) {
+                int r = c->choosers[i].takes(c->choosers[i].userdata, &pod, &f->states[i]);
+
+                if (r < 0)
+                        return r;
+                f->taken[i] = r > 0;
+                f->deferred |= r > 0;
+        }
+        return 0;
+}
 
 static int on_pod(void *userdata, const ExtenderArgs *args) {
         Filter *f = userdata;
@@ -42,10 +121,15 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         f->ours = r != REQUEST_E_NONE;
         f->final = r == REQUEST_E_REFUSED;
         if (f->final)
-                refusal_format(&f->refusal, &f->sentence);
+                f->refusal.unit_mib = cluster_cards_of(f->context->view->ledger, NULL).unit_mib;
         buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[")
                                              : STR("{\"NodeNames\":null,\"Nodes\":{\"items\":["));
-        return 0;
+        r = ask_choosers(f, args);
+        if (r == 0)
+                r = gang_nodes_of(f->context->gangs, f->context->arena, &f->plan);
+        if (r < 0)
+                return r;
+        return !f->ours && !f->deferred && args->by_name ? ARGS_ALL : choose_number(f, args);
 }
 
 static void flush_run(Filter *f) {
@@ -66,57 +150,143 @@ static void accept(Filter *f, Str raw) {
         f->run_end = raw.data + raw.len;
 }
 
-static void append_failure(Buf *members, Str quoted_name, Str quoted_sentence) {
-        if (members->len > 0)
-                buf_append_char(members, ',');
-        buf_append_str(members, quoted_name);
-        buf_append_char(members, ':');
-        buf_append_str(members, quoted_sentence);
+static void on_all(void *userdata, Str names) {
+        accept(userdata, names);
+}
+
+static void offer(Filter *f, const ArgsNode *c) {
+        f->fits = true;
+        if (f->best.max == 0)
+                accept(f, c->raw);
+        else
+                best_offer(&f->best, &(BestNode){.rank = placement_rank(c->node->ledger_node, &f->request),
+                                                 .name = c->name,
+                                                 .raw = c->raw});
+}
+
+static int by_position(const void *a, const void *b) {
+        const char *p = ((const BestNode *) a)->raw.data, *q = ((const BestNode *) b)->raw.data;
+
+        return (p > q) - (p < q);
+}
+
+/* In the order of the request, as without --filter-best. */
+static void accept_best(Filter *f) {
+        if (f->best.n > 0)
+                qsort(f->best.nodes, f->best.n, sizeof *f->best.nodes, by_position);
+        for (size_t i = 0; i < f->best.n; i++)
+                accept(f, f->best.nodes[i].raw);
 }
 
 static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
-        _cleanup_buf_ Buf name = BUF_NULL;
-        Str quoted_name = c->raw;
+        Failure *failure = arena_new(f->context->arena, Failure, 1);
 
         f->context->metrics->refusals[refusal->code]++;
-        if (!f->by_name) {
-                json_write_quoted(&name, c->name);
-                quoted_name = buf_str(&name);
+        if (!failure) {
+                f->no_memory = true;
+                return;
         }
-        if (!f->final) {
-                buf_clear(&f->sentence);
-                refusal_format(refusal, &f->sentence);
+        *failure = (Failure){.raw = c->raw,
+                             .name = c->name,
+                             .reason = reason_tally_count(&f->reasons, refusal),
+                             .may_pass = refusal_may_pass(refusal->code)};
+        *f->failures_end = failure;
+        f->failures_end = &failure->next;
+}
+
+/* The place of a gang's plan on the node that counts as room. Where a second chooser looks at the
+ * nodes too, the gang may exchange the places of its members afterwards. */
+static const Grant *place_on(const Filter *f, const LedgerNode *node) {
+        const VerbContext *c = f->context;
+        const Grant *place;
+
+        if (!f->deferred || !c->gangs)
+                return NULL;
+        if (f->taken[0] && f->taken[1])
+                return gangs_place_on(c->gangs, f->pod.meta.uid, node);
+        place = gangs_place(c->gangs, f->pod.meta.uid);
+        return place && grant_node(place) == node ? place : NULL;
+}
+
+/* As the pod sees the node: what is held or planned for it counts as free. Also -ENOMEM. */
+static int check_room(const Filter *f, const LedgerNode *node, Refusal *ret) {
+        const VerbContext *c = f->context;
+        const Grant *place = place_on(f, node);
+
+        if (place)
+                return placement_check_without(node, &f->request, &place, 1, ret);
+        return hold_check(&c->view->hold, &f->asker, node, &f->request, ret);
+}
+
+/* What the cards of the node say. */
+static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
+        int r = 1;
+
+        ret->code = REFUSAL_NONE;
+        if (!f->ours)
+                return;
+        if (f->final)
+                *ret = f->refusal;
+        else if (!c->node)
+                *ret = (Refusal){.code = REFUSAL_NODE_UNKNOWN};
+        else
+                r = check_room(f, c->node->ledger_node, ret);
+        f->no_memory |= r < 0;
+}
+
+static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+        if (refusal->code != REFUSAL_NONE) {
+                refuse(f, c, refusal);
+                if (f->context->nearest && !f->fits && refusal_has_cards(refusal->code))
+                        nearest_add(&f->nearest, c->node->ledger_node, &f->request);
+                if (!refusal_is_for_cards(refusal->code))
+                        return;
+                f->lost_to_plan |= gang_nodes_find(&f->plan, c->node->ledger_node) != NULL;
+                if (f->context->waiters)
+                        buf_appendf(&f->for_cards, STR_FMT "\n", STR_ARG(c->name));
+        } else if (f->ours)
+                offer(f, c);
+        else
+                accept(f, c->raw);
+}
+
+static void collect(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+        Candidate *candidate = arena_new(f->context->arena, Candidate, 1);
+
+        if (!candidate) {
+                f->no_memory = true;
+                return;
         }
-        if (!f->final || f->quoted.len == 0) {
-                buf_clear(&f->quoted);
-                json_write_quoted(&f->quoted, buf_str(&f->sentence));
-        }
-        append_failure(&f->failed, quoted_name, buf_str(&f->quoted));
-        /* kube-scheduler 1.22 and later does not try evictions on nodes that
-         * FailedAndUnresolvableNodes names. Older versions know FailedNodes alone, so every refused
-         * node stands there too; where both name a node, the former counts. */
-        if (!refusal_may_pass(refusal->code))
-                append_failure(&f->unresolvable, quoted_name, buf_str(&f->quoted));
+        *candidate = (Candidate){.is = *c, .refusal = *refusal};
+        *f->candidates_end = candidate;
+        f->candidates_end = &candidate->next;
 }
 
 static void on_node(void *userdata, const ArgsNode *c) {
         Filter *f = userdata;
         Refusal refusal;
 
-        if (!f->ours)
-                accept(f, c->raw);
-        else if (f->final)
-                refuse(f, c, &f->refusal);
-        else if (!c->node)
-                refuse(f, c, &(Refusal){.code = REFUSAL_NODE_UNKNOWN});
-        else if (hold_check(&f->context->view->hold, &f->asker, c->node->ledger_node, &f->request,
-                            &refusal) == 0)
-                accept(f, c->raw);
-        else {
-                refuse(f, c, &refusal);
-                if (f->context->waiters && refusal_is_for_cards(refusal.code))
-                        buf_appendf(&f->for_cards, STR_FMT "\n", STR_ARG(c->name));
+        judge(f, c, &refusal);
+        if (f->deferred)
+                collect(f, c, &refusal);
+        else
+                settle(f, c, &refusal);
+}
+
+static int choose(Filter *f) {
+        const VerbContext *c = f->context;
+
+        for (size_t i = 0; i < c->n_choosers && !f->no_memory; i++) {
+                int r = f->taken[i]
+                                ? c->choosers[i].choose(c->choosers[i].userdata, f->states[i], f->candidates)
+                                : 0;
+
+                if (r < 0)
+                        return r;
         }
+        for (const Candidate *n = f->candidates; n; n = n->next)
+                settle(f, &n->is, &n->refusal);
+        return 0;
 }
 
 /* The evictor may help a pod that no node takes, and that some nodes refuse for their cards alone.
@@ -133,41 +303,90 @@ static void note_waiter(const Filter *f) {
 
         if (!c->waiters || !f->ours)
                 return;
-        if (f->any || f->for_cards.len == 0 || f->for_cards.broken || f->asker.priority == INT64_MIN ||
+        if (f->fits || f->for_cards.len == 0 || f->for_cards.broken || f->asker.priority == INT64_MIN ||
             known->never_preempts)
                 waiters_rest(c->waiters, f->pod.meta.uid);
         else
                 waiters_note(c->waiters, &news, c->now);
 }
 
+/* Also of a pod that the watch does not know yet: the waker asks the watch later. */
+static void note_sleeper(const Filter *f) {
+        Sleepers *s = f->context->sleepers;
+        Sleeper *pod = NULL;
+
+        if (s && f->ours && !f->final && !f->fits)
+                pod = sleepers_note(s, f->pod.meta.namespace_, f->pod.meta.name, f->pod.meta.uid);
+        else if (s)
+                sleepers_forget(s, f->pod.meta.uid);
+        if (pod)
+                pod->lost_to_plan = f->lost_to_plan;
+}
+
+/* Of pods that the watch knows: any client can send a request with this body. */
+static void tell_nearest(const Filter *f) {
+        const VerbContext *c = f->context;
+        ViewPod *known = c->nearest ? view_pod_find(c->view, f->pod.meta.uid) : NULL;
+
+        if (known && known->request && !f->fits)
+                nearest_tell(c->nearest, &f->nearest, known, &f->pod, &f->request, c->now);
+}
+
+/* Writes the nodes with their reasons as members of an object. */
+static void write_failures(const Filter *f, bool unresolvable) {
+        bool any = false;
+
+        for (const Failure *n = f->failures; n; n = n->next) {
+                if (unresolvable && n->may_pass)
+                        continue;
+                if (any)
+                        buf_append_char(f->out, ',');
+                any = true;
+                if (f->by_name)
+                        buf_append_str(f->out, n->raw);
+                else
+                        json_write_quoted(f->out, n->name);
+                buf_append_char(f->out, ':');
+                json_write_quoted(f->out, reason_tally_text(&f->reasons, n->reason));
+        }
+}
+
+/* kube-scheduler 1.22 and later does not try evictions on nodes that FailedAndUnresolvableNodes
+ * names. Older versions know FailedNodes alone, so every refused node stands there too; where both
+ * name a node, the former counts. */
 static int finish(Filter *f) {
+        if (f->no_memory)
+                return -ENOMEM;
+        accept_best(f);
         flush_run(f);
+        reason_tally_fold(&f->reasons);
         buf_append_str(f->out, f->by_name ? STR("],\"FailedNodes\":{") : STR("]},\"FailedNodes\":{"));
-        buf_append_str(f->out, buf_str(&f->failed));
+        write_failures(f, false);
         buf_append_str(f->out, STR("},\"FailedAndUnresolvableNodes\":{"));
-        buf_append_str(f->out, buf_str(&f->unresolvable));
+        write_failures(f, true);
         buf_append_str(f->out, STR("},\"Error\":\"\"}"));
-        f->out->broken |=
-                f->failed.broken || f->unresolvable.broken || f->sentence.broken || f->quoted.broken;
         return buf_result(f->out);
 }
 
 unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
         Filter f = {.context = c, .out = out};
-        ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .userdata = &f};
+        ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .all = on_all, .userdata = &f};
         Fault fault = FAULT_NULL;
         int r;
 
+        f.failures_end = &f.failures;
+        f.candidates_end = &f.candidates;
         r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
+        if (r == 0 && f.deferred)
+                r = choose(&f);
         if (r == 0)
                 r = finish(&f);
-        if (r == 0)
+        if (r == 0) {
                 note_waiter(&f);
+                note_sleeper(&f);
+                tell_nearest(&f);
+        }
         buf_done(&f.for_cards);
-        buf_done(&f.failed);
-        buf_done(&f.unresolvable);
-        buf_done(&f.sentence);
-        buf_done(&f.quoted);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }
 

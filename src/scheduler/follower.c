@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "scheduler/policy_probe.h"
 
 typedef struct Stream {
         Follower *follower;
@@ -17,16 +18,25 @@ struct Follower {
         KubeClient *client;
         View *view;
         Stream streams[VIEW_KINDS_];
+        PolicyProbe *probe;
+        sd_event_source *soon;
+        bool once_more; /* a list was wanted while one was under way */
+        usec_t began;   /* the last list of pods */
+        usec_t took;
         bool fresh;
 };
 
 #define LIST_AGAIN_AFTER (1 * USEC_PER_SEC)
+#define LIST_SOON        (200 * USEC_PER_MSEC) /* several policies often change together */
+#define LIST_PAUSE_MAX   (30 * USEC_PER_SEC)
+#define LIST_PAUSE       4 /* times what a list takes: policies may change at any rate */
 
 static const ReflectorOptions stream_options[] = {
         [VIEW_NODES] = {.path = "/api/v1/nodes"},
         [VIEW_PODS] = {.path = "/api/v1/pods"},
         [VIEW_CONFIGMAPS] = {.path = "/api/v1/namespaces/kube-system/configmaps"},
         [VIEW_BUDGETS] = {.path = "/apis/policy/v1/poddisruptionbudgets"},
+        [VIEW_POLICIES] = {.path = POLICY_GROUP_PATH "/" POLICY_RESOURCE},
 };
 
 static int stream_start(Stream *s);
@@ -52,6 +62,8 @@ static void stream_list_later(Stream *s) {
 static void on_list_begin(void *userdata) {
         Stream *s = userdata;
 
+        if (s->kind == VIEW_PODS)
+                s->follower->began = clock_monotonic_usec();
         view_list_begin(s->follower->view, s->kind);
 }
 
@@ -62,6 +74,10 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
                 stream_list_later(s);
 }
 
+static bool is_listing(const Follower *f) {
+        return f->view->kinds[VIEW_NODES].listing || f->view->kinds[VIEW_PODS].listing;
+}
+
 static void on_list_end(void *userdata) {
         Stream *s = userdata;
         Follower *f = s->follower;
@@ -69,6 +85,12 @@ static void on_list_end(void *userdata) {
         view_list_end(f->view, s->kind);
         s->fresh = true;
         f->fresh = f->streams[VIEW_NODES].fresh && f->streams[VIEW_PODS].fresh;
+        if (s->kind == VIEW_PODS)
+                f->took = clock_monotonic_usec() - f->began;
+        if (f->once_more && !is_listing(f)) {
+                f->once_more = false;
+                follower_list_soon(f);
+        }
 }
 
 static void on_trouble(void *userdata, const Fault *fault) {
@@ -86,7 +108,6 @@ static const ReflectorHandler stream_handler = {
 
 static int stream_start(Stream *s) {
         s->reflector = reflector_free(s->reflector);
-        s->fresh = false;
         return reflector_new(s->follower->client, &stream_options[s->kind], &stream_handler, s,
                              &s->reflector);
 }
@@ -94,9 +115,54 @@ static int stream_start(Stream *s) {
 int follower_list_again(Follower *f) {
         int r;
 
-        f->fresh = false;
+        f->fresh = f->streams[VIEW_NODES].fresh = f->streams[VIEW_PODS].fresh = false;
         r = stream_start(&f->streams[VIEW_NODES]);
         return r < 0 ? r : stream_start(&f->streams[VIEW_PODS]);
+}
+
+static int on_soon(sd_event_source *source, uint64_t usec, void *userdata) {
+        Follower *f = userdata;
+
+        f->soon = sd_event_source_disable_unref(f->soon);
+        if (is_listing(f)) { /* a list that is cut again and again never ends */
+                f->once_more = true;
+                return 0;
+        }
+        if (stream_start(&f->streams[VIEW_NODES]) < 0)
+                stream_list_later(&f->streams[VIEW_NODES]);
+        if (stream_start(&f->streams[VIEW_PODS]) < 0)
+                stream_list_later(&f->streams[VIEW_PODS]);
+        return 0;
+}
+
+void follower_list_soon(Follower *f) {
+        usec_t pause = LIST_PAUSE * f->took;
+
+        pause = pause < LIST_SOON ? LIST_SOON : pause > LIST_PAUSE_MAX ? LIST_PAUSE_MAX : pause;
+        if (!f->soon && sd_event_add_time_relative(kube_client_event(f->client), &f->soon, CLOCK_MONOTONIC,
+                                                   pause, 0, on_soon, f) < 0)
+                log_error("out of memory: the pods of resourcepolicies are not counted");
+}
+
+/* Policies that are not served any more are gone. */
+static void on_policies_known(void *userdata, bool served) {
+        Follower *f = userdata;
+        Stream *s = &f->streams[VIEW_POLICIES];
+
+        if (served) {
+                if (stream_start(s) < 0)
+                        stream_list_later(s);
+                return;
+        }
+        s->reflector = reflector_free(s->reflector);
+        view_list_begin(f->view, VIEW_POLICIES);
+        view_list_end(f->view, VIEW_POLICIES);
+}
+
+usec_t follower_heard(const Follower *f, ViewKind kind) {
+        const Reflector *r = f->streams[kind].reflector;
+
+        return r ? reflector_heard(r) : 0;
 }
 
 const bool *follower_fresh(const Follower *f) {
@@ -116,10 +182,12 @@ int follower_new(KubeClient *client, View *view, Follower **ret) {
 
                 s->follower = f;
                 s->kind = (ViewKind) kind;
-                r = stream_start(s);
+                r = kind == VIEW_POLICIES ? policy_probe_new(client, on_policies_known, f, &f->probe)
+                                          : stream_start(s);
                 if (r < 0)
                         return r;
         }
+        view->policies_awaited = true;
         *ret = TAKE_PTR(f);
         return 0;
 }
@@ -127,6 +195,8 @@ int follower_new(KubeClient *client, View *view, Follower **ret) {
 Follower *follower_free(Follower *f) {
         if (!f)
                 return NULL;
+        policy_probe_free(f->probe);
+        sd_event_source_disable_unref(f->soon);
         for (int kind = 0; kind < VIEW_KINDS_; kind++) {
                 reflector_free(f->streams[kind].reflector);
                 sd_event_source_disable_unref(f->streams[kind].again);

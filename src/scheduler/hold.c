@@ -13,6 +13,8 @@ int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *p
                 .slices = placement->slices,
                 .n_slices = placement->n_slices,
                 .has_core = spec->has_core,
+                .whole = spec->whole,
+                .cpu = spec->cpu,
         };
         char *uid = str_dup(spec->uid);
         Grant *made;
@@ -26,14 +28,17 @@ int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *p
                 return r;
         }
         hold_end(h);
-        *h = (Hold){.grant = made, .uid = uid, .priority = spec->priority};
+        h->grant = made;
+        h->uid = uid;
+        h->priority = spec->priority;
         return 0;
 }
 
 void hold_end(Hold *h) {
-        (void) grant_free(h->grant);
-        free(h->uid);
-        *h = (Hold){0};
+        if (h->grant && h->on_room)
+                h->on_room(h->userdata, ledger_node_name(grant_node(h->grant)));
+        h->grant = grant_free(h->grant);
+        free(TAKE_PTR(h->uid));
 }
 
 static bool is_for(const Hold *h, const HoldAsker *asker) {

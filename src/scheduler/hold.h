@@ -12,6 +12,9 @@ typedef struct Hold {
         Grant *grant; /* NULL: nothing is held */
         char *uid;    /* of the pod that it is for */
         int64_t priority;
+        /* The cards are given back; called before that, for a later look. May be NULL. */
+        void (*on_room)(void *userdata, Str node);
+        void *userdata;
 } Hold;
 
 /* Charges the slices of the placement on the node, and ends an earlier hold. 0, -ENOMEM, or -E2BIG
@@ -20,6 +23,8 @@ typedef struct HoldSpec {
         Str namespace_, name, uid, node;
         int64_t priority;
         bool has_core; /* the pod asks for compute */
+        bool whole;    /* whole cards */
+        uint32_t cpu;  /* as in Request */
 } HoldSpec;
 int hold_begin(Hold *h, Ledger *ledger, const HoldSpec *spec, const Placement *placement);
 void hold_end(Hold *h);

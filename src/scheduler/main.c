@@ -2,13 +2,16 @@
 
 /* The verb `aliquot scheduler`: options, objects, loop. */
 
-#include <argp.h>
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "base/options.h"
+#include "scheduler/best.h"
+#include "scheduler/page_access.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/webhook/webhook.h"
 
@@ -18,68 +21,14 @@
 #define RELEASE_MAX       (2 * USEC_PER_SEC) /* for the lease to be given back at a clean end */
 #define DRAIN             (5 * USEC_PER_SEC) /* goes on answering, in a pod */
 
-enum { EXIT_USAGE = 2, EXIT_BROKEN = 3 };
+enum { EXIT_BROKEN = 3 };
 enum { KEPT_BUFFER = 8 << 20 };
-enum {
-        KEY_KUBECONFIG = 256,
-        KEY_LISTEN,
-        KEY_TLS_CERT,
-        KEY_TLS_KEY,
-        KEY_NO_LEADER_ELECTION,
-        KEY_EVICT_FOR_CARDS,
-        KEY_WEBHOOK_LISTEN,
-        KEY_WEBHOOK_SERVICE,
-        KEY_WEBHOOK_TLS_CERT,
-        KEY_WEBHOOK_TLS_KEY,
-        KEY_SYSTEM_ACCOUNTS,
-        KEY_DEVICE_ACCESS,
-        KEY_MAX_PODS,
-        KEY_ALLOW_MIXED,
-};
-
-static const struct argp_option option_table[] = {
-        {"kubeconfig", KEY_KUBECONFIG, "FILE", 0,
-         "how to reach the cluster (default: KUBECONFIG, then the pod's service account)", 0},
-        {"listen", KEY_LISTEN, "ADDR:PORT", 0,
-         "where kube-scheduler calls us (default " LISTEN_DEFAULT "; :PORT is every address)", 0},
-        {"tls-cert", KEY_TLS_CERT, "FILE", 0, "serve HTTPS with this certificate (PEM)", 0},
-        {"tls-key", KEY_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
-        {"no-leader-election", KEY_NO_LEADER_ELECTION, NULL, 0,
-         "bind without a Lease: there is one replica only", 0},
-        {"evict-for-cards", KEY_EVICT_FOR_CARDS, NULL, 0,
-         "evict pods of lower priority where a node has room for a pod and none of its cards has", 0},
-        {"webhook-listen", KEY_WEBHOOK_LISTEN, "ADDR:PORT", 0,
-         "serve the admission webhook here, by HTTPS (default: no webhook)", 0},
-        {"webhook-service", KEY_WEBHOOK_SERVICE, "NAMESPACE/NAME", 0,
-         "the Service that the API server calls it by (default: " WEBHOOK_SERVICE " in our own namespace)",
-         0},
-        {"webhook-tls-cert", KEY_WEBHOOK_TLS_CERT, "FILE", 0,
-         "with this certificate (PEM; default: one of its own, kept in Secret " WEBHOOK_SECRET ")", 0},
-        {"webhook-tls-key", KEY_WEBHOOK_TLS_KEY, "FILE", 0, "and this key (PEM)", 0},
-        {"system-accounts", KEY_SYSTEM_ACCOUNTS, "USER,...", 0,
-         "users that may change the annotations that hold a pod's allocation, besides the service accounts "
-         "of aliquot and the group "
-         "system:masters",
-         0},
-        {"device-access", KEY_DEVICE_ACCESS, "cdi|runtime", 0,
-         "how the node agents give a container its cards (default cdi); with runtime the webhook refuses "
-         "pods that set "
-         "NVIDIA_VISIBLE_DEVICES themselves",
-         0},
-        {"max-pods-per-card", KEY_MAX_PODS, "N", 0,
-         "on nodes whose annotation says none (default: 20 on isolated nodes; 0: no ceiling); the node "
-         "agents need the same",
-         0},
-        {"allow-mixed", KEY_ALLOW_MIXED, "true|false", 0,
-         "pods with and without compute percent on one node, where its annotation does not say; the node "
-         "agents need the same",
-         0},
-        {"verbose", 'v', NULL, 0, "log every step", 0},
-        {0},
-};
-
+/* The connections that the extender and the webhook may have (scheduler.c, webhook/webhook.c), and
+ * some hundred others. */
+enum { FILES = 8192 };
 typedef struct Options {
         const char *kubeconfig;
+        bool no_election;
         SchedulerOptions scheduler;
 } Options;
 
@@ -97,101 +46,132 @@ static bool is_label(Str s) {
         return s.len > 0 && s.len <= 63;
 }
 
-static error_t parse_service(Options *o, char *text, struct argp_state *state) {
-        char *slash = strchr(text, '/');
+static int take_service(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+        char *slash = strchr(text, '/'); /* in argv, which may be changed */
 
-        if (!slash || !is_label((Str){text, (size_t) (slash - text)}) || !is_label(str_from(slash + 1))) {
-                argp_error(state, "--webhook-service is \"%s\", must be NAMESPACE/NAME", text);
-                return EINVAL;
-        }
+        if (!slash || !is_label((Str){text, (size_t) (slash - text)}) || !is_label(str_from(slash + 1)))
+                return fault_set(fault, 1, "must be NAMESPACE/NAME");
         *slash = '\0';
         o->scheduler.webhook_namespace = text;
         o->scheduler.webhook_service = slash + 1;
         return 0;
 }
 
-static void parse_access(const char *text, Options *o, struct argp_state *state) {
-        o->scheduler.runtime_devices = strcmp(text, "runtime") == 0;
-        if (!o->scheduler.runtime_devices && strcmp(text, "cdi") != 0)
-                argp_error(state, "--device-access is \"%s\", must be cdi or runtime", text);
+static int take_default(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+
+        return node_defaults_set(&o->scheduler.defaults, (NodeKey) option->key, text, fault);
 }
 
-static void parse_default(NodeKey setting, const char *text, Options *o, struct argp_state *state) {
-        Fault fault = FAULT_NULL;
+static int take_filter_best(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+        uint32_t n;
 
-        if (node_defaults_set(&o->scheduler.defaults, setting, text, &fault) != 0)
-                argp_error(state, "%s", fault.text);
+        if (!str_to_u32(str_from(text), &n) || (n != 0 && (n < BEST_KEPT || n > BEST_MAX)))
+                return fault_set(fault, 1, "must be 0, or a number from %d to %d", BEST_KEPT, BEST_MAX);
+        o->scheduler.filter_best = n;
+        return 0;
 }
 
-static error_t parse_option(int key, char *text, struct argp_state *state) {
-        Options *o = state->input;
-
-        switch (key) {
-        case KEY_KUBECONFIG:
-                o->kubeconfig = text;
-                return 0;
-        case KEY_LISTEN:
-                o->scheduler.listen = text;
-                return 0;
-        case KEY_TLS_CERT:
-                o->scheduler.tls_cert = text;
-                return 0;
-        case KEY_TLS_KEY:
-                o->scheduler.tls_key = text;
-                return 0;
-        case KEY_NO_LEADER_ELECTION:
-                o->scheduler.leader_election = false;
-                return 0;
-        case KEY_EVICT_FOR_CARDS:
-                o->scheduler.evict_for_cards = true;
-                return 0;
-        case KEY_WEBHOOK_LISTEN:
-                o->scheduler.webhook_listen = text;
-                return 0;
-        case KEY_WEBHOOK_SERVICE:
-                return parse_service(o, text, state);
-        case KEY_WEBHOOK_TLS_CERT:
-                o->scheduler.webhook_tls_cert = text;
-                return 0;
-        case KEY_WEBHOOK_TLS_KEY:
-                o->scheduler.webhook_tls_key = text;
-                return 0;
-        case KEY_SYSTEM_ACCOUNTS:
-                o->scheduler.system_accounts = text;
-                return 0;
-        case KEY_DEVICE_ACCESS:
-                parse_access(text, o, state);
-                return 0;
-        case KEY_MAX_PODS:
-                parse_default(NODE_KEY_MAX_PODS, text, o, state);
-                return 0;
-        case KEY_ALLOW_MIXED:
-                parse_default(NODE_KEY_ALLOW_MIXED, text, o, state);
-                return 0;
-        case 'v':
-                log_set_level(LOG_LEVEL_DEBUG);
-                return 0;
-        case ARGP_KEY_ARG:
-                argp_error(state, "unexpected argument \"%s\"", text);
-                return EINVAL;
-        case ARGP_KEY_END:
-                if (!o->scheduler.tls_cert != !o->scheduler.tls_key)
-                        argp_error(state, "--tls-cert and --tls-key go together");
-                if (!o->scheduler.webhook_tls_cert != !o->scheduler.webhook_tls_key)
-                        argp_error(state, "--webhook-tls-cert and --webhook-tls-key go together");
-                return 0;
-        default:
-                return ARGP_ERR_UNKNOWN;
-        }
-}
-
-static const struct argp parser = {
-        .options = option_table,
-        .parser = parse_option,
-        .doc = "The scheduler extender: tells kube-scheduler which nodes and cards have room, and binds pods "
-               "to them. And the admission webhook, which gives pods their scheduler and refuses what can "
-               "never run.",
+static const Option option_list[] = {
+        {"kubeconfig", "FILE",
+         "how to reach the cluster (default: KUBECONFIG, then the pod's service account)",
+         OPTION_TO_TEXT(Options, kubeconfig)},
+        {"listen", "ADDR:PORT",
+         "where kube-scheduler calls us (default " LISTEN_DEFAULT "; :PORT is every address)",
+         OPTION_TO_TEXT(Options, scheduler.listen)},
+        {"tls-cert", "FILE", "serve HTTPS with this certificate (PEM)",
+         OPTION_TO_TEXT(Options, scheduler.tls_cert)},
+        {"tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.tls_key)},
+        {"no-leader-election", NULL, "bind without a Lease: there is one replica only",
+         OPTION_TO_FLAG(Options, no_election)},
+        {"evict-for-cards", NULL,
+         "evict pods of lower priority where a node has room for a pod and none of its cards has",
+         OPTION_TO_FLAG(Options, scheduler.evict_for_cards)},
+        {"gangs", NULL,
+         "place all members of a gang or none; needs a kube-scheduler that asks about every pod",
+         OPTION_TO_FLAG(Options, scheduler.gangs)},
+        {"filter-best", "N",
+         "answer at most so many nodes to filter, the best (default 0: all; else 32 to 1000)",
+         OPTION_TO_CALL(take_filter_best)},
+        {"spare-idle-cards", NULL,
+         "send pods that ask for none of our resources to nodes without an idle card, where there are any",
+         OPTION_TO_FLAG(Options, scheduler.spare_idle_cards)},
+        {"node-order", "binpack|fragmentation",
+         "which node a pod goes to, of those with the placement binpack: the fullest, or that whose free "
+         "cards stay most useful to pods like those that run (default binpack)",
+         OPTION_TO_CHOICE(Options, scheduler.by_fragment)},
+        {"page", "ADDR:PORT",
+         "serve a page for people here, read-only and without a login: 127.0.0.1:PORT or [::1]:PORT "
+         "(default: no page)",
+         OPTION_TO_TEXT(Options, scheduler.page_listen)},
+        {"page-secure", "ADDR:PORT",
+         "serve the page here by HTTPS, for users that the API server knows by their token and that may get "
+         "the nonResourceURL " PAGE_ACCESS_PATH " (default: no page)",
+         OPTION_TO_TEXT(Options, scheduler.page_secure)},
+        {"page-tls-cert", "FILE", "with this certificate (PEM)",
+         OPTION_TO_TEXT(Options, scheduler.page_tls_cert)},
+        {"page-tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.page_tls_key)},
+        {"webhook-listen", "ADDR:PORT", "serve the admission webhook here, by HTTPS (default: no webhook)",
+         OPTION_TO_TEXT(Options, scheduler.webhook_listen)},
+        {"webhook-service", "NAMESPACE/NAME",
+         "the Service that the API server calls it by (default: " WEBHOOK_SERVICE " in our own namespace)",
+         OPTION_TO_CALL(take_service)},
+        {"webhook-tls-cert", "FILE",
+         "with this certificate (PEM; default: one of its own, kept in Secret " WEBHOOK_SECRET ")",
+         OPTION_TO_TEXT(Options, scheduler.webhook_tls_cert)},
+        {"webhook-tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.webhook_tls_key)},
+        {"system-accounts", "USER,...",
+         "users that may change the annotations that hold a pod's allocation, besides the service accounts "
+         "of aliquot and the group system:masters",
+         OPTION_TO_TEXT(Options, scheduler.system_accounts)},
+        {"not-safe-to-evict", NULL,
+         "the webhook gives pods with a share the annotation that keeps the cluster autoscaler from "
+         "evicting them",
+         OPTION_TO_FLAG(Options, scheduler.keeps_nodes)},
+        {"device-access", "cdi|runtime",
+         "how the node agents give a container its cards (default cdi); with runtime the webhook refuses "
+         "pods that set NVIDIA_VISIBLE_DEVICES themselves",
+         OPTION_TO_CHOICE(Options, scheduler.runtime_devices)},
+        {"max-pods-per-card", "N",
+         "on nodes whose annotation says none (default: 20 on isolated nodes; 0: no ceiling); the node "
+         "agents need the same",
+         OPTION_TO_CALL(take_default), .key = NODE_KEY_MAX_PODS},
+        {"allow-mixed", "true|false",
+         "pods with and without compute percent on one node, where its annotation does not say; the node "
+         "agents need the same",
+         OPTION_TO_CALL(take_default), .key = NODE_KEY_ALLOW_MIXED},
+        OPTIONS_LOG,
 };
+
+static const OptionsTable table = {
+        .program = "aliquot scheduler",
+        .usage = "[OPTION...]",
+        .about = "The scheduler extender: tells kube-scheduler which nodes and cards have room, and binds "
+                 "pods "
+                 "to them. And the admission webhook, which gives pods their scheduler and refuses what can "
+                 "never run.",
+        .end = "Exit status: 0 ended by a signal, 2 wrong usage, 3 something broke.",
+        .options = option_list,
+        .n = ELEMENTSOF(option_list),
+};
+
+static int read_options(int argc, char **argv, Options *o) {
+        int r = options_parse(&table, argc, argv, o, NULL);
+
+        if (r != OPTIONS_GO)
+                return r;
+        if (!o->scheduler.tls_cert != !o->scheduler.tls_key)
+                return options_wrong(&table, "--tls-cert and --tls-key go together");
+        if (!o->scheduler.webhook_tls_cert != !o->scheduler.webhook_tls_key)
+                return options_wrong(&table, "--webhook-tls-cert and --webhook-tls-key go together");
+        if (!o->scheduler.page_secure != !o->scheduler.page_tls_cert ||
+            !o->scheduler.page_secure != !o->scheduler.page_tls_key)
+                return options_wrong(&table, "--page-secure, --page-tls-cert and --page-tls-key go together");
+        o->scheduler.leader_election = !o->no_election;
+        return OPTIONS_GO;
+}
 
 static void on_released(void *userdata) {
         (void) sd_event_exit(userdata, 0);
@@ -238,7 +218,7 @@ static int catch_signals(sd_event *event, End *end) {
 }
 
 static int broken(const char *what) {
-        (void) fprintf(stderr, "aliquot scheduler: %s\n", what);
+        log_error("%s", what);
         return EXIT_BROKEN;
 }
 
@@ -259,6 +239,10 @@ static void log_ports(const Scheduler *s, const KubeConfig *config) {
         log_info("listening port=%u server=%s", scheduler_port(s), config->server);
         if (scheduler_webhook_port(s) > 0)
                 log_info("webhook listening port=%u", scheduler_webhook_port(s));
+        if (scheduler_page_port(s) > 0)
+                log_info("page listening port=%u", scheduler_page_port(s));
+        if (scheduler_page_secure_port(s) > 0)
+                log_info("page with login listening port=%u", scheduler_page_secure_port(s));
 }
 
 static int run(Options *o) {
@@ -297,11 +281,14 @@ static void keep_memory(void) {
 }
 
 int scheduler_main(int argc, char **argv) {
-        Options o = {.scheduler = {.listen = LISTEN_DEFAULT, .leader_election = true}};
+        Options o = {.scheduler = {.listen = LISTEN_DEFAULT}};
+        int r;
 
         keep_memory();
-        argp_err_exit_status = EXIT_USAGE;
-        if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
-                return EXIT_USAGE;
+        file_raise_limit(FILES);
+        r = read_options(argc, argv, &o);
+        if (r != OPTIONS_GO)
+                return r;
+        log_info("aliquot scheduler begins version=%s", ALIQUOT_VERSION);
         return run(&o);
 }

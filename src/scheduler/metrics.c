@@ -4,12 +4,7 @@
 #include <stddef.h>
 
 #include "base/cleanup.h"
-
-static const usec_t bucket_usec[METRICS_BUCKETS] = {50,    100,   250,    500,    1000,    2500,   5000,
-                                                    10000, 50000, 100000, 500000, 1000000, 5000000};
-static const char *const bucket_text[METRICS_BUCKETS] = {"0.00005", "0.0001", "0.00025", "0.0005", "0.001",
-                                                         "0.0025",  "0.005",  "0.01",    "0.05",   "0.1",
-                                                         "0.5",     "1",      "5"};
+#include "base/metric_text.h"
 
 static const char *const handler_labels[] = {
 #define X(name, label) [METRICS_HANDLER_##name] = label,
@@ -26,55 +21,17 @@ static const char *const bind_labels[] = {
 static const char *const kind_labels[] = {[VIEW_NODES] = "nodes",
                                           [VIEW_PODS] = "pods",
                                           [VIEW_CONFIGMAPS] = "configmaps",
-                                          [VIEW_BUDGETS] = "poddisruptionbudgets"};
-
-void metrics_observe(Histogram *h, usec_t elapsed) {
-        size_t i = 0;
-
-        while (i < METRICS_BUCKETS && elapsed > bucket_usec[i])
-                i++;
-        if (i < METRICS_BUCKETS)
-                h->buckets[i]++;
-        h->count++;
-        h->sum_usec += elapsed;
-}
+                                          [VIEW_BUDGETS] = "poddisruptionbudgets",
+                                          [VIEW_POLICIES] = "resourcepolicies"};
 
 /* ---- sums of the ledger ---- */
 
 typedef struct Sums {
-        uint64_t nodes, cards, unhealthy, core, core_used, grants;
+        uint64_t nodes, cards, unhealthy, grants;
         uint64_t bytes, bytes_used, bytes_pending;
+        uint64_t core, core_used; /* percent */
         uint64_t pods_waiting, in_sync, leading, binds_open;
 } Sums;
-
-/* Memory of all nodes with one unit. */
-typedef struct UnitSums {
-        uint32_t unit_mib;
-        uint64_t total, used, pending; /* units */
-} UnitSums;
-
-typedef struct UnitList {
-        UnitSums *items;
-        size_t n, room;
-} UnitList;
-
-/* NULL: no memory. Nodes have a handful of different units. */
-static UnitSums *unit_sums(UnitList *list, MemoryUnit unit) {
-        for (size_t i = 0; i < list->n; i++)
-                if (list->items[i].unit_mib == unit.mib)
-                        return &list->items[i];
-        if (list->n == list->room) {
-                size_t room = list->room > 0 ? 2 * list->room : 8;
-                UnitSums *items = realloc(list->items, room * sizeof *items);
-
-                if (!items)
-                        return NULL;
-                list->items = items;
-                list->room = room;
-        }
-        list->items[list->n] = (UnitSums){.unit_mib = unit.mib};
-        return &list->items[list->n++];
-}
 
 static void add_bytes(uint64_t *sum, uint64_t units, MemoryUnit unit) {
         uint64_t bytes;
@@ -84,7 +41,7 @@ static void add_bytes(uint64_t *sum, uint64_t units, MemoryUnit unit) {
                 *sum = UINT64_MAX;
 }
 
-static void sum_node(const LedgerNode *n, Sums *s, UnitSums *memory) {
+static void sum_node(const LedgerNode *n, Sums *s) {
         const LedgerCard *cards = ledger_node_cards(n);
         MemoryUnit unit = ledger_node_unit(n);
         uint64_t total = 0, used = 0;
@@ -97,9 +54,6 @@ static void sum_node(const LedgerNode *n, Sums *s, UnitSums *memory) {
                 s->core += share_mode_has_core(ledger_node_mode(n)) && cards[i].units > 0 ? 100 : 0;
                 s->core_used += cards[i].core_used;
         }
-        memory->total += total;
-        memory->used += used;
-        memory->pending += ledger_node_pending(n);
         add_bytes(&s->bytes, total, unit);
         add_bytes(&s->bytes_used, used, unit);
         add_bytes(&s->bytes_pending, ledger_node_pending(n), unit);
@@ -110,7 +64,7 @@ static bool has_memory(const LedgerNode *n) {
         return ledger_node_n_cards(n) > 0 || ledger_node_pending(n) > 0;
 }
 
-static Sums take_sums(const View *v, const MetricsState *state, UnitList *units, Buf *out) {
+static Sums take_sums(const View *v, const MetricsState *state) {
         Sums s = {
                 .nodes = directory_size(v->directory),
                 .in_sync = view_in_sync(v),
@@ -118,15 +72,9 @@ static Sums take_sums(const View *v, const MetricsState *state, UnitList *units,
                 .binds_open = state->binds_open,
         };
 
-        for (size_t i = 0; i < ledger_n_nodes(v->ledger); i++) {
-                const LedgerNode *n = ledger_node_at(v->ledger, i);
-                UnitSums *memory = has_memory(n) ? unit_sums(units, ledger_node_unit(n)) : NULL;
-
-                if (memory)
-                        sum_node(n, &s, memory);
-                else
-                        out->broken |= has_memory(n);
-        }
+        for (size_t i = 0; i < ledger_n_nodes(v->ledger); i++)
+                if (has_memory(ledger_node_at(v->ledger, i)))
+                        sum_node(ledger_node_at(v->ledger, i), &s);
         for (const ViewPod *pod = v->pods; pod; pod = pod->hh.next) {
                 s.grants += pod->grant != NULL;
                 s.pods_waiting += pod->request != NULL;
@@ -134,99 +82,124 @@ static Sums take_sums(const View *v, const MetricsState *state, UnitList *units,
         return s;
 }
 
-static const struct {
+typedef struct Gauge {
         const char *name, *help;
-        size_t offset;
-} gauges[] = {
-        {"nodes", "Node objects known.", offsetof(Sums, nodes)},
-        {"cards", "Cards that nodes share.", offsetof(Sums, cards)},
-        {"cards_unhealthy", "Cards that are out of service.", offsetof(Sums, unhealthy)},
-        {"memory_bytes", "GPU memory on all cards, in whole units of their nodes.", offsetof(Sums, bytes)},
-        {"memory_bytes_used", "GPU memory that pods hold on cards.", offsetof(Sums, bytes_used)},
-        {"memory_bytes_pending", "GPU memory of bound pods that have no card yet.",
+        size_t offset; /* in Sums */
+        bool percent;  /* printed as hundredths */
+} Gauge;
+
+static const Gauge gauges[] = {
+        {"aliquot_scheduler_nodes", "Node objects known.", offsetof(Sums, nodes)},
+        {"aliquot_scheduler_cards", "Cards that nodes share.", offsetof(Sums, cards)},
+        {"aliquot_scheduler_cards_unhealthy", "Cards that are out of service.", offsetof(Sums, unhealthy)},
+        {"aliquot_scheduler_memory_bytes", "GPU memory on all cards, in whole units.", offsetof(Sums, bytes)},
+        {"aliquot_scheduler_memory_used_bytes", "GPU memory that pods hold.", offsetof(Sums, bytes_used)},
+        {"aliquot_scheduler_memory_pending_bytes", "GPU memory of bound pods that have no card yet.",
          offsetof(Sums, bytes_pending)},
-        {"core_percent", "Percent of compute on all cards.", offsetof(Sums, core)},
-        {"core_percent_used", "Percent of compute that pods hold.", offsetof(Sums, core_used)},
-        {"grants", "Pods that hold a slice, reservations included.", offsetof(Sums, grants)},
-        {"pods_waiting", "Pods that ask for a slice and are not bound.", offsetof(Sums, pods_waiting)},
-        {"binds_open", "Bindings whose outcome is not known yet.", offsetof(Sums, binds_open)},
-        {"in_sync", "1 when nodes and pods have been listed.", offsetof(Sums, in_sync)},
-        {"leading", "1 when this replica may bind.", offsetof(Sums, leading)},
+        {"aliquot_scheduler_compute_cards", "Cards whose time is given out in shares.", offsetof(Sums, core),
+         true},
+        {"aliquot_scheduler_compute_used_cards", "Shares of time that pods hold, in cards.",
+         offsetof(Sums, core_used), true},
+        {"aliquot_scheduler_grants", "Pods with a slice or a reservation.", offsetof(Sums, grants)},
+        {"aliquot_scheduler_pods_waiting", "Pods that wait for a slice.", offsetof(Sums, pods_waiting)},
+        {"aliquot_scheduler_binds_open", "Bindings without a known outcome.", offsetof(Sums, binds_open)},
+        {"aliquot_scheduler_in_sync", "1 when nodes and pods have been listed.", offsetof(Sums, in_sync)},
+        {"aliquot_scheduler_leading", "1 when this replica may bind.", offsetof(Sums, leading)},
 };
 
-#define PREFIX "aliquot_scheduler_"
+/* One series for each node. */
+static const Gauge node_gauges[] = {
+        {"aliquot_scheduler_node_cards", "Cards that the node shares.", offsetof(Sums, cards)},
+        {"aliquot_scheduler_node_cards_unhealthy", "Cards of the node that are out of service.",
+         offsetof(Sums, unhealthy)},
+        {"aliquot_scheduler_node_memory_bytes", "GPU memory on the node's cards, in whole units.",
+         offsetof(Sums, bytes)},
+        {"aliquot_scheduler_node_memory_used_bytes", "GPU memory of the node that pods hold.",
+         offsetof(Sums, bytes_used)},
+        {"aliquot_scheduler_node_compute_cards", "Cards of the node whose time is given out in shares.",
+         offsetof(Sums, core), true},
+        {"aliquot_scheduler_node_compute_used_cards", "Shares of time that pods hold on the node, in cards.",
+         offsetof(Sums, core_used), true},
+};
 
-static void write_head(const char *name, const char *help, const char *type, Buf *out) {
-        buf_appendf(out, "# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
+static void write_value(const Gauge *g, const Sums *s, Buf *out) {
+        uint64_t value = *(const uint64_t *) (const void *) ((const char *) s + g->offset);
+
+        if (g->percent)
+                buf_appendf(out, "%llu.%02llu\n", (unsigned long long) (value / 100),
+                            (unsigned long long) (value % 100));
+        else
+                buf_appendf(out, "%llu\n", (unsigned long long) value);
 }
 
 static void write_gauges(const Sums *s, Buf *out) {
         for (size_t i = 0; i < ELEMENTSOF(gauges); i++) {
-                uint64_t value = *(const uint64_t *) ((const char *) s + gauges[i].offset);
-
-                write_head(gauges[i].name, gauges[i].help, "gauge", out);
-                buf_appendf(out, PREFIX "%s %llu\n", gauges[i].name, (unsigned long long) value);
+                metric_text_head(out, gauges[i].name, "gauge", gauges[i].help);
+                buf_appendf(out, "%s ", gauges[i].name);
+                write_value(&gauges[i], s, out);
         }
 }
 
-/* One series per unit, because amounts in different units cannot be added. */
-static void write_units(const UnitList *units, Buf *out) {
-        static const struct {
-                const char *name, *help;
-                size_t offset;
-        } unit_gauges[] = {
-                {"memory_units", "Units of GPU memory on all cards of nodes with this unit.",
-                 offsetof(UnitSums, total)},
-                {"memory_units_used", "Units of GPU memory that pods hold on cards of nodes with this unit.",
-                 offsetof(UnitSums, used)},
-                {"memory_units_pending",
-                 "Units of bound pods that have no card yet, on nodes with this unit.",
-                 offsetof(UnitSums, pending)},
-        };
+static void write_node(const Gauge *g, const LedgerNode *n, Buf *out) {
+        Str name = ledger_node_name(n);
+        Sums s = {0};
 
-        for (size_t i = 0; i < ELEMENTSOF(unit_gauges); i++) {
-                write_head(unit_gauges[i].name, unit_gauges[i].help, "gauge", out);
-                for (const UnitSums *u = units->items; u < units->items + units->n; u++) {
-                        uint64_t value =
-                                *(const uint64_t *) (const void *) ((const char *) u + unit_gauges[i].offset);
+        sum_node(n, &s);
+        buf_appendf(out, "%s{node=\"" STR_FMT "\"} ", g->name, STR_ARG(name));
+        write_value(g, &s, out);
+}
 
-                        buf_appendf(out, PREFIX "%s{unit=\"", unit_gauges[i].name);
-                        memory_unit_format((MemoryUnit){u->unit_mib}, out);
-                        buf_appendf(out, "\"} %llu\n", (unsigned long long) value);
-                }
+/* The ledger keeps a node that is gone as long as pods are bound to it. */
+static bool is_there(const View *v, const LedgerNode *n) {
+        return ledger_node_n_cards(n) > 0 && directory_find(v->directory, ledger_node_name(n));
+}
+
+static void write_nodes(const View *v, Buf *out) {
+        const Ledger *l = v->ledger;
+
+        for (size_t g = 0; g < ELEMENTSOF(node_gauges); g++) {
+                metric_text_head(out, node_gauges[g].name, "gauge", node_gauges[g].help);
+                for (size_t i = 0; i < ledger_n_nodes(l); i++)
+                        if (is_there(v, ledger_node_at(l, i)))
+                                write_node(&node_gauges[g], ledger_node_at(l, i), out);
         }
 }
 
 /* ---- counters ---- */
 
 static void write_counter(const char *name, const char *label, const char *value, uint64_t count, Buf *out) {
-        buf_appendf(out, PREFIX "%s{%s=\"%s\"} %llu\n", name, label, value, (unsigned long long) count);
+        buf_appendf(out, "%s{%s=\"%s\"} %llu\n", name, label, value, (unsigned long long) count);
+}
+
+/* A counter with one label: a series for each of the `n` values of the label. */
+static void write_family(const char *name, const char *help, const char *label, const char *const *values,
+                         const uint64_t *counts, size_t n, Buf *out) {
+        metric_text_head(out, name, "counter", help);
+        for (size_t i = 0; i < n; i++)
+                write_counter(name, label, values[i], counts[i], out);
 }
 
 static void write_counters(const Metrics *m, Buf *out) {
-        write_head("refusals_total", "Nodes that filter refused, and pods that bind refused, by reason.",
-                   "counter", out);
-        for (int i = REFUSAL_NONE + 1; i < REFUSAL_MAX_; i++)
-                write_counter("refusals_total", "reason", refusal_label((RefusalCode) i), m->refusals[i],
-                              out);
-        write_head("binds_total", "Bind requests by what became of them.", "counter", out);
-        for (int i = 0; i < METRICS_BIND_MAX_; i++)
-                write_counter("binds_total", "outcome", bind_labels[i], m->binds[i], out);
-        write_head("errors_total", "Requests that were answered with an error.", "counter", out);
-        for (int i = 0; i < METRICS_HANDLER_MAX_; i++)
-                write_counter("errors_total", "handler", handler_labels[i], m->errors[i], out);
-}
-
-static void write_evictions(const Metrics *m, Buf *out) {
-        static const char *const labels[] = {
+        static const char *const evictions[] = {
 #define X(name, label) [METRICS_EVICTION_##name] = (label),
                 METRICS_EVICTIONS(X)
 #undef X
         };
+        const char *reasons[REFUSAL_MAX_];
 
-        write_head("evictions_total", "Pods evicted to free a card, by what became of it.", "counter", out);
-        for (int i = 0; i < METRICS_EVICTION_MAX_; i++)
-                write_counter("evictions_total", "outcome", labels[i], m->evictions[i], out);
+        for (int i = 0; i < REFUSAL_MAX_; i++)
+                reasons[i] = refusal_label((RefusalCode) i);
+        write_family("aliquot_scheduler_refusals_total",
+                     "Nodes that filter refused, and pods that bind refused, by reason.", "reason",
+                     reasons + REFUSAL_NONE + 1, m->refusals + REFUSAL_NONE + 1,
+                     REFUSAL_MAX_ - REFUSAL_NONE - 1, out);
+        write_family("aliquot_scheduler_binds_total", "Bind requests by what became of them.", "outcome",
+                     bind_labels, m->binds, METRICS_BIND_MAX_, out);
+        write_family("aliquot_scheduler_errors_total", "Requests that were answered with an error.",
+                     "handler", handler_labels, m->errors, METRICS_HANDLER_MAX_, out);
+        write_family("aliquot_scheduler_evictions_total",
+                     "Pods evicted to free a card, by what became of it.", "outcome", evictions, m->evictions,
+                     METRICS_EVICTION_MAX_, out);
 }
 
 static void write_view(const ViewStats *s, Buf *out) {
@@ -234,11 +207,12 @@ static void write_view(const ViewStats *s, Buf *out) {
                 const char *name, *help;
                 size_t offset;
         } counters[] = {
-                {"view_objects_total", "Objects that lists and watches brought.",
+                {"aliquot_scheduler_view_objects_total", "Objects that lists and watches brought.",
                  offsetof(ViewStats, objects)},
-                {"view_malformed_total", "Objects that could not be read.", offsetof(ViewStats, malformed)},
-                {"view_lists_total", "Complete lists.", offsetof(ViewStats, lists)},
-                {"view_differences_total", "Differences that a later list found.",
+                {"aliquot_scheduler_view_malformed_total", "Objects that could not be read.",
+                 offsetof(ViewStats, malformed)},
+                {"aliquot_scheduler_view_lists_total", "Complete lists.", offsetof(ViewStats, lists)},
+                {"aliquot_scheduler_view_differences_total", "Differences that a later list found.",
                  offsetof(ViewStats, differences)},
         };
 
@@ -246,9 +220,8 @@ static void write_view(const ViewStats *s, Buf *out) {
                 const uint64_t *values =
                         (const uint64_t *) (const void *) ((const char *) s + counters[i].offset);
 
-                write_head(counters[i].name, counters[i].help, "counter", out);
-                for (int kind = 0; kind < VIEW_KINDS_; kind++)
-                        write_counter(counters[i].name, "kind", kind_labels[kind], values[kind], out);
+                write_family(counters[i].name, counters[i].help, "kind", kind_labels, values, VIEW_KINDS_,
+                             out);
         }
 }
 
@@ -256,50 +229,58 @@ static void write_webhook(const WebhookCounts *c, Buf *out) {
         static const char *const verdicts[REVIEW_VERDICTS_] = {
                 [REVIEW_ALLOWED] = "allowed", [REVIEW_PATCHED] = "patched", [REVIEW_REFUSED] = "refused"};
 
-        write_head("reviews_total", "Admission reviews by what was answered.", "counter", out);
-        for (int i = 0; i < REVIEW_VERDICTS_; i++)
-                write_counter("reviews_total", "verdict", verdicts[i], c->verdicts[i], out);
-        write_counter("reviews_total", "verdict", "malformed", c->malformed, out);
+        write_family("aliquot_scheduler_reviews_total", "Admission reviews by what was answered.", "verdict",
+                     verdicts, c->verdicts, REVIEW_VERDICTS_, out);
+        write_counter("aliquot_scheduler_reviews_total", "verdict", "malformed", c->malformed, out);
         if (c->certificate_end == 0)
                 return;
-        write_head("webhook_certificate_end_seconds", "When the webhook's certificate runs out, since 1970.",
-                   "gauge", out);
-        buf_appendf(out, PREFIX "webhook_certificate_end_seconds %lld\n", (long long) c->certificate_end);
+        metric_text_head(out, "aliquot_scheduler_webhook_certificate_end_seconds", "gauge",
+                         "When the webhook's certificate runs out, since 1970.");
+        buf_appendf(out, "aliquot_scheduler_webhook_certificate_end_seconds %lld\n",
+                    (long long) c->certificate_end);
 }
 
-/* ---- histograms ---- */
+/* ---- times ---- */
 
-static void write_histogram(const char *handler, const Histogram *h, Buf *out) {
-        uint64_t sum = 0;
+static void write_watches(const View *v, const MetricsState *state, Buf *out) {
+        usec_t now = clock_monotonic_usec();
 
-        for (size_t i = 0; i < METRICS_BUCKETS; i++) {
-                sum += h->buckets[i];
-                buf_appendf(out, PREFIX "handler_seconds_bucket{handler=\"%s\",le=\"%s\"} %llu\n", handler,
-                            bucket_text[i], (unsigned long long) sum);
+        metric_text_head(out, "aliquot_scheduler_watch_silence_seconds", "gauge",
+                         "Time since the API server last sent an event, a bookmark or a list.");
+        for (int i = 0; i < VIEW_KINDS_; i++) {
+                usec_t heard = state->heard ? state->heard(state->userdata, (ViewKind) i) : 0;
+
+                if (heard == 0)
+                        continue;
+                buf_appendf(out, "aliquot_scheduler_watch_silence_seconds{kind=\"%s\"} ", kind_labels[i]);
+                metric_text_seconds(out, now > heard ? now - heard : 0);
         }
-        buf_appendf(out, PREFIX "handler_seconds_bucket{handler=\"%s\",le=\"+Inf\"} %llu\n", handler,
-                    (unsigned long long) h->count);
-        buf_appendf(out, PREFIX "handler_seconds_sum{handler=\"%s\"} %llu.%06llu\n", handler,
-                    (unsigned long long) (h->sum_usec / USEC_PER_SEC),
-                    (unsigned long long) (h->sum_usec % USEC_PER_SEC));
-        buf_appendf(out, PREFIX "handler_seconds_count{handler=\"%s\"} %llu\n", handler,
-                    (unsigned long long) h->count);
+        metric_text_head(out, "aliquot_scheduler_watch_lag_seconds", "histogram",
+                         "Time from the answer to a Binding until the watch shows the pod bound.");
+        metric_text_histogram(out, "aliquot_scheduler_watch_lag_seconds", "kind", kind_labels[VIEW_PODS],
+                              &v->stats.lag);
+}
+
+static void write_handlers(const Metrics *m, Buf *out) {
+        metric_text_head(out, "aliquot_scheduler_handler_seconds", "histogram",
+                         "Time from request to answer; bind includes the API server's.");
+        for (int i = 0; i < METRICS_HANDLER_MAX_; i++)
+                metric_text_histogram(out, "aliquot_scheduler_handler_seconds", "handler", handler_labels[i],
+                                      &m->handlers[i]);
 }
 
 void metrics_write(const Metrics *m, const View *v, const MetricsState *state, Buf *out) {
-        UnitList units = {0};
-        Sums sums = take_sums(v, state, &units, out);
+        Sums sums = take_sums(v, state);
 
         write_gauges(&sums, out);
-        write_units(&units, out);
-        free(units.items);
+        write_nodes(v, out);
         write_counters(m, out);
-        write_evictions(m, out);
         write_view(&v->stats, out);
         if (state->webhook)
                 write_webhook(state->webhook, out);
-        write_head("handler_seconds", "Time from request to answer; bind includes the API server's.",
-                   "histogram", out);
-        for (int i = 0; i < METRICS_HANDLER_MAX_; i++)
-                write_histogram(handler_labels[i], &m->handlers[i], out);
+        write_watches(v, state, out);
+        write_handlers(m, out);
+        metric_text_head(out, "aliquot_scheduler_build_info", "gauge",
+                         "1, with the version of the scheduler.");
+        buf_append_str(out, STR("aliquot_scheduler_build_info{version=\"" ALIQUOT_VERSION "\"} 1\n"));
 }

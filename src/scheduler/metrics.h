@@ -5,7 +5,7 @@
  * these counters. Gauges are sums of the ledger, computed when /metrics is read. */
 
 #include "base/buf.h"
-#include "base/clock.h"
+#include "base/histogram.h"
 #include "scheduler/view.h"
 #include "scheduler/webhook/webhook.h"
 #include "share/refusal.h"
@@ -49,13 +49,6 @@ typedef enum MetricsEviction {
                 METRICS_EVICTION_MAX_,
 } MetricsEviction;
 
-enum { METRICS_BUCKETS = 13 };
-
-typedef struct Histogram {
-        uint64_t buckets[METRICS_BUCKETS]; /* each its own, summed up when printed */
-        uint64_t count, sum_usec;
-} Histogram;
-
 typedef struct Metrics {
         uint64_t refusals[REFUSAL_MAX_]; /* nodes refused by filter, and pods by bind */
         uint64_t binds[METRICS_BIND_MAX_];
@@ -64,12 +57,14 @@ typedef struct Metrics {
         Histogram handlers[METRICS_HANDLER_MAX_];
 } Metrics;
 
-void metrics_observe(Histogram *h, usec_t elapsed);
-
 typedef struct MetricsState {
         bool leading;
         uint64_t binds_open;
         const WebhookCounts *webhook; /* NULL: there is none */
+        /* When the API server last sent something of this kind, by the monotonic clock; 0: never.
+         * NULL: not known. */
+        usec_t (*heard)(void *userdata, ViewKind kind);
+        void *userdata;
 } MetricsState;
 
 void metrics_write(const Metrics *m, const View *v, const MetricsState *state, Buf *out);

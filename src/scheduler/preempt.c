@@ -8,7 +8,12 @@
  *   - otherwise the cheapest set that frees the cards (victims.h), if the pods that it adds may
  *     stand for those that it leaves out;
  *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
- *   - nothing for a node where no eviction makes room.
+ *   - nothing for a node where no eviction makes room, nor where a proposed victim belongs to a
+ *     gang that is being placed;
+ *   - nothing at all while cards of a gang are not settled, if cheaper victims, or none, would do
+ *     afterwards (unsettled.h);
+ *   - nothing at all for a member of a gang that is not satisfied: the victims of one member would
+ *     die for a gang that then finds no room for the others.
  *
  * What kube-scheduler does with the answer (pkg/scheduler/extender.go and
  * framework/preemption/preemption.go, v1.22 to v1.36): it turns each UID into the pod of that UID
@@ -22,8 +27,10 @@
 #include <errno.h>
 
 #include "scheduler/args.h"
+#include "scheduler/gang/gang_nodes.h"
+#include "scheduler/policy_filter.h"
+#include "scheduler/unsettled.h"
 #include "scheduler/verbs.h"
-#include "scheduler/victims.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
@@ -43,11 +50,16 @@ typedef struct Preempt {
         const VerbContext *context;
         Arena scratch; /* of the node that is being answered */
         bool ours, final;
-        Str uid;
+        bool waits; /* a member of a gang that is not satisfied */
+        Str namespace_, name, uid;
         Request request;
         PodProfile profile;
-        uint64_t steps; /* left */
-        bool any;       /* a node has been answered */
+        uint64_t steps;   /* left */
+        bool any;         /* a node has been answered */
+        VictimCost best;  /* of the answered nodes */
+        PlanNodes plan;   /* of the gang that is being placed */
+        bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
+        VictimCost later; /* the cheapest of those */
         JsonWriter writer;
 } Preempt;
 
@@ -165,8 +177,11 @@ static int victims_unique(Victims *v, Arena *arena) {
 typedef struct NodeCase {
         const LedgerNode *node;
         const Victims *proposed;
-        const Grant **grants; /* of the proposed victims, each once */
-        size_t n_grants;
+        const Grant **grants; /* of plans, then of the proposed victims, each once */
+        size_t n_plans, n_grants;
+        VictimSoon *soon; /* members whose Binding is under way */
+        size_t n_soon;
+        bool settled;          /* those of plans count as gone, and those members may go */
         const Request **first; /* of pods that are nominated here and come before this one */
         size_t n_first;
 } NodeCase;
@@ -174,18 +189,20 @@ typedef struct NodeCase {
 /* Finds the victims' grants on this node, each once. A victim without a slice frees none. */
 static int find_grants(Preempt *p, NodeCase *f) {
         const Victims *v = f->proposed;
-        size_t n = 0;
+        size_t n;
 
-        f->grants = (const Grant **) arena_alloc(&p->scratch, v->n + 1, sizeof(Grant *));
+        f->n_plans = unsettled_plans(p->context->view, f->node, NULL);
+        f->grants = (const Grant **) arena_alloc(&p->scratch, f->n_plans + v->n + 1, sizeof(Grant *));
         if (!f->grants)
                 return -ENOMEM;
+        n = unsettled_plans(p->context->view, f->node, f->grants);
         for (size_t i = 0; i < v->n; i++) {
                 const ViewPod *pod = view_pod_find(p->context->view, v->uids[i]);
 
                 if (pod && pod->grant && grant_node(pod->grant) == f->node)
                         f->grants[n++] = pod->grant;
         }
-        f->n_grants = n;
+        f->n_grants = n - f->n_plans;
         return 0;
 }
 
@@ -208,11 +225,26 @@ static int find_first(Preempt *p, NodeCase *f) {
         return 0;
 }
 
+static int case_init(Preempt *p, const LedgerNode *node, const Victims *proposed, NodeCase *ret) {
+        const View *view = p->context->view;
+        int r;
+
+        *ret = (NodeCase){.node = node, .proposed = proposed, .n_soon = unsettled_members(view, node, NULL)};
+        ret->soon = arena_new(&p->scratch, VictimSoon, ret->n_soon + 1);
+        if (!ret->soon)
+                return -ENOMEM;
+        (void) unsettled_members(view, node, ret->soon);
+        r = find_grants(p, ret);
+        return r < 0 ? r : find_first(p, ret);
+}
+
 /* gone: whether the proposed victims count as gone. */
-static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
+static VictimQuestion question(Preempt *p, const NodeCase *f, bool gone) {
         const View *v = p->context->view;
         HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
-        VictimQuestion q = {
+        size_t kept = f->settled ? 0 : f->n_plans;
+
+        return (VictimQuestion){
                 .node = f->node,
                 .profiles = &v->profiles,
                 .budgets = &v->budgets,
@@ -221,10 +253,17 @@ static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
                 .hold = hold_yields_to(&v->hold, &asker, f->node) ? v->hold.grant : NULL,
                 .first = f->first,
                 .n_first = f->n_first,
-                .gone = f->grants,
-                .n_gone = gone ? f->n_grants : 0,
+                .gone = f->grants + kept,
+                .n_gone = f->n_plans - kept + (gone ? f->n_grants : 0),
+                .soon = f->soon,
+                .n_soon = f->settled ? f->n_soon : 0,
                 .steps = &p->steps,
         };
+}
+
+/* gone: as above. */
+static int choose(Preempt *p, const NodeCase *f, bool gone, VictimChoice *ret) {
+        VictimQuestion q = question(p, f, gone);
 
         return victims_choose(&q, &p->scratch, ret);
 }
@@ -249,7 +288,8 @@ static int compare_parts(const void *a, const void *b) {
 typedef struct Exchange {
         const Profile **left_out, **added;
         size_t n_left_out, n_added;
-        bool unknown; /* a pod is left out that may free more than resources */
+        bool unknown;  /* a pod is left out that may free more than resources */
+        bool settling; /* a pod is added whose requests are not known yet */
 } Exchange;
 
 static bool may_leave_out(const Preempt *p, const Profile *pod) {
@@ -267,8 +307,10 @@ static int exchange_init(Preempt *p, const Victims *v, const VictimChoice *c, Ex
                 return -ENOMEM;
         for (size_t i = 0; i < c->n; i++) {
                 chosen[i] = c->pods[i]->uid;
-                if (!is_proposed(v, chosen[i]))
-                        ret->added[ret->n_added++] = c->pods[i];
+                if (is_proposed(v, chosen[i]))
+                        continue;
+                ret->added[ret->n_added++] = c->pods[i];
+                ret->settling |= c->pods[i]->settling;
         }
         qsort(chosen, c->n, sizeof *chosen, compare_uids);
         for (size_t i = 0; i < v->n; i++) {
@@ -314,7 +356,8 @@ static bool outweighs(const Part *parts, size_t n, size_t *at) {
 
 /* Whether the choice may stand for the proposed victims. A proposed victim is left out only under
  * two conditions. The added pods request at least as much of every resource, and are as many. And
- * nothing but resources can have been the reason to propose it.
+ * nothing but resources can have been the reason to propose it. A member whose Binding is under way
+ * counts as if it requested enough: the decision waits then.
  *
  * Returns 0 or -ENOMEM. */
 static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bool *ret) {
@@ -326,7 +369,7 @@ static int may_stand_for(Preempt *p, const Victims *v, const VictimChoice *c, bo
         if (r < 0)
                 return r;
         *ret = !e.unknown && e.n_added >= e.n_left_out;
-        if (!*ret)
+        if (!*ret || e.settling)
                 return 0;
         parts = arena_new(&p->scratch, Part,
                           n_requests_of(e.left_out, e.n_left_out) + n_requests_of(e.added, e.n_added) + 1);
@@ -367,19 +410,26 @@ static int answer_init(Preempt *p, size_t room, Answer *ret, const Profile ***re
         return ret->victims.uids && *ret_pods ? 0 : -ENOMEM;
 }
 
+static const Profile *profile_of(const Preempt *p, const NodeCase *f, Str uid) {
+        for (size_t i = 0; i < f->n_soon; i++)
+                if (str_eq(f->soon[i].profile.uid, uid))
+                        return &f->soon[i].profile;
+        return profiles_find(&p->context->view->profiles, uid);
+}
+
 /* The priority of pods that hold no slice is not known here. kube-scheduler's own order says where
  * they belong: before the others if its first one is such a pod. */
-static int unite(Preempt *p, const Victims *v, const VictimChoice *c, Answer *ret) {
-        const Profiles *profiles = &p->context->view->profiles;
+static int unite(Preempt *p, const NodeCase *f, const VictimChoice *c, Answer *ret) {
+        const Victims *v = f->proposed;
         const Profile **pods;
-        bool unknown_first = v->n > 0 && !profiles_find(profiles, v->uids[0]);
+        bool unknown_first = v->n > 0 && !profile_of(p, f, v->uids[0]);
         size_t n = 0;
         int r = answer_init(p, v->n + c->n, ret, &pods);
 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < v->n; i++) {
-                const Profile *pod = profiles_find(profiles, v->uids[i]);
+                const Profile *pod = profile_of(p, f, v->uids[i]);
 
                 if (pod)
                         pods[n++] = pod;
@@ -390,7 +440,7 @@ static int unite(Preempt *p, const Victims *v, const VictimChoice *c, Answer *re
                 pods[n++] = c->pods[i];
         r = answer_of(p, pods, n, ret);
         for (size_t i = 0; i < v->n && !unknown_first; i++)
-                if (!profiles_find(profiles, v->uids[i]))
+                if (!profile_of(p, f, v->uids[i]))
                         ret->victims.uids[ret->victims.n++] = v->uids[i];
         if (ret->victims.violations < v->violations)
                 ret->victims.violations = v->violations;
@@ -427,6 +477,20 @@ static void write_victims(Preempt *p, Str name, const Victims *v) {
         json_write_object_end(w);
 }
 
+static bool has_member_being_placed(const Preempt *p, const Victims *v) {
+        const Gangs *gangs = p->context->gangs;
+
+        for (size_t i = 0; gangs && i < v->n; i++)
+                if (gangs_is_being_placed(gangs, v->uids[i]))
+                        return true;
+        return false;
+}
+
+/* Whether pods may be evicted for cards of the pod. */
+static bool may_answer(const Preempt *p) {
+        return !p->final && !p->profile.never_preempts;
+}
+
 /* Tries both kinds of answer, and takes the cheaper one where both are possible. 0, VICTIMS_E_NONE
  * or -ENOMEM. */
 static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *besides, Answer *ret) {
@@ -435,7 +499,7 @@ static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *bes
         bool may;
         int r;
 
-        r = unite(p, f->proposed, besides, ret);
+        r = unite(p, f, besides, ret);
         if (r < 0)
                 return r;
         r = choose(p, f, false, &instead);
@@ -450,33 +514,99 @@ static int choose_victims(Preempt *p, const NodeCase *f, const VictimChoice *bes
         return r;
 }
 
-static int answer_node(Preempt *p, Str name, const Victims *v) {
-        DirectoryNode *node = directory_find(p->context->view->directory, name);
-        NodeCase f = {.node = node ? node->ledger_node : NULL, .proposed = v};
+/* What kube-scheduler is answered for the node: 0, VICTIMS_E_NONE or -ENOMEM. */
+static int answer_case(Preempt *p, const NodeCase *f, Answer *ret) {
         VictimChoice besides;
+        int r = choose(p, f, true, &besides);
+
+        if (r != 0)
+                return r;
+        if (besides.n > 0)
+                return choose_victims(p, f, &besides, ret);
+        r = unite(p, f, &besides, ret);
+        ret->victims = *f->proposed;
+        return r;
+}
+
+/* The answer when the cards of the gangs are settled (unsettled.h). Where kube-scheduler counts a
+ * member as placed, the proposed victims may be no longer needed once its gang gives its cards
+ * back, because its cpu and memory come free, too.
+ *
+ * Returns 0 or -ENOMEM. */
+static int consider_unsettled(Preempt *p, const NodeCase *f, bool assumed) {
+        const Victims none = {0};
+        NodeCase later = *f;
         Answer answer;
         int r;
 
-        if (!p->ours) {
-                write_victims(p, name, v);
+        if (f->n_plans + f->n_soon == 0 && !assumed)
                 return 0;
+        later.settled = true;
+        if (assumed) {
+                later.proposed = &none;
+                later.n_grants = 0;
         }
-        if (p->final || p->profile.never_preempts || !node || v->n == 0)
-                return 0;
-        r = find_grants(p, &f);
+        r = answer_case(p, &later, &answer);
+        if (r == 0 && (!p->unsettled || victim_cost_compare(&answer.cost, &p->later) < 0)) {
+                p->unsettled = true;
+                p->later = answer.cost;
+        }
+        return r < 0 ? r : 0;
+}
+
+static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const Victims *v, bool being_placed) {
+        const PlanNode *plan = gang_nodes_find(&p->plan, node);
+        NodeCase f;
+        Answer answer;
+        int r = case_init(p, node, v, &f);
+
         if (r == 0)
-                r = find_first(p, &f);
-        if (r == 0)
-                r = choose(p, &f, true, &besides);
-        if (r != 0)
+                r = consider_unsettled(p, &f, being_placed || (plan && plan->assumed));
+        if (r == 0 && !being_placed)
+                r = answer_case(p, &f, &answer);
+        if (r != 0 || being_placed)
                 return r < 0 ? r : 0;
-        if (besides.n == 0) {
-                write_victims(p, name, v);
+        if (!p->any || victim_cost_compare(&answer.cost, &p->best) < 0)
+                p->best = answer.cost;
+        write_victims(p, name, &answer.victims);
+        return 0;
+}
+
+static int answer_node(Preempt *p, Str name, const Victims *v) {
+        DirectoryNode *node = directory_find(p->context->view->directory, name);
+        PlanNode *plan = node ? gang_nodes_find(&p->plan, node->ledger_node) : NULL;
+        bool being_placed = has_member_being_placed(p, v);
+
+        if (plan)
+                plan->asked = true;
+        if (p->waits || !policy_filter_may_preempt(p->context->view->policies, p->uid, node))
                 return 0;
+        if (p->ours)
+                return may_answer(p) && node && v->n > 0
+                               ? answer_ours(p, name, node->ledger_node, v, being_placed)
+                               : 0;
+        if (!being_placed)
+                write_victims(p, name, v);
+        return 0;
+}
+
+/* Nodes of the plan where kube-scheduler proposes no victims, because they have enough of every
+ * sum. Which of them it offers the pod is known of all together. */
+static int consider_others(Preempt *p) {
+        const Sleepers *s = p->context->sleepers;
+        const Sleeper *note = s ? sleepers_find(s, p->uid) : NULL;
+        const Victims none = {0};
+        NodeCase f;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && note && note->lost_to_plan && i < p->plan.n; i++) {
+                if (p->plan.nodes[i].asked)
+                        continue;
+                arena_reset(&p->scratch);
+                r = case_init(p, p->plan.nodes[i].node, &none, &f);
+                if (r == 0)
+                        r = consider_unsettled(p, &f, false);
         }
-        r = choose_victims(p, &f, &besides, &answer);
-        if (r == 0)
-                write_victims(p, name, &answer.victims);
         return r;
 }
 
@@ -533,11 +663,14 @@ static int take_pod(Preempt *p, Str text, Fault *fault) {
         r = pod_profile_decode(text, p->context->arena, &p->profile, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, ARGS_E_MALFORMED, "Pod") : r;
+        p->namespace_ = pod.meta.namespace_;
+        p->name = pod.meta.name;
         p->uid = pod.meta.uid;
+        p->waits = p->context->gangs && gangs_waits(p->context->gangs, p->uid);
         r = request_from_pod(&pod, p->context->arena, &p->request, &refusal);
         p->ours = r != REQUEST_E_NONE;
         p->final = r == REQUEST_E_REFUSED;
-        return r < 0 ? r : 0;
+        return r < 0 ? r : gang_nodes_of(p->context->gangs, p->context->arena, &p->plan);
 }
 
 static void take_member(JsonReader *r, Str *ret) {
@@ -578,6 +711,8 @@ static int answer(Preempt *p, Str body, Fault *fault) {
         json_write_object(&p->writer, "NodeNameToMetaVictims");
         if (!str_is_empty(meta) || !str_is_empty(victims))
                 k = read_nodes(p, str_is_empty(meta) ? victims : meta, fault);
+        if (k == 0 && p->ours && !p->waits && may_answer(p))
+                k = consider_others(p);
         if (k != 0)
                 return k;
         json_write_object_end(&p->writer);
@@ -585,18 +720,38 @@ static int answer(Preempt *p, Str body, Fault *fault) {
         return 0;
 }
 
+/* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
+static bool waits_for_gang(const Preempt *p) {
+        const VerbContext *c = p->context;
+        Sleeper *note;
+
+        if (!c->sleepers || !p->unsettled || (p->any && victim_cost_compare(&p->later, &p->best) >= 0) ||
+            !unsettled_may_wait(view_pod_find(c->view, p->uid), c->now))
+                return false;
+        note = sleepers_note(c->sleepers, p->namespace_, p->name, p->uid);
+        if (note)
+                note->waits_for_gang = true;
+        return note != NULL;
+}
+
 unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         Preempt p = {.context = c, .steps = STEPS_OF_A_CALL};
         Fault fault = FAULT_NULL;
+        bool waits;
         int r;
 
         json_write_init(&p.writer, out);
         r = answer(&p, body, &fault);
         arena_done(&p.scratch);
+        waits = r == 0 && waits_for_gang(&p);
+        if (waits) {
+                buf_clear(out);
+                buf_append_str(out, STR("{\"NodeNameToMetaVictims\":{}}"));
+        }
         if (r == 0)
                 r = buf_result(out);
-        if (r == 0 && p.any && c->waiters)
-                /* kube-scheduler evicts for it; the evictor need not. */
+        if (r == 0 && (p.any || waits) && c->waiters)
+                /* kube-scheduler evicts for it, or does so later; the evictor need not. */
                 waiters_rest(c->waiters, p.uid);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -17,6 +17,7 @@ typedef struct Profile {
         bool mirror;         /* of a static pod: deleting it ends no container */
         /* Its labels are over PROFILE_TEXT_MAX and left out: never chosen as a victim. */
         bool too_large;
+        bool settling; /* one of VictimQuestion.soon: of `is` only the priority is known */
         PodProfile is; /* its texts, labels and requests are in this allocation */
         Str uid, namespace_, name;
 } Profile;

@@ -32,16 +32,14 @@ void promises_make(Promises *p, Str uid, Str node, const Request *request, usec_
 
         promises_drop(p, uid);
         if (str_is_empty(uid) || str_is_empty(node) || uid.len > PROMISE_TEXT_MAX ||
-            node.len > PROMISE_TEXT_MAX || request->n_containers > PROMISE_CONTAINERS_MAX)
+            node.len > PROMISE_TEXT_MAX || request_size(request) > sizeof s->bytes)
                 return;
         p->next = (p->next + 1) % PROMISES_MAX;
         memcpy(s->uid, uid.data, uid.len);
         memcpy(s->node, node.data, node.len);
         s->uid_len = (uint8_t) uid.len;
         s->node_len = (uint8_t) node.len;
-        memcpy(s->containers, request->containers, request->n_containers * sizeof *s->containers);
-        s->request = *request;
-        s->request.containers = s->containers;
+        s->request = request_copy(request, s->bytes);
         s->until = now + PROMISE_USEC;
 }
 
@@ -56,7 +54,7 @@ bool promises_leave_room(const Promises *p, const LedgerNode *node, const Reques
                 const Promise *s = &p->slots[(p->next + i) % PROMISES_MAX];
 
                 if (s->until > now && is_to(s, name) && !is_for(s, uid))
-                        before[n++] = &s->request;
+                        before[n++] = s->request;
         }
         return n == 0 || placement_fits_after(node, request, before, n);
 }

@@ -10,6 +10,8 @@
  * nodes that would not hold all pods on their way behind the others. This is advice alone: filter
  * does not read it, and a wrong promise costs an order, never a slice. */
 
+#include <stddef.h>
+
 #include "base/clock.h"
 #include "share/placement.h"
 
@@ -18,15 +20,15 @@ enum {
         PROMISES_MAX = 64,
         PROMISE_USEC = 2 * 1000 * 1000, /* the time for a bind to come */
         PROMISE_TEXT_MAX = 255,         /* longer UIDs and node names are not remembered */
-        PROMISE_CONTAINERS_MAX = 8,     /* pods of more containers are not remembered */
+        PROMISE_REQUEST_MAX = 512,      /* bytes; larger requests are not remembered */
 };
 
 typedef struct Promise {
         usec_t until; /* when it ends; 0: the slot is free */
         uint8_t uid_len, node_len;
         char uid[PROMISE_TEXT_MAX], node[PROMISE_TEXT_MAX];
-        Request request;
-        RequestContainer containers[PROMISE_CONTAINERS_MAX];
+        const Request *request; /* in the bytes below */
+        _Alignas(max_align_t) char bytes[PROMISE_REQUEST_MAX];
 } Promise;
 
 typedef struct Promises {

@@ -6,12 +6,18 @@
 
 #include "base/log.h"
 #include "kube/elector.h"
+#include "kube/server_version.h"
 #include "net/http/reload.h"
+#include "scheduler/assembler.h"
 #include "scheduler/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
+#include "scheduler/page_server.h"
+#include "scheduler/policy_filter.h"
+#include "scheduler/policy_keeper.h"
+#include "scheduler/waker.h"
 #include "scheduler/webhook/webhook.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
@@ -24,12 +30,15 @@
 #define REASON_UNSERVED "GPUShareModeNotServed"
 #define REASON_WRONG    "GPUShareMisconfigured"
 #define REASON_DIFFERS  "GPUAllocationDiffers"
+#define REASON_KEY      "GPUKeyNotServed"
 
 enum {
         /* The largest requests: Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims
          * of a preemption with all their pods. */
         BODY_MAX = 64 << 20,
-        CONNECTIONS_MAX = 512,
+        /* As many Binds may be held, each on a connection of its own (binder.c). */
+        CONNECTIONS_MAX = 4096,
+        MINOR_WITH_GATES = 27, /* scheduling gates are on by default from there on */
 };
 
 struct Scheduler {
@@ -38,15 +47,20 @@ struct Scheduler {
         Metrics metrics;
         KubeEventRecorder *recorder;
         NodeStatus *node_status;
+        PolicyKeeper *policy_keeper;
         Binder *binder;
         Evictor *evictor; /* NULL: not asked for */
+        Waker *waker;
+        Assembler *assembler; /* NULL: gangs are off */
         Extender extender;
         HttpServer *server;
         HttpReload *reload; /* of its certificate */
         Webhook *webhook;   /* NULL: not asked for */
+        PageServer *page;   /* NULL: not asked for */
         LeaderLabel *label; /* NULL: this process runs in no pod */
         Follower *follower;
         Elector *elector;
+        bool has_gates; /* the API server has scheduling gates */
         char identity[HOST_NAME_MAX + 32];
 };
 
@@ -74,23 +88,34 @@ static void on_wrong_node(void *userdata, const Node *node, const char *text) {
         write_node_event(userdata, node, REASON_WRONG, text);
 }
 
-static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
-        Scheduler *s = userdata;
-        Fault note = FAULT_NULL;
-
-        (void) fault_set(&note, 0, "%s; the limits count, and the annotations say only on which cards", text);
+static void write_pod_event(Scheduler *s, const Pod *pod, const char *reason, const char *note) {
         if (s->extender.leading)
                 kube_event(s->recorder, &(KubeEvent){.kind = "Pod",
                                                      .namespace_ = pod->meta.namespace_,
                                                      .name = pod->meta.name,
                                                      .uid = pod->meta.uid,
                                                      .type = "Warning",
-                                                     .reason = REASON_DIFFERS,
-                                                     .note = note.text});
+                                                     .reason = reason,
+                                                     .note = note});
+}
+
+static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0, "%s; the limits count, and the annotations say only on which cards", text);
+        write_pod_event(userdata, pod, REASON_DIFFERS, note.text);
+}
+
+static void on_unserved_key(void *userdata, const Pod *pod, const char *text) {
+        write_pod_event(userdata, pod, REASON_KEY, text);
 }
 
 static void on_node(void *userdata, const Node *node) {
-        node_status_node(((Scheduler *) userdata)->node_status, node);
+        Scheduler *s = userdata;
+
+        node_status_node(s->node_status, node);
+        if (s->assembler)
+                assembler_node(s->assembler);
 }
 
 static void on_node_gone(void *userdata, Str name) {
@@ -109,9 +134,42 @@ static bool may_write_status(void *userdata) {
                (!s->elector || elector_is_leading(s->elector));
 }
 
-static void on_list_end(void *userdata, ViewKind kind) {
+static void on_policies(void *userdata) {
         Scheduler *s = userdata;
 
+        follower_list_soon(s->follower);
+        policy_keeper_poke(s->policy_keeper);
+}
+
+static bool may_write_policies(void *userdata) {
+        const Scheduler *s = userdata;
+
+        return s->extender.leading && (!s->elector || elector_is_leading(s->elector));
+}
+
+static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
+        Scheduler *s = userdata;
+
+        if (s->assembler)
+                assembler_pod(s->assembler, pod, object, event);
+        if (s->page)
+                page_server_pod(s->page, pod);
+}
+
+static void on_list_begin(void *userdata, ViewKind kind) {
+        Scheduler *s = userdata;
+
+        if (s->assembler)
+                assembler_list_begin(s->assembler, kind);
+}
+
+static void on_list_end(void *userdata, ViewKind kind, bool complete) {
+        Scheduler *s = userdata;
+
+        if (s->assembler)
+                assembler_list_end(s->assembler, kind, complete);
+        if (s->page && kind == VIEW_PODS)
+                page_server_listed(s->page);
         if (kind == VIEW_CONFIGMAPS)
                 node_status_write_all(s->node_status);
 }
@@ -126,6 +184,12 @@ static void publish_leading(Scheduler *s, bool leading) {
                 leader_label_set(s->label, leading);
 }
 
+static void set_leading(Scheduler *s, bool leading) {
+        s->extender.leading = leading;
+        if (s->assembler)
+                assembler_set_leading(s->assembler, leading);
+}
+
 static void on_leading(void *userdata, bool leading) {
         Scheduler *s = userdata;
 
@@ -138,7 +202,7 @@ static void on_leading(void *userdata, bool leading) {
                         return;
                 }
         }
-        s->extender.leading = leading;
+        set_leading(s, leading);
         if (leading)
                 node_status_write_all(s->node_status);
 }
@@ -153,6 +217,12 @@ static void on_trouble(void *userdata, const Fault *fault) {
         log_warning("%s", fault->text);
 }
 
+static usec_t heard(void *userdata, ViewKind kind) {
+        const Scheduler *s = userdata;
+
+        return s->follower ? follower_heard(s->follower, kind) : 0;
+}
+
 static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         HttpServerOptions options = {.listen = o->listen,
                                      .max_body = BODY_MAX,
@@ -162,9 +232,17 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 .cert = o->tls_cert, .key = o->tls_key, .on_news = on_news, .on_trouble = on_trouble};
         int r;
 
+        s->extender.heard = heard;
+        s->extender.userdata = s;
         s->extender.view = s->view;
         s->extender.metrics = &s->metrics;
         s->extender.binder = s->binder;
+        s->extender.nearest.recorder = s->recorder;
+        s->extender.filter_best = o->filter_best;
+        s->extender.spare_idle_cards = o->spare_idle_cards;
+        s->extender.choosers[s->extender.n_choosers++] = policy_filter_chooser(s->view->policies);
+        if (s->assembler) /* behind the policies: it plans on what they leave */
+                s->extender.choosers[s->extender.n_choosers++] = assembler_chooser(s->assembler);
         r = http_server_new(event, &options, extender_handle, &s->extender, &s->server, fault);
         if (r < 0 || !o->tls_cert)
                 return r;
@@ -190,7 +268,11 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
                 .service_name = o->webhook_service,
                 .tls_cert = o->webhook_tls_cert,
                 .tls_key = o->webhook_tls_key,
-                .rules = {.accounts = str_from(o->system_accounts), .runtime_devices = o->runtime_devices},
+                .rules = {.accounts = str_from(o->system_accounts),
+                          .runtime_devices = o->runtime_devices,
+                          .has_gates = o->gangs ? &s->has_gates : NULL,
+                          .keeps_nodes = o->keeps_nodes,
+                          .ledger = s->view->ledger},
                 .on_news = on_news,
                 .on_trouble = on_trouble,
         };
@@ -202,9 +284,32 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
         if (r < 0)
                 return r;
         s->extender.why_not_ready = why_not_ready;
-        s->extender.userdata = s;
         s->extender.webhook = webhook_counts(s->webhook);
         return 0;
+}
+
+static const char *lease_namespace(const SchedulerOptions *o) {
+        return o->namespace_ ? o->namespace_ : LEASE_NAMESPACE;
+}
+
+static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
+        PageServerOptions options = {
+                .event = event,
+                .client = s->client,
+                .namespace_ = lease_namespace(o),
+                .listen = o->page_listen,
+                .secure_listen = o->page_secure,
+                .config = o->config,
+                .tls_cert = o->page_tls_cert,
+                .tls_key = o->page_tls_key,
+                .on_news = on_news,
+                .on_trouble = on_trouble,
+                .view = s->view,
+                .leading = &s->extender.leading,
+                .gangs = s->extender.gangs,
+        };
+
+        return o->page_listen || o->page_secure ? page_server_new(&options, &s->page, fault) : 0;
 }
 
 static int follow(Scheduler *s) {
@@ -213,9 +318,13 @@ static int follow(Scheduler *s) {
         s->view->on_unserved_mode = on_unserved_mode;
         s->view->on_wrong_node = on_wrong_node;
         s->view->on_odd_pod = on_odd_pod;
+        s->view->on_unserved_key = on_unserved_key;
         s->view->on_node = on_node;
         s->view->on_node_gone = on_node_gone;
+        s->view->on_pod = on_pod;
+        s->view->on_list_begin = on_list_begin;
         s->view->on_list_end = on_list_end;
+        s->view->on_policies = on_policies;
         s->view->userdata = s;
         s->view->fences.on_judged = on_fences;
         s->view->fences.userdata = s;
@@ -224,10 +333,6 @@ static int follow(Scheduler *s) {
                 return r;
         s->extender.fresh = follower_fresh(s->follower);
         return 0;
-}
-
-static const char *lease_namespace(const SchedulerOptions *o) {
-        return o->namespace_ ? o->namespace_ : LEASE_NAMESPACE;
 }
 
 static int elect(Scheduler *s, const SchedulerOptions *o) {
@@ -239,7 +344,7 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
         char host[HOST_NAME_MAX + 1] = "localhost";
 
         if (!o->leader_election) {
-                s->extender.leading = true;
+                set_leading(s, true);
                 publish_leading(s, true);
                 return 0;
         }
@@ -278,11 +383,66 @@ static int start_evictor(Scheduler *s) {
         return r;
 }
 
+static bool may_wake(void *userdata) {
+        return !may_not_bind(userdata);
+}
+
+static int start_waker(Scheduler *s) {
+        WakerOptions options = {.client = s->client, .view = s->view, .may_wake = may_wake, .userdata = s};
+        int r = waker_new(&options, &s->waker);
+
+        if (r == 0)
+                s->extender.sleepers = waker_sleepers(s->waker);
+        return r;
+}
+
+/* The waker begins later and ends earlier than the gangs. */
+static void on_gang_room(void *userdata, Str node) {
+        Scheduler *s = userdata;
+
+        if (!s->waker)
+                return;
+        waker_room(s->waker, node);
+        waker_settled(s->waker);
+}
+
+static int start_gangs(Scheduler *s) {
+        AssemblerOptions options = {
+                .client = s->client,
+                .view = s->view,
+                .recorder = s->recorder,
+                .may_not_act = may_not_bind,
+                .on_room = on_gang_room,
+                .userdata = s,
+        };
+        int r = assembler_new(&options, &s->assembler);
+
+        if (r < 0)
+                return r;
+        s->extender.gangs = assembler_gangs(s->assembler);
+        s->view->has_gangs = true;
+        return 0;
+}
+
+static void on_version(void *userdata, const KubeReply *reply) {
+        Scheduler *s = userdata;
+        Fault line = FAULT_NULL;
+
+        log_write(server_version_judge(reply, &line) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line.text);
+        /* Where the version is not known: an older API server drops the gate. */
+        s->has_gates = server_version_minor(reply) == 0 || server_version_minor(reply) >= MINOR_WITH_GATES;
+        if (s->assembler && !s->has_gates)
+                log_warning("gangs: scheduling gates need Kubernetes 1.%d; members wait without a gate",
+                            MINOR_WITH_GATES);
+}
+
 static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         BinderOptions binder;
         int r;
 
         r = kube_client_new(event, o->config, &s->client);
+        if (r == 0)
+                r = server_version_ask(s->client, on_version, s);
         if (r == 0)
                 r = view_new(&s->view);
         if (r == 0)
@@ -293,24 +453,45 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                                                          .may_write = may_write_status,
                                                          .userdata = s},
                                     &s->node_status);
+        if (r == 0)
+                r = policy_keeper_new(&(PolicyKeeperOptions){.client = s->client,
+                                                             .table = s->view->policies,
+                                                             .recorder = s->recorder,
+                                                             .may_write = may_write_policies,
+                                                             .userdata = s},
+                                      &s->policy_keeper);
         if (r < 0)
                 return r;
         s->view->defaults = o->defaults;
+        if (o->by_fragment)
+                ledger_set_order(s->view->ledger, NODE_ORDER_FRAGMENTATION);
+        if (o->gangs) {
+                r = start_gangs(s);
+                if (r < 0)
+                        return r;
+        }
         binder = (BinderOptions){
                 .client = s->client,
                 .view = s->view,
                 .metrics = &s->metrics,
                 .recorder = s->recorder,
+                .gangs = s->extender.gangs,
                 .may_not_bind = may_not_bind,
                 .userdata = s,
         };
         r = binder_new(&binder, &s->binder);
+        if (r == 0 && s->assembler)
+                assembler_set_binder(s->assembler, s->binder);
         if (r == 0 && o->evict_for_cards)
                 r = start_evictor(s);
+        if (r == 0)
+                r = start_waker(s);
         if (r == 0)
                 r = serve(s, event, o, fault);
         if (r == 0)
                 r = serve_webhook(s, event, o, fault);
+        if (r == 0)
+                r = serve_page(s, event, o, fault);
         if (r == 0 && o->pod)
                 r = leader_label_new(s->client, lease_namespace(o), o->pod, &s->label);
         if (r == 0)
@@ -338,12 +519,16 @@ Scheduler *scheduler_free(Scheduler *s) {
         elector_free(s->elector);
         follower_free(s->follower);
         leader_label_free(s->label);
+        page_server_free(s->page);
         webhook_free(s->webhook);
         http_reload_free(s->reload);
         http_server_free(s->server); /* closes open exchanges, which abandons their binds */
         evictor_free(s->evictor);
+        s->waker = waker_free(s->waker);
         binder_free(s->binder);
         extender_done(&s->extender);
+        assembler_free(s->assembler);
+        policy_keeper_free(s->policy_keeper);
         view_free(s->view);
         node_status_free(s->node_status);
         kube_event_recorder_free(s->recorder);
@@ -360,12 +545,21 @@ uint16_t scheduler_webhook_port(const Scheduler *s) {
         return s->webhook ? webhook_port(s->webhook) : 0;
 }
 
+uint16_t scheduler_page_port(const Scheduler *s) {
+        return s->page ? page_server_port(s->page) : 0;
+}
+
+uint16_t scheduler_page_secure_port(const Scheduler *s) {
+        return s->page ? page_server_secure_port(s->page) : 0;
+}
+
 bool scheduler_is_ready(const Scheduler *s) {
-        return view_in_sync(s->view) && !why_not_ready((void *) (uintptr_t) s);
+        return view_in_sync(s->view) && policy_table_all_ready(s->view->policies) &&
+               !why_not_ready((void *) (uintptr_t) s);
 }
 
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
-        s->extender.leading = false;
+        set_leading(s, false);
         publish_leading(s, false);
         if (s->webhook)
                 webhook_drain(s->webhook);

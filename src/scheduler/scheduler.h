@@ -19,10 +19,19 @@ typedef struct SchedulerOptions {
         const char *tls_cert, *tls_key; /* files; both or neither */
         bool leader_election;
         bool evict_for_cards;   /* the evictor (evictor.h) */
+        bool by_fragment;       /* NODE_ORDER_FRAGMENTATION, else NODE_ORDER_BINPACK (share/node_order.h) */
+        bool gangs;             /* gangs (assembler.h) */
+        uint32_t filter_best;   /* so many nodes filter answers at most (filter.c); 0: all */
+        bool spare_idle_cards;  /* pods that ask for nothing go to other nodes (prioritize.c) */
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
         /* Of this process, which gets the label of the leader; NULL: none. */
         const char *pod;
+
+        /* "127.0.0.1:PORT", and "ADDR:PORT" behind a login with the files of a certificate; NULL:
+         * no page there (page_server.h) */
+        const char *page_listen, *page_secure;
+        const char *page_tls_cert, *page_tls_key;
 
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */
@@ -30,6 +39,7 @@ typedef struct SchedulerOptions {
         /* Users with the right to write system keys of pods, besides aliquot's accounts; commas
          * between them. NULL: none */
         const char *system_accounts;
+        bool keeps_nodes;      /* webhook: ReviewRules */
         bool runtime_devices;  /* the node agents run with --device-access=runtime */
         NodeDefaults defaults; /* settings of nodes without the annotation */
 } SchedulerOptions;            /* the texts outlive the scheduler */
@@ -38,7 +48,9 @@ typedef struct SchedulerOptions {
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);
 Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
-uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
+uint16_t scheduler_webhook_port(const Scheduler *s);     /* 0: none */
+uint16_t scheduler_page_port(const Scheduler *s);        /* 0: none */
+uint16_t scheduler_page_secure_port(const Scheduler *s); /* 0: none */
 
 /* Whether /readyz answers 200: the view is in sync, and the webhook, if there is one, has a
  * certificate. */

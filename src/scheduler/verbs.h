@@ -1,26 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The requests of the extender that are answered at once, from the body of the request and the
- * view, without sockets: filter.c, prioritize.c, preempt.c, and GET /inspect in verb_inspect.c.
- * They change neither the view nor the cluster: kube-scheduler may ask about one pod many times,
- * and the cluster autoscaler asks about pods and nodes that do not exist. Two things are
- * remembered, and neither changes an answer of filter: prioritize notes where it sent the pod
- * (promises.h), and filter and preempt note which pods find no card (waiters.h).
+/* The requests of the extender that are answered at once, from the body and the view, without
+ * sockets: filter.c, prioritize.c and preempt.c, verb_inspect.c and verb_why.c.
+ *
+ * They change neither the ledger nor the cluster: kube-scheduler may ask about one pod many times,
+ * and any client may ask about pods and nodes that do not exist. What is remembered changes no
+ * answer of filter. prioritize notes where it sent the pod (promises.h), and filter and preempt
+ * note which pods find no card (waiters.h). filter also writes an Event about the nearest cards
+ * (nearest.h).
  *
  * Each function appends its answer to *out and returns the HTTP status: 200 and JSON, or an error
  * and one sentence. */
 
+#include "scheduler/candidates.h"
+#include "scheduler/gang/gangs.h"
 #include "scheduler/metrics.h"
+#include "scheduler/nearest.h"
 #include "scheduler/promises.h"
+#include "scheduler/sleepers.h"
 #include "scheduler/view.h"
 #include "scheduler/waiters.h"
 
 typedef struct VerbContext {
         View *view;
         Metrics *metrics;
-        Promises *promises; /* prioritize reads and makes them */
-        Waiters *waiters;   /* NULL: the evictor is off */
+        Promises *promises;      /* prioritize reads and makes them */
+        Waiters *waiters;        /* NULL: the evictor is off */
+        Sleepers *sleepers;      /* NULL: another replica leads, and wakes pods */
+        NearestEvents *nearest;  /* NULL: another replica leads, and writes them */
+        uint32_t filter_best;    /* --filter-best; 0: filter answers all nodes that fit */
+        bool spare_idle_cards;   /* --spare-idle-cards: prioritize (prioritize.c) */
+        const Chooser *choosers; /* asked by filter, in this order */
+        size_t n_choosers;       /* at most CHOOSERS_MAX */
+        Gangs *gangs;            /* NULL: off, or another replica leads */
         usec_t now;
         Arena *arena; /* of this request */
 } VerbContext;
@@ -31,6 +44,9 @@ unsigned verb_preempt(const VerbContext *c, Str body, Buf *out);
 
 /* name: of one node, empty for all. 404 when it is no sharing node. */
 unsigned verb_inspect(const VerbContext *c, Str name, Buf *out);
+
+/* uid: of a pending pod. The answer is a text for people. 404 when no such pod waits. */
+unsigned verb_why(const VerbContext *c, Str uid, Buf *out);
 
 /* The answer for a nonzero result of args_read() that no visitor returned: the status, and the text
  * in *out. */

@@ -264,8 +264,15 @@ static void search(Search *s) {
 
 /* ---- which pods come into question ---- */
 
+static const Profile *profile_of(const VictimQuestion *q, const Grant *g) {
+        for (size_t i = 0; i < q->n_soon; i++)
+                if (q->soon[i].grant == g)
+                        return &q->soon[i].profile;
+        return profiles_find(q->profiles, grant_uid(g));
+}
+
 static bool is_gone(const VictimQuestion *q, const Grant *g) {
-        const Profile *p = profiles_find(q->profiles, grant_uid(g));
+        const Profile *p = profile_of(q, g);
 
         if (p && p->ending)
                 return true;
@@ -279,7 +286,7 @@ static bool is_gone(const VictimQuestion *q, const Grant *g) {
  * would refuse the whole answer for a victim that it does not find on the node
  * (convertPodUIDToPod). */
 static bool may_go(const VictimQuestion *q, const Grant *g) {
-        const Profile *p = profiles_find(q->profiles, grant_uid(g));
+        const Profile *p = profile_of(q, g);
 
         return p && !p->mirror && !p->too_large && !p->is.labels_cut && p->is.priority < q->priority &&
                !is_gone(q, g);
@@ -321,8 +328,7 @@ static int search_among(const VictimQuestion *q, PlacementTrial *trial, bool one
                 return -ENOMEM;
         for (const Grant *g = ledger_node_grants(q->node); g; g = grant_next(g))
                 if (may_go(q, g) && matters(q, g, one_card, card))
-                        ret->candidates[ret->n++] =
-                                (Candidate){.grant = g, .profile = profiles_find(q->profiles, grant_uid(g))};
+                        ret->candidates[ret->n++] = (Candidate){.grant = g, .profile = profile_of(q, g)};
         qsort(ret->candidates, ret->n, sizeof *ret->candidates, compare_candidates);
         r = allowances_init(&ret->allowances, q->budgets, ret->candidates, ret->n, arena);
         if (r < 0)

@@ -46,6 +46,12 @@ int victim_cost_compare(const VictimCost *a, const VictimCost *b);
  * the same question has the same answer. */
 int victim_compare(const void *a, const void *b); /* of const Profile *const * */
 
+/* A pod that will come into question when the watch shows it bound (unsettled.h). */
+typedef struct VictimSoon {
+        const Grant *grant;
+        Profile profile;
+} VictimSoon;
+
 typedef struct VictimQuestion {
         const LedgerNode *node;
         const Profiles *profiles;
@@ -59,6 +65,8 @@ typedef struct VictimQuestion {
         size_t n_first;
         const Grant *const *gone; /* these count as gone, as do pods that are being deleted */
         size_t n_gone;
+        const VictimSoon *soon; /* these come into question like pods with a profile */
+        size_t n_soon;
         /* The victims are evicted by the Eviction API: only pods that it evicts come into
          * question. */
         bool by_eviction;

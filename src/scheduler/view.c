@@ -4,15 +4,19 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "scheduler/webhook/verdict.h"
 #include "share/fault_join.h"
 #include "share/pod_grant.h"
+#include "wire/annotation.h"
 #include "wire/node.h"
 #include "wire/pod.h"
+#include "wire/topology_keys.h"
 
 static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
                                          [VIEW_PODS] = "pods",
                                          [VIEW_CONFIGMAPS] = "configmaps",
-                                         [VIEW_BUDGETS] = "poddisruptionbudgets"};
+                                         [VIEW_BUDGETS] = "poddisruptionbudgets",
+                                         [VIEW_POLICIES] = "resourcepolicies"};
 
 enum { NAME_MAX_LEN = 253 }; /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 
@@ -26,14 +30,36 @@ int view_new(View **ret) {
         if (r < 0)
                 return r;
         r = directory_new(&v->directory);
+        if (r == 0)
+                r = policy_table_new(v->directory, &v->policies);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(v);
         return 0;
 }
 
+static void drop_cpu(ViewPod *pod) {
+        if (pod->cpu_node)
+                ledger_node_subtract_cpu(TAKE_PTR(pod->cpu_node), pod->cpu);
+}
+
+void view_pod_take_plan(View *v, ViewPod *pod) {
+        v->n_from_plan += !pod->from_plan;
+        pod->from_plan = true;
+}
+
+void view_pod_settle(View *v, ViewPod *pod) {
+        if (!pod->from_plan)
+                return;
+        pod->from_plan = false;
+        if (--v->n_from_plan == 0 && v->on_settled)
+                v->on_settled(v->settled_userdata);
+}
+
 static void pod_free(View *v, ViewPod *pod) {
+        view_pod_settle(v, pod);
         HASH_DELETE(hh, v->pods, pod);
+        drop_cpu(pod);
         grant_free(pod->grant);
         free(pod->request);
         free(pod);
@@ -51,6 +77,7 @@ View *view_free(View *v) {
         budgets_done(&v->budgets);
         if (v->ledger)
                 fences_done(&v->fences, v->ledger);
+        policy_table_free(v->policies);
         directory_free(v->directory);
         ledger_free(v->ledger);
         arena_done(&v->arena);
@@ -59,7 +86,7 @@ View *view_free(View *v) {
 }
 
 bool view_in_sync(const View *v) {
-        return v->kinds[VIEW_NODES].synced && v->kinds[VIEW_PODS].synced;
+        return v->kinds[VIEW_NODES].synced && v->kinds[VIEW_PODS].synced && !v->policies_awaited;
 }
 
 /* After a first complete list, a difference is one that the watch has missed. */
@@ -106,32 +133,32 @@ int64_t view_pod_priority(const View *v, Str uid) {
 }
 
 void view_pod_drop_if_unused(View *v, ViewPod *pod) {
-        if (!pod->grant && !pod->request && !pod->bind && pod->reported == 0)
+        if (!pod->grant && !pod->cpu_node && !pod->request && !pod->asks_nothing && !pod->bind &&
+            pod->reported == 0)
                 pod_free(v, pod);
 }
 
 int view_pod_set_request(ViewPod *pod, const Request *request) {
-        size_t containers = request->n_containers * sizeof *request->containers;
-        Request *copy = malloc(sizeof *copy + containers);
+        void *copy = malloc(request_size(request));
 
         if (!copy)
                 return -ENOMEM;
-        *copy = *request;
-        copy->containers = (RequestContainer *) (copy + 1);
-        memcpy(copy->containers, request->containers, containers);
         free(pod->request);
-        pod->request = copy;
+        pod->request = request_copy(request, copy);
+        pod->asks_nothing = false;
         return 0;
 }
 
 static void drop_request(ViewPod *pod) {
         free(pod->request);
         pod->request = NULL;
+        pod->asks_nothing = false;
 }
 
-static void drop_grant(ViewPod *pod) {
+static void drop_grant(View *v, ViewPod *pod) {
         pod->grant = grant_free(pod->grant);
         pod->reserved = false;
+        view_pod_settle(v, pod);
 }
 
 static bool has_slice(const Grant *g, const Slice *wanted) {
@@ -155,7 +182,7 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
 
         (void) grant_slices(g, &n);
         if (n != spec->n_slices || n > COMPARED_SLICES_MAX || grant_pending(g) != spec->pending_mem ||
-            grant_pending_core(g) != spec->pending_core ||
+            grant_pending_core(g) != spec->pending_core || grant_cpu(g) != spec->cpu ||
             !str_eq(ledger_node_name(grant_node(g)), spec->node))
                 return false;
         for (size_t i = 0; i < n; i++)
@@ -174,9 +201,14 @@ static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         if (!pod)
                 return -ENOMEM;
         pod->generation = v->kinds[VIEW_PODS].generation;
+        if (pod->bound_at > 0)
+                histogram_observe(&v->stats.lag, clock_monotonic_usec() - pod->bound_at);
+        pod->bound_at = 0;
         drop_request(pod);
+        drop_cpu(pod);
         if (pod->grant && grant_says(pod->grant, spec)) {
                 pod->reserved = false;
+                view_pod_settle(v, pod);
                 return 0;
         }
         count_difference(v, VIEW_PODS, event);
@@ -185,7 +217,7 @@ static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
                 view_pod_drop_if_unused(v, pod);
                 return r;
         }
-        drop_grant(pod);
+        drop_grant(v, pod);
         pod->grant = grant;
         return 0;
 }
@@ -199,8 +231,65 @@ static void pod_release(View *v, Str uid, ReflectorEvent event) {
         pod->generation = v->kinds[VIEW_PODS].generation;
         count_difference(v, VIEW_PODS, event);
         drop_request(pod);
-        drop_grant(pod);
+        drop_grant(v, pod);
+        drop_cpu(pod);
         view_pod_drop_if_unused(v, pod);
+}
+
+/* A bound pod without a share. Most events about it concern its status, and change nothing. */
+static int pod_count_cpu(View *v, const Pod *object, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, object->meta.uid);
+        uint32_t cpu = request_cpu_of_pod(object);
+
+        if (pod && pod->cpu_node && pod->cpu == cpu &&
+            str_eq(ledger_node_name(pod->cpu_node), object->node_name)) {
+                pod->generation = v->kinds[VIEW_PODS].generation;
+                return 0;
+        }
+        pod_release(v, object->meta.uid, event);
+        if (cpu == 0)
+                return 0;
+        pod = view_pod_ensure(v, object->meta.uid);
+        if (!pod)
+                return -ENOMEM;
+        pod->cpu = cpu;
+        pod->cpu_node = ledger_node_add_cpu(v->ledger, object->node_name, cpu);
+        if (pod->cpu_node)
+                return 0;
+        view_pod_drop_if_unused(v, pod);
+        return -ENOMEM;
+}
+
+/* Whether the pod waits for a Binding from here. request: the result of request_from_pod(). Of pods
+ * that ask for nothing only those of our own profile do. */
+static bool is_bindable(const Pod *object, int request) {
+        if (object->meta.terminating)
+                return false;
+        return request == 0 ||
+               (request == REQUEST_E_NONE && str_eq(object->scheduler_name, STR(VERDICT_SCHEDULER)));
+}
+
+/* What a key of ACK asks for, of which nothing is served; NULL: the pod has no such key. */
+static const char *unserved_key(const View *v, const Pod *pod) {
+        if (!str_is_empty(pod->topology_job) && !request_is_whole(pod))
+                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pod asks for no " RESOURCE_GPU;
+        if (!str_is_empty(pod->topology_job) && !v->has_gangs)
+                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pods of a job are placed one by one";
+        if (!str_is_empty(pod->annotations.cpuset))
+                return "annotation " ANNOTATION_CPUSET " has no effect: CPUs are not placed by NUMA node";
+        if (!str_is_empty(pod->annotations.numa_spec))
+                return "annotation " ANNOTATION_NUMA_SPEC " has no effect: CPUs are not placed by NUMA node";
+        return NULL;
+}
+
+static void report_unserved(View *v, ViewPod *pod, const Pod *object) {
+        const char *text = pod->told_unserved ? NULL : unserved_key(v, object);
+
+        if (!text)
+                return;
+        pod->told_unserved = true;
+        if (v->on_unserved_key)
+                v->on_unserved_key(v->userdata, object, text);
 }
 
 /* An object without spec.nodeName does not take a grant away. The API server never unsets nodeName,
@@ -220,14 +309,14 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
                 if (!known_better)
                         return 0;
                 count_difference(v, VIEW_PODS, event);
-                drop_grant(pod);
+                drop_grant(v, pod);
         }
         if (pod)
                 pod->generation = generation;
         r = request_from_pod(object, &v->arena, &request, &refusal);
         if (r < 0)
                 return r;
-        if (r > 0 || object->meta.terminating) { /* nothing to bind */
+        if (!is_bindable(object, r)) {
                 if (pod) {
                         drop_request(pod);
                         view_pod_drop_if_unused(v, pod);
@@ -239,7 +328,12 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         if (!pod)
                 return -ENOMEM;
         pod->carried = pod_system_keys(object);
-        return view_pod_set_request(pod, &request);
+        if (r == 0)
+                report_unserved(v, pod, object);
+        if (r == 0)
+                return view_pod_set_request(pod, &request);
+        pod->asks_nothing = true;
+        return 0;
 }
 
 /* Never 0, which stands for no report. */
@@ -290,6 +384,8 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
                 return pod_hold(v, &spec, event);
         if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
                 return pod_wait(v, pod, event);
+        if (ledger_order(v->ledger) == NODE_ORDER_FRAGMENTATION && !pod_is_terminal(pod))
+                return pod_count_cpu(v, pod, event);
         pod_release(v, pod->meta.uid, event);
         return 0;
 }
@@ -335,6 +431,17 @@ static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str objec
         return 0;
 }
 
+int view_pod_set_policy(View *v, const Pod *pod, Str object, ReflectorEvent event) {
+        if (!v->policies->policies)
+                return 0;
+        if (event == REFLECTOR_DELETED) {
+                policy_table_pod_gone(v->policies, pod->meta.uid);
+                return 0;
+        }
+        return policy_table_pod(v->policies, pod, object, event == REFLECTOR_LISTED,
+                                v->kinds[VIEW_PODS].generation, &v->arena);
+}
+
 static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         Pod pod;
         int r;
@@ -345,7 +452,13 @@ static int pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         v->kinds[VIEW_PODS].incomplete |= r > 0;
         if (r == 0)
                 r = view_pod_set(v, &pod, event);
-        return r == 0 ? keep_profile(v, &pod, event, object) : r;
+        if (r == 0)
+                r = view_pod_set_policy(v, &pod, object, event);
+        if (r == 0)
+                r = keep_profile(v, &pod, event, object);
+        if (r == 0 && v->on_pod)
+                v->on_pod(v->userdata, &pod, object, event);
+        return r;
 }
 
 static size_t sweep_pods(View *v) {
@@ -368,13 +481,14 @@ static size_t sweep_pods(View *v) {
 static void forget_node(View *v, DirectoryNode *n) {
         if (v->on_node_gone)
                 v->on_node_gone(v->userdata, directory_name(n));
+        policy_table_node_gone(v->policies, n);
         ledger_node_remove(v->ledger, directory_name(n));
         directory_remove(v->directory, n);
 }
 
 static void report_mode(View *v, DirectoryNode *n, const Node *node) {
         ShareMode mode = share_mode_from_label(node->mode);
-        bool unserved = mode == SHARE_MODE_MPS || mode == SHARE_MODE_TOPOLOGY || mode == SHARE_MODE_MIG;
+        bool unserved = mode == SHARE_MODE_MPS || mode == SHARE_MODE_MIG;
 
         if (unserved && n->mode_reported != mode && v->on_unserved_mode)
                 v->on_unserved_mode(v->userdata, node, mode);
@@ -389,8 +503,10 @@ static void forget_node_reports(DirectoryNode *n) {
 void view_forget_reports(View *v) {
         for (size_t i = 0; i < directory_size(v->directory); i++)
                 forget_node_reports(directory_at(v->directory, i));
-        for (ViewPod *pod = v->pods; pod; pod = pod->hh.next)
+        for (ViewPod *pod = v->pods; pod; pod = pod->hh.next) {
                 pod->reported = 0;
+                pod->told_unserved = false;
+        }
 }
 
 /* A node with a mode in force has an agent of ours, which reports the wrong keys itself. */
@@ -408,7 +524,8 @@ static void report_wrong_node(View *v, DirectoryNode *n, const Node *node, const
 }
 
 static int node_set(View *v, const Node *node, ReflectorEvent event) {
-        size_t before = directory_size(v->directory);
+        size_t before = directory_size(v->directory),
+               cards = ledger_node_n_healthy(ledger_node_find(v->ledger, node->meta.name));
         Fault wrong = FAULT_NULL;
         LedgerNode *ledger_node;
         DirectoryNode *n;
@@ -416,7 +533,7 @@ static int node_set(View *v, const Node *node, ReflectorEvent event) {
 
         r = ledger_node_set(v->ledger, node, &wrong);
         ledger_node = ledger_node_find(v->ledger, node->meta.name);
-        if (!ledger_node)
+        if (!ledger_node || (r < 0 && !directory_find(v->directory, node->meta.name)))
                 return r < 0 ? r : -ENOMEM;
         said = r;
         r = directory_put(v->directory, node->meta.name, ledger_node, &n);
@@ -431,6 +548,8 @@ static int node_set(View *v, const Node *node, ReflectorEvent event) {
         if (said < 0)
                 return said;
         report_wrong_node(v, n, node, wrong.text);
+        if (v->fences.on_room && ledger_node_n_healthy(ledger_node) > cards)
+                v->fences.on_room(v->fences.room_userdata, node->meta.name);
         if (v->on_node)
                 v->on_node(v->userdata, node);
         return 0;
@@ -449,11 +568,13 @@ static int node_object(View *v, ReflectorEvent event, Str object, Fault *fault) 
         if (r != 0)
                 return r;
         node_defaults_apply(&v->defaults, &node);
-        if (event != REFLECTOR_DELETED)
-                return node_set(v, &node, event);
+        r = event == REFLECTOR_DELETED ? 0 : node_set(v, &node, event);
         n = directory_find(v->directory, node.meta.name);
-        if (n)
-                forget_node(v, n);
+        if (!n)
+                return r;
+        if (event != REFLECTOR_DELETED)
+                return r < 0 ? r : policy_table_node(v->policies, n, object, &v->arena);
+        forget_node(v, n);
         return 0;
 }
 
@@ -485,8 +606,33 @@ static int budget_object(View *v, ReflectorEvent event, Str object, Fault *fault
                            fault);
 }
 
+/* Within a list the owner hears of the changes once, at its end. */
+static void tell_policies(View *v, bool changed) {
+        v->policies_changed |= changed;
+        if (!v->policies_changed || v->kinds[VIEW_POLICIES].listing)
+                return;
+        v->policies_changed = false;
+        if (v->on_policies)
+                v->on_policies(v->userdata);
+}
+
+static int policy_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        PolicyGenerations at = {.policies = v->kinds[VIEW_POLICIES].generation,
+                                .pods = v->kinds[VIEW_PODS].generation,
+                                .nodes = v->kinds[VIEW_NODES].generation};
+        bool changed = false;
+        int r = policy_table_set(v->policies, object, event == REFLECTOR_DELETED, &at, &changed, fault);
+
+        v->kinds[VIEW_POLICIES].incomplete |= r > 0;
+        tell_policies(v, changed);
+        return r;
+}
+
 static size_t sweep(View *v, ViewKind kind) {
         switch (kind) {
+        case VIEW_POLICIES:
+                return policy_table_sweep(v->policies, v->kinds[VIEW_POLICIES].generation,
+                                          &v->policies_changed);
         case VIEW_PODS:
                 return sweep_pods(v);
         case VIEW_NODES:
@@ -503,6 +649,8 @@ void view_list_begin(View *v, ViewKind kind) {
         v->kinds[kind].listing = true;
         v->kinds[kind].incomplete = false;
         v->kinds[kind].differences = 0;
+        if (v->on_list_begin)
+                v->on_list_begin(v->userdata, kind);
 }
 
 int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
@@ -510,7 +658,8 @@ int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
                                        Fault *) = {[VIEW_NODES] = node_object,
                                                    [VIEW_PODS] = pod_object,
                                                    [VIEW_CONFIGMAPS] = configmap_object,
-                                                   [VIEW_BUDGETS] = budget_object};
+                                                   [VIEW_BUDGETS] = budget_object,
+                                                   [VIEW_POLICIES] = policy_object};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -522,6 +671,17 @@ int view_object(View *v, ViewKind kind, ReflectorEvent event, Str object) {
         v->stats.malformed[kind]++;
         log_warning("an object of %s does not decode: %s", kind_names[kind], fault.text);
         return 0;
+}
+
+static void list_end_policies(View *v, ViewKind kind) {
+        if (kind == VIEW_PODS)
+                policy_table_pods_listed(v->policies, v->kinds[kind].generation, !v->kinds[kind].incomplete);
+        else if (kind == VIEW_NODES)
+                policy_table_nodes_listed(v->policies, v->kinds[kind].generation);
+        else if (kind == VIEW_POLICIES) {
+                v->policies_awaited = false;
+                tell_policies(v, false);
+        }
 }
 
 void view_list_end(View *v, ViewKind kind) {
@@ -539,8 +699,9 @@ void view_list_end(View *v, ViewKind kind) {
         v->stats.lists[kind]++;
         v->kinds[kind].listing = false;
         v->kinds[kind].synced = true;
+        list_end_policies(v, kind);
         if (v->on_list_end)
-                v->on_list_end(v->userdata, kind);
+                v->on_list_end(v->userdata, kind, !v->kinds[kind].incomplete);
 }
 
 void view_trouble(View *v, ViewKind kind, const Fault *fault) {
@@ -548,5 +709,8 @@ void view_trouble(View *v, ViewKind kind, const Fault *fault) {
          * known. */
         if (v->kinds[kind].listing)
                 v->kinds[kind].incomplete = true;
+        /* Without the right to list policies the scheduler goes on without them. */
+        if (kind == VIEW_POLICIES)
+                v->policies_awaited = false;
         log_warning("trouble with the view of %s: %s", kind_names[kind], fault->text);
 }

@@ -4,8 +4,12 @@
 #include <stddef.h>
 
 #include "base/base64.h"
+#include "scheduler/webhook/gang_gate.h"
+#include "scheduler/webhook/scale_down.h"
 #include "scheduler/webhook/system_keys.h"
+#include "scheduler/webhook/toleration.h"
 #include "scheduler/webhook/verdict.h"
+#include "share/cluster_cards.h"
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
@@ -125,8 +129,14 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
 typedef struct Answer {
         ReviewVerdict verdict;
         Buf why;             /* when refused */
+        Buf warning;         /* when allowed; one sentence */
         bool sets_scheduler; /* when patched */
-        uint32_t removed;    /* when patched: system keys */
+        TolerationNeed toleration;
+        ScaleDownNeed scale_down;
+        uint32_t removed; /* when patched: of keys */
+        SystemKeys keys;
+        bool gates;     /* when patched: the pod gets the gate of a gang */
+        bool has_gates; /* it has a list of gates */
 } Answer;
 
 static void write_refusal(JsonWriter *w, Buf *why) {
@@ -141,6 +151,11 @@ static void write_refusal(JsonWriter *w, Buf *why) {
         json_write_object_end(w);
 }
 
+static void next_operation(Buf *patch) {
+        if (patch->len > 1)
+                buf_append_char(patch, ',');
+}
+
 /* "add" replaces a member that is there (RFC 6902, 4.1): the same patch serves an absent name and
  * the default one. */
 static int write_patch(JsonWriter *w, const Answer *a) {
@@ -148,11 +163,23 @@ static int write_patch(JsonWriter *w, const Answer *a) {
 
         buf_append_char(&patch, '[');
         system_keys_write_removal(a->removed, &patch);
-        if (a->removed != 0 && a->sets_scheduler)
-                buf_append_char(&patch, ',');
-        if (a->sets_scheduler)
+        if (a->sets_scheduler) {
+                next_operation(&patch);
                 buf_append_str(&patch, STR("{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":"
                                            "\"" VERDICT_SCHEDULER "\"}"));
+        }
+        if (a->toleration.wanted) {
+                next_operation(&patch);
+                toleration_write(&a->toleration, &patch);
+        }
+        if (a->gates) {
+                next_operation(&patch);
+                gang_gate_write(a->has_gates, &patch);
+        }
+        if (a->scale_down.wanted) {
+                next_operation(&patch);
+                scale_down_write(&a->scale_down, &patch);
+        }
         buf_append_char(&patch, ']');
         base64_encode(&text, buf_str(&patch));
         json_write_text(w, "patchType", "JSONPatch");
@@ -162,16 +189,17 @@ static int write_patch(JsonWriter *w, const Answer *a) {
 
 /* kubectl prints each warning. The API server cuts one at 256 characters, and all of a response at
  * 4096. */
-static int write_warnings(JsonWriter *w, uint32_t removed) {
+static int write_warnings(JsonWriter *w, const Answer *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
         json_write_array(w, "warnings");
-        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
-                if ((removed >> i & 1) == 0)
+        if (a->warning.len > 0)
+                json_write_str(w, NULL, buf_str(&a->warning));
+        for (size_t i = 0; i < SYSTEM_KEYS_COUNT; i++) {
+                if ((a->removed >> i & 1) == 0)
                         continue;
                 buf_clear(&text);
-                buf_appendf(&text, "annotation " STR_FMT " is set by the scheduler; it was removed",
-                            STR_ARG(pod_system_key_names[i]));
+                system_keys_warn(&a->keys, i, &text);
                 json_write_str(w, NULL, buf_str(&text));
         }
         json_write_array_end(w);
@@ -193,8 +221,8 @@ static int write_answer(const Review *v, Answer *a, Buf *out) {
                 write_refusal(&w, &a->why);
         if (a->verdict == REVIEW_PATCHED)
                 r = write_patch(&w, a);
-        if (r == 0 && a->removed != 0)
-                r = write_warnings(&w, a->removed);
+        if (r == 0 && (a->removed != 0 || a->warning.len > 0))
+                r = write_warnings(&w, a);
         json_write_object_end(&w);
         json_write_object_end(&w);
         return r < 0 ? r : buf_result(out);
@@ -221,24 +249,49 @@ static int read_subject(const SubjectKind *kind, Str json, Arena *arena, Subject
         return VERDICT_E_REFUSED;
 }
 
-/* Removes system keys from mirror pods, too. The kubelet knows its mirror by the annotation
+/* Removes keys from mirror pods, too. The kubelet knows its mirror by the annotation
  * kubernetes.io/config.mirror alone (pkg/kubelet/pod, IsMirrorPodOf), and the node agent writes the
  * allocation of a static pod itself. */
-static int remove_system_keys(const Review *v, Arena *arena, Answer *a) {
+static int remove_keys(const Review *v, Arena *arena, Answer *a) {
         Fault fault = FAULT_NULL;
-        SystemKeys keys;
         int r;
 
         if (str_is_empty(v->object))
                 return 0;
-        r = system_keys_read(v->object, arena, &keys, &fault);
+        r = system_keys_read(v->object, arena, &a->keys, &fault);
         if (r != 0)
                 return r < 0 ? r : 0; /* no Pod of the API server */
-        a->removed = system_keys_changed(NULL, &keys);
+        a->removed = system_keys_of_new(&a->keys);
         return 0;
 }
 
-static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer *a) {
+/* The gate, where our scheduler places the pod. */
+static int put_gate(const ReviewRules *rules, const Subject *s, Arena *arena, Answer *a) {
+        PodGang gang;
+        int r;
+
+        if (!rules->has_gates || !*rules->has_gates || !s->pod.names_gang || s->is_mirror ||
+            (!a->sets_scheduler && !str_eq(s->pod.scheduler_name, STR(VERDICT_SCHEDULER))))
+                return 0;
+        r = pod_gang_decode(s->text, arena, &gang, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        a->gates = gang_gate_is_wanted(&gang, &s->pod);
+        a->has_gates = gang.gated_else;
+        return 0;
+}
+
+static int read_additions(const Subject *s, const Review *v, const ReviewRules *rules, Arena *arena,
+                          Answer *a) {
+        int r = toleration_read(s, v->object, arena, &a->toleration);
+
+        if (r < 0 || !rules->keeps_nodes || !str_is_empty(s->pod.node_name))
+                return r;
+        return scale_down_read(s, v->object, arena, &a->scale_down);
+}
+
+static int mutate(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
+                  Answer *a) {
         _cleanup_buf_ Buf unsaid = BUF_NULL;
         Subject s;
         int r;
@@ -246,15 +299,20 @@ static int mutate(const Review *v, const SubjectKind *kind, Arena *arena, Answer
         if (!subject_kind_is_pod(kind) || !str_eq(v->operation, STR("CREATE")) ||
             !str_is_empty(v->sub_resource))
                 return 0;
-        r = remove_system_keys(v, arena, a);
+        r = remove_keys(v, arena, a);
         if (r < 0)
                 return r;
         /* Only the validating task refuses. */
         r = read_subject(kind, v->object, arena, &s, &unsaid);
+        if (r == 0) {
+                a->sets_scheduler = verdict_wants_scheduler(&s, rules->has_gates != NULL, arena);
+                r = read_additions(&s, v, rules, arena, a);
+                if (r == 0)
+                        r = put_gate(rules, &s, arena, a);
+        }
         if (r < 0)
                 return r;
-        a->sets_scheduler = r == 0 && verdict_wants_scheduler(&s, arena);
-        if (a->sets_scheduler || a->removed != 0)
+        if (a->sets_scheduler || a->toleration.wanted || a->scale_down.wanted || a->removed != 0 || a->gates)
                 a->verdict = REVIEW_PATCHED;
         return 0;
 }
@@ -305,11 +363,32 @@ static bool is_forged_mirror(const Review *v, const ReviewRules *rules, const Su
         return true;
 }
 
+/* What the pod says of its gang. An update changes no gate but to take it off, and labels of
+ * waiting pods are judged by the leader. */
+static int validate_gang(const Subject *s, const char *path, Arena *arena, Answer *a) {
+        PodGang gang;
+        int r;
+
+        if (str_is_empty(s->text))
+                return 0;
+        r = pod_gang_decode(s->text, arena, &gang, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (!s->pod.names_gang)
+                gang.name = STR(""); /* of a job, and the pod asks for no whole card */
+        r = gang_gate_check(&gang, path, &a->why);
+        return r != 0 ? r : gang_gate_warn(&gang, &a->warning);
+}
+
 static int validate_request(const Review *v, const SubjectKind *kind, const ReviewRules *rules, Arena *arena,
                             Answer *a) {
         bool update = str_eq(v->operation, STR("UPDATE"));
+        VerdictRules verdict = {.runtime_devices = rules->runtime_devices};
         Subject s, old;
         int r;
+
+        if (rules->ledger)
+                verdict.unit_mib = cluster_cards_of(rules->ledger, NULL).unit_mib;
 
         r = read_subject(kind, v->object, arena, &s, &a->why);
         if (r == 0) {
@@ -321,8 +400,12 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
                 if (is_forged_mirror(v, rules, &s, update, &a->why))
                         r = buf_result(&a->why) < 0 ? buf_result(&a->why) : VERDICT_E_REFUSED;
                 else
-                        r = verdict_on_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind),
-                                               rules->runtime_devices, arena, &a->why);
+                        r = verdict_on_subject(&s, q == 0 ? &old : NULL, subject_kind_path(kind), &verdict,
+                                               arena, &a->why);
+                if (r == 0 && rules->has_gates && !update)
+                        r = validate_gang(&s, subject_kind_path(kind), arena, a);
+                if (r == 0 && rules->ledger)
+                        r = verdict_warn(&s, q == 0 ? &old : NULL, rules->ledger, arena, &a->warning);
         }
         if (r == VERDICT_E_REFUSED)
                 a->verdict = REVIEW_REFUSED;
@@ -348,7 +431,7 @@ static int decide(ReviewTask task, const ReviewRules *rules, const Review *v, Ar
 
         if (!kind)
                 return 0;
-        return task == REVIEW_MUTATE ? mutate(v, kind, arena, a) : validate(v, kind, rules, arena, a);
+        return task == REVIEW_MUTATE ? mutate(v, kind, rules, arena, a) : validate(v, kind, rules, arena, a);
 }
 
 int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out, ReviewVerdict *ret_verdict,
@@ -356,7 +439,7 @@ int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out,
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Answer a = {.verdict = REVIEW_ALLOWED};
         size_t begin = out->len;
-        Review v;
+        Review v = {0};
         int r;
 
         r = review_decode(body, &arena, &v, fault);
@@ -366,8 +449,11 @@ int review_answer(ReviewTask task, const ReviewRules *rules, Str body, Buf *out,
         if (r == 0)
                 r = buf_result(&a.why);
         if (r == 0)
+                r = buf_result(&a.warning);
+        if (r == 0)
                 r = write_answer(&v, &a, out);
         buf_done(&a.why);
+        buf_done(&a.warning);
         if (r < 0) {
                 out->len = begin;
                 return r;

@@ -2,16 +2,19 @@
 #pragma once
 
 /* AdmissionReview of admission.k8s.io/v1, from text to text. Nothing is kept between reviews and
- * nothing is done besides the answer, so that a dry run is like any other.
+ * nothing is done besides the answer, so that a dry run is like any other. kubectl prints the
+ * warnings of an answer: system keys that were removed, and a request that no card of the cluster
+ * can hold today. A larger card may come, so that is no refusal.
  *
  * Deletions are allowed untouched, and so are subresources other than pods/status and kinds without
  * a pod in them. So are pods that ask for no share, when their system keys do not change. */
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "share/ledger.h"
 
 typedef enum ReviewTask {
-        /* Gives the scheduler, removes system keys from new pods; refuses nothing. */
+        /* Gives new pods scheduler and toleration, removes their system keys; refuses nothing. */
         REVIEW_MUTATE,
         REVIEW_VALIDATE, /* refuses, changes nothing */
 } ReviewTask;
@@ -26,6 +29,14 @@ typedef struct ReviewRules {
         Str accounts;
         /* The agents run with --device-access=runtime (NVIDIA_VISIBLE_DEVICES). */
         bool runtime_devices;
+        /* Gangs are on, and the API server has scheduling gates. NULL: gangs are off. */
+        const bool *has_gates;
+        /* Pods with a share get the annotation that keeps the cluster autoscaler from evicting
+         * them (scale_down.h). */
+        bool keeps_nodes;
+        /* The cards of the cluster, for warnings and for the unit in a refusal. Empty until the
+         * nodes have been listed; NULL: not known. */
+        const Ledger *ledger;
 } ReviewRules;
 
 typedef enum ReviewVerdict { REVIEW_ALLOWED, REVIEW_PATCHED, REVIEW_REFUSED, REVIEW_VERDICTS_ } ReviewVerdict;

@@ -110,6 +110,7 @@ int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, F
                              : fault_wrap(fault, SUBJECT_E_MALFORMED, "the " STR_FMT " cannot be read",
                                           STR_ARG(k->kind));
         pod = s.is_pod ? json : outer.pod_template;
+        s.text = pod;
         if (!str_is_empty(pod)) {
                 r = pod_decode(pod, arena, &s.pod, fault);
                 if (r != 0)
@@ -121,9 +122,16 @@ int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, F
         return 0;
 }
 
+bool subject_is_share(const Subject *s) {
+        for (size_t i = 0; i < s->pod.n_containers && !s->is_mirror; i++)
+                if (s->pod.containers[i].gpu_mem.present)
+                        return true;
+        return false;
+}
+
 bool subject_is_ours(Str json) {
         static const char *const names[] = {"\"" RESOURCE_GPU_MEM "\"", "\"" RESOURCE_GPU_CORE "\"",
-                                            "\"" RESOURCE_GPU_COUNT "\""};
+                                            "\"" RESOURCE_GPU_COUNT "\"", "\"" RESOURCE_GPU "\""};
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++)
                 if (json.len > 0 && memmem(json.data, json.len, names[i], strlen(names[i])))

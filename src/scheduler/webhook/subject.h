@@ -10,7 +10,8 @@
 typedef struct SubjectKind SubjectKind;
 
 typedef struct Subject {
-        Pod pod; /* of the template when it is one; empty when the workload has none */
+        Pod pod;  /* of the template when it is one; empty when the workload has none */
+        Str text; /* of `pod` */
         bool is_pod;
         bool terminating; /* the object itself: only finalizers hold it */
         bool is_mirror;   /* the mirror of a static pod, which runs even if it is refused */
@@ -26,6 +27,9 @@ const char *subject_kind_path(const SubjectKind *k); /* "", "spec.template." or 
 
 /* Views of json and arena. 0, SUBJECT_E_MALFORMED with a fault, or -ENOMEM. */
 int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, Fault *fault);
+
+/* Whether it asks for gpu-mem, and is not the mirror of a static pod. */
+bool subject_is_share(const Subject *s);
 
 /* Whether the text names one of our resources at all, for objects that cannot be decoded. */
 bool subject_is_ours(Str json);

@@ -5,6 +5,7 @@
 
 #include "wire/annotation.h"
 #include "wire/json_field.h"
+#include "wire/resize_keys.h"
 
 enum { VALUE_SHOWN = 64 }; /* bytes of a value that a message shows */
 
@@ -23,12 +24,15 @@ static const JsonField annotation_fields[] = {
 #define FIELD(member, key) JSON_FIELD(SystemKeys, values[INDEX_##member], key, json_field_str),
         POD_SYSTEM_KEYS(FIELD)
 #undef FIELD
+                JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_RESIZE_MEM], ANNOTATION_RESIZE_MEM, json_field_str),
+        JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_RESIZE_CORE], ANNOTATION_RESIZE_CORE, json_field_str),
 };
 DECODER(read_annotations, annotation_fields)
 
 static const JsonField metadata_fields[] = {
         JSON_FIELD(SystemKeys, namespace_, "namespace", json_field_str),
         JSON_FIELD(SystemKeys, name, "name", json_field_str),
+        JSON_FIELD(SystemKeys, generate_name, "generateName", json_field_str),
         JSON_NESTED("annotations", read_annotations),
 };
 DECODER(read_metadata, metadata_fields)
@@ -53,8 +57,40 @@ uint32_t system_keys_changed(const SystemKeys *old, const SystemKeys *now) {
         uint32_t changed = 0;
 
         for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
-                changed |= (uint32_t) !str_eq(old ? old->values[i] : STR(""), now->values[i]) << i;
+                changed |= (uint32_t) !str_eq(old->values[i], now->values[i]) << i;
         return changed;
+}
+
+uint32_t system_keys_of_new(const SystemKeys *now) {
+        uint32_t keys = 0;
+
+        for (size_t i = 0; i < SYSTEM_KEYS_COUNT; i++)
+                keys |= (uint32_t) !str_is_empty(now->values[i]) << i;
+        return keys;
+}
+
+static Str key_name(size_t i) {
+        if (i < POD_SYSTEM_KEYS_COUNT)
+                return pod_system_key_names[i];
+        return i == SYSTEM_KEYS_RESIZE_MEM ? STR(ANNOTATION_RESIZE_MEM) : STR(ANNOTATION_RESIZE_CORE);
+}
+
+/* The API server makes a name of metadata.generateName only behind the webhooks. */
+static void append_resize_warning(const SystemKeys *now, size_t i, Buf *out) {
+        Str name = str_is_empty(now->name) ? now->generate_name : now->name;
+
+        buf_appendf(out,
+                    "pod %.*s/%.*s: annotation " STR_FMT
+                    " resizes a running pod, and a new pod has the size of its limits; it was removed",
+                    STR_CUT(now->namespace_, VALUE_SHOWN), STR_CUT(name, VALUE_SHOWN), STR_ARG(key_name(i)));
+}
+
+void system_keys_warn(const SystemKeys *now, size_t i, Buf *out) {
+        if (i >= POD_SYSTEM_KEYS_COUNT)
+                append_resize_warning(now, i, out);
+        else
+                buf_appendf(out, "annotation " STR_FMT " is set by the scheduler; it was removed",
+                            STR_ARG(key_name(i)));
 }
 
 /* RFC 6901: "/" in a member's name is written "~1". The keys contain no "~". */
@@ -69,11 +105,11 @@ static void append_pointer(Str key, Buf *out) {
 void system_keys_write_removal(uint32_t keys, Buf *out) {
         const char *comma = "";
 
-        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+        for (size_t i = 0; i < SYSTEM_KEYS_COUNT; i++) {
                 if ((keys >> i & 1) == 0)
                         continue;
                 buf_appendf(out, "%s{\"op\":\"remove\",\"path\":\"/metadata/annotations/", comma);
-                append_pointer(pod_system_key_names[i], out);
+                append_pointer(key_name(i), out);
                 buf_append_str(out, STR("\"}"));
                 comma = ",";
         }
@@ -81,7 +117,7 @@ void system_keys_write_removal(uint32_t keys, Buf *out) {
 
 void system_keys_refuse(const SystemKeys *old, const SystemKeys *now, uint32_t changed, Str user, Buf *why) {
         size_t i = (size_t) __builtin_ctz(changed);
-        Str was = old ? old->values[i] : STR(""), is = now->values[i];
+        Str was = old->values[i], is = now->values[i];
 
         buf_appendf(
                 why,

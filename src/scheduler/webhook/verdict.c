@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/webhook/verdict.h"
 
+#include "share/cluster_cards.h"
 #include "share/refusal_format.h"
 #include "share/request.h"
 #include "wire/annotation.h"
+#include "wire/key_typo.h"
 #include "wire/pod.h"
 
 #define FIELD_LABEL "metadata.labels[\"" LABEL_POD_COUNT "\"]"
@@ -11,7 +13,7 @@
 /* k8s.io/api/core/v1, DefaultSchedulerName. */
 static const Str default_scheduler = STR("default-scheduler");
 
-bool verdict_wants_scheduler(const Subject *s, Arena *arena) {
+bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena) {
         const Pod *pod = &s->pod;
         Refusal refusal;
         Request request;
@@ -20,7 +22,8 @@ bool verdict_wants_scheduler(const Subject *s, Arena *arena) {
                 return false;
         if (!str_is_empty(pod->scheduler_name) && !str_eq(pod->scheduler_name, default_scheduler))
                 return false;
-        return request_from_pod(pod, arena, &request, &refusal) != REQUEST_E_NONE;
+        return (gangs && pod->names_gang) ||
+               request_from_pod(pod, arena, &request, &refusal) != REQUEST_E_NONE;
 }
 
 /* ---- which field it is ---- */
@@ -43,6 +46,8 @@ static const char *resource_of(const Refusal *r) {
                 return r->core ? RESOURCE_GPU_CORE : RESOURCE_GPU_MEM;
         case REFUSAL_COUNT_UNEVEN:
                 return RESOURCE_GPU_MEM;
+        case REFUSAL_WHOLE:
+                return RESOURCE_GPU;
         case REFUSAL_COUNT_MALFORMED:
         case REFUSAL_COUNT_WITHOUT_MEM:
                 return RESOURCE_GPU_COUNT;
@@ -55,7 +60,9 @@ static void say_field(const Pod *pod, const Refusal *r, const char *path, Buf *w
         const PodContainer *c = container_of(pod, r);
         const char *resource = resource_of(r);
 
-        if (c) {
+        if (r->code == REFUSAL_CARD_LIST)
+                buf_appendf(why, "%smetadata.annotations[\"" STR_FMT "\"]", path, STR_ARG(r->container));
+        else if (c) {
                 buf_appendf(why, "%sspec.%s[%u].resources.limits", path,
                             c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index);
                 if (resource)
@@ -80,7 +87,16 @@ static bool ask_eq(ResourceAsk a, ResourceAsk b) {
         return a.present == b.present && str_eq(a.text, b.text);
 }
 
+static bool chooses_the_same(const PodAnnotations *a, const PodAnnotations *b) {
+#define SAME(member, ...) &&str_eq(a->member, b->member)
+        return true POD_CARD_KEYS(SAME);
+#undef SAME
+}
+
+/* Keys about cards of a bound pod change nothing. */
 static bool asks_the_same(const Pod *a, const Pod *b) {
+        if (str_is_empty(a->node_name) && !chooses_the_same(&a->annotations, &b->annotations))
+                return false;
         if (a->n_containers != b->n_containers || !str_eq(a->gpu_count_label, b->gpu_count_label))
                 return false;
         for (size_t i = 0; i < a->n_containers; i++) {
@@ -88,6 +104,7 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
 
                 if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
                     !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
+                    !str_eq(x->other_limit, y->other_limit) ||
                     x->sets_visible_devices != y->sets_visible_devices || x->cover.field != y->cover.field ||
                     !str_eq(x->cover.path, y->cover.path))
                         return false;
@@ -153,7 +170,7 @@ static int check_covers(const Pod *pod, const Request *request, const char *path
         return 0;
 }
 
-static int check_pod(const Pod *pod, const char *path, bool runtime_devices, Arena *arena, Buf *why) {
+static int check_pod(const Pod *pod, const char *path, const VerdictRules *rules, Arena *arena, Buf *why) {
         Refusal refusal = {0};
         Request request;
         int r = request_from_pod(pod, arena, &request, &refusal);
@@ -164,17 +181,18 @@ static int check_pod(const Pod *pod, const char *path, bool runtime_devices, Are
                 refusal = (Refusal){.code = REFUSAL_COUNT_WITHOUT_MEM, .text = pod->gpu_count_label};
                 return refuse(pod, &refusal, path, why);
         }
+        refusal.unit_mib = rules->unit_mib;
         if (r == REQUEST_E_REFUSED)
                 return refuse(pod, &refusal, path, why);
         if (r != 0)
                 return r < 0 ? r : 0;
         r = check_covers(pod, &request, path, why);
-        if (r == 0 && runtime_devices)
+        if (r == 0 && rules->runtime_devices)
                 return check_visible_devices(pod, path, why);
         return r;
 }
 
-int verdict_on_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices,
+int verdict_on_subject(const Subject *s, const Subject *old, const char *path, const VerdictRules *rules,
                        Arena *arena, Buf *why) {
         Refusal refusal;
         Request request;
@@ -187,5 +205,62 @@ int verdict_on_subject(const Subject *s, const Subject *old, const char *path, b
             !str_eq(old->pod.gpu_count_label, s->pod.gpu_count_label) &&
             request_from_pod(&old->pod, arena, &request, &refusal) != REQUEST_E_NONE)
                 return refuse_new_label(&old->pod, &s->pod, path, why);
-        return check_pod(&s->pod, path, runtime_devices, arena, why);
+        return check_pod(&s->pod, path, rules, arena, why);
+}
+
+static void warn_of_empty_entry(const Pod *pod, Buf *out) {
+        for (size_t key = 0; key < CARD_KEYS && out->len == 0; key++)
+                if (card_choice_has_empty_entry(&pod->annotations, key))
+                        buf_appendf(out, "annotation %s has an empty entry, which is passed over",
+                                    card_choice_key_name(key));
+}
+
+static const char *resource_meant(Str limit) {
+        static const char *const names[] = {RESOURCE_GPU_MEM, RESOURCE_GPU_CORE, RESOURCE_GPU_COUNT,
+                                            RESOURCE_GPU};
+        const char *meant = NULL;
+        unsigned least = KEY_TYPO_NONE;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                unsigned d = key_typo_distance(limit, names[i]);
+
+                meant = d < least ? names[i] : meant;
+                least = d < least ? d : least;
+        }
+        return meant;
+}
+
+/* kube-scheduler looks for a node with that resource, and names no other one. */
+static void warn_of_misspelt_limit(const Pod *pod, Buf *out) {
+        for (size_t i = 0; i < pod->n_containers && out->len == 0; i++) {
+                const PodContainer *c = &pod->containers[i];
+                const char *meant = resource_meant(c->other_limit);
+
+                if (meant)
+                        buf_appendf(out,
+                                    "container \"%.*s\": limit " STR_FMT
+                                    " is no resource of aliquot: did you mean %s?",
+                                    STR_CUT(c->name, 64), STR_ARG(c->other_limit), meant);
+        }
+}
+
+int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, Arena *arena, Buf *out) {
+        Refusal refusal;
+        Request request;
+        int r;
+
+        if (s->terminating || s->is_mirror || !str_is_empty(s->pod.node_name) ||
+            (old && asks_the_same(&old->pod, &s->pod)))
+                return 0;
+        warn_of_misspelt_limit(&s->pod, out);
+        if (out->len > 0)
+                return 0;
+        r = request_from_pod(&s->pod, arena, &request, &refusal);
+        if (r == 0 && request.choice)
+                cluster_cards_warn_choice(ledger, request.choice, out);
+        if (r == 0 && out->len == 0)
+                cluster_cards_warn(ledger, &request, out);
+        if (r == 0)
+                warn_of_empty_entry(&s->pod, out);
+        return r < 0 ? r : buf_result(out);
 }

@@ -17,19 +17,29 @@
 
 #include "base/buf.h"
 #include "scheduler/webhook/subject.h"
+#include "share/ledger.h"
 
 #define VERDICT_SCHEDULER "ack-co-scheduler"
 
-bool verdict_wants_scheduler(const Subject *s, Arena *arena);
+/* gangs: members of gangs get it, too (docs/gangs.md): all of them must be placed together. */
+bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena);
 
 enum { VERDICT_E_REFUSED = 1 };
 
-/* old: NULL when the object is new. path: of the template.
- *
- * runtime_devices: containers get their cards by NVIDIA_VISIBLE_DEVICES, so that a pod with a share
- * that sets it is refused. The value of the manifest goes before the one of the node agent
- * (pkg/kubelet, GenerateRunContainerOptions).
- *
- * Returns 0: allowed; VERDICT_E_REFUSED, with one sentence appended to *why; or -ENOMEM. */
-int verdict_on_subject(const Subject *s, const Subject *old, const char *path, bool runtime_devices,
+typedef struct VerdictRules {
+        /* Containers get their cards by NVIDIA_VISIBLE_DEVICES, so that a pod with a share that
+         * sets it is refused. The value of the manifest goes before the one of the node agent
+         * (pkg/kubelet, GenerateRunContainerOptions). */
+        bool runtime_devices;
+        uint32_t unit_mib; /* as in Refusal */
+} VerdictRules;
+
+/* old: NULL when the object is new. path: of the template. Returns 0: allowed; VERDICT_E_REFUSED,
+ * with one sentence appended to *why; or -ENOMEM. */
+int verdict_on_subject(const Subject *s, const Subject *old, const char *path, const VerdictRules *rules,
                        Arena *arena, Buf *why);
+
+/* Appends a sentence to *out when an allowed object waits for a card that the cluster does not have
+ * today (share/cluster_cards.h). An empty entry in a list of cards and a misspelt limit are
+ * reasons, too. Updates are judged by what they change. 0 or -ENOMEM. */
+int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, Arena *arena, Buf *out);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_api.h"
 
+#include "kube/escape.h"
 #include "kube/status.h"
+#include "kube/timestamp.h"
 
 struct KubeClient {
         sd_event *event;
@@ -10,7 +12,7 @@ struct KubeClient {
 struct KubeCall {
         KubeCall *next;
         FakeKind kind;
-        char *name, *uid, *node, *annotations;
+        char *name, *uid, *node, *annotations, *labels;
         KubeDone done;
         void *userdata;
 };
@@ -41,6 +43,7 @@ static int add(FakeKind kind, const KubeBinding *b, KubeDone done, void *userdat
                 .uid = str_dup(b->uid),
                 .node = str_dup(b->node),
                 .annotations = str_dup(b->annotations),
+                .labels = str_dup(b->labels),
                 .done = done,
                 .userdata = userdata,
         };
@@ -65,6 +68,20 @@ int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, 
         return add(FAKE_EVICT, &(KubeBinding){.name = name, .uid = uid}, done, userdata, ret);
 }
 
+int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, Str patch,
+                     Str resource_version, KubeDone done, void *userdata, KubeCall **ret) {
+        return add(FAKE_PATCH, &(KubeBinding){.name = str_from(path), .annotations = patch}, done, userdata,
+                   ret);
+}
+
+void kube_url_escape(Buf *out, Str s) {
+        buf_append_str(out, s);
+}
+
+Timestamp timestamp_seconds(uint64_t realtime_nsec) {
+        return (Timestamp){"2026-11-21T00:00:00Z"};
+}
+
 /* Status objects are decoded by src/kube, which is not linked here. The evictor reads only
  * `code`. */
 bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
@@ -85,8 +102,13 @@ KubeCall *kube_call_free(KubeCall *call) {
         free(call->uid);
         free(call->node);
         free(call->annotations);
+        free(call->labels);
         free(call);
         return NULL;
+}
+
+bool kube_reply_is_transient(const KubeReply *reply) {
+        return reply->outcome != KUBE_DONE || reply->status == 429 || reply->status >= 500;
 }
 
 usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after) {
@@ -147,6 +169,10 @@ const char *fake_node(const KubeCall *call) {
 
 const char *fake_annotations(const KubeCall *call) {
         return call->annotations;
+}
+
+const char *fake_labels(const KubeCall *call) {
+        return call->labels;
 }
 
 void fake_reply(KubeCall *call, KubeOutcome outcome, unsigned status, const char *body) {

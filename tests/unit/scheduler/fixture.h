@@ -38,9 +38,9 @@ typedef struct PodText {
         const char *assume_time;
         bool terminating;
         int priority;
-        const char *labels, *requests; /* members of metadata.labels, of the container's requests */
-        const char *spec;              /* more members of spec, each with a comma behind it */
-        const char *start, *nominated; /* status.startTime, status.nominatedNodeName */
+        const char *labels, *requests;          /* members of metadata.labels, of the container's requests */
+        const char *spec;                       /* more members of spec, each with a comma behind it */
+        const char *start, *nominated, *status; /* startTime, nominatedNodeName, more members as in spec */
 } PodText;
 
 static inline const char *pod_json_(PodText p) {
@@ -69,7 +69,7 @@ static inline const char *pod_json_(PodText p) {
                 ADD(",\"aliyun.com/gpu-mem\":\"%s\"", p.mem);
         if (p.core)
                 ADD(",\"aliyun.com/gpu-core.percentage\":\"%s\"", p.core);
-        ADD("}}}]},\"status\":{");
+        ADD("}}}]},\"status\":{%s", p.status ? p.status : "");
         ADD("\"startTime\":\"%s\",\"nominatedNodeName\":\"%s\",", p.start ? p.start : "",
             p.nominated ? p.nominated : "");
         ADD("\"phase\":\"%s\",\"containerStatuses\":[{\"state\":{\"%s\":{}}}]}}",
@@ -98,8 +98,8 @@ static inline char *sums_of(const Ledger *l) {
                 const LedgerNode *node = ledger_node_at(l, i);
                 Buf line = BUF_NULL;
 
-                buf_appendf(&line, STR_FMT " pending %u", STR_ARG(ledger_node_name(node)),
-                            ledger_node_pending(node));
+                buf_appendf(&line, STR_FMT " pending %u cpu %llu", STR_ARG(ledger_node_name(node)),
+                            ledger_node_pending(node), (unsigned long long) ledger_node_cpu(node));
                 for (size_t k = 0; k < ledger_node_n_cards(node); k++) {
                         const LedgerCard *c = &ledger_node_cards(node)[k];
                         if (c->units > 0 || c->pods > 0) /* named once, by a former grant */

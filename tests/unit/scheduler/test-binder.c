@@ -102,6 +102,11 @@ static void see(Fixture *f, const char *pod) {
 
 #define WAITING(name, units) pod_json(name, .mem = units, .phase = "Pending", .state = "waiting")
 
+/* A pod of our profile without a share. */
+#define NOTHING(pod, more)                                                                                   \
+        pod_json(pod, .phase = "Pending", .state = "waiting",                                                \
+                 .spec = "\"schedulerName\":\"ack-co-scheduler\",", .annotations = more)
+
 /* Runs the loop until the next GET, which waits for a timer. */
 static KubeCall *next_get(Fixture *f) {
         while (!fake_call(FAKE_GET))
@@ -461,7 +466,7 @@ static void what_was_fetched_may_not_be_bindable(void) {
                 {200, "is being deleted", {.name = "a", .mem = "4", .terminating = true}},
                 {200, "has been bound to node n2 already", {.name = "a", .mem = "4", .node = "n2"}},
                 {200, "is 33, must be a multiple of 5", {.name = "a", .mem = "4", .core = "33"}},
-                {200, "node n1: 16 of gpu-mem is more than any card", {.name = "a", .mem = "16"}},
+                {200, "node n1: no card is large enough for 16 GiB of gpu-mem", {.name = "a", .mem = "16"}},
                 {200, "", {.name = "a", .mem = "4", .node = "n1"}},
         };
 
@@ -499,13 +504,44 @@ static void pods_of_others_are_bound_without_annotations(void) {
 }
 
 #define FORGED                                                                                               \
-        ",\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"0\\\":15}}\",\"aliquot.dev/gpu-type\":\"V100\"," \
+        ",\"aliquot.dev/init-allocation\":\"{\\\"0\\\":{\\\"0\\\":15}}\",\"aliquot.dev/gpu-core\":\"5\","    \
         "\"gpushare.alibabacloud.com/core-percentage\":\"{\\\"0\\\":{\\\"3\\\":100}}\""
 
 static void assert_emptied(const char *annotations) {
         ASSERT_CONTAINS(annotations, "\"aliquot.dev/init-allocation\":\"\"");
         ASSERT_CONTAINS(annotations, "\"gpushare.alibabacloud.com/core-percentage\":\"\"");
-        ASSERT_TRUE(!strstr(annotations, "gpu-type") && !strstr(annotations, "resize-status"));
+        ASSERT_TRUE(!strstr(annotations, "gpu-core") && !strstr(annotations, "resize-status"));
+}
+
+#define TWO_CARDS                                                                                            \
+        ",\"annotations\":{\"aliquot.dev/"                                                                   \
+        "cards\":\"[{\\\"index\\\":0,\\\"units\\\":15,\\\"uuid\\\":\\\"GPU-0\\\","                           \
+        "\\\"model\\\":\\\"Tesla "                                                                           \
+        "V100\\\"},{\\\"index\\\":1,\\\"units\\\":15,\\\"uuid\\\":\\\"GPU-1\\\",\\\"model\\\":"              \
+        "\\\"NVIDIA A100\\\"}]\"}"
+
+static void a_bind_takes_a_card_that_the_pod_chose(void) {
+        Answer seen = {0}, fetched = {0}, none = {0};
+        Fixture f = setup();
+
+        start(&f);
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("two", "cgpu", 30, 2, TWO_CARDS));
+        see(&f, pod_json("a", .mem = "4", .phase = "Pending", .state = "waiting",
+                         .annotations = ",\"nvidia.com/use-gputype\":\"a100\""));
+        ASSERT_TRUE(bind_pod(&f, "a", "two", &seen) != NULL);
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_BIND)), "\\\"0\\\":{\\\"1\\\":4}}");
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TRUE(bind_pod(&f, "b", "two", &fetched) != NULL);
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200,
+                   pod_json("b", .mem = "4", .phase = "Pending", .state = "waiting",
+                            .annotations = ",\"aliquot.dev/gpu-uuid\":\"!GPU-1\""));
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_BIND)), "\\\"0\\\":{\\\"0\\\":4}}");
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        see(&f, pod_json("c", .mem = "12", .phase = "Pending", .state = "waiting",
+                         .annotations = ",\"aliquot.dev/gpu-type\":\"A100\""));
+        ASSERT_TRUE(bind_pod(&f, "c", "two", &none) == NULL);
+        ASSERT_CONTAINS(none.error, "no card of type A100 has 12 GiB of gpu-mem free");
+        teardown(&f);
 }
 
 /* A Binding cannot remove keys: those that a user wrote, and that get no value, must be emptied. */
@@ -532,6 +568,215 @@ static void a_binding_empties_the_other_system_keys(void) {
         teardown(&f);
 }
 
+/* The view knows what a Binding of such a pod must empty. */
+static void a_pod_that_asks_for_nothing_is_not_fetched(void) {
+        Answer first = {0}, again = {0}, other = {0};
+        Fixture f = setup();
+
+        start(&f);
+        see(&f, NOTHING("web", FORGED));
+        ASSERT_TRUE(bind_pod(&f, "web", "n1", &first) != NULL);
+        ASSERT_INT(fake_n_calls(), 1);
+        assert_emptied(fake_annotations(fake_call(FAKE_BIND)));
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 403, "");
+        ASSERT_CONTAINS(first.error, "the API server said");
+        /* The mark stays for the next attempt, and ends with the Binding. */
+        ASSERT_TRUE(bind_pod(&f, "web", "n2", &again) != NULL);
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TEXT(again.error, "");
+        ASSERT_FALSE(view_pod_find(f.view, STR("uid-web")));
+        /* Pods of other schedulers leave no mark. */
+        see(&f, pod_json("db", .phase = "Pending"));
+        ASSERT_TRUE(bind_pod(&f, "db", "n1", &other) != NULL);
+        ASSERT_TRUE(fake_call(FAKE_GET) != NULL);
+        teardown(&f);
+}
+
+/* A lost answer: the GET says that the pod is on its node. */
+static void a_lost_answer_about_a_pod_that_asks_for_nothing(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        see(&f, NOTHING("web", NULL));
+        ASSERT_TRUE(bind_pod(&f, "web", "n1", &a) != NULL);
+        fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, pod_json("web", .node = "n1"));
+        ASSERT_INT(a.n, 1);
+        ASSERT_TEXT(a.error, "");
+        ASSERT_FALSE(view_pod_find(f.view, STR("uid-web")));
+        teardown(&f);
+}
+
+/* ---- many at once ---- */
+
+enum { MANY = 100 };
+
+static Bind *bind_nothing(Fixture *f, unsigned i, Answer *a) {
+        static char name[16];
+
+        (void) snprintf(name, sizeof name, "w%03u", i);
+        see(f, NOTHING(name, NULL));
+        return bind_pod(f, name, "n1", a);
+}
+
+/* The client has connections for some Bindings. The time of the others must not pass before they
+ * are sent, so they wait in the binder. */
+static void bindings_wait_for_their_turn(void) {
+        static Answer answers[MANY];
+        Fixture f = setup();
+        size_t at_once;
+
+        start(&f);
+        for (unsigned i = 0; i < MANY; i++)
+                ASSERT_TRUE(bind_nothing(&f, i, &answers[i]) != NULL);
+        at_once = fake_n_calls();
+        ASSERT_TRUE(at_once > 1 && at_once <= KUBE_MAX_CONNECTIONS / 2);
+        ASSERT_INT(binder_n_open(f.binder), MANY);
+        for (unsigned i = 0; i < MANY; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "w%03u", i);
+                ASSERT_INT(fake_n_calls(), at_once < MANY - i ? at_once : MANY - i);
+                ASSERT_TEXT(fake_name(fake_call(FAKE_BIND)), name); /* the oldest */
+                ASSERT_INT(answers[i].n, 0);
+                fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+                ASSERT_INT(answers[i].n, 1);
+                ASSERT_TEXT(answers[i].error, "");
+        }
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        teardown(&f);
+}
+
+/* A GET takes the connection of its Binding: no new one is sent meanwhile. */
+static void lost_answers_keep_their_turns(void) {
+        static Answer answers[MANY];
+        Fixture f = setup();
+        size_t at_once;
+
+        start(&f);
+        for (unsigned i = 0; i < MANY; i++)
+                ASSERT_TRUE(bind_nothing(&f, i, &answers[i]) != NULL);
+        at_once = fake_n_calls();
+        for (size_t i = 0; i < at_once; i++)
+                fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+        ASSERT_INT(fake_n_calls(), at_once);
+        ASSERT_FALSE(fake_call(FAKE_BIND));
+        fake_reply(fake_call(FAKE_GET), KUBE_UNKNOWN, 0, "");
+        ASSERT_INT(fake_n_calls(), at_once);
+        ASSERT_TRUE(fake_call(FAKE_BIND));
+        binder_free(TAKE_PTR(f.binder));
+        teardown(&f);
+}
+
+/* The API server answers nothing for long: the later GETs wait for their turn, too. */
+static void later_gets_wait_for_their_turn(void) {
+        static Answer answers[MANY];
+        Fixture f = setup();
+        size_t at_once;
+
+        start(&f);
+        for (unsigned i = 0; i < MANY; i++)
+                ASSERT_TRUE(bind_nothing(&f, i, &answers[i]) != NULL);
+        at_once = fake_n_calls();
+        for (unsigned i = 0; i < MANY; i++) {
+                fake_reply(fake_call(FAKE_BIND), KUBE_UNKNOWN, 0, "");
+                fake_reply(fake_call(FAKE_GET), KUBE_UNKNOWN, 0, "");
+        }
+        ASSERT_INT(fake_n_calls(), 0);
+        for (unsigned i = 0; i < MANY; i++) /* their timers end */
+                ASSERT_TRUE(sd_event_run(f.event, USEC_PER_SEC) > 0);
+        for (unsigned i = 0; i < MANY; i++) {
+                ASSERT_INT(fake_n_calls(), at_once < MANY - i ? at_once : MANY - i);
+                fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200,
+                           pod_json(fake_name(fake_call(FAKE_GET)), .node = "n1"));
+        }
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        teardown(&f);
+}
+
+static void a_bind_is_given_up_while_its_pod_is_fetched(void) {
+        Fixture f = setup();
+        Answer a = {0};
+
+        start(&f);
+        binder_abandon(bind_pod(&f, "a", "n1", &a));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_INT(binder_n_open(f.binder), 0);
+        ASSERT_INT(a.n, 0);
+        teardown(&f);
+}
+
+static void a_queued_bind_is_given_up_before_it_is_sent(void) {
+        Answer gone = {0}, late = {0}, first = {0}, own = {0};
+        Fixture f = setup();
+        unsigned n = 0;
+        Bind *bind, *left;
+
+        start(&f);
+        do
+                ASSERT_TRUE(bind_nothing(&f, n++, &first) != NULL);
+        while (fake_n_calls() == n);
+        /* With a share: its reservation is given back. */
+        see(&f, WAITING("g", "4"));
+        left = bind_pod(&f, "g", "n1", &gone);
+        ASSERT_USED(f.view, "n1", 0, 4);
+        bind = bind_pod(&f, "g", "n1", &late);
+        ASSERT_TRUE(bind == NULL && strstr(late.error, "is being bound to node n1"));
+        binder_abandon(left);
+        ASSERT_INT(gone.n, 0);
+        ASSERT_USED(f.view, "n1", 0, 0);
+        ASSERT_INT(fake_n_calls(), n - 1);
+        ASSERT_TRUE(bind_pod(&f, "g", "n1", &own) != NULL);
+        /* Leadership ends while it waits. */
+        f.deposed = true;
+        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        ASSERT_TEXT(own.error, "this replica is not the leader");
+        ASSERT_USED(f.view, "n1", 0, 0);
+        ASSERT_INT(fake_n_calls(), n - 2);
+        binder_free(TAKE_PTR(f.binder));
+        teardown(&f);
+}
+
+/* ---- the Event of a bind ---- */
+
+static void the_cards_stand_in_an_event(void) {
+        static const struct {
+                PodText pod;
+                const char *node, *note;
+        } cases[] = {
+                {{.name = "a", .mem = "4"}, "n1", "4 GiB of gpu0 on n1"},
+                {{.name = "b", .mem = "3", .core = "30"}, "c1", "3 GiB and 30 percent of gpu0 on c1"},
+                {{.name = "c", .mem = "16", .labels = "\"aliyun.com/gpu-count\":\"2\""},
+                 "n2",
+                 "8 GiB of each of gpu0, gpu1 on n2"},
+                {{.name = "d", .mem = "16"}, "u1", "16 x 128MiB of gpu0 on u1"},
+        };
+        Fixture f = setup();
+
+        start(&f);
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("c1", "core_mem", 15, 1, ""));
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED,
+             node_json("u1", "cgpu", 126, 1, ",\"annotations\":{\"aliquot.dev/gpu-mem-unit\":\"128MiB\"}"));
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                PodText pod = cases[i].pod;
+                unsigned events = fake_n_events();
+                Answer a = {0};
+
+                pod.phase = "Pending";
+                pod.state = "waiting";
+                see(&f, pod_json_(pod));
+                ASSERT_TRUE(bind_pod(&f, pod.name, cases[i].node, &a) != NULL);
+                ASSERT_INT(fake_n_events(), events); /* not before the API server has the Binding */
+                fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+                ASSERT_INT(a.n, 1);
+                ASSERT_TEXT(a.error, "");
+                ASSERT_INT(fake_n_events(), events + 1);
+                ASSERT_TEXT(fake_last_note(), cases[i].note);
+        }
+        teardown(&f);
+}
+
 /* ---- refusals and concurrency ---- */
 
 static void a_change_that_waits_is_refused_at_bind(void) {
@@ -545,7 +790,7 @@ static void a_change_that_waits_is_refused_at_bind(void) {
                        ",\"annotations\":{\"aliquot.dev/mode-in-force\":\"cgpu\","
                        "\"aliquot.dev/change-pending\":\"mode cgpu -> share\"}"));
         ASSERT_FALSE(bind_pod(&f, "a", "n1", &a));
-        ASSERT_TEXT(a.error, "node n1: the node takes no new slice while a change waits: mode cgpu -> share");
+        ASSERT_TEXT(a.error, "node n1: node(s) take no new slice while a change of mode or unit waits");
         ASSERT_INT(fake_n_calls(), 0);
         teardown(&f);
 }
@@ -560,13 +805,13 @@ static void refuses_with_a_reason_and_an_event(void) {
         see(&f, WAITING("b", "4"));
         ASSERT_TRUE(bind_pod(&f, "a", "n1", &a) != NULL);
         ASSERT_FALSE(bind_pod(&f, "b", "n1", &a));
-        ASSERT_TEXT(a.error, "node n1: no card has 4 of gpu-mem free: gpu0 3 of 15");
+        ASSERT_TEXT(a.error, "node n1: no card has 4 GiB of gpu-mem free");
         ASSERT_INT(fake_n_events(), events + 1);
-        ASSERT_TEXT(fake_last_note(), a.error);
+        ASSERT_TEXT(fake_last_note(), "node n1: no card has 4 of gpu-mem free: gpu0 3 of 15");
         ASSERT_INT(f.metrics.refusals[REFUSAL_NO_ROOM], 1);
         a = (Answer){0};
         ASSERT_FALSE(bind_pod(&f, "b", "nowhere", &a));
-        ASSERT_TEXT(a.error, "node nowhere: the node is not known as a GPU node");
+        ASSERT_TEXT(a.error, "node nowhere: node(s) are not known as GPU nodes");
         teardown(&f);
 }
 
@@ -730,10 +975,16 @@ int main(void) {
                 TEST(bound_by_another_scheduler_counts_where_it_is), TEST(a_pod_that_is_gone_gives_back),
                 TEST(the_watch_may_say_it_first), TEST(deleted_while_it_is_being_bound),
                 TEST(what_the_watch_replaced_is_not_given_back), TEST(fetches_what_it_does_not_know),
-                TEST(a_binding_empties_the_other_system_keys), TEST(a_change_that_waits_is_refused_at_bind),
+                TEST(a_binding_empties_the_other_system_keys), TEST(a_bind_takes_a_card_that_the_pod_chose),
+                TEST(a_change_that_waits_is_refused_at_bind),
                 TEST(a_leader_that_was_deposed_meanwhile_sends_no_binding),
+                TEST(bindings_wait_for_their_turn), TEST(lost_answers_keep_their_turns),
+                TEST(later_gets_wait_for_their_turn), TEST(a_bind_is_given_up_while_its_pod_is_fetched),
+                TEST(a_queued_bind_is_given_up_before_it_is_sent),
+                TEST(a_pod_that_asks_for_nothing_is_not_fetched),
+                TEST(a_lost_answer_about_a_pod_that_asks_for_nothing),
                 TEST(what_was_fetched_may_be_older_than_the_view), TEST(what_was_fetched_may_not_be_bindable),
-                TEST(pods_of_others_are_bound_without_annotations), TEST(refuses_with_a_reason_and_an_event),
-                TEST(an_abandoned_bind_goes_on), TEST(a_hundred_binds_never_overcommit),
-                TEST(a_restart_in_the_middle_of_anything));
+                TEST(pods_of_others_are_bound_without_annotations), TEST(the_cards_stand_in_an_event),
+                TEST(refuses_with_a_reason_and_an_event), TEST(an_abandoned_bind_goes_on),
+                TEST(a_hundred_binds_never_overcommit), TEST(a_restart_in_the_middle_of_anything));
 }

@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "scheduler/evictor.h"
 #include "scheduler/extender.h"
+#include "scheduler/gang/gangs.h"
 
 typedef struct Fixture {
         sd_event *event;
@@ -176,7 +177,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
         bind(f, "other", error); /* asks for 9 by now, which are free beside the hold */
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json(.name = "more", .mem = "10"));
         bind(f, "more", error);
-        ASSERT_CONTAINS(error, "no card has 10 of gpu-mem free");
+        ASSERT_CONTAINS(error, "no card has 10 GiB of gpu-mem free");
         ASSERT_TRUE(filter(f, HIGH(), "\"n1\""));
         bind(f, "high", error);
         ASSERT_TEXT(error, "");
@@ -297,14 +298,22 @@ static void no_pod_is_evicted_without_all_conditions(void) {
         }
 }
 
-/* At each end of a try the hold is gone. */
+static void on_room(void *userdata, Str node) {
+        char *said = userdata;
+
+        (void) snprintf(said, 8, STR_FMT, STR_ARG(node));
+}
+
+/* At each end of a try the hold is gone, and the waker hears on which node there is room. */
 static void every_try_ends(void) {
         static const char *const ends[] = {"time", "gone", "elsewhere", "deposed", "drain", "failed bind"};
 
         for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
                 Fixture *f = setup();
-                char error[256];
+                char error[256], said[8] = "";
 
+                f->view->hold.on_room = on_room;
+                f->view->hold.userdata = said;
                 ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
                 step(f, WAITER_DELAY);
                 reply(FAKE_EVICT, 201, "");
@@ -340,6 +349,8 @@ static void every_try_ends(void) {
                 step(f, 1);
                 ASSERT_STATE(f, "idle");
                 ASSERT_USED(f->view, "n1", 2, 0);
+                ASSERT_TEXT(said, "n1");
+                f->view->hold.on_room = NULL;
                 teardown(f);
         }
 }
@@ -658,6 +669,145 @@ static void a_conflict_is_not_always_gone(void) {
         teardown(f);
 }
 
+/* A place of a gang's plan (gang/gang_plan.h): 11 units of one card. */
+static Grant *plan(Fixture *f, const char *node, unsigned card) {
+        Slice slice = {.card = card, .mem = 11};
+        Grant *made;
+
+        ASSERT_OK(grant_new(f->view->ledger,
+                            &(GrantSpec){.namespace_ = STR("default"),
+                                         .name = STR("member"),
+                                         .node = str_from(node),
+                                         .slices = &slice,
+                                         .n_slices = 1},
+                            &made));
+        return made;
+}
+
+/* Card 0 of n1 is planned for a gang, and may be free again within seconds. */
+static Fixture *setup_planned(Grant **ret_place) {
+        Fixture *f = setup();
+
+        gone(f, "p0");
+        *ret_place = plan(f, "n1", 0);
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        return f;
+}
+
+static void no_pod_is_evicted_for_what_a_gang_may_give_back(void) {
+        Grant *place;
+        Fixture *f = setup_planned(&place);
+
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(fake_n_calls(), 0);
+        grant_free(place);
+        step(f, USEC_PER_SEC); /* it fits */
+        ASSERT_STATE(f, "idle");
+        ASSERT_INT(fake_n_calls(), 0);
+        teardown(f);
+}
+
+static void a_pod_is_evicted_when_the_gang_has_its_cards(void) {
+        Grant *place;
+        Fixture *f = setup_planned(&place);
+
+        grant_free(place);
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("member", 0, 11, POD(.priority = 10)));
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "evicting");
+        teardown(f);
+}
+
+/* The Binding of a member of priority 1 is under way on card 0; the others have priority 10. */
+static void a_member_goes_when_it_is_seen_bound(void) {
+        Slice slice = {.card = 0, .mem = 11};
+        Fixture *f = setup();
+        ViewPod *member = view_pod_ensure(f->view, STR("uid-member"));
+
+        gone(f, "p0");
+        member->priority = 1;
+        ASSERT_OK(grant_new(f->view->ledger,
+                            &(GrantSpec){.namespace_ = STR("default"),
+                                         .name = STR("member"),
+                                         .uid = STR("uid-member"),
+                                         .node = STR("n1"),
+                                         .slices = &slice,
+                                         .n_slices = 1},
+                            &member->grant));
+        member->reserved = true;
+        view_pod_take_plan(f->view, member);
+        ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
+        step(f, WAITER_DELAY);
+        ASSERT_INT(fake_n_calls(), 0);
+        feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, held("member", 0, 11, POD(.priority = 1)));
+        step(f, USEC_PER_SEC);
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "member");
+        teardown(f);
+}
+
+/* One gang after the other may be placed, and take the same cards. */
+static void the_wait_for_gangs_ends(void) {
+        Grant *place;
+        Fixture *f = setup_planned(&place);
+
+        for (usec_t waited = 0; waited < GANGS_ATTEMPT - USEC_PER_SEC; waited += USEC_PER_SEC) {
+                step(f, USEC_PER_SEC);
+                ASSERT_STATE(f, "idle");
+        }
+        step(f, USEC_PER_SEC);
+        ASSERT_STATE(f, "evicting");
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2");
+        grant_free(place);
+        teardown(f);
+}
+
+/* A time, not a number of looks: tries of other pods may lie between them. */
+static void the_wait_for_gangs_is_a_time(void) {
+        Grant *place;
+        Fixture *f = setup_planned(&place);
+
+        step(f, GANGS_ATTEMPT);
+        ASSERT_STATE(f, "evicting");
+        grant_free(place);
+        teardown(f);
+}
+
+/* Its eviction could go to a pod that the first one needs. */
+static void no_lower_pod_is_tried_while_one_waits_for_a_gang(void) {
+        Grant *place;
+        Fixture *f = setup_planned(&place);
+
+        feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n2", "cgpu", 15, 1, ""));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q", 0, 15, POD(.node = "n2", .priority = 20)));
+        ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n2\""));
+        for (usec_t waited = 0; waited < GANGS_ATTEMPT - USEC_PER_SEC; waited += USEC_PER_SEC / 4) {
+                step(f, USEC_PER_SEC / 4);
+                ASSERT_INT(fake_n_calls(), 0);
+        }
+        grant_free(place); /* high fits */
+        step(f, USEC_PER_SEC);
+        ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n2\""));
+        step(f, 0);
+        ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "q");
+        teardown(f);
+}
+
+/* A plan on cards where the same pods had to go changes nothing. */
+static void other_plans_are_no_reason_to_wait(void) {
+        Fixture *f = setup();
+        Grant *place;
+
+        feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n2", "cgpu", 15, 1, ""));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q", 0, 4, POD(.node = "n2", .priority = 20)));
+        place = plan(f, "n2", 0);
+        ASSERT_FALSE(filter(f, POD(.name = "high", .mem = "15", .priority = 100000), "\"n1\",\"n2\""));
+        step(f, WAITER_DELAY);
+        ASSERT_STATE(f, "evicting");
+        grant_free(place);
+        teardown(f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(a_card_is_freed_and_kept_for_its_pod),
                          TEST(an_eviction_refused_by_a_budget_ends_the_try),
@@ -668,5 +818,10 @@ int main(void) {
                          TEST(static_pods_are_no_victims), TEST(the_watch_says_the_priority),
                          TEST(held_slices_are_waited_for), TEST(tries_are_counted_until_the_pod_is_bound),
                          TEST(old_filter_calls_evict_no_pod), TEST(one_waiter_in_one_step),
-                         TEST(a_higher_priority_takes_the_cards), TEST(a_conflict_is_not_always_gone));
+                         TEST(a_higher_priority_takes_the_cards), TEST(a_conflict_is_not_always_gone),
+                         TEST(no_pod_is_evicted_for_what_a_gang_may_give_back),
+                         TEST(a_pod_is_evicted_when_the_gang_has_its_cards), TEST(the_wait_for_gangs_ends),
+                         TEST(a_member_goes_when_it_is_seen_bound), TEST(the_wait_for_gangs_is_a_time),
+                         TEST(no_lower_pod_is_tried_while_one_waits_for_a_gang),
+                         TEST(other_plans_are_no_reason_to_wait));
 }

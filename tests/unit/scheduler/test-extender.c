@@ -3,8 +3,10 @@
 /* The answers of the extender, without a socket. They are compared byte for byte where
  * kube-scheduler or people rely on them. */
 
+#include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/extender.h"
+#include "scheduler/reason_tally.h"
 
 typedef struct Fixture {
         View *view;
@@ -74,15 +76,13 @@ static void filters_by_name(void) {
 
         ASSERT_INT(post(&f, "filter",
                         args(pod_json("x", .mem = "4"),
-                             "\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"cpu\",\"nn\"]")),
+                             "\"Nodes\":null,\"NodeNames\":[\"n1\",\"n2\",\"n3\",\"nn\"]")),
                    200);
         ASSERT_TEXT(f.out.data,
                     "{\"Nodes\":null,\"NodeNames\":[\"n1\",\"n3\"],\"FailedNodes\":{"
-                    "\"n2\":\"no card has 4 of gpu-mem free: gpu0 3 of 15\","
-                    "\"cpu\":\"the node's mode is default, gpu-mem needs share, cgpu or core_mem\","
-                    "\"nn\":\"the node is not known as a GPU node\"},\"FailedAndUnresolvableNodes\":{"
-                    "\"cpu\":\"the node's mode is default, gpu-mem needs share, cgpu or core_mem\","
-                    "\"nn\":\"the node is not known as a GPU node\"},\"Error\":\"\"}");
+                    "\"n2\":\"no card has 4 GiB of gpu-mem free\","
+                    "\"nn\":\"node(s) are not known as GPU nodes\"},\"FailedAndUnresolvableNodes\":{"
+                    "\"nn\":\"node(s) are not known as GPU nodes\"},\"Error\":\"\"}");
         ASSERT_TEXT(f.type, "application/json");
         ASSERT_INT(f.metrics.refusals[REFUSAL_NO_ROOM], 1);
         ASSERT_INT(f.metrics.refusals[REFUSAL_NODE_UNKNOWN], 1);
@@ -102,7 +102,7 @@ static void filters_whole_nodes(void) {
         ASSERT_TEXT(f.out.data, "{\"NodeNames\":null,\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\","
                                 "\"labels\":{\"a\":\"b\"}}},"
                                 "{\"spec\":{},\"metadata\":{\"name\":\"n3\"}}]},\"FailedNodes\":{"
-                                "\"n2\":\"no card has 4 of gpu-mem free: gpu0 3 of 15\"},"
+                                "\"n2\":\"no card has 4 GiB of gpu-mem free\"},"
                                 "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}");
         teardown(&f);
 }
@@ -137,17 +137,180 @@ static void filter_refuses_what_can_never_be(void) {
         ASSERT_INT(post(&f, "filter",
                         args(pod_json("x", .mem = "2", .core = "33"), "\"NodeNames\":[\"n1\",\"n3\"]")),
                    200);
+#define REASON "container main: gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100"
         ASSERT_TEXT(f.out.data, "{\"Nodes\":null,\"NodeNames\":[],\"FailedNodes\":{"
-                                "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
-                                "be a multiple of 5 from 5 to 100\","
-                                "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
-                                "be a multiple of 5 from 5 to 100\"},"
+                                "\"n1\":\"" REASON "\",\"n3\":\"" REASON "\"},"
                                 "\"FailedAndUnresolvableNodes\":{"
-                                "\"n1\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
-                                "be a multiple of 5 from 5 to 100\","
-                                "\"n3\":\"container \\\"main\\\": aliyun.com/gpu-core.percentage is 33, must "
-                                "be a multiple of 5 from 5 to 100\"},"
-                                "\"Error\":\"\"}");
+                                "\"n1\":\"" REASON "\",\"n3\":\"" REASON "\"},\"Error\":\"\"}");
+#undef REASON
+        teardown(&f);
+}
+
+/* Nodes with different cards, and cards with different amounts, for the same rule. */
+static void equal_cases_have_one_reason(void) {
+        Fixture f = setup();
+
+        ASSERT_INT(
+                post(&f, "filter", args(pod_json("x", .mem = "60"), "\"NodeNames\":[\"n1\",\"n2\",\"n3\"]")),
+                200);
+#define REASON "no card is large enough for 60 GiB of gpu-mem"
+        ASSERT_CONTAINS(f.out.data, "\"FailedNodes\":{\"n1\":\"" REASON "\",\"n2\":\"" REASON
+                                    "\",\"n3\":\"" REASON "\"}");
+#undef REASON
+        teardown(&f);
+}
+
+/* The reasons of few nodes share one text, whichever node comes first. */
+static void many_reasons_become_few(void) {
+        static const char *const orders[] = {"\"NodeNames\":[\"m1\",\"m2\",\"m3\",\"n1\",\"n2\",\"n3\"]",
+                                             "\"NodeNames\":[\"m3\",\"n3\",\"m2\",\"m1\",\"n2\",\"n1\"]"};
+        Fixture f = setup();
+
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m2", "cgpu", 0, 0, ""));
+        for (size_t i = 0; i < ELEMENTSOF(orders); i++) {
+                ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "16"), orders[i])), 200);
+                ASSERT_CONTAINS(f.out.data, "\"n1\":\"no card is large enough for 16 GiB of gpu-mem\"");
+                ASSERT_CONTAINS(f.out.data, "\"m1\":\"" REASON_OTHER "\"");
+                ASSERT_CONTAINS(f.out.data, "\"m2\":\"" REASON_OTHER "\"");
+                ASSERT_CONTAINS(f.out.data, "\"m3\":\"" REASON_OTHER "\"");
+        }
+        teardown(&f);
+}
+
+/* ---- the nearest cards ---- */
+
+static unsigned nearest_events(Fixture *f, const char *pod, const char *nodes) {
+        unsigned before = fake_n_events();
+
+        ASSERT_INT(post(f, "filter", args(pod, nodes)), 200);
+        return fake_n_events() - before;
+}
+
+static void see_waiting(Fixture *f, const char *pod) {
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod);
+}
+
+static void the_nearest_cards_stand_in_an_event(void) {
+        Fixture f = setup();
+        const char *pod = pod_json("x", .mem = "14", .phase = "Pending"),
+                   *all = "\"NodeNames\":[\"n2\",\"n1\"]";
+        ViewPod *known;
+
+        f.extender.nearest.recorder = (KubeEventRecorder *) &f; /* never dereferenced */
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "2", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":2}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("c", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":5}}"));
+        ASSERT_INT(nearest_events(&f, pod, all), 0); /* another replica leads */
+        f.extender.leading = true;
+        ASSERT_INT(nearest_events(&f, pod, all), 0); /* the watch does not know the pod */
+        see_waiting(&f, pod);
+        ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n2\",\"n3\"]"), 0); /* n3 takes it */
+        ASSERT_INT(nearest_events(&f, pod, all), 1);
+        ASSERT_TEXT(fake_last_note(), "nearest cards: gpu1 of n1: 13 of 15 GiB free (memory: 1 GiB missing), "
+                                      "gpu0 of n1: 10 of 15 GiB free (memory: 4 GiB missing), "
+                                      "gpu0 of n2: 3 of 15 GiB free (memory: 11 GiB missing). "
+                                      "All cards: kubectl inspect cgpu --why default/x");
+        known = view_pod_find(f.view, STR("uid-x"));
+        known->nearest_at -= NEAREST_EVENT_REST;
+        ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n1\",\"n2\"]"), 0); /* nothing has changed */
+        feed(f.view, VIEW_PODS, REFLECTOR_DELETED,
+             pod_json("c", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":5}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("c", .mem = "4", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":4}}"));
+        ASSERT_INT(nearest_events(&f, pod, all), 1);
+        ASSERT_CONTAINS(fake_last_note(), "gpu0 of n1: 11 of 15 GiB free (memory: 3 GiB missing)");
+        feed(f.view, VIEW_PODS, REFLECTOR_DELETED,
+             pod_json("b", .mem = "2", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":2}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":3}}"));
+        ASSERT_INT(nearest_events(&f, pod, all), 0); /* changed, but too soon */
+        known->nearest_at -= NEAREST_EVENT_REST;
+        ASSERT_INT(nearest_events(&f, pod, all), 1);
+        teardown(&f);
+}
+
+static void all_pods_together_get_so_many_events(void) {
+        Fixture f = setup();
+        unsigned told = 0;
+
+        f.extender.nearest.recorder = (KubeEventRecorder *) &f;
+        f.extender.leading = true;
+        for (unsigned i = 0; i < NEAREST_EVENTS_PER_MINUTE + 10; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "w%u", i);
+                see_waiting(&f, pod_json(name, .mem = "14", .phase = "Pending"));
+                told += nearest_events(&f, pod_json(name, .mem = "14", .phase = "Pending"),
+                                       "\"NodeNames\":[\"n2\"]");
+        }
+        ASSERT_INT(told, NEAREST_EVENTS_PER_MINUTE);
+        f.extender.nearest.minute -= 60 * USEC_PER_SEC;
+        ASSERT_INT(nearest_events(&f, pod_json("w125", .mem = "14", .phase = "Pending"),
+                                  "\"NodeNames\":[\"n2\"]"),
+                   1);
+        teardown(&f);
+}
+
+/* ---- why ---- */
+
+static void why_tells_each_card(void) {
+        static const uint32_t fenced[] = {2};
+        Fixture f = setup();
+
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
+        feed(f.view, VIEW_NODES, REFLECTOR_ADDED,
+             node_json("full", "core_mem", 15, 1,
+                       ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"1\"}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .mem = "2", .core = "80", .node = "n3",
+                      .allocation = "{\\\"0\\\":{\\\"0\\\":2}}"));
+        feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("c", .mem = "1", .core = "5", .node = "full",
+                      .allocation = "{\\\"0\\\":{\\\"0\\\":1}}"));
+        ASSERT_OK(ledger_node_set_fenced(f.view->ledger, STR("n3"), fenced, ELEMENTSOF(fenced)));
+        see_waiting(&f, pod_json("x", .mem = "14", .core = "30", .phase = "Pending"));
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-x", ""), 200);
+        ASSERT_TEXT(f.type, "text/plain; charset=utf-8");
+        ASSERT_TEXT(f.out.data,
+                    "asks for 14 of gpu-mem and 30 percent of compute on one card; 1 of 6 GPU nodes can "
+                    "take it now, by their cards\n"
+                    "\nn3: fits\n"
+                    "  gpu0  13 of 15 GiB and 20 of 100 percent free, 1 pod  memory: 1 GiB missing; "
+                    "percent: 10 missing\n"
+                    "  gpu1  15 of 15 GiB and 100 of 100 percent free, 0 pods\n"
+                    "  gpu2  0 of 15 GiB and 0 of 100 percent free, 0 pods  fence: a ConfigMap takes the "
+                    "card out of service\n"
+                    "  gpu3  15 of 15 GiB and 100 of 100 percent free, 0 pods\n"
+                    "\nfull: the cards with room have reached max-pods-per-card\n"
+                    "  gpu0  14 of 15 GiB and 95 of 100 percent free, 1 pod  max-pods-per-card: 1 reached\n"
+                    "\ncpu: the node's mode is default, compute percent needs core_mem\n"
+                    "\nm1: the node's mode is mig, compute percent needs core_mem\n"
+                    "\nn1: the node's mode is cgpu, compute percent needs core_mem\n"
+                    "\nn2: the node's mode is cgpu, compute percent needs core_mem\n");
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-b", ""), 404); /* it is bound */
+        ASSERT_CONTAINS(f.out.data, "no pending pod with a share has the UID \"uid-b\"");
+        teardown(&f);
+}
+
+static void why_counts_the_nodes_of_a_large_cluster(void) {
+        Fixture f = setup();
+
+        for (unsigned i = 0; i < 100; i++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "k%02u", i);
+                feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json(name, "cgpu", 30, 2, ""));
+        }
+        see_waiting(&f, pod_json("x", .mem = "16", .phase = "Pending"));
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-x", ""), 200);
+        ASSERT_CONTAINS(f.out.data,
+                        "\nk00: no card is large enough for 16 GiB of gpu-mem\n  gpu0  15 of 15 GiB free, 0 "
+                        "pods  memory: 1 GiB missing, the card is too small\n");
+        ASSERT_CONTAINS(f.out.data,
+                        "\nand 84 more nodes:\n  83 no card is large enough for 16 GiB of gpu-mem\n"
+                        "  1 node(s) are not in mode share, cgpu or core_mem\n");
         teardown(&f);
 }
 
@@ -194,21 +357,74 @@ static void the_best_get_ten_to_one(void) {
                 post(&f, "prioritize",
                      args(pod_json("x", .mem = "3"), "\"NodeNames\":[\"n3\",\"nn\",\"n2\",\"n1\",\"cpu\"]")),
                 200);
-        ASSERT_TEXT(
-                f.out.data,
-                "[{\"Host\":\"n3\",\"Score\":8},{\"Host\":\"nn\",\"Score\":0},{\"Host\":\"n2\",\"Score\":10},"
-                "{\"Host\":\"n1\",\"Score\":9},{\"Host\":\"cpu\",\"Score\":0}]");
+        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n2\",\"Score\":10},{\"Host\":\"n1\",\"Score\":9},"
+                                "{\"Host\":\"n3\",\"Score\":8}]");
         /* No room on n2 any more, and no points. */
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n2\",\"n1\"]")),
                    200);
-        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n2\",\"Score\":0},{\"Host\":\"n1\",\"Score\":10}]");
-        ASSERT_INT(
-                post(&f, "prioritize",
-                     args(pod_json("web"), "\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n\\\"1\"}}]}")),
-                200);
-        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n\\\"1\",\"Score\":0}]");
+        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n1\",\"Score\":10}]");
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "3"), "\"NodeNames\":[]")), 200);
         ASSERT_TEXT(f.out.data, "[]");
+        teardown(&f);
+}
+
+/* n1 and n3 have idle cards, the card of n2 holds a pod, and the others share none. */
+static void pods_that_ask_for_nothing_spare_idle_cards(void) {
+        static const struct {
+                bool spare;
+                const char *mem, *nodes, *expected;
+        } cases[] = {
+                {false, NULL, "\"NodeNames\":[\"n1\",\"n2\",\"cpu\"]", "[]"},
+                {false, NULL, "\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n2\"}}]}", "[]"},
+                {true, NULL, "\"NodeNames\":[\"n1\",\"n2\",\"cpu\",\"n3\",\"nn\"]",
+                 "[{\"Host\":\"n2\",\"Score\":1},{\"Host\":\"cpu\",\"Score\":1},{\"Host\":\"nn\",\"Score\":1}"
+                 "]"},
+                {true, NULL,
+                 "\"Nodes\":{\"items\":[{\"metadata\":{\"name\":\"n1\"}},{\"metadata\":{\"name\":\"n\\\"2\"}}"
+                 "]}",
+                 "[{\"Host\":\"n\\\"2\",\"Score\":1}]"},
+                {true, NULL, "\"NodeNames\":[\"n1\",\"n3\"]", "[]"},
+                {true, NULL, "\"NodeNames\":[\"n2\",\"cpu\"]", "[]"}, /* one class alone */
+                {true, NULL, "\"NodeNames\":[]", "[]"},
+                {true, "3", "\"NodeNames\":[\"n1\",\"cpu\"]", "[{\"Host\":\"n1\",\"Score\":10}]"},
+                {true, "x", "\"NodeNames\":[\"n1\",\"cpu\"]", "[]"}, /* asks for something */
+        };
+        Fixture f = setup();
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                f.extender.spare_idle_cards = cases[i].spare;
+                ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = cases[i].mem), cases[i].nodes)),
+                           200);
+                ASSERT_TEXT(f.out.data, cases[i].expected);
+        }
+        /* A fenced card is no idle card. */
+        feed(f.view, VIEW_CONFIGMAPS, REFLECTOR_ADDED,
+             "{\"metadata\":{\"name\":\"unhealthy-gpu-n1\"},\"data\":{\"gpus\":\"0,1,2,3\"}}");
+        f.extender.spare_idle_cards = true;
+        ASSERT_INT(post(&f, "prioritize", args(pod_json("x"), "\"NodeNames\":[\"n1\",\"n3\"]")), 200);
+        ASSERT_TEXT(f.out.data, "[{\"Host\":\"n1\",\"Score\":1}]");
+        teardown(&f);
+}
+
+/* The names come back as they stand in the request, in either order of its members. */
+static void filter_answers_all_nodes_to_a_pod_that_asks_for_nothing(void) {
+        static const char *const names[] = {"[]", "[ ]", "[\"n1\", \"nn\",\"n\\u0031\"]"};
+        Fixture f = setup();
+        char text[256];
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                for (int first = 0; first < 2; first++) {
+                        (void) snprintf(text, sizeof text,
+                                        first ? "{\"NodeNames\":%s,\"Pod\":{}}"
+                                              : "{\"Pod\":{},\"NodeNames\":%s}",
+                                        names[i]);
+                        ASSERT_INT(post(&f, "filter", text), 200);
+                        (void) snprintf(text, sizeof text,
+                                        "{\"Nodes\":null,\"NodeNames\":%s,\"FailedNodes\":{},"
+                                        "\"FailedAndUnresolvableNodes\":{},\"Error\":\"\"}",
+                                        names[i]);
+                        ASSERT_TEXT(f.out.data, text);
+                }
         teardown(&f);
 }
 
@@ -227,9 +443,11 @@ static void ties_go_by_name_and_all_others_get_nothing(void) {
         buf_append_char(&names, ']');
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = "3"), names.data)), 200);
         for (unsigned i = 0; i < 15; i++) {
-                (void) snprintf(expected, sizeof expected, "{\"Host\":\"e%02u\",\"Score\":%u}", i,
-                                i < 10 ? 10 - i : 0);
-                ASSERT_CONTAINS(f.out.data, expected);
+                (void) snprintf(expected, sizeof expected, "{\"Host\":\"e%02u\",\"Score\":%u}", i, 10 - i);
+                if (i < 10)
+                        ASSERT_CONTAINS(f.out.data, expected);
+                else
+                        ASSERT_FALSE(strstr(f.out.data, "\"e10\"") || strstr(f.out.data, "\"e14\""));
         }
         teardown(&f);
 }
@@ -383,28 +601,28 @@ static const char golden_head[] =
         "# HELP aliquot_scheduler_cards_unhealthy Cards that are out of service.\n"
         "# TYPE aliquot_scheduler_cards_unhealthy gauge\n"
         "aliquot_scheduler_cards_unhealthy 0\n"
-        "# HELP aliquot_scheduler_memory_bytes GPU memory on all cards, in whole units of their nodes.\n"
+        "# HELP aliquot_scheduler_memory_bytes GPU memory on all cards, in whole units.\n"
         "# TYPE aliquot_scheduler_memory_bytes gauge\n"
         "aliquot_scheduler_memory_bytes 112742891520\n"
-        "# HELP aliquot_scheduler_memory_bytes_used GPU memory that pods hold on cards.\n"
-        "# TYPE aliquot_scheduler_memory_bytes_used gauge\n"
-        "aliquot_scheduler_memory_bytes_used 12884901888\n"
-        "# HELP aliquot_scheduler_memory_bytes_pending GPU memory of bound pods that have no card yet.\n"
-        "# TYPE aliquot_scheduler_memory_bytes_pending gauge\n"
-        "aliquot_scheduler_memory_bytes_pending 0\n"
-        "# HELP aliquot_scheduler_core_percent Percent of compute on all cards.\n"
-        "# TYPE aliquot_scheduler_core_percent gauge\n"
-        "aliquot_scheduler_core_percent 400\n"
-        "# HELP aliquot_scheduler_core_percent_used Percent of compute that pods hold.\n"
-        "# TYPE aliquot_scheduler_core_percent_used gauge\n"
-        "aliquot_scheduler_core_percent_used 0\n"
-        "# HELP aliquot_scheduler_grants Pods that hold a slice, reservations included.\n"
+        "# HELP aliquot_scheduler_memory_used_bytes GPU memory that pods hold.\n"
+        "# TYPE aliquot_scheduler_memory_used_bytes gauge\n"
+        "aliquot_scheduler_memory_used_bytes 12884901888\n"
+        "# HELP aliquot_scheduler_memory_pending_bytes GPU memory of bound pods that have no card yet.\n"
+        "# TYPE aliquot_scheduler_memory_pending_bytes gauge\n"
+        "aliquot_scheduler_memory_pending_bytes 0\n"
+        "# HELP aliquot_scheduler_compute_cards Cards whose time is given out in shares.\n"
+        "# TYPE aliquot_scheduler_compute_cards gauge\n"
+        "aliquot_scheduler_compute_cards 4.00\n"
+        "# HELP aliquot_scheduler_compute_used_cards Shares of time that pods hold, in cards.\n"
+        "# TYPE aliquot_scheduler_compute_used_cards gauge\n"
+        "aliquot_scheduler_compute_used_cards 0.00\n"
+        "# HELP aliquot_scheduler_grants Pods with a slice or a reservation.\n"
         "# TYPE aliquot_scheduler_grants gauge\n"
         "aliquot_scheduler_grants 1\n"
-        "# HELP aliquot_scheduler_pods_waiting Pods that ask for a slice and are not bound.\n"
+        "# HELP aliquot_scheduler_pods_waiting Pods that wait for a slice.\n"
         "# TYPE aliquot_scheduler_pods_waiting gauge\n"
         "aliquot_scheduler_pods_waiting 0\n"
-        "# HELP aliquot_scheduler_binds_open Bindings whose outcome is not known yet.\n"
+        "# HELP aliquot_scheduler_binds_open Bindings without a known outcome.\n"
         "# TYPE aliquot_scheduler_binds_open gauge\n"
         "aliquot_scheduler_binds_open 0\n"
         "# HELP aliquot_scheduler_in_sync 1 when nodes and pods have been listed.\n"
@@ -413,22 +631,9 @@ static const char golden_head[] =
         "# HELP aliquot_scheduler_leading 1 when this replica may bind.\n"
         "# TYPE aliquot_scheduler_leading gauge\n"
         "aliquot_scheduler_leading 1\n"
-        "# HELP aliquot_scheduler_memory_units Units of GPU memory on all cards of nodes with this unit.\n"
-        "# TYPE aliquot_scheduler_memory_units gauge\n"
-        "aliquot_scheduler_memory_units{unit=\"GiB\"} 105\n"
-        "# HELP aliquot_scheduler_memory_units_used Units of GPU memory that pods hold on cards of nodes "
-        "with "
-        "this unit.\n"
-        "# TYPE aliquot_scheduler_memory_units_used gauge\n"
-        "aliquot_scheduler_memory_units_used{unit=\"GiB\"} 12\n"
-        "# HELP aliquot_scheduler_memory_units_pending Units of bound pods that have no card yet, on nodes "
-        "with this unit.\n"
-        "# TYPE aliquot_scheduler_memory_units_pending gauge\n"
-        "aliquot_scheduler_memory_units_pending{unit=\"GiB\"} 0\n"
-        "# HELP aliquot_scheduler_refusals_total Nodes that filter refused, and pods that bind refused, by "
-        "reason.\n"
-        "# TYPE aliquot_scheduler_refusals_total counter\n"
-        "aliquot_scheduler_refusals_total{reason=\"core_step\"} 0\n";
+        "# HELP aliquot_scheduler_node_cards Cards that the node shares.\n"
+        "# TYPE aliquot_scheduler_node_cards gauge\n"
+        "aliquot_scheduler_node_cards{node=\"n1\"} 2\n";
 
 static const char golden_histogram[] =
         "# HELP aliquot_scheduler_handler_seconds Time from request to answer; bind includes the API "
@@ -454,9 +659,9 @@ static const char golden_histogram[] =
 static void metrics_are_as_dashboards_know_them(void) {
         Fixture f = setup();
 
-        metrics_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 50);
-        metrics_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 51);
-        metrics_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 7 * USEC_PER_SEC);
+        histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 50);
+        histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 51);
+        histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 7 * USEC_PER_SEC);
         f.metrics.binds[METRICS_BIND_UNKNOWN] = 3;
         f.extender.leading = true;
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
@@ -469,8 +674,8 @@ static void metrics_are_as_dashboards_know_them(void) {
         teardown(&f);
 }
 
-/* One node in GiB and one in 128 MiB: no series adds the two. */
-static void units_of_different_sizes_are_not_added(void) {
+/* One node in GiB and one in 128 MiB: the sums are bytes. */
+static void units_of_different_sizes_are_added_as_bytes(void) {
         Fixture f = setup();
 
         feed(f.view, VIEW_NODES, REFLECTOR_MODIFIED,
@@ -478,14 +683,16 @@ static void units_of_different_sizes_are_not_added(void) {
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("b", .mem = "16", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":16}}"));
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units{unit=\"GiB\"} 75\n");
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units{unit=\"128MiB\"} 240\n");
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"GiB\"} 12\n");
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_units_used{unit=\"128MiB\"} 16\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_node_memory_bytes{node=\"n1\"} 32212254720\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_node_memory_used_bytes{node=\"n1\"} 2147483648\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_node_cards{node=\"n1\"} 2\n");
         /* 105 GiB. */
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes 112742891520\n");
         /* 14 GiB. */
-        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_bytes_used 15032385536\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_memory_used_bytes 15032385536\n");
+        feed(f.view, VIEW_NODES, REFLECTOR_DELETED, node_json("n1", "cgpu", 240, 2, ""));
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
+        ASSERT_TRUE(!strstr(f.out.data, "node=\"n1\""));
         teardown(&f);
 }
 
@@ -496,12 +703,11 @@ static void filter_refuses_a_node_with_a_change_that_waits(void) {
 
         feed(f.view, VIEW_NODES, REFLECTOR_MODIFIED, node_json("n1", "cgpu", 30, 2, changing));
         ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "4"), "\"NodeNames\":[\"n1\",\"n3\"]")), 200);
-        ASSERT_TEXT(
-                f.out.data,
-                "{\"Nodes\":null,\"NodeNames\":[\"n3\"],\"FailedNodes\":{"
-                "\"n1\":\"the node takes no new slice while a change waits: mode core_mem -> cgpu\"},"
-                "\"FailedAndUnresolvableNodes\":{\"n1\":\"the node takes no new slice while a change waits: "
-                "mode core_mem -> cgpu\"},\"Error\":\"\"}");
+        ASSERT_TEXT(f.out.data,
+                    "{\"Nodes\":null,\"NodeNames\":[\"n3\"],\"FailedNodes\":{"
+                    "\"n1\":\"node(s) take no new slice while a change of mode or unit waits\"},"
+                    "\"FailedAndUnresolvableNodes\":{\"n1\":\"node(s) take no new slice while a change of "
+                    "mode or unit waits\"},\"Error\":\"\"}");
         ASSERT_INT(f.metrics.refusals[REFUSAL_NODE_CHANGING], 1);
         teardown(&f);
 }
@@ -510,10 +716,15 @@ int main(void) {
         return TEST_MAIN(
                 TEST(filters_by_name), TEST(filters_whole_nodes), TEST(filter_takes_any_case_and_order),
                 TEST(filter_lets_other_pods_pass), TEST(filter_refuses_what_can_never_be),
+                TEST(equal_cases_have_one_reason), TEST(many_reasons_become_few),
+                TEST(the_nearest_cards_stand_in_an_event), TEST(all_pods_together_get_so_many_events),
+                TEST(why_tells_each_card), TEST(why_counts_the_nodes_of_a_large_cluster),
                 TEST(malformed_bodies_are_answered_with_the_path), TEST(the_best_get_ten_to_one),
+                TEST(pods_that_ask_for_nothing_spare_idle_cards),
+                TEST(filter_answers_all_nodes_to_a_pod_that_asks_for_nothing),
                 TEST(ties_go_by_name_and_all_others_get_nothing), TEST(preempt_keeps_nodes_that_would_fit),
                 TEST(inspects), TEST(routes), TEST(is_not_ready_before_the_view_is),
                 TEST(only_the_leader_binds), TEST(metrics_are_as_dashboards_know_them),
-                TEST(units_of_different_sizes_are_not_added),
+                TEST(units_of_different_sizes_are_added_as_bytes),
                 TEST(filter_refuses_a_node_with_a_change_that_waits));
 }

@@ -175,21 +175,23 @@ static char *bind_pod(Fixture *f, const char *pod, const char *node) {
 
 /* ---- beginning and end ---- */
 
-static Peer peer_start(Fixture *f, bool election, const char *identity) {
-        SchedulerOptions options = {.config = f->config,
-                                    .listen = "127.0.0.1:0",
-                                    .leader_election = election,
-                                    .identity = identity};
+static Peer peer_start_with(Fixture *f, SchedulerOptions options) {
         Fault fault = FAULT_NULL;
         char url[64];
         Peer p;
 
+        options.config = f->config;
+        options.listen = "127.0.0.1:0";
         if (scheduler_new(f->event, &options, &p.scheduler, &fault) != 0)
                 TEST_FAIL_("%s", fault.text);
         (void) snprintf(url, sizeof url, "http://127.0.0.1:%u", scheduler_port(p.scheduler));
         ASSERT_OK(kube_config_for_server(url, &p.config));
         ASSERT_OK(kube_client_new(f->event, p.config, &p.client));
         return p;
+}
+
+static Peer peer_start(Fixture *f, bool election, const char *identity) {
+        return peer_start_with(f, (SchedulerOptions){.leader_election = election, .identity = identity});
 }
 
 static void peer_end(Peer *p) {
@@ -279,6 +281,27 @@ static void filters_prioritizes_and_binds(void) {
         end(&f);
 }
 
+/* Both nodes are empty: binpack takes the smaller one, the other order the first by name. */
+static void the_order_of_nodes_is_an_option(void) {
+        _cleanup_free_ char *binpack = NULL, *fragmentation = NULL;
+        char args[2048];
+        Fixture f;
+        Peer p;
+
+        begin(&f);
+        apply_node(&f, "n0", 2);
+        p = peer_start_with(&f, (SchedulerOptions){.by_fragment = true});
+        TURN_UNTIL(&f, scheduler_is_ready(p.scheduler));
+        (void) snprintf(args, sizeof args, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"n0\",\"n1\"]}",
+                        pod_text("a", 4));
+        binpack = ask(&f, &f.us, "POST", "/gpushare-scheduler/prioritize", args);
+        fragmentation = ask(&f, &p, "POST", "/gpushare-scheduler/prioritize", args);
+        ASSERT_CONTAINS(binpack, "{\"Host\":\"n1\",\"Score\":10}");
+        ASSERT_CONTAINS(fragmentation, "{\"Host\":\"n0\",\"Score\":10}");
+        peer_end(&p);
+        end(&f);
+}
+
 static void a_lost_answer_is_no_lost_slice(void) {
         Fixture f;
 
@@ -287,7 +310,7 @@ static void a_lost_answer_is_no_lost_slice(void) {
         apply(&f, "%s", pod_text("b", 10));
         inject(&f, STORE_FAULT_LOSE_ANSWER, "POST", "/api/v1/namespaces/default/pods/a/binding", 1, 0);
         ASSERT_BIND(&f, "a", "n1", BOUND);
-        ASSERT_BIND(&f, "b", "n1", "node n1: no card has 10 of gpu-mem free: gpu0 5 of 15");
+        ASSERT_BIND(&f, "b", "n1", "node n1: no card has 10 GiB of gpu-mem free");
         end(&f);
 }
 
@@ -413,7 +436,7 @@ static void a_hundred_at_once_never_overcommit(void) {
                 if (strcmp(answers[i].body.data, BOUND) == 0)
                         bound++;
                 else
-                        ASSERT_CONTAINS(answers[i].body.data, "no card has 4 of gpu-mem free");
+                        ASSERT_CONTAINS(answers[i].body.data, "no card has 4 GiB of gpu-mem free");
                 buf_done(&answers[i].body);
         }
         ASSERT_INT(bound, 9); /* three of 4 on each of three cards of 15 */
@@ -522,6 +545,67 @@ static void apply_fence(Fixture *f, const char *devices) {
               devices);
 }
 
+/* ---- waking ---- */
+
+static char *filter_on(Fixture *f, const char *pod) {
+        _cleanup_free_ char *object = get_pod(f, pod);
+        char args[4096];
+
+        (void) snprintf(args, sizeof args, "{\"Pod\":%s,\"Nodes\":null,\"NodeNames\":[\"n1\"]}", object);
+        return ask(f, &f->us, "POST", "/gpushare-scheduler/filter", args);
+}
+
+/* Filters until the answer has this text: the watch may lag. */
+static void filter_until(Fixture *f, const char *pod, const char *text) {
+        for (bool seen = false; !seen;) {
+                _cleanup_free_ char *answer = filter_on(f, pod);
+
+                seen = strstr(answer, text) != NULL;
+        }
+}
+
+static bool is_kicked(Fixture *f, const char *pod) {
+        _cleanup_free_ char *object = get_pod(f, pod);
+
+        return strstr(object, "\"aliquot.dev/kick\"") != NULL;
+}
+
+/* kube-scheduler hears of no ConfigMap. Of the pods that no node took, those that fit the card now
+ * are woken; once, and no others. */
+static void a_fence_that_lifts_wakes_waiting_pods(void) {
+        static const char *const waiting[] = {"a", "b"};
+        char name[16];
+        Fixture f;
+        Answer a;
+
+        begin(&f);
+        apply(&f, "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"unhealthy-gpu-n1\","
+                  "\"namespace\":\"kube-system\"},\"data\":{\"gpus\":\"0\"}}");
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++) {
+                apply(&f, "%s", pod_text(waiting[i], 4));
+                filter_until(&f, waiting[i], "\"NodeNames\":[]");
+        }
+        apply(&f, "%s", pod_text("large", 40));
+        filter_until(&f, "large", "\"NodeNames\":[]");
+        apply(&f, "%s", pod_text("unasked", 4));
+        for (int i = 0; i < 40; i++) { /* more than one turn wakes */
+                (void) snprintf(name, sizeof name, "m%02d", i);
+                apply(&f, "%s", pod_text(name, 4));
+                filter_until(&f, name, "\"NodeNames\":[]");
+        }
+        ASSERT_FALSE(is_kicked(&f, "a"));
+        call(&f, f.client, "DELETE", "/api/v1/namespaces/kube-system/configmaps/unhealthy-gpu-n1", "", &a);
+        buf_done(&a.body);
+        until_says(&f, "/api/v1/namespaces/default/pods/a", "\"aliquot.dev/kick\"", true);
+        until_says(&f, "/api/v1/namespaces/default/pods/b", "\"aliquot.dev/kick\"", true);
+        until_says(&f, "/api/v1/namespaces/default/pods/m39", "\"aliquot.dev/kick\"", true);
+        ASSERT_FALSE(is_kicked(&f, "large"));
+        ASSERT_FALSE(is_kicked(&f, "unasked"));
+        end(&f);
+}
+
+/* ---- conditions ---- */
+
 #define NODE_N1 "/api/v1/nodes/n1"
 #define EVENTS  "/api/v1/events"
 
@@ -593,7 +677,8 @@ static void differing_annotations_become_one_event(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(filters_prioritizes_and_binds), TEST(a_lost_answer_is_no_lost_slice),
+                TEST(filters_prioritizes_and_binds), TEST(the_order_of_nodes_is_an_option),
+                TEST(a_fence_that_lifts_wakes_waiting_pods), TEST(a_lost_answer_is_no_lost_slice),
                 TEST(a_lost_request_gives_back), TEST(statuses_are_told_and_give_back),
                 TEST(a_pod_deleted_between_filter_and_bind), TEST(watches_are_cut_and_histories_forgotten),
                 TEST(the_api_server_goes_away_and_comes_back), TEST(a_hundred_at_once_never_overcommit),

@@ -56,14 +56,28 @@ static void add_pod(View *v, unsigned i, unsigned cards, bool core_mem) {
                       .priority = (int) (10 * any(5)), .terminating = any(10) == 0));
 }
 
+/* Annotations of a node with these cards: "GPU-0", "GPU-1" and so on, of 15 units each. */
+static const char *node_members(unsigned cards) {
+        static char text[512];
+        size_t n = 0;
+
+        n += (size_t) snprintf(text, sizeof text, ",\"annotations\":{%s\"aliquot.dev/cards\":\"[",
+                               any(3) == 0 ? "\"aliquot.dev/max-pods-per-card\":\"3\"," : "");
+        for (unsigned i = 0; i < cards; i++)
+                n += (size_t) snprintf(text + n, sizeof text - n,
+                                       "%s{\\\"index\\\":%u,\\\"units\\\":15,\\\"uuid\\\":\\\"GPU-%u\\\"}",
+                                       i > 0 ? "," : "", i, i);
+        (void) snprintf(text + n, sizeof text - n, "]\"}");
+        return text;
+}
+
 static View *random_view(unsigned cards, bool core_mem) {
         unsigned n = 1 + any(PODS_MAX);
         View *v;
 
         ASSERT_OK(view_new(&v));
         feed(v, VIEW_NODES, REFLECTOR_ADDED,
-             node_json("n1", core_mem ? "core_mem" : "cgpu", 15 * cards, cards,
-                       any(3) == 0 ? ",\"annotations\":{\"aliquot.dev/max-pods-per-card\":\"3\"}" : ""));
+             node_json("n1", core_mem ? "core_mem" : "cgpu", 15 * cards, cards, node_members(cards)));
         for (unsigned i = 0; i < 3; i++)
                 add_budget(v, i);
         for (unsigned i = 0; i < n; i++)
@@ -168,6 +182,14 @@ static void check_choice(const View *v, const VictimQuestion *q, const Pods *pod
         cost = oracle_cost(v, pods, set);
         ASSERT_INT(victim_cost_compare(&cost, &c->cost), 0);
         ASSERT_INT(c->placement.n_slices, q->request->cards);
+        for (size_t i = 0; i < c->placement.n_slices && q->request->choice; i++)
+                ASSERT_INT(c->placement.slices[i].card, 0);
+        /* A victim on another card would not help. */
+        for (size_t k = 0; k < pods->n && q->request->choice; k++)
+                if (set >> k & 1)
+                        ASSERT_TRUE(grant_mem_on_card(pods->grants[k], 0) > 0 ||
+                                    grant_pending(pods->grants[k]) > 0 ||
+                                    placement_is_mixed_out_by(q->node, q->request, pods->grants[k]));
 }
 
 static void the_cheapest_set_is_found(void) {
@@ -185,9 +207,11 @@ static void the_cheapest_set_is_found(void) {
                                    .cards = several ? 2 : 1,
                                    .containers = &container,
                                    .n_containers = 1};
+                bool chooses = !several && any(3) == 0; /* the first card */
                 LedgerNode *node = ledger_node_find(v->ledger, STR("n1"));
                 Pods pods = pods_of(v, node);
                 uint64_t steps = 1 << 20;
+                CardChoiceFault fault;
                 VictimQuestion q = {.node = node,
                                     .profiles = &v->profiles,
                                     .budgets = &v->budgets,
@@ -196,8 +220,14 @@ static void the_cheapest_set_is_found(void) {
                                     .steps = &steps};
                 VictimChoice choice, greedy;
                 VictimCost best;
-                bool possible = oracle(v, node, &request, &pods, q.priority, &best);
-                int r = victims_choose(&q, &arena, &choice);
+                bool possible;
+                int r;
+
+                if (chooses)
+                        ASSERT_OK(card_choice_read(&(PodAnnotations){.gpu_uuid = STR("GPU-0")}, &arena,
+                                                   &request.choice, &fault));
+                possible = oracle(v, node, &request, &pods, q.priority, &best);
+                r = victims_choose(&q, &arena, &choice);
 
                 ASSERT_INT(r, possible ? 0 : VICTIMS_E_NONE);
                 steps = 0;

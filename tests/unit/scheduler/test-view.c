@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "failing.h"
 #include "fixture.h"
 #include "share/placement.h"
 
@@ -104,6 +105,65 @@ static void pods_of_others_are_not_kept(void) {
         ASSERT_INT(HASH_COUNT(v->pods), 0);
 }
 
+#define ASSERT_CPU(v, node, milli)                                                                           \
+        ASSERT_INT(ledger_node_cpu(ledger_node_find((v)->ledger, STR(node))), milli)
+
+/* With the order by fragment the cpu of every bound pod counts, once and where it is. */
+static void cpu_of_all_bound_pods_counts(void) {
+        _cleanup_(view_freep) View *v = one_node();
+        static const char share[] = "{\\\"0\\\":{\\\"0\\\":4}}";
+
+        ledger_set_order(v->ledger, NODE_ORDER_FRAGMENTATION);
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("web", .requests = "\"cpu\":\"1500m\""));
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("idle", .node = "n1"));
+        ASSERT_INT(HASH_COUNT(v->pods), 0);
+        for (int again = 0; again < 2; again++)
+                feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+                     pod_json("web", .node = "n1", .requests = "\"cpu\":\"1500m\""));
+        ASSERT_CPU(v, "n1", 1500);
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = share, .requests = "\"cpu\":\"8\""));
+        ASSERT_CPU(v, "n1", 9500);
+        /* Both are resized in place. */
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED, pod_json("web", .node = "n1", .requests = "\"cpu\":\"2\""));
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = share, .requests = "\"cpu\":\"4\""));
+        ASSERT_CPU(v, "n1", 6000);
+        /* On a node that is not known yet, and that ends. */
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, pod_json("early", .node = "n2", .requests = "\"cpu\":\"3\""));
+        feed(v, VIEW_NODES, REFLECTOR_ADDED, node_json("n2", "cgpu", 30, 2, ""));
+        feed(v, VIEW_NODES, REFLECTOR_DELETED, node_json("n2", "cgpu", 30, 2, ""));
+        ASSERT_CPU(v, "n2", 3000);
+        feed(v, VIEW_PODS, REFLECTOR_DELETED, pod_json("early", .node = "n2"));
+        ASSERT_TRUE(!ledger_node_find(v->ledger, STR("n2")));
+        /* kube-scheduler gives back the cpu of a pod that has ended. */
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+             pod_json("a", .mem = "4", .node = "n1", .allocation = share, .requests = "\"cpu\":\"4\"",
+                      .phase = "Failed"));
+        ASSERT_USED(v, "n1", 0, 4);
+        ASSERT_CPU(v, "n1", 2000);
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+             pod_json("web", .node = "n1", .requests = "\"cpu\":\"2\"", .phase = "Succeeded"));
+        ASSERT_CPU(v, "n1", 0);
+}
+
+static void a_list_finds_the_cpu_of_pods_that_are_gone(void) {
+        _cleanup_(view_freep) View *v = one_node();
+
+        ledger_set_order(v->ledger, NODE_ORDER_FRAGMENTATION);
+        for (int list = 0; list < 3; list++) {
+                view_list_begin(v, VIEW_PODS);
+                feed(v, VIEW_PODS, REFLECTOR_LISTED,
+                     pod_json("web", .node = "n1", .requests = "\"cpu\":\"2\""));
+                if (list == 0)
+                        feed(v, VIEW_PODS, REFLECTOR_LISTED,
+                             pod_json("gone", .node = "n1", .requests = "\"cpu\":\"1\""));
+                view_list_end(v, VIEW_PODS);
+                ASSERT_CPU(v, "n1", list == 0 ? 3000 : 2000);
+                ASSERT_INT(v->stats.differences[VIEW_PODS], list > 0);
+        }
+}
+
 static void two_pods_that_claim_the_same_slice_both_count(void) {
         _cleanup_(view_freep) View *v = one_node();
 
@@ -195,6 +255,60 @@ static void what_differs_is_told_once_and_again_when_it_changes(void) {
              pod_json("b", .mem = "1", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":-1}}"));
         ASSERT_INT(t.n, 5);
         ASSERT_CONTAINS(t.text, "annotation scheduler.framework.gpushare.allocation: ");
+}
+
+/* Keys of ACK without effect: once for each pod that asks for a resource of ours. */
+static void unserved_keys_are_told_once(void) {
+        static const char *const keys[] = {
+                "\"labels\":{\"gpu-topology\":\"job\"}",
+                "\"annotations\":{\"cpuset-scheduler\":\"required\"}",
+                "\"annotations\":{\"scheduling.alibabacloud.com/numa-topology-spec\":\"{}\"}"};
+        _cleanup_(view_freep) View *v = one_node();
+        Told t = {0};
+
+        v->on_unserved_key = on_odd;
+        v->userdata = &t;
+        for (size_t i = 0; i < 2 * ELEMENTSOF(keys) + 1; i++) {
+                char text[512];
+
+                /* the last one asks for nothing */
+                (void) snprintf(text, sizeof text,
+                                "{\"metadata\":{\"name\":\"p%zu\",\"namespace\":\"default\",\"uid\":\"u%zu\","
+                                "%s},\"spec\":{"
+                                "\"schedulerName\":\"ack-co-scheduler\",\"containers\":[{\"name\":\"main\","
+                                "\"resources\":{"
+                                "\"limits\":{\"%s\":\"2\"}}}]},\"status\":{\"phase\":\"Pending\"}}",
+                                i / 2, i / 2, keys[i / 2 % ELEMENTSOF(keys)],
+                                i < 2 * ELEMENTSOF(keys) ? "aliyun.com/gpu" : "cpu");
+                feed(v, VIEW_PODS, REFLECTOR_MODIFIED, text);
+                ASSERT_INT(t.n, i / 2 + 1 < ELEMENTSOF(keys) ? i / 2 + 1 : ELEMENTSOF(keys));
+        }
+        ASSERT_CONTAINS(t.text, "annotation scheduling.alibabacloud.com/numa-topology-spec has no effect");
+        ASSERT_TRUE(view_pod_find(v, STR("u0"))->request->whole);
+}
+
+/* With gangs the label of a job has an effect, on pods of whole cards. */
+static void jobs_are_told_where_they_have_no_effect(void) {
+        static const char *const resources[] = {"aliyun.com/gpu", "aliyun.com/gpu-mem"};
+        _cleanup_(view_freep) View *v = one_node();
+        Told t = {0};
+
+        v->on_unserved_key = on_odd;
+        v->userdata = &t;
+        v->has_gangs = true;
+        for (unsigned i = 0; i < 2; i++) {
+                char text[512];
+
+                (void) snprintf(text, sizeof text,
+                                "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"default\",\"uid\":\"u%u\","
+                                "\"labels\":{\"gpu-topology\":\"job\"}},\"spec\":{\"containers\":[{\"name\":"
+                                "\"main\",\"resources\":{\"limits\":{\"%s\":\"2\"}}}]},\"status\":{\"phase\":"
+                                "\"Pending\"}}",
+                                i, i, resources[i]);
+                feed(v, VIEW_PODS, REFLECTOR_MODIFIED, text);
+                ASSERT_INT(t.n, i);
+        }
+        ASSERT_CONTAINS(t.text, "label gpu-topology has no effect: the pod asks for no aliyun.com/gpu");
 }
 
 static void a_list_drops_what_did_not_come_by(void) {
@@ -476,6 +590,47 @@ static void each_entry_of_a_fence_is_judged_by_itself(void) {
         }
 }
 
+/* The mark of a pending pod of our profile that asks for nothing. */
+static void a_mark_for_pods_that_ask_for_nothing(void) {
+        static const struct {
+                const char *mem, *scheduler, *node;
+                bool terminating, marked;
+        } cases[] = {
+                {.scheduler = "ack-co-scheduler", .marked = true},
+                {.scheduler = "default-scheduler"},
+                {.scheduler = "ack-co-scheduler", .mem = "4"},
+                {.scheduler = "ack-co-scheduler", .mem = "x"},
+                {.scheduler = "ack-co-scheduler", .node = "n1"},
+                {.scheduler = "ack-co-scheduler", .terminating = true},
+        };
+        _cleanup_(view_freep) View *v = NULL;
+        const ViewPod *pod;
+        char spec[64];
+
+        ASSERT_OK(view_new(&v));
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                for (int before = 0; before < 2; before++) {
+                        feed(v, VIEW_PODS, REFLECTOR_DELETED, pod_json("a"));
+                        if (before > 0) /* what the mark ends with */
+                                feed(v, VIEW_PODS, REFLECTOR_ADDED,
+                                     pod_json("a", .phase = "Pending",
+                                              .spec = "\"schedulerName\":\"ack-co-scheduler\","));
+                        (void) snprintf(spec, sizeof spec, "\"schedulerName\":\"%s\",", cases[i].scheduler);
+                        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
+                             pod_json("a", .mem = cases[i].mem, .node = cases[i].node, .spec = spec,
+                                      .terminating = cases[i].terminating, .phase = "Pending"));
+                        pod = view_pod_find(v, STR("uid-a"));
+                        ASSERT_INT(pod && pod->asks_nothing, cases[i].marked);
+                        ASSERT_INT(pod != NULL, cases[i].marked || (cases[i].mem && *cases[i].mem == '4'));
+                }
+        /* A list without the pod forgets the mark. */
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("b", .phase = "Pending", .spec = "\"schedulerName\":\"ack-co-scheduler\","));
+        view_list_begin(v, VIEW_PODS);
+        view_list_end(v, VIEW_PODS);
+        ASSERT_FALSE(view_pod_find(v, STR("uid-b")));
+}
+
 static void a_fence_that_was_never_good_fences_nothing(void) {
         _cleanup_(view_freep) View *v = one_node();
         Judged j = {0};
@@ -492,8 +647,8 @@ static void a_fence_that_was_never_good_fences_nothing(void) {
 /* Random events. After each one, a second view that gets only a list must have the same sums. */
 typedef struct Model {
         bool exists[12];
-        unsigned state[12]; /* 0 waiting, 1 bound, 2 bound and pending, 3 ended */
-        unsigned card[12], mem[12];
+        unsigned state[12];         /* 0 waiting, 1 bound, 2 bound and pending, 3 ended */
+        unsigned card[12], mem[12]; /* 0 units: without a share */
 } Model;
 
 static const char *model_pod(const Model *m, unsigned i) {
@@ -502,7 +657,8 @@ static const char *model_pod(const Model *m, unsigned i) {
         (void) snprintf(name, sizeof name, "p%u", i);
         (void) snprintf(mem, sizeof mem, "%u", m->mem[i]);
         (void) snprintf(allocation, sizeof allocation, "{\\\"0\\\":{\\\"%u\\\":%u}}", m->card[i], m->mem[i]);
-        return pod_json(name, .mem = mem, .node = m->state[i] ? i % 2 ? "n1" : "n2" : NULL,
+        return pod_json(name, .mem = m->mem[i] ? mem : NULL, .requests = "\"cpu\":\"100m\"",
+                        .node = m->state[i] ? i % 2 ? "n1" : "n2" : NULL,
                         .allocation = m->state[i] == 1 || m->state[i] == 3 ? allocation : NULL,
                         .phase = m->state[i] == 3 ? "Succeeded" : "Running",
                         .state = m->state[i] == 3 ? "terminated" : "running");
@@ -513,6 +669,7 @@ static void assert_same_as_restarted(const View *v, const Model *m) {
                 (const char *[]){node_json("n1", "cgpu", 30, 2, ""), node_json("n2", "cgpu", 60, 4, "")}, 2);
         _cleanup_free_ char *ours = sums_of(v->ledger), *theirs = NULL;
 
+        ledger_set_order(fresh->ledger, NODE_ORDER_FRAGMENTATION);
         view_list_begin(fresh, VIEW_PODS);
         for (unsigned i = 0; i < ELEMENTSOF(m->exists); i++)
                 if (m->exists[i])
@@ -528,6 +685,7 @@ static void a_restart_arrives_at_the_same_sums(void) {
         Model m = {0};
 
         srand(7);
+        ledger_set_order(v->ledger, NODE_ORDER_FRAGMENTATION);
         view_list_begin(v, VIEW_PODS);
         view_list_end(v, VIEW_PODS);
         for (unsigned step = 0; step < 3000; step++) {
@@ -536,7 +694,7 @@ static void a_restart_arrives_at_the_same_sums(void) {
                 if (!m.exists[i]) {
                         m.exists[i] = true;
                         m.state[i] = (unsigned) rand() % 3;
-                        m.mem[i] = (unsigned) rand() % 5 + 1;
+                        m.mem[i] = (unsigned) rand() % 6;
                         m.card[i] = (unsigned) rand() % 3;
                         feed(v, VIEW_PODS, REFLECTOR_ADDED, model_pod(&m, i));
                 } else if (rand() % 3 == 0) {
@@ -608,19 +766,46 @@ static void settings_of_the_installation_hold(void) {
                    0);
 }
 
+/* The node has a pod without a share so far. Each allocation fails once; a node that is then not
+ * known must not be found after the pod has gone. */
+static void without_memory_a_node_is_not_half_known(void) {
+        const char *pod = pod_json("web", .node = "n1", .requests = "\"cpu\":\"1\"");
+        bool failed = true;
+
+        for (unsigned n = 1; failed; n++) {
+                _cleanup_(view_freep) View *v = NULL;
+                int r;
+
+                ASSERT_OK(view_new(&v));
+                ledger_set_order(v->ledger, NODE_ORDER_FRAGMENTATION);
+                feed(v, VIEW_PODS, REFLECTOR_ADDED, pod);
+                countdown = n;
+                r = view_object(v, VIEW_NODES, REFLECTOR_ADDED, str_from(node_json("n1", "cgpu", 30, 2, "")));
+                failed = countdown == 0;
+                countdown = 0;
+                ASSERT_INT(r, failed ? -ENOMEM : 0);
+                feed(v, VIEW_PODS, REFLECTOR_DELETED, pod);
+                for (size_t i = 0; i < directory_size(v->directory); i++)
+                        ASSERT_TRUE(directory_at(v->directory, i)->ledger_node ==
+                                    ledger_node_find(v->ledger, STR("n1")));
+        }
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(is_in_sync_after_both_lists), TEST(follows_a_pod_through_its_life), TEST(deletion_frees),
                 TEST(a_pod_without_annotation_is_pending), TEST(pods_of_others_are_not_kept),
+                TEST(cpu_of_all_bound_pods_counts), TEST(a_list_finds_the_cpu_of_pods_that_are_gone),
                 TEST(two_pods_that_claim_the_same_slice_both_count),
                 TEST(annotations_say_where_and_limits_how_much),
-                TEST(what_differs_is_told_once_and_again_when_it_changes),
-                TEST(a_list_drops_what_did_not_come_by),
+                TEST(what_differs_is_told_once_and_again_when_it_changes), TEST(unserved_keys_are_told_once),
+                TEST(jobs_are_told_where_they_have_no_effect), TEST(a_list_drops_what_did_not_come_by),
                 TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
                 TEST(one_wrong_key_leaves_the_others_in_force),
                 TEST(wrong_keys_are_told_where_no_agent_reports_them), TEST(unserved_modes_are_told_once),
                 TEST(late_events_do_not_take_a_bound_pods_grant), TEST(configmaps_fence_cards),
                 TEST(each_entry_of_a_fence_is_judged_by_itself),
-                TEST(a_fence_that_was_never_good_fences_nothing), TEST(a_restart_arrives_at_the_same_sums),
-                TEST(the_directory_keeps_its_names), TEST(settings_of_the_installation_hold));
+                TEST(a_fence_that_was_never_good_fences_nothing), TEST(a_mark_for_pods_that_ask_for_nothing),
+                TEST(a_restart_arrives_at_the_same_sums), TEST(the_directory_keeps_its_names),
+                TEST(settings_of_the_installation_hold), TEST(without_memory_a_node_is_not_half_known));
 }

@@ -9,6 +9,7 @@
 
 #define LIMITS(members)    "\"resources\":{\"limits\":{" members "}}"
 #define MAIN(members)      "{\"name\":\"main\"," LIMITS(members) "}"
+#define GPU                "\"aliyun.com/gpu\":\"2\""
 #define MEM(n)             "\"aliyun.com/gpu-mem\":\"" n "\""
 #define CORE(n)            "\"aliyun.com/gpu-core.percentage\":\"" n "\""
 #define COUNT(n)           "\"aliyun.com/gpu-count\":\"" n "\""
@@ -30,11 +31,15 @@ typedef struct Case {
         const char *sub_resource; /* NULL: none */
         const char *user;         /* members of userInfo; NULL: none */
         bool runtime_devices;
+        const Ledger *ledger;
+        const bool *has_gates; /* NULL: gangs are off */
 } Case;
 
 static char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
         ReviewRules rules = {.accounts = STR("someone, system:serviceaccount:kube-system:old-plugin"),
-                             .runtime_devices = c->runtime_devices};
+                             .runtime_devices = c->runtime_devices,
+                             .has_gates = c->has_gates,
+                             .ledger = c->ledger};
         Buf body = BUF_NULL, out = BUF_NULL;
         Fault fault = FAULT_NULL;
 
@@ -278,24 +283,30 @@ static void refuses_what_it_cannot_read_if_it_is_ours(void) {
         assert_judged(&(Case){"UPDATE", "", "Pod", POD("", MAIN(MEM("1"))), "{\"spec\":7}", NULL});
 }
 
+#define TOLERATES "\"tolerations\":[{\"operator\":\"Exists\"}],"
+
 static void gives_the_scheduler(void) {
         static const struct {
                 Case review;
                 bool patched;
         } cases[] = {
-                {{"CREATE", "", "Pod", POD("", MAIN(MEM("8")))}, true},
-                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"default-scheduler\",", MAIN(MEM("8")))},
+                {{"CREATE", "", "Pod", POD_WITH(TOLERATES, MAIN(MEM("8")))}, true},
+                {{"CREATE", "", "Pod",
+                  POD_WITH(TOLERATES "\"schedulerName\":\"default-scheduler\",", MAIN(MEM("8")))},
                  true},
                 {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"\",", MAIN(CORE("30")))}, true},
                 {{"CREATE", "", "Pod",
-                  POD_WITH("\"affinity\":{\"nodeAffinity\":{}},\"schedulerName\":\"default-scheduler\",",
+                  POD_WITH("\"affinity\":{\"nodeAffinity\":{}},\"schedulerName\":\"default-"
+                           "scheduler\"," TOLERATES,
                            MAIN(MEM("8")))},
                  true},
-                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"volcano\",", MAIN(MEM("8")))}, false},
-                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"ack-co-scheduler\",", MAIN(MEM("8")))},
+                {{"CREATE", "", "Pod", POD_WITH("\"schedulerName\":\"volcano\"," TOLERATES, MAIN(MEM("8")))},
+                 false},
+                {{"CREATE", "", "Pod",
+                  POD_WITH("\"schedulerName\":\"ack-co-scheduler\"," TOLERATES, MAIN(MEM("8")))},
                  false},
                 {{"CREATE", "", "Pod", POD("", PLAIN)}, false},
-                {{"CREATE", "", "Pod", POD("", MAIN(MEM("0")))}, false},
+                {{"CREATE", "", "Pod", POD_WITH(TOLERATES, MAIN(MEM("0")))}, false},
                 {{"CREATE", "", "Pod", BOUND("", MAIN(MEM("8")))}, false},
                 {{"UPDATE", "", "Pod", POD("", MAIN(MEM("8"))), POD("", MAIN(MEM("8")))}, false},
                 {{"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", MAIN(MEM("8"))))}, false},
@@ -329,8 +340,8 @@ static void gives_the_scheduler(void) {
 #define ASSIGNED(v) "\"scheduler.framework.gpushare.assigned\":\"" v "\""
 #define CORE_KEY(v) "\"gpushare.alibabacloud.com/core-percentage\":\"" v "\""
 #define USER_KEYS                                                                                            \
-        "\"aliquot.dev/gpu-type\":\"a\",\"aliquot.dev/gpu-uuid\":\"b\",\"aliquot.dev/gpu-mem\":\"3\","       \
-        "\"aliquot.dev/gpu-core\":\"5\",\"aliquot.dev/gang\":\"g\",\"x\":\"y\""
+        "\"aliquot.dev/gpu-type\":\"a\",\"aliquot.dev/gpu-uuid\":\"b\",\"aliquot.dev/gpu-mems\":\"3\","      \
+        "\"aliquot.dev/gang\":\"g\",\"x\":\"y\""
 #define REMOVE(path) "{\"op\":\"remove\",\"path\":\"/metadata/annotations/" path "\"}"
 #define SCHEDULER    "{\"op\":\"add\",\"path\":\"/spec/schedulerName\",\"value\":\"ack-co-scheduler\"}"
 #define WARNING(key) "annotation " key " is set by the scheduler; it was removed"
@@ -349,6 +360,126 @@ static void assert_patch(const char *answer, const char *wanted) {
         ASSERT_STR(buf_str(&patch), str_from(wanted));
 }
 
+#define TOLERATION    "{\"key\":\"aliyun.com/gpu-mem\",\"operator\":\"Exists\",\"effect\":\"NoSchedule\"}"
+#define NEW_LIST      "{\"op\":\"add\",\"path\":\"/spec/tolerations\",\"value\":[" TOLERATION "]}"
+#define APPENDED      "{\"op\":\"add\",\"path\":\"/spec/tolerations/-\",\"value\":" TOLERATION "}"
+#define LIST(members) "\"schedulerName\":\"x\",\"tolerations\":" members ","
+
+static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
+        static const struct {
+                const char *object, *patch;
+        } cases[] = {
+                {POD("", MAIN(MEM("8"))), "[" SCHEDULER "," NEW_LIST "]"},
+                {POD_WITH(LIST("null"), MAIN(MEM("8"))), "[" NEW_LIST "]"},
+                {POD_WITH(LIST("[]"), MAIN(MEM("8"))), "[" APPENDED "]"},
+                {POD_WITH(LIST("[{\"key\":\"a\",\"operator\":\"Exists\"}]"), MAIN(MEM("8"))),
+                 "[" APPENDED "]"},
+                {POD_WITH(LIST("[{\"key\":\"aliyun.com/gpu-mem\",\"operator\":\"Exists\","
+                               "\"effect\":\"NoExecute\"}]"),
+                          MAIN(MEM("8"))),
+                 "[" APPENDED "]"},
+                {POD_WITH(LIST("[{\"key\":\"aliyun.com/gpu-mem\",\"value\":\"x\"}]"), MAIN(MEM("8"))),
+                 "[" APPENDED "]"},
+                {POD_WITH(LIST("[{\"key\":\"a\"}," TOLERATION "]"), MAIN(MEM("8"))), NULL},
+                {POD_WITH(LIST("[{\"key\":\"aliyun.com/gpu-mem\",\"operator\":\"Exists\"}]"), MAIN(MEM("8"))),
+                 NULL},
+                {POD_WITH(LIST("[{\"operator\":\"Exists\"}]"), MAIN(MEM("8"))), NULL},
+                {POD_WITH(LIST("7"), MAIN(MEM("8"))), NULL},
+                {POD_WITH(LIST("[]"), PLAIN), NULL},
+                {BOUND("", MAIN(MEM("8"))), NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", cases[i].object}, &verdict);
+
+                ASSERT_INT(verdict, cases[i].patch ? REVIEW_PATCHED : REVIEW_ALLOWED);
+                assert_patch(answer, cases[i].patch);
+        }
+}
+
+#define GANG_NAME                 "\"pod-group.scheduling.sigs.k8s.io/name\":\"g\""
+#define GANG_MIN(min)             ",\"pod-group.scheduling.sigs.k8s.io/min-available\":\"" min "\""
+#define GANG                      GANG_NAME GANG_MIN("3")
+#define JOB(n)                    "\"gpu-topology\":\"j\",\"gpu-topology-replica\":\"" n "\""
+#define GATE                      "{\"name\":\"aliquot.dev/gang\"}"
+#define NEW_GATE                  "{\"op\":\"add\",\"path\":\"/spec/schedulingGates\",\"value\":[" GATE "]}"
+#define GATE_APPENDED             "{\"op\":\"add\",\"path\":\"/spec/schedulingGates/-\",\"value\":" GATE "}"
+#define GATES(gate)               "\"schedulingGates\":[" gate "],"
+#define OURS                      "\"schedulerName\":\"ack-co-scheduler\","
+#define GANG_POD(labels, more, m) "{" META(labels) "," SPEC(more TOLERATES, m) "}"
+
+static void members_of_gangs_get_the_gate(void) {
+        static const struct {
+                const char *object, *patch;
+                bool no_gates, off;
+        } cases[] = {
+                {GANG_POD(GANG, "", MAIN(MEM("8"))), "[" SCHEDULER "," NEW_GATE "]"},
+                {GANG_POD(GANG, "", PLAIN), "[" SCHEDULER "," NEW_GATE "]"},
+                {GANG_POD(GANG, OURS, PLAIN), "[" NEW_GATE "]"},
+                {GANG_POD(GANG, OURS GATES("{\"name\":\"x/y\"}"), PLAIN), "[" GATE_APPENDED "]"},
+                {GANG_POD(GANG, OURS GATES(GATE), PLAIN), NULL},
+                {GANG_POD(GANG, "\"schedulerName\":\"volcano\",", PLAIN), NULL},
+                {GANG_POD(GANG, OURS "\"nodeName\":\"n1\",", PLAIN), NULL},
+                {GANG_POD(GANG_NAME, OURS, PLAIN), NULL},
+                {GANG_POD(GANG_NAME GANG_MIN("0"), OURS, PLAIN), NULL},
+                {GANG_POD(GANG_NAME GANG_MIN("many"), OURS, PLAIN), NULL},
+                {GANG_POD("", OURS, PLAIN), NULL},
+                {"{\"metadata\":{\"annotations\":{\"gang.scheduling.koordinator.sh/name\":\"g\","
+                 "\"gang.scheduling.koordinator.sh/min-available\":\"2\"}}," SPEC(OURS, PLAIN) "}",
+                 "[" NEW_GATE "]"},
+                {GANG_POD(JOB("3"), OURS, MAIN(GPU)), "[" NEW_GATE "]"},
+                {GANG_POD(GANG, OURS, PLAIN), NULL, .no_gates = true},
+                {GANG_POD(GANG, OURS, PLAIN), NULL, .off = true},
+                {GANG_POD(GANG, "", PLAIN), NULL, .off = true},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                bool has_gates = !cases[i].no_gates;
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_MUTATE,
+                                                  &(Case){"CREATE", "", "Pod", cases[i].object,
+                                                          .has_gates = cases[i].off ? NULL : &has_gates},
+                                                  &verdict);
+
+                ASSERT_INT(verdict, cases[i].patch ? REVIEW_PATCHED : REVIEW_ALLOWED);
+                assert_patch(answer, cases[i].patch);
+        }
+}
+
+static void judges_what_a_pod_says_of_its_gang(void) {
+        static const char *const gated[] = {GANG_POD("", OURS GATES(GATE), PLAIN),
+                                            GANG_POD(JOB("many"), OURS GATES(GATE), PLAIN)};
+        static const bool yes = true;
+        ReviewVerdict verdict;
+        char *answer;
+
+        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG, OURS, MAIN(MEM("8"))), .has_gates = &yes});
+        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME GANG_MIN("many"), OURS, PLAIN),
+                              .why = "metadata.labels[\"pod-group.scheduling.sigs.k8s.io/min-available\"]: "
+                                     "is \"many\", must be a number from 1 to 1024",
+                              .has_gates = &yes});
+        assert_judged(&(Case){"CREATE", "batch", "Job",
+                              DEPLOYMENT(GANG_POD(GANG_NAME GANG_MIN("1025"), OURS, MAIN(MEM("8")))),
+                              .why = "spec.template.metadata.labels[\"pod-group.scheduling.sigs.k8s.io/"
+                                     "min-available\"]: is \"1025\", must be a number from 1 to 1024",
+                              .has_gates = &yes});
+        for (size_t i = 0; i < ELEMENTSOF(gated); i++)
+                assert_judged(&(Case){"CREATE", "", "Pod", gated[i],
+                                      .why = "spec.schedulingGates: the gate aliquot.dev/gang is for members "
+                                             "of gangs; the pod has no label pod-group.scheduling.sigs.k8s."
+                                             "io/name, and the gate would never be taken off",
+                                      .has_gates = &yes});
+        answer = ask(REVIEW_VALIDATE,
+                     &(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME, OURS, PLAIN), .has_gates = &yes},
+                     &verdict);
+        ASSERT_INT(verdict, REVIEW_ALLOWED);
+        ASSERT_CONTAINS(answer, "the pod names gang \\\"g\\\" without label "
+                                "pod-group.scheduling.sigs.k8s.io/min-available, and is placed by itself");
+        free(answer);
+}
+
 static void removes_system_keys_from_new_pods(void) {
         static const struct {
                 const char *object, *patch, *warnings;
@@ -357,7 +488,7 @@ static void removes_system_keys_from_new_pods(void) {
                  "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
                 {ANNOTATED(USER_KEYS "," CORE_KEY("{}") "," ASSIGNED("x"), MAIN(MEM("2"))),
                  "[" REMOVE("scheduler.framework.gpushare.assigned") "," REMOVE(
-                         "gpushare.alibabacloud.com~1core-percentage") "," SCHEDULER "]",
+                         "gpushare.alibabacloud.com~1core-percentage") "," SCHEDULER "," NEW_LIST "]",
                  "[\"" WARNING("scheduler.framework.gpushare.assigned") "\",\"" WARNING(
                          "gpushare.alibabacloud.com/core-percentage") "\"]"},
                 {ANNOTATED("\"kubernetes.io/config.mirror\":\"x\"," ASSIGNED("true"), PLAIN),
@@ -367,7 +498,7 @@ static void removes_system_keys_from_new_pods(void) {
                 {"{\"metadata\":{\"annotations\":{" ASSIGNED("true") "}},\"spec\":{\"containers\":7}}",
                  "[" REMOVE("scheduler.framework.gpushare.assigned") "]",
                  "[\"" WARNING("scheduler.framework.gpushare.assigned") "\"]"},
-                {ANNOTATED(USER_KEYS, MAIN(MEM("2"))), "[" SCHEDULER "]", NULL},
+                {ANNOTATED(USER_KEYS, MAIN(MEM("2"))), "[" SCHEDULER "," NEW_LIST "]", NULL},
                 {ANNOTATED(USER_KEYS, PLAIN), NULL, NULL},
                 {ANNOTATED(ASSIGNED(""), PLAIN), NULL, NULL},
                 {"{\"metadata\":{\"annotations\":null}}", NULL, NULL},
@@ -404,6 +535,44 @@ static void removes_each_system_key(void) {
                 ASSERT_CONTAINS(answer, warning.data);
                 free(answer);
         }
+}
+
+#define RESIZE(key, v) "\"aliquot.dev/gpu-" key "\":\"" v "\""
+#define RESIZE_WARNING(pod, key)                                                                             \
+        "pod " pod ": annotation aliquot.dev/gpu-" key                                                       \
+        " resizes a running pod, and a new pod has the size of its limits; it was removed"
+
+/* Any value, also one that no resize could have. */
+static void removes_the_keys_of_a_resize_from_new_pods(void) {
+        static const struct {
+                const char *object, *patch, *warnings;
+        } cases[] = {
+                {ANNOTATED(RESIZE("mem", "6"), PLAIN), "[" REMOVE("aliquot.dev~1gpu-mem") "]",
+                 "\"warnings\":[\"" RESIZE_WARNING("default/p", "mem") "\"]"},
+                {ANNOTATED(RESIZE("core", "x") "," RESIZE("mem", "-1") "," ASSIGNED("true"), MAIN(MEM("2"))),
+                 "[" REMOVE("scheduler.framework.gpushare.assigned") "," REMOVE(
+                         "aliquot.dev~1gpu-mem") "," REMOVE("aliquot.dev~1gpu-core") "," SCHEDULER
+                                                                                     "," NEW_LIST "]",
+                 "\"warnings\":[\"" WARNING("scheduler.framework.gpushare.assigned") "\",\"" RESIZE_WARNING(
+                         "default/p", "mem") "\",\"" RESIZE_WARNING("default/p", "core") "\"]"},
+                {ANNOTATED(RESIZE("mem", ""), PLAIN), NULL, "\"allowed\":true}}"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer =
+                        ask(REVIEW_MUTATE, &(Case){"CREATE", "", "Pod", cases[i].object}, &verdict);
+
+                assert_patch(answer, cases[i].patch);
+                ASSERT_CONTAINS(answer, cases[i].warnings);
+        }
+}
+
+/* The policy user-resize.yaml judges which users may. */
+static void the_keys_of_a_resize_may_be_changed(void) {
+        assert_judged(&(Case){"UPDATE", "", "Pod", ANNOTATED(RESIZE("mem", "6"), MAIN(MEM("8"))),
+                              ANNOTATED(RESIZE("core", "5"), MAIN(MEM("8"))), NULL, NULL,
+                              "\"username\":\"eve\",\"groups\":[]"});
 }
 
 static void a_subresource_is_not_patched(void) {
@@ -623,14 +792,209 @@ static void long_values_are_cut(void) {
         }
 }
 
+/* ---- what the cluster can hold ---- */
+
+static void add_node(Ledger *l, const char *name, const char *mode, const char *mem, const char *unit) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf json = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        Node node;
+
+        buf_appendf(&json,
+                    "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"ack.node.gpu.schedule\":\"%s\"},"
+                    "\"annotations\":{\"aliquot.dev/gpu-mem-unit\":\"%s\"}},\"status\":{\"allocatable\":{"
+                    "\"aliyun.com/gpu-mem\":\"%s\",\"aliyun.com/gpu-count\":\"2\"}}}",
+                    name, mode, unit, mem);
+        ASSERT_OK(node_decode(buf_str(&json), &arena, &node, &fault));
+        ASSERT_OK(ledger_node_set(l, &node, &fault));
+}
+
+static void warns_of_what_no_card_can_hold(void) {
+        static const struct {
+                const char *operation, *kind, *object, *old;
+                const char *warning; /* NULL: none */
+        } cases[] = {
+                {"CREATE", "Pod", POD("", MAIN(MEM("15"))), NULL, NULL},
+                {"CREATE", "Pod", POD("", MAIN(MEM("20"))), NULL,
+                 "no card in this cluster has 20 units today, the largest has 15: the pod waits for a larger "
+                 "card"},
+                {"CREATE", "Deployment", DEPLOYMENT(POD("", MAIN(MEM("20")))), NULL, "has 20 units today"},
+                {"CREATE", "Pod", POD(COUNT("2"), MAIN(MEM("30"))), NULL, NULL},
+                {"CREATE", "Pod", POD(COUNT("3"), MAIN(MEM("30"))), NULL,
+                 "no node of this cluster has 3 cards of 10 units today: the pod waits for such a node"},
+                {"CREATE", "Pod", POD("", MAIN(MEM("2") "," CORE("30"))), NULL,
+                 "no node of this cluster is in mode core_mem today, which aliyun.com/gpu-core.percentage "
+                 "needs"},
+                {"UPDATE", "Deployment", DEPLOYMENT_2(POD("", MAIN(MEM("20")))),
+                 DEPLOYMENT(POD("", MAIN(MEM("20")))), NULL},
+                {"UPDATE", "Deployment", DEPLOYMENT(POD("", MAIN(MEM("20")))),
+                 DEPLOYMENT(POD("", MAIN(MEM("2")))), "has 20 units today"},
+                {"CREATE", "Pod", BOUND("", MAIN(MEM("20"))), NULL, NULL},
+                {"CREATE", "Pod", POD("", PLAIN), NULL, NULL},
+        };
+        _cleanup_(ledger_freep) Ledger *none = NULL, *l = NULL;
+
+        ASSERT_OK(ledger_new(&none));
+        ASSERT_OK(ledger_new(&l));
+        add_node(l, "n1", "cgpu", "30", "GiB");
+        add_node(l, "n2", "share", "22", "GiB");
+        add_node(l, "whole", "default", "160", "GiB"); /* another plugin's */
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const char *group = strcmp(cases[i].kind, "Pod") == 0 ? "" : "apps";
+                Case c = {cases[i].operation, group,        cases[i].kind,
+                          cases[i].object,    cases[i].old, .ledger = l};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict), *before = NULL;
+
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                ASSERT_INT(strstr(answer, "\"warnings\"") != NULL, cases[i].warning != NULL);
+                c.ledger = none; /* before the first node comes */
+                before = ask(REVIEW_VALIDATE, &c, &verdict);
+                ASSERT_FALSE(strstr(before, "\"warnings\""));
+        }
+}
+
+/* A node may come that has such a card: a warning, never a refusal. Malformed lists are refused. */
+static void judges_which_cards_are_chosen(void) {
+        static const struct {
+                const char *annotation, *old, *warning, *why;
+        } cases[] = {
+                {"\"nvidia.com/use-gputype\":\"a100\"", NULL, NULL, NULL},
+                {"\"nvidia.com/use-gputype\":\"A100,H100\"", NULL,
+                 "annotation nvidia.com/use-gputype: no card in this cluster has \\\"H100\\\" in its model "
+                 "today",
+                 NULL},
+                {"\"aliquot.dev/gpu-uuid\":\"!GPU-9\"", NULL,
+                 "annotation aliquot.dev/gpu-uuid: no card in this cluster has \\\"GPU-9\\\" in its UUID "
+                 "today",
+                 NULL},
+                {"\"aliquot.dev/gpu-type\":\"!\"", NULL, NULL,
+                 "metadata.annotations[\\\"aliquot.dev/gpu-type\\\"]: annotation aliquot.dev/gpu-type: "
+                 "\\\"!\\\" must have a name after one"},
+                {"\"nvidia.com/use-gputype\":\"A100,\"", NULL,
+                 "annotation nvidia.com/use-gputype has an empty entry, which is passed over", NULL},
+                {"\"aliquot.dev/gpu-type\":\"!\"", "\"x\":\"y\"", NULL, "must have a name after one"},
+                {"\"aliquot.dev/gpu-type\":\"!\"", "\"aliquot.dev/gpu-type\":\"!\"", NULL, NULL},
+        };
+        static const Node node = {.meta.name = STR("n1"),
+                                  .mode = STR("cgpu"),
+                                  .annotations.cards = STR("[{\"index\":0,\"units\":15,\"model\":\"NVIDIA "
+                                                           "A100-SXM4-80GB\",\"uuid\":\"GPU-0\"}]")};
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        ASSERT_OK(ledger_node_set(l, &node, NULL));
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char object[512], old[512];
+                Case c = {cases[i].old ? "UPDATE" : "CREATE", "", "Pod", object, .ledger = l};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = NULL;
+
+                (void) snprintf(object, sizeof object,
+                                "{\"metadata\":{\"annotations\":{%s}}," SPEC("", MAIN(MEM("2"))) "}",
+                                cases[i].annotation);
+                (void) snprintf(old, sizeof old,
+                                "{\"metadata\":{\"annotations\":{%s}}," SPEC("", MAIN(MEM("2"))) "}",
+                                cases[i].old ? cases[i].old : "");
+                c.old = cases[i].old ? old : NULL;
+                answer = ask(REVIEW_VALIDATE, &c, &verdict);
+                ASSERT_INT(verdict, cases[i].why ? REVIEW_REFUSED : REVIEW_ALLOWED);
+                if (cases[i].why)
+                        ASSERT_CONTAINS(answer, cases[i].why);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                ASSERT_INT(strstr(answer, "\"warnings\"") != NULL, cases[i].warning != NULL);
+        }
+}
+
+static void warns_of_a_misspelt_limit(void) {
+#define OTHER(name)   "\"" name "\":\"3\""
+#define SAYS(is, was) "container \\\"main\\\": limit " is " is no resource of aliquot: did you mean " was "?"
+        static const struct {
+                const char *kind, *object, *old;
+                const char *warning; /* NULL: none */
+        } cases[] = {
+                {"Pod", POD("", MAIN(OTHER("aliyun.com/gpu-memory"))), NULL,
+                 SAYS("aliyun.com/gpu-memory", "aliyun.com/gpu-mem")},
+                {"Pod", POD("", MAIN(MEM("3") "," OTHER("aliyun.com/gpu-core"))), NULL,
+                 SAYS("aliyun.com/gpu-core", "aliyun.com/gpu-core.percentage")},
+                {"Pod", POD("", PLAIN "," MAIN(OTHER("aliyun.com/gpucount"))), NULL,
+                 SAYS("aliyun.com/gpucount", "aliyun.com/gpu-count")},
+                {"Deployment", DEPLOYMENT(POD("", MAIN(OTHER("aliyun.com/gpu_mem")))), NULL,
+                 SAYS("aliyun.com/gpu_mem", "aliyun.com/gpu-mem")},
+                {"Deployment", DEPLOYMENT(POD("", MAIN(OTHER("aliyun.com/gpu_mem")))),
+                 DEPLOYMENT(POD("", MAIN(MEM("3")))), SAYS("aliyun.com/gpu_mem", "aliyun.com/gpu-mem")},
+                {"Deployment", DEPLOYMENT_2(POD("", MAIN(OTHER("aliyun.com/gpu_mem")))),
+                 DEPLOYMENT(POD("", MAIN(OTHER("aliyun.com/gpu_mem")))), NULL},
+                {"Pod", POD("", MAIN(OTHER("aliyun.com/gpu"))), NULL, NULL},
+                {"Pod", POD("", MAIN(OTHER("aliyun.com/gpu-health"))), NULL, NULL},
+                {"Pod", POD("", MAIN(OTHER("example.com/gpu-memory"))), NULL, NULL},
+        };
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+
+        ASSERT_OK(ledger_new(&l));
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Case c = {cases[i].old ? "UPDATE" : "CREATE",
+                          strcmp(cases[i].kind, "Pod") == 0 ? "" : "apps",
+                          cases[i].kind,
+                          cases[i].object,
+                          cases[i].old,
+                          .ledger = l};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                ASSERT_INT(strstr(answer, "\"warnings\"") != NULL, cases[i].warning != NULL);
+        }
+}
+
+static void an_amount_of_bytes_is_told_in_units(void) {
+        static const struct {
+                const char *unit, *text, *why;
+        } cases[] = {
+                {"GiB", "3Gi", "aliyun.com/gpu-mem is 3Gi; write 3, the unit is GiB here"},
+                {"128MiB", "3Gi", "aliyun.com/gpu-mem is 3Gi; write 24, the unit is 128MiB here"},
+                {"GiB", "512Mi", "aliyun.com/gpu-mem is 512Mi; write 1, the unit is GiB here"},
+                {NULL, "3Gi", "aliyun.com/gpu-mem is 3Gi; write 3 where the unit is GiB"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_(ledger_freep) Ledger *l = NULL;
+                _cleanup_free_ char *answer = NULL;
+                ReviewVerdict verdict;
+                char object[256];
+                Case c = {"CREATE", "", "Pod", object, .ledger = NULL};
+
+                ASSERT_OK(ledger_new(&l));
+                if (cases[i].unit)
+                        add_node(l, "n1", "cgpu", "30", cases[i].unit);
+                c.ledger = l;
+                (void) snprintf(object, sizeof object, POD("", MAIN("\"aliyun.com/gpu-mem\":\"%s\"")),
+                                cases[i].text);
+                answer = ask(REVIEW_VALIDATE, &c, &verdict);
+                ASSERT_INT(verdict, REVIEW_REFUSED);
+                ASSERT_CONTAINS(answer, cases[i].why);
+        }
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
-                         TEST(judges_templates), TEST(other_kinds_pass),
-                         TEST(an_update_is_judged_by_what_it_changes), TEST(subresources_pass),
-                         TEST(refuses_what_it_cannot_read_if_it_is_ours), TEST(gives_the_scheduler),
-                         TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
-                         TEST(a_subresource_is_not_patched), TEST(only_system_accounts_change_system_keys),
-                         TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
-                         TEST(nothing_is_mounted_over_the_gate), TEST(refuses_what_is_no_review),
-                         TEST(uid_at_the_limit), TEST(long_values_are_cut));
+        return TEST_MAIN(
+                TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
+                TEST(judges_templates), TEST(other_kinds_pass), TEST(an_update_is_judged_by_what_it_changes),
+                TEST(subresources_pass), TEST(refuses_what_it_cannot_read_if_it_is_ours),
+                TEST(gives_the_scheduler), TEST(a_pod_tolerates_the_taint_of_what_it_asks_for),
+                TEST(members_of_gangs_get_the_gate), TEST(judges_what_a_pod_says_of_its_gang),
+                TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
+                TEST(a_subresource_is_not_patched), TEST(removes_the_keys_of_a_resize_from_new_pods),
+                TEST(the_keys_of_a_resize_may_be_changed), TEST(only_system_accounts_change_system_keys),
+                TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
+                TEST(nothing_is_mounted_over_the_gate), TEST(refuses_what_is_no_review),
+                TEST(uid_at_the_limit), TEST(warns_of_what_no_card_can_hold), TEST(warns_of_a_misspelt_limit),
+                TEST(judges_which_cards_are_chosen), TEST(an_amount_of_bytes_is_told_in_units),
+                TEST(long_values_are_cut));
 }

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/assembler.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "kube/escape.h"
+#include "scheduler/policy_table.h"
+#include "scheduler/webhook/verdict.h"
+#include "wire/annotation.h"
+#include "wire/json_write.h"
+#include "wire/pod_gang.h"
+
+/* How often the gangs are looked at while one waits or is placed. */
+#define LOOK_EVERY (200 * USEC_PER_MSEC)
+/* A warning about patches that are refused is repeated no sooner. */
+#define WARN_EVERY (60 * USEC_PER_SEC)
+
+enum {
+        WAKES_MAX = 4096, /* members beyond are woken a little later */
+        /* Sent at once: the time of a call passes while it waits for a connection. */
+        WAKES_SENT_MAX = 12,
+};
+
+/* A patch that wakes one member. */
+typedef struct Wake {
+        Assembler *assembler;
+        KubeCall *call; /* NULL: it waits */
+        char *uid, *path, *patch;
+        struct Wake *next, **link;
+} Wake;
+
+struct Assembler {
+        AssemblerOptions o;
+        Binder *binder;
+        Gangs gangs;
+        sd_event_source *timer;
+        Wake *wakes, **wakes_end; /* in the order of their coming */
+        size_t n_wakes, n_sent;
+        usec_t warned;
+};
+
+/* ---- time ---- */
+
+static void look_after(Assembler *a, usec_t delay) {
+        (void) sd_event_source_set_time_relative(a->timer, delay); /* fail only for a dead source */
+        (void) sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
+}
+
+static void look_soon(Assembler *a) {
+        if (a->gangs.leading)
+                look_after(a, 0);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Assembler *a = userdata;
+        const char *why_not = a->o.may_not_act ? a->o.may_not_act(a->o.userdata) : NULL;
+
+        if (why_not || gangs_step(&a->gangs, clock_monotonic_usec()))
+                look_after(a, LOOK_EVERY);
+        return 0;
+}
+
+/* ---- waking ---- */
+
+static void wake_free(Wake *w) {
+        Assembler *a = w->assembler;
+
+        kube_call_free(w->call);
+        *w->link = w->next;
+        if (w->next)
+                w->next->link = w->link;
+        else
+                a->wakes_end = w->link;
+        a->n_wakes--;
+        free(w->uid);
+        free(w->path);
+        free(w->patch);
+        free(w);
+}
+
+/* The gang hears of it: a member whose patch failed is woken again. */
+static void wake_end(Wake *w, bool good) {
+        Assembler *a = w->assembler;
+
+        gangs_woken(&a->gangs, str_from(w->uid), good, clock_monotonic_usec());
+        wake_free(w);
+        if (!good)
+                look_soon(a);
+}
+
+static void on_woken(void *userdata, const KubeReply *reply);
+
+static void send_wakes(Assembler *a) {
+        for (Wake *w = a->wakes, *next; w && a->n_sent < WAKES_SENT_MAX; w = next) {
+                next = w->next;
+                if (w->call)
+                        continue;
+                if (kube_merge_patch(a->o.client, w->path, "", str_from(w->patch), STR(""), on_woken, w,
+                                     &w->call) < 0)
+                        wake_end(w, false);
+                else
+                        a->n_sent++;
+        }
+}
+
+static void on_woken(void *userdata, const KubeReply *reply) {
+        Wake *w = userdata;
+        Assembler *a = w->assembler;
+        usec_t now = clock_monotonic_usec();
+        bool good = reply->outcome == KUBE_DONE && (reply->status / 100 == 2 || reply->status == 404);
+
+        w->call = NULL;
+        a->n_sent--;
+        if (!good && (a->warned == 0 || now >= a->warned + WARN_EVERY)) {
+                a->warned = now;
+                log_warning("a member of a gang could not be woken: %s", reply->fault.text);
+        }
+        wake_end(w, good);
+        send_wakes(a);
+}
+
+/* The UID makes the patch fail for another pod of the same name: 409 (rest.BeforeUpdate). Our gate
+ * is the only one of the member. The kick is another text each time, because a patch that changes
+ * nothing is no event. */
+static void write_patch(const GangMember *m, Buf *out) {
+        JsonWriter w;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_object(&w, "metadata");
+        json_write_text(&w, "uid", m->uid);
+        if (!m->gated) {
+                char kick[24];
+
+                (void) snprintf(kick, sizeof kick, "%llu", (unsigned long long) clock_realtime_nsec());
+                json_write_object(&w, "annotations");
+                json_write_text(&w, ANNOTATION_KICK, kick);
+                json_write_object_end(&w);
+        }
+        json_write_object_end(&w);
+        if (m->gated) {
+                json_write_object(&w, "spec");
+                json_write_null(&w, "schedulingGates");
+                json_write_object_end(&w);
+        }
+        json_write_object_end(&w);
+}
+
+static void on_wake(void *userdata, const GangMember *m) {
+        Assembler *a = userdata;
+        _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
+        Wake *w = a->n_wakes < WAKES_MAX ? calloc(1, sizeof *w) : NULL;
+
+        if (!w) {
+                gangs_woken(&a->gangs, str_from(m->uid), false, clock_monotonic_usec());
+                return;
+        }
+        w->assembler = a;
+        w->link = a->wakes_end;
+        *a->wakes_end = w;
+        a->wakes_end = &w->next;
+        a->n_wakes++;
+        buf_append_str(&path, STR("/api/v1/namespaces/"));
+        kube_url_escape(&path, str_from(m->gang->namespace_));
+        buf_append_str(&path, STR("/pods/"));
+        kube_url_escape(&path, str_from(m->name));
+        write_patch(m, &patch);
+        w->uid = strdup(m->uid);
+        w->path = buf_take(&path);
+        w->patch = buf_take(&patch);
+        if (!w->uid || !w->path || !w->patch) {
+                gangs_woken(&a->gangs, str_from(m->uid), false, clock_monotonic_usec());
+                wake_free(w);
+        } else
+                send_wakes(a);
+}
+
+/* ---- the other hooks ---- */
+
+static void on_release(void *userdata, Str uid) {
+        Assembler *a = userdata;
+
+        binder_release(a->binder, uid);
+}
+
+static void on_give_back(void *userdata, Str uid, const char *why) {
+        Assembler *a = userdata;
+
+        binder_give_back(a->binder, uid, why);
+}
+
+static void on_tell(void *userdata, const GangMember *m, const char *reason, const char *note) {
+        Assembler *a = userdata;
+
+        kube_event(a->o.recorder, &(KubeEvent){.kind = "Pod",
+                                               .namespace_ = str_from(m->gang->namespace_),
+                                               .name = str_from(m->name),
+                                               .uid = str_from(m->uid),
+                                               .type = "Normal",
+                                               .reason = reason,
+                                               .note = note,
+                                               .replaces = true});
+}
+
+static void on_room(void *userdata, Str node) {
+        Assembler *a = userdata;
+
+        if (a->o.on_room)
+                a->o.on_room(a->o.userdata, node);
+}
+
+/* ---- the watch ---- */
+
+/* Whether no node can ever take the pod; *ret: what it asks for, or NULL. */
+static bool read_request(const Pod *pod, Arena *arena, Request *request, const Request **ret) {
+        Refusal refusal;
+        int r = request_from_pod(pod, arena, request, &refusal);
+
+        *ret = r == 0 ? request : NULL;
+        return r == REQUEST_E_REFUSED;
+}
+
+static void leave(Assembler *a, Str uid, usec_t now) {
+        if (!gang_table_find(&a->gangs.table, uid))
+                return;
+        gangs_pod_gone(&a->gangs, uid, now);
+        look_soon(a);
+}
+
+void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent event) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        usec_t now = clock_monotonic_usec();
+        Request request;
+        PodGang said;
+        GangPod p;
+
+        if (event == REFLECTOR_DELETED || !pod->names_gang ||
+            pod_gang_decode(object, &arena, &said, NULL) != 0 || str_is_empty(said.name)) {
+                leave(a, pod->meta.uid, now);
+                return;
+        }
+        p = (GangPod){.namespace_ = pod->meta.namespace_,
+                      .name = pod->meta.name,
+                      .uid = pod->meta.uid,
+                      .gang = said.name,
+                      .min = said.min,
+                      .created = pod->meta.creation_timestamp,
+                      .message = said.unschedulable ? said.message : STR(""),
+                      .scheduler = pod->scheduler_name,
+                      .where = said.where,
+                      .priority = said.priority,
+                      .gated = said.gated,
+                      .gated_else = said.gated_else,
+                      .bound = !str_is_empty(pod->node_name),
+                      .ended = pod_is_terminal(pod),
+                      .terminating = pod->meta.terminating};
+        p.impossible = read_request(pod, &arena, &request, &p.request);
+        if (gangs_pod(&a->gangs, &p, now) < 0)
+                log_error("out of memory: pod " STR_FMT "/" STR_FMT " is missing in its gang",
+                          STR_ARG(p.namespace_), STR_ARG(p.name));
+        look_soon(a);
+}
+
+void assembler_node(Assembler *a) {
+        gangs_nodes_changed(&a->gangs);
+}
+
+void assembler_list_begin(Assembler *a, ViewKind kind) {
+        if (kind == VIEW_PODS)
+                gangs_list_begin(&a->gangs);
+}
+
+void assembler_list_end(Assembler *a, ViewKind kind, bool complete) {
+        if (kind == VIEW_PODS && complete)
+                gangs_list_end(&a->gangs, clock_monotonic_usec());
+        look_soon(a);
+}
+
+void assembler_set_leading(Assembler *a, bool leading) {
+        gangs_set_leading(&a->gangs, leading, clock_monotonic_usec());
+        look_soon(a);
+}
+
+/* ---- filter ---- */
+
+typedef struct Question {
+        GangsPod pod;
+        usec_t now;
+        Arena *arena;
+} Question;
+
+static int takes(void *userdata, const CandidatesPod *pod, void **ret_state) {
+        Assembler *a = userdata;
+        const Pod *object = &pod->args->pod;
+        PodGang said;
+        Question *q;
+        int r;
+
+        if (!a->gangs.leading)
+                return 0;
+        gangs_active(&a->gangs, pod->now);
+        gangs_know_scheduler(&a->gangs, object->scheduler_name, pod->now);
+        if (!object->names_gang)
+                return 0;
+        r = pod_gang_decode(pod->args->pod_text, pod->arena, &said, NULL);
+        if (r != 0 || str_is_empty(said.name))
+                return r < 0 ? r : 0;
+        q = arena_new(pod->arena, Question, 1);
+        if (!q)
+                return -ENOMEM;
+        *q = (Question){.pod = {.uid = object->meta.uid,
+                                .namespace_ = object->meta.namespace_,
+                                .gang = said.name,
+                                .min = said.min},
+                        .now = pod->now,
+                        .arena = pod->arena};
+        *ret_state = q;
+        return 1;
+}
+
+/* A pod that no node can ever take keeps the reason for it. */
+static bool is_final(const Candidate *c) {
+        return refusal_is_final(c->refusal.code);
+}
+
+/* A node that a ResourcePolicy refuses for this member may become the place of another one, when
+ * it lies in a unit. The members fill the units one after the other. */
+static size_t list_nodes(const Assembler *a, const Question *q, const Candidate *first, GangsNode *nodes) {
+        const PolicyPod *known = policy_table_find(a->o.view->policies, q->pod.uid);
+        size_t n = 0;
+
+        for (const Candidate *c = first; c; c = c->next, n++) {
+                bool barred = c->refusal.code == REFUSAL_POLICY;
+                bool serves =
+                        c->is.node && (!barred || (known && policy_table_unit_of(known->policy, c->is.node) <
+                                                                    known->policy->spec.n_units));
+
+                nodes[n] = (GangsNode){.node = serves ? c->is.node->ledger_node : NULL, .barred = barred};
+        }
+        return n;
+}
+
+static void refuse(Candidate *c, const char *rule) {
+        c->refusal = (Refusal){.code = REFUSAL_GANG, .rule = rule};
+}
+
+static int choose(void *userdata, void *state, Candidate *first) {
+        Assembler *a = userdata;
+        Question *q = state;
+        char *why = arena_alloc(q->arena, GANGS_WHY_MAX, 1);
+        GangsNode *nodes;
+        size_t n = 0;
+        GangsVerdict v;
+
+        for (const Candidate *c = first; c; c = c->next)
+                n++;
+        nodes = arena_new(q->arena, GangsNode, n + 1);
+        if (!nodes || !why)
+                return -ENOMEM;
+        if (!first || is_final(first))
+                return 0;
+        v = gangs_filter(&a->gangs, &q->pod, nodes, list_nodes(a, q, first, nodes), q->now, why);
+        look_soon(a);
+        if (v == GANGS_REFUSE)
+                policy_table_drop_note(a->o.view->policies, q->pod.uid);
+        n = 0;
+        for (Candidate *c = first; c && v != GANGS_FREE; c = c->next, n++)
+                if (v == GANGS_REFUSE)
+                        refuse(c, why);
+                else if (nodes[n].take)
+                        c->refusal.code = REFUSAL_NONE;
+                else
+                        refuse(c, "gang: the member has its place on another node");
+        return 0;
+}
+
+Chooser assembler_chooser(Assembler *a) {
+        return (Chooser){.takes = takes, .choose = choose, .userdata = a};
+}
+
+/* ---- beginning and end ---- */
+
+int assembler_new(const AssemblerOptions *options, Assembler **ret) {
+        _cleanup_(assembler_freep) Assembler *a = calloc(1, sizeof *a);
+        int r;
+
+        if (!a)
+                return -ENOMEM;
+        a->o = *options;
+        a->wakes_end = &a->wakes;
+        gangs_init(&a->gangs, options->view->ledger,
+                   &(GangsHooks){.release = on_release,
+                                 .give_back = on_give_back,
+                                 .wake = on_wake,
+                                 .tell = on_tell,
+                                 .on_room = on_room,
+                                 .userdata = a});
+        gangs_know_scheduler(&a->gangs, STR(VERDICT_SCHEDULER), 0);
+        r = sd_event_add_time_relative(kube_client_event(options->client), &a->timer, CLOCK_MONOTONIC,
+                                       LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+Assembler *assembler_free(Assembler *a) {
+        if (!a)
+                return NULL;
+        while (a->wakes)
+                wake_free(a->wakes);
+        sd_event_source_disable_unref(a->timer);
+        gangs_done(&a->gangs);
+        free(a);
+        return NULL;
+}
+
+Gangs *assembler_gangs(Assembler *a) {
+        return &a->gangs;
+}
+
+void assembler_set_binder(Assembler *a, Binder *binder) {
+        a->binder = binder;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The deferred mode of filter. Its usual mode decides about each node by itself, while the request
+ * is read. For some pods the nodes belong together: a ResourcePolicy opens one unit of nodes, a
+ * gang plans all its members. A chooser says so once the pod is read. The nodes of such a pod are
+ * collected, each with the answer of its cards. The chooser looks at all of them after the last
+ * one, and refuses those that the pod must not take now. A pod that no chooser takes costs one
+ * question to each. */
+
+#include "scheduler/args.h"
+#include "share/request.h"
+
+/* One node of the request, in the arena of the request and in its order. */
+typedef struct Candidate {
+        struct Candidate *next;
+        ArgsNode is;
+        Refusal refusal; /* of the cards, or REFUSAL_NONE: the node fits. The chooser may replace it */
+} Candidate;
+
+/* The pod that is asked about. */
+typedef struct CandidatesPod {
+        const ExtenderArgs *args;
+        const Request *request; /* NULL: it asks for none of our resources, or can never run */
+        int64_t priority;       /* as view_pod_priority() */
+        uint64_t now;           /* clock_monotonic_usec() */
+        Arena *arena;           /* of the request */
+} CandidatesPod;
+
+typedef struct Chooser {
+        /* Whether it decides about this pod: 1, 0 or -ENOMEM. *ret_state, in the arena, is handed
+         * to choose(). */
+        int (*takes)(void *userdata, const CandidatesPod *pod, void **ret_state);
+        /* Called once, also for no nodes. A chooser before this one may have refused nodes. 0 or
+         * -ENOMEM. It may note what it decided, and does not change the cluster. The plan of a gang
+         * also charges the ledger. */
+        int (*choose)(void *userdata, void *state, Candidate *first);
+        void *userdata;
+} Chooser;
+
+enum { CHOOSERS_MAX = 2 };

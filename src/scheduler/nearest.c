@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/nearest.h"
+
+#define MINUTE (60 * USEC_PER_SEC)
+
+static bool is_nearer(const NearestCard *a, const NearestCard *b) {
+        int order;
+
+        if (a->distance != b->distance)
+                return a->distance < b->distance;
+        order = a->node == b->node ? 0 : str_compare(ledger_node_name(a->node), ledger_node_name(b->node));
+        return order != 0 ? order < 0 : a->card->index < b->card->index;
+}
+
+static void insert(Nearest *n, const NearestCard *c) {
+        size_t at = n->n < NEAREST_MAX ? n->n++ : NEAREST_MAX - 1;
+
+        while (at > 0 && is_nearer(c, &n->cards[at - 1])) {
+                n->cards[at] = n->cards[at - 1];
+                at--;
+        }
+        n->cards[at] = *c;
+}
+
+void nearest_add(Nearest *n, const LedgerNode *node, const Request *request) {
+        const LedgerCard *cards = ledger_node_cards(node);
+
+        for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
+                NearestCard c = {
+                        .node = node, .card = &cards[i], .lack = card_lack_of(node, &cards[i], request)};
+
+                if (cards[i].units == 0)
+                        continue;
+                c.distance = card_lack_distance(&c.lack, request);
+                if (n->n < NEAREST_MAX || is_nearer(&c, &n->cards[NEAREST_MAX - 1]))
+                        insert(n, &c);
+        }
+}
+
+/* `nearest cards: gpu0 of n1: 9 of 15 GiB free (memory: 1 GiB missing), ...` */
+static void format(const Nearest *n, const Pod *pod, const Request *request, Buf *out) {
+        buf_append_str(out, STR("nearest cards: "));
+        for (size_t i = 0; i < n->n; i++) {
+                const NearestCard *c = &n->cards[i];
+
+                buf_appendf(out, "%sgpu%u of " STR_FMT ": ", i > 0 ? ", " : "", c->card->index,
+                            STR_ARG(ledger_node_name(c->node)));
+                card_lack_format_free(c->node, c->card, request, out);
+                if (card_lack_is_none(&c->lack))
+                        continue;
+                buf_append_str(out, STR(" ("));
+                card_lack_format(&c->lack, c->node, c->card, out);
+                buf_append_char(out, ')');
+        }
+        buf_appendf(out, ". All cards: kubectl inspect cgpu --why " STR_FMT "/" STR_FMT,
+                    STR_ARG(pod->meta.namespace_), STR_ARG(pod->meta.name));
+}
+
+static bool may_tell(NearestEvents *e, usec_t now) {
+        if (e->n == 0 || now - e->minute >= MINUTE) {
+                e->minute = now;
+                e->n = 0;
+        }
+        return e->n++ < NEAREST_EVENTS_PER_MINUTE;
+}
+
+void nearest_tell(NearestEvents *e, const Nearest *n, ViewPod *known, const Pod *pod, const Request *request,
+                  usec_t now) {
+        _cleanup_buf_ Buf note = BUF_NULL;
+        uint64_t hash;
+
+        if (n->n == 0 || (known->nearest_told != 0 && now - known->nearest_at < NEAREST_EVENT_REST))
+                return;
+        format(n, pod, request, &note);
+        hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
+        if (buf_result(&note) < 0 || hash == known->nearest_told || !may_tell(e, now))
+                return;
+        known->nearest_told = hash;
+        known->nearest_at = now;
+        kube_event(e->recorder, &(KubeEvent){.kind = "Pod",
+                                             .namespace_ = pod->meta.namespace_,
+                                             .name = pod->meta.name,
+                                             .uid = pod->meta.uid,
+                                             .type = "Normal",
+                                             .reason = "GPUNearestCards",
+                                             .note = note.data,
+                                             .replaces = true});
+}

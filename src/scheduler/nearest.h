@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The cards that come nearest to what a pod asks for, among nodes that refuse it for their cards;
+ * and the Event on the pod that names them. The reasons of filter name no card, because equal
+ * reasons must be equal. */
+
+#include "kube/event.h"
+#include "scheduler/view.h"
+#include "share/card_lack.h"
+
+enum { NEAREST_MAX = 5 };
+
+typedef struct NearestCard {
+        const LedgerNode *node;
+        const LedgerCard *card;
+        CardLack lack;
+        uint64_t distance;
+} NearestCard;
+
+typedef struct Nearest {
+        NearestCard cards[NEAREST_MAX]; /* the nearest first; equal ones by node and card */
+        size_t n;
+} Nearest;
+
+/* Looks at the cards of a node that does not take the request. */
+void nearest_add(Nearest *n, const LedgerNode *node, const Request *request);
+
+/* Between two Events about one pod, and the most Events of all pods in one minute. A pending pod is
+ * asked about each time that another pod ends, and each time its cards may differ. */
+#define NEAREST_EVENT_REST (60 * USEC_PER_SEC)
+enum { NEAREST_EVENTS_PER_MINUTE = 120 };
+
+typedef struct NearestEvents {
+        KubeEventRecorder *recorder;
+        usec_t minute; /* when the minute began that is counted */
+        unsigned n;
+} NearestEvents;
+
+/* Writes an Event when the text has changed since the last one about this pod, and the rates
+ * allow. The API server keeps one such Event for a pod: the text is replaced. */
+void nearest_tell(NearestEvents *e, const Nearest *n, ViewPod *known, const Pod *pod, const Request *request,
+                  usec_t now);

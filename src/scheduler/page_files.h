@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The files of web/, as scripts/embed.py writes them into page_files.c at build time. */
+
+#include "base/str.h"
+
+typedef struct PageFile {
+        const char *path, *content_type;
+        Str bytes;
+} PageFile;
+
+/* NULL: there is no such file. */
+const PageFile *page_files_find(const char *path);

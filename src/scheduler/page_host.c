@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/page_host.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <strings.h>
+
+enum { HOST_LEN_MAX = 64 };
+
+/* The part before the port, without brackets. False when the text is no HOST or HOST:PORT. */
+static bool host_part(const char *text, char host[static HOST_LEN_MAX]) {
+        Str all = str_from(text), port = {NULL, 0};
+        const char *end = all.len > 0 && all.data[0] == '[' ? memchr(all.data, ']', all.len) : NULL;
+        const char *colon = end ? end + 1 : all.len > 0 ? memchr(all.data, ':', all.len) : NULL;
+        Str h = all;
+        uint32_t number;
+
+        if (end)
+                h = (Str){all.data + 1, (size_t) (end - all.data - 1)};
+        else if (colon)
+                h.len = (size_t) (colon - all.data);
+        if (colon && *colon != '\0') {
+                if (*colon != ':')
+                        return false;
+                port = str_from(colon + 1);
+                if (!str_to_u32(port, &number) || number > UINT16_MAX)
+                        return false;
+        }
+        if (h.len == 0 || h.len >= HOST_LEN_MAX)
+                return false;
+        memcpy(host, h.data, h.len);
+        host[h.len] = '\0';
+        return true;
+}
+
+bool page_host_is_ours(const char *text) {
+        char host[HOST_LEN_MAX];
+        struct in6_addr address;
+
+        if (!text || !host_part(text, host))
+                return false;
+        if (text[0] == '[')
+                return inet_pton(AF_INET6, host, &address) == 1;
+        return strcasecmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &address) == 1;
+}
+
+bool page_host_may_fetch(const char *site, bool navigates) {
+        return !site || navigates || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
+}
+
+int page_host_check_listen(const char *listen, Fault *fault) {
+        char host[HOST_LEN_MAX];
+        struct in6_addr v6;
+        struct in_addr v4;
+
+        if (strchr(listen, ':') && listen[strlen(listen) - 1] != ']' && host_part(listen, host)) {
+                if (listen[0] != '[' && inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127)
+                        return 0;
+                if (listen[0] == '[' && inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6))
+                        return 0;
+        }
+        return fault_set(fault, -EINVAL,
+                         "page address \"%s\": must be 127.0.0.1:PORT or [::1]:PORT, because the page has no "
+                         "login",
+                         listen);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The JSON that the page's script reads (web/page.js). It is no interface for programs: those use
+ * GET /inspect. Amounts of memory are in units of the node. A card's state is one of
+ * PageCardState. */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "scheduler/fences.h"
+#include "scheduler/page_resizes.h"
+
+typedef enum PageCardState {
+        PAGE_CARD_HEALTHY,
+        PAGE_CARD_FENCED,    /* by a ConfigMap */
+        PAGE_CARD_UNHEALTHY, /* by the node's agent */
+        PAGE_CARD_GONE,      /* named by a pod, and the node has no such card */
+        PAGE_CARD_CORDONED,  /* by an annotation of the node */
+} PageCardState;
+
+/* Whether the page shows this node: it has cards, holds pods, or has a mode that shares cards. */
+bool page_rows_shows(const LedgerNode *node);
+
+/* Appends the row of one node:
+ *     {"name","mode","unit":MiB,"core":1,"spread":1,"pending":UNITS,"change":TEXT,"resizes":N,
+ *      "mark":N,
+ *      "cards":[[INDEX,UNITS,USED,PERCENT USED,PODS,STATE],...]}
+ * Members that are 0 or empty are left out, and so is a STATE of 0. resizes counts the pods whose
+ * resize was refused or not answered. mark changes when a slice of the node, or its size, does. */
+void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out);
+
+/* Appends all slices of one node, by card, then namespace and name of the pod:
+ *     {"name","slices":[{"card","namespace","name","mem","core","kind","container","gone",
+ *                        "resize":TEXT}],
+ *      "pending":[{"namespace","name","mem","core"}],"models":{"INDEX":MODEL},
+ *      "fences":{"INDEX":CONFIGMAP},"fences_wrong":TEXT}
+ * gone: the pod was deleted, and its processes still hold the slice. fences_wrong: what of the
+ * node's ConfigMaps is not understood. 0 or -ENOMEM. */
+int page_rows_slices(const LedgerNode *node, const PageResizes *resizes, const Fences *fences, Arena *arena,
+                     Buf *out);

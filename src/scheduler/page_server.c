@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/page_server.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "net/http/reload.h"
+#include "scheduler/page_access.h"
+#include "scheduler/page_files.h"
+#include "scheduler/page_host.h"
+#include "scheduler/page_rows.h"
+#include "scheduler/page_use.h"
+#include "scheduler/page_viewers.h"
+#include "scheduler/verbs.h"
+
+#define TYPE_JSON "application/json"
+#define TYPE_TEXT "text/plain; charset=utf-8"
+
+/* A stream behind the login ends after this time, and the viewer's next request is reviewed again.
+ * So a token that was taken back reads for no longer. */
+#define LOGIN_STREAM (5 * 60 * USEC_PER_SEC)
+
+enum {
+        /* Streams, and the short requests beside them; a browser opens up to six connections. */
+        CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
+        /* A connection that sends half a request, or reads nothing, is closed after this time. */
+        IDLE_SEC = 30,
+        REQUEST_SEC = 15,   /* beyond that, for one that sends a byte now and then */
+        NAME_MAX_LEN = 253, /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
+};
+
+struct PageServer {
+        View *view;
+        PageState state;
+        PageViewers *viewers;
+        PageUse *use;
+        HttpServer *local;  /* on the loopback; NULL: not asked for */
+        HttpServer *secure; /* behind a login; NULL: not asked for */
+        HttpReload *reload; /* of its certificate */
+        PageAccess *access;
+};
+
+/* No request to elsewhere, no code in the text, no frame around it. No cache keeps a copy, so that
+ * a later user of the browser does not find one. */
+static const struct {
+        const char *name, *value;
+} headers[] = {
+        {"Content-Security-Policy",
+         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"},
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+        {"Cache-Control", "no-store"},
+};
+
+static void refuse(HttpExchange *x, unsigned status, const char *text) {
+        http_respond(x, status, TYPE_TEXT, str_from(text));
+}
+
+/* ---- the routes ---- */
+
+static void on_events(PageServer *p, HttpExchange *x, const char *method, bool local) {
+        if (strcmp(method, "HEAD") == 0) /* a stream would never end */
+                http_respond(x, 200, "text/event-stream", STR(""));
+        else if (page_viewers_is_full(p->viewers))
+                refuse(x, 503, "16 viewers look at this page already, and more are not served\n");
+        else
+                page_viewers_add(p->viewers, x, local ? 0 : LOGIN_STREAM);
+}
+
+static void on_node(PageServer *p, HttpExchange *x, Str name) {
+        const LedgerNode *node = name.len <= NAME_MAX_LEN ? ledger_node_find(p->view->ledger, name) : NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        if (!node || !page_rows_shows(node))
+                refuse(x, 404, "no node of this name shares a GPU\n");
+        else if (page_rows_slices(node, &p->state.resizes, &p->view->fences, &arena, &out) < 0)
+                refuse(x, 503, "out of memory\n");
+        else
+                http_respond(x, 200, TYPE_JSON, buf_str(&out));
+}
+
+static void on_use(PageServer *p, HttpExchange *x, Str name) {
+        const LedgerNode *node = name.len <= NAME_MAX_LEN ? ledger_node_find(p->view->ledger, name) : NULL;
+
+        if (!node || !page_rows_shows(node))
+                refuse(x, 404, "no node of this name shares a GPU\n");
+        else
+                page_use_answer(p->use, x, name);
+}
+
+static void on_why(PageServer *p, HttpExchange *x, Str uid) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+        VerbContext context = {.view = p->view, .arena = &arena};
+        unsigned status;
+
+        if (uid.len > NAME_MAX_LEN) {
+                refuse(x, 404, "no pod has such a UID\n");
+                return;
+        }
+        status = verb_why(&context, uid, &out);
+        http_respond(x, status, TYPE_TEXT, buf_str(&out));
+}
+
+/* The part of the path behind the prefix; false when it has another one. */
+static bool rest_of(const char *path, const char *prefix, Str *ret) {
+        Str all = str_from(path), p = str_from(prefix);
+
+        if (!str_has_prefix(all, p))
+                return false;
+        *ret = (Str){all.data + p.len, all.len - p.len};
+        return true;
+}
+
+static void route(PageServer *p, HttpExchange *x, const HttpRequest *request, bool local) {
+        const PageFile *file = page_files_find(request->path);
+        Str rest;
+
+        if (file)
+                http_respond(x, 200, file->content_type, file->bytes);
+        else if (strcmp(request->path, "/events") == 0)
+                on_events(p, x, request->method, local);
+        else if (rest_of(request->path, "/node/", &rest))
+                on_node(p, x, rest);
+        else if (rest_of(request->path, "/use/", &rest))
+                on_use(p, x, rest);
+        else if (rest_of(request->path, "/why/", &rest))
+                on_why(p, x, rest);
+        else
+                refuse(x, 404, "no such path\n");
+}
+
+/* Whether the request is one for the page; otherwise it is answered. */
+static bool reads_page(HttpExchange *x, const HttpRequest *request) {
+        bool reads = strcmp(request->method, "GET") == 0 || strcmp(request->method, "HEAD") == 0;
+
+        if (!page_host_may_fetch(http_request_header(x, "Sec-Fetch-Site"), strcmp(request->path, "/") == 0))
+                refuse(x, 403, "another site may not read this page\n");
+        else if (!reads) {
+                http_respond_header(x, "Allow", "GET, HEAD");
+                refuse(x, 405, "the page takes GET and HEAD\n");
+        } else
+                return true;
+        return false;
+}
+
+static void add_headers(HttpExchange *x) {
+        for (size_t i = 0; i < ELEMENTSOF(headers); i++)
+                http_respond_header(x, headers[i].name, headers[i].value);
+}
+
+static void on_local_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        add_headers(x);
+        if (!page_host_is_ours(http_request_header(x, "Host")))
+                refuse(x, 421, "the header Host must be localhost or an address\n");
+        else if (reads_page(x, request))
+                route(userdata, x, request, true);
+}
+
+/* Any Host: a site that points its own name here has no token, and a browser adds none. */
+static void on_secure_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        PageServer *p = userdata;
+
+        add_headers(x);
+        if (reads_page(x, request))
+                page_access_check(p->access, x, request);
+}
+
+static void on_allowed(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        route(userdata, x, request, false);
+}
+
+/* ---- the object ---- */
+
+static int serve_local(PageServer *p, const PageServerOptions *o, Fault *fault) {
+        HttpServerOptions http = {.listen = o->listen,
+                                  .max_connections = CONNECTIONS_MAX,
+                                  .idle_sec = IDLE_SEC,
+                                  .request_sec = REQUEST_SEC};
+        int r;
+
+        if (!o->listen)
+                return 0;
+        r = page_host_check_listen(o->listen, fault);
+        return r < 0 ? r : http_server_new(o->event, &http, on_local_request, p, &p->local, fault);
+}
+
+static int serve_secure(PageServer *p, const PageServerOptions *o, Fault *fault) {
+        HttpServerOptions http = {.listen = o->secure_listen,
+                                  .max_connections = CONNECTIONS_MAX,
+                                  .idle_sec = IDLE_SEC,
+                                  .request_sec = REQUEST_SEC,
+                                  .tls = true};
+        HttpReloadOptions files = {
+                .cert = o->tls_cert, .key = o->tls_key, .on_news = o->on_news, .on_trouble = o->on_trouble};
+        int r;
+
+        if (!o->secure_listen)
+                return 0;
+        r = page_access_new(o->event, o->config, on_allowed, p, &p->access);
+        if (r == 0)
+                r = http_server_new(o->event, &http, on_secure_request, p, &p->secure, fault);
+        if (r < 0)
+                return r;
+        files.server = p->secure;
+        r = http_reload_new(o->event, &files, &p->reload, fault);
+        return r > 0 ? -EINVAL : r;
+}
+
+int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *fault) {
+        _cleanup_(page_server_freep) PageServer *p = calloc(1, sizeof *p);
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->view = options->view;
+        p->state.view = options->view;
+        p->state.leading = options->leading;
+        p->state.gangs = options->gangs;
+        r = page_viewers_new(options->event, &p->state, &p->viewers);
+        if (r == 0)
+                r = page_use_new(options->client, options->namespace_, &p->use);
+        if (r == 0)
+                r = serve_local(p, options, fault);
+        if (r == 0)
+                r = serve_secure(p, options, fault);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+PageServer *page_server_free(PageServer *p) {
+        if (!p)
+                return NULL;
+        http_reload_free(p->reload);
+        http_server_free(p->local); /* ends the streams */
+        http_server_free(p->secure);
+        page_access_free(p->access);
+        page_use_free(p->use);
+        page_viewers_free(p->viewers);
+        page_state_done(&p->state);
+        free(p);
+        return NULL;
+}
+
+uint16_t page_server_port(const PageServer *p) {
+        return p->local ? http_server_port(p->local) : 0;
+}
+
+uint16_t page_server_secure_port(const PageServer *p) {
+        return p->secure ? http_server_port(p->secure) : 0;
+}
+
+void page_server_pod(PageServer *p, const Pod *pod) {
+        if (page_waiting_pod(&p->state.waiting, p->view, pod) < 0)
+                log_warning("out of memory: the page lacks a waiting pod");
+        if (page_resizes_pod(&p->state.resizes, p->view, pod) < 0)
+                log_warning("out of memory: the page lacks a resize");
+}
+
+void page_server_listed(PageServer *p) {
+        page_waiting_sweep(&p->state.waiting, p->view);
+        page_resizes_sweep(&p->state.resizes, p->view);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The open streams of the page. All viewers get the same differences, made once a second while
+ * there is a viewer. A viewer that reads too slowly gets no more of them. Once it has read what it
+ * has, it gets the whole state again, and a viewer that does not get that far is dropped. So a
+ * viewer holds the memory of one state and of few differences. */
+
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "net/http/http_server.h"
+#include "scheduler/page_state.h"
+
+enum { PAGE_VIEWERS_MAX = 16 };
+
+typedef struct PageViewers PageViewers;
+
+/* state outlives it. 0, -ENOMEM, or another negative errno of the event loop. */
+int page_viewers_new(sd_event *event, PageState *state, PageViewers **ret);
+PageViewers *page_viewers_free(PageViewers *v); /* after the server that has its streams */
+
+bool page_viewers_is_full(const PageViewers *v);
+
+/* Answers the exchange with a stream: the whole state first, then the differences. After `most` (0:
+ * never) the event `again` ends it, and the viewer asks for a new one. Not when full. */
+void page_viewers_add(PageViewers *v, HttpExchange *x, usec_t most);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/policy_bind.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "scheduler/policy_filter.h"
+#include "scheduler/policy_mark.h"
+
+enum { NAME_SHOWN = 24 };
+
+/* Whether the unit takes the pod now; *ret_unit is the unit of the node. */
+static int check(PolicyTable *t, PolicyPod *pod, Str node, usec_t now, size_t *ret_unit, Fault *fault) {
+        const Policy *p = pod->policy;
+        PolicyUnitState states[POLICY_UNITS_MAX];
+        char count[64];
+        size_t k;
+
+        if (!policy_table_is_ready(t, p))
+                return fault_set(fault, POLICY_E_REFUSED,
+                                 "policy %.*s has changed, its pods are being counted",
+                                 STR_CUT(p->spec.meta.name, NAME_SHOWN));
+        k = policy_table_unit_of(p, directory_find(t->directory, node));
+        if (k == p->spec.n_units)
+                return fault_set(fault, POLICY_E_REFUSED, "node(s) are in no unit of policy %.*s",
+                                 STR_CUT(p->spec.meta.name, NAME_SHOWN));
+        policy_table_place(t, pod, POLICY_POD_PENDING, p->spec.n_units, now);
+        policy_table_count(p, pod->group, pod->amounts, states);
+        *ret_unit = k;
+        if (!policy_choice_is_full(&p->spec.units[k], &states[k]))
+                return 0;
+        policy_filter_say_count(p, k, &states[k], count, sizeof count);
+        return fault_set(fault, POLICY_E_REFUSED, "unit %zu of policy %.*s is full%s", k + 1,
+                         STR_CUT(p->spec.meta.name, NAME_SHOWN), count);
+}
+
+int policy_bind_begin(PolicyTable *t, Str uid, Str node, usec_t now, Buf *annotations, Buf *labels,
+                      Fault *fault) {
+        PolicyPod *pod = policy_table_find(t, uid);
+        size_t unit;
+        char *copy;
+        int r;
+
+        if (!pod || pod->state == POLICY_POD_BOUND)
+                return 0;
+        policy_table_settle(t, now);
+        pod->obeys = true;
+        r = check(t, pod, node, now, &unit, fault);
+        if (r != 0)
+                return r;
+        policy_mark_annotations(&pod->policy->spec, unit, &pod->mark, annotations);
+        policy_mark_labels(&pod->policy->spec, unit, labels);
+        copy = str_dup(node);
+        if (!copy || buf_result(annotations) < 0 || buf_result(labels) < 0) {
+                free(copy);
+                return -ENOMEM;
+        }
+        free(pod->node);
+        pod->node = copy;
+        policy_table_place(t, pod, POLICY_POD_BINDING, unit, now);
+        return 0;
+}
+
+static void bound_now(PolicyTable *t, PolicyPod *pod, Str node, uint32_t generation) {
+        char *copy = str_dup(node);
+
+        if (!copy)
+                return; /* its own object will tell */
+        free(pod->node);
+        pod->node = copy;
+        pod->waits = false;
+        pod->generation = generation;
+        policy_table_place(t, pod, POLICY_POD_BOUND,
+                           policy_table_unit_of(pod->policy, directory_find(t->directory, node)), 0);
+}
+
+void policy_bind_end(PolicyTable *t, Str uid, Str node, bool bound, uint32_t generation) {
+        PolicyPod *pod = policy_table_find(t, uid);
+
+        policy_table_close(t, uid);
+        if (!pod || pod->state == POLICY_POD_BOUND)
+                return;
+        if (!bound) {
+                if (pod->state == POLICY_POD_BINDING)
+                        policy_table_place(t, pod, POLICY_POD_PENDING, pod->policy->spec.n_units, 0);
+                return;
+        }
+        if (pod->state == POLICY_POD_BINDING) {
+                pod->mark.placed = true; /* the Binding wrote it */
+                pod->labelled |= pod->unit < pod->policy->spec.n_units ? UINT64_C(1) << pod->unit : 0;
+        }
+        bound_now(t, pod, node, generation);
+}
+
+void policy_bind_patch(const PolicyPod *pod, Buf *out) {
+        const PolicySpec *s = &pod->policy->spec;
+        bool labelled;
+
+        if (!pod->obeys || pod->state != POLICY_POD_BOUND || pod->terminating || pod->unit >= s->n_units)
+                return;
+        labelled = (pod->labelled >> pod->unit & 1) != 0;
+        policy_mark_patch(s, pod->unit, &pod->mark, pod->mark.placed && !labelled, pod->uid, out);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
+ * answer may be old, and other pods may have gone there since. */
+
+#include "scheduler/policy_table.h"
+
+enum { POLICY_E_REFUSED = 2 };
+
+/* The pod is about to be bound to the node. Returns
+ *     0                 it may: the members of its annotations, each with a comma before, are
+ *                       appended to `annotations`, and its labels to `labels` as a JSON object.
+ *                       Nothing for pods without a policy
+ *     POLICY_E_REFUSED  the fault has the reason, which is filter's form (refusal_reason.h)
+ *     -ENOMEM
+ * After 0 policy_bind_end() must be called once, when it is known whether the pod is bound. */
+int policy_bind_begin(PolicyTable *t, Str uid, Str node, usec_t now, Buf *annotations, Buf *labels,
+                      Fault *fault);
+
+/* Also for pods for which it was not called, because their policy came since: a bound one counts
+ * from now on. generation: of the list of pods that was begun last. */
+void policy_bind_end(PolicyTable *t, Str uid, Str node, bool bound, uint32_t generation);
+
+/* Appends a merge patch that gives a bound pod what its Binding did not. API servers before 1.35
+ * take no labels from a Binding. The cost is missing or another one where the policy came or
+ * changed later. Nothing is appended when there is nothing to do. */
+void policy_bind_patch(const PolicyPod *pod, Buf *out);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* filter and preempt for pods that a ResourcePolicy selects: of the offered nodes those of one unit
+ * are answered. */
+
+#include "scheduler/candidates.h"
+#include "scheduler/policy_table.h"
+
+/* For filter. The table outlives it. */
+Chooser policy_filter_chooser(PolicyTable *t);
+
+/* Whether victims on that node would help the pod, by the last answer of filter about it. True for
+ * pods without a policy. */
+bool policy_filter_may_preempt(const PolicyTable *t, Str uid, const DirectoryNode *node);
+
+/* ": 2 of max 2 pods"; for a unit without max ": 2 pods". */
+void policy_filter_say_count(const Policy *p, size_t unit, const PolicyUnitState *state, char *ret,
+                             size_t size);

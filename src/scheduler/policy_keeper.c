@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/policy_keeper.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "kube/escape.h"
+#include "kube/timestamp.h"
+#include "scheduler/policy_bind.h"
+#include "scheduler/policy_probe.h"
+#include "share/fault_join.h"
+#include "wire/annotation.h"
+#include "wire/json_write.h"
+
+#define TICK        (1 * USEC_PER_SEC)
+#define AGAIN_AFTER (30 * USEC_PER_SEC)
+
+/* Of one tick: a policy for all pods of a cluster must not flood the API server. */
+enum { KICKS_MAX = 50, PATCHES_MAX = 10, STATUSES_MAX = 10 };
+
+#define REASON_INVALID "ResourcePolicyInvalid"
+#define REASON_IGNORED "ResourcePolicyIgnored"
+#define REASON_OVERLAP "ResourcePolicyOverlap"
+
+/* A status that is under way. Its policy may be gone when it is answered. */
+typedef struct Sending {
+        struct Sending *next;
+        PolicyKeeper *keeper;
+        size_t key_len;
+        char key[]; /* of the policy */
+} Sending;
+
+struct PolicyKeeper {
+        PolicyKeeperOptions o;
+        sd_event_source *timer;
+        Sending *sending;
+};
+
+/* ---- the status ---- */
+
+static void write_units(JsonWriter *w, const Policy *p) {
+        json_write_array(w, "units");
+        for (size_t k = 0; k < p->spec.n_units; k++) {
+                const PolicyUnit *u = &p->spec.units[k];
+
+                json_write_object(w, NULL);
+                json_write_u64(w, "unit", k + 1);
+                json_write_str(w, "resource", u->resource);
+                json_write_u64(w, "nodes", p->nodes[k]);
+                json_write_u64(w, "pods", p->placed[k]);
+                if (u->has_max)
+                        json_write_u64(w, "max", u->max);
+                json_write_object_end(w);
+        }
+        json_write_array_end(w);
+}
+
+static void write_condition(JsonWriter *w, const char *type, bool is, const char *since, const char *reason,
+                            const char *message) {
+        json_write_object(w, NULL);
+        json_write_text(w, "type", type);
+        json_write_text(w, "status", is ? "True" : "False");
+        json_write_text(w, "lastTransitionTime", since);
+        json_write_text(w, "reason", reason);
+        json_write_text(w, "message", message);
+        json_write_object_end(w);
+}
+
+static void keep_since(bool written, bool was, bool is, const char *now, char *since, size_t size) {
+        if (!written || was != is)
+                (void) snprintf(since, size, "%s", now);
+}
+
+/* What has no effect, and units without nodes. */
+static void say_ignored(const Policy *p, Fault *ret) {
+        *ret = p->spec.ignored;
+        if (!p->was_ready)
+                return;
+        for (size_t k = 0; k < p->spec.n_units; k++) {
+                Fault empty = FAULT_NULL;
+
+                if (p->nodes[k] > 0)
+                        continue;
+                (void) fault_set(&empty, 0, "spec.units[%zu] selects no node now", k);
+                fault_join(ret, &empty);
+        }
+}
+
+void policy_keeper_write_status(const Policy *p, uint32_t pods_wait, const char *now, PolicyReport *report,
+                                Buf *out) {
+        bool accepted = p->spec.wrong.text[0] == '\0', waits = pods_wait > 0;
+        uint64_t pods = 0;
+        Fault ignored;
+        char why[160];
+        JsonWriter w;
+
+        say_ignored(p, &ignored);
+        keep_since(report->written, report->accepted, accepted, now, report->accepted_since,
+                   sizeof report->accepted_since);
+        keep_since(report->written, report->waits, waits, now, report->waits_since,
+                   sizeof report->waits_since);
+        report->written = true;
+        report->accepted = accepted;
+        report->waits = waits;
+        for (size_t k = 0; k < p->spec.n_units; k++)
+                pods += p->placed[k];
+        (void) snprintf(why, sizeof why, "%u pods wait, the last one: %s", pods_wait, p->why);
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_object(&w, "status");
+        json_write_i64(&w, "observedGeneration", p->spec.generation);
+        json_write_u64(&w, "pods", pods);
+        json_write_u64(&w, "waiting", pods_wait);
+        write_units(&w, p);
+        json_write_array(&w, "conditions");
+        write_condition(&w, "Accepted", accepted, report->accepted_since,
+                        !accepted         ? "Invalid"
+                        : ignored.text[0] ? "PartlyIgnored"
+                                          : "InForce",
+                        accepted ? ignored.text : p->spec.wrong.text);
+        write_condition(&w, "PodsWait", waits, report->waits_since, waits ? "NoUnitOpen" : "NoPodWaits",
+                        waits ? why : "");
+        json_write_array_end(&w);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+}
+
+/* ---- sending ---- */
+
+static void sending_free(Sending *s) {
+        Sending **at = &s->keeper->sending;
+
+        while (*at != s)
+                at = &(*at)->next;
+        *at = s->next;
+        free(s);
+}
+
+static void on_status(void *userdata, const KubeReply *reply) {
+        Sending *s = userdata;
+        Policy *p;
+
+        HASH_FIND(hh, s->keeper->o.table->policies, s->key, s->key_len, p);
+        sending_free(s);
+        if (reply->outcome == KUBE_DONE && (reply->status < 300 || reply->status == 404))
+                return;
+        log_warning("the status of a resourcepolicy is not written: %s", reply->fault.text);
+        if (p && p->report)
+                p->report->again = clock_monotonic_usec() + AGAIN_AFTER;
+}
+
+static void on_patched(void *userdata, const KubeReply *reply) {
+        if (reply->outcome != KUBE_DONE || (reply->status >= 300 && reply->status != 404))
+                log_warning("a pod of a resourcepolicy is not patched: %s", reply->fault.text);
+}
+
+static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str patch) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        buf_append_str(&path, STR("/api/v1/namespaces/"));
+        kube_url_escape(&path, namespace_);
+        buf_append_str(&path, STR("/pods/"));
+        kube_url_escape(&path, name);
+        if (buf_result(&path) < 0 ||
+            kube_merge_patch(k->o.client, path.data, "", patch, STR(""), on_patched, k, NULL) < 0)
+                log_error("out of memory: a pod of a resourcepolicy is not patched");
+}
+
+/* The text is another one each time, also in the next process, because a patch that changes nothing
+ * wakes no pod. */
+static void kick(PolicyKeeper *k, Str namespace_, Str name) {
+        char patch[96];
+
+        (void) snprintf(patch, sizeof patch,
+                        "{\"metadata\":{\"annotations\":{\"" ANNOTATION_KICK "\":\"%" PRIu64 "\"}}}",
+                        clock_realtime_nsec());
+        patch_pod(k, namespace_, name, str_from(patch));
+}
+
+static int send_status(PolicyKeeper *k, const Policy *p, Str patch) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+        Sending *s = calloc(1, sizeof *s + p->key.len);
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->keeper = k;
+        s->key_len = p->key.len;
+        memcpy(s->key, p->key.data, p->key.len);
+        s->next = k->sending;
+        k->sending = s;
+        buf_append_str(&path, STR("/apis/scheduling.alibabacloud.com/v1alpha1/namespaces/"));
+        kube_url_escape(&path, p->spec.meta.namespace_);
+        buf_append_str(&path, STR("/" POLICY_RESOURCE "/"));
+        kube_url_escape(&path, p->spec.meta.name);
+        r = buf_result(&path);
+        if (r == 0)
+                r = kube_merge_patch(k->o.client, path.data, "status", patch, STR(""), on_status, s, NULL);
+        if (r < 0)
+                sending_free(s);
+        return r;
+}
+
+static void tell(PolicyKeeper *k, const Policy *p, const char *reason, const char *note) {
+        if (note[0] != '\0')
+                kube_event(k->o.recorder, &(KubeEvent){.api_version = "scheduling.alibabacloud.com/v1alpha1",
+                                                       .kind = "ResourcePolicy",
+                                                       .namespace_ = p->spec.meta.namespace_,
+                                                       .name = p->spec.meta.name,
+                                                       .uid = p->spec.meta.uid,
+                                                       .type = "Warning",
+                                                       .reason = reason,
+                                                       .note = note});
+}
+
+static void on_overlap(void *userdata, const PolicyPod *pod, const Policy *second) {
+        PolicyKeeper *k = userdata;
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0,
+                         "resourcepolicies " STR_FMT " and " STR_FMT
+                         " both select the pod; the first, which is older or comes first by name, applies",
+                         STR_ARG(pod->policy->spec.meta.name), STR_ARG(second->spec.meta.name));
+        if (k->o.may_write(k->o.userdata))
+                kube_event(k->o.recorder, &(KubeEvent){.kind = "Pod",
+                                                       .namespace_ = pod->namespace_,
+                                                       .name = pod->name,
+                                                       .uid = pod->uid,
+                                                       .type = "Warning",
+                                                       .reason = REASON_OVERLAP,
+                                                       .note = note.text});
+}
+
+/* ---- one tick ---- */
+
+static uint32_t count_waiting(const PolicyTable *t, const Policy *p) {
+        uint32_t n = 0;
+
+        for (const PolicyPod *pod = t->pods; pod; pod = pod->hh.next)
+                n += pod->policy == p && pod->waits && pod->state == POLICY_POD_PENDING;
+        return n;
+}
+
+/* Returns whether a status was sent. */
+static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
+        Timestamp time = timestamp_seconds(clock_realtime_nsec());
+        _cleanup_buf_ Buf patch = BUF_NULL;
+        bool first = !p->report, again;
+        uint64_t hash;
+
+        if (first)
+                p->report = calloc(1, sizeof *p->report);
+        if (!p->report)
+                return false;
+        again = p->report->again > 0 && p->report->again <= now;
+        if (!first && !again && p->report->version == p->version)
+                return false;
+        p->report->version = p->version;
+        policy_keeper_write_status(p, count_waiting(k->o.table, p), time.text, p->report, &patch);
+        if (buf_result(&patch) < 0)
+                return false;
+        hash = str_hash64(buf_str(&patch), 0);
+        if (!again && hash == p->report->hash)
+                return false;
+        p->report->hash = hash;
+        p->report->again = 0;
+        if (first) {
+                tell(k, p, REASON_INVALID, p->spec.wrong.text);
+                tell(k, p, REASON_IGNORED, p->spec.ignored.text);
+        }
+        if (send_status(k, p, buf_str(&patch)) < 0)
+                p->report->again = now + AGAIN_AFTER;
+        return true;
+}
+
+/* Each round goes on where the one of the last tick ended, so that all get their turn. */
+static void report_all(PolicyKeeper *k, usec_t now) {
+        PolicyTable *t = k->o.table;
+        unsigned n = 0;
+
+        for (size_t left = HASH_COUNT(t->policies); left > 0 && n < STATUSES_MAX; left--) {
+                Policy *p = t->report_next ? t->report_next : t->policies;
+
+                t->report_next = p->hh.next;
+                n += report(k, p, now);
+        }
+}
+
+static void kick_orphans(PolicyKeeper *k, unsigned *n) {
+        PolicyTable *t = k->o.table;
+
+        while (t->orphans && (*n)++ < KICKS_MAX) {
+                PolicyOrphan *o = t->orphans;
+
+                t->orphans = o->next;
+                kick(k, o->namespace_, o->name);
+                free(o);
+        }
+}
+
+static void kick_pods(PolicyKeeper *k, usec_t now, bool ready) {
+        PolicyTable *t = k->o.table;
+        unsigned kicks = 0;
+
+        if (ready)
+                kick_orphans(k, &kicks);
+        for (size_t left = HASH_COUNT(t->pods); left > 0 && kicks < KICKS_MAX; left--) {
+                PolicyPod *pod = t->kick_next ? t->kick_next : t->pods;
+
+                t->kick_next = pod->hh.next;
+                if (pod->wake == 0 || pod->wake > now)
+                        continue;
+                pod->wake = 0;
+                if (pod->state != POLICY_POD_PENDING)
+                        continue;
+                kicks++;
+                kick(k, pod->namespace_, pod->name);
+        }
+}
+
+static void patch_pods(PolicyKeeper *k, usec_t now) {
+        _cleanup_buf_ Buf patch = BUF_NULL;
+        PolicyTable *t = k->o.table;
+        unsigned patches = 0;
+
+        for (size_t left = HASH_COUNT(t->pods); left > 0 && patches < PATCHES_MAX; left--) {
+                PolicyPod *pod = t->patch_next ? t->patch_next : t->pods;
+
+                t->patch_next = pod->hh.next;
+                if (pod->patched > 0 && now < pod->patched + AGAIN_AFTER)
+                        continue;
+                buf_clear(&patch);
+                policy_bind_patch(pod, &patch);
+                if (patch.len == 0 || buf_result(&patch) < 0)
+                        continue;
+                patches++;
+                pod->patched = now;
+                patch_pod(k, pod->namespace_, pod->name, buf_str(&patch));
+        }
+}
+
+void policy_keeper_tick(PolicyKeeper *k, usec_t now) {
+        PolicyTable *t = k->o.table;
+        bool ready;
+
+        policy_table_settle(t, now);
+        if (!k->o.may_write(k->o.userdata))
+                return;
+        ready = policy_table_wake_ready(t);
+        kick_pods(k, now, ready);
+        patch_pods(k, now);
+        report_all(k, now);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        PolicyKeeper *k = userdata;
+
+        k->timer = sd_event_source_disable_unref(k->timer);
+        policy_keeper_tick(k, clock_monotonic_usec());
+        policy_keeper_poke(k);
+        return 0;
+}
+
+void policy_keeper_poke(PolicyKeeper *k) {
+        if (k->timer || (!k->o.table->policies && !k->o.table->orphans))
+                return;
+        if (sd_event_add_time_relative(kube_client_event(k->o.client), &k->timer, CLOCK_MONOTONIC, TICK,
+                                       TICK / 4, on_tick, k) < 0)
+                log_error("out of memory: the status of resourcepolicies is not written");
+}
+
+int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret) {
+        PolicyKeeper *k = calloc(1, sizeof *k);
+
+        if (!k)
+                return -ENOMEM;
+        k->o = *options;
+        k->o.table->on_overlap = on_overlap;
+        k->o.table->userdata = k;
+        *ret = k;
+        return 0;
+}
+
+PolicyKeeper *policy_keeper_free(PolicyKeeper *k) {
+        if (!k)
+                return NULL;
+        k->o.table->on_overlap = NULL;
+        sd_event_source_disable_unref(k->timer);
+        while (k->sending)
+                sending_free(k->sending);
+        free(k);
+        return NULL;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the leader writes about ResourcePolicies besides Bindings. Once a second, while there is a
+ * policy:
+ *   - the status of policies that have changed: how many pods are in which unit, and conditions;
+ *   - the annotation aliquot.dev/kick of pods that wait for a time, or for a policy that changed:
+ *     kube-scheduler tries a pod again when its object changes;
+ *   - labels and costs of bound pods that their Binding did not write (policy_bind_patch()).
+ * It is best effort: what fails is tried again half a minute later. */
+
+#include "kube/api.h"
+#include "scheduler/policy_table.h"
+
+typedef struct PolicyKeeper PolicyKeeper;
+
+typedef struct PolicyKeeperOptions {
+        KubeClient *client; /* these outlive it */
+        PolicyTable *table;
+        KubeEventRecorder *recorder;
+        bool (*may_write)(void *userdata); /* whether this replica leads */
+        void *userdata;
+} PolicyKeeperOptions;
+
+/* 0 or -ENOMEM. */
+int policy_keeper_new(const PolicyKeeperOptions *options, PolicyKeeper **ret);
+PolicyKeeper *policy_keeper_free(PolicyKeeper *k); /* before the others */
+
+/* A policy came, changed or went. */
+void policy_keeper_poke(PolicyKeeper *k);
+
+/* What a poked keeper does once a second; for tests. */
+void policy_keeper_tick(PolicyKeeper *k, usec_t now);
+
+/* The status of a policy as a merge patch. pods_wait: how many. *report has the conditions of the
+ * last status, and gets those of this one; now: their lastTransitionTime where one changes. */
+typedef struct PolicyReport {
+        bool written;           /* some status was made */
+        uint64_t version, hash; /* of the policy, and of what was sent */
+        usec_t again;           /* it was not written: when to send it once more; 0: it was */
+        bool accepted, waits;
+        char accepted_since[32], waits_since[32];
+} PolicyReport;
+void policy_keeper_write_status(const Policy *p, uint32_t pods_wait, const char *now, PolicyReport *report,
+                                Buf *out);
+
+DEFINE_CLEANUP(PolicyKeeper *, policy_keeper_free)

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a ResourcePolicy needs to know of a pod. It is decoded apart from Pod, and only in
+ * namespaces that have a policy. */
+
+#include "wire/object.h"
+#include "wire/string_map.h"
+
+typedef struct PolicyMember {
+        StringMap labels, annotations;
+        bool scheduled, failed; /* the condition PodScheduled is True, or False */
+        uint64_t since;         /* its lastTransitionTime, seconds since 1970; 0: not known */
+        bool nominated;         /* status.nominatedNodeName is set: that node alone may be offered */
+} PolicyMember;
+
+/* Returns 0, OBJECT_E_MALFORMED with a fault that names the path (*ret untouched; fault may be
+ * NULL), or -ENOMEM. The result points into the text and the arena. */
+int policy_member_decode(Str pod, Arena *arena, PolicyMember *ret, Fault *fault);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A ResourcePolicy (scheduling.alibabacloud.com/v1alpha1) as docs/resource-policy.md describes it:
+ * which pods of a namespace fill which units of nodes in which order. */
+
+#include "wire/object.h"
+#include "wire/string_map.h"
+
+enum { POLICY_E_MALFORMED = 1 };
+
+/* As in the CRD. PAIRS: of the selector, and of each map of a unit. */
+enum { POLICY_UNITS_MAX = 32, POLICY_KEYS_MAX = 16, POLICY_PAIRS_MAX = 64 };
+
+/* In podLabels: pods wait in the unit for nodes that an autoscaler adds. It is not written. */
+#define POLICY_LABEL_WAITS "k8s.aliyun.com/resource-policy-wait-for-ecs-scaling"
+
+/* Most of one resource that the pods of a unit may request together, in thousandths. */
+typedef struct PolicyAmount {
+        Str name;
+        int64_t milli;
+} PolicyAmount;
+
+typedef struct PolicyUnit {
+        Str resource;              /* ecs, eci, elastic or acs */
+        StringMap selects;         /* labels of its nodes */
+        bool any_node;             /* no nodeSelector: all nodes that are not virtual */
+        bool has_max;              /* also where max is 0 */
+        uint32_t max;              /* pods */
+        PolicyAmount *max_amounts; /* maxResources */
+        size_t n_max_amounts;
+        StringMap labels, annotations; /* written to its pods */
+        bool waits;                    /* POLICY_LABEL_WAITS */
+} PolicyUnit;
+
+/* spec.whenTryNextUnits.policy */
+typedef enum PolicyNext {
+        POLICY_NEXT_LACK_OR_MAX, /* the default */
+        POLICY_NEXT_MAX,
+        POLICY_NEXT_LACK_AND_NO_TERMINATING,
+        POLICY_NEXT_TIMEOUT_OR_MAX,
+} PolicyNext;
+
+typedef struct PolicySpec {
+        ObjectMeta meta;
+        int64_t generation;
+        uint64_t created; /* seconds since 1970; 0: not known */
+        StringMap selector;
+        PolicyUnit *units;
+        size_t n_units;
+        Str *group_keys; /* matchLabelKeys */
+        size_t n_group_keys;
+        bool preempts_before_next; /* preemptPolicy: BeforeNextUnit */
+        bool ignores_previous, ignores_terminating;
+        PolicyNext next;
+        uint64_t timeout;  /* seconds */
+        uint64_t identity; /* hash of UID and spec: equal where nothing that counts has changed */
+        /* Why the policy is not in force; "": it is. */
+        Fault wrong;
+        /* What is in it and has no effect; "": nothing. */
+        Fault ignored;
+} PolicySpec;
+
+/* Decodes one object; the result points into the text and the arena. Returns 0, POLICY_E_MALFORMED
+ * (fault: path and reason, for a wrong type), or -ENOMEM. A value that breaks a rule is no fault of
+ * the text: it goes to `wrong`. */
+int policy_spec_decode(Str object, Arena *arena, PolicySpec *ret, Fault *fault);
+
+/* Whether the key of a label or an annotation may not stand in podLabels and podAnnotations: it
+ * belongs to Kubernetes or to Aliquot. A policy must not forge an allocation. */
+bool policy_spec_key_is_reserved(Str key);
+
+/* A duration as Go writes it ("15m", "1h30m", "1.5h"), in whole seconds. False for other texts, and
+ * for more than a year. */
+bool policy_spec_duration(Str text, uint64_t *ret_seconds);
+
+/* RFC 3339 in UTC in seconds since 1970; 0 for other texts. */
+uint64_t policy_spec_time(Str text);

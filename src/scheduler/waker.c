@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/waker.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/log.h"
+#include "kube/api.h"
+#include "kube/escape.h"
+#include "wire/annotation.h"
+#include "wire/json_write.h"
+
+#define SOON (50 * USEC_PER_MSEC) /* several cards of one node may become free together */
+#define TURN (1 * USEC_PER_SEC)
+
+typedef struct Kick {
+        Waker *waker;
+        KubeCall *call; /* NULL: the slot is free */
+        char *uid;
+        bool settled; /* it was sent for the end of a gang's plan */
+} Kick;
+
+typedef struct RoomyNode {
+        char *name;
+        usec_t came; /* when it last got more room */
+        usec_t due;  /* when it is looked at again */
+} RoomyNode;
+
+struct Waker {
+        WakerOptions options;
+        Sleepers sleepers;
+        RoomyNode nodes[WAKER_NODES];
+        size_t n_nodes;
+        Kick kicks[WAKER_BURST];
+        size_t n_kicks;
+        sd_event_source *timer;
+        bool armed;
+        bool settled; /* wake the pods that wait for a gang */
+        bool told;    /* that pods cannot be woken */
+};
+
+Sleepers *waker_sleepers(Waker *w) {
+        return &w->sleepers;
+}
+
+static void arm(Waker *w, usec_t delay) {
+        if (w->armed)
+                return;
+        w->armed = sd_event_source_set_time_relative(w->timer, delay) >= 0 &&
+                   sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT) >= 0;
+}
+
+/* Of more nodes than fit in the list the first are kept. */
+void waker_room(Waker *w, Str node) {
+        RoomyNode roomy = {.came = clock_monotonic_usec()};
+        size_t i = 0;
+
+        if (!w->options.may_wake(w->options.userdata) || !w->sleepers.by_uid)
+                return;
+        while (i < w->n_nodes && !str_eq(str_from(w->nodes[i].name), node))
+                i++;
+        if (i == WAKER_NODES)
+                return;
+        roomy.name = i < w->n_nodes ? w->nodes[i].name : str_dup(node);
+        if (!roomy.name)
+                return;
+        w->nodes[i] = roomy;
+        w->n_nodes += i == w->n_nodes;
+        arm(w, SOON);
+}
+
+void waker_settled(Waker *w) {
+        if (!w->options.may_wake(w->options.userdata) || !w->sleepers.by_uid)
+                return;
+        w->settled = true;
+        arm(w, SOON);
+}
+
+static void on_room(void *userdata, Str node) {
+        waker_room(userdata, node);
+}
+
+static void on_settled(void *userdata) {
+        waker_settled(userdata);
+}
+
+static void drop_node(Waker *w, size_t i) {
+        free(w->nodes[i].name);
+        w->nodes[i] = w->nodes[--w->n_nodes];
+}
+
+/* ---- one pod ---- */
+
+static void kick_end(Kick *k) {
+        k->waker->n_kicks--;
+        k->call = NULL;
+        free(TAKE_PTR(k->uid));
+}
+
+static void on_kicked(void *userdata, const KubeReply *reply) {
+        Kick *k = userdata;
+        Waker *w = k->waker;
+        Sleeper *pod = sleepers_find(&w->sleepers, str_from(k->uid));
+        bool good = reply->outcome == KUBE_DONE && reply->status / 100 == 2;
+
+        if (pod && kube_reply_is_transient(reply)) { /* once more in the next turn */
+                if (k->settled)
+                        w->settled = pod->waits_for_gang = true;
+                else
+                        pod->woken = 0;
+                arm(w, TURN);
+        }
+        if (!good && !w->told && !(reply->outcome == KUBE_DONE && reply->status == 404))
+                log_warning("a waiting pod could not be woken: %s", reply->fault.text);
+        w->told = !good;
+        kick_end(k);
+}
+
+/* With the UID: a patch that changes it is refused, so that another pod of this name stays as it
+ * is. The text is another one each time, because a patch that changes nothing wakes no pod. */
+static void write_patch(const Sleeper *pod, Buf *out) {
+        char now[24];
+        JsonWriter w;
+
+        (void) snprintf(now, sizeof now, "%" PRIu64, clock_realtime_nsec());
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_object(&w, "metadata");
+        json_write_str(&w, "uid", pod->uid);
+        json_write_object(&w, "annotations");
+        json_write_text(&w, ANNOTATION_KICK, now);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+        json_write_object_end(&w);
+}
+
+static Kick *kick_new(Waker *w, Str uid) {
+        for (size_t i = 0; i < WAKER_BURST; i++)
+                if (!w->kicks[i].call) {
+                        w->kicks[i].uid = str_dup(uid);
+                        return w->kicks[i].uid ? &w->kicks[i] : NULL;
+                }
+        return NULL;
+}
+
+static bool kick(Waker *w, const Sleeper *pod, bool settled) {
+        _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
+        Kick *k = kick_new(w, pod->uid);
+
+        if (!k)
+                return false;
+        buf_append_str(&path, STR("/api/v1/namespaces/"));
+        kube_url_escape(&path, pod->namespace_);
+        buf_append_str(&path, STR("/pods/"));
+        kube_url_escape(&path, pod->name);
+        write_patch(pod, &patch);
+        if (buf_result(&path) < 0 || buf_result(&patch) < 0 ||
+            kube_merge_patch(w->options.client, path.data, "", buf_str(&patch), STR(""), on_kicked, k,
+                             &k->call) < 0) {
+                free(TAKE_PTR(k->uid));
+                return false;
+        }
+        k->settled = settled;
+        w->n_kicks++;
+        log_debug("woke pod=" STR_FMT "/" STR_FMT, STR_ARG(pod->namespace_), STR_ARG(pod->name));
+        return true;
+}
+
+/* ---- one turn ---- */
+
+static bool fits(const Waker *w, const ViewPod *pod, Str uid, const LedgerNode *node) {
+        const View *v = w->options.view;
+        HoldAsker asker = {.uid = uid, .priority = pod->priority};
+        Refusal refusal;
+
+        return hold_check(&v->hold, &asker, node, pod->request, &refusal) == 0;
+}
+
+/* Wakes pods that fit on the node. Returns when the node is looked at again; 0: no pod is left that
+ * fits and was not woken since the room came. */
+static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy, usec_t now) {
+        Sleeper *pod, *next;
+        usec_t again = 0;
+
+        HASH_ITER(hh, w->sleepers.by_uid, pod, next) {
+                const ViewPod *known = view_pod_find(w->options.view, pod->uid);
+                usec_t due = pod->woken != 0 ? pod->woken + WAKER_AGAIN : 0;
+
+                if (w->n_kicks == WAKER_BURST)
+                        return now;
+                if (!known || !known->request) {
+                        sleepers_forget(&w->sleepers, pod->uid);
+                        continue;
+                }
+                if (pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||
+                    !fits(w, known, pod->uid, node))
+                        continue;
+                again = due > now ? due : now;
+                if (due <= now && kick(w, pod, false))
+                        pod->woken = now;
+        }
+        return again;
+}
+
+/* False when some are left for the next turn. */
+static bool wake_waiting_for_gangs(Waker *w) {
+        Sleeper *pod, *next;
+
+        HASH_ITER(hh, w->sleepers.by_uid, pod, next) {
+                if (!pod->waits_for_gang)
+                        continue;
+                if (w->n_kicks == WAKER_BURST)
+                        return false;
+                pod->waits_for_gang = !kick(w, pod, true);
+                if (pod->waits_for_gang)
+                        return false;
+        }
+        return true;
+}
+
+/* A turn waits for the answers of the one before. */
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+        Waker *w = userdata;
+        bool leads = w->options.may_wake(w->options.userdata);
+        usec_t now = clock_monotonic_usec();
+
+        w->armed = false;
+        if (w->settled && w->n_kicks == 0)
+                w->settled = leads && !wake_waiting_for_gangs(w);
+        for (size_t i = w->n_kicks > 0 ? 0 : w->n_nodes; i-- > 0;) {
+                RoomyNode *roomy = &w->nodes[i];
+                const LedgerNode *node =
+                        leads ? ledger_node_find(w->options.view->ledger, str_from(roomy->name)) : NULL;
+
+                if (roomy->due > now)
+                        continue;
+                roomy->due = node ? wake_for(w, node, roomy, now) : 0;
+                if (roomy->due == 0)
+                        drop_node(w, i);
+        }
+        if (w->n_nodes > 0 || w->settled)
+                arm(w, TURN);
+        return 0;
+}
+
+/* ---- beginning and end ---- */
+
+int waker_new(const WakerOptions *options, Waker **ret) {
+        _cleanup_(waker_freep) Waker *w = calloc(1, sizeof *w);
+        int r;
+
+        if (!w)
+                return -ENOMEM;
+        w->options = *options;
+        for (size_t i = 0; i < WAKER_BURST; i++)
+                w->kicks[i].waker = w;
+        r = sd_event_add_time_relative(kube_client_event(options->client), &w->timer, CLOCK_MONOTONIC, 0, 1,
+                                       on_turn, w);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        options->view->fences.on_room = on_room;
+        options->view->fences.room_userdata = w;
+        options->view->hold.on_room = on_room;
+        options->view->hold.userdata = w;
+        options->view->on_settled = on_settled;
+        options->view->settled_userdata = w;
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
+Waker *waker_free(Waker *w) {
+        if (!w)
+                return NULL;
+        w->options.view->fences.on_room = NULL;
+        w->options.view->hold.on_room = NULL;
+        w->options.view->on_settled = NULL;
+        for (size_t i = 0; i < WAKER_BURST; i++) {
+                kube_call_free(w->kicks[i].call);
+                free(w->kicks[i].uid);
+        }
+        while (w->n_nodes > 0)
+                drop_node(w, 0);
+        sleepers_done(&w->sleepers);
+        sd_event_source_disable_unref(w->timer);
+        free(w);
+        return NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The scheduling gate of a gang's members at admission (docs/gangs.md). It keeps kube-scheduler
+ * away until all members exist and it is the gang's turn. The leader takes it off. Pure. */
+
+#include "base/buf.h"
+#include "wire/pod.h"
+#include "wire/pod_gang.h"
+
+/* Whether a new pod with this gang gets the gate, when our scheduler places it. */
+bool gang_gate_is_wanted(const PodGang *gang, const Pod *pod);
+
+/* Appends the operation of a JSON patch that puts the gate on. has_gates: the pod has a list of
+ * gates. */
+void gang_gate_write(bool has_gates, Buf *out);
+
+enum { GANG_GATE_E_REFUSED = 1 };
+
+/* Whether the pod says of its gang what can be. Returns 0; GANG_GATE_E_REFUSED, with one sentence
+ * appended to *why that names the field; or -ENOMEM. path: as in verdict_on_subject(). */
+int gang_gate_check(const PodGang *gang, const char *path, Buf *why);
+
+/* Appends a sentence when a pod names a gang and is placed by itself all the same. 0 or -ENOMEM. */
+int gang_gate_warn(const PodGang *gang, Buf *out);

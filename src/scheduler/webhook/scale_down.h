@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Keeps the cluster autoscaler from evicting pods that ask for our resources. It judges their nodes
+ * by processors and memory (simulator/utilization/info.go) and whether they fit elsewhere by sums,
+ * not by cards. A node with such a pod is not removed then. */
+
+#include "scheduler/webhook/subject.h"
+
+#define ANNOTATION_SAFE_TO_EVICT "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+typedef struct ScaleDownNeed {
+        bool wanted;          /* the pod asks for our resources and has not the annotation */
+        bool has_annotations; /* it has others, or an empty object of them */
+} ScaleDownNeed;
+
+/* json: the text of the new pod. Returns 0 or -ENOMEM. */
+int scale_down_read(const Subject *s, Str json, Arena *arena, ScaleDownNeed *ret);
+
+/* Appends the operation of a JSON patch that sets the annotation to "false". */
+void scale_down_write(const ScaleDownNeed *need, Buf *out);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The follower against a server that answers the list of pods when the test says so. */
+
+#include "../kube/fixture.h"
+#include "scheduler/follower.h"
+
+typedef struct Server {
+        HttpExchange *pods; /* a list of pods that is not answered yet */
+        unsigned n_lists;   /* of pods */
+} Server;
+
+static void on_gone(void *userdata) {
+        Server *s = userdata;
+
+        s->pods = NULL;
+}
+
+static void answer(HttpExchange *x) {
+        http_respond(x, 200, "application/json",
+                     STR("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}"));
+}
+
+static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
+        Server *s = userdata;
+
+        if (http_query(x, "watch"))
+                return; /* stays open */
+        if (strstr(r->path, "alibabacloud")) {
+                http_respond(x, 404, "application/json", STR("{}"));
+                return;
+        }
+        if (strcmp(r->path, "/api/v1/pods") != 0) {
+                answer(x);
+                return;
+        }
+        ASSERT_TRUE(!s->pods);
+        s->n_lists++;
+        s->pods = x;
+        http_exchange_on_close(x, on_gone, s);
+}
+
+static void answer_pods(Server *s) {
+        HttpExchange *x = TAKE_PTR(s->pods);
+
+        http_exchange_on_close(x, NULL, NULL);
+        answer(x);
+}
+
+/* Policies that change all the time do not cut the list that is under way. */
+static void a_list_under_way_ends_first(void) {
+        _cleanup_(view_freep) View *v = NULL;
+        Follower *follower;
+        Server s = {0};
+        Fixture f;
+
+        fixture_begin(&f, handle, &s);
+        ASSERT_OK(view_new(&v));
+        ASSERT_OK(follower_new(f.client, v, &follower));
+        turn_until(&f, s.pods);
+        for (usec_t end = clock_monotonic_usec() + 700 * USEC_PER_MSEC; clock_monotonic_usec() < end;) {
+                follower_list_soon(follower);
+                ASSERT_TRUE(sd_event_run(f.event, 10000) >= 0);
+        }
+        ASSERT_INT(s.n_lists, 1);
+        ASSERT_TRUE(s.pods);
+        answer_pods(&s);
+        turn_until(&f, s.pods); /* the list that was wanted meanwhile */
+        ASSERT_INT(s.n_lists, 2);
+        answer_pods(&s);
+        turn_until(&f, view_in_sync(v) && !v->kinds[VIEW_PODS].listing);
+        follower_free(follower);
+        fixture_end(&f);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(a_list_under_way_ends_first));
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The waker beside an API server that answers as the test says. Its turns come by real timers,
+ * which the tests wait for. */
+
+#include "fake_api.h"
+#include "fixture.h"
+#include "scheduler/waker.h"
+
+enum { CARD = 15 };
+
+typedef struct Fixture {
+        sd_event *event;
+        View *view;
+        Waker *waker;
+} Fixture;
+
+static bool may_wake(void *userdata) {
+        return true;
+}
+
+/* A node with an empty card, and a pod that fits there and that no node took when filter was
+ * asked. */
+static void setup(Fixture *f) {
+        *f = (Fixture){0};
+        ASSERT_TRUE(sd_event_new(&f->event) >= 0);
+        ASSERT_OK(view_new(&f->view));
+        feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", CARD, 1, ""));
+        feed(f->view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("p", .mem = "6", .phase = "Pending", .state = "waiting"));
+        ASSERT_OK(waker_new(
+                &(WakerOptions){.client = fake_client(f->event), .view = f->view, .may_wake = may_wake},
+                &f->waker));
+        sleepers_note(waker_sleepers(f->waker), STR("default"), STR("p"), STR("uid-p"));
+}
+
+static void teardown(Fixture *f) {
+        waker_free(f->waker);
+        ASSERT_INT(fake_n_calls(), 0);
+        view_free(f->view);
+        sd_event_unref(f->event);
+}
+
+static Sleeper *sleeper(Fixture *f) {
+        return sleepers_find(waker_sleepers(f->waker), STR("uid-p"));
+}
+
+static void answer_wake(Fixture *f, unsigned status) {
+        for (int i = 0; i < 100 && !fake_call(FAKE_PATCH); i++)
+                ASSERT_TRUE(sd_event_run(f->event, 100 * USEC_PER_MSEC) >= 0);
+        ASSERT_TRUE(fake_call(FAKE_PATCH));
+        ASSERT_TEXT(fake_name(fake_call(FAKE_PATCH)), "/api/v1/namespaces/default/pods/p");
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, status, "");
+}
+
+/* Runs the turns that are left. */
+static void expect_no_wake(Fixture *f) {
+        while (sd_event_run(f->event, 2 * USEC_PER_SEC) > 0)
+                ASSERT_FALSE(fake_call(FAKE_PATCH));
+}
+
+static void tell_settled(Fixture *f) {
+        sleeper(f)->waits_for_gang = true;
+        waker_settled(f->waker);
+}
+
+static void a_pod_is_woken_once_for_room(void) {
+        Fixture f;
+
+        setup(&f);
+        waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 200);
+        expect_no_wake(&f);
+        teardown(&f);
+}
+
+static void a_failed_wake_is_repeated(void) {
+        Fixture f;
+
+        setup(&f);
+        tell_settled(&f);
+        answer_wake(&f, 429);
+        answer_wake(&f, 200);
+        expect_no_wake(&f);
+        waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 503);
+        answer_wake(&f, 200);
+        expect_no_wake(&f);
+        teardown(&f);
+}
+
+/* The pod was refused after the first of two wakes. */
+static void room_after_the_end_of_a_gang_wakes_again(void) {
+        Fixture f;
+
+        setup(&f);
+        tell_settled(&f);
+        answer_wake(&f, 200);
+        waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 200);
+        teardown(&f);
+}
+
+static void room_soon_after_a_wake_is_not_forgotten(void) {
+        Fixture f;
+
+        setup(&f);
+        waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 200);
+        sleeper(&f)->woken = clock_monotonic_usec() - WAKER_AGAIN + 2 * USEC_PER_SEC;
+        waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 200);
+        teardown(&f);
+}
+
+/* Its wake would be lost with the note. */
+static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
+        Sleepers s = {0};
+
+        sleepers_note(&s, STR("default"), STR("first"), STR("first"));
+        sleepers_find(&s, STR("first"))->waits_for_gang = true;
+        for (unsigned i = 0; i < SLEEPERS_MAX; i++) {
+                char uid[16];
+
+                (void) snprintf(uid, sizeof uid, "uid-%u", i);
+                sleepers_note(&s, STR("default"), str_from(uid), str_from(uid));
+        }
+        ASSERT_INT(HASH_COUNT(s.by_uid), SLEEPERS_MAX);
+        ASSERT_TRUE(sleepers_find(&s, STR("first")));
+        ASSERT_FALSE(sleepers_find(&s, STR("uid-0")));
+        sleepers_done(&s);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(a_pod_that_waits_for_a_gang_is_not_dropped), TEST(a_pod_is_woken_once_for_room),
+                         TEST(a_failed_wake_is_repeated), TEST(room_after_the_end_of_a_gang_wakes_again),
+                         TEST(room_soon_after_a_wake_is_not_forgotten));
+}
