@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
+#include "kube/server_version.h"
 #include "node/agent-internal.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
@@ -101,6 +102,12 @@ static int build_audit(Agent *a) {
                                   &a->slicedir_watch);
 }
 
+static void on_version(void *userdata, const KubeReply *reply) {
+        Fault line = FAULT_NULL;
+
+        log_write(server_version_judge(reply, &line) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line.text);
+}
+
 /* Plugins start before all that takes time, because the kubelet refuses pods until they are
  * registered. */
 static int build(Agent *a, Fault *fault) {
@@ -127,7 +134,9 @@ static int build(Agent *a, Fault *fault) {
                 r = agent_start_card_events(a, fault);
         if (r == 0)
                 r = agent_start_watches(a);
-        return r < 0 || !a->o.metrics_listen ? r : agent_serve_metrics(a, fault);
+        if (r == 0)
+                r = server_version_ask(a->client, on_version, NULL);
+        return r < 0 || !a->o.metrics_listen ? r : agent_metrics_serve(a, fault);
 }
 
 int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *fault) {
@@ -138,6 +147,9 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
         if (!a)
                 return fault_set(fault, -ENOMEM, "out of memory");
         a->o = *options;
+        a->told_cordon.reason = "";
+        a->cordon.roster = &a->roster;
+        a->cordon.records = &a->records;
         a->event = event;
         r = build(a, &said);
         if (r < 0)
@@ -153,8 +165,8 @@ Agent *agent_free(Agent *a) {
         card_source_free(a->source);
         reflector_free(a->nodes);
         reflector_free(a->pods);
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                plugin_free(a->plugins[kind]);
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                plugin_free(a->plugins[i]);
         recheck_free(a->recheck);
         start_verifier_free(a->start_verifier);
         resolver_free(a->resolver);
@@ -178,6 +190,7 @@ Agent *agent_free(Agent *a) {
         hung_reader_free(a->hung_reader);
         card_list_done(&a->cards);
         sd_event_source_disable_unref(a->list_again);
+        sd_event_source_disable_unref(a->resize_again);
         sd_event_source_disable_unref(a->last_wait);
         free(a->node_uid);
         free(a->node_text);
@@ -230,7 +243,7 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
         kube_url_escape(&path, str_from(a->o.node_name));
         if (reply->outcome == KUBE_DONE && reply->status == 200 &&
             node_decode(reply->body, &arena, &node, NULL) == 0 && !str_is_empty(node.mode) &&
-            !share_mode_has_memory(share_mode_from_label(node.mode)) && agent_count_holders(a) == 0 &&
+            !share_mode_is_served(share_mode_from_label(node.mode)) && agent_count_holders(a) == 0 &&
             buf_result(&path) == 0 &&
             kube_merge_patch(a->client, path.data, "status", str_from(patch), STR(""), on_last_written, a,
                              &a->last_look) == 0)

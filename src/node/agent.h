@@ -29,14 +29,15 @@ typedef struct AgentOptions {
         ComputePolicy policy;  /* of compute, unless the node's annotation sets one */
         NodeDefaults defaults; /* of other settings, unless annotations set them */
         /* Whether these containers are killed; else only an Event is written: */
-        bool kills_excess;  /* with more memory than the slice */
-        bool kills_overuse; /* with more of a card's time than the share, as the driver reports it */
-        bool kills_hung;    /* with a hung kernel */
-        uint32_t hung;      /* seconds until a kernel counts as hung */
-        bool known_drivers; /* no isolated slice with a driver newer than ours */
-        usec_t census;      /* between two reads of what processes hold; 0: 1 s */
-        int arbiter;        /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
-        const char *proc;   /* where the host's proc is mounted */
+        bool kills_excess;     /* with more memory than the slice */
+        bool kills_overuse;    /* with more of a card's time than the share, as the driver reports it */
+        bool kills_hung;       /* with a hung kernel */
+        uint32_t hung;         /* seconds until a kernel counts as hung */
+        bool keeps_nvidia_off; /* a label keeps NVIDIA's device plugin off the node */
+        bool known_drivers;    /* no isolated slice with a driver newer than ours */
+        usec_t census;         /* between two reads of what processes hold; 0: 1 s */
+        int arbiter;           /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
+        const char *proc;      /* where the host's proc is mounted */
 } AgentOptions;
 
 /* Returns 0, or negative errno with a fault for the log. */

@@ -1,146 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Serves /metrics, /healthz and /readyz. Names that begin with DCGM_CUSTOM are those of ACK's
- * exporter. */
-
-#include <inttypes.h>
+ * exporter. Cards and containers: agent_card_metrics.c, agent_container_metrics.c. */
 
 #include "base/file.h"
+#include "base/metric_text.h"
 #include "node/agent-internal.h"
 #include "node/audit/overuse.h"
-#include "slice/visible.h"
 
-enum { BODY_MAX = 4096, CONNECTIONS_MAX = 32 };
+/* A client that holds its connections must not keep the kubelet's probes out: the liveness probe
+ * would end the agent. It takes clients at 16 addresses for that, which is not out of reach: see
+ * docs/monitoring.md. More connections would cost more memory, because each may hold an answer that
+ * is not read. */
+enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_PEER = 8, IDLE_SEC = 15 };
 
-/* Escapes backslash, quote and newline, as the text format requires. */
-static void label(Buf *out, const char *name, const char *value) {
-        buf_appendf(out, "%s%s=\"", out->data[out->len - 1] == '{' ? "" : ",", name);
-        for (const char *p = value; *p; p++) {
-                if (*p == '\n')
-                        buf_append_str(out, STR("\\n"));
-                else {
-                        if (*p == '"' || *p == '\\')
-                                buf_append_char(out, '\\');
-                        buf_append_char(out, *p);
-                }
-        }
-        buf_append_char(out, '"');
+/* An older census says nothing of now. */
+enum { CENSUSES_MISSED = 10 };
+#define CENSUS_AGE_MAX (15 * USEC_PER_SEC)
+
+/* ---- the census ---- */
+
+static usec_t census_age(const Agent *a) {
+        return clock_monotonic_usec() - a->census_at;
 }
 
-static void card_labels(const Agent *a, const MachineCard *c, Buf *out) {
-        char text[24];
+bool agent_metrics_has_census(const Agent *a) {
+        usec_t most = CENSUSES_MISSED * a->o.census;
 
-        buf_append_char(out, '{');
-        label(out, "UUID", c->uuid);
-        (void) snprintf(text, sizeof text, "nvidia%u", c->minor);
-        label(out, "device", text);
-        (void) snprintf(text, sizeof text, "%u", c->index);
-        label(out, "gpu", text);
-        label(out, "modelName", c->model);
-        label(out, "NodeName", a->o.node_name);
+        return a->census_at > 0 && census_age(a) < (most > CENSUS_AGE_MAX ? most : CENSUS_AGE_MAX);
 }
 
-static void head(Buf *out, const char *name, const char *type, const char *help) {
-        buf_appendf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
-}
-
-/* ---- cards ---- */
-
-typedef struct CardSums {
-        uint64_t used, core;
-} CardSums;
-
-static CardSums sums_of(const Agent *a, uint32_t card) {
-        const LedgerNode *node = roster_ledger_node(&a->roster);
-        const LedgerCard *cards = node ? ledger_node_cards(node) : NULL;
-
-        for (size_t i = 0; node && i < ledger_node_n_cards(node); i++)
-                if (cards[i].index == card)
-                        return (CardSums){cards[i].used, cards[i].core_used};
-        return (CardSums){0};
-}
-
-enum { MODE_NONE = 0, MODE_SHARE = 2 };
-
-static void write_cards(const Agent *a, Buf *out) {
-        bool sharing = share_mode_has_memory(a->node_config.mode);
-
-        head(out, "DCGM_CUSTOM_ALLOCATE_MODE", "gauge", "0 none, 1 exclusive, 2 share");
-        for (size_t i = 0; i < a->cards.n; i++) {
-                CardSums s = sums_of(a, a->cards.cards[i].index);
-
-                buf_append_str(out, STR("DCGM_CUSTOM_ALLOCATE_MODE"));
-                card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(out, "} %d\n", sharing && s.used > 0 ? MODE_SHARE : MODE_NONE);
-        }
-        head(out, "DCGM_CUSTOM_DEV_FB_TOTAL", "gauge", "memory of the card in MiB");
-        for (size_t i = 0; i < a->cards.n; i++) {
-                buf_append_str(out, STR("DCGM_CUSTOM_DEV_FB_TOTAL"));
-                card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(out, "} %u\n", a->cards.cards[i].mib);
-        }
-        head(out, "DCGM_CUSTOM_DEV_FB_ALLOCATED", "gauge",
-             "part of the card's memory that is given out, 0 to 1");
-        for (size_t i = 0; i < a->inventory.cards.n; i++) {
-                const CardInfo *info = &a->inventory.infos[i];
-
-                buf_append_str(out, STR("DCGM_CUSTOM_DEV_FB_ALLOCATED"));
-                card_labels(a, &a->inventory.cards.cards[i], out);
-                buf_appendf(out, "} %.6g\n",
-                            info->units > 0 ? (double) sums_of(a, info->index).used / info->units : 0.0);
-        }
-}
-
-/* ---- containers ---- */
-
-/* Amounts come from the node's records, because users can change annotations. */
-static void write_container(const Agent *a, const Record *record, const RecordContainer *c, uint32_t card,
-                            uint32_t mem, Buf *out, bool core) {
-        const CardInfo *info = inventory_card(&a->inventory, card);
-
-        if (!info || info->units == 0)
+static void write_census_age(const Agent *a, Buf *out) {
+        metric_text_head(out, "aliquot_node_census_age_seconds", "gauge",
+                         "Time since the driver last said what processes hold; absent until it did once.");
+        if (a->census_at == 0)
                 return;
-        buf_append_str(out, core ? STR("DCGM_CUSTOM_CONTAINER_CP_ALLOCATED")
-                                 : STR("DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED"));
-        card_labels(a, &a->inventory.cards.cards[info - a->inventory.infos], out);
-        label(out, "NamespaceName", record->namespace_);
-        label(out, "PodName", record->name);
-        label(out, "ContainerName", c->name);
-        label(out, "AllocateMode", "share");
-        if (core)
-                buf_appendf(out, "} %.2f\n", device_set_count(&c->given[DEVICE_CORE], card) / 100.0);
-        else
-                buf_appendf(out, "} %" PRIu64 "\n",
-                            mem <= info->units ? visible_mib(info->mib, mem, info->units)
-                                               : (uint64_t) info->mib);
-}
-
-/* A pod that has ended holds nothing, although its record may still exist. A deleted pod holds its
- * slices while its processes run. */
-static bool is_held(const Agent *a, const Record *record) {
-        const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
-
-        return record->orphan || (pod && pod->grant);
-}
-
-static void write_given(const Agent *a, bool core, Buf *out) {
-        for (const Record *record = a->records.by_uid; record; record = record->hh.next)
-                for (size_t i = 0; i < record->n_containers && is_held(a, record); i++) {
-                        const RecordContainer *c = &record->containers[i];
-                        uint32_t card, count;
-                        size_t at = 0;
-
-                        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
-                                write_container(a, record, c, card, count, out, core);
-                }
-}
-
-static void write_containers(const Agent *a, Buf *out) {
-        head(out, "DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "memory of the container's slice in MiB");
-        write_given(a, false, out);
-        head(out, "DCGM_CUSTOM_CONTAINER_CP_ALLOCATED", "gauge",
-             "compute of the container's slice, 0 to 1; 0 when it is not limited");
-        write_given(a, true, out);
+        buf_append_str(out, STR("aliquot_node_census_age_seconds{"));
+        metric_text_label(out, "NodeName", a->o.node_name);
+        buf_append_str(out, STR("} "));
+        metric_text_seconds(out, census_age(a));
 }
 
 /* ---- processes ---- */
@@ -171,12 +69,12 @@ static void process_labels(const Agent *a, Buf *out, const RosterPod *pod, const
 
         process_name(a, number, name);
         (void) snprintf(pid, sizeof pid, "%u", number);
-        label(out, "NamespaceName", pod ? pod->namespace_ : "");
-        label(out, "PodName", pod ? pod->name : "");
-        label(out, "ContainerName", container ? container : "");
-        label(out, "ProcessId", pid);
-        label(out, "ProcessName", name);
-        label(out, "AllocateMode", pod ? "share" : "none");
+        metric_text_label(out, "NamespaceName", pod ? pod->namespace_ : "");
+        metric_text_label(out, "PodName", pod ? pod->name : "");
+        metric_text_label(out, "ContainerName", container ? container : "");
+        metric_text_label(out, "ProcessId", pid);
+        metric_text_label(out, "ProcessName", name);
+        metric_text_label(out, "AllocateMode", pod ? "share" : "none");
 }
 
 static void write_process(void *userdata, const ProcessMemory *process) {
@@ -187,16 +85,17 @@ static void write_process(void *userdata, const ProcessMemory *process) {
                 if (a->cards.cards[i].index != process->card)
                         continue;
                 buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
-                card_labels(a, &a->cards.cards[i], lines->out);
+                agent_metrics_card_labels(a, &a->cards.cards[i], lines->out);
                 process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
                 buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
         }
 }
 
 static void write_processes(const Agent *a, Buf *out) {
-        head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
-             "memory that the process holds of the card, in MiB, as the driver says");
-        memory_audit_each(a->memory_audit, write_process, &(ProcessLines){.agent = a, .out = out});
+        metric_text_head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
+                         "Memory of the card that the process holds, in MiB, by the driver.");
+        if (agent_metrics_has_census(a))
+                memory_audit_each(a->memory_audit, write_process, &(ProcessLines){.agent = a, .out = out});
 }
 
 static void write_use(void *userdata, const ProcessCompute *process) {
@@ -206,15 +105,17 @@ static void write_use(void *userdata, const ProcessCompute *process) {
         if (!card)
                 return;
         buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_SM_UTIL"));
-        card_labels(lines->agent, card, lines->out);
+        agent_metrics_card_labels(lines->agent, card, lines->out);
         process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
         buf_appendf(lines->out, "} %u\n", process->percent);
 }
 
 static void write_uses(const Agent *a, Buf *out) {
-        head(out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
-             "percent of the card's time that the process had, as the driver says; not there: none");
-        compute_audit_each(a->compute_audit, write_use, &(ProcessLines){.agent = a, .out = out});
+        metric_text_head(
+                out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
+                "Percent of the card's time that the process used, by the driver; absent when it used none.");
+        if (agent_metrics_has_census(a))
+                compute_audit_each(a->compute_audit, write_use, &(ProcessLines){.agent = a, .out = out});
 }
 
 /* ---- the audit ---- */
@@ -226,31 +127,21 @@ static void write_excess(void *userdata, const MemoryExcess *excess) {
 
         if (!card)
                 return;
-        buf_append_str(lines->out, STR("aliquot_node_excess_mib"));
-        card_labels(lines->agent, card, lines->out);
-        label(lines->out, "NamespaceName", excess->pod->namespace_);
-        label(lines->out, "PodName", excess->pod->name);
-        label(lines->out, "ContainerName", excess->container ? excess->container : "");
-        buf_appendf(lines->out, "} %llu\n", (unsigned long long) (over >> 20));
+        buf_append_str(lines->out, STR("aliquot_node_excess_bytes"));
+        agent_metrics_card_labels(lines->agent, card, lines->out);
+        metric_text_label(lines->out, "NamespaceName", excess->pod->namespace_);
+        metric_text_label(lines->out, "PodName", excess->pod->name);
+        metric_text_label(lines->out, "ContainerName", excess->container ? excess->container : "");
+        buf_appendf(lines->out, "} %llu\n", (unsigned long long) over);
 }
 
-static void write_audit(const Agent *a, Buf *out) {
-        uint64_t bytes;
-
-        head(out, "aliquot_node_excess_mib", "gauge",
-             "what a container holds above its slice, in MiB, while that is an excess; without a container: "
-             "its pod");
-        memory_audit_each_excess(a->memory_audit, write_excess, &(ProcessLines){.agent = a, .out = out});
-        head(out, "aliquot_node_unaccounted_mib", "gauge",
-             "memory in use of the card that no pod's process holds, in MiB, without the driver's own "
-             "reserve");
-        for (size_t i = 0; i < a->cards.n; i++) {
-                if (!memory_audit_unaccounted(a->memory_audit, a->cards.cards[i].index, &bytes))
-                        continue;
-                buf_append_str(out, STR("aliquot_node_unaccounted_mib"));
-                card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(out, "} %llu\n", (unsigned long long) (bytes >> 20));
-        }
+static void write_excesses(const Agent *a, Buf *out) {
+        metric_text_head(out, "aliquot_node_excess_bytes", "gauge",
+                         "Memory that a container holds above its slice, while the excess lasts; its pod "
+                         "where the container is not known.");
+        if (agent_metrics_has_census(a))
+                memory_audit_each_excess(a->memory_audit, write_excess,
+                                         &(ProcessLines){.agent = a, .out = out});
 }
 
 static void write_overuse(void *userdata, const ComputeExcess *excess) {
@@ -260,39 +151,24 @@ static void write_overuse(void *userdata, const ComputeExcess *excess) {
         if (!card)
                 return;
         buf_append_str(lines->out, STR("aliquot_node_compute_excess_ratio"));
-        card_labels(lines->agent, card, lines->out);
-        label(lines->out, "NamespaceName", excess->pod->namespace_);
-        label(lines->out, "PodName", excess->pod->name);
-        label(lines->out, "ContainerName", excess->container ? excess->container : "");
+        agent_metrics_card_labels(lines->agent, card, lines->out);
+        metric_text_label(lines->out, "NamespaceName", excess->pod->namespace_);
+        metric_text_label(lines->out, "PodName", excess->pod->name);
+        metric_text_label(lines->out, "ContainerName", excess->container ? excess->container : "");
         buf_appendf(lines->out, "} %.3f\n", ((double) excess->used - excess->share) / OVERUSE_PPM);
 }
 
 static void write_overuses(const Agent *a, Buf *out) {
-        head(out, "aliquot_node_compute_excess_ratio", "gauge",
-             "what a container has of the card's time above its share, 0 to 1, while that is an excess; "
-             "without a container: its pod");
-        compute_audit_each_excess(a->compute_audit, write_overuse, &(ProcessLines){.agent = a, .out = out});
-}
-
-static void write_foreign(const Agent *a, Buf *out) {
-        head(out, "aliquot_node_foreign_slices_mib", "gauge",
-             "memory of the card that slices of aliquot run on this node's board may have, in MiB");
-        for (size_t i = 0; i < a->cards.n; i++) {
-                buf_append_str(out, STR("aliquot_node_foreign_slices_mib"));
-                card_labels(a, &a->cards.cards[i], out);
-                buf_appendf(out, "} %llu\n",
-                            (unsigned long long) (slicedir_watch_foreign(a->slicedir_watch,
-                                                                         a->cards.cards[i].uuid) >>
-                                                  20));
-        }
+        metric_text_head(out, "aliquot_node_compute_excess_ratio", "gauge",
+                         "Part of the card's time that a container used above its share, 0 to 1, while the "
+                         "excess lasts; "
+                         "its pod where the container is not known.");
+        if (agent_metrics_has_census(a))
+                compute_audit_each_excess(a->compute_audit, write_overuse,
+                                          &(ProcessLines){.agent = a, .out = out});
 }
 
 /* ---- our own ---- */
-
-static void write_counter(Buf *out, const char *name, const char *help, uint64_t value) {
-        head(out, name, "counter", help);
-        buf_appendf(out, "%s %llu\n", name, (unsigned long long) value);
-}
 
 static void write_own(const Agent *a, Buf *out) {
         ResolverCounters admit = resolver_counters(a->resolver);
@@ -300,76 +176,132 @@ static void write_own(const Agent *a, Buf *out) {
         RepairCounters repair = repair_counters(a->repair);
         PodResourcesCounters lists = pod_resources_counters(a->context.pod_resources);
 
-        write_counter(out, "aliquot_node_settled_total", "containers whose identity was settled at admission",
-                      admit.settled);
-        write_counter(out, "aliquot_node_placed_total", "pods that came without a place and got one here",
-                      admit.placed);
-        write_counter(out, "aliquot_node_moved_total",
-                      "pods whose annotations named a place that is not possible, and which got another one",
-                      admit.moved);
-        write_counter(out, "aliquot_node_repairs_total",
-                      "times that system annotations of a pod were written back", repair.repaired);
-        write_counter(out, "aliquot_node_tampered_total",
-                      "times that a pod was told of whose system annotations are changed again and again",
-                      repair.tampered);
-        head(out, "aliquot_node_repairs_waiting", "gauge", "pods whose system annotations are wrong now");
-        buf_appendf(out, "aliquot_node_repairs_waiting %zu\n", repair.waiting);
-        write_counter(out, "aliquot_node_unknown_total", "admissions of pods that nobody knew",
-                      admit.unknown);
-        write_counter(out, "aliquot_node_refused_total", "admissions that were refused", admit.refused);
-        write_counter(out, "aliquot_node_allocated_total", "Allocate calls that were answered",
-                      admit.allocated);
-        write_counter(out, "aliquot_node_strayed_total",
-                      "Allocate calls for other devices than were preferred", admit.strayed);
-        write_counter(out, "aliquot_node_proved_total", "container starts that were proved", prove.proved);
-        write_counter(out, "aliquot_node_waited_total", "container starts that had to wait", prove.waited);
-        write_counter(out, "aliquot_node_not_started_total", "container starts that were refused",
-                      prove.refused);
-        write_counter(out, "aliquot_node_lists_total", "PodResources lists", lists.lists);
-        write_counter(out, "aliquot_node_lists_limited_total",
-                      "PodResources lists that the kubelet's limit turned away", lists.limited);
-        write_counter(out, "aliquot_node_registrations_total", "registrations with the kubelet",
-                      a->counters.registrations);
-        write_counter(out, "aliquot_node_dropped_total",
-                      "how often the kubelet had dropped a resource without a word", a->counters.dropped);
-        write_counter(out, "aliquot_node_card_troubles_total", "scans of the cards that failed",
-                      a->counters.card_troubles);
-        write_counter(out, "aliquot_node_excesses_total", "containers that held more than their slice",
-                      memory_audit_excesses(a->memory_audit));
-        write_counter(out, "aliquot_node_killed_total",
-                      "processes that were killed because their container held more than its slice",
-                      a->counters.killed);
-        write_counter(out, "aliquot_node_compute_excesses_total",
-                      "containers that had more of a card's time than their share",
-                      compute_audit_excesses(a->compute_audit));
-        write_counter(out, "aliquot_node_compute_killed_total",
-                      "processes that were killed because their container had more time than its share",
-                      a->counters.overuse_killed);
-        write_counter(out, "aliquot_node_unaccounted_total",
-                      "how often memory of a card was found that nobody accounts for",
-                      memory_audit_unaccounted_count(a->memory_audit));
-        write_counter(out, "aliquot_node_slice_files_grown_total",
-                      "how often a container had made its counters larger than they are",
-                      slicedir_watch_grown(a->slicedir_watch));
-        write_counter(out, "aliquot_node_hung_kernels_total",
-                      "kernels that ran for --hung-kernel seconds beyond their container's window",
-                      hung_reader_count(a->hung_reader));
-        write_counter(out, "aliquot_node_hung_killed_total",
-                      "processes that were killed because a kernel of their container did not end",
-                      a->counters.hung_killed);
-        head(out, "aliquot_node_starts_waiting", "gauge", "container starts that wait now");
-        buf_appendf(out, "aliquot_node_starts_waiting %zu\n", prove.waiting);
-        head(out, "aliquot_node_dying_pods", "gauge", "pods that are gone and whose processes are not");
-        buf_appendf(out, "aliquot_node_dying_pods %zu\n", orphans_count(a->orphans));
-        head(out, "aliquot_node_patches_waiting", "gauge", "annotations of pods that are not written yet");
-        buf_appendf(out, "aliquot_node_patches_waiting %zu\n", pod_patcher_waiting(a->context.pod_patcher));
+        metric_text_number(out, "aliquot_node_settled_total", "counter",
+                           "Containers that were identified at admission.", admit.settled);
+        metric_text_number(out, "aliquot_node_placed_total", "counter",
+                           "Pods that came without a card and got one from the node agent.", admit.placed);
+        metric_text_number(out, "aliquot_node_moved_total", "counter",
+                           "Pods whose annotations named an impossible card, and which got another one.",
+                           admit.moved);
+        metric_text_number(out, "aliquot_node_repairs_total", "counter",
+                           "Times that a pod's system annotations were written back.", repair.repaired);
+        metric_text_number(out, "aliquot_node_tampered_total", "counter",
+                           "Pods that got the Event GPUAllocationTampered.", repair.tampered);
+        metric_text_number(out, "aliquot_node_repairs_waiting", "gauge",
+                           "Pods whose system annotations are wrong now.", repair.waiting);
+        metric_text_number(out, "aliquot_node_unknown_total", "counter",
+                           "Admissions of pods that the node agent does not know.", admit.unknown);
+        metric_text_number(out, "aliquot_node_refused_total", "counter", "Admissions that were refused.",
+                           admit.refused);
+        metric_text_number(out, "aliquot_node_allocated_total", "counter",
+                           "Allocate calls that were answered.", admit.allocated);
+        metric_text_number(out, "aliquot_node_strayed_total", "counter",
+                           "Allocate calls with other devices than the preferred ones.", admit.strayed);
+        metric_text_number(out, "aliquot_node_proved_total", "counter",
+                           "Container starts whose identity was verified.", prove.proved);
+        metric_text_number(out, "aliquot_node_waited_total", "counter", "Container starts that had to wait.",
+                           prove.waited);
+        metric_text_number(out, "aliquot_node_not_started_total", "counter",
+                           "Container starts that were refused.", prove.refused);
+        metric_text_number(out, "aliquot_node_lists_total", "counter",
+                           "Lists of the kubelet's PodResources API.", lists.lists);
+        metric_text_number(out, "aliquot_node_lists_limited_total", "counter",
+                           "Lists of the PodResources API that the kubelet's rate limit refused.",
+                           lists.limited);
+        metric_text_number(out, "aliquot_node_registrations_total", "counter",
+                           "Registrations with the kubelet.", a->counters.registrations);
+        metric_text_number(out, "aliquot_node_dropped_total", "counter",
+                           "Times that the kubelet had dropped a resource without an error.",
+                           a->counters.dropped);
+        metric_text_number(out, "aliquot_node_card_troubles_total", "counter",
+                           "Scans of the cards that failed.", a->counters.card_troubles);
+        metric_text_number(out, "aliquot_node_excesses_total", "counter",
+                           "Containers that held more memory than their slice.",
+                           memory_audit_excesses(a->memory_audit));
+        metric_text_number(
+                out, "aliquot_node_killed_total", "counter",
+                "Processes that were killed because their container held more memory than its slice.",
+                a->counters.killed);
+        metric_text_number(out, "aliquot_node_compute_excesses_total", "counter",
+                           "Containers that used more of a card's time than their share.",
+                           compute_audit_excesses(a->compute_audit));
+        metric_text_number(
+                out, "aliquot_node_compute_killed_total", "counter",
+                "Processes that were killed because their container used more time than its share.",
+                a->counters.overuse_killed);
+        metric_text_number(out, "aliquot_node_unaccounted_total", "counter",
+                           "Times that memory of a card was found that no pod accounts for.",
+                           memory_audit_unaccounted_count(a->memory_audit));
+        metric_text_number(out, "aliquot_node_slice_files_grown_total", "counter",
+                           "Times that a container had enlarged its file of counters.",
+                           slicedir_watch_grown(a->slicedir_watch));
+        metric_text_number(out, "aliquot_node_hung_kernels_total", "counter",
+                           "Kernels that ran for --hung-kernel seconds beyond their container's window.",
+                           hung_reader_count(a->hung_reader));
+        metric_text_number(out, "aliquot_node_hung_killed_total", "counter",
+                           "Processes that were killed because a kernel of their container did not end.",
+                           a->counters.hung_killed);
+        metric_text_number(out, "aliquot_node_starts_waiting", "gauge", "Container starts that wait now.",
+                           prove.waiting);
+        metric_text_number(out, "aliquot_node_dying_pods", "gauge", "Deleted pods whose processes still run.",
+                           orphans_count(a->orphans));
+        metric_text_number(out, "aliquot_node_patches_waiting", "gauge",
+                           "Pods whose annotations are not written yet.",
+                           pod_patcher_waiting(a->context.pod_patcher));
+}
+
+static void write_watches(const Agent *a, Buf *out) {
+        const struct {
+                const char *kind;
+                const Reflector *reflector;
+        } watches[] = {{"nodes", a->nodes}, {"pods", a->pods}};
+
+        metric_text_head(out, "aliquot_node_watch_silence_seconds", "gauge",
+                         "Time since the API server last sent an event, a bookmark or a list.");
+        for (size_t i = 0; i < ELEMENTSOF(watches); i++) {
+                usec_t heard = watches[i].reflector ? reflector_heard(watches[i].reflector) : 0;
+
+                if (heard == 0)
+                        continue;
+                buf_appendf(out, "aliquot_node_watch_silence_seconds{kind=\"%s\"} ", watches[i].kind);
+                metric_text_seconds(out, clock_monotonic_usec() - heard);
+        }
+}
+
+static const char *const call_names[AGENT_CALLS_] = {
+        [AGENT_CALL_PREFERRED] = "GetPreferredAllocation",
+        [AGENT_CALL_ALLOCATE] = "Allocate",
+        [AGENT_CALL_PRESTART] = "PreStartContainer",
+};
+
+void agent_metrics_observe(Histogram calls[static AGENT_CALLS_], const char *method, usec_t elapsed) {
+        for (int i = 0; i < AGENT_CALLS_; i++)
+                if (strcmp(method, call_names[i]) == 0)
+                        histogram_observe(&calls[i], elapsed);
+}
+
+static void write_calls(const Agent *a, Buf *out) {
+        metric_text_head(out, "aliquot_node_call_seconds", "histogram",
+                         "Time from a call of the kubelet to its answer.");
+        for (int i = 0; i < AGENT_CALLS_; i++)
+                metric_text_histogram(out, "aliquot_node_call_seconds", "call", call_names[i], &a->calls[i]);
+}
+
+static void write_build(const Agent *a, Buf *out) {
+        metric_text_head(out, "aliquot_node_build_info", "gauge",
+                         "1, with the version of the node agent and of the driver.");
+        buf_append_str(out, STR("aliquot_node_build_info{"));
+        metric_text_label(out, "version", ALIQUOT_VERSION);
+        metric_text_label(out, "driver", a->driver.version);
+        metric_text_label(out, "NodeName", a->o.node_name);
+        buf_append_str(out, STR("} 1\n"));
 }
 
 /* ---- the server ---- */
 
 static bool is_ready(const Agent *a) {
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                if (!a->registered[kind])
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                if (!a->registered[i])
                         return false;
         return a->roster.synced && a->cards_known;
 }
@@ -390,23 +322,30 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                              ready ? STR("ok\n")
                                    : STR("not registered with the kubelet, or the pods not listed yet\n"));
         } else if (strcmp(request->path, "/metrics") == 0) {
-                write_cards(a, &out);
-                write_containers(a, &out);
+                agent_metrics_cards(a, &out);
+                agent_metrics_containers(a, &out);
                 write_processes(a, &out);
                 write_uses(a, &out);
-                write_audit(a, &out);
+                write_excesses(a, &out);
                 write_overuses(a, &out);
-                write_foreign(a, &out);
+                write_census_age(a, &out);
+                write_watches(a, &out);
+                write_calls(a, &out);
+                write_build(a, &out);
                 write_own(a, &out);
-                http_respond(x, buf_result(&out) == 0 ? 200 : 503, "text/plain; version=0.0.4",
-                             buf_str(&out));
+                http_respond(x, buf_result(&out) == 0 ? 200 : 503, METRIC_TEXT_TYPE, buf_str(&out));
         } else
                 http_respond(x, 404, "text/plain", STR("there is /metrics, /healthz and /readyz\n"));
 }
 
-int agent_serve_metrics(Agent *a, Fault *fault) {
-        HttpServerOptions options = {
-                .listen = a->o.metrics_listen, .max_body = BODY_MAX, .max_connections = CONNECTIONS_MAX};
+int agent_metrics_serve(Agent *a, Fault *fault) {
+        const HttpServerOptions options = {
+                .listen = a->o.metrics_listen,
+                .max_body = BODY_MAX,
+                .max_connections = CONNECTIONS_MAX,
+                .max_of_peer = CONNECTIONS_OF_PEER,
+                .idle_sec = IDLE_SEC,
+        };
 
         return http_server_new(a->event, &options, on_request, a, &a->metrics, fault);
 }

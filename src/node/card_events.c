@@ -37,6 +37,7 @@ static void on_driver(void *userdata, const char *version, bool locks) {
         a->driver = locks ? driver_release_judge(str_from(version), a->o.known_drivers)
                           : driver_release_without_locks();
         a->isolation.unsupported = a->driver.refused ? a->driver.fault : (Fault) FAULT_NULL;
+        (void) snprintf(a->driver.version, sizeof a->driver.version, "%s", version);
         log_info("driver version=%s", version);
         if (a->driver.fault.text[0] != '\0') {
                 log_warning("%s", a->driver.fault.text);
@@ -65,6 +66,7 @@ static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
         Fault why = FAULT_NULL;
 
+        a->census_at = clock_monotonic_usec();
         if (census->untold[0] != '\0') {
                 (void) fault_set(
                         &why, 0,

@@ -11,12 +11,16 @@ typedef enum ConditionKind {
         CONDITION_CHANGE_PENDING, /* a change of mode or unit is pending or refused */
         CONDITION_MISCONFIGURED,  /* a label or annotation of the node has a wrong value */
         CONDITION_DRIVER,         /* the driver's release is older or newer than those we know */
+        CONDITION_OTHER_PLUGIN,   /* another plugin offers the same cards */
+        CONDITION_CORDON,         /* an annotation keeps new slices from some of its cards */
         CONDITIONS_,
 } ConditionKind;
 
 #define CONDITION_TYPE_CHANGE_PENDING "GPUShareChangePending"
 #define CONDITION_TYPE_MISCONFIGURED  "GPUShareMisconfigured"
 #define CONDITION_TYPE_DRIVER         "GPUShareDriverUnsupported"
+#define CONDITION_TYPE_OTHER_PLUGIN   "GPUShareOtherPlugin"
+#define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
 
 const char *condition_type(ConditionKind kind);
 

@@ -4,43 +4,19 @@
 
 #include "base/log.h"
 #include "node/agent-internal.h"
+#include "node/records/holders.h"
 #include "share/fault_join.h"
 #include "wire/annotation.h"
 #include "wire/card_info.h"
 
-enum { HOLDERS_NAMED = 8 };
-
-static int compare_pods(const void *a, const void *b) {
-        const RosterPod *const *x = a, *const *y = b;
-        int order = strcmp((*x)->namespace_, (*y)->namespace_);
-
-        return order != 0 ? order : strcmp((*x)->name, (*y)->name);
-}
-
-/* The holders are sorted, so that the text does not change when a pod is only updated. */
-static void list_holders(const Agent *a, Buf *out) {
-        size_t n = 0, n_dying = orphans_count(a->orphans);
-        const RosterPod **holders = calloc(HASH_COUNT(a->roster.pods) + 1, sizeof *holders);
-
-        if (!holders) {
-                out->broken = true;
+static void explain_mode(const Agent *a, Fault *ret) {
+        if (agent_waits_for_other_plugin(a)) {
+                (void) fault_set(ret, 0,
+                                 "label " LABEL_SCHEDULE
+                                 " asks for mode %s: no card is shared before the other plugin is gone",
+                                 share_mode_to_string(a->node_config.wanted_mode));
                 return;
         }
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
-                if (pod->grant)
-                        holders[n++] = pod;
-        qsort(holders, n, sizeof *holders, compare_pods);
-        for (size_t i = 0; i < n && i < HOLDERS_NAMED; i++)
-                buf_appendf(out, "%s%s/%s", i > 0 ? ", " : "", holders[i]->namespace_, holders[i]->name);
-        if (n > HOLDERS_NAMED)
-                buf_appendf(out, " and %zu more", n - HOLDERS_NAMED);
-        if (n_dying > 0)
-                buf_appendf(out, "%s%zu deleted pods whose processes still run", n > 0 ? ", and " : "",
-                            n_dying);
-        free(holders);
-}
-
-static void explain_mode(const Agent *a, Fault *ret) {
         (void) fault_set(
                 ret, 0,
                 "label " LABEL_SCHEDULE " asks for mode %s: mode %s stays in force until the last "
@@ -94,7 +70,7 @@ static const char *explain_pending(const Agent *a, Fault *ret) {
 }
 
 typedef struct Texts {
-        Buf name, mem, count, cards, unit, held, gpu_count, blocking, pending, wrong;
+        Buf name, mem, count, cards, unit, held, gpu_count, blocking, pending, wrong, cordon;
         const char *reason; /* of the condition GPUShareChangePending; NULL: it stays as it is */
         Fault change;       /* its message, without the holders */
 } Texts;
@@ -110,6 +86,7 @@ static void texts_done(Texts *t) {
         buf_done(&t->blocking);
         buf_done(&t->pending);
         buf_done(&t->wrong);
+        buf_done(&t->cordon);
 }
 
 enum { LABEL_MAX = 63 };
@@ -144,10 +121,11 @@ static const char *text_of(const Buf *b) {
 static void write_pending(const Agent *a, Texts *t, DesiredNode *node) {
         _cleanup_buf_ Buf holders = BUF_NULL;
         const char *reason = explain_pending(a, &t->change);
-        bool held = reason[0] != '\0' && strcmp(reason, REASON_UNIT_REFUSED) != 0;
+        bool held = reason[0] != '\0' && strcmp(reason, REASON_UNIT_REFUSED) != 0 &&
+                    !agent_waits_for_other_plugin(a);
 
         if (held)
-                list_holders(a, &holders);
+                holders_write(&a->roster, NULL, orphans_count(a->orphans), &holders);
         buf_appendf(&t->pending, "%s%s" STR_FMT, t->change.text, held ? "; held by " : "",
                     STR_ARG(buf_str(&holders)));
         t->pending.broken |= holders.broken;
@@ -186,7 +164,7 @@ static void write_blocking(const Agent *a, Texts *t) {
 }
 
 static void write_in_force(const Agent *a, Texts *t, DesiredNode *node) {
-        bool sharing = share_mode_has_memory(a->node_config.mode);
+        bool sharing = share_mode_is_served(a->node_config.mode);
 
         memory_unit_format(a->node_config.unit, &t->unit);
         node->mode_in_force = sharing ? share_mode_to_string(a->node_config.mode) : "";
@@ -209,11 +187,69 @@ static void write_driver(const Agent *a, DesiredNode *node) {
         node->conditions[CONDITION_DRIVER] = (DesiredCondition){a->driver.reason, a->driver.fault.text};
 }
 
+/* Only a node that shares its cards is in trouble: others are another plugin's. */
+static void write_other_plugin(Agent *a, DesiredNode *node) {
+        bool there = (share_mode_is_served(a->node_config.mode) || agent_waits_for_other_plugin(a)) &&
+                     a->other_plugin.text[0] != '\0';
+
+        if (!a->node_text)
+                return;
+        node->conditions[CONDITION_OTHER_PLUGIN] =
+                (DesiredCondition){there ? REASON_OTHER_PLUGIN : "", a->other_plugin.text};
+        if (there)
+                agent_tell_once(a, REASON_OTHER_PLUGIN, &a->other_plugin);
+}
+
+/* "gpu2, gpu3 take no new slice (annotation ...); held by default/a" */
+static const char *explain_cordon(const Agent *a, Buf *out) {
+        size_t gone = holders_count_gone(&a->records, &a->cordon.cards);
+        _cleanup_buf_ Buf holders = BUF_NULL;
+
+        card_indexes_format(&a->cordon.cards, out);
+        buf_append_str(out, STR(" take no new slice (annotation " ANNOTATION_CORDON_CARDS "); "));
+        holders_write(&a->roster, &a->cordon.cards, gone, &holders);
+        out->broken |= holders.broken;
+        if (holders.len == 0) {
+                buf_append_str(out, STR("no slice is held there"));
+                return REASON_CARDS_DRAINED;
+        }
+        buf_appendf(out, "held by " STR_FMT, STR_ARG(buf_str(&holders)));
+        return REASON_CARDS_DRAINING;
+}
+
+/* An Event when cards are cordoned, and when the last slice there is gone; not for each holder that
+ * ends. */
+static void tell_cordon(Agent *a, const char *reason, const char *text) {
+        Fault note = FAULT_NULL;
+
+        if (strcmp(a->told_cordon.reason, reason) == 0 &&
+            memcmp(&a->told_cordon.cards, &a->cordon.cards, sizeof a->cordon.cards) == 0)
+                return;
+        a->told_cordon.reason = reason;
+        a->told_cordon.cards = a->cordon.cards;
+        (void) fault_set(&note, 0, "%s", text);
+        if (reason[0] != '\0')
+                agent_tell_node(a, reason, &note);
+}
+
+static void write_cordon(Agent *a, Texts *t, DesiredNode *node) {
+        const char *reason = "";
+
+        if (!a->keys_known || !a->roster.synced)
+                return; /* the condition of an earlier run stays */
+        if (share_mode_is_served(a->node_config.mode) && !card_indexes_is_empty(&a->cordon.cards))
+                reason = explain_cordon(a, &t->cordon);
+        if (t->cordon.broken)
+                return; /* no memory: the next change writes it */
+        node->conditions[CONDITION_CORDON] = (DesiredCondition){reason, text_of(&t->cordon)};
+        tell_cordon(a, reason, text_of(&t->cordon));
+}
+
 /* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
  * label is removed keeps its mode, so it still needs an agent: without one the kubelet would refuse
  * each pod. */
 static void write_slices(const Agent *a, Texts *t, DesiredNode *node) {
-        bool sharing = share_mode_has_memory(a->node_config.mode);
+        bool sharing = share_mode_is_served(a->node_config.mode);
 
         orphans_write(a->orphans, &t->held);
         node->held_slices = text_of(&t->held);
@@ -221,12 +257,21 @@ static void write_slices(const Agent *a, Texts *t, DesiredNode *node) {
                 node->holds_slices = agent_count_holders(a) > 0 ? "true" : sharing ? "false" : "";
 }
 
+/* Also before the node shares, so that it can begin. Without the option the label is the user's. */
+static void write_nvidia_plugin(const Agent *a, DesiredNode *node) {
+        bool ours =
+                share_mode_is_served(a->node_config.mode) || share_mode_is_served(a->node_config.wanted_mode);
+
+        if (a->o.keeps_nvidia_off && a->keys_known)
+                node->nvidia_plugin = ours ? "false" : "";
+}
+
 static void write_cards(const Agent *a, Texts *t, DesiredNode *node) {
-        bool sharing = share_mode_has_memory(a->node_config.mode);
+        bool sharing = share_mode_is_served(a->node_config.mode);
 
         if (!a->cards_known)
                 return;
-        buf_append_u64(&t->gpu_count, sharing ? a->cards.n : 0);
+        buf_append_u64(&t->gpu_count, share_mode_has_memory(a->node_config.mode) ? a->cards.n : 0);
         node->gpu_count = text_of(&t->gpu_count);
         if (a->cards.n == 0)
                 return;
@@ -247,8 +292,11 @@ void agent_publish(Agent *a) {
         write_pending(a, &t, &node);
         write_misconfigured(a, &t, &node);
         write_driver(a, &node);
+        write_other_plugin(a, &node);
+        write_cordon(a, &t, &node);
         write_in_force(a, &t, &node);
         write_slices(a, &t, &node);
+        write_nvidia_plugin(a, &node);
         write_cards(a, &t, &node);
         tell_change(a, &t);
         if (node.unit)

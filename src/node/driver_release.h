@@ -12,8 +12,9 @@ typedef struct DriverRelease {
         /* of the condition GPUShareDriverUnsupported: static; "": the driver is supported;
          * NULL: the version is not known */
         const char *reason;
-        bool refused; /* no isolated container starts */
-        Fault fault;  /* what is the matter; "" when nothing is */
+        bool refused;     /* no isolated container starts */
+        char version[32]; /* as NVML gives it; "": not known */
+        Fault fault;      /* what is the matter; "" when nothing is */
 } DriverRelease;
 
 #define DRIVER_REASON_OLD   "DriverTooOld"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Reacts to what the audits find: by the options of this node the container's processes are killed
- * or left alone. agent_events.c then writes the Event. */
+ * or left alone. agent_tell.c then writes the Event. */
 
 #include "base/log.h"
 #include "node/agent-internal.h"
@@ -88,7 +88,7 @@ void agent_on_hung(void *userdata, const HungKernel *k) {
 bool agent_on_foreign(void *userdata, const ForeignSlice *foreign) {
         Agent *a = userdata;
 
-        if (!share_mode_has_memory(a->node_config.mode))
+        if (!share_mode_is_served(a->node_config.mode))
                 return false;
         agent_tell_foreign(a, foreign);
         return true;

@@ -17,6 +17,9 @@
 #define REASON_ALLOCATION_TAMPERED "GPUAllocationTampered"
 #define REASON_PLACE_IMPOSSIBLE    "GPUPlaceImpossible"
 #define REASON_SLICE_FILE_GROWN    "SliceFileGrown"
+#define REASON_CARD_FENCED         "GPUCardFenced"
+#define REASON_CARD_RECOVERED      "GPUCardRecovered"
+#define REASON_RESIZE_REFUSED      "GPUResizeRefused"
 
 /* Events of the node. */
 #define REASON_MISCONFIGURED         "GPUShareMisconfigured"
@@ -28,6 +31,11 @@
 #define REASON_USE_UNTOLD            "GPUUseUntold"
 #define REASON_PROCESSES_UNTOLD      "GPUProcessesUntold"
 #define REASON_SLICE_BOARD_UNBOUNDED "SliceBoardUnbounded"
+#define REASON_OTHER_PLUGIN          "GPUOtherPlugin" /* and of its condition GPUShareOtherPlugin */
+
+/* Events of the node, and reasons of its condition GPUShareCardsCordoned. */
+#define REASON_CARDS_DRAINING "GPUCardsDraining"
+#define REASON_CARDS_DRAINED  "GPUCardsDrained"
 
 /* Events of the node, and reasons of its condition GPUShareChangePending. */
 #define REASON_MODE_KEPT     "GPUShareModeKept"
@@ -35,7 +43,7 @@
 #define REASON_UNIT_DRAINING "GPUMemoryUnitDraining"
 #define REASON_UNIT_KEPT     "GPUMemoryUnitKept"
 
-enum { EVENT_REASONS_MAX = 13 };
+enum { EVENT_REASONS_MAX = 16 };
 
 typedef struct EventReason {
         const char *reason; /* static; NULL: a free entry */

@@ -24,11 +24,21 @@ void node_config_request(NodeConfig *c, const NodeConfigRequest *request) {
         c->wanted_mode = mode_of(c, request->label);
         c->place_while_changing = request->place_while_changing;
         c->drain = request->drain;
-        c->unit_by_user = !str_is_empty(request->unit) && !str_eq(request->unit, str_from(c->published_unit));
+        if (str_eq(request->unit, str_from(c->published_unit)))
+                c->replaced_unit[0] = '\0';
+        c->unit_by_user = !str_is_empty(request->unit) &&
+                          !str_eq(request->unit, str_from(c->published_unit)) &&
+                          !str_eq(request->unit, str_from(c->replaced_unit));
         if (!c->unit_by_user)
                 c->wanted_unit = request->configured;
         else if (memory_unit_parse(request->unit, &c->wanted_unit) != 0)
                 c->wanted_unit = c->unit;
+}
+
+void node_config_publish_unit(NodeConfig *c, const char *unit) {
+        if (strcmp(c->published_unit, unit) != 0)
+                memcpy(c->replaced_unit, c->published_unit, sizeof c->replaced_unit);
+        (void) snprintf(c->published_unit, sizeof c->published_unit, "%s", unit);
 }
 
 bool node_config_is_pending(const NodeConfig *c) {
@@ -105,7 +115,7 @@ int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         node_config_init(&c, MEMORY_UNIT_GIB);
         if (memory_unit_parse(text.unit, &c.unit) != 0 || text.said.len >= sizeof c.published_unit)
                 return fault_set(fault, NODE_CONFIG_E_MALFORMED, "unit \"%.*s\" is none",
-                                 (int) (text.unit.len < 64 ? text.unit.len : 64), text.unit.data);
+                                 STR_CUT(text.unit, 64));
         /* An agent may have written "none" or "unknown", which are no values of the label. */
         c.mode = share_mode_from_label(text.mode);
         if (c.mode == SHARE_MODE_UNKNOWN)

@@ -17,6 +17,7 @@ typedef struct NodeConfig {
         MemoryUnit wanted_unit;
         bool unit_by_user;         /* a user wrote ANNOTATION_UNIT, not this agent */
         char published_unit[24];   /* what this agent wrote there */
+        char replaced_unit[24];    /* what it wrote before, until its new text has been seen */
         bool offered;              /* the unit was good for all cards once, so slices may exist in it */
         bool place_while_changing; /* ANNOTATION_PLACE_WHILE_CHANGING */
         bool drain;                /* ANNOTATION_UNIT_CHANGE */
@@ -33,6 +34,10 @@ typedef struct NodeConfigRequest {
         bool place_while_changing, drain;
 } NodeConfigRequest;
 void node_config_request(NodeConfig *c, const NodeConfigRequest *request);
+
+/* Notes what this agent writes to ANNOTATION_UNIT. The watch may bring the text before it once
+ * more, which is no user's then. */
+void node_config_publish_unit(NodeConfig *c, const char *unit);
 
 bool node_config_is_pending(const NodeConfig *c); /* a request is not in force yet */
 /* Puts the request in force, unless slices are held. Returns true when something changed. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/node_keys.h"
 
+#include "share/fault_join.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
+#include "wire/key_typo.h"
+
 enum { SHOWN = 64 }; /* bytes of a wrong value in a text */
 
 /* What stays in force for lack of a good value; NULL: the caller passes it. */
@@ -15,6 +20,7 @@ static const char *const otherwise[] = {
         [NODE_KEY_ALLOW_MIXED] = "false",
         [NODE_KEY_PLACE_WHILE_CHANGING] = "false",
         [NODE_KEY_UNIT_CHANGE] = "refusing a change while slices are held",
+        [NODE_KEY_CORDON] = "no cordon",
 };
 
 static void remember(NodeKeys *k, NodeKey key, Str text) {
@@ -25,6 +31,12 @@ static void remember(NodeKeys *k, NodeKey key, Str text) {
         k->good[key][n] = '\0';
 }
 
+static void keep_text(NodeKeys *k, int key, const Fault *said) {
+        if (strcmp(said->text, k->wrong[key].text) != 0)
+                k->changed |= UINT32_C(1) << key;
+        k->wrong[key] = *said;
+}
+
 static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
         Fault said = FAULT_NULL;
 
@@ -32,33 +44,134 @@ static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
                 remember(k, key, text);
         else
                 (void) fault_set(&said, 0, "%s %s is \"%.*s\", must be %s; %s stays in force",
-                                 node_key_kind(key), node_key_name(key),
-                                 (int) (text.len < SHOWN ? text.len : SHOWN), text.data, node_key_rule(key),
+                                 node_key_kind(key), node_key_name(key), STR_CUT(text, SHOWN),
+                                 node_key_rule(key),
                                  otherwise[key] && k->good[key][0] ? k->good[key] : in_force);
-        if (strcmp(said.text, k->wrong[key].text) != 0)
-                k->changed |= UINT32_C(1) << key;
-        k->wrong[key] = said;
+        keep_text(k, (int) key, &said);
 }
 
-void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit) {
+/* A value that obeys the rule, and names cards that are not there. */
+static bool check_cordon(NodeKeys *k, const Node *node, const CardIndexes *present) {
+        Str text = node->annotations.cordon_cards;
+        _cleanup_buf_ Buf absent = BUF_NULL;
+        CardIndexes missing;
+        Fault said = FAULT_NULL;
+
+        if (!card_indexes_take(&k->cordon, text) || !present)
+                return false;
+        missing = card_indexes_without(&k->cordon, present);
+        if (card_indexes_is_empty(&missing))
+                return false;
+        remember(k, NODE_KEY_CORDON, text);
+        card_indexes_format(&missing, &absent);
+        (void) fault_set(&said, 0,
+                         "annotation " ANNOTATION_CORDON_CARDS " is \"%.*s\", must be %s: the node has no "
+                         "%.*s; what it says of other cards is in force",
+                         STR_CUT(text, SHOWN), node_key_rule(NODE_KEY_CORDON),
+                         STR_CUT(buf_str(&absent), SHOWN));
+        keep_text(k, NODE_KEY_CORDON, &said);
+        return true;
+}
+
+void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit,
+                     const CardIndexes *present) {
+        _cleanup_buf_ Buf cordon = BUF_NULL;
+
         k->changed = 0;
         for (int key = 0; key < NODE_KEYS_; key++) {
                 const char *in_force = otherwise[key];
 
+                if (key == NODE_KEY_CORDON && check_cordon(k, node, present))
+                        continue;
+                if (key == NODE_KEY_CORDON && !card_indexes_is_empty(&k->cordon)) {
+                        buf_append_str(&cordon, STR("the cordon of "));
+                        card_indexes_format(&k->cordon, &cordon);
+                        in_force = buf_result(&cordon) == 0 ? cordon.data : "the cordon";
+                }
                 if (!in_force)
                         in_force = key == NODE_KEY_MODE ? mode : unit;
                 check(k, (NodeKey) key, node_key_get(node, (NodeKey) key), in_force);
         }
 }
 
+/* ---- misspelt names ---- */
+
+/* The key that was meant, or -1: it is known, or close to none. The kinds share one list, because a
+ * label may stand among the annotations. */
+static int key_meant(const char *kind, Str name) {
+        int meant = -1;
+        unsigned least = KEY_TYPO_NONE;
+
+        for (int key = 0; key < NODE_KEYS_; key++) {
+                unsigned d = key_typo_distance(name, node_key_name((NodeKey) key));
+
+                if (str_eq(name, str_from(node_key_name((NodeKey) key))) &&
+                    strcmp(kind, node_key_kind((NodeKey) key)) == 0)
+                        return -1;
+                meant = d < least ? key : meant;
+                least = d < least ? d : least;
+        }
+        return meant;
+}
+
+static void check_names(JsonReader *r, const char *kind, Fault *said) {
+        Str name;
+
+        if (!json_object_begin(r))
+                return;
+        while (json_object_next(r, &name)) {
+                int key = key_meant(kind, name);
+                Fault more = FAULT_NULL;
+
+                json_skip(r);
+                if (key < 0)
+                        continue;
+                (void) fault_set(&more, 0,
+                                 "%s " STR_FMT " is not known and changes nothing, did you mean %s %s?", kind,
+                                 STR_ARG(name), node_key_kind((NodeKey) key), node_key_name((NodeKey) key));
+                fault_join(said, &more);
+        }
+}
+
+static void read_labels(JsonReader *r, Arena *arena, void *ret_fault) {
+        check_names(r, "label", ret_fault);
+}
+
+static void read_annotations(JsonReader *r, Arena *arena, void *ret_fault) {
+        check_names(r, "annotation", ret_fault);
+}
+
+static const JsonField metadata_fields[] = {
+        JSON_NESTED("labels", read_labels),
+        JSON_NESTED("annotations", read_annotations),
+};
+
+static void read_metadata(JsonReader *r, Arena *arena, void *ret_fault) {
+        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret_fault);
+}
+
+static const JsonField node_fields[] = {JSON_NESTED("metadata", read_metadata)};
+
+void node_keys_check_names(NodeKeys *k, Str node) {
+        Fault said = FAULT_NULL;
+        JsonReader r;
+
+        json_init(&r, node);
+        json_field_decode(&r, NULL, node_fields, ELEMENTSOF(node_fields), &said);
+        if (json_finish(&r, NULL) == 0)
+                keep_text(k, NODE_KEYS_, &said);
+}
+
+/* ---- what holds ---- */
+
 void node_keys_apply_good(const NodeKeys *k, Node *node) {
         for (int key = 0; key < NODE_KEYS_; key++)
-                if (k->wrong[key].text[0] != '\0')
+                if (k->wrong[key].text[0] != '\0' && (key != NODE_KEY_CORDON || k->good[key][0] != '\0'))
                         node_key_set(node, (NodeKey) key, str_from(k->good[key]));
 }
 
 void node_keys_write_wrong(const NodeKeys *k, Buf *out) {
-        for (int key = 0; key < NODE_KEYS_; key++)
+        for (int key = 0; key <= NODE_KEYS_; key++)
                 if (k->wrong[key].text[0] != '\0')
                         buf_appendf(out, "%s%s", out->len > 0 ? "; " : "", k->wrong[key].text);
 }

@@ -7,15 +7,35 @@
 
 #include "base/log.h"
 #include "base/state_file.h"
+#include "gpu/cards/out_of_service.h"
 #include "node/agent-internal.h"
+#include "node/other_plugin.h"
 
-static bool save_text(const char *path, const Buf *text) {
+static bool save_text_as(const char *path, const Buf *text, mode_t mode) {
         Fault fault = FAULT_NULL;
 
-        if (state_file_write(path, text, 0600, &fault) == 0)
+        if (state_file_write(path, text, mode, &fault) == 0)
                 return true;
         log_error("%s", fault.text); /* only the quick start after the next restart is lost */
         return false;
+}
+
+static bool save_text(const char *path, const Buf *text) {
+        return save_text_as(path, text, 0600);
+}
+
+/* For `aliquot smi` of any user, which asks no API server. */
+static void save_out_of_service(const Agent *a) {
+        _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
+
+        out_of_service_path(a->isolation.slicedir.path, &path);
+        out_of_service_write(&a->cards, &a->cordon.cards, &text);
+        if (buf_result(&path) < 0 || buf_result(&text) < 0)
+                log_error("out of memory: aliquot smi shows other cards out of service than there are");
+        else if (text.len > 0)
+                (void) save_text_as(path.data, &text, 0644);
+        else
+                (void) unlink(path.data);
 }
 
 static void save_cards(const Agent *a) {
@@ -26,9 +46,10 @@ static void save_cards(const Agent *a) {
 }
 
 void agent_save_fences(void *userdata, const CardFences *fences) {
-        const Agent *a = userdata;
+        Agent *a = userdata;
         _cleanup_buf_ Buf text = BUF_NULL;
 
+        a->fences = *fences;
         card_fences_write(fences, &text);
         (void) save_text(a->fences_file, &text);
 }
@@ -45,7 +66,7 @@ void agent_save_published_unit(Agent *a, const char *unit) {
          * text for a user's. */
         if (strcmp(a->node_config.published_unit, unit) == 0 && a->node_config_saved)
                 return;
-        (void) snprintf(a->node_config.published_unit, sizeof a->node_config.published_unit, "%s", unit);
+        node_config_publish_unit(&a->node_config, unit);
         save_node_config(a);
 }
 
@@ -73,20 +94,22 @@ static void write_cdi(const Agent *a) {
         (void) save_text(a->cdi_file, &text);
 }
 
-static void set_devices(Agent *a, DeviceKind kind, bool none) {
+static void set_devices(Agent *a, OfferedResource resource, bool none) {
         _cleanup_free_ PluginDevice *devices = NULL;
         size_t n = 0;
         int r = 0;
 
         if (!none)
-                r = inventory_devices(&a->inventory, kind, &devices, &n);
-        a->healthy[kind] = 0;
-        for (size_t i = 0; r == 0 && i < n; i++)
-                a->healthy[kind] += devices[i].healthy;
+                r = inventory_devices(&a->inventory, resource, &devices, &n);
         if (r == 0)
-                r = plugin_set_devices(a->plugins[kind], devices, n);
+                cordon_apply(&a->cordon, device_offered_kind(resource), devices, n);
+        a->healthy[resource] = 0;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                a->healthy[resource] += devices[i].healthy;
+        if (r == 0)
+                r = plugin_set_devices(a->plugins[resource], devices, n);
         if (r != 0)
-                log_error("%s is not offered anew: %s", device_resource(kind),
+                log_error("%s is not offered anew: %s", device_offered_name(resource),
                           r < 0 ? "out of memory" : "the list is too long");
 }
 
@@ -104,6 +127,12 @@ static bool is_offered(Agent *a) {
         return r == 0 || (r == INVENTORY_E_LARGE && a->node_config.offered);
 }
 
+static void set_all_devices(Agent *a) {
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                if (a->plugins[i])
+                        set_devices(a, (OfferedResource) i, !a->offers || !a->cards_known);
+}
+
 static void offer(Agent *a) {
         if (inventory_set(&a->inventory, &a->cards, a->node_config.mode, a->node_config.unit) < 0) {
                 log_error("out of memory: the cards are offered as before");
@@ -112,9 +141,7 @@ static void offer(Agent *a) {
         a->offers = is_offered(a);
         if (!a->offers)
                 log_error("nothing is offered: %s", a->unit_fault.text);
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                if (a->plugins[kind])
-                        set_devices(a, (DeviceKind) kind, !a->offers || !a->cards_known);
+        set_all_devices(a);
 }
 
 size_t agent_count_holders(const Agent *a) {
@@ -162,6 +189,11 @@ static void feed_ledger(Agent *a) {
         a->ledger_fault = fault;
 }
 
+bool agent_waits_for_other_plugin(const Agent *a) {
+        return a->o.keeps_nvidia_off && a->node_config.mode == SHARE_MODE_NONE &&
+               share_mode_is_served(a->node_config.wanted_mode) && a->other_plugin.text[0] != '\0';
+}
+
 void agent_apply_config(Agent *a) {
         Fault fault = FAULT_NULL;
 
@@ -170,16 +202,19 @@ void agent_apply_config(Agent *a) {
                 a->node_config.wanted_unit = a->node_config.unit;
                 a->wanted_unit_fault = fault;
         }
-        if (node_config_apply(&a->node_config, slices_are_held(a))) {
+        if (!agent_waits_for_other_plugin(a) && node_config_apply(&a->node_config, slices_are_held(a))) {
                 log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->node_config.mode),
                          a->node_config.unit.mib);
                 offer(a);
                 a->node_config_saved = false;
                 feed_ledger(a);
         }
+        if (!card_indexes_is_empty(&a->cordon.cards))
+                set_all_devices(a); /* those of pods that ended are not offered any more */
         if (!a->node_config_saved && a->node_text)
                 save_node_config(a);
         isolation_publish_compute(&a->isolation, &a->inventory);
+        agent_tell_cards(a);
         agent_publish(a);
 }
 
@@ -194,20 +229,53 @@ int agent_set_cards(Agent *a, const CardList *cards) {
         write_cdi(a);
         offer(a);
         save_cards(a);
+        save_out_of_service(a);
         return 0;
 }
 
-static void check_keys(Agent *a, const Node *node) {
+static CardIndexes present_cards(const Agent *a) {
+        CardIndexes present = {0};
+
+        for (size_t i = 0; i < a->cards.n; i++)
+                card_indexes_add(&present, a->cards.cards[i].index);
+        return present;
+}
+
+static void check_keys(Agent *a, const Node *node, Str text) {
+        const CardIndexes present = present_cards(a);
         _cleanup_buf_ Buf unit = BUF_NULL;
 
         memory_unit_format(a->node_config.unit, &unit);
         node_keys_check(&a->keys, node, share_mode_to_string(a->node_config.mode),
-                        buf_result(&unit) < 0 ? "" : unit.data);
+                        buf_result(&unit) < 0 ? "" : unit.data, a->cards_known ? &present : NULL);
+        node_keys_check_names(&a->keys, text);
         a->keys_known = true;
 }
 
+static void take_cordon(Agent *a) {
+        if (memcmp(&a->keys.cordon, &a->cordon.cards, sizeof a->keys.cordon) == 0)
+                return;
+        a->cordon.cards = a->keys.cordon;
+        set_all_devices(a);
+        save_out_of_service(a);
+}
+
+static void take_other_plugin(Agent *a, Str text) {
+        _cleanup_buf_ Buf found = BUF_NULL;
+
+        a->other_plugin = FAULT_NULL;
+        other_plugin_find(text, &found);
+        if (found.len == 0 || buf_result(&found) < 0)
+                return;
+        (void) fault_set(&a->other_plugin, 0,
+                         "the node offers %.*s, too: another plugin gives out the cards that are shared "
+                         "here, and neither counts what the other gives; keep it off the node (for NVIDIA's "
+                         "GPU Operator by the label nvidia.com/gpu.deploy.device-plugin=false)",
+                         STR_CUT(buf_str(&found), 160));
+}
+
 static void tell_wrong_keys(Agent *a) {
-        for (int key = 0; key < NODE_KEYS_; key++)
+        for (int key = 0; key <= NODE_KEYS_; key++)
                 if ((a->keys.changed >> key & 1) != 0 && a->keys.wrong[key].text[0] != '\0')
                         agent_tell_node_now(a, REASON_MISCONFIGURED, a->keys.wrong[key].text);
 }
@@ -221,8 +289,10 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         free(a->node_text);
         a->node_text = copy;
         a->wanted_unit_fault = FAULT_NULL;
-        check_keys(a, node);
+        check_keys(a, node, text);
         tell_wrong_keys(a);
+        take_cordon(a);
+        take_other_plugin(a, text);
         node_config_request(
                 &a->node_config,
                 &(NodeConfigRequest){.label = node->mode,
@@ -236,7 +306,9 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         feed_ledger(a);
         /* Pods are checked only once the cards' contents are known, and the pods may have been
          * listed before that. */
-        for (const RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next)
+        for (RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next) {
+                agent_look_at_resize(a, pod);
                 repair_look(a->repair, pod);
+        }
         return publisher_observe(a->publisher, node, text, listed);
 }

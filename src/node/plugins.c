@@ -9,10 +9,21 @@
 enum { CPU_STATE_MAX = 1 << 20 };
 
 static const char *const endpoints[] = {
-        [DEVICE_MEM] = "aliquot-gpu-mem.sock", [DEVICE_CORE] = "aliquot-gpu-core.sock"};
+        [OFFERED_MEM] = "aliquot-gpu-mem.sock",
+        [OFFERED_CORE] = "aliquot-gpu-core.sock",
+        [OFFERED_WHOLE] = "aliquot-gpu.sock",
+};
+
+static OfferedResource resource_of(const Agent *a, const Plugin *p) {
+        int i = 0;
+
+        while (i < OFFERED_WHOLE && p != a->plugins[i])
+                i++;
+        return (OfferedResource) i;
+}
 
 static DeviceKind kind_of(const Agent *a, const Plugin *p) {
-        return p == a->plugins[DEVICE_CORE] ? DEVICE_CORE : DEVICE_MEM;
+        return device_offered_kind(resource_of(a, p));
 }
 
 static void on_preferred(void *userdata, Plugin *p, RpcCall *call, const PreferredRequest *request) {
@@ -52,33 +63,39 @@ static void check_cpu_manager(Agent *a) {
 static void on_registered(void *userdata, Plugin *p) {
         Agent *a = userdata;
 
-        a->registered[kind_of(a, p)] = true;
+        a->registered[resource_of(a, p)] = true;
         a->counters.registrations++;
         log_info("registered resource=%s", plugin_resource(p));
         check_cpu_manager(a);
         recheck_soon(a->recheck);
 }
 
-static size_t expected_devices(void *userdata, DeviceKind kind) {
+static size_t expected_devices(void *userdata, OfferedResource resource) {
         const Agent *a = userdata;
 
-        return a->registered[kind] ? a->healthy[kind] : 0;
+        return a->registered[resource] ? a->healthy[resource] : 0;
 }
 
-static void on_missing(void *userdata, DeviceKind kind, const Fault *why) {
+static void on_missing(void *userdata, OfferedResource resource, const Fault *why) {
         Agent *a = userdata;
 
         a->counters.dropped++;
-        plugin_register_again(a->plugins[kind], why);
+        plugin_register_again(a->plugins[resource], why);
 }
 
 static void on_lost(void *userdata, Plugin *p, const Fault *why) {
         Agent *a = userdata;
 
-        a->registered[kind_of(a, p)] = false;
+        a->registered[resource_of(a, p)] = false;
         resolver_forget(a->resolver);
-        a->counters.lost[kind_of(a, p)]++;
+        a->counters.lost[resource_of(a, p)]++;
         log_warning("not registered resource=%s: %s", plugin_resource(p), why->text);
+}
+
+static void on_answered(void *userdata, const char *method, usec_t elapsed) {
+        Agent *a = userdata;
+
+        agent_metrics_observe(a->calls, method, elapsed);
 }
 
 static const PluginHandler plugin_handler = {
@@ -87,6 +104,7 @@ static const PluginHandler plugin_handler = {
         .prestart = on_prestart,
         .on_registered = on_registered,
         .on_lost = on_lost,
+        .on_answered = on_answered,
 };
 
 int agent_start_plugins(Agent *a, Fault *fault) {
@@ -99,13 +117,13 @@ int agent_start_plugins(Agent *a, Fault *fault) {
 
         if (e < 0)
                 return e;
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++) {
+        for (int i = 0; i < OFFERED_RESOURCES_; i++) {
                 PluginOptions options = {
                         .kubelet_dir = a->o.kubelet_dir,
-                        .resource = device_resource((DeviceKind) kind),
-                        .endpoint = endpoints[kind],
+                        .resource = device_offered_name((OfferedResource) i),
+                        .endpoint = endpoints[i],
                 };
-                int r = plugin_new(a->event, &options, &plugin_handler, a, &a->plugins[kind], fault);
+                int r = plugin_new(a->event, &options, &plugin_handler, a, &a->plugins[i], fault);
 
                 if (r < 0)
                         return r;

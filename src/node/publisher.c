@@ -8,6 +8,8 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/timestamp.h"
+#include "node/startup_taint.h"
+#include "share/mode.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"
 
@@ -21,6 +23,7 @@ typedef enum NodeField {
         FIELD_CARD_MEM,
         FIELD_CARD_COUNT,
         FIELD_HOLDS_SLICES,
+        FIELD_NVIDIA_PLUGIN,
         FIELD_LABELS_, /* end of the labels */
         FIELD_CARDS = FIELD_LABELS_,
         FIELD_UNIT,
@@ -38,6 +41,7 @@ static const char *const field_keys[] = {
         [FIELD_CARD_MEM] = LABEL_CARD_MEM,
         [FIELD_CARD_COUNT] = LABEL_CARD_COUNT,
         [FIELD_HOLDS_SLICES] = LABEL_HOLDS_SLICES,
+        [FIELD_NVIDIA_PLUGIN] = LABEL_NVIDIA_PLUGIN,
         [FIELD_CARDS] = ANNOTATION_CARDS,
         [FIELD_UNIT] = ANNOTATION_UNIT,
         [FIELD_HELD_SLICES] = ANNOTATION_HELD_SLICES,
@@ -56,6 +60,8 @@ static const struct {
         [CONDITION_MISCONFIGURED] = {"Valid",
                                      "every label and annotation of the node that steers it is valid", true},
         [CONDITION_DRIVER] = {"Supported", "the driver is one whose numbers are known", true},
+        [CONDITION_OTHER_PLUGIN] = {"NoOtherPlugin", "no other plugin offers the cards", true},
+        [CONDITION_CORDON] = {"InService", "no card is cordoned", true},
 };
 
 typedef enum ConditionField {
@@ -71,14 +77,17 @@ typedef struct Condition {
         char *desired[CONDITION_SINCE];    /* NULL: left as it is */
 } Condition;
 
-typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PARTS_ } Part;
+typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PARTS_ } Part;
 
 struct Publisher {
         KubeClient *client;
         char *path;
         char *observed[FIELDS_], *desired[FIELDS_]; /* NULL: not observed; left as it is */
         Condition conditions[CONDITIONS_];
-        uint64_t version; /* resourceVersion of the newest object; 0: not known */
+        char *other_taints; /* a JSON list, while the startup taint is there; NULL: it is not */
+        char *version_text; /* resourceVersion of the observed object */
+        bool offers;        /* the observed object has all resources that its mode offers */
+        uint64_t version;   /* resourceVersion of the newest object; 0: not known */
         KubeCall *call;
         Part part; /* of the call */
         sd_event_source *retry;
@@ -121,6 +130,8 @@ Publisher *publisher_free(Publisher *p) {
                 for (int i = 0; i < CONDITION_SINCE; i++)
                         free(p->conditions[kind].desired[i]);
         }
+        free(p->other_taints);
+        free(p->version_text);
         free(p->path);
         free(p);
         return NULL;
@@ -162,6 +173,8 @@ static bool condition_differs(const Publisher *p, int kind) {
 static bool part_differs(const Publisher *p, Part part) {
         if (part == PART_COUNT)
                 return differs(p, FIELD_GPU_COUNT);
+        if (part == PART_TAINT)
+                return p->other_taints && p->offers;
         for (int i = 0; part == PART_METADATA && i < FIELD_METADATA_; i++)
                 if (differs(p, i))
                         return true;
@@ -236,6 +249,17 @@ static void write_conditions(const Publisher *p, JsonWriter *w) {
                 if (condition_differs(p, kind))
                         write_condition(&p->conditions[kind], condition_type((ConditionKind) kind), w);
         json_write_array_end(w);
+        json_write_object_end(w);
+}
+
+/* The list is written whole, because taints have no key to merge them by (NodeSpec, core/v1). With
+ * the version the API server refuses the patch when another writer changed the node meanwhile. */
+static void write_taints(const Publisher *p, JsonWriter *w) {
+        json_write_object(w, "metadata");
+        json_write_text(w, "resourceVersion", p->version_text);
+        json_write_object_end(w);
+        json_write_object(w, "spec");
+        json_write_raw(w, "taints", str_from(p->other_taints));
         json_write_object_end(w);
 }
 
@@ -315,7 +339,8 @@ static int send_part(Publisher *p, Part part) {
         static void (*const writers[])(const Publisher *,
                                        JsonWriter *) = {[PART_METADATA] = write_metadata,
                                                         [PART_COUNT] = write_count,
-                                                        [PART_CONDITIONS] = write_conditions};
+                                                        [PART_CONDITIONS] = write_conditions,
+                                                        [PART_TAINT] = write_taints};
         _cleanup_buf_ Buf patch = BUF_NULL, path = BUF_NULL;
         JsonWriter w;
 
@@ -323,7 +348,7 @@ static int send_part(Publisher *p, Part part) {
         json_write_object(&w, NULL);
         writers[part](p, &w);
         json_write_object_end(&w);
-        buf_appendf(&path, "%s%s", p->path, part == PART_METADATA ? "" : "/status");
+        buf_appendf(&path, "%s%s", p->path, part == PART_METADATA || part == PART_TAINT ? "" : "/status");
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         if (is_too_soon(p, part, str_hash64(buf_str(&patch), 0))) {
@@ -373,12 +398,39 @@ static int observe_conditions(Publisher *p, Str text) {
         return 0;
 }
 
+static int observe_taint(Publisher *p, const Node *node, Str text) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf others = BUF_NULL;
+        bool found = false;
+
+        if (startup_taint_read(text, &arena, &found, &others, NULL) != 0)
+                return -ENOMEM;
+        free(p->other_taints);
+        p->other_taints = found ? buf_take(&others) : NULL;
+        return found && !p->other_taints ? -ENOMEM : set_text(&p->version_text, node->meta.resource_version);
+}
+
+static bool is_some(Str quantity) {
+        return !str_is_empty(quantity) && !str_eq(quantity, STR("0"));
+}
+
+static bool offers_all(const Node *node) {
+        ShareMode mode = share_mode_from_label(node->mode);
+
+        if (share_mode_has_whole(mode))
+                return is_some(node->allocatable_whole);
+        return is_some(node->allocatable_count) &&
+               (!share_mode_has_memory(mode) || is_some(node->allocatable_mem)) &&
+               (!share_mode_has_core(mode) || is_some(node->allocatable_core));
+}
+
 static int observe(Publisher *p, const Node *node, Str text) {
         const Str observed[] = {
                 [FIELD_CARD_NAME] = node->card_name,
                 [FIELD_CARD_MEM] = node->card_mem,
                 [FIELD_CARD_COUNT] = node->card_count,
                 [FIELD_HOLDS_SLICES] = node->holds_slices,
+                [FIELD_NVIDIA_PLUGIN] = node->nvidia_plugin,
                 [FIELD_CARDS] = node->annotations.cards,
                 [FIELD_UNIT] = node->annotations.unit,
                 [FIELD_HELD_SLICES] = node->annotations.held_slices,
@@ -391,7 +443,8 @@ static int observe(Publisher *p, const Node *node, Str text) {
         for (size_t i = 0; i < ELEMENTSOF(observed); i++)
                 if (set_text(&p->observed[i], observed[i]) < 0)
                         return -ENOMEM;
-        return observe_conditions(p, text);
+        p->offers = offers_all(node);
+        return observe_taint(p, node, text) < 0 ? -ENOMEM : observe_conditions(p, text);
 }
 
 int publisher_observe(Publisher *p, const Node *node, Str text, bool listed) {
@@ -438,6 +491,7 @@ int publisher_set_desired(Publisher *p, const DesiredNode *node) {
                 [FIELD_CARD_MEM] = node->card_mem,
                 [FIELD_CARD_COUNT] = node->card_count,
                 [FIELD_HOLDS_SLICES] = node->holds_slices,
+                [FIELD_NVIDIA_PLUGIN] = node->nvidia_plugin,
                 [FIELD_CARDS] = node->cards,
                 [FIELD_UNIT] = node->unit,
                 [FIELD_HELD_SLICES] = node->held_slices,

@@ -20,7 +20,7 @@ typedef struct DesiredCondition {
 /* Each text: NULL leaves the key as it is, "" removes it. */
 typedef struct DesiredNode {
         const char *card_name, *card_mem, *card_count; /* labels */
-        const char *holds_slices;
+        const char *holds_slices, *nvidia_plugin;
         const char *cards, *unit, *held_slices; /* annotations */
         const char *mode_in_force, *unit_in_force, *change_pending;
         const char *gpu_count; /* capacity and allocatable */

@@ -18,7 +18,7 @@ struct Recheck {
         RpcClient *client;
         RpcRequest *flight;
         sd_event_source *timer;
-        unsigned missing[DEVICE_KINDS_]; /* in a row */
+        unsigned missing[OFFERED_RESOURCES_]; /* in a row */
 };
 
 static void check_after(Recheck *r, usec_t delay) {
@@ -27,21 +27,22 @@ static void check_after(Recheck *r, usec_t delay) {
 }
 
 /* Returns true when the next check is due soon. */
-static bool judge(Recheck *r, DeviceKind kind, Str message) {
-        size_t expected = r->o.expected(r->o.userdata, kind), listed = 0;
+static bool judge(Recheck *r, OfferedResource resource, Str message) {
+        size_t expected = r->o.expected(r->o.userdata, resource), listed = 0;
         Fault why = FAULT_NULL;
 
         if (expected == 0 ||
-            allocatable_count(message, str_from(device_resource(kind)), &listed, NULL) != 0 || listed > 0) {
-                r->missing[kind] = 0;
+            allocatable_count(message, str_from(device_offered_name(resource)), &listed, NULL) != 0 ||
+            listed > 0) {
+                r->missing[resource] = 0;
                 return false;
         }
-        if (++r->missing[kind] < TIMES)
+        if (++r->missing[resource] < TIMES)
                 return true;
-        r->missing[kind] = 0;
+        r->missing[resource] = 0;
         (void) fault_set(&why, 0, "the kubelet lists none of the %zu devices of %s, and did not say why",
-                         expected, device_resource(kind));
-        r->o.on_missing(r->o.userdata, kind, &why);
+                         expected, device_offered_name(resource));
+        r->o.on_missing(r->o.userdata, resource, &why);
         return false;
 }
 
@@ -52,8 +53,8 @@ static void on_reply(void *userdata, const RpcReply *reply) {
         r->flight = NULL;
         if (reply->status == RPC_UNIMPLEMENTED)
                 return;
-        for (int kind = 0; reply->status == RPC_OK && kind < DEVICE_KINDS_; kind++)
-                soon |= judge(r, (DeviceKind) kind, reply->message);
+        for (int i = 0; reply->status == RPC_OK && i < OFFERED_RESOURCES_; i++)
+                soon |= judge(r, (OfferedResource) i, reply->message);
         /* This replaces the time that recheck_soon() set during on_missing. The new registration
          * calls it again. */
         check_after(r, soon ? SOON : PERIOD);
@@ -63,8 +64,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Recheck *r = userdata;
         bool wanted = false;
 
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                wanted |= r->o.expected(r->o.userdata, (DeviceKind) kind) > 0;
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                wanted |= r->o.expected(r->o.userdata, (OfferedResource) i) > 0;
         if (r->flight)
                 return 0; /* its reply sets the timer */
         if (!wanted || rpc_call(r->client, ALLOCATABLE_METHOD, (Str){0}, 0, on_reply, r, &r->flight) < 0)

@@ -20,8 +20,8 @@ typedef struct RecheckOptions {
         sd_event *event;
         const char *socket; /* of PodResources; borrowed, as the loop */
         /* Returns how many healthy devices the kubelet should list; 0 also while not registered. */
-        size_t (*expected)(void *userdata, DeviceKind kind);
-        void (*on_missing)(void *userdata, DeviceKind kind, const Fault *why);
+        size_t (*expected)(void *userdata, OfferedResource resource);
+        void (*on_missing)(void *userdata, OfferedResource resource, const Fault *why);
         void *userdata;
 } RecheckOptions;
 

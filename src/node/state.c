@@ -49,6 +49,9 @@ int agent_load_state(Agent *a) {
                 return 0;
         }
         remember_fences(a);
+        for (size_t i = 0; i < list.n; i++)
+                if (!list.cards[i].healthy)
+                        card_indexes_add(&a->told_out, list.cards[i].index); /* by the earlier run */
         return agent_set_cards(a, &list);
 }
 

@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "kube/escape.h"
 #include "node/agent-internal.h"
+#include "node/allocate/slice_resize.h"
 
-#define LIST_AGAIN (1 * USEC_PER_SEC)
+#define LIST_AGAIN   (1 * USEC_PER_SEC)
+#define RESIZE_AGAIN (5 * USEC_PER_SEC)
 
 static int follow_pods(Agent *a);
 
@@ -50,6 +52,27 @@ static void start_hung_reader(Agent *a) {
                 log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
 }
 
+static int on_resize_again(sd_event_source *source, uint64_t usec, void *userdata) {
+        Agent *a = userdata;
+
+        a->resize_again = sd_event_source_disable_unref(a->resize_again);
+        for (RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                agent_look_at_resize(a, pod);
+        return 0;
+}
+
+void agent_look_at_resize(Agent *a, RosterPod *pod) {
+        const SliceResize resize = {.node = &a->context,
+                                    .ignores_disable = a->o.ignores_disable,
+                                    .on_refused = agent_tell_resize_refused,
+                                    .userdata = a};
+
+        if (slice_resize_look(&resize, pod) && !a->resize_again &&
+            sd_event_add_time_relative(a->event, &a->resize_again, CLOCK_MONOTONIC, RESIZE_AGAIN, 0,
+                                       on_resize_again, a) < 0)
+                log_error("out of memory: pod=%s/%s is resized when it changes", pod->namespace_, pod->name);
+}
+
 static void on_pods_end(void *userdata) {
         Agent *a = userdata;
         bool first = !a->roster.synced;
@@ -61,8 +84,10 @@ static void on_pods_end(void *userdata) {
         }
         orphans_sweep(a->orphans);
         isolation_sweep(&a->isolation, &a->records);
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+        for (RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next) {
+                agent_look_at_resize(a, pod);
                 repair_look(a->repair, pod);
+        }
         agent_apply_config(a);
         start_verifier_wake(a->start_verifier);
 }
@@ -77,6 +102,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         orphans_look(a->orphans, uid, pod);
         if (pod) {
                 start_verifier_recall(a->start_verifier, pod);
+                agent_look_at_resize(a, pod);
                 repair_look(a->repair, pod);
         } else
                 repair_forget(a->repair, uid);

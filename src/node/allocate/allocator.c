@@ -122,8 +122,12 @@ static void answer_memory(const Allocator *a, const DeviceSet *set, const Roster
         int n_mounts =
                 a->node->isolation ? isolation_mounts(a->node->isolation, v, set, &e.arena, mounts) : 0;
 
-        if (n_mounts < 0 || environment_make(slices, n, pod ? roster_pod_units(pod) : (uint32_t) set->n,
-                                             v->unit, v->infos, v->cards.n, add_variable, &e) < 0) {
+        int made = share_mode_has_whole(v->mode)
+                           ? environment_make_whole(slices, n, v->infos, v->cards.n, add_variable, &e)
+                           : environment_make(slices, n, pod ? roster_pod_units(pod) : (uint32_t) set->n,
+                                              v->unit, v->infos, v->cards.n, add_variable, &e);
+
+        if (n_mounts < 0 || made < 0) {
                 arena_done(&e.arena);
                 rpc_fail(call, RPC_RESOURCE_EXHAUSTED, "out of memory");
                 return;
@@ -140,7 +144,8 @@ int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, F
         size_t at = 0;
 
         if (set->n == 0)
-                return fault_set(fault, ALLOCATOR_E_UNKNOWN, "no devices of %s", device_resource(kind));
+                return fault_set(fault, ALLOCATOR_E_UNKNOWN, "no devices of %s",
+                                 inventory_resource(a->node->inventory, kind));
         while (device_set_next_card(set, &at, &card, &count)) {
                 const CardInfo *info = inventory_card(a->node->inventory, card);
                 uint32_t last = set->ids[at - 1] & ((UINT32_C(1) << DEVICE_NUMBER_BITS) - 1);
@@ -148,7 +153,7 @@ int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, F
                 if (!info || last >= (kind == DEVICE_MEM ? info->units : 100))
                         return fault_set(fault, ALLOCATOR_E_UNKNOWN,
                                          "unit %u of gpu%u is no device of %s here", last, card,
-                                         device_resource(kind));
+                                         inventory_resource(a->node->inventory, kind));
         }
         return 0;
 }
@@ -176,7 +181,7 @@ bool allocator_answer(const Allocator *a, DeviceKind kind, const DeviceSet *set,
                 log_warning(
                         "%zu of %s were given to a container that is not known: PreStart compares them with "
                         "the pod",
-                        set->n, device_resource(kind));
+                        set->n, inventory_resource(a->node->inventory, kind));
         if (kind == DEVICE_MEM)
                 answer_memory(a, set, owner.pod, call);
         else

@@ -40,15 +40,6 @@ static int add_container(Evidence *e, Str name) {
         return 0;
 }
 
-static bool kind_of(Str resource, DeviceKind *ret) {
-        for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                if (str_eq(resource, str_from(device_resource((DeviceKind) kind)))) {
-                        *ret = (DeviceKind) kind;
-                        return true;
-                }
-        return false;
-}
-
 /* ---- the checkpoint ---- */
 
 static bool lives(const Roster *roster, Str uid) {
@@ -70,7 +61,7 @@ static int entry_holds(const CheckpointEntry *entry, DeviceKind kind, const Devi
         DeviceKind of;
         int r;
 
-        if (!kind_of(entry->resource, &of) || of != kind || entry->n != set->n)
+        if (!device_kind_of(entry->resource, &of) || of != kind || entry->n != set->n)
                 return 0;
         r = entry_set(entry, kind, &held);
         return r < 0 ? r : r == 0 && device_set_eq(&held, set);
@@ -81,7 +72,7 @@ static int add_held(Evidence *e, const CheckpointEntry *entry) {
         DeviceKind kind;
         int r;
 
-        if (!kind_of(entry->resource, &kind))
+        if (!device_kind_of(entry->resource, &kind))
                 return 0;
         for (size_t i = 0; i < e->n_held; i++)
                 if (str_eq(str_from(e->held[i].name), entry->container))
@@ -350,7 +341,7 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
         DeviceKind kind;
         int r;
 
-        if (!kind_of(entry->resource, &kind))
+        if (!device_kind_of(entry->resource, &kind))
                 return 0;
         r = entry_set(entry, kind, &set);
         if (r != 0)

@@ -11,8 +11,10 @@ static const ListedContainer *listed_container(const ListedPod *pod, const char 
 }
 
 static bool lists_devices(const ListedContainer *c, DeviceKind kind) {
+        DeviceKind of;
+
         for (size_t i = 0; c && i < c->n_devices; i++)
-                if (str_eq(c->devices[i].resource, str_from(device_resource(kind))) && c->devices[i].n > 0)
+                if (device_kind_of(c->devices[i].resource, &of) && of == kind && c->devices[i].n > 0)
                         return true;
         return false;
 }

@@ -48,6 +48,7 @@ int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *re
 #define TEXT(member, key) decoded.annotations.member,
         *ret = (PodKeys){.text = {POD_SYSTEM_KEYS(TEXT)}};
 #undef TEXT
+        ret->text[POD_SYSTEM_KEY_resize_status] = str_from(pod->resize_status);
         return 0;
 }
 

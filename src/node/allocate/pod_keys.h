@@ -10,8 +10,8 @@ typedef struct PodKeys {
         Str text[POD_SYSTEM_KEYS_COUNT]; /* empty: the key must be absent */
 } PodKeys;
 
-/* pod: holds a place. assigned: its containers have started. The texts live in the arena. 0 or
- * -ENOMEM. */
+/* pod: holds a place. assigned: its containers have started. The texts live in the arena and
+ * the pod. 0 or -ENOMEM. */
 int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *ret);
 
 /* Bit i is set: the i-th key of the pod's object has another value. Allocations are compared by

@@ -24,6 +24,7 @@ typedef struct PendingPatch {
         unsigned attempt;
         bool place, assigned; /* to be written */
         bool sent_place, sent_assigned;
+        bool again; /* the place may have changed since it was sent */
         char uid[];
 } PendingPatch;
 
@@ -141,6 +142,7 @@ static void send_patch(PendingPatch *patch) {
         }
         patch->sent_place = patch->place;
         patch->sent_assigned = patch->assigned;
+        patch->again = false;
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         kube_url_escape(&path, str_from(pod->namespace_));
         buf_append_str(&path, STR("/pods/"));
@@ -177,7 +179,8 @@ static void on_written(void *userdata, const KubeReply *reply) {
         patch->call = NULL;
         if (done)
                 keep_version(patch, reply->body);
-        if (done && patch->place == patch->sent_place && patch->assigned == patch->sent_assigned) {
+        if (done && patch->place == patch->sent_place && patch->assigned == patch->sent_assigned &&
+            !patch->again) {
                 patch_free(patch);
                 return;
         }
@@ -218,6 +221,7 @@ static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned
         }
         patch->place |= place;
         patch->assigned |= assigned;
+        patch->again |= place;
         if (!patch->call && !patch->retry)
                 send_patch(patch);
 }

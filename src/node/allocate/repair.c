@@ -117,11 +117,8 @@ static void name_manager(const FieldManager *manager, Buf *out) {
         }
         buf_appendf(out, "%s field manager \"%.*s\" (%.*s at %.*s)",
                     manager->owns ? "last by" : "no field manager owns them; the pod was written last by",
-                    (int) (manager->name.len < NAMED ? manager->name.len : NAMED), manager->name.data,
-                    (int) (manager->operation.len < NAMED ? manager->operation.len : NAMED),
-                    manager->operation.data ? manager->operation.data : "",
-                    (int) (manager->time.len < NAMED ? manager->time.len : NAMED),
-                    manager->time.data ? manager->time.data : "");
+                    STR_CUT(manager->name, NAMED), STR_CUT(manager->operation, NAMED),
+                    STR_CUT(manager->time, NAMED));
 }
 
 static void report(Item *item, const RosterPod *pod, const FieldManager *manager) {

@@ -77,6 +77,10 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static bool can_place(const PreferredCall *call, const RosterPod *pod) {
+        return pod->placed || call->resolver->node->roster->has_cards;
+}
+
 /* Answers with what is known, though List has not shown the container. */
 static void give_up(PreferredCall *call) {
         const Resolver *r = call->resolver;
@@ -86,12 +90,13 @@ static void give_up(PreferredCall *call) {
 
         if (!call->listed)
                 pod = pod_candidate_guess(&query, pending_admission_uid(&r->pending), &c);
-        if (!pod || (!pod->placed && !r->node->roster->has_cards)) {
+        if (!pod || !can_place(call, pod)) {
                 resolver_settle_unknown(call);
                 return;
         }
         log_warning("the kubelet does not list its pods: %u of %s are taken for pod=%s/%s", call->size,
-                    device_resource(call->kind), pod->namespace_, pod->name);
+                    inventory_resource(call->resolver->node->inventory, call->kind), pod->namespace_,
+                    pod->name);
         resolver_settle(call, pod, c, false, NULL);
 }
 
@@ -100,6 +105,13 @@ static void look_again(PreferredCall *call) {
             sd_event_add_time_relative(call->resolver->node->event, &call->again, CLOCK_MONOTONIC, LOOK_AGAIN,
                                        0, on_again, call) < 0)
                 give_up(call);
+}
+
+/* An agent that has just begun may know its pods before its Node. Such looks do not count: the
+ * deadline of the call ends them. */
+static void wait_for_cards(PreferredCall *call) {
+        call->looks = 0;
+        look_again(call);
 }
 
 /* Static pods are called NAME-NODE in the API, where they appear when they have been admitted. */
@@ -167,6 +179,8 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
                             found.pod->namespace_, found.pod->name);
         if (found.pod && !call->get_name && pod_candidate_is_doubtful(&query, &found))
                 get_pod(call, found.listed);
+        else if (found.pod && !can_place(call, found.pod))
+                wait_for_cards(call);
         else if (found.pod)
                 resolver_settle(call, found.pod, found.container, found.with_other, found.listed);
         else if (found.new)

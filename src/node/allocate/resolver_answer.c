@@ -15,7 +15,8 @@ void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why)
         (void) fault_set(&fault, 0, "%s", why);
         if (pod)
                 (void) fault_wrap(&fault, 0, "pod %s/%s", pod->namespace_, pod->name);
-        log_warning("refused %s: %s", device_resource(call->kind), fault.text);
+        log_warning("refused %s: %s", inventory_resource(call->resolver->node->inventory, call->kind),
+                    fault.text);
         call->resolver->counters.refused++;
         pending_admission_end(&call->resolver->pending);
         rpc_fail(call->rpc, RPC_FAILED_PRECONDITION, fault.text);
@@ -77,7 +78,8 @@ static int choose_on_cards(PreferredCall *call, const RosterPod *pod, const Rost
         if (r == 0 && n == 0)
                 r = fault_set(fault, DEVICE_CHOICE_E_SHORT,
                               "container %s: %u of %s do not divide into the cards of the pod's annotations",
-                              c->name, call->size, device_resource(call->kind));
+                              c->name, call->size,
+                              inventory_resource(call->resolver->node->inventory, call->kind));
         if (r == 0)
                 r = choose(call, shares, n, ret, fault);
         if (r == 0)
@@ -181,6 +183,6 @@ void resolver_settle_unknown(PreferredCall *call) {
         }
         r->unknown = (UnknownPod){call->kind, share.card, clock_monotonic_usec() + UNKNOWN_POD_TTL};
         log_warning("a pod that is not known well enough asks for %u of %s: it gets gpu%u", call->size,
-                    device_resource(call->kind), share.card);
+                    inventory_resource(call->resolver->node->inventory, call->kind), share.card);
         answer(call, &chosen);
 }

@@ -62,7 +62,7 @@ static bool is_possible(const PreferredCall *call, const RosterPod *pod, const R
 
         if (n == 0) {
                 (void) fault_set(why, 0, "%u of %s do not divide into its cards", call->size,
-                                 device_resource(call->kind));
+                                 inventory_resource(call->resolver->node->inventory, call->kind));
                 return false;
         }
         for (size_t i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ static bool is_possible(const PreferredCall *call, const RosterPod *pod, const R
                 if (free >= needed)
                         continue;
                 (void) fault_set(why, 0, "gpu%u has %u of %s free, the pod needs %u there", card, free,
-                                 device_resource(call->kind), needed);
+                                 inventory_resource(call->resolver->node->inventory, call->kind), needed);
                 return false;
         }
         return true;

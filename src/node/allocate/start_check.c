@@ -107,7 +107,8 @@ static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fa
                 if (living && living->grant)
                         return fault_set(fault, START_CHECK_E_WAIT, /* the watch may be behind */
                                          "pod %s/%s: the kubelet gave it devices of %s that pod %s/%s holds",
-                                         pod->namespace_, pod->name, device_resource(check->kind),
+                                         pod->namespace_, pod->name,
+                                         inventory_resource(check->node->inventory, check->kind),
                                          old->namespace_, old->name);
                 if (!orphans_ended(check->orphans, old))
                         return fault_set(fault, START_CHECK_E_WAIT,
@@ -244,7 +245,7 @@ int start_check_run(const StartCheck *check, CheckpointFile *checkpoint, const E
         if (r == EVIDENCE_E_NONE) {
                 if (listed->n_containers == 0)
                         return fault_wrap(fault, START_CHECK_E_LIST, "%zu of %s", check->set->n,
-                                          device_resource(check->kind));
+                                          inventory_resource(check->node->inventory, check->kind));
                 e = listed;
                 r = 0;
         }

@@ -196,7 +196,8 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
         const MachineCard *card = inventory_machine_card(v, index);
-        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
+        const CardInfo *info = inventory_card(v, index);
+        uint32_t dev = info ? info->units : 0;
         uint32_t units = given ? device_set_count(&given->given[DEVICE_MEM], index) : 0;
 
         if (given && !a->o.ignores_disable && roster_is_not_isolated(pod, given->name))
@@ -372,6 +373,7 @@ void memory_audit_each(const MemoryAudit *a, void (*visit)(void *userdata, const
                 const RosterPod *pod = roster_find(a->o.roster, str_from(seen->owner.uid));
 
                 visit(userdata, &(ProcessMemory){.pod = pod,
+                                                 .uid = seen->owner.uid,
                                                  .container = process_lookup_container(pod, &seen->owner),
                                                  .card = seen->card,
                                                  .pid = seen->pid,
@@ -389,8 +391,19 @@ void memory_audit_each_excess(const MemoryAudit *a, void (*visit)(void *userdata
         }
 }
 
+bool memory_audit_card_used(const MemoryAudit *a, uint32_t card, uint64_t *ret_bytes) {
+        if (card >= CARDS_MAX || !a->unaccounted.cards[card].total)
+                return false;
+        *ret_bytes = a->unaccounted.cards[card].used;
+        return true;
+}
+
 bool memory_audit_unaccounted(const MemoryAudit *a, uint32_t card, uint64_t *ret_bytes) {
         return unaccounted_bytes(&a->unaccounted, card, ret_bytes);
+}
+
+bool memory_audit_unaccounted_lasts(const MemoryAudit *a, uint32_t card) {
+        return card < CARDS_MAX && a->unaccounted.cards[card].found.reported;
 }
 
 uint64_t memory_audit_excesses(const MemoryAudit *a) {

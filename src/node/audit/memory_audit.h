@@ -77,6 +77,7 @@ PausedProcesses memory_audit_paused(const MemoryAudit *a, const RosterPod *pod, 
  * container: NULL where it is not known. */
 typedef struct ProcessMemory {
         const RosterPod *pod;
+        const char *uid; /* of its pod, also of one that is gone; "": it is in none */
         const char *container;
         uint32_t card, pid;
         uint64_t bytes;
@@ -88,7 +89,11 @@ void memory_audit_each(const MemoryAudit *a, void (*visit)(void *userdata, const
 void memory_audit_each_excess(const MemoryAudit *a, void (*visit)(void *userdata, const MemoryExcess *excess),
                               void *userdata);
 bool memory_audit_unaccounted(const MemoryAudit *a, uint32_t card,
-                              uint64_t *ret_bytes);            /* false: not known */
+                              uint64_t *ret_bytes); /* false: not known */
+/* Whether it was reported as a finding, and still is one. */
+bool memory_audit_unaccounted_lasts(const MemoryAudit *a, uint32_t card);
+bool memory_audit_card_used(const MemoryAudit *a, uint32_t card,
+                            uint64_t *ret_bytes);              /* by all; false: not known */
 uint64_t memory_audit_excesses(const MemoryAudit *a);          /* ever */
 uint64_t memory_audit_unaccounted_count(const MemoryAudit *a); /* ever */
 

@@ -118,13 +118,11 @@ static bool add_card(Mounts *m, const char *folder, const char *slices, const ch
                add(m, false, doorbell, "%s/%s/%u/" SLICE_DOORBELL, slices, id, number);
 }
 
+/* Those that have a page. */
 static size_t count_cards(const DeviceSet *mem) {
-        uint32_t card, count;
-        size_t at = 0, n = 0;
+        uint32_t n = device_set_count_cards(mem);
 
-        while (n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count))
-                n++;
-        return n;
+        return n < SLICEDIR_CARDS_MAX ? n : SLICEDIR_CARDS_MAX;
 }
 
 int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *mem, Arena *arena,
@@ -184,24 +182,37 @@ static int read_files(const Isolation *i, unsigned minor_, SliceSpec *ret, Fault
         return r == 0 ? 0 : ISOLATION_E_MISSING;
 }
 
-static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c, uint32_t index,
-                    uint32_t units, SliceSpec *ret, Fault *fault) {
+/* Units of each card that are in force: the devices, unless the slice was resized. */
+static uint32_t units_of(const RecordContainer *given, uint32_t count) {
+        uint32_t n = device_set_count_cards(&given->given[DEVICE_MEM]);
+
+        return given->size_mem > 0 && n > 0 ? given->size_mem / n : count;
+}
+
+/* count: devices of this card that it was given. */
+static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c,
+                    const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,
+                    Fault *fault) {
         const MachineCard *card = inventory_machine_card(v, index);
-        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
+        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0, units = units_of(given, count);
         bool open = c->not_isolated && !i->ignores_disable;
 
-        if (!card || dev == 0 || units > dev)
-                return fault_set(fault, ISOLATION_E_MISSING, "gpu%u has no %u units here", index, units);
+        if (!card || dev == 0 || units > dev || count > dev)
+                return fault_set(fault, ISOLATION_E_MISSING, "gpu%u has no %u units here", index, count);
         *ret = (SliceSpec){
                 .limit = MIB * (open ? card->mib : visible_mib(card->mib, units, dev)),
                 .card_bytes = MIB * card->mib,
+                .granted = MIB * visible_mib(card->mib, count, dev),
+                .granted_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = index,
                 .flags = open ? SLICE_FLAG_OPEN : 0,
                 .uuid = card->uuid,
                 .request = c->compute,
         };
-        ret->request.percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0;
+        ret->request.percent = ret->granted_percent;
+        if (ret->request.percent > 0 && given->size_core > 0)
+                ret->request.percent = given->size_core;
         node_compute_fill(&i->compute, v->mode, ret);
         return read_files(i, card->minor, ret, fault);
 }
@@ -255,7 +266,7 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
                 r = preload_files_make_folder(&i->preload, count_cards(mem), fault);
         (void) snprintf(name, sizeof name, "%s/%s/%s", pod->namespace_, pod->name, c->name);
         while (r == 0 && n < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
-                r = describe(i, v, c, card, count, &specs[n], fault);
+                r = describe(i, v, c, given, card, count, &specs[n], fault);
                 specs[n++].container = name;
         }
         if (r == 0)
@@ -267,6 +278,25 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
         r = slicedir_update(&i->slicedir, id, owner, specs, n, fault);
         if (r == 0)
                 publish_start(i, v, pod, c);
+        return r;
+}
+
+int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,
+                     Fault *fault) {
+        const DeviceSet *mem = &given->given[DEVICE_MEM];
+        char id[SLICEDIR_ID_SIZE];
+        uint32_t card, count, number = 0;
+        SliceSpec spec;
+        size_t at = 0;
+        int r = slicedir_refresh(&i->slicedir, fault);
+
+        isolation_slice_name(given, id);
+        while (r == 0 && number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
+                r = describe(i, v, c, given, card, count, &spec, fault);
+                if (r == 0)
+                        r = slicedir_resize(&i->slicedir, id, number++, spec.limit, spec.request.percent,
+                                            fault);
+        }
         return r;
 }
 

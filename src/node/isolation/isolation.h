@@ -76,6 +76,11 @@ enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const RecordContainer *given, Fault *fault);
 
+/* Writes the size of the record into the pages of a container that has started. 0;
+ * ISOLATION_E_MISSING, SLICE_FILES_E_DAMAGED or negative errno, all with a fault. */
+int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,
+                     Fault *fault);
+
 /* Whether library and pages of this container are where its mounts lead. A runtime may make an
  * empty directory of a missing source (containerd) and start the container. True where the mode
  * does not isolate. */

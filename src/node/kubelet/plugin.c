@@ -348,9 +348,18 @@ static void register_begin(Plugin *p) {
 
 /* ---- one look at everything ---- */
 
+static void on_answered(void *userdata, const RpcMethod *method, usec_t elapsed) {
+        const Plugin *p = userdata;
+
+        if (p->handler.on_answered)
+                p->handler.on_answered(p->userdata, strrchr(method->path, '/') + 1, elapsed);
+}
+
 static int serve(Plugin *p, Fault *fault) {
-        const RpcServerOptions options = {
-                .path = p->path, .methods = methods, .n_methods = ELEMENTSOF(methods)};
+        const RpcServerOptions options = {.path = p->path,
+                                          .methods = methods,
+                                          .n_methods = ELEMENTSOF(methods),
+                                          .on_answered = on_answered};
         int r;
 
         p->server = rpc_server_free(p->server);

@@ -48,6 +48,8 @@ typedef struct PluginHandler {
         void (*on_registered)(void *userdata, Plugin *p); /* ListAndWatch is open; may be NULL */
         void (*on_lost)(void *userdata, Plugin *p,
                         const Fault *why); /* ListAndWatch ended, or Register failed; may be NULL */
+        /* A call was answered, by its name in v1beta1. May be NULL. */
+        void (*on_answered)(void *userdata, const char *method, usec_t elapsed);
 } PluginHandler;
 
 typedef struct PluginOptions {

@@ -17,9 +17,6 @@ enum {
         LIST_DEVICES = 1,
         DEVICE_ID = 1,
         DEVICE_HEALTH = 2,
-        DEVICE_TOPOLOGY = 3,
-        TOPOLOGY_NODES = 1,
-        NODE_ID = 1,
         CONTAINER = 1, /* of the requests GetPreferredAllocation and Allocate */
         PREFERRED_AVAILABLE = 1,
         PREFERRED_MUST_INCLUDE = 2,
@@ -181,18 +178,8 @@ static Str device_health(const PluginDevice *d) {
         return d->healthy ? STR("Healthy") : STR("Unhealthy");
 }
 
-/* Sizes of nested messages, innermost first. NUMA node 0 is an empty message, because proto3 omits
- * zeros. */
-static size_t node_size(int32_t numa) {
-        return numa > 0 ? 1 + proto_varint_size((uint64_t) numa) : 0;
-}
-
 static size_t device_size(const PluginDevice *d) {
-        size_t size =
-                plugin_message_field_size(device_id(d).len) + plugin_message_field_size(device_health(d).len);
-
-        return d->numa < 0 ? size
-                           : size + plugin_message_field_size(plugin_message_field_size(node_size(d->numa)));
+        return plugin_message_field_size(device_id(d).len) + plugin_message_field_size(device_health(d).len);
 }
 
 static void put_device(Buf *b, const PluginDevice *d) {
@@ -200,12 +187,6 @@ static void put_device(Buf *b, const PluginDevice *d) {
         proto_put_length(b, LIST_DEVICES, device_size(d));
         proto_put_bytes(b, DEVICE_ID, device_id(d));
         proto_put_bytes(b, DEVICE_HEALTH, device_health(d));
-        if (d->numa < 0)
-                return;
-        proto_put_length(b, DEVICE_TOPOLOGY, plugin_message_field_size(node_size(d->numa)));
-        proto_put_length(b, TOPOLOGY_NODES, node_size(d->numa));
-        if (d->numa > 0)
-                proto_put_u64(b, NODE_ID, (uint64_t) d->numa);
 }
 
 size_t plugin_message_size(const PluginDevice *devices, size_t n) {

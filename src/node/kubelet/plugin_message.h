@@ -7,10 +7,13 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
+/* Without TopologyInfo. Under a Topology Manager policy other than none the kubelet would choose a
+ * NUMA node, and ask for our preference among the devices of that node alone (devicesToAllocate,
+ * pkg/kubelet/cm/devicemanager/manager.go). The scheduler's card may be on
+ * another node. Devices without TopologyInfo are all offered. Under none it has no effect. */
 typedef struct PluginDevice {
         char id[16]; /* not empty */
         bool healthy;
-        int32_t numa; /* node; -1: none */
 } PluginDevice;
 
 /* PLUGIN_MESSAGE_MAX is the default limit of grpc-go for what the kubelet receives. Each device

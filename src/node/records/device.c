@@ -11,6 +11,32 @@ const char *device_resource(DeviceKind kind) {
         return resources[kind];
 }
 
+static const struct {
+        const char *name;
+        DeviceKind kind;
+} offered[] = {
+        [OFFERED_MEM] = {RESOURCE_GPU_MEM, DEVICE_MEM},
+        [OFFERED_CORE] = {RESOURCE_GPU_CORE, DEVICE_CORE},
+        [OFFERED_WHOLE] = {RESOURCE_GPU, DEVICE_MEM},
+};
+
+const char *device_offered_name(OfferedResource resource) {
+        return offered[resource].name;
+}
+
+DeviceKind device_offered_kind(OfferedResource resource) {
+        return offered[resource].kind;
+}
+
+bool device_kind_of(Str resource, DeviceKind *ret) {
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                if (str_eq(resource, str_from(offered[i].name))) {
+                        *ret = offered[i].kind;
+                        return true;
+                }
+        return false;
+}
+
 /* Accepts only the text that device_format() makes: "03-1" would be a second name of "3-1". */
 static bool parse_number(Str text, uint32_t below, uint32_t *ret) {
         if (text.len > 1 && text.data[0] == '0')
@@ -60,8 +86,7 @@ int device_set_parse(const Str *texts, size_t n, DeviceKind kind, DeviceSet *ret
         for (s.n = 0; s.n < n; s.n++)
                 if (device_parse(texts[s.n], kind, &s.ids[s.n]) != 0)
                         return fault_set(fault, DEVICE_E_MALFORMED, "\"%.*s\" is no device of %s",
-                                         (int) (texts[s.n].len < 64 ? texts[s.n].len : 64), texts[s.n].data,
-                                         device_resource(kind));
+                                         STR_CUT(texts[s.n], 64), device_resource(kind));
         qsort(s.ids, s.n, sizeof *s.ids, compare_ids);
         for (size_t i = 1; i < s.n; i++) {
                 char text[DEVICE_TEXT_MAX];
@@ -142,4 +167,13 @@ uint32_t device_set_count(const DeviceSet *set, uint32_t card) {
                 if (at_card == card)
                         return count;
         return 0;
+}
+
+uint32_t device_set_count_cards(const DeviceSet *set) {
+        uint32_t card, count, n = 0;
+        size_t at = 0;
+
+        while (device_set_next_card(set, &at, &card, &count))
+                n++;
+        return n;
 }

@@ -4,14 +4,23 @@
 /* The device IDs that the kubelet counts in place of memory and compute. "3-17" is memory unit 17
  * of card 3, and "c3-17" is percent 17 of it. IDs are short, because ListAndWatch is limited to 4
  * MiB and the kubelet copies each ID into the pod's status. They differ between the two resources,
- * because the kubelet looks up health by ID alone (kubernetes#140323). */
+ * because the kubelet looks up health by ID alone (kubernetes#140323).
+ *
+ * In mode topology a whole card is one unit, so that its device is "3-0". No node offers memory and
+ * whole cards at the same time: both are DEVICE_MEM, under two names of resources. */
 
 #include "base/fault.h"
 #include "base/str.h"
 
 typedef enum DeviceKind { DEVICE_MEM, DEVICE_CORE, DEVICE_KINDS_ } DeviceKind;
 
-const char *device_resource(DeviceKind kind); /* aliyun.com/... */
+const char *device_resource(DeviceKind kind);       /* aliyun.com/...; of DEVICE_MEM that of memory */
+bool device_kind_of(Str resource, DeviceKind *ret); /* false: no resource of ours */
+
+/* What the node's plugins offer, each under its name. */
+typedef enum OfferedResource { OFFERED_MEM, OFFERED_CORE, OFFERED_WHOLE, OFFERED_RESOURCES_ } OfferedResource;
+const char *device_offered_name(OfferedResource resource);
+DeviceKind device_offered_kind(OfferedResource resource);
 
 enum { DEVICE_NUMBER_BITS = 24, DEVICE_TEXT_MAX = 16, DEVICE_SET_MAX = 1 << 20 };
 
@@ -52,5 +61,6 @@ bool device_set_touches(const DeviceSet *a, const DeviceSet *b); /* have an ID i
 bool device_set_next_card(const DeviceSet *s, size_t *at, uint32_t *ret_card, uint32_t *ret_count);
 
 uint32_t device_set_count(const DeviceSet *set, uint32_t card); /* devices of one card */
+uint32_t device_set_count_cards(const DeviceSet *set);
 
 #define _cleanup_devices_ _cleanup_(device_set_done)

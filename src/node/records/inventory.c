@@ -4,10 +4,18 @@
 #include <errno.h>
 #include <string.h>
 
+#include "gpu/cards/card_rates.h"
+
 void inventory_done(Inventory *v) {
         card_list_done(&v->cards);
         free(v->infos);
+        free(v->rates);
         *v = (Inventory){0};
+}
+
+/* In mode topology the unit is a card. */
+static uint32_t units_of(const MachineCard *c, ShareMode mode, MemoryUnit unit) {
+        return share_mode_has_whole(mode) ? c->mib > 0 : memory_unit_count(c->mib, unit);
 }
 
 int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUnit unit) {
@@ -27,13 +35,18 @@ int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUni
 
                 next.infos[i] = (CardInfo){
                         .index = c->index,
-                        .units = memory_unit_count(c->mib, unit),
+                        .units = units_of(c, mode, unit),
                         .mib = c->mib,
                         .numa = c->numa,
                         .healthy = c->healthy,
                         .uuid = str_from(c->uuid),
                         .model = str_from(c->model),
                 };
+        }
+        r = card_rates_describe(&next.cards, next.infos, &next.rates);
+        if (r < 0) {
+                inventory_done(&next);
+                return r;
         }
         inventory_done(v);
         *v = next;
@@ -66,7 +79,7 @@ const MachineCard *inventory_machine_card(const Inventory *v, uint32_t index) {
 enum { PERCENT = 100 };
 
 static uint32_t devices_of(const MachineCard *c, MemoryUnit unit, DeviceKind kind) {
-        uint32_t units = memory_unit_count(c->mib, unit);
+        uint32_t units = unit.mib == UINT32_MAX ? c->mib > 0 : memory_unit_count(c->mib, unit);
 
         if (kind == DEVICE_MEM)
                 return units;
@@ -88,7 +101,6 @@ static int list_devices(const CardList *cards, MemoryUnit unit, DeviceKind kind,
 
                 for (uint32_t k = 0; k < devices_of(c, unit, kind); k++) {
                         devices[n].healthy = c->healthy;
-                        devices[n].numa = c->numa;
                         device_format(device_id(c->index, k), kind, devices[n++].id);
                 }
         }
@@ -97,14 +109,32 @@ static int list_devices(const CardList *cards, MemoryUnit unit, DeviceKind kind,
         return 0;
 }
 
-static bool offers(ShareMode mode, DeviceKind kind) {
-        return kind == DEVICE_MEM ? share_mode_has_memory(mode) : share_mode_has_core(mode);
+static bool offers(ShareMode mode, OfferedResource resource) {
+        switch (resource) {
+        case OFFERED_MEM:
+                return share_mode_has_memory(mode);
+        case OFFERED_CORE:
+                return share_mode_has_core(mode);
+        default:
+                return share_mode_has_whole(mode);
+        }
 }
 
-int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, size_t *ret_n) {
+/* A unit that is larger than any card makes one device of each card that has memory. */
+static const MemoryUnit whole_card = {UINT32_MAX};
+
+int inventory_devices(const Inventory *v, OfferedResource resource, PluginDevice **ret, size_t *ret_n) {
         CardList none = {0};
 
-        return list_devices(offers(v->mode, kind) ? &v->cards : &none, v->unit, kind, ret, ret_n);
+        return list_devices(offers(v->mode, resource) ? &v->cards : &none,
+                            resource == OFFERED_WHOLE ? whole_card : v->unit, device_offered_kind(resource),
+                            ret, ret_n);
+}
+
+const char *inventory_resource(const Inventory *v, DeviceKind kind) {
+        return device_offered_name(kind == DEVICE_CORE             ? OFFERED_CORE
+                                   : share_mode_has_whole(v->mode) ? OFFERED_WHOLE
+                                                                   : OFFERED_MEM);
 }
 
 /* ---- the limit of the kubelet ---- */

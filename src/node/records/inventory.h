@@ -14,6 +14,7 @@ typedef struct Inventory {
         CardList cards; /* owned */
         /* the same cards as the annotation ANNOTATION_CARDS describes them; views of `cards` */
         CardInfo *infos;
+        uint16_t *rates; /* what the peers of `infos` are views of; owned */
         ShareMode mode;
         MemoryUnit unit;
 } Inventory;
@@ -25,7 +26,10 @@ int inventory_set(Inventory *v, const CardList *cards, ShareMode mode, MemoryUni
 
 /* Makes the device list of one resource, which is empty if the mode does not offer it. The caller
  * frees *ret. Returns 0 or -ENOMEM. */
-int inventory_devices(const Inventory *v, DeviceKind kind, PluginDevice **ret, size_t *ret_n);
+int inventory_devices(const Inventory *v, OfferedResource resource, PluginDevice **ret, size_t *ret_n);
+
+/* The resource under which the mode in force offers this kind of devices. */
+const char *inventory_resource(const Inventory *v, DeviceKind kind);
 
 /* Checks whether these cards can be offered in this unit. Returns 0, or with a fault that names
  * value and rule:

@@ -64,6 +64,18 @@ void record_set_slice(Record *record, Str container, const char *slice) {
         }
 }
 
+void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core) {
+        for (size_t i = 0; i < record->n_containers; i++) {
+                RecordContainer *c = &record->containers[i];
+
+                if (!str_eq(str_from(c->name), container) || (c->size_mem == mem && c->size_core == core))
+                        continue;
+                c->size_mem = mem;
+                c->size_core = core;
+                record->saved = false;
+        }
+}
+
 bool record_has_started(const Record *record) {
         for (size_t i = 0; i < record->n_containers; i++)
                 if (record->containers[i].started)
@@ -118,6 +130,10 @@ void record_write(const Record *record, Buf *out) {
                         json_write_text(&w, "slice", c->slice);
                 json_write_bool(&w, "init", c->init);
                 json_write_bool(&w, "started", c->started);
+                if (c->size_mem > 0)
+                        json_write_u64(&w, "sizeMem", c->size_mem);
+                if (c->size_core > 0)
+                        json_write_u64(&w, "sizeCore", c->size_core);
                 for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                         write_set(&w, kind_keys[kind], &c->given[kind], (DeviceKind) kind);
                 json_write_object_end(&w);
@@ -131,6 +147,7 @@ void record_write(const Record *record, Buf *out) {
 typedef struct ContainerText {
         Str name, slice;
         bool init, started;
+        int64_t size_mem, size_core;
         Str given[DEVICE_KINDS_]; /* raw arrays */
 } ContainerText;
 
@@ -139,6 +156,8 @@ static const JsonField container_fields[] = {
         JSON_FIELD(ContainerText, slice, "slice", json_field_str),
         JSON_FIELD(ContainerText, init, "init", json_field_bool),
         JSON_FIELD(ContainerText, started, "started", json_field_bool),
+        JSON_FIELD(ContainerText, size_mem, "sizeMem", json_field_i64),
+        JSON_FIELD(ContainerText, size_core, "sizeCore", json_field_i64),
         JSON_FIELD(ContainerText, given[DEVICE_MEM], "mem", json_field_raw),
         JSON_FIELD(ContainerText, given[DEVICE_CORE], "core", json_field_raw),
 };
@@ -190,6 +209,11 @@ static bool is_slice_name(Str text) {
         return text.len == 0 || (text.len < RECORD_SLICE_SIZE && text.data[0] != '.');
 }
 
+/* A size that no slice can have is none. */
+static uint32_t size_of(int64_t number) {
+        return number > 0 && number <= UINT32_MAX ? (uint32_t) number : 0;
+}
+
 static int add_container(Record *record, const ContainerText *text, Arena *arena, Fault *fault) {
         RecordContainer *c = &record->containers[record->n_containers];
         int e = 0;
@@ -201,6 +225,8 @@ static int add_container(Record *record, const ContainerText *text, Arena *arena
         c->name = str_dup(text->name);
         c->init = text->init;
         c->started = text->started;
+        c->size_mem = size_of(text->size_mem);
+        c->size_core = size_of(text->size_core);
         record->n_containers++;
         if (!c->name)
                 return -ENOMEM;

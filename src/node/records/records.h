@@ -23,6 +23,8 @@ typedef struct RecordContainer {
         /* an ordinary init container: later containers may get the same IDs */
         bool init;
         bool started; /* PreStart verified its memory at least once */
+        /* the size in force, units of all its cards and percent; 0: its limit (slice_resize.h) */
+        uint32_t size_mem, size_core;
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;
 
@@ -57,6 +59,8 @@ void record_set_started(Record *record, Str container, bool started);
 /* Sets the name of the container's slice directory, which must be shorter than
  * RECORD_SLICE_SIZE. */
 void record_set_slice(Record *record, Str container, const char *slice);
+/* Sets the size in force of a container; 0: its limit. */
+void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core);
 bool record_has_started(const Record *record);           /* any of its containers */
 void record_set_assume(Record *record, uint64_t assume); /* ignored if it is known already */
 

@@ -28,6 +28,9 @@ static void pod_free(RosterPod *p) {
         free(p->ids);
         for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
                 free(p->keys[i]);
+        for (size_t i = 0; i < ELEMENTSOF(p->resize); i++)
+                free(p->resize[i]);
+        free(p->resize_status);
         free(p->request.containers);
         free(p->refusal);
         free(p->uid);
@@ -230,6 +233,18 @@ static int take_keys(RosterPod *pod, const Pod *object) {
         return 0;
 }
 
+static int take_resize(RosterPod *pod, const Pod *object) {
+        const Str texts[] = {object->annotations.resize_mem, object->annotations.resize_core};
+
+        pod->terminating = object->meta.terminating;
+        for (size_t i = 0; i < ELEMENTSOF(pod->resize); i++) {
+                pod->resize[i] = str_is_empty(texts[i]) ? NULL : str_dup(texts[i]);
+                if (!pod->resize[i] && !str_is_empty(texts[i]))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
         _cleanup_(pod_freep) RosterPod *pod = calloc(1, sizeof *pod);
         Request request;
@@ -238,7 +253,7 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
 
         if (!pod)
                 return -ENOMEM;
-        asked = request_from_pod(object, &r->arena, &request, &refusal);
+        asked = request_amounts_from_pod(object, &r->arena, &request, &refusal);
         e = asked < 0 ? asked : take_names(pod, object);
         if (e == 0 && asked == 0)
                 e = take_request(pod, object, &request);
@@ -248,6 +263,8 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
                 e = take_refusal(pod, &refusal);
         if (e == 0)
                 e = take_keys(pod, object);
+        if (e == 0)
+                e = take_resize(pod, object);
         if (e == 0)
                 e = take_grant(pod, r, object);
         if (e < 0)
@@ -292,6 +309,7 @@ static void drop(Roster *r, RosterPod *pod) {
 static void keep_known(const Roster *r, RosterPod *old, RosterPod *new) {
         if (!r->listing)
                 new->written = old->written;
+        new->resize_status = TAKE_PTR(old->resize_status);
         if (!old->placed || !old->grant || !new->grant)
                 return;
         grant_free(new->grant);

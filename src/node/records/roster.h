@@ -50,6 +50,9 @@ typedef struct RosterPod {
         uint64_t version;   /* resourceVersion of its object; 0: not a number */
         uint64_t written;   /* resourceVersion after this agent's last patch: older objects lack it */
         bool other_devices; /* it requests devices of other plugins as well */
+        bool terminating;
+        char *resize[2];     /* ANNOTATION_RESIZE_MEM and _CORE; NULL: absent or empty */
+        char *resize_status; /* what ANNOTATION_RESIZE_STATUS must be; NULL: absent */
         uint32_t generation;
 } RosterPod;
 

@@ -14,10 +14,11 @@ static void a_reason_has_one_entry(void) {
 }
 
 static void the_oldest_entry_is_replaced(void) {
-        static const char *const reasons[EVENT_REASONS_MAX] = {"a", "b", "c", "d", "e", "f", "g",
-                                                               "h", "i", "j", "k", "l", "m"};
+        static const char *const reasons[] = {"a", "b", "c", "d", "e", "f", "g", "h",
+                                              "i", "j", "k", "l", "m", "o", "p", "q"};
         EventReasons r = {0};
 
+        _Static_assert(ELEMENTSOF(reasons) == EVENT_REASONS_MAX, "one for each entry");
         for (size_t i = 0; i < EVENT_REASONS_MAX; i++)
                 event_reasons_entry(&r, reasons[i])->told = true;
         ASSERT_FALSE(event_reasons_entry(&r, "n")->told);

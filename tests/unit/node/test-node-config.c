@@ -108,6 +108,23 @@ static void a_users_unit_precedes_the_charts(void) {
         ASSERT_INT(t.wanted_unit.mib, 128);
 }
 
+/* Between the agent's patch and its return by the watch, the agent sees its text of before. */
+static void a_late_text_of_the_agent_is_no_users(void) {
+        NodeConfig t;
+
+        begin(&t, "share");
+        node_config_publish_unit(&t, "256MiB");
+        want(&t, "share", "256MiB");
+        node_config_publish_unit(&t, "128MiB");
+        want(&t, "share", "256MiB");
+        ASSERT_FALSE(t.unit_by_user);
+        ASSERT_INT(t.wanted_unit.mib, 1024);
+        want(&t, "share", "128MiB");
+        want(&t, "share", "256MiB");
+        ASSERT_TRUE(t.unit_by_user);
+        ASSERT_INT(t.wanted_unit.mib, 256);
+}
+
 static void the_config_survives_a_restart(void) {
         _cleanup_buf_ Buf text = BUF_NULL;
         NodeConfig t, again;
@@ -130,9 +147,9 @@ static void the_config_survives_a_restart(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_mode_waits_for_the_last_slice),
-                         TEST(no_label_and_an_unknown_one_change_nothing),
-                         TEST(without_a_mode_nothing_waits_for_slices),
-                         TEST(a_unit_that_was_never_offered_does_not_wait),
-                         TEST(a_users_unit_precedes_the_charts), TEST(the_config_survives_a_restart));
+        return TEST_MAIN(
+                TEST(a_mode_waits_for_the_last_slice), TEST(no_label_and_an_unknown_one_change_nothing),
+                TEST(without_a_mode_nothing_waits_for_slices),
+                TEST(a_unit_that_was_never_offered_does_not_wait), TEST(a_users_unit_precedes_the_charts),
+                TEST(a_late_text_of_the_agent_is_no_users), TEST(the_config_survives_a_restart));
 }

@@ -62,7 +62,7 @@ static sd_event *event;
 static char directory[40];
 
 static int make_plugin(void) {
-        static const PluginDevice device = {"0-1", true, -1};
+        static const PluginDevice device = {"0-1", true};
         static const PluginHandler handler = {0};
         PluginOptions options = {
                 .kubelet_dir = directory, .resource = "aliyun.com/gpu-mem", .endpoint = "a.sock"};

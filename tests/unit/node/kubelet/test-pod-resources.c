@@ -203,8 +203,13 @@ static void reports_the_fault_at_the_deadline(void) {
 
         begin(&f);
         f.limited = 1000000;
-        ask(&limited, 50 * USEC_PER_MSEC);
-        turn_until(&f, limited.told);
+        /* a loaded machine may not have answered once when the deadline comes */
+        for (usec_t wait = 50 * USEC_PER_MSEC;
+             wait < 10 * USEC_PER_SEC && !strstr(limited.fault.text, "rejected by rate limit"); wait *= 2) {
+                limited.told = 0;
+                ask(&limited, wait);
+                turn_until(&f, limited.told);
+        }
         ASSERT_CONTAINS(limited.fault.text, "no answer in time");
         ASSERT_CONTAINS(limited.fault.text, "rejected by rate limit");
         f.limited = 0;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The Events of the agent, for its node and for pods. Each function writes one and does nothing
- * else. */
+/* Each function writes one Event and does nothing else. */
+
+#include "node/agent_tell.h"
 
 #include "base/log.h"
 #include "node/agent-internal.h"
+#include "node/records/holders.h"
 #include "slice/container_paths.h"
 
 void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
@@ -47,15 +49,59 @@ void agent_tell_once(Agent *a, const char *reason, const Fault *note) {
 
 /* Also to the log, because an Event may be dropped: above 25 per object, or when the API server is
  * away. */
-static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
+static void tell_pod(const Agent *a, const RosterPod *pod, const char *type, const char *reason,
+                     const Fault *note) {
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
         kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
                                              .namespace_ = str_from(pod->namespace_),
                                              .name = str_from(pod->name),
                                              .uid = str_from(pod->api_uid),
-                                             .type = "Warning",
+                                             .type = type,
                                              .reason = reason,
                                              .note = note->text});
+}
+
+static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
+        tell_pod(a, pod, "Warning", reason, note);
+}
+
+/* ---- cards that go out of service ---- */
+
+static void tell_card(const Agent *a, const MachineCard *c) {
+        CardIndexes card = {0};
+        Fault note = FAULT_NULL;
+        size_t n = 0;
+
+        card_indexes_add(&card, c->index);
+        if (c->healthy)
+                (void) fault_set(&note, 0, "gpu%u (%s) is in service again", c->index, c->uuid);
+        else
+                (void) fault_set(&note, 0,
+                                 "gpu%u (%s), of which the pod has a slice, is out of service: %s; the pod "
+                                 "is not ended, and the card takes no new slice",
+                                 c->index, c->uuid, c->trouble);
+        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+                if (holders_is_on(pod->grant, &card) && n++ < FENCE_PODS_TOLD)
+                        tell_pod(a, pod, c->healthy ? "Normal" : "Warning",
+                                 c->healthy ? REASON_CARD_RECOVERED : REASON_CARD_FENCED, &note);
+        if (n > FENCE_PODS_TOLD)
+                log_warning("%zu more pods with slices of gpu%u have no Event about it", n - FENCE_PODS_TOLD,
+                            c->index);
+}
+
+/* Until pods have been listed it is not known which have slices there. */
+void agent_tell_cards(Agent *a) {
+        for (size_t i = 0; a->roster.synced && i < a->cards.n; i++) {
+                const MachineCard *c = &a->cards.cards[i];
+
+                if (c->healthy != card_indexes_has(&a->told_out, c->index))
+                        continue;
+                if (c->healthy)
+                        card_indexes_remove(&a->told_out, c->index);
+                else
+                        card_indexes_add(&a->told_out, c->index);
+                tell_card(a, c);
+        }
 }
 
 enum { KILLED_TEXT = 128 };
@@ -157,6 +203,10 @@ void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note
 
 void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
         warn_pod(userdata, pod, REASON_PLACE_IMPOSSIBLE, note);
+}
+
+void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault *note) {
+        warn_pod(userdata, pod, REASON_RESIZE_REFUSED, note);
 }
 
 /* ---- Events of the node, from what the audits found ---- */

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The metrics of containers, by card. What was given comes from the node's records, because users
+ * can change annotations; what is used from the driver, and from the slice page of an isolated
+ * container. A scrape reads each page once. */
+
+#include <fcntl.h>
+
+#include "arbiter/tenant_policy.h"
+#include "base/metric_text.h"
+#include "node/agent-internal.h"
+#include "slice/visible.h"
+
+#define MIB_BYTES UINT64_C(0x100000)
+
+/* A container and one of its cards. */
+typedef struct ContainerCard {
+        const Record *record;
+        const RecordContainer *container;
+        uint32_t card;
+        uint32_t mib, core;        /* given: the slice, percent */
+        bool has_page, has_usage;  /* the page's files could be read */
+        uint64_t limit, card_size; /* bytes, in force */
+        SliceUsage usage;
+        TenantPolicy policy;
+        uint64_t charged, held; /* ns of the card, ever */
+        uint64_t driver_used;   /* bytes */
+        bool driver_tells;
+        bool unclear;              /* processes that may be its hold memory of the card */
+        size_t labels, labels_len; /* in the text of all labels */
+} ContainerCard;
+
+typedef struct ContainerCards {
+        ContainerCard *list;
+        size_t n, room;
+        Buf labels;
+} ContainerCards;
+
+bool agent_metrics_shows(const Agent *a, const Record *record, const RecordContainer *c) {
+        const RosterPod *pod = roster_find(&a->roster, str_from(record->uid));
+
+        if (!record->orphan && !(pod && pod->grant))
+                return false; /* a pod that has ended holds nothing, although it may have a record */
+        for (size_t i = 0; c->init && i < record->n_containers; i++)
+                if (!record->containers[i].init && record->containers[i].started)
+                        return false; /* the init container has ended, and others have its devices */
+        return true;
+}
+
+/* ---- collecting ---- */
+
+static void read_page(const Agent *a, uint32_t number, ContainerCard *c) {
+        char id[SLICEDIR_ID_SIZE], path[SLICEDIR_ID_SIZE + 16];
+        _cleanup_close_ int directory = -1;
+        CardCompute compute;
+        ComputeRequest request;
+        SliceLimits l;
+
+        if (a->isolation.slicedir.fd < 0)
+                return;
+        isolation_slice_name(c->container, id);
+        (void) snprintf(path, sizeof path, "%s/%u", id, number);
+        directory = openat(a->isolation.slicedir.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (directory < 0 || slice_files_read_limits(directory, &l) != 0)
+                return;
+        compute = slice_files_compute(&l);
+        request = slice_files_request(&l);
+        c->policy = tenant_policy(&compute, &request);
+        c->has_page = true;
+        c->limit = l.limit;
+        c->card_size = l.card_bytes;
+        c->charged = atomic_load_explicit(&l.schedule.used, memory_order_relaxed);
+        c->held = atomic_load_explicit(&l.schedule.granted, memory_order_relaxed);
+        c->has_usage = slice_files_read_usage(directory, &c->usage) == 0;
+}
+
+static ContainerCard *add(ContainerCards *all) {
+        if (all->n == all->room) {
+                size_t room = all->room > 0 ? 2 * all->room : 32;
+                ContainerCard *list = realloc(all->list, room * sizeof *list);
+
+                if (!list)
+                        return NULL;
+                all->list = list;
+                all->room = room;
+        }
+        all->list[all->n] = (ContainerCard){.card = 0};
+        return &all->list[all->n++];
+}
+
+static void write_labels(const Agent *a, const Record *record, ContainerCards *all, ContainerCard *c) {
+        c->labels = all->labels.len;
+        agent_metrics_card_labels(a, inventory_machine_card(&a->inventory, c->card), &all->labels);
+        metric_text_label(&all->labels, "NamespaceName", record->namespace_);
+        metric_text_label(&all->labels, "PodName", record->name);
+        metric_text_label(&all->labels, "ContainerName", c->container->name);
+        if (record->orphan) /* a new pod may have the name, and a container on the same card */
+                metric_text_label(&all->labels, "DeletedPodUID", record->uid);
+        c->labels_len = all->labels.len - c->labels;
+}
+
+static void collect_one(const Agent *a, const Record *record, const RecordContainer *given,
+                        ContainerCards *all) {
+        uint32_t card, count, number = 0;
+        size_t at = 0;
+
+        for (; device_set_next_card(&given->given[DEVICE_MEM], &at, &card, &count); number++) {
+                const CardInfo *info = inventory_card(&a->inventory, card);
+                ContainerCard *c = info && info->units > 0 ? add(all) : NULL;
+
+                if (!c) {
+                        all->labels.broken |= info && info->units > 0;
+                        continue;
+                }
+                c->record = record;
+                c->container = given;
+                c->card = card;
+                c->mib = count <= info->units ? (uint32_t) visible_mib(info->mib, count, info->units)
+                                              : info->mib;
+                c->core = device_set_count(&given->given[DEVICE_CORE], card);
+                c->limit = c->mib * MIB_BYTES;
+                read_page(a, number, c);
+                write_labels(a, record, all, c);
+        }
+}
+
+/* Whether the container is one of the process's pod, and the card the process's. */
+static bool is_of_pod(const ContainerCard *c, const ProcessMemory *process) {
+        return c->card == process->card && strcmp(c->record->uid, process->uid) == 0;
+}
+
+/* The only one of the pod on that card; NULL: there are several, or none. */
+static ContainerCard *only_one(ContainerCards *all, const ProcessMemory *process) {
+        ContainerCard *found = NULL;
+
+        for (size_t i = 0; i < all->n; i++) {
+                if (!is_of_pod(&all->list[i], process))
+                        continue;
+                if (found)
+                        return NULL;
+                found = &all->list[i];
+        }
+        return found;
+}
+
+/* The status of a pod that is gone names no container any more, and that of a new pod not yet. */
+static void on_process(void *userdata, const ProcessMemory *process) {
+        ContainerCards *all = userdata;
+        ContainerCard *only = process->pod ? NULL : only_one(all, process);
+
+        for (size_t i = 0; i < all->n; i++) {
+                ContainerCard *c = &all->list[i];
+
+                if (!is_of_pod(c, process))
+                        continue;
+                if (c == only || (process->container && strcmp(c->container->name, process->container) == 0))
+                        c->driver_used += process->bytes;
+                else if (!process->container)
+                        c->unclear = true;
+        }
+}
+
+static void collect(const Agent *a, ContainerCards *all) {
+        uint64_t bytes;
+
+        for (const Record *record = a->records.by_uid; record; record = record->hh.next)
+                for (size_t i = 0; i < record->n_containers; i++)
+                        if (agent_metrics_shows(a, record, &record->containers[i]))
+                                collect_one(a, record, &record->containers[i], all);
+        if (!agent_metrics_has_census(a))
+                return;
+        memory_audit_each(a->memory_audit, on_process, all);
+        for (size_t i = 0; i < all->n; i++)
+                all->list[i].driver_tells =
+                        !all->list[i].unclear &&
+                        (all->list[i].driver_used > 0 ||
+                         memory_audit_card_used(a->memory_audit, all->list[i].card, &bytes));
+}
+
+/* ---- the metrics ---- */
+
+typedef bool (*ContainerValue)(const ContainerCards *all, const ContainerCard *c, Buf *out);
+
+static bool put_number(Buf *out, uint64_t value) {
+        buf_appendf(out, "%llu", (unsigned long long) value);
+        return true;
+}
+
+static bool put_seconds(Buf *out, uint64_t nsec) {
+        buf_appendf(out, "%.6f", (double) nsec / 1e9);
+        return true;
+}
+
+/* What the container may write is never more than the card has. */
+static bool put_bounded(Buf *out, const ContainerCard *c, uint64_t bytes) {
+        return c->has_usage && put_number(out, bytes < c->card_size ? bytes : c->card_size);
+}
+
+static bool put_mib(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return put_number(out, c->mib);
+}
+
+static bool put_core(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        buf_appendf(out, "%.2f", c->core / 100.0);
+        return true;
+}
+
+static bool put_limit(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return put_number(out, c->limit);
+}
+
+static bool put_used(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return c->driver_tells && put_number(out, c->driver_used);
+}
+
+static bool put_charged(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return put_bounded(out, c, c->usage.used);
+}
+
+static bool put_peak(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return put_bounded(out, c, c->usage.peak);
+}
+
+static bool put_refused(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return c->has_usage && put_number(out, c->usage.refused);
+}
+
+/* Caps and high priority are served before weights, which divide the rest. */
+static bool put_share(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        uint64_t rates = 0, weights = 0, share = c->policy.gated ? c->policy.rate : POLICY_PPM;
+
+        if (!c->has_page)
+                return false;
+        for (size_t i = 0; i < all->n; i++) {
+                const TenantPolicy *p = &all->list[i].policy;
+
+                if (!all->list[i].has_page || !p->gated || all->list[i].card != c->card)
+                        continue;
+                if (p->conserving && !p->high)
+                        weights += p->weight;
+                else
+                        rates += p->rate;
+        }
+        if (weights > 0 && c->policy.gated && c->policy.conserving && !c->policy.high)
+                share = rates < POLICY_PPM ? (POLICY_PPM - rates) * c->policy.weight / weights : 0;
+        buf_appendf(out, "%.6g", (double) share / POLICY_PPM);
+        return true;
+}
+
+static bool put_compute(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return c->has_page && c->policy.gated && put_seconds(out, c->charged);
+}
+
+static bool put_held(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return c->has_page && c->policy.gated && put_seconds(out, c->held);
+}
+
+static const struct {
+        const char *name, *type, *help;
+        ContainerValue value;
+} container_metrics[] = {
+        {"DCGM_CUSTOM_CONTAINER_MEM_ALLOCATED", "gauge", "Memory of the container's slice in MiB.", put_mib},
+        {"DCGM_CUSTOM_CONTAINER_CP_ALLOCATED", "gauge",
+         "Compute of the container's slice, 0 to 1; 0 when it is not limited.", put_core},
+        {"aliquot_node_container_memory_limit_bytes", "gauge",
+         "Memory of the card that the container may hold.", put_limit},
+        {"aliquot_node_container_memory_used_bytes", "gauge",
+         "Memory of the card that the container's processes hold, by the driver.", put_used},
+        {"aliquot_node_container_memory_charged_bytes", "gauge",
+         "Memory that is counted against the limit, by the container's slice page.", put_charged},
+        {"aliquot_node_container_memory_peak_bytes", "gauge",
+         "The most that was counted at one time, by the container's slice page.", put_peak},
+        {"aliquot_node_container_memory_refusals_total", "counter",
+         "Allocations that were refused, by the container's slice page.", put_refused},
+        {"aliquot_node_container_compute_share_ratio", "gauge",
+         "Part of the card's time that the container gets while all containers want the card, 0 to 1.",
+         put_share},
+        {"aliquot_node_container_compute_used_seconds_total", "counter",
+         "Time of the card that the arbiter charged to the container.", put_compute},
+        {"aliquot_node_container_compute_held_seconds_total", "counter",
+         "Time for which the arbiter let the container have the card.", put_held},
+};
+
+static void write_line(const ContainerCards *all, const ContainerCard *c, size_t metric, Buf *value,
+                       Buf *out) {
+        buf_clear(value);
+        if (!container_metrics[metric].value(all, c, value))
+                return;
+        buf_append_str(out, str_from(container_metrics[metric].name));
+        buf_append(out, all->labels.data + c->labels, c->labels_len);
+        if (metric <= 1) /* ACK's have one label more */
+                metric_text_label(out, "AllocateMode", "share");
+        buf_append_str(out, STR("} "));
+        buf_append_str(out, buf_str(value));
+        buf_append_char(out, '\n');
+}
+
+void agent_metrics_containers(const Agent *a, Buf *out) {
+        ContainerCards all = {.labels = BUF_NULL};
+        _cleanup_buf_ Buf value = BUF_NULL;
+
+        collect(a, &all);
+        for (size_t m = 0; m < ELEMENTSOF(container_metrics) && buf_result(&all.labels) == 0; m++) {
+                metric_text_head(out, container_metrics[m].name, container_metrics[m].type,
+                                 container_metrics[m].help);
+                for (size_t i = 0; i < all.n; i++)
+                        write_line(&all, &all.list[i], m, &value, out);
+        }
+        out->broken |= buf_result(&all.labels) < 0 || buf_result(&value) < 0;
+        buf_done(&all.labels);
+        free(all.list);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the parts of the metrics share: agent_metrics.c serves them, agent_card_metrics.c writes
+ * those of cards, agent_container_metrics.c those of containers by card. All write the text format
+ * of Prometheus; a lack of memory is the buffer's sticky error. */
+
+#include "base/histogram.h"
+#include "node/agent.h"
+#include "node/records/inventory.h"
+#include "node/records/records.h"
+
+/* Calls of the kubelet whose answers are timed. */
+typedef enum AgentCall {
+        AGENT_CALL_PREFERRED,
+        AGENT_CALL_ALLOCATE,
+        AGENT_CALL_PRESTART,
+        AGENT_CALLS_
+} AgentCall;
+
+/* Counts an answer. method: its name in v1beta1; others than those above are ignored. */
+void agent_metrics_observe(Histogram calls[static AGENT_CALLS_], const char *method, usec_t elapsed);
+
+int agent_metrics_serve(Agent *a, Fault *fault); /* 0 or negative errno with a fault */
+
+void agent_metrics_cards(const Agent *a, Buf *out);
+void agent_metrics_containers(const Agent *a, Buf *out);
+
+/* The labels of a card behind an opening brace, which the caller closes. */
+void agent_metrics_card_labels(const Agent *a, const MachineCard *c, Buf *out);
+
+/* Whether the driver's last figures are of now. While it hangs there is no census, and no series of
+ * them. */
+bool agent_metrics_has_census(const Agent *a);
+
+/* Whether a container of a record still holds its slice. */
+bool agent_metrics_shows(const Agent *a, const Record *record, const RecordContainer *c);

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/allocate/slice_resize.h"
+
+#include <errno.h>
+
+#include "share/resize_status.h"
+#include "wire/annotation.h"
+
+enum { CONTAINERS_MAX = RESIZE_STATUS_CONTAINERS, RESIZE_E_REFUSED = 1 };
+
+/* The containers of a pod that can have another size: main ones with a limit. */
+typedef struct Resizable {
+        const RosterContainer *containers[CONTAINERS_MAX];
+        ResizeLimit limits[CONTAINERS_MAX];
+        ResizeSize wanted[CONTAINERS_MAX];
+        size_t n;
+} Resizable;
+
+/* Its devices say it. A placement may have other cards than the pod asks for. */
+static uint32_t cards_of(const Record *record, const RosterPod *pod, const RosterContainer *c) {
+        const RecordContainer *given = record_container(record, str_from(c->name));
+        uint32_t n = given ? device_set_count_cards(&given->given[DEVICE_MEM]) : 0;
+
+        return n > 0 ? n : pod->request.cards;
+}
+
+static void find_containers(const RosterPod *pod, const Record *record, Resizable *ret) {
+        ret->n = 0;
+        for (size_t i = 0; i < pod->n_containers && ret->n < CONTAINERS_MAX; i++) {
+                const RosterContainer *c = &pod->containers[i];
+
+                if (c->kind != CONTAINER_MAIN)
+                        continue;
+                ret->containers[ret->n] = c;
+                ret->limits[ret->n++] = (ResizeLimit){.name = str_from(c->name),
+                                                      .index = c->index,
+                                                      .mem = roster_asks(pod, c, DEVICE_MEM),
+                                                      .core = roster_asks(pod, c, DEVICE_CORE),
+                                                      .cards = cards_of(record, pod, c)};
+        }
+}
+
+static ResizeSize size_in_force(const Record *record, const ResizeLimit *l) {
+        const RecordContainer *given = record_container(record, l->name);
+
+        return (ResizeSize){given && given->size_mem > 0 ? given->size_mem : l->mem,
+                            given && given->size_core > 0 ? given->size_core : l->core};
+}
+
+static bool has_size(const Record *record) {
+        for (size_t i = 0; i < record->n_containers; i++)
+                if (record->containers[i].size_mem > 0 || record->containers[i].size_core > 0)
+                        return true;
+        return false;
+}
+
+static bool is_same(ResizeSize a, ResizeSize b) {
+        return a.mem == b.mem && a.core == b.core;
+}
+
+/* Why a container of this pod cannot have another size now. */
+static int check_container(const SliceResize *s, const RosterPod *pod, const RosterContainer *c,
+                           Fault *fault) {
+        ShareMode mode = s->node->inventory->mode;
+
+        if (!s->node->isolation || !share_mode_is_isolated(mode))
+                return fault_set(fault, RESIZE_E_REFUSED,
+                                 "its node is in mode %s, which isolates no container: there is nothing to "
+                                 "resize",
+                                 share_mode_to_string(mode));
+        if (c->not_isolated && !s->ignores_disable)
+                return fault_set(fault, RESIZE_E_REFUSED,
+                                 "container %s is not isolated (" ENVIRONMENT_DISABLE
+                                 "): there is nothing to resize",
+                                 c->name);
+        if (pod->terminating)
+                return fault_set(fault, RESIZE_E_REFUSED, "the pod is ending");
+        return 0;
+}
+
+static int check_changes(const SliceResize *s, const RosterPod *pod, const Record *record,
+                         const Resizable *all, Fault *fault) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < all->n; i++)
+                if (!is_same(size_in_force(record, &all->limits[i]), all->wanted[i]))
+                        r = check_container(s, pod, all->containers[i], fault);
+        return r;
+}
+
+/* The limit is written as 0, so that a record without sizes means the limits. */
+static void set_sizes(Record *record, const Resizable *all, const ResizeSize *sizes) {
+        for (size_t i = 0; i < all->n; i++) {
+                const ResizeLimit *l = &all->limits[i];
+
+                record_set_size(record, l->name, sizes[i].mem < l->mem ? sizes[i].mem : 0,
+                                sizes[i].core < l->core ? sizes[i].core : 0);
+        }
+}
+
+static int keep_sizes(const SliceResize *s, Record *record, const Resizable *all, Fault *fault) {
+        ResizeSize before[CONTAINERS_MAX];
+        int r;
+
+        for (size_t i = 0; i < all->n; i++)
+                before[i] = size_in_force(record, &all->limits[i]);
+        set_sizes(record, all, all->wanted);
+        r = records_save(s->node->records, record, fault);
+        if (r != 0)
+                set_sizes(record, all, before); /* as the file and the pages say */
+        return r;
+}
+
+/* Also after a refusal: an agent may have ended before it wrote the pages. A container that has not
+ * started gets its size with its pages (isolation_prepare()). */
+static int write_pages(const SliceResize *s, const Record *record, const Resizable *all, Fault *fault) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < all->n; i++) {
+                const RecordContainer *given = record_container(record, all->limits[i].name);
+
+                if (given && given->started && s->node->isolation &&
+                    share_mode_is_isolated(s->node->inventory->mode))
+                        r = isolation_resize(s->node->isolation, s->node->inventory, all->containers[i],
+                                             given, fault);
+        }
+        return r;
+}
+
+static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all, Fault *fault) {
+        int r = resize_request_read(str_from(pod->resize[0]), str_from(pod->resize[1]), all->limits, all->n,
+                                    all->wanted, fault);
+
+        if (r == 0)
+                r = check_changes(s, pod, record, all, fault);
+        return r == 0 ? keep_sizes(s, record, all, fault) : r;
+}
+
+/* ---- the status ---- */
+
+/* r: of the decision, with its fault; w: of the pages. While a page could not be written, the
+ * status names no size. */
+static void write_status(const Record *record, const Resizable *all, int r, const Fault *fault, int w,
+                         const Fault *pages, Buf *out) {
+        ResizeInForce list[CONTAINERS_MAX];
+        Str said = str_from(w != 0 ? pages->text : fault->text);
+
+        for (size_t i = 0; i < all->n; i++) {
+                const ResizeLimit *l = &all->limits[i];
+
+                list[i] = (ResizeInForce){
+                        .index = l->index, .size = size_in_force(record, l), .limit = {l->mem, l->core}};
+        }
+        if (w != 0 || r < 0)
+                resize_status_write_waiting(said, list, w != 0 ? 0 : all->n, out);
+        else
+                resize_status_write(said, list, all->n, out);
+}
+
+/* refusal: NULL: there is none. */
+static void set_status(const SliceResize *s, RosterPod *pod, Buf *text, const Fault *refusal) {
+        char *status = text->len > 0 ? buf_take(text) : NULL;
+        bool is_new = strcmp(status ? status : "", pod->resize_status ? pod->resize_status : "") != 0;
+        bool is_said = str_eq(str_from(status), str_from(pod->keys[POD_SYSTEM_KEY_resize_status]));
+
+        free(pod->resize_status);
+        pod->resize_status = status;
+        if (is_new && !is_said && refusal)
+                s->on_refused(s->userdata, pod, refusal);
+        if (is_new && !is_said)
+                pod_patcher_restore(s->node->pod_patcher, pod);
+}
+
+static bool is_concerned(const SliceResize *s, const RosterPod *pod, const Record *record) {
+        if (!record || !record_has_started(record) || !pod->grant || !pod->placed ||
+            !s->node->roster->has_cards)
+                return false;
+        /* with a status alone, an agent may have ended before it wrote the pages */
+        return pod->resize[0] || pod->resize[1] || has_size(record) || pod->resize_status ||
+               pod->keys[POD_SYSTEM_KEY_resize_status];
+}
+
+bool slice_resize_look(const SliceResize *s, RosterPod *pod) {
+        Record *record = records_find(s->node->records, str_from(pod->uid));
+        _cleanup_buf_ Buf text = BUF_NULL;
+        Fault fault = FAULT_NULL, pages = FAULT_NULL;
+        Resizable all = {.n = 0};
+        int r, w;
+
+        if (!is_concerned(s, pod, record))
+                return false;
+        find_containers(pod, record, &all);
+        r = resize(s, pod, record, &all, &fault);
+        if (r == -ENOMEM)
+                return true;
+        w = write_pages(s, record, &all, &pages);
+        if (pod->resize[0] || pod->resize[1] || r != 0 || w != 0)
+                write_status(record, &all, r, &fault, w, &pages, &text);
+        if (!text.broken)
+                set_status(s, pod, &text, r > 0 && w == 0 ? &fault : NULL);
+        return r < 0 || w != 0 || text.broken;
+}
