@@ -2,16 +2,20 @@
 #include "local/cluster.h"
 
 #include <errno.h>
+#include <signal.h>
 
 #include "cli/inspect/inspect.h"
 #include "local/apiserver/store.h"
 #include "local/cycle.h"
 #include "local/node_admit.h"
+#include "local/pod_cards.h"
 #include "local/runner.h"
 #include "local/simulated_node.h"
 #include "local/sync_call.h"
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
+#include "share/node_key.h"
+#include "wire/annotation.h"
 
 /* For reading a store in the same process; far more than it takes. */
 static const usec_t ready_timeout = 60 * USEC_PER_SEC;
@@ -22,8 +26,10 @@ struct Cluster {
         KubeConfig *store_config, *extender_config;
         KubeClient *api, *extender;
         Scheduler *scheduler;
-        json_t *nodes;   /* as they were when the pods were scheduled */
-        json_t *refused; /* [NAMESPACE/NAME, reason] each */
+        const char *page_listen; /* NULL: no page */
+        json_t *nodes;           /* as they were when the pods were scheduled */
+        json_t *refused;         /* [NAMESPACE/NAME, reason] each */
+        size_t n_invalid;
 };
 
 /* --- life ------------------------------------------------------------------------------------- */
@@ -70,7 +76,8 @@ Cluster *cluster_free(Cluster *c) {
 
 /* Starts the scheduler when the store is filled, so that its first list has everything. */
 static int start_scheduler(Cluster *c, Fault *fault) {
-        SchedulerOptions options = {.config = c->store_config, .listen = "127.0.0.1:0"};
+        SchedulerOptions options = {
+                .config = c->store_config, .listen = "127.0.0.1:0", .page_listen = c->page_listen};
         uint64_t deadline = clock_monotonic_usec() + ready_timeout;
         char url[64];
         int r;
@@ -140,8 +147,50 @@ static bool is_pod(const Manifest *m) {
         return strcmp(kind_of(m), "Pod") == 0;
 }
 
-static int invalid(const Manifest *m, int r, Fault *fault) {
-        return r > 0 ? manifest_fault(m, CLUSTER_E_INVALID, fault) : r;
+/* An object that the API server refuses gets a line, and the others are applied, as by kubectl.
+ * Returns 0 or negative errno. */
+static int note_invalid(Cluster *c, const Manifest *m, int r, Buf *notes, Fault *fault) {
+        if (r <= 0)
+                return r;
+        (void) manifest_fault(m, r, fault);
+        buf_appendf(notes, "aliquot local: %s\n", fault->text);
+        *fault = FAULT_NULL;
+        c->n_invalid++;
+        return buf_result(notes);
+}
+
+static void note_kind(const Manifest *m, const char *why, Buf *notes) {
+        buf_appendf(notes, "aliquot local: %s: document %u (line %u): kind %s is passed over, %s\n", m->file,
+                    m->document, m->line, kind_of(m), why);
+}
+
+/* A kind with another first letter, or with more letters changed, may be one of other software, as
+ * Role and JobSet are. */
+static void note_unknown_kind(const Manifest *m, Buf *notes) {
+        static const char *const kinds[] = {"Pod",         "Node",       "Job",       "Deployment",
+                                            "StatefulSet", "ReplicaSet", "DaemonSet", "List"};
+        const char *kind = kind_of(m);
+        char why[96] = "this cluster does not serve it";
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+                if ((kind[0] | 0x20) == (kinds[i][0] | 0x20) &&
+                    str_misspelling(str_from(kind), str_from(kinds[i])) <= 2)
+                        (void) snprintf(why, sizeof why, "this cluster does not serve it; did you mean %s?",
+                                        kinds[i]);
+        note_kind(m, why, notes);
+}
+
+/* The scheduler's reason counts such nodes and does not have the value. */
+static void note_mode(const Manifest *m, Buf *notes) {
+        const char *mode = tree_text(m->object, "metadata", "labels", LABEL_SCHEDULE, NULL);
+        const char *name = tree_text(m->object, "metadata", "name", NULL);
+
+        if (mode && !node_key_is_good(NODE_KEY_MODE, str_from(mode)))
+                buf_appendf(notes,
+                            "aliquot local: %s: document %u (line %u): Node %s: label " LABEL_SCHEDULE
+                            " is \"%s\", must be %s\n",
+                            m->file, m->document, m->line, name ? name : "", mode,
+                            node_key_rule(NODE_KEY_MODE));
 }
 
 /* Applies everything but pods. A kind that is not served is no error: manifests of a real cluster
@@ -149,19 +198,23 @@ static int invalid(const Manifest *m, int r, Fault *fault) {
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r = 0;
 
-        if (strcmp(kind_of(m), "Node") == 0)
+        if (strcmp(kind_of(m), "Node") == 0) {
+                note_mode(m, notes);
                 r = simulated_node_complete(m->object, fault);
+        }
         if (r == 0)
                 r = create(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
-                if (!workload_is(kind_of(m)))
-                        buf_appendf(notes,
-                                    "%s: document %u (line %u): kind %s is passed over, this cluster does "
-                                    "not serve it\n",
-                                    m->file, m->document, m->line, kind_of(m));
+                if (strcmp(kind_of(m), "CronJob") == 0)
+                        note_kind(
+                                m,
+                                "it has no pods before its time; to try them, make a Job of its jobTemplate",
+                                notes);
+                else if (!workload_is(kind_of(m)))
+                        note_unknown_kind(m, notes);
                 return 0;
         }
-        return invalid(m, r, fault);
+        return r;
 }
 
 /* Keeps the UID that the store gave the workload, because its pods point to it. */
@@ -197,14 +250,14 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
         json_array_foreach(pods, i, pod) {
                 r = r == 0 ? create(c, pod, fault) : r;
         }
-        return invalid(m, r, fault);
+        return r;
 }
 
 static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
         int r;
 
         r = create(c, m->object, fault);
-        return invalid(m, r == 0 ? restore_status(c, m->object, fault) : r, fault);
+        return r == 0 ? restore_status(c, m->object, fault) : r;
 }
 
 static int read_workloads(Cluster *c, json_t **ret) {
@@ -224,13 +277,26 @@ static int read_workloads(Cluster *c, json_t **ret) {
         return 0;
 }
 
-int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
-        _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
+/* Everything that others refer to goes before pods. *ret_good tells which objects were taken. */
+static int apply_others(Cluster *c, const Manifests *manifests, bool *ret_good, Buf *notes, Fault *fault) {
         int r = 0;
 
-        for (size_t i = 0; i < manifests->n && r == 0; i++)
-                if (!is_pod(&manifests->items[i]))
-                        r = apply_other(c, &manifests->items[i], notes, fault);
+        for (size_t i = 0; i < manifests->n && r == 0; i++) {
+                const Manifest *m = &manifests->items[i];
+
+                r = is_pod(m) ? 0 : apply_other(c, m, notes, fault);
+                ret_good[i] = r == 0;
+                r = note_invalid(c, m, r, notes, fault);
+        }
+        return r;
+}
+
+int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault) {
+        _cleanup_free_ bool *good = calloc(manifests->n + 1, sizeof *good);
+        _cleanup_json_ json_t *workloads = NULL, *nodes = NULL;
+        int r;
+
+        r = good ? apply_others(c, manifests, good, notes, fault) : -ENOMEM;
         if (r == 0)
                 r = read_workloads(c, &workloads);
         if (r == 0)
@@ -240,10 +306,15 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
 
                 if (is_pod(m))
                         r = apply_pod(c, m, fault);
-                else if (workload_is(kind_of(m)))
+                else if (good[i] && workload_is(kind_of(m)))
                         r = apply_workload(c, m, workloads, nodes, fault);
+                r = note_invalid(c, m, r, notes, fault);
         }
         return r;
+}
+
+size_t cluster_n_invalid(const Cluster *c) {
+        return c->n_invalid;
 }
 
 /* --- the scheduling queue --------------------------------------------------------------------- */
@@ -361,7 +432,7 @@ static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n,
 }
 
 int cluster_schedule(Cluster *c, Fault *fault) {
-        _cleanup_json_ json_t *pods = NULL;
+        _cleanup_json_ json_t *pods = NULL, *policies = NULL;
         _cleanup_free_ Queued *queue = NULL;
         _cleanup_(cycle_freep) Cycle *cycle = NULL;
         size_t n = 0;
@@ -370,6 +441,8 @@ int cluster_schedule(Cluster *c, Fault *fault) {
         r = read_objects(c, "nodes", &c->nodes);
         if (r == 0)
                 r = read_objects(c, "pods", &pods);
+        if (r == 0)
+                r = read_objects(c, "resourcepolicies", &policies);
         if (r < 0)
                 return r;
         queue = make_queue(pods, &n);
@@ -377,13 +450,43 @@ int cluster_schedule(Cluster *c, Fault *fault) {
                 return -ENOMEM;
         r = start_scheduler(c, fault);
         if (r == 0)
-                r = cycle_new(c->api, c->extender, c->nodes, &cycle);
+                r = cycle_new(c->api, c->extender, c->nodes, json_array_size(policies) > 0, &cycle);
         if (r == 0)
                 r = settle_bound(c, cycle, queue, n, fault);
         for (size_t i = 0; i < n && r == 0; i++)
                 if (!has_node(queue[i].pod))
                         r = schedule(c, cycle, queue[i].pod, fault);
         return r;
+}
+
+/* --- the page --------------------------------------------------------------------------------- */
+
+void cluster_offer_page(Cluster *c, const char *listen) {
+        c->page_listen = listen;
+}
+
+uint16_t cluster_page_port(const Cluster *c) {
+        return c->scheduler ? scheduler_page_port(c->scheduler) : 0;
+}
+
+int cluster_serve(Cluster *c) {
+        static const int ends[] = {SIGINT, SIGTERM};
+        sigset_t set;
+
+        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0)
+                return -errno;
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++)
+                if (sigaddset(&set, ends[i]) < 0)
+                        return -errno;
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
+                int r = sd_event_add_signal(c->event, NULL, ends[i], NULL, NULL); /* ends the loop */
+
+                if (r < 0)
+                        return r;
+        }
+        return sd_event_loop(c->event);
 }
 
 /* --- what people see -------------------------------------------------------------------------- */
@@ -439,7 +542,15 @@ int cluster_print_summary(Cluster *c, Buf *out, Buf *notes) {
         return r < 0 ? r : inspect_print_summary(inspect, (Str){NULL, 0}, out, NULL);
 }
 
-int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fault) {
+int cluster_print_placements(Cluster *c, Buf *out) {
+        _cleanup_json_ json_t *pods = NULL;
+        int r;
+
+        r = read_objects(c, "pods", &pods);
+        return r < 0 ? r : pod_cards_print(pods, c->nodes, out);
+}
+
+int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Buf *notes, Fault *fault) {
         _cleanup_json_ json_t *items = json_array(), *list = NULL;
         _cleanup_free_ char *text = NULL;
         Str rest = str_from(resources);
@@ -448,6 +559,7 @@ int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fa
                 return -ENOMEM;
         do {
                 _cleanup_free_ char *resource = str_dup(str_trim(str_split(&rest, ',')));
+                size_t before = json_array_size(items);
                 int r = resource ? store_each(c->store, resource, append_tree, items) : -ENOMEM;
 
                 if (r == -ENOENT)
@@ -455,6 +567,9 @@ int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fa
                                          resource);
                 if (r < 0)
                         return r;
+                if (json_array_size(items) == before)
+                        buf_appendf(notes, "aliquot local: --get %s: there are none; no manifest has one\n",
+                                    resource);
         } while (rest.data);
         list = json_pack("{s:s, s:O, s:s, s:{s:s}}", "apiVersion", "v1", "items", items, "kind", "List",
                          "metadata", "resourceVersion", "");

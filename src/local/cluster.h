@@ -5,7 +5,7 @@
  * what the controllers and kubelets of a cluster do. Everything that uses HTTP in a real cluster
  * uses it here, so the programs see no difference.
  *
- * Call in this order: new, apply, schedule, and then any of the print functions. */
+ * Call in this order: new, apply, schedule, any of the print functions, and serve. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -21,14 +21,24 @@ int cluster_new(Cluster **ret, Fault *fault);
 Cluster *cluster_free(Cluster *c);
 
 /* Puts the objects into the store, workloads with their pods. Kinds that the store does not serve
- * are skipped, with a line in *notes. Returns 0, CLUSTER_E_INVALID with a fault that names file,
- * document, object and rule, or negative errno. */
+ * are skipped, with a line in *notes. So are objects that it refuses: the line names file,
+ * document, object and rule. Returns 0 or negative errno with a fault. */
 int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fault);
+size_t cluster_n_invalid(const Cluster *c); /* objects that were refused */
 
 /* Places every pod or finds it unschedulable. Pods that name a node go there; the others pass the
  * scheduling queue, by priority and then in order of creation. Each is tried once, because nothing
  * is released that could change the result. Returns 0 or negative errno with a fault. */
 int cluster_schedule(Cluster *c, Fault *fault);
+
+/* Before cluster_schedule(): the scheduler serves its page there (page_server.h). The text outlives
+ * the cluster. */
+void cluster_offer_page(Cluster *c, const char *listen);
+uint16_t cluster_page_port(const Cluster *c); /* 0: none */
+
+/* Serves the page until SIGINT or SIGTERM. Both stay blocked afterwards, and SIGPIPE ignored.
+ * Returns 0 or negative errno. */
+int cluster_serve(Cluster *c);
 
 size_t cluster_n_refused(const Cluster *c);
 /* `NAMESPACE/NAME: reason`, in the order of their attempts */
@@ -38,9 +48,13 @@ void cluster_print_refused(const Cluster *c, Buf *out);
  * in *notes. */
 int cluster_print_summary(Cluster *c, Buf *out, Buf *notes);
 
-/* Prints a List, as `kubectl get RESOURCES -A -o json` does. resources: "nodes", "nodes,pods".
- * CLUSTER_E_INVALID for a resource that the store does not serve. */
-int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Fault *fault);
+/* Prints which pod has which cards (local/pod_cards.h). */
+int cluster_print_placements(Cluster *c, Buf *out);
+
+/* Prints a List, as `kubectl get RESOURCES -A -o json` does. resources: "nodes", "nodes,pods". A
+ * resource without objects gets a line in *notes. CLUSTER_E_INVALID for a resource that the store
+ * does not serve. */
+int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Buf *notes, Fault *fault);
 
 /* Its API server, in which tests inject faults. */
 Store *cluster_store(Cluster *c);

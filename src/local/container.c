@@ -56,9 +56,11 @@ static noreturn void run_command(const ContainerSpec *spec, int control, int out
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
         if (dup2(null, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
-            dup2(output, STDERR_FILENO) < 0 || sandbox_limit(spec->n_mounts > 0) < 0 ||
-            (chdir(spec->workdir ? spec->workdir : "/") < 0 && chdir("/") < 0))
+            dup2(output, STDERR_FILENO) < 0 || sandbox_limit(spec->n_mounts > 0) < 0 || chdir("/") < 0)
                 _exit(126);
+        if (spec->workdir && chdir(spec->workdir) < 0)
+                (void) dprintf(STDOUT_FILENO, "(workingDir %s of this machine: %s; the command runs in /)\n",
+                               spec->workdir, strerror(errno));
         environ = (char **) spec->envp; /* execvp() searches this PATH */
         (void) execvp(spec->argv[0], spec->argv);
         report(control, CONTAINER_NO_PROGRAM, errno, NULL);

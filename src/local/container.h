@@ -32,7 +32,8 @@ typedef struct ContainerSpec {
         const char *hostname;
         char *const *argv; /* NULL: only hold the slice */
         char *const *envp;
-        const char *workdir;        /* NULL: / */
+        /* NULL: /; also where it cannot be entered, which the output then says */
+        const char *workdir;
         const SandboxMount *mounts; /* files of its cards */
         size_t n_mounts;
 } ContainerSpec;

@@ -25,10 +25,11 @@ enum { ATTEMPT_E_BIND = 2 };
 struct Cycle {
         KubeClient *api, *extender;
         const json_t *nodes;
+        bool all;     /* as in cycle_new() */
         json_t *used; /* node name -> resource -> thousandths */
 };
 
-int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, Cycle **ret) {
+int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, bool all, Cycle **ret) {
         Cycle *c = calloc(1, sizeof *c);
 
         if (!c)
@@ -41,6 +42,7 @@ int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, Cycle 
         c->api = api;
         c->extender = extender;
         c->nodes = nodes;
+        c->all = all;
         *ret = c;
         return 0;
 }
@@ -118,25 +120,6 @@ static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
         return 0;
 }
 
-/* A fault of the pod itself gives the same sentence for every node. It is then printed once,
- * without counting nodes. Reasons of nodes that were excluded before are part of the answer,
- * because the pod would run there if they were removed. */
-static const char *common_sentence(json_t *failed, size_t n_nodes) {
-        const char *node, *common = NULL;
-        json_t *text;
-
-        if (n_nodes == 0 || json_object_size(failed) != n_nodes)
-                return NULL;
-        json_object_foreach(failed, node, text) {
-                const char *sentence = json_string_value(text);
-
-                if (!sentence || (common && strcmp(common, sentence) != 0))
-                        return NULL;
-                common = sentence;
-        }
-        return common;
-}
-
 /* Replaces *names by those that pass the extender. */
 static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons, Buf *reason, Fault *fault) {
         _cleanup_json_ json_t *args = extender_args(pod, *names), *answer = NULL;
@@ -151,9 +134,7 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
                 return r;
         sentence = tree_text(answer, "Error", NULL);
         final = json_object_get(answer, "FailedAndUnresolvableNodes");
-        if (!sentence || !*sentence)
-                sentence = common_sentence(final, json_array_size(c->nodes));
-        if (sentence) {
+        if (sentence && *sentence) {
                 buf_append_str(reason, str_from(sentence));
                 return CYCLE_E_REFUSED;
         }
@@ -302,7 +283,7 @@ static int bind_plain(Cycle *c, const json_t *pod, const char *node, Buf *reason
 static int attempt(Cycle *c, const json_t *pod, Buf *reason, Fault *fault) {
         _cleanup_(reasons_done) Reasons reasons = REASONS_NULL;
         _cleanup_json_ json_t *names = NULL, *scores = json_object();
-        bool managed = predicates_is_managed(pod);
+        bool managed = c->all || predicates_is_managed(pod);
         const char *node;
         int r;
 

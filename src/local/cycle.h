@@ -15,8 +15,9 @@ typedef struct Cycle Cycle;
 enum { CYCLE_E_REFUSED = 1 };
 
 /* extender: a client with its address. nodes: Node objects in name order. Both must outlive the
- * cycle. */
-int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, Cycle **ret);
+ * cycle. all: the extender is asked about pods without a GPU, too, as our own profile does: where
+ * there is a ResourcePolicy. */
+int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, bool all, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 
 /* Counts a pod that already has a node in the predicates' sums. Returns 0 or -ENOMEM. */

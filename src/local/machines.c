@@ -250,7 +250,7 @@ static const char *cards_of(Machines *m, const BoundPod *place, const PodSlices 
         const char *cards =
                 tree_text(place->node, "metadata", "annotations", ANNOTATION_SIMULATED_CARDS, NULL);
 
-        if (slices->n == 0 || !share_mode_has_memory(slices->mode))
+        if (slices->n == 0 || !share_mode_is_served(slices->mode))
                 return NULL;
         if (cards && !m->asked) {
                 m->asked = true;
@@ -273,7 +273,7 @@ int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices,
         MachineNode *node;
 
         ret->n = 0;
-        if (slices->n == 0 || !share_mode_has_memory(slices->mode) || m->trouble.text[0])
+        if (slices->n == 0 || !share_mode_is_served(slices->mode) || m->trouble.text[0])
                 return 0;
         node = find_node(m, place->node);
         if (!node)

@@ -1,96 +1,78 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <argp.h>
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/options.h"
 #include "local/cluster.h"
 #include "local/local.h"
+#include "scheduler/page_host.h"
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
-enum { KEY_ONCE = 0x100, KEY_LOGS, KEY_LOGS_TIMEOUT, KEY_GET, KEY_IGNORE_DISABLE };
-
 typedef struct Options {
         bool once, logs, ignores_disable;
-        const char *get;
+        const char *get, *page;
         uint32_t logs_timeout; /* seconds */
         const char **files;
         size_t n_files;
 } Options;
 
-static const struct argp_option options_table[] = {
-        {"filename", 'f', "FILE", 0,
-         "manifests to apply, YAML or JSON, also List; - is standard input; may be repeated", 0},
-        {"once", KEY_ONCE, NULL, 0,
-         "wait until each pod is placed or unschedulable, print the summary, and end", 0},
-        {"logs", KEY_LOGS, NULL, 0,
-         "then run the containers as isolated processes of this machine, on the simulated cards of their "
-         "nodes, "
-         "and print what each of them got and said",
-         0},
-        {"logs-timeout", KEY_LOGS_TIMEOUT, "SECONDS", 0, "stop commands that run longer (default 2)", 0},
-        {"ignore-cgpu-disable", KEY_IGNORE_DISABLE, NULL, 0,
-         "with --logs: hold containers to their slices that say CGPU_DISABLE, too", 0},
-        {"get", KEY_GET, "RESOURCES", 0,
-         "instead of the summary print these objects as `kubectl get RESOURCES -A -o json` would: nodes,pods",
-         0},
-        {0},
-};
+static int take_file(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
 
-static error_t parse_timeout(const char *arg, struct argp_state *state, Options *o) {
-        if (!str_to_u32(str_from(arg), &o->logs_timeout) || o->logs_timeout == 0 || o->logs_timeout > 3600)
-                argp_error(state, "--logs-timeout is \"%s\", must be a number of seconds from 1 to 3600",
-                           arg);
+        o->files[o->n_files++] = text;
         return 0;
 }
 
-static error_t parse_option(int key, char *arg, struct argp_state *state) {
-        Options *o = state->input;
-
-        switch (key) {
-        case 'f':
-                o->files[o->n_files++] = arg;
-                return 0;
-        case KEY_ONCE:
-                o->once = true;
-                return 0;
-        case KEY_LOGS:
-                o->logs = true;
-                return 0;
-        case KEY_LOGS_TIMEOUT:
-                return parse_timeout(arg, state, o);
-        case KEY_IGNORE_DISABLE:
-                o->ignores_disable = true;
-                return 0;
-        case KEY_GET:
-                o->get = arg;
-                return 0;
-        case ARGP_KEY_ARG:
-                argp_error(state, "unexpected argument \"%s\"", arg);
-                return 0;
-        case ARGP_KEY_END:
-                if (!o->once)
-                        argp_error(state, "--once is missing: a cluster that stays up is not there yet");
-                else if (o->n_files == 0)
-                        argp_error(state, "no manifests: -f FILE is missing");
-                return 0;
-        default:
-                return ARGP_ERR_UNKNOWN;
-        }
-}
-
-static const struct argp parser = {
-        .options = options_table,
-        .parser = parse_option,
-        .doc = "A cluster in this process: applies manifests, places their pods on shared GPUs as a real "
-               "cluster with "
-               "Aliquot would, and says who has what.\v"
-               "Nodes get their cards from the annotation aliquot.dev/simulated-cards, as "
-               "4xTesla-V100-SXM2-16GB:16160MiB. "
-               "Exit status: 0 when all pods were placed, 1 when some were not, 2 for wrong usage or a "
-               "manifest that "
-               "cannot be applied, 3 when something broke.",
+static const Option option_list[] = {
+        {"filename", "FILE",
+         "manifests to apply, YAML or JSON, also List; a directory: each .yaml, .yml and .json file in it; - "
+         "is standard input; may be repeated",
+         OPTION_TO_CALL(take_file), .letter = 'f'},
+        {"once", NULL, "wait until each pod is placed or unschedulable, print the summary, and end",
+         OPTION_TO_FLAG(Options, once)},
+        {"page", "ADDR:PORT",
+         "then serve the scheduler's page here until SIGINT or SIGTERM: 127.0.0.1:PORT or [::1]:PORT",
+         OPTION_TO_TEXT(Options, page)},
+        {"logs", NULL,
+         "then run the containers as isolated processes of this machine, on the simulated cards of their "
+         "nodes, and print what each of them got and said",
+         OPTION_TO_FLAG(Options, logs)},
+        {"logs-timeout", "SECONDS", "stop commands that run longer (default 2)",
+         OPTION_TO_NUMBER(Options, logs_timeout, 1, 3600)},
+        {"ignore-cgpu-disable", NULL,
+         "with --logs: hold containers to their slices that say CGPU_DISABLE, too",
+         OPTION_TO_FLAG(Options, ignores_disable)},
+        {"get", "RESOURCES",
+         "instead of the summary print these objects as `kubectl get RESOURCES -A -o json` would: nodes,pods",
+         OPTION_TO_TEXT(Options, get)},
 };
+
+static const OptionsTable table = {
+        .program = "aliquot local",
+        .usage = "{--once | --page ADDR:PORT} -f FILE... [OPTION...]",
+        .about = "A cluster in this process: applies manifests, places their pods on shared GPUs as a real "
+                 "cluster with Aliquot would, and says which pod has what. Nodes get their cards from the "
+                 "annotation "
+                 "aliquot.dev/simulated-cards, as 4xTesla-V100-SXM2-16GB:16160MiB.",
+        .end = "Exit status: 0 when all pods were placed, 1 when some were not, 2 for wrong usage or a "
+               "manifest that is malformed or refused, 3 when something broke.",
+        .options = option_list,
+        .n = ELEMENTSOF(option_list),
+};
+
+static int read_options(int argc, char **argv, Options *o) {
+        int r = options_parse(&table, argc, argv, o, NULL);
+        Fault fault = FAULT_NULL;
+
+        if (r != OPTIONS_GO)
+                return r;
+        if (o->once == !!o->page)
+                return options_wrong(&table, "one of --once and --page is needed, and not both");
+        if (o->page && page_host_check_listen(o->page, &fault) < 0)
+                return options_wrong(&table, "%s", fault.text);
+        return o->n_files > 0 ? OPTIONS_GO : options_wrong(&table, "no manifests: -f FILE is missing");
+}
 
 /* Prints a line on standard error. Control characters are replaced: text of manifests is unchecked
  * and must not control the terminal. */
@@ -131,7 +113,33 @@ static int write_output(const Buf *text) {
 }
 
 static int print_state(Cluster *c, const Options *o, Buf *out, Buf *notes, Fault *fault) {
-        return o->get ? cluster_print_objects(c, o->get, out, fault) : cluster_print_summary(c, out, notes);
+        int r;
+
+        if (o->get)
+                return cluster_print_objects(c, o->get, out, notes, fault);
+        r = cluster_print_summary(c, out, notes);
+        return r < 0 ? r : cluster_print_placements(c, out);
+}
+
+static int print_logs(Cluster *c, const Options *o) {
+        _cleanup_buf_ Buf out = BUF_NULL, notes = BUF_NULL;
+        RunnerOptions options = {.timeout = o->logs_timeout * USEC_PER_SEC,
+                                 .ignores_disable = o->ignores_disable};
+        int r;
+
+        r = cluster_print_logs(c, &options, &out, &notes);
+        put_error(buf_str(&notes));
+        return r == 0 ? write_output(&out) : r;
+}
+
+/* The address as the caller wrote it, with the port that it got. */
+static int serve_page(Cluster *c, const char *listen) {
+        int host = (int) (strrchr(listen, ':') - listen);
+
+        if (fprintf(stderr, "aliquot local: page at http://%.*s:%u/ until SIGINT or SIGTERM\n", host, listen,
+                    cluster_page_port(c)) < 0)
+                return -errno;
+        return cluster_serve(c);
 }
 
 static int run(const Options *o, const Manifests *manifests) {
@@ -141,6 +149,8 @@ static int run(const Options *o, const Manifests *manifests) {
         int r;
 
         r = cluster_new(&c, &fault);
+        if (r == 0)
+                cluster_offer_page(c, o->page);
         if (r == 0)
                 r = cluster_apply(c, manifests, &notes, &fault);
         if (r == 0)
@@ -153,19 +163,14 @@ static int run(const Options *o, const Manifests *manifests) {
         put_error(buf_str(&notes));
         if (r != 0)
                 return report_result(&fault, r);
-        if (o->logs) {
-                buf_clear(&out);
-                buf_clear(&notes);
-                r = cluster_print_logs(c,
-                                       &(RunnerOptions){.timeout = o->logs_timeout * USEC_PER_SEC,
-                                                        .ignores_disable = o->ignores_disable},
-                                       &out, &notes);
-                put_error(buf_str(&notes));
-                if (r == 0)
-                        r = write_output(&out);
-        }
+        if (o->logs)
+                r = print_logs(c, o);
+        if (r == 0 && o->page)
+                r = serve_page(c, o->page);
         if (r < 0)
                 return report(EXIT_BROKEN, &fault, r);
+        if (cluster_n_invalid(c) > 0)
+                return EXIT_USAGE;
         return cluster_n_refused(c) > 0 ? EXIT_ANSWER_NO : EXIT_DONE;
 }
 
@@ -174,18 +179,17 @@ int local_main(int argc, char **argv) {
         _cleanup_(manifests_done) Manifests manifests = MANIFESTS_NULL;
         Options o = {.logs_timeout = 2, .files = files};
         Fault fault = FAULT_NULL;
+        int r;
 
         if (!files)
                 return report(EXIT_BROKEN, &fault, -ENOMEM);
         /* standard error has a line per refused pod, not the scheduler's log */
         log_set_level(LOG_LEVEL_ERROR);
-        argp_err_exit_status = EXIT_USAGE;
-        argv[0] = (char[]){"aliquot local"}; /* the name in usage messages */
-        if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
-                return EXIT_USAGE;
+        r = read_options(argc, argv, &o);
+        if (r != OPTIONS_GO)
+                return r;
         for (size_t i = 0; i < o.n_files; i++) {
-                int r = manifests_load(&manifests, files[i], &fault);
-
+                r = manifests_load(&manifests, files[i], &fault);
                 if (r != 0)
                         return report_result(&fault, r);
         }

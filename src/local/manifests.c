@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/manifests.h"
 
+#include <dirent.h>
 #include <errno.h>
 
 #include "base/file.h"
@@ -20,6 +21,9 @@ void manifests_done(Manifests *m) {
         for (size_t i = 0; i < m->n; i++)
                 json_decref(m->items[i].object);
         free(m->items);
+        for (size_t i = 0; i < m->n_paths; i++)
+                free(m->paths[i]);
+        free(m->paths);
         *m = MANIFESTS_NULL;
 }
 
@@ -43,6 +47,18 @@ static int keep(Manifests *m, const Manifest *manifest) {
         return 0;
 }
 
+/* YAML makes a boolean of n and yes, and a number of 1. What the user wrote is gone by now. */
+static int no_text(const json_t *object, const char *member, const char *kind, Fault *fault) {
+        const json_t *value = json_object_get(object, member);
+        _cleanup_free_ char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+
+        if (!text || json_is_string(value))
+                return fault_set(fault, MANIFEST_E_MALFORMED, "%s%s is missing, must be a string", kind,
+                                 member);
+        return fault_set(fault, MANIFEST_E_MALFORMED, "%s%s is %s%.60s, must be a string: quote it", kind,
+                         member, json_is_boolean(value) ? "the boolean " : "", text);
+}
+
 static int check(const json_t *object, Fault *fault) {
         static const char *const required[] = {"apiVersion", "kind"};
 
@@ -50,8 +66,7 @@ static int check(const json_t *object, Fault *fault) {
                 const char *text = tree_text(object, required[i], NULL);
 
                 if (!text || !*text)
-                        return fault_set(fault, MANIFEST_E_MALFORMED, "%s is missing, must be a string",
-                                         required[i]);
+                        return no_text(object, required[i], "", fault);
         }
         if (!json_is_object(json_object_get(object, "metadata")))
                 return fault_set(fault, MANIFEST_E_MALFORMED,
@@ -59,9 +74,9 @@ static int check(const json_t *object, Fault *fault) {
                                  tree_text(object, "kind", NULL));
         if (!tree_text(object, "metadata", "name", NULL) &&
             !tree_text(object, "metadata", "generateName", NULL))
-                return fault_set(fault, MANIFEST_E_MALFORMED,
-                                 "kind %s: metadata.name is missing, must be a string",
-                                 tree_text(object, "kind", NULL));
+                return fault_wrap(fault,
+                                  no_text(json_object_get(object, "metadata"), "name", "metadata.", fault),
+                                  "kind %s", tree_text(object, "kind", NULL));
         return 0;
 }
 
@@ -167,13 +182,13 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         return r;
 }
 
-int manifests_load(Manifests *m, const char *file, Fault *fault) {
+static int load_file(Manifests *m, const char *file, Fault *fault) {
         Loading loading = {.manifests = m, .file = file};
         _cleanup_buf_ Buf text = BUF_NULL;
         int r;
 
         r = file_read(file, MANIFEST_MAX_BYTES, &text);
-        if (r == -ENOMEM)
+        if (r == -ENOMEM || r == -EISDIR)
                 return r;
         if (r < 0)
                 return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", file, strerror(-r));
@@ -187,4 +202,50 @@ int manifests_load(Manifests *m, const char *file, Fault *fault) {
         if (r <= 0 || loading.told)
                 return r;
         return fault_wrap(fault, MANIFEST_E_MALFORMED, "%s: document %u", file, loading.document + 1);
+}
+
+static int is_manifest(const struct dirent *entry) {
+        static const char *const suffixes[] = {".yaml", ".yml", ".json"};
+        size_t n = strlen(entry->d_name);
+
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++)
+                if (n > strlen(suffixes[i]) &&
+                    strcmp(entry->d_name + n - strlen(suffixes[i]), suffixes[i]) == 0)
+                        return 1;
+        return 0;
+}
+
+static int load_entry(Manifests *m, const char *directory, const char *name, Fault *fault) {
+        char **paths = reallocarray(m->paths, m->n_paths + 1, sizeof *paths);
+
+        if (!paths)
+                return -ENOMEM;
+        m->paths = paths;
+        if (asprintf(&paths[m->n_paths], "%s/%s", directory, name) < 0)
+                return -ENOMEM;
+        return load_file(m, paths[m->n_paths++], fault);
+}
+
+static int load_directory(Manifests *m, const char *directory, Fault *fault) {
+        struct dirent **entries = NULL;
+        int n = scandir(directory, &entries, is_manifest, alphasort), r = 0;
+
+        if (n < 0)
+                return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", directory,
+                                 strerror(errno));
+        if (n == 0)
+                r = fault_set(fault, MANIFEST_E_MALFORMED, "%s: has no .yaml, .yml or .json file", directory);
+        for (int i = 0; i < n; i++) {
+                if (r == 0)
+                        r = load_entry(m, directory, entries[i]->d_name, fault);
+                free(entries[i]);
+        }
+        free(entries);
+        return r;
+}
+
+int manifests_load(Manifests *m, const char *file, Fault *fault) {
+        int r = load_file(m, file, fault);
+
+        return r == -EISDIR ? load_directory(m, file, fault) : r;
 }

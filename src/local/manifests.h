@@ -16,6 +16,8 @@ typedef struct Manifest {
 typedef struct Manifests {
         Manifest *items;
         size_t n, capacity;
+        char **paths; /* of files that were found in directories */
+        size_t n_paths;
 } Manifests;
 
 #define MANIFESTS_NULL ((Manifests){0})
@@ -25,7 +27,8 @@ enum { MANIFEST_E_MALFORMED = 1 };
 /* Larger files, and Lists with more objects, are refused. */
 enum { MANIFEST_MAX_BYTES = 256 * 1024 * 1024, MANIFEST_MAX_OBJECTS = 500000 };
 
-/* Appends the objects of a file ("-": standard input) in their order. `file` must outlive the
+/* Appends the objects of a file ("-": standard input) in their order. Of a directory it takes each
+ * .yaml, .yml and .json file, by name; directories in it are not entered. `file` must outlive the
  * manifests. Returns 0, -ENOMEM, or MANIFEST_E_MALFORMED with a fault that names file, document,
  * line and rule, also for a file that cannot be read. */
 int manifests_load(Manifests *m, const char *file, Fault *fault);

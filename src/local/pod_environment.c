@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "share/environment.h"
+#include "wire/annotation.h"
 
 /* --- the slice -------------------------------------------------------------------------------- */
 
@@ -28,7 +29,10 @@ static int give_slice(const BoundPod *place, ContainerKind kind, uint32_t index,
         r = pod_slices_read(place, kind, index, &arena, &s);
         if (r < 0 || s.n == 0)
                 return r;
-        r = environment_make(s.own, s.n, s.pod_units, s.unit, s.cards, s.n_cards, give, &giving);
+        if (share_mode_has_whole(s.mode))
+                r = environment_make_whole(s.own, s.n, s.cards, s.n_cards, give, &giving);
+        else
+                r = environment_make(s.own, s.n, s.pod_units, s.unit, s.cards, s.n_cards, give, &giving);
         return r < 0 ? r : giving.r;
 }
 
@@ -137,15 +141,9 @@ int pod_environment_make(const BoundPod *place, const json_t *container, Contain
 /* --- for people ------------------------------------------------------------------------------- */
 
 static const char *const contract[] = {
-        "ALIYUN_COM_GPU_MEM_CONTAINER",
-        "ALIYUN_COM_GPU_MEM_DEV",
-        "ALIYUN_COM_GPU_MEM_POD",
-        "ALIYUN_COM_GPU_MEM_IDX",
-        "ALIYUN_COM_GPU_MEM_UNIT",
-        "NVIDIA_VISIBLE_DEVICES",
-        "CGPU_DISABLE",
-        "ALIYUN_COM_GPU_SCHD_WEIGHT",
-        "ALIYUN_COM_GPU_HIGH_PRIO",
+        ENVIRONMENT_MEM_CONTAINER, ENVIRONMENT_MEM_DEV,  ENVIRONMENT_MEM_POD,
+        ENVIRONMENT_MEM_IDX,       ENVIRONMENT_MEM_UNIT, ENVIRONMENT_VISIBLE_DEVICES,
+        ENVIRONMENT_DISABLE,       ENVIRONMENT_WEIGHT,   ENVIRONMENT_HIGH_PRIORITY,
 };
 
 static bool is_in_contract(Str name) {

@@ -182,41 +182,33 @@ static bool selector_passes(const json_t *pod, const json_t *node, Buf *reason) 
 
 static bool is_ours(const char *resource) {
         return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0 ||
-               strcmp(resource, RESOURCE_GPU_COUNT) == 0;
+               strcmp(resource, RESOURCE_GPU_COUNT) == 0 || strcmp(resource, RESOURCE_GPU) == 0;
 }
 
 /* Resources that the extender counts by card, so that no sum over the node can refuse them.
  * gpu-count is not one of them: a container's limit of it is an ordinary extended resource, which
  * kube-scheduler (NodeResourcesFit) and the kubelet compare with status.allocatable. */
 static bool is_the_extenders(const char *resource) {
-        return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0;
+        return strcmp(resource, RESOURCE_GPU_MEM) == 0 || strcmp(resource, RESOURCE_GPU_CORE) == 0 ||
+               strcmp(resource, RESOURCE_GPU) == 0;
 }
 
-/* A quantity in thousandths, rounded up like the scheduler's. quantity_parse() does not take "250m"
- * and "1.5", since it counts whole things. Malformed quantities count as zero; the API server has
- * refused them. */
+/* A quantity in thousandths, rounded up like the scheduler's. Malformed quantities count as zero;
+ * the API server has refused them. Sums of two stay within the type. */
 static int64_t to_milli(const json_t *quantity) {
-        Str text = json_is_string(quantity) ? str_from(json_string_value(quantity)) : STR(""), whole,
-            fraction;
-        uint64_t amount = 0, thousandths = 0;
+        const int64_t most = INT64_MAX / 2;
+        const char *written = json_string_value(quantity);
+        char number[32];
+        Str text;
+        uint64_t whole;
+        int64_t milli;
 
-        if (json_is_integer(quantity))
-                amount = json_integer_value(quantity) > 0 ? (uint64_t) json_integer_value(quantity) : 0;
-        else if (text.len > 1 && text.data[text.len - 1] == 'm' &&
-                 str_to_u64((Str){text.data, text.len - 1}, &thousandths))
-                return thousandths < INT64_MAX / 2 ? (int64_t) thousandths : INT64_MAX / 2;
-        else if (quantity_parse(text, &amount) != 0) {
-                fraction = text;
-                whole = str_split(&fraction, '.');
-                if (!str_to_u64(whole, &amount) || fraction.len == 0 || fraction.len > 3 ||
-                    !str_to_u64(fraction, &thousandths))
-                        return 0;
-                for (size_t i = fraction.len; i < 3; i++)
-                        thousandths *= 10;
-        }
-        if (amount > INT64_MAX / 2000)
-                return INT64_MAX / 2;
-        return (int64_t) (amount * 1000 + thousandths);
+        if (!written) /* a number in JSON; 0 for what is none */
+                (void) snprintf(number, sizeof number, "%.15g", json_number_value(quantity));
+        text = str_from(written ? written : number);
+        if (quantity_parse_milli(text, &milli))
+                return milli < most ? milli : most;
+        return quantity_parse(text, &whole) == 0 ? most : 0;
 }
 
 static int64_t sum_of(const json_t *sums, const char *resource) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "gpu/cards/card_rates.h"
 #include "gpu/cards/simulated_cards.h"
 #include "share/memory_unit.h"
 #include "share/mode.h"
@@ -12,13 +13,16 @@
 typedef struct SimulatedNode {
         CardList list;
         CardInfo cards[CARDS_MAX];
+        uint16_t *rates; /* what their peers are views of */
         uint32_t n_cards;
         MemoryUnit unit;
+        bool whole;     /* mode topology: a card is one unit */
         uint64_t units; /* of all cards; 256 times 2^32 fits */
 } SimulatedNode;
 
 static void simulated_node_free(SimulatedNode *m) {
         card_list_done(&m->list);
+        free(m->rates);
         free(m);
 }
 
@@ -28,7 +32,7 @@ static void describe_card(SimulatedNode *m, const MachineCard *c) {
         CardInfo *info = &m->cards[m->n_cards++];
 
         *info = (CardInfo){.index = c->index,
-                           .units = memory_unit_count(c->mib, m->unit),
+                           .units = m->whole ? 1 : memory_unit_count(c->mib, m->unit),
                            .mib = c->mib,
                            .numa = c->numa,
                            .healthy = c->healthy,
@@ -40,8 +44,10 @@ static void describe_card(SimulatedNode *m, const MachineCard *c) {
 static int read_simulated_node(const json_t *node, const char *groups, SimulatedNode *m, Fault *fault) {
         const char *unit = tree_text(node, "metadata", "annotations", ANNOTATION_UNIT, NULL);
         const char *name = tree_text(node, "metadata", "name", NULL);
+        const char *label = tree_text(node, "metadata", "labels", LABEL_SCHEDULE, NULL);
         int r;
 
+        m->whole = share_mode_has_whole(share_mode_from_label(str_from(label)));
         m->unit = MEMORY_UNIT_GIB;
         if (unit && memory_unit_parse(str_from(unit), &m->unit) != 0)
                 return fault_set(fault, SIMULATED_NODE_E_MALFORMED,
@@ -52,7 +58,7 @@ static int read_simulated_node(const json_t *node, const char *groups, Simulated
                 return fault_wrap(fault, SIMULATED_NODE_E_MALFORMED, ANNOTATION_SIMULATED_CARDS);
         for (size_t i = 0; r == 0 && i < m->list.n; i++)
                 describe_card(m, &m->list.cards[i]);
-        return r;
+        return r == 0 ? card_rates_describe(&m->list, m->cards, &m->rates) : r;
 }
 
 static int set_text_of(json_t *object, const char *key, Buf *text) {
@@ -111,18 +117,20 @@ static int write_resource(json_t *list, const char *resource, bool offered, bool
 static int write_resources(json_t *node, const char *where, const SimulatedNode *m, Fault *fault) {
         const char *label = tree_text(node, "metadata", "labels", LABEL_SCHEDULE, NULL);
         ShareMode mode = share_mode_from_label(str_from(label));
-        bool memory = share_mode_has_memory(mode);
+        bool memory = share_mode_has_memory(mode), served = share_mode_is_served(mode);
         json_t *list = NULL;
         int r;
 
         r = open_object(node, "status", where, &list, fault);
         if (r != 0)
                 return r;
-        r = write_resource(list, RESOURCE_GPU_CORE, share_mode_has_core(mode), memory,
+        r = write_resource(list, RESOURCE_GPU_CORE, share_mode_has_core(mode), served,
                            UINT64_C(100) * m->n_cards);
         if (r == 0)
-                r = write_resource(list, RESOURCE_GPU_COUNT, memory, memory, m->n_cards);
-        return r < 0 ? r : write_resource(list, RESOURCE_GPU_MEM, memory, memory, m->units);
+                r = write_resource(list, RESOURCE_GPU_COUNT, memory, served, m->n_cards);
+        if (r == 0)
+                r = write_resource(list, RESOURCE_GPU, m->whole, m->whole, m->n_cards);
+        return r < 0 ? r : write_resource(list, RESOURCE_GPU_MEM, memory, served, m->units);
 }
 
 static int write_ready(json_t *node) {

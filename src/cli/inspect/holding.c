@@ -5,6 +5,7 @@
 
 #include "share/demand.h"
 #include "share/pod_grant.h"
+#include "share/resize_status.h"
 #include "wire/allocation.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"
@@ -12,12 +13,14 @@
 /* What the pod holds of one card. */
 typedef struct CardLoad {
         Demand mem, core;
+        uint64_t mem_in_force, core_in_force;
 } CardLoad;
 
 /* By card, up to the highest index that occurs. */
 typedef struct Loads {
         CardLoad cards[CARD_INDEX_MAX + 1];
         size_t n;
+        ResizeStatus resize;
 } Loads;
 
 static CardLoad *load_at(Loads *loads, uint32_t card) {
@@ -26,15 +29,40 @@ static CardLoad *load_at(Loads *loads, uint32_t card) {
         return &loads->cards[card];
 }
 
+/* The part of an amount that is in force. A container's size is divided among its cards as its
+ * limit is. */
+static uint64_t scaled(uint32_t amount, uint32_t size, uint32_t limit) {
+        return limit > 0 ? (uint64_t) amount * size / limit : amount;
+}
+
+static void add_mem(Loads *loads, uint32_t card, ContainerKind kind, uint32_t container, uint32_t amount) {
+        CardLoad *load = load_at(loads, card);
+        const ResizeInForce *c =
+                kind == CONTAINER_MAIN ? resize_status_find(&loads->resize, container) : NULL;
+
+        demand_add(&load->mem, kind, amount);
+        if (kind != CONTAINER_INIT)
+                load->mem_in_force += c ? scaled(amount, c->size.mem, c->limit.mem) : amount;
+}
+
+static void add_core(Loads *loads, const Slice *s) {
+        CardLoad *load = load_at(loads, s->card);
+        const ResizeInForce *c =
+                s->kind == CONTAINER_MAIN ? resize_status_find(&loads->resize, s->container) : NULL;
+
+        demand_add(&load->core, (ContainerKind) s->kind, s->core);
+        if (s->kind != CONTAINER_INIT)
+                load->core_in_force += c ? scaled(s->core, c->size.core, c->limit.core) : s->core;
+}
+
 /* GrantSpec has the slices of init containers first, the order that demand_add() needs. */
 static void add_slices(Loads *loads, const GrantSpec *spec, bool with_mem) {
         for (size_t i = 0; i < spec->n_slices; i++) {
                 const Slice *s = &spec->slices[i];
-                CardLoad *load = load_at(loads, s->card);
 
                 if (with_mem)
-                        demand_add(&load->mem, (ContainerKind) s->kind, s->mem);
-                demand_add(&load->core, (ContainerKind) s->kind, s->core);
+                        add_mem(loads, s->card, (ContainerKind) s->kind, s->container, s->mem);
+                add_core(loads, s);
         }
 }
 
@@ -60,7 +88,7 @@ static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Are
         for (size_t i = 0; i < a.n_entries; i++) {
                 const AllocationEntry *e = &a.entries[i];
 
-                demand_add(&load_at(loads, e->card)->mem, kind_of(pod, init, e->container), e->amount);
+                add_mem(loads, e->card, kind_of(pod, init, e->container), e->container, e->amount);
         }
         *any |= a.n_entries > 0;
         return 0;
@@ -71,9 +99,13 @@ static int collect_uses(const Loads *loads, Arena *arena, InspectPod *ret) {
         if (!ret->uses)
                 return -ENOMEM;
         for (size_t i = 0; i < loads->n; i++) {
-                InspectUse use = {(uint32_t) i, demand_total(&loads->cards[i].mem),
-                                  demand_total(&loads->cards[i].core)};
+                const CardLoad *load = &loads->cards[i];
+                InspectUse use = {.card = (uint32_t) i,
+                                  .mem = demand_total(&load->mem),
+                                  .core = demand_total(&load->core)};
 
+                use.mem_in_force = ret->resized ? load->mem_in_force : use.mem;
+                use.core_in_force = ret->resized ? load->core_in_force : use.core;
                 if (use.mem > 0 || use.core > 0)
                         ret->uses[ret->n_uses++] = use;
         }
@@ -104,6 +136,8 @@ int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *r
         if (!loads)
                 return -ENOMEM;
         *loads = (Loads){.n = 0};
+        (void) resize_status_read(pod->annotations.resize_status, &loads->resize); /* else the limits */
+        ret->resized = resize_status_differs(&loads->resize);
         r = add_annotation(loads, pod, pod->annotations.init_allocation, true, scratch, &annotated);
         if (r == 0)
                 r = add_annotation(loads, pod, pod->annotations.allocation, false, scratch, &annotated);

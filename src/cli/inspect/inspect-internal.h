@@ -2,7 +2,8 @@
 #pragma once
 
 /* What the files of the report share. inspect.c collects rows, inspect_view.c sorts them and sums
- * them up, print_summary.c, print_details.c and print_json.c print them. */
+ * them up, print_summary.c, print_details.c, print_json.c, print_cards.c, print_pods.c,
+ * print_whole.c and print_notes.c print them. */
 
 #include "base/arena.h"
 #include "cli/inspect/inspect.h"
@@ -17,8 +18,11 @@ struct Inspect {
         Arena view;    /* cards of the nodes, made anew for each view */
         InspectNode *nodes;
         size_t n_nodes, nodes_capacity;
+        InspectNode *silent; /* nodes that offer nothing, with notes */
+        size_t n_silent, silent_capacity;
         InspectPod *pods;
         size_t n_pods, pods_capacity;
+        Str only_namespace; /* borrowed; empty: all */
         size_t order;
         bool settled;
 };
@@ -26,12 +30,13 @@ struct Inspect {
 /* The nodes to print, by name. */
 typedef struct InspectView {
         const InspectNode *nodes;
-        size_t n_nodes;
+        size_t n_nodes, n_whole; /* n_whole: those with whole cards, of which no sum below is */
         size_t max_cards;
         bool has_pending, has_core, units_differ;
         Str unit_text; /* of the sums */
         /* sums; memory in MiB when the units differ */
         uint64_t total_mem, used_mem, total_core, used_core;
+        uint64_t total_cards, used_cards; /* of nodes with whole cards */
 } InspectView;
 
 /* Returns 0, -ENOMEM, or INSPECT_E_NO_NODE. *ret is valid until the next object is added. */
@@ -39,6 +44,31 @@ int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault);
 
 /* false: the pod is kept only to count its difference, and gets no line. */
 bool inspect_pod_holds(const InspectPod *p);
+
+/* The unit behind a number: " GiB", " x128MiB". */
+#define INSPECT_UNIT_FMT " %s" STR_FMT
+#define INSPECT_UNIT_ARG(n)                                                                                  \
+        (n)->unit_text.len > 0 && (n)->unit_text.data[0] <= '9' ? "x" : "", STR_CUT((n)->unit_text, 32)
+
+/* Appends a row per pod and card, after an empty line; nothing where no pod holds a slice. Returns
+ * 0 or -ENOMEM. */
+int inspect_print_pods(const InspectView *v, const InspectScreen *screen, Buf *out);
+
+/* Appends the notes of the view's nodes, and, where it has all nodes, of the silent ones: equal
+ * notes once, folded to the width. details: also the pods with annotations that differ from their
+ * limits. Returns 0 or -ENOMEM. */
+int inspect_print_notes(const Inspect *i, const InspectView *v, bool all, const InspectScreen *screen,
+                        Buf *out);
+
+/* Append the nodes with whole cards, if there are any, after an empty line, and their sums. Each
+ * node has a line, or with details a table of its cards and one of their links. links: only the
+ * latter. Return 0 or -ENOMEM. */
+int inspect_print_whole(const InspectView *v, bool details, Buf *out);
+int inspect_print_links(const InspectView *v, Buf *out);
+
+/* After a node's table, a line for each pod with annotations that differ from its limits; usually
+ * none. */
+void inspect_put_differences(const InspectNode *n, Buf *text);
 
 /* Memory of a node in the unit of the view's sums. */
 uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t units);

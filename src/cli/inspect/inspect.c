@@ -7,6 +7,8 @@
 #include "base/quantity.h"
 #include "cli/inspect/holding.h"
 #include "cli/inspect/inspect-internal.h"
+#include "cli/inspect/node_notes.h"
+#include "share/card_indexes.h"
 #include "share/fault_join.h"
 #include "share/memory_unit.h"
 #include "wire/annotation.h"
@@ -30,9 +32,14 @@ Inspect *inspect_free(Inspect *i) {
         arena_done(&i->scratch);
         arena_done(&i->view);
         free(i->nodes);
+        free(i->silent);
         free(i->pods);
         free(i);
         return NULL;
+}
+
+void inspect_set_namespace(Inspect *i, Str namespace_) {
+        i->only_namespace = namespace_;
 }
 
 static bool grow(void **array, size_t *capacity, size_t n, size_t size) {
@@ -62,6 +69,49 @@ static int quantity_u32(Str text, const char *what, uint64_t *ret, Fault *fault)
         return 0;
 }
 
+static int keep_peers(Inspect *i, const CardInfo *card, InspectCardFacts *ret) {
+        uint16_t *peers;
+
+        if (card->n_peers == 0)
+                return 0;
+        peers = arena_new(&i->rows, uint16_t, card->n_peers);
+        if (!peers)
+                return -ENOMEM;
+        memcpy(peers, card->peers, card->n_peers * sizeof *peers);
+        ret->peers = peers;
+        ret->n_peers = card->n_peers;
+        return 0;
+}
+
+/* Model and health of every card. Nodes without a description have one model in a label. */
+static int node_facts(Inspect *i, const Node *node, const CardInfo *cards, size_t n, InspectNode *row) {
+        Str label = {0}, model = {0};
+        CardIndexes cordoned = {0};
+
+        row->facts = arena_new(&i->rows, InspectCardFacts, row->n_described);
+        if (!row->facts)
+                return -ENOMEM;
+        (void) card_indexes_parse(node->annotations.cordon_cards, &cordoned); /* else none is known */
+        if (n == 0 && !str_is_empty(node->card_name))
+                label = arena_str(&i->rows, node->card_name);
+        for (size_t k = 0; k < row->n_described && n == 0; k++)
+                row->facts[k].model = label;
+        for (size_t k = 0; k < n; k++) {
+                if (!str_eq(cards[k].model, model))
+                        model = arena_str(&i->rows, cards[k].model);
+                if (!str_is_empty(cards[k].model) && !model.data)
+                        return -ENOMEM;
+                row->facts[cards[k].index] =
+                        (InspectCardFacts){.model = model,
+                                           .known = true,
+                                           .healthy = cards[k].healthy,
+                                           .cordoned = card_indexes_has(&cordoned, cards[k].index)};
+                if (row->whole && keep_peers(i, &cards[k], &row->facts[cards[k].index]) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
 /* Units of every card: from the node's description, else equal shares of the total. */
 static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
         CardInfo *cards = NULL;
@@ -88,7 +138,7 @@ static int node_cards(Inspect *i, const Node *node, uint64_t count, InspectNode 
                 row->card_units[k] = row->total_mem / row->n_described;
         for (size_t k = 0; k < n; k++)
                 row->card_units[cards[k].index] = cards[k].units;
-        return 0;
+        return node_facts(i, node, cards, n, row);
 }
 
 /* false: there is no annotation, or it is no unit and was ignored. */
@@ -114,6 +164,10 @@ static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *faul
         bool good, mib = false;
         MemoryUnit unit;
 
+        if (row->whole) {
+                row->unit_text = STR("card");
+                return 0;
+        }
         row->unit_mib = 1024;
         good = read_unit(said, ANNOTATION_UNIT_IN_FORCE, &unit, fault);
         if (!good) {
@@ -134,11 +188,16 @@ static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *faul
 }
 
 static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
+        Str mode = node->annotations.mode_in_force;
+
+        if (str_is_empty(mode))
+                mode = node->mode;
+        row->mode = arena_str(&i->rows, mode);
+        row->change_pending = !str_is_empty(node->annotations.change_pending);
+        row->ip = str_is_empty(node->internal_ip) ? STR("unknown") : arena_str(&i->rows, node->internal_ip);
         int r;
 
-        row->name = arena_str(&i->rows, node->meta.name);
-        row->ip = str_is_empty(node->internal_ip) ? STR("unknown") : arena_str(&i->rows, node->internal_ip);
-        if (!row->name.data || !row->ip.data)
+        if (!row->mode.data || !row->ip.data)
                 return -ENOMEM;
         r = node_cards(i, node, count, row, fault);
         if (r < 0)
@@ -146,9 +205,34 @@ static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *r
         return node_unit(i, node, row, fault);
 }
 
+/* Whether a node that offers nothing belongs to the report: its agent has something to say. */
+static bool has_note_of_ours(const InspectNode *row) {
+        for (size_t k = 0; k < row->n_notes; k++)
+                if (str_has_prefix(row->notes[k].type, STR("GPU")))
+                        return true;
+        return false;
+}
+
+static int node_keep(Inspect *i, const Node *node, InspectNode *row) {
+        bool offers = row->total_mem > 0;
+
+        if (!offers && !has_note_of_ours(row))
+                return 0;
+        row->name = arena_str(&i->rows, node->meta.name);
+        if (!row->name.data ||
+            !(offers ? grow((void **) &i->nodes, &i->nodes_capacity, i->n_nodes, sizeof *row)
+                     : grow((void **) &i->silent, &i->silent_capacity, i->n_silent, sizeof *row)))
+                return -ENOMEM;
+        if (offers)
+                i->nodes[i->n_nodes++] = *row;
+        else
+                i->silent[i->n_silent++] = *row;
+        return 0;
+}
+
 static int add_node(Inspect *i, Str object, Fault *fault) {
         InspectNode row = {.order = i->order++};
-        uint64_t count = 0;
+        uint64_t count = 0, whole = 0;
         Node node;
         int r;
 
@@ -160,19 +244,36 @@ static int add_node(Inspect *i, Str object, Fault *fault) {
                 r = quantity_u32(node.allocatable_core, RESOURCE_GPU_CORE, &row.total_core, fault);
         if (r == 0)
                 r = quantity_u32(node.allocatable_count, RESOURCE_GPU_COUNT, &count, fault);
+        if (r == 0 && row.total_mem == 0)
+                r = quantity_u32(node.allocatable_whole, RESOURCE_GPU, &whole, fault);
+        if (whole > 0) {
+                row.whole = true;
+                row.total_mem = count = whole;
+        }
         if (r == 0 && count > CARD_INDEX_MAX + 1)
-                r = fault_set(fault, INSPECT_E_MALFORMED, "%s is %u, must be at most %d", RESOURCE_GPU_COUNT,
-                              (unsigned) count, CARD_INDEX_MAX + 1);
+                r = fault_set(fault, INSPECT_E_MALFORMED, "%s is %u, must be at most %d",
+                              whole > 0 ? RESOURCE_GPU : RESOURCE_GPU_COUNT, (unsigned) count,
+                              CARD_INDEX_MAX + 1);
+        if (r == 0)
+                r = node_notes_read(object, &node, &i->scratch, &i->rows, &row);
         if (r == 0 && row.total_mem > 0)
                 r = node_row(i, &node, count, &row, fault);
-        if (r == 0 && row.total_mem > 0) {
-                if (!grow((void **) &i->nodes, &i->nodes_capacity, i->n_nodes, sizeof row))
-                        return -ENOMEM;
-                i->nodes[i->n_nodes++] = row;
-        }
+        if (r == 0)
+                r = node_keep(i, &node, &row);
         if (fault && fault->text[0])
                 (void) fault_wrap(fault, r, "node " STR_FMT, STR_ARG(node.meta.name));
         return r;
+}
+
+void inspect_add_used(Inspect *i, Str node, uint32_t card, uint64_t mib) {
+        for (size_t n = 0; n < i->n_nodes; n++)
+                if (card < i->nodes[n].n_described && str_eq(i->nodes[n].name, node)) {
+                        InspectCardFacts *facts = &i->nodes[n].facts[card];
+
+                        facts->used_known = true;
+                        if (mib <= UINT32_MAX) /* MiB of a card; the text is not trusted */
+                                facts->used_mib += mib;
+                }
 }
 
 /* ---- pods ---- */
@@ -196,7 +297,8 @@ static int add_pod(Inspect *i, Str object, Fault *fault) {
         r = pod_decode(object, &i->scratch, &pod, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, INSPECT_E_MALFORMED, "pod");
-        if (str_is_empty(pod.node_name) || pod_is_terminal(&pod))
+        if (str_is_empty(pod.node_name) || pod_is_terminal(&pod) ||
+            (!str_is_empty(i->only_namespace) && !str_eq(pod.meta.namespace_, i->only_namespace)))
                 return 0;
         r = holding_from_pod(&pod, &i->scratch, &i->rows, &row, fault);
         if (r == 0 && (inspect_pod_holds(&row) || !str_is_empty(row.difference)))

@@ -13,6 +13,10 @@ typedef struct Inspect Inspect;
 int inspect_new(Inspect **ret);
 Inspect *inspect_free(Inspect *i);
 
+/* Counts pods of this namespace only. Call it before the first object; `namespace_` must outlive
+ * the report. */
+void inspect_set_namespace(Inspect *i, Str namespace_);
+
 /* Adds a Node or Pod, in any order; other kinds are ignored. Everything that is kept is copied. A
  * later object replaces an earlier one of the same name. kind: from a typed list; empty: from the
  * object.
@@ -27,6 +31,20 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault);
 int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault);
 int inspect_print_json(Inspect *i, Str node, Buf *out, Fault *fault);
+
+/* Adds what a process holds of a card, in MiB, as the node's agent tells it. Nodes must have been
+ * added; other names and indexes are ignored. */
+void inspect_add_used(Inspect *i, Str node, uint32_t card, uint64_t mib);
+
+/* The report for a terminal: a row per card, then sums, then notes about nodes. */
+typedef struct InspectScreen {
+        size_t width;  /* columns */
+        size_t height; /* lines that fit, 0: any number. Rows that do not fit are counted */
+        bool utf8;     /* bars of block characters */
+        bool colour;   /* ECMA-48 colours */
+        bool details;  /* also a row per pod and card */
+} InspectScreen;
+int inspect_print_cards(Inspect *i, Str node, const InspectScreen *screen, Buf *out, Fault *fault);
 
 /* Counts the pods on these nodes that have other amounts in annotations than in limits. Returns 0
  * with *ret, or an error as above. */

@@ -83,6 +83,7 @@ static int node_sum(Inspect *i, InspectNode *node) {
                 for (size_t u = 0; u < pod->n_uses; u++) {
                         node->cards[pod->uses[u].card].used_mem += pod->uses[u].mem;
                         node->cards[pod->uses[u].card].used_core += pod->uses[u].core;
+                        node->cards[pod->uses[u].card].n_pods++;
                         node->used_mem += pod->uses[u].mem;
                         node->used_core += pod->uses[u].core;
                 }
@@ -130,21 +131,32 @@ uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t u
 }
 
 static void view_sum(InspectView *v) {
-        v->unit_text = v->n_nodes > 0 ? v->nodes[0].unit_text : STR("GiB");
+        const InspectNode *first = NULL;
+
         for (size_t n = 0; n < v->n_nodes; n++) {
                 const InspectNode *node = &v->nodes[n];
 
+                v->n_whole += node->whole;
+                if (node->whole)
+                        continue;
+                first = first ? first : node;
                 if (node->n_cards > v->max_cards)
                         v->max_cards = node->n_cards;
                 v->has_pending |= node->pending_mem > 0;
                 v->has_core |= node->total_core > 0;
-                v->units_differ |= node->unit_mib != v->nodes[0].unit_mib;
+                v->units_differ |= node->unit_mib != first->unit_mib;
         }
+        v->unit_text = first ? first->unit_text : STR("GiB");
         if (v->units_differ)
                 v->unit_text = STR("MiB");
         for (size_t n = 0; n < v->n_nodes; n++) {
                 const InspectNode *node = &v->nodes[n];
 
+                if (node->whole) {
+                        v->total_cards = saturated_add(v->total_cards, node->total_mem);
+                        v->used_cards = saturated_add(v->used_cards, node->used_mem);
+                        continue;
+                }
                 v->total_mem = saturated_add(v->total_mem, inspect_view_mem(v, node, node->total_mem));
                 v->used_mem = saturated_add(v->used_mem, inspect_view_mem(v, node, node->used_mem));
                 v->total_core = saturated_add(v->total_core, node->total_core);
@@ -169,8 +181,8 @@ int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault) {
                                 found = &i->nodes[n];
                 if (!found)
                         return fault_set(fault, INSPECT_E_NO_NODE,
-                                         "node \"" STR_FMT
-                                         "\": no node of this name offers " RESOURCE_GPU_MEM,
+                                         "node \"" STR_FMT "\": no node of this name offers " RESOURCE_GPU_MEM
+                                         " or " RESOURCE_GPU,
                                          STR_ARG(node));
                 v.nodes = found;
                 v.n_nodes = 1;

@@ -20,7 +20,7 @@ static int pipe_cloexec(int ret[2]) {
         return 0;
 }
 
-static int spawn(char *const *argv, int out, pid_t *ret) {
+static int spawn(char *const *argv, int out, bool quiet, pid_t *ret) {
         posix_spawn_file_actions_t actions;
         int r;
 
@@ -28,13 +28,16 @@ static int spawn(char *const *argv, int out, pid_t *ret) {
         if (r != 0)
                 return -r;
         r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+        if (r == 0 && quiet)
+                r = posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
         if (r == 0)
                 r = posix_spawnp(ret, argv[0], &actions, NULL, argv, environ);
         (void) posix_spawn_file_actions_destroy(&actions); /* frees memory only */
         return -r;
 }
 
-int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault) {
+static int start(const char *const *flags, size_t n_flags, const char *path, bool quiet, Kubectl *ret,
+                 Fault *fault) {
         const char *argv[KUBECTL_MAX_FLAGS + 5] = {"kubectl"};
         int ends[2], r;
         size_t n = 1;
@@ -52,7 +55,7 @@ int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, 
         if (r < 0)
                 return fault_set(fault, r, "pipe: %s", strerror(-r));
         /* POSIX promises not to write to argv */
-        r = spawn((char *const *) argv, ends[1], &ret->pid);
+        r = spawn((char *const *) argv, ends[1], quiet, &ret->pid);
         (void) close(ends[1]);
         if (r < 0) {
                 (void) close(ends[0]);
@@ -61,6 +64,14 @@ int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, 
         }
         ret->out = ends[0];
         return 0;
+}
+
+int kubectl_get_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault) {
+        return start(flags, n_flags, path, false, ret, fault);
+}
+
+int kubectl_try_raw(const char *const *flags, size_t n_flags, const char *path, Kubectl *ret, Fault *fault) {
+        return start(flags, n_flags, path, true, ret, fault);
 }
 
 int kubectl_finish(Kubectl *k, bool give_up, Fault *fault) {

@@ -83,9 +83,7 @@ static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) 
         return text->len - start;
 }
 
-/* After the node's table, a line for each pod with annotations that differ from its limits; usually
- * none. */
-static void differences(const InspectNode *n, Buf *text) {
+void inspect_put_differences(const InspectNode *n, Buf *text) {
         for (size_t p = 0; p < n->n_pods; p++) {
                 const InspectPod *pod = &n->pods[p];
                 _cleanup_buf_ Buf line = BUF_NULL;
@@ -124,15 +122,21 @@ int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {
         if (r != 0)
                 return r;
         for (size_t n = 0; n < v.n_nodes; n++) {
-                size_t pod_lines = node_table(&v, &v.nodes[n], &text);
+                size_t pod_lines;
 
-                if (n == 0)
+                if (v.nodes[n].whole)
+                        continue;
+                pod_lines = node_table(&v, &v.nodes[n], &text);
+                if (dashes == 0)
                         dashes = pod_lines + 10;
                 node_sums(&v.nodes[n], &text);
                 table_dashes(&text, dashes);
-                differences(&v.nodes[n], &text);
+                inspect_put_differences(&v.nodes[n], &text);
         }
-        sums(&v, &text);
+        if (v.n_whole == 0 || v.n_nodes > v.n_whole)
+                sums(&v, &text);
         r = buf_result(&text);
-        return r < 0 ? r : table_align(buf_str(&text), out);
+        if (r == 0)
+                r = table_align(buf_str(&text), out);
+        return r < 0 ? r : inspect_print_whole(&v, true, out);
 }

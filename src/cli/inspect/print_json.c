@@ -4,10 +4,17 @@
 
 static void card_pods(JsonWriter *w, const InspectNode *n, uint32_t card) {
         for (size_t p = 0; p < n->n_pods; p++) {
-                InspectUse use = inspect_pod_use(&n->pods[p], card);
+                const InspectPod *pod = &n->pods[p];
+                InspectUse use = inspect_pod_use(pod, card);
 
-                if (use.mem > 0 || use.core > 0)
-                        inspect_json_pod(w, n->pods[p].namespace_, n->pods[p].name, use.mem, use.core);
+                if (use.mem == 0 && use.core == 0)
+                        continue;
+                if (pod->resized)
+                        inspect_json_resized_pod(w, pod->namespace_, pod->name,
+                                                 &(InspectJsonSize){use.mem, use.core},
+                                                 &(InspectJsonSize){use.mem_in_force, use.core_in_force});
+                else
+                        inspect_json_pod(w, pod->namespace_, pod->name, use.mem, use.core);
         }
 }
 

@@ -79,15 +79,21 @@ int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault) {
         r = inspect_view(i, node, &v, fault);
         if (r != 0)
                 return r;
-        header(&v, &text);
-        for (size_t n = 0; n < v.n_nodes; n++) {
-                start = text.len;
-                node_line(&v, &v.nodes[n], &text);
-                if (n == 0)
-                        first_line = text.len - start;
+        if (v.n_whole == 0 || v.n_nodes > v.n_whole) {
+                header(&v, &text);
+                for (size_t n = 0; n < v.n_nodes; n++) {
+                        if (v.nodes[n].whole)
+                                continue;
+                        start = text.len;
+                        node_line(&v, &v.nodes[n], &text);
+                        if (first_line == 0)
+                                first_line = text.len - start;
+                }
+                table_dashes(&text, first_line + 20);
+                sums(&v, &text);
         }
-        table_dashes(&text, first_line + 20);
-        sums(&v, &text);
         r = buf_result(&text);
-        return r < 0 ? r : table_align(buf_str(&text), out);
+        if (r == 0)
+                r = table_align(buf_str(&text), out);
+        return r < 0 ? r : inspect_print_whole(&v, false, out);
 }

@@ -7,7 +7,8 @@
 
 typedef struct InspectUse {
         uint32_t card;
-        uint64_t mem, core; /* units and percent */
+        uint64_t mem, core;                   /* units and percent, by the limits */
+        uint64_t mem_in_force, core_in_force; /* of a resized pod; otherwise mem and core */
 } InspectUse;
 
 typedef struct InspectPod {
@@ -15,6 +16,7 @@ typedef struct InspectPod {
         InspectUse *uses; /* by card */
         size_t n_uses;
         uint64_t pending_mem, pending_core; /* has no card yet */
+        bool resized;                       /* a slice has another size than its limit */
         Str difference;                     /* between annotations and limits; empty: none */
         size_t order;                       /* of arrival: a later object replaces an earlier one */
 } InspectPod;
@@ -22,15 +24,39 @@ typedef struct InspectPod {
 typedef struct InspectCard {
         uint64_t total_mem, used_mem; /* units */
         uint64_t total_core, used_core;
+        size_t n_pods;
 } InspectCard;
+
+/* What else the node's description says of a card. */
+typedef struct InspectCardFacts {
+        Str model;
+        bool known, healthy, cordoned;
+        bool used_known;
+        uint64_t used_mib;     /* by the driver, of processes */
+        const uint16_t *peers; /* GB/s to the card of each index; 0: not known */
+        size_t n_peers;
+} InspectCardFacts;
+
+/* Something about a node that people should see: a condition, or what its agent waits for. */
+typedef struct InspectNote {
+        Str type, message;
+} InspectNote;
+
+enum { INSPECT_NOTES_MAX = 8 };
 
 typedef struct InspectNode {
         Str name, ip;
-        Str unit_text; /* "GiB", "128MiB" */
+        Str unit_text; /* "GiB", "128MiB"; "card" where cards are whole */
         uint32_t unit_mib;
+        bool whole;                     /* mode topology: memory is counted in cards */
         uint64_t total_mem, total_core; /* allocatable */
         uint64_t *card_units;           /* by card index, as the node describes them */
         size_t n_described;
+        InspectCardFacts *facts; /* n_described, or NULL */
+        Str mode;                /* in force; empty: not known */
+        bool change_pending;
+        InspectNote *notes;
+        size_t n_notes;
         size_t order;
 
         /* set by inspect_view() */

@@ -18,24 +18,52 @@ enum { OWNER_FD = 100 };
 
 /* ---- the environment ---- */
 
-static int set_number(const char *name, uint64_t value) {
+typedef struct Variables {
+        int (*set)(void *userdata, const char *name, const char *value);
+        void *userdata;
+        int r;
+} Variables;
+
+static void set_text(Variables *v, const char *name, const char *value) {
+        if (v->r == 0)
+                v->r = v->set(v->userdata, name, value);
+}
+
+static void set_number(Variables *v, const char *name, uint64_t value) {
         char text[24];
 
         (void) snprintf(text, sizeof text, "%llu", (unsigned long long) value);
-        return setenv(name, text, 1);
+        set_text(v, name, text);
 }
 
-static int set_cards(const Command *c) {
-        char text[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)] = "";
+static void list_cards(const Command *c, char ret[static SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)]) {
         size_t at = 0;
 
+        ret[0] = '\0';
         for (uint32_t i = 0; i < c->n_cards; i++)
-                at += (size_t) snprintf(text + at, sizeof text - at, "%s%s", i > 0 ? "," : "",
-                                        c->cards[i]->uuid);
-        if (setenv("NVIDIA_VISIBLE_DEVICES", text, 1) < 0)
-                return -1;
-        /* the other cards have no slice here, and calls on them are refused */
-        return setenv("CUDA_VISIBLE_DEVICES", text, 1);
+                at += (size_t) snprintf(ret + at, SLICEDIR_CARDS_MAX * (SLICE_UUID + 1) - at, "%s%s",
+                                        i > 0 ? "," : "", c->cards[i]->uuid);
+}
+
+int command_variables(const Command *c, int (*set)(void *userdata, const char *name, const char *value),
+                      void *userdata) {
+        Variables v = {.set = set, .userdata = userdata};
+        char cards[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)];
+
+        list_cards(c, cards);
+        set_number(&v, "ALIYUN_COM_GPU_MEM_CONTAINER", c->request->mem);
+        set_number(&v, "ALIYUN_COM_GPU_MEM_DEV", c->cards[0]->bytes / MIB / c->request->unit_mib);
+        set_number(&v, "ALIYUN_COM_GPU_MEM_POD", c->request->mem * c->n_cards);
+        set_text(&v, "ALIYUN_COM_GPU_MEM_UNIT", c->unit);
+        set_text(&v, "NVIDIA_VISIBLE_DEVICES", cards);
+        if (c->n_cards == 1)
+                set_number(&v, "ALIYUN_COM_GPU_MEM_IDX", c->cards[0]->index);
+        return v.r;
+}
+
+static int set_own(void *userdata, const char *name, const char *value) {
+        (void) userdata;
+        return setenv(name, value, 1) < 0 ? -ENOMEM : 0;
 }
 
 /* Puts the gate in front of other libraries in LD_PRELOAD. */
@@ -49,17 +77,14 @@ static int set_preload(const Command *c) {
 }
 
 static int set_environment(const Command *c) {
-        uint64_t card_units = c->cards[0]->bytes / MIB / c->request->unit_mib;
+        char cards[SLICEDIR_CARDS_MAX * (SLICE_UUID + 1)];
 
-        if (set_number("ALIYUN_COM_GPU_MEM_CONTAINER", c->request->mem) < 0 ||
-            set_number("ALIYUN_COM_GPU_MEM_DEV", card_units) < 0 ||
-            set_number("ALIYUN_COM_GPU_MEM_POD", c->request->mem * c->n_cards) < 0 ||
-            setenv("ALIYUN_COM_GPU_MEM_UNIT", c->unit, 1) < 0 || set_cards(c) < 0 || set_preload(c) < 0 ||
-            setenv("ALIQUOT_SLICES", c->slices, 1) < 0)
-                return -ENOMEM;
-        if (c->n_cards == 1 && set_number("ALIYUN_COM_GPU_MEM_IDX", c->cards[0]->index) < 0)
-                return -ENOMEM;
-        return 0;
+        list_cards(c, cards);
+        /* the other cards have no slice here, and calls on them are refused */
+        return command_variables(c, set_own, NULL) < 0 || setenv("CUDA_VISIBLE_DEVICES", cards, 1) < 0 ||
+                               set_preload(c) < 0 || setenv("ALIQUOT_SLICES", c->slices, 1) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 /* ---- the process ---- */
@@ -128,15 +153,18 @@ static int wait_for(pid_t pid) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static int enter_slice(const Command *c, Fault *fault) {
+        int r = set_environment(c);
+
+        return r < 0 ? fault_set(fault, r, "out of memory")
+                     : gate_probe_run(c->gate, c->slices, c->devices, fault);
+}
+
 int command_run(const Command *c, Fault *fault) {
+        int r = c->outside ? 0 : enter_slice(c, fault);
         Signals old;
         pid_t pid;
-        int r;
 
-        r = set_environment(c);
-        if (r < 0)
-                return fault_set(fault, r, "out of memory");
-        r = gate_probe_run(c->gate, c->slices, c->devices, fault);
         if (r < 0)
                 return r;
         redirect_signals(&old);

@@ -71,6 +71,8 @@ static int read_card(const Nvml *nvml, unsigned index, const char *devices, Host
         if (strlen(uuid) >= sizeof ret->uuid)
                 return fault_set(fault, HOST_CARDS_E_NONE, "card %u: the uuid is too long: %s", index, uuid);
         (void) snprintf(ret->uuid, sizeof ret->uuid, "%s", uuid);
+        if (nvml->name(device, ret->model, sizeof ret->model) != NVML_SUCCESS)
+                ret->model[0] = '\0';
         ret->minor = minor;
         ret->bytes = memory.total / MIB * MIB;
         (void) snprintf(name, sizeof name, "nvidia%u", minor);
@@ -102,6 +104,12 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
         int r;
 
         r = read_file(devices, "nvidiactl", &m.ctl, fault);
+        if (r == HOST_CARDS_E_NONE)
+                return fault_set(
+                        fault, r,
+                        "%s/nvidiactl is not there: is the NVIDIA driver loaded? Without a card, try "
+                        "--simulate 1xTesla-V100-SXM2-16GB:16160MiB",
+                        devices);
         if (r != 0)
                 return r;
         /* not there before CUDA has run once */
@@ -120,18 +128,41 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
         return r;
 }
 
-static int count_slice(void *userdata, const SlicedirEntry *slice) {
-        HostCards *m = userdata;
+static uint64_t larger(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
 
+/* A slice that was resized below what its processes hold keeps that memory, and one of a pod grows
+ * back to what it was granted without a question. */
+static uint64_t bytes_of(const SliceLimits *limits, const SliceReport *report) {
+        uint64_t held = report->used < limits->card_bytes ? report->used : limits->card_bytes;
+
+        return larger(held, larger(limits->limit, limits->granted));
+}
+
+typedef struct Count {
+        HostCards *cards;
+        const char *except;
+} Count;
+
+static int count_slice(void *userdata, const SlicedirEntry *slice) {
+        const Count *c = userdata;
+        HostCards *m = c->cards;
+
+        if (c->except && strcmp(slice->id, c->except) == 0)
+                return 0;
         for (uint32_t i = 0; i < slice->n_cards; i++)
                 for (uint32_t k = 0; k < m->n; k++)
                         if (strncmp(slice->cards[i].limits.uuid, m->cards[k].uuid, SLICE_UUID) == 0) {
-                                m->cards[k].taken += slice->cards[i].limits.limit;
-                                m->cards[k].core_taken += slice->cards[i].limits.core_percent;
+                                m->cards[k].taken +=
+                                        bytes_of(&slice->cards[i].limits, &slice->cards[i].report);
+                                m->cards[k].core_taken +=
+                                        (uint32_t) larger(slice->cards[i].limits.core_percent,
+                                                          slice->cards[i].limits.granted_percent);
                         }
         return 0;
 }
 
-int host_cards_count_slices(HostCards *m, Slicedir *b) {
-        return slicedir_each(b, count_slice, m);
+int host_cards_count_slices(HostCards *m, Slicedir *b, const char *except) {
+        return slicedir_each(b, count_slice, &(Count){m, except});
 }

@@ -7,11 +7,14 @@
 #include "base/fault.h"
 #include "slicedir/slicedir.h"
 
+enum { HOST_CARDS_MODEL = 96 };
+
 typedef struct HostCard {
         uint32_t index; /* NVML's */
         uint32_t minor; /* /dev/nvidia<minor> */
         uint64_t bytes; /* what nvidia-smi shows as the total, whole MiB */
         char uuid[SLICE_UUID];
+        char model[HOST_CARDS_MODEL]; /* empty: the driver does not tell */
         SliceFile device;
         uint64_t taken; /* bytes of the other slices on it */
         uint32_t core_taken;
@@ -29,6 +32,6 @@ typedef struct HostCards {
 enum { HOST_CARDS_E_NONE = 1 };
 int host_cards_read(const char *devices, const char *library, HostCards *ret, Fault *fault);
 
-/* Adds up what the living slices of the slice directory hold of each card. The caller has locked
- * the directory. Returns 0 or negative errno. */
-int host_cards_count_slices(HostCards *m, Slicedir *b);
+/* Adds up what the living slices of the slice directory hold of each card. except: a slice that is
+ * not counted; NULL: none. The caller has locked the directory. Returns 0 or negative errno. */
+int host_cards_count_slices(HostCards *m, Slicedir *b, const char *except);

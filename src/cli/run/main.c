@@ -4,7 +4,6 @@
  * only, because a GPU machine often has nothing else. */
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,140 +12,92 @@
 
 #include "arbiter/respawn.h"
 #include "base/file.h"
-#include "base/quantity.h"
+#include "base/options.h"
+#include "cli/run/cdi_file.h"
 #include "cli/run/command.h"
 #include "cli/run/gate_probe.h"
 #include "cli/run/programs.h"
+#include "cli/run/size_options.h"
+#include "gpu/cards/simulated_cards.h"
 #include "slice/container_paths.h"
 
-enum { EXIT_USAGE = 2, EXIT_NO_SLICE = 125, NAMES = 1000 };
+enum { EXIT_NO_SLICE = 125, NAMES = 1000 };
 
 typedef struct Options {
-        SliceRequest request;
-        const char *unit, *slicedir, *simulate;
+        SizeOptions size; /* the first: size_options.h */
+        uint32_t cards;
+        const char *slicedir, *simulate;
+        const char *cdi, *cdi_dir;
         char **command;
 } Options;
 
-static const char usage[] =
-        "Usage: aliquot run [OPTION...] --gpu-mem N -- COMMAND...\n"
-        "\n"
-        "  --gpu-mem N         memory of each card, in units\n"
-        "  --gpu-mem-unit U    the unit: GiB (default), 128MiB...\n"
-        "  --gpu-core P        percent of each card's compute, in steps of 5\n"
-        "  --gpu-count N       so many cards, each with that much; default 1\n"
-        "  --gpu CARD          this card: its index or UUID\n"
-        "  --simulate CARDS    on simulated cards: 2xTesla-V100-SXM2-16GB:16160MiB\n"
-        "  --board DIR         where slices are counted; default " SLICEDIR_DEFAULT "\n"
-        "\n"
-        "Exit status: the command's; 125 when the slice could not be had, 126 when the command cannot be "
-        "run, 127 when it is not\n"
-        "there, 2 for wrong usage.\n";
+static int take_cdi(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
 
-static int wrong(const char *option, const char *value, const char *rule) {
-        (void) fprintf(stderr, "aliquot run: --%s %s: %s\n", option, value, rule);
-        return EXIT_USAGE;
+        o->cdi = text;
+        return cdi_file_is_name(text) ? 0
+                                      : fault_set(fault, 1,
+                                                  "must be letters, digits, _ and -, first a letter, last a "
+                                                  "letter or digit, 63 characters at most");
 }
 
-static int take_number(const char *option, const char *value, uint64_t low, uint64_t high, uint64_t *ret) {
-        char rule[96];
-
-        /* plain digits only: 2Gi units, cards or percent is never meant */
-        if (value[strspn(value, "0123456789")] == '\0' && quantity_parse(str_from(value), ret) == 0 &&
-            *ret >= low && *ret <= high)
-                return 0;
-        (void) snprintf(rule, sizeof rule, "must be a whole number from %llu to %llu",
-                        (unsigned long long) low, (unsigned long long) high);
-        return wrong(option, value, rule);
-}
-
-enum {
-        OPTION_MEM = 1,
-        OPTION_UNIT,
-        OPTION_CORE,
-        OPTION_COUNT,
-        OPTION_GPU,
-        OPTION_SIMULATE,
-        OPTION_BOARD,
-        OPTION_HELP
+static const Option option_list[] = {
+        SIZE_OPTIONS("percent of each card's compute, in steps of 5: 40 or 40%"),
+        {"gpu-count", "N", "so many cards, each with that much (default 1)",
+         OPTION_TO_NUMBER(Options, cards, 1, SLICEDIR_CARDS_MAX)},
+        {"gpu", "CARD", "this card: its index or UUID", OPTION_TO_TEXT(Options, size.request.only)},
+        {"simulate", "CARDS", "on simulated cards: 2xTesla-V100-SXM2-16GB:16160MiB",
+         OPTION_TO_TEXT(Options, simulate)},
+        {"cdi", "NAME",
+         "the slice is called NAME, and is for containers with the CDI device aliquot.dev/slice=NAME, which "
+         "the command starts",
+         OPTION_TO_CALL(take_cdi)},
+        {"cdi-dir", "DIR", "where the device's file is written (default " CDI_FILE_DIR ")",
+         OPTION_TO_TEXT(Options, cdi_dir)},
+        {"board", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
+         OPTION_TO_TEXT(Options, slicedir)},
 };
 
-static const struct option options[] = {
-        {"gpu-mem", required_argument, NULL, OPTION_MEM},
-        {"gpu-mem-unit", required_argument, NULL, OPTION_UNIT},
-        {"gpu-core", required_argument, NULL, OPTION_CORE},
-        {"gpu-count", required_argument, NULL, OPTION_COUNT},
-        {"gpu", required_argument, NULL, OPTION_GPU},
-        {"simulate", required_argument, NULL, OPTION_SIMULATE},
-        {"board", required_argument, NULL, OPTION_BOARD},
-        {"help", no_argument, NULL, OPTION_HELP},
-        {NULL, 0, NULL, 0},
+static const OptionsTable table = {
+        .program = "aliquot run",
+        .usage = "--gpu-mem N [OPTION...] -- COMMAND...",
+        .about = "Takes a slice of a card, runs the command in it, and gives the slice back.",
+        .end = "Exit status: the command's; 125 when the slice could not be had, 126 when the command cannot "
+               "be run, 127 when it is not there, 2 for wrong usage.",
+        .options = option_list,
+        .n = ELEMENTSOF(option_list),
+        .takes_words = true,
 };
 
-static int take_core(Options *o, const char *value) {
-        uint64_t n = 0;
-        int r = take_number("gpu-core", value, 0, 100, &n);
+/* Checked before anything is started. Lack of memory is left to the simulator, which reports it. */
+static int check_simulated(const char *cards) {
+        _cleanup_(card_list_done) CardList made = {0};
+        Fault fault = FAULT_NULL;
 
-        if (r == 0 && n % 5 != 0)
-                r = wrong("gpu-core", value, "must be a multiple of 5");
-        o->request.core = (uint32_t) n;
-        return r;
+        return cards && cards_simulate(str_from(cards), STR(""), &made, &fault) > 0
+                       ? options_wrong(&table, "--simulate: %s", fault.text)
+                       : OPTIONS_GO;
 }
 
-static int take_option(Options *o, int option) {
-        uint64_t n = 0;
-        int r = 0;
+static int read_options(int argc, char **argv, Options *o) {
+        int r = options_parse(&table, argc, argv, o, &o->command);
 
-        switch (option) {
-        case OPTION_MEM:
-                return take_number("gpu-mem", optarg, 1, UINT32_MAX, &o->request.mem);
-        case OPTION_UNIT:
-                o->unit = optarg;
-                o->request.unit_mib = slicing_unit(optarg);
-                return o->request.unit_mib > 0
-                               ? 0
-                               : wrong("gpu-mem-unit", optarg, "must be GiB, MiB or a multiple like 128MiB");
-        case OPTION_CORE:
-                return take_core(o, optarg);
-        case OPTION_COUNT:
-                r = take_number("gpu-count", optarg, 1, SLICEDIR_CARDS_MAX, &n);
-                o->request.cards = (uint32_t) n;
+        if (r != OPTIONS_GO)
                 return r;
-        case OPTION_GPU:
-                o->request.only = optarg;
-                return 0;
-        case OPTION_SIMULATE:
-                o->simulate = optarg;
-                return 0;
-        case OPTION_BOARD:
-                o->slicedir = optarg;
-                return 0;
-        default:
-                return EXIT_USAGE; /* getopt has printed why */
-        }
-}
-
-/* 0, or the exit status plus one when there is nothing more to do. */
-static int take_options(int argc, char **argv, Options *o) {
-        int option, r = 0;
-
-        argv[0] = (char *) "aliquot run"; /* the name in getopt's messages */
-        while (r == 0 && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
-                if (option == OPTION_HELP || option == 'h') {
-                        (void) fputs(usage, stdout);
-                        return fflush(stdout) == 0 ? 1 : 4;
-                }
-                r = take_option(o, option);
-        }
-        if (r == 0 && o->request.mem == 0) {
-                (void) fputs("aliquot run: --gpu-mem is missing\n", stderr);
-                r = EXIT_USAGE;
-        }
-        if (r == 0 && optind >= argc) {
-                (void) fputs("aliquot run: there is no command\n", stderr);
-                r = EXIT_USAGE;
-        }
-        o->command = argv + optind;
-        return r == 0 ? 0 : r + 1;
+        if (!size_options_has_mem(&o->size))
+                return options_wrong(&table, "--gpu-mem is missing");
+        r = size_options_finish(&table, &o->size);
+        if (r != OPTIONS_GO)
+                return r;
+        if (!o->command[0])
+                return options_wrong(&table, "there is no command");
+        if (o->cdi && o->simulate)
+                return options_wrong(&table,
+                                     "--cdi goes with cards that others see, too: those of the driver, or "
+                                     "of an aliquot-sim that ALIQUOT_SIM_DIR names");
+        r = check_simulated(o->simulate);
+        o->size.request.cards = o->cards;
+        return r;
 }
 
 /* ---- the slice ---- */
@@ -160,11 +111,11 @@ typedef struct Taken {
 static void describe(const Options *o, const HostCards *m, const HostCard *card, const char *id,
                      SliceSpec *ret) {
         *ret = (SliceSpec){
-                .limit = slicing_visible_bytes(card->bytes, o->request.mem, o->request.unit_mib),
+                .limit = slicing_visible_bytes(card->bytes, o->size.request.mem, o->size.request.unit_mib),
                 .card_bytes = card->bytes,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = card->index,
-                .request = {.percent = o->request.core},
+                .request = {.percent = o->size.request.core},
                 .uuid = card->uuid,
                 .container = id,
                 .ctl = m->ctl,
@@ -175,8 +126,8 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
 
 /* Another owner may have our number: a process in another pid namespace, or one left from an
  * earlier run. Such owners are alive, because counting the slices removed the dead ones. */
-static int create_named(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
-                        Fault *fault) {
+static int create_numbered(Slicedir *b, const char *owner, const SliceSpec *specs, uint32_t n, Taken *ret,
+                           Fault *fault) {
         int r = -EEXIST;
 
         for (unsigned i = 1; r == -EEXIST && i <= NAMES; i++) {
@@ -187,22 +138,37 @@ static int create_named(Slicedir *b, const char *owner, const SliceSpec *specs, 
         return r;
 }
 
+static int create_named(Slicedir *b, const char *name, const char *owner, const SliceSpec *specs, uint32_t n,
+                        Taken *ret, Fault *fault) {
+        int r;
+
+        (void) snprintf(ret->id, sizeof ret->id, "%s", name);
+        r = slicedir_create(b, ret->id, owner, specs, n, &ret->owner, fault);
+        return r == -EEXIST
+                       ? fault_set(fault, r,
+                                   "there is a slice with the name %s in %s already; `aliquot smi` lists "
+                                   "it",
+                                   name, b->path)
+                       : r;
+}
+
 static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t chosen[SLICEDIR_CARDS_MAX];
         char owner[SLICEDIR_OWNER_SIZE];
         int r;
 
-        r = slicing_choose(m, &o->request, chosen, fault);
+        r = slicing_choose(m, &o->size.request, chosen, fault);
         if (r != 0)
                 return r;
         (void) snprintf(owner, sizeof owner, "run %ld %s", (long) getpid(), o->command[0]);
         owner[strcspn(owner, "\n")] = '\0';
-        for (uint32_t i = 0; i < o->request.cards; i++) {
+        for (uint32_t i = 0; i < o->size.request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
                 describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name follows later */
         }
-        return create_named(b, owner, specs, o->request.cards, ret, fault);
+        return o->cdi ? create_named(b, o->cdi, owner, specs, o->size.request.cards, ret, fault)
+                      : create_numbered(b, owner, specs, o->size.request.cards, ret, fault);
 }
 
 /* A user without root has a slice directory of its own. It sees root's directory but cannot lock
@@ -210,12 +176,12 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
  * are not counted. */
 static int count(const Options *o, HostCards *m, Slicedir *b) {
         _cleanup_(slicedir_done) Slicedir roots = SLICEDIR_NULL;
-        int r = host_cards_count_slices(m, b);
+        int r = host_cards_count_slices(m, b, NULL);
 
         if (r < 0 || o->slicedir || geteuid() == 0 ||
             slicedir_open(&roots, SLICEDIR_DEFAULT, false, NULL) < 0)
                 return r;
-        return host_cards_count_slices(m, &roots);
+        return host_cards_count_slices(m, &roots, NULL);
 }
 
 static int take(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
@@ -247,7 +213,7 @@ static void release(Slicedir *b, Taken *t) {
 /* Every run with a compute limit starts an arbiter. One of them serves the slice directory, and the
  * others wait for its end. -1: no arbiter. */
 static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
-        int stop = -1, r = o->request.core > 0 ? respawn_daemon(b->path, &stop) : -ENOENT;
+        int stop = -1, r = o->size.request.core > 0 ? respawn_daemon(b->path, &stop) : -ENOENT;
 
         *ret_pid = r > 0 ? r : 0;
         return stop;
@@ -276,6 +242,20 @@ static int make_absolute(Slicedir *b, Fault *fault) {
         return 0;
 }
 
+/* Makes the last folder of --board, and none above it: a path with a typo is refused. */
+static int open_slicedir(const char *path, Slicedir *ret, Fault *fault) {
+        const char *slash = path ? strrchr(path, '/') : NULL;
+        char above[SLICEDIR_PATH_SIZE];
+
+        if (slash && slash > path) {
+                (void) snprintf(above, sizeof above, "%.*s", (int) (slash - path), path);
+                if (access(above, F_OK) < 0)
+                        return fault_set(fault, -errno, "--board %s: cannot look at %s: %s", path, above,
+                                         strerror(errno));
+        }
+        return slicedir_open(ret, path, true, fault);
+}
+
 /* Refuses to run inside a slice: the outer gate would count the inner slice's memory, or not see it
  * at all. */
 static int is_inside(Fault *fault) {
@@ -302,46 +282,63 @@ static int check_locks(const char *devices, Fault *fault) {
                        : 0; /* reading the cards reports files that are missing */
 }
 
+static int run_command(const Options *o, const Programs *programs, Slicedir *b, const Command *c,
+                       Fault *fault) {
+        CdiFile cdi = {.path = ""};
+        int r = 0, stop;
+        pid_t arbiter;
+
+        if (o->cdi)
+                r = cdi_file_write(o->cdi_dir ? o->cdi_dir : CDI_FILE_DIR, o->cdi, c, b, programs->nvml, &cdi,
+                                   fault);
+        if (r < 0)
+                return r;
+        stop = start_arbiter(o, b, &arbiter);
+        r = command_run(c, fault);
+        end_arbiter(stop, arbiter);
+        cdi_file_remove(&cdi);
+        return r;
+}
+
 static int run(const Options *o, const Programs *programs) {
         _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
         HostCards machine;
         Taken taken;
-        pid_t arbiter;
-        int r, stop;
+        int r;
 
-        r = slicedir_open(&slicedir, o->slicedir, true, &fault);
-        if (r == 0)
-                r = make_absolute(&slicedir, &fault);
-        if (r == 0)
-                r = check_locks(programs->devices, &fault);
+        r = check_locks(programs->devices, &fault);
         if (r == 0)
                 r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
+        if (r == 0)
+                r = open_slicedir(o->slicedir, &slicedir, &fault);
+        if (r == 0)
+                r = make_absolute(&slicedir, &fault);
         if (r == 0)
                 r = take(o, &machine, &slicedir, &taken, &fault);
         if (r != 0)
                 return no_slice(&fault);
         if (asprintf(&slices, "%s/%s", slicedir.path, taken.id) < 0)
                 return no_slice(&(Fault){.text = "out of memory"});
-        stop = start_arbiter(o, &slicedir, &arbiter);
-        r = command_run(&(Command){.gate = programs->gate,
+        r = run_command(o, programs, &slicedir,
+                        &(Command){.gate = programs->gate,
+                                   .outside = o->cdi != NULL,
                                    .slices = slices,
                                    .devices = programs->devices,
                                    .owner = taken.owner,
-                                   .request = &o->request,
-                                   .unit = o->unit,
+                                   .request = &o->size.request,
+                                   .unit = o->size.unit,
                                    .cards = taken.cards,
-                                   .n_cards = o->request.cards,
+                                   .n_cards = o->size.request.cards,
                                    .command = o->command},
                         &fault);
-        end_arbiter(stop, arbiter);
         release(&slicedir, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }
 
 int main(int argc, char **argv) {
-        Options o = {.request = {.unit_mib = 1024, .cards = 1}, .unit = "GiB"};
+        Options o = {.cards = 1};
         _cleanup_(programs_done) Programs programs = PROGRAMS_NULL;
         Fault fault = FAULT_NULL;
         int r;
@@ -350,9 +347,9 @@ int main(int argc, char **argv) {
                 return EXIT_NO_SLICE;
         if (gate_probe_main(argc, argv, &r))
                 return r;
-        r = take_options(argc, argv, &o);
-        if (r != 0)
-                return r - 1;
+        r = read_options(argc, argv, &o);
+        if (r != OPTIONS_GO)
+                return r;
         if (is_inside(&fault) != 0 || programs_find(o.simulate, &programs, &fault) != 0)
                 return no_slice(&fault);
         return run(&o, &programs);

@@ -39,7 +39,7 @@ static int start(const char *cards, Programs *p, Fault *fault) {
                 p->devices[0] = '\0';
                 return fault_set(fault, -errno, "no directory for the simulated driver: %s", strerror(errno));
         }
-        p->nvml = p->simulated;
+        p->own_devices = true;
         r = reaper_start(p->devices, &p->reaper, fault);
         if (r < 0)
                 return r;
@@ -48,21 +48,27 @@ static int start(const char *cards, Programs *p, Fault *fault) {
                                &p->simulator, fault);
 }
 
+/* cards NULL: the simulator of ALIQUOT_SIM_DIR, whose libraries the command finds without more. */
 static int simulate(const char *cards, Programs *p, Fault *fault) {
         char folder[LOCATE_PATH];
         int r;
 
         r = locate_file(SIMULATOR_NVML, p->simulated, sizeof p->simulated, fault);
-        if (r == 0)
+        if (r == 0 && cards)
                 r = start(cards, p, fault);
         if (r < 0)
                 return r;
+        p->nvml = p->simulated;
         (void) snprintf(folder, sizeof folder, "%.*s", (int) (strrchr(p->simulated, '/') - p->simulated),
                         p->simulated); /* the program's path is shorter */
         if (prepend_path("LD_LIBRARY_PATH", folder, NULL) < 0 ||
             prepend_path("PATH", folder, DEFAULT_PATH) < 0 || setenv("ALIQUOT_SIM_DIR", p->devices, 1) < 0)
                 return fault_set(fault, -ENOMEM, "out of memory");
         return 0;
+}
+
+const char *programs_find_simulated(const char *dir, char ret[LOCATE_PATH]) {
+        return dir && dir[0] && locate_file(SIMULATOR_NVML, ret, LOCATE_PATH, NULL) == 0 ? ret : NULL;
 }
 
 int programs_find(const char *cards, Programs *ret, Fault *fault) {
@@ -77,13 +83,15 @@ int programs_find(const char *cards, Programs *ret, Fault *fault) {
         r = locate_file("libaliquot.so", ret->gate, sizeof ret->gate, fault);
         if (r == 0)
                 r = gate_probe_check_path(ret->gate, fault);
-        return r < 0 || !cards ? r : simulate(cards, ret, fault);
+        if (r < 0 || cards)
+                return r < 0 ? r : simulate(cards, ret, fault);
+        return programs_find_simulated(dir, ret->simulated) ? simulate(NULL, ret, fault) : 0;
 }
 
 void programs_done(Programs *p) {
         reaper_end(&p->reaper);
         simulator_stop(&p->simulator);
-        if (p->nvml && p->devices[0]) {
+        if (p->own_devices) {
                 /* does nothing where the reaper has done it */
                 (void) umount2(p->devices, MNT_DETACH);
                 (void) rmdir(p->devices);

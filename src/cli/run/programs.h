@@ -4,6 +4,7 @@
 /* The files that `aliquot run` needs (base/locate.h): the gate, and the driver, real
  * or simulated. */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/locate.h"
@@ -14,13 +15,15 @@ typedef struct Programs {
         char devices[LOCATE_PATH]; /* directory of the driver's files */
         const char *nvml;          /* NULL: the loader searches */
         char simulated[LOCATE_PATH];
-        pid_t simulator; /* 0: the card is real */
+        pid_t simulator;  /* 0: the card is real, or simulated by another program */
+        bool own_devices; /* `devices` is ours: unmounted and removed at the end */
         Reaper reaper;
 } Programs;
 
 #define PROGRAMS_NULL ((Programs){.gate = "", .reaper = REAPER_NULL})
 
-/* cards: simulated cards, or NULL for the real ones. Simulated cards have a server of their own in
+/* cards: simulated cards, or NULL for the real ones, or those of the simulator that ALIQUOT_SIM_DIR
+ * names. Simulated cards have a server of their own in
  * a new mount namespace; it ends with this process, as does everything started here
  * (cli/run/reaper.h). Their UUIDs are valid for this run only. The simulator's libcuda, NVML and
  * nvidia-smi come first in the command's search paths.
@@ -28,3 +31,8 @@ typedef struct Programs {
  * Returns 0, or negative errno with a fault. Call programs_done() in either case. */
 int programs_find(const char *cards, Programs *ret, Fault *fault);
 void programs_done(Programs *p);
+
+/* Finds the simulator's NVML beside this program. dir: ALIQUOT_SIM_DIR. Returns the path in `ret`;
+ * or NULL where dir is NULL or empty, or where the library is not there: then the loader searches,
+ * by LD_LIBRARY_PATH. */
+const char *programs_find_simulated(const char *dir, char ret[LOCATE_PATH]);

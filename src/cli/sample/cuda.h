@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+enum { CUDA_OUT_OF_MEMORY = 2 }; /* CUDA_ERROR_OUT_OF_MEMORY of cuda.h */
+
 typedef struct Cuda {
         void *library;
         int (*init)(unsigned flags);

@@ -4,7 +4,6 @@
  * first look at a node. It is built without CUDA and needs only functions of libc that every image
  * has. */
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,61 +11,57 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/options.h"
 #include "cli/sample/crew.h"
 #include "cli/sample/cuda.h"
 
-enum { EXIT_DONE, EXIT_CUDA, EXIT_USAGE };
+enum { EXIT_DONE, EXIT_CUDA };
 
-enum { OPTION_MEM = 1, OPTION_SECONDS, OPTION_KERNEL, OPTION_PROCESSES, OPTION_HELP };
+enum { SECONDS_MAX = 1000000, KERNEL_MAX = 10000000, PROCESSES_MAX = 64, MIB_MAX = 1 << 30 };
 
-enum { SECONDS_MAX = 1000000, KERNEL_MAX = 10000000, PROCESSES_MAX = 64 };
+typedef struct Options {
+        CrewOrder order;                    /* seconds 0: no work */
+        uint32_t mib, kernel_us, processes; /* the latter two 0: not given */
+        bool refused;
+} Options;
 
-static const char usage[] =
-        "Usage: aliquot-sample --gpu-mem-mib M [-- COMMAND...]\n"
-        "       aliquot-sample --seconds S [--kernel-us K] [--processes N] [--gpu-mem-mib M]\n"
-        "\n"
-        "  --gpu-mem-mib M   allocate M MiB on the first card, and print what CUDA says of its memory\n"
-        "  COMMAND           run while the memory is held\n"
-        "  --seconds S       let the card work for S seconds, in blocks of a tenth of a second of its time,\n"
-        "                    and print a line for each; alone and without a limit, ten in a second\n"
-        "  --kernel-us K     by kernels of K microseconds: 1000 unless given\n"
-        "  --processes N     in N processes at once\n"
-        "\n"
-        "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its name and "
-        "number; 2 for wrong "
-        "usage.\n";
+static int take_seconds(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+        char *end = NULL;
 
-static const struct option options[] = {
-        {"gpu-mem-mib", required_argument, NULL, OPTION_MEM},
-        {"seconds", required_argument, NULL, OPTION_SECONDS},
-        {"kernel-us", required_argument, NULL, OPTION_KERNEL},
-        {"processes", required_argument, NULL, OPTION_PROCESSES},
-        {"help", no_argument, NULL, OPTION_HELP},
-        {NULL, 0, NULL, 0},
+        o->order.seconds = strtod(text, &end);
+        if (((text[0] >= '0' && text[0] <= '9') || text[0] == '.') && *end == '\0' && o->order.seconds > 0 &&
+            o->order.seconds <= SECONDS_MAX)
+                return 0;
+        return fault_set(fault, 1, "must be a number above 0, at most %d", SECONDS_MAX);
+}
+
+static const Option option_list[] = {
+        {"gpu-mem-mib", "M", "allocate M MiB on the first card, and print what CUDA says of its memory",
+         OPTION_TO_NUMBER(Options, mib, 1, MIB_MAX)},
+        {"refused", NULL, "with --gpu-mem-mib: succeed when CUDA is out of memory, and fail when it is not",
+         OPTION_TO_FLAG(Options, refused)},
+        {"seconds", "S",
+         "let the card work for S seconds, in blocks of a tenth of a second of its time, and print a line "
+         "for "
+         "each; alone and without a limit, ten in a second",
+         OPTION_TO_CALL(take_seconds)},
+        {"kernel-us", "K", "by kernels of K microseconds (default 1000)",
+         OPTION_TO_NUMBER(Options, kernel_us, 1, KERNEL_MAX)},
+        {"processes", "N", "in N processes at once (default 1)",
+         OPTION_TO_NUMBER(Options, processes, 1, PROCESSES_MAX)},
 };
 
-static int take_number(const char *name, const char *text, unsigned long max, unsigned long *ret) {
-        char *end = NULL;
-
-        *ret = strtoul(text, &end, 10);
-        if (text[0] >= '0' && text[0] <= '9' && *end == '\0' && *ret > 0 && *ret <= max)
-                return 0;
-        (void) fprintf(stderr, "aliquot-sample: --%s %s: must be a whole number from 1 to %lu\n", name, text,
-                       max);
-        return EXIT_USAGE;
-}
-
-static int take_seconds(const char *text, double *ret) {
-        char *end = NULL;
-
-        *ret = strtod(text, &end);
-        if (((text[0] >= '0' && text[0] <= '9') || text[0] == '.') && *end == '\0' && *ret > 0 &&
-            *ret <= SECONDS_MAX)
-                return 0;
-        (void) fprintf(stderr, "aliquot-sample: --seconds %s: must be a number above 0, at most %d\n", text,
-                       SECONDS_MAX);
-        return EXIT_USAGE;
-}
+static const OptionsTable table = {
+        .program = "aliquot-sample",
+        .usage = "--gpu-mem-mib M [-- COMMAND...] | --seconds S [OPTION...]",
+        .about = "Uses a card as CUDA programs do: holds memory, while COMMAND runs, or lets the card work.",
+        .end = "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its "
+               "name and number; 2 for wrong usage.",
+        .options = option_list,
+        .n = sizeof option_list / sizeof option_list[0],
+        .takes_words = true,
+};
 
 static int run_command(char **command) {
         int status;
@@ -86,13 +81,17 @@ static int run_command(char **command) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int hold(unsigned long mib, char **command) {
+static int hold(const Options *o, char **command) {
         Cuda cuda;
         int r;
 
         r = cuda_open(&cuda);
         if (r == 0)
-                r = cuda_allocate(&cuda, mib);
+                r = cuda_allocate(&cuda, o->order.mib);
+        if (o->refused && r == 0)
+                (void) fprintf(stderr, "aliquot-sample: %lu MiB were not refused\n", o->order.mib);
+        if (o->refused)
+                return r == CUDA_OUT_OF_MEMORY ? EXIT_DONE : EXIT_CUDA;
         if (r == 0)
                 r = cuda_print_memory(&cuda);
         if (r != 0)
@@ -100,66 +99,31 @@ static int hold(unsigned long mib, char **command) {
         return command[0] ? run_command(command) : EXIT_DONE;
 }
 
-typedef struct Options {
-        CrewOrder order; /* seconds 0: no work */
-        bool works;      /* an option of the work was given */
-} Options;
-
-/* Returns 0, or the exit status plus one when there is nothing more to do. */
-static int take_option(Options *o, int option) {
-        unsigned long n = 0;
-        int r;
-
-        switch (option) {
-        case OPTION_MEM:
-                r = take_number("gpu-mem-mib", optarg, 1UL << 40, &o->order.mib);
-                break;
-        case OPTION_SECONDS:
-                r = take_seconds(optarg, &o->order.seconds);
-                break;
-        case OPTION_KERNEL:
-                r = take_number("kernel-us", optarg, KERNEL_MAX, &n);
-                o->order.kernel_us = (unsigned) n;
-                o->works = true;
-                break;
-        case OPTION_PROCESSES:
-                r = take_number("processes", optarg, PROCESSES_MAX, &n);
-                o->order.processes = (unsigned) n;
-                o->works = true;
-                break;
-        case OPTION_HELP:
-        case 'h':
-                (void) fputs(usage, stdout);
-                return fflush(stdout) == 0 ? EXIT_DONE + 1 : EXIT_CUDA + 1;
-        default:
-                r = EXIT_USAGE; /* getopt has printed why */
-        }
-        return r == 0 ? 0 : r + 1;
-}
-
-static int wrong(const char *words) {
-        (void) fprintf(stderr, "aliquot-sample: %s\n", words);
-        return EXIT_USAGE + 1;
-}
-
-static int check(const Options *o, char **command) {
-        if (o->order.seconds <= 0 && o->works)
-                return wrong("--seconds is missing");
-        if (o->order.seconds <= 0 && o->order.mib == 0)
-                return wrong("--gpu-mem-mib or --seconds is missing");
-        return o->order.seconds > 0 && command[0] ? wrong("a command goes with --gpu-mem-mib alone") : 0;
+static int check(Options *o, char **command) {
+        if (o->order.seconds <= 0 && (o->kernel_us > 0 || o->processes > 0))
+                return options_wrong(&table, "--seconds is missing");
+        if (o->order.seconds <= 0 && o->mib == 0)
+                return options_wrong(&table, "--gpu-mem-mib or --seconds is missing");
+        if (o->refused && (o->order.seconds > 0 || command[0]))
+                return options_wrong(&table, "--refused goes with --gpu-mem-mib alone");
+        if (o->order.seconds > 0 && command[0])
+                return options_wrong(&table, "a command goes with --gpu-mem-mib alone");
+        o->order.mib = o->mib;
+        o->order.kernel_us = o->kernel_us > 0 ? o->kernel_us : 1000;
+        o->order.processes = o->processes > 0 ? o->processes : 1;
+        return OPTIONS_GO;
 }
 
 int main(int argc, char **argv) {
-        Options o = {.order = {.processes = 1, .kernel_us = 1000}};
-        int option, r = 0;
+        Options o = {.mib = 0};
+        char **command;
+        int r;
 
-        while (r == 0 && (option = getopt_long(argc, argv, "+h", options, NULL)) != -1)
-                r = take_option(&o, option);
-        if (r == 0)
-                r = check(&o, argv + optind);
-        if (r != 0)
-                return r - 1;
-        r = o.order.seconds > 0 ? crew_run(&o.order) : hold(o.order.mib, argv + optind);
+        r = options_parse(&table, argc, argv, &o, &command);
+        if (r == OPTIONS_GO)
+                r = check(&o, command);
+        if (r != OPTIONS_GO)
+                return r;
+        r = o.order.seconds > 0 ? crew_run(&o.order) : hold(&o, command);
         return fflush(stdout) == 0 ? r : EXIT_CUDA;
 }

@@ -54,15 +54,14 @@ static void write_conditions(Mutation *c, Buf *out) {
 static int merge_binding(Mutation *c, Str binding, Str node) {
         _cleanup_buf_ Buf patch = BUF_NULL;
         Str annotations = store_path(binding, "metadata.annotations");
+        Str labels = store_path(binding, "metadata.labels");
         int r;
 
-        if (store_is_object(annotations)) {
-                buf_append_str(&patch, STR("{\"metadata\":{\"annotations\":"));
-                buf_append_str(&patch, annotations);
-                buf_append_str(&patch, STR("},\"spec\":{\"nodeName\":"));
-        } else {
-                buf_append_str(&patch, STR("{\"spec\":{\"nodeName\":"));
-        }
+        buf_append_str(&patch, STR("{\"metadata\":{\"annotations\":"));
+        buf_append_str(&patch, store_is_object(annotations) ? annotations : STR("{}"));
+        buf_append_str(&patch, STR(",\"labels\":"));
+        buf_append_str(&patch, store_is_object(labels) ? labels : STR("{}"));
+        buf_append_str(&patch, STR("},\"spec\":{\"nodeName\":"));
         json_write_quoted(&patch, node);
         buf_append_str(&patch, STR("},\"status\":{\"conditions\":"));
         write_conditions(c, &patch);

@@ -36,14 +36,10 @@ static void write_resource(JsonWriter *w, const StoreKind *kind, const char *sub
         json_write_object_end(w);
 }
 
-static void write_resource_list(JsonWriter *w, Str group) {
-        char version[64];
-
-        (void) snprintf(version, sizeof version, STR_FMT "%sv1", STR_ARG(group),
-                        str_is_empty(group) ? "" : "/");
+static void write_resource_list(JsonWriter *w, Str group, Str api_version) {
         json_write_text(w, "kind", "APIResourceList");
         json_write_text(w, "apiVersion", "v1");
-        json_write_text(w, "groupVersion", version);
+        json_write_str(w, "groupVersion", api_version);
         json_write_array(w, "resources");
         for (size_t i = 0; i < STORE_N_KINDS; i++) {
                 if (!str_eq(store_kinds[i].group, group))
@@ -57,19 +53,19 @@ static void write_resource_list(JsonWriter *w, Str group) {
         json_write_array_end(w);
 }
 
-static void write_group_version(JsonWriter *w, const char *key, Str api_version) {
+static void write_group_version(JsonWriter *w, const char *key, const StoreKind *kind) {
         json_write_object(w, key);
-        json_write_str(w, "groupVersion", api_version);
-        json_write_text(w, "version", "v1");
+        json_write_str(w, "groupVersion", kind->api_version);
+        json_write_str(w, "version", store_kind_version(kind));
         json_write_object_end(w);
 }
 
 static void write_group(JsonWriter *w, const StoreKind *kind) {
         json_write_str(w, "name", kind->group);
         json_write_array(w, "versions");
-        write_group_version(w, NULL, kind->api_version);
+        write_group_version(w, NULL, kind);
         json_write_array_end(w);
-        write_group_version(w, "preferredVersion", kind->api_version);
+        write_group_version(w, "preferredVersion", kind);
 }
 
 static void write_groups(JsonWriter *w) {
@@ -97,8 +93,8 @@ static void write_core_versions(JsonWriter *w) {
 
 static void write_version(JsonWriter *w) {
         json_write_text(w, "major", "1");
-        json_write_text(w, "minor", "29");
-        json_write_text(w, "gitVersion", "v1.29.0+aliquot-" ALIQUOT_VERSION);
+        json_write_text(w, "minor", "36");
+        json_write_text(w, "gitVersion", "v1.36.0+aliquot-" ALIQUOT_VERSION);
         json_write_text(w, "platform", "linux/amd64");
 }
 
@@ -116,7 +112,7 @@ static bool write_of_group(JsonWriter *w, Str path) {
                         return true;
                 }
                 if (str_eq(path, kind->api_version)) {
-                        write_resource_list(w, kind->group);
+                        write_resource_list(w, kind->group, kind->api_version);
                         return true;
                 }
         }
@@ -189,7 +185,7 @@ static bool write_document(JsonWriter *w, Str path) {
         else if (str_eq(path, STR("/apis")))
                 write_groups(w);
         else if (str_eq(path, STR("/api/v1")))
-                write_resource_list(w, STR(""));
+                write_resource_list(w, STR(""), STR("v1"));
         else if (str_has_prefix(path, STR("/apis/")))
                 return write_of_group(w, (Str){path.data + 6, path.len - 6});
         else if (str_eq(path, STR("/openapi/v3")))

@@ -13,7 +13,8 @@ static bool may_change(Place place, Str key) {
         if (place == PLACE_CONTAINER)
                 return str_eq(key, STR("image"));
         return place == PLACE_SPEC &&
-               (str_eq(key, STR("tolerations")) || str_eq(key, STR("activeDeadlineSeconds")));
+               (str_eq(key, STR("tolerations")) || str_eq(key, STR("activeDeadlineSeconds")) ||
+                str_eq(key, STR("schedulingGates")));
 }
 
 static Place place_of(Place place, Str key) {
@@ -104,6 +105,16 @@ static int same(Str a, Str b, Place place, Arena *arena) {
         return a.data[0] == '"' && str_eq(store_string(a, arena), store_string(b, arena));
 }
 
+/* Gates can only be taken off (ValidatePodUpdate, pkg/apis/core/validation): here all of them at
+ * once. Returns 1, 0 or -ENOMEM. */
+static int gates_may_become(Str old_spec, Str new_spec, Arena *arena) {
+        Str gates = store_member(new_spec, "schedulingGates");
+
+        if (str_is_empty(gates) || store_is_null(gates))
+                return 1;
+        return same(store_member(old_spec, "schedulingGates"), gates, PLACE_BELOW, arena);
+}
+
 int store_validate_update(const StoreKind *kind, Str old_object, Str new_object, StoreViolation *ret) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         int r;
@@ -111,6 +122,9 @@ int store_validate_update(const StoreKind *kind, Str old_object, Str new_object,
         if (!store_kind_is_pod(kind))
                 return 0;
         r = same(store_member(old_object, "spec"), store_member(new_object, "spec"), PLACE_SPEC, &arena);
+        if (r > 0)
+                r = gates_may_become(store_member(old_object, "spec"), store_member(new_object, "spec"),
+                                     &arena);
         if (r < 0)
                 return r;
         if (r > 0)

@@ -47,6 +47,15 @@ const StoreKind store_kinds[STORE_N_KINDS] = {
          .must_name_version = true},
         {NAMED("poddisruptionbudgets", "PodDisruptionBudget", "policy"), .singular = "poddisruptionbudget",
          .short_name = "pdb", .namespaced = true, .status = true},
+        {.group = STR("scheduling.alibabacloud.com"),
+         .plural = STR("resourcepolicies"),
+         .kind = STR("ResourcePolicy"),
+         .version = STR("v1alpha1"),
+         .api_version = STR("scheduling.alibabacloud.com/v1alpha1"),
+         .head = HEAD("ResourcePolicy", "scheduling.alibabacloud.com/v1alpha1"),
+         .singular = "resourcepolicy",
+         .namespaced = true,
+         .status = true},
 };
 
 const StoreKind *store_kind_by_plural(Str group, Str plural) {

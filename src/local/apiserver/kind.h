@@ -9,7 +9,8 @@
 enum { STORE_SELECTABLE_MAX = 7 };
 
 typedef struct StoreKind {
-        Str group, plural, kind; /* group "" is the core; every version is v1 */
+        Str group, plural, kind; /* group "" is the core */
+        Str version;             /* v1 when empty */
         Str api_version;
         /* how each stored object begins; items of a list omit it, as in the API server */
         Str head;
@@ -22,7 +23,7 @@ typedef struct StoreKind {
         const char *selectable[STORE_SELECTABLE_MAX];
 } StoreKind;
 
-enum { STORE_N_KINDS = 16 };
+enum { STORE_N_KINDS = 17 };
 
 extern const StoreKind store_kinds[STORE_N_KINDS];
 
@@ -38,6 +39,10 @@ static inline bool store_kind_is_pod(const StoreKind *kind) {
 /* NULL when unknown. */
 const StoreKind *store_kind_by_plural(Str group, Str plural);
 const StoreKind *store_kind_by_kind(Str api_version, Str kind);
+
+static inline Str store_kind_version(const StoreKind *kind) {
+        return str_is_empty(kind->version) ? STR("v1") : kind->version;
+}
 
 /* "pods", "deployments.apps": the name of a resource in the API server's messages. */
 void store_kind_qualified(const StoreKind *kind, char *into, size_t size);

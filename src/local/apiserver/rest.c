@@ -27,8 +27,8 @@ bool store_query_is_true(const StoreCall *call, const char *name) {
         return value && (strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-/* /api/v1/REST or /apis/GROUP/v1/REST */
-static bool split_group(Str *path, Str *ret_group) {
+/* /api/VERSION/REST or /apis/GROUP/VERSION/REST */
+static bool split_group(Str *path, Str *ret_group, Str *ret_version) {
         Str group = STR("");
 
         (void) str_split(path, '/'); /* the empty text before the first slash */
@@ -41,17 +41,18 @@ static bool split_group(Str *path, Str *ret_group) {
                 return false;
         }
         *ret_group = group;
-        return str_eq(str_split(path, '/'), STR("v1"));
+        *ret_version = str_split(path, '/');
+        return true;
 }
 
 /* namespaces/NS/PLURAL is a resource in a namespace, unless PLURAL is a subresource of the
  * namespace itself. */
 bool store_route(const char *path, StoreRoute *ret) {
-        Str rest = str_from(path), group, plural;
+        Str rest = str_from(path), group, version, plural;
         const StoreKind *kind;
 
         *ret = (StoreRoute){0};
-        if (!split_group(&rest, &group))
+        if (!split_group(&rest, &group, &version))
                 return false;
         plural = str_split(&rest, '/');
         ret->name = str_split(&rest, '/');
@@ -67,7 +68,8 @@ bool store_route(const char *path, StoreRoute *ret) {
         }
         ret->subresource = str_split(&rest, '/');
         ret->kind = store_kind_by_plural(group, plural);
-        if (!ret->kind || !str_is_empty(rest) || (str_is_empty(ret->name) && !str_is_empty(ret->subresource)))
+        if (!ret->kind || !str_eq(store_kind_version(ret->kind), version) || !str_is_empty(rest) ||
+            (str_is_empty(ret->name) && !str_is_empty(ret->subresource)))
                 return false;
         /* A namespaced object needs its namespace in the path; without one the path is the list of
          * all. */

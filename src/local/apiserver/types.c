@@ -81,6 +81,14 @@ static int wrong(Walk *w, const char *expected) {
         return fault_set(&w->v->rule, STORE_VALID_E_TYPE, "must be %s", expected);
 }
 
+int store_types_wrong_string(StoreViolation *v, JsonType found) {
+        const char *what = found == JSON_BOOL     ? ", is a boolean: quote it"
+                           : found == JSON_NUMBER ? ", is a number: quote it"
+                                                  : "";
+
+        return fault_set(&v->rule, STORE_VALID_E_TYPE, "must be a string%s", what);
+}
+
 static int check_members(Walk *w, const Member *of) {
         int r = 0;
         Str key;
@@ -142,7 +150,6 @@ static int check(Walk *w, const Member *m) {
         };
         static const char *const names[] = {
                 [JSON_NUMBER] = "a whole number",
-                [JSON_STRING] = "a string",
                 [JSON_ARRAY] = "an array",
                 [JSON_OBJECT] = "an object",
         };
@@ -154,7 +161,8 @@ static int check(Walk *w, const Member *m) {
                 return 0;
         }
         if (type != types[m->shape])
-                return wrong(w, names[types[m->shape]]);
+                return m->shape == SHAPE_STRING ? store_types_wrong_string(w->v, type)
+                                                : wrong(w, names[types[m->shape]]);
         switch (m->shape) {
         case SHAPE_OBJECT:
                 return check_members(w, m->of);

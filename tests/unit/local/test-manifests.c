@@ -41,11 +41,11 @@ static void says_where_and_what(void) {
                 {"apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: Pod\nmetadata: {name: b}\n",
                  ": document 2 (line 5): apiVersion is missing"},
                 {"apiVersion: v1\nmetadata: {name: a}\n", ": document 1 (line 1): kind is missing"},
-                {"apiVersion: v1\nkind: 7\nmetadata: {name: a}\n", "kind is missing, must be a string"},
+                {"apiVersion: v1\nkind: 7\nmetadata: {name: a}\n", "kind is 7, must be a string: quote it"},
                 {"apiVersion: v1\nkind: Pod\n", "kind Pod: metadata is missing"},
                 {"apiVersion: v1\nkind: Pod\nmetadata: {}\n", "kind Pod: metadata.name is missing"},
                 {"apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n",
-                 "kind Pod: metadata.name is missing, must be a string"},
+                 "kind Pod: metadata.name is 5, must be a string: quote it"},
                 {"- a\n- b\n", "not an object"},
                 {"just words\n", "not an object"},
                 {"apiVersion: v1\nkind: List\nitems:\n- 5\n", "items[0]: not an object"},
@@ -68,8 +68,8 @@ static void says_which_file_is_missing(void) {
 
         ASSERT_INT(manifests_load(&m, "/nonexistent/x.yaml", &fault), MANIFEST_E_MALFORMED);
         ASSERT_TEXT(fault.text, "/nonexistent/x.yaml: cannot be read: No such file or directory");
-        ASSERT_INT(manifests_load(&m, "/", &fault), MANIFEST_E_MALFORMED);
-        ASSERT_CONTAINS(fault.text, "/: cannot be read: ");
+        ASSERT_INT(manifests_load(&m, "/proc/self/fdinfo", &fault), MANIFEST_E_MALFORMED);
+        ASSERT_TEXT(fault.text, "/proc/self/fdinfo: has no .yaml, .yml or .json file");
 }
 
 int main(void) {

@@ -77,7 +77,11 @@ static void adds_up_resources(void) {
         check(ASKS("requests", "\"cpu\":\"1500m\""), NODE, "{}", "");
         check(ASKS("requests", "\"cpu\":\"1500m\""), NODE, "{\"cpu\":600}", "Insufficient cpu");
         check(ASKS("requests", "\"cpu\":1.5"), NODE, "{\"cpu\":500}", "");
+        check(ASKS("requests", "\"cpu\":1.5"), NODE, "{\"cpu\":501}", "Insufficient cpu");
         check(ASKS("requests", "\"cpu\":\"2.001\""), NODE, "{}", "Insufficient cpu");
+        check(ASKS("requests", "\"cpu\":\"2.0001\""), NODE, "{}", "Insufficient cpu"); /* rounded up */
+        check(ASKS("requests", "\"cpu\":\"2000000u\""), NODE, "{\"cpu\":1}", "Insufficient cpu");
+        check(ASKS("requests", "\"memory\":\"1e17\""), NODE, "{}", "Insufficient memory");
         check(ASKS("limits", "\"memory\":\"4Gi\""), NODE, "{}", "");
         check(ASKS("limits", "\"memory\":\"4097Mi\""), NODE, "{}", "Insufficient memory");
         check(ASKS("limits", "\"example.com/nic\":2"), NODE, "{}", "Insufficient example.com/nic");

@@ -42,6 +42,31 @@ static void reads_units(void) {
         ASSERT_INT(slicing_unit(""), 0);
 }
 
+static void reads_amounts(void) {
+        static const struct {
+                const char *text;
+                uint64_t mib; /* 0: none */
+                bool in_gib;
+        } cases[] = {
+                {"2GiB", 2048, true},  {"2Gi", 2048, true},      {"512MiB", 512, false},
+                {"512Mi", 512, false}, {"1.5GiB", 1536, true},   {"2", 0, false},
+                {"2GB", 0, false},     {"2G", 0, false},         {"0GiB", 0, false},
+                {"GiB", 0, false},     {"-1GiB", 0, false},      {"1.0001GiB", 0, false},
+                {"512KiB", 0, false},  {"2 GiB", 0, false},      {"2GiBB", 0, false},
+                {"40%", 0, false},     {"8388608GiB", 0, false}, {"", 0, false},
+                {"B", 0, false},       {"iB", 0, false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint64_t mib = 0;
+                bool in_gib = false;
+
+                ASSERT_INT(slicing_amount(cases[i].text, &mib, &in_gib), cases[i].mib > 0);
+                ASSERT_INT(mib, cases[i].mib);
+                ASSERT_INT(in_gib, cases[i].in_gib);
+        }
+}
+
 static HostCards machine(void) {
         return (HostCards){
                 .n = 3,
@@ -94,10 +119,41 @@ static void says_what_each_card_has(void) {
         ASSERT_INT(choose((SliceRequest){.mem = 16}, chosen, &fault), SLICING_E_NO_ROOM);
         ASSERT_INT(choose((SliceRequest){.mem = 1, .core = 105}, chosen, &fault), SLICING_E_NO_ROOM);
         ASSERT_INT(choose((SliceRequest){.mem = 1, .only = "2"}, chosen, &fault), SLICING_E_NO_ROOM);
-        ASSERT_CONTAINS(fault.text, "there is no such card");
+        ASSERT_TEXT(fault.text,
+                    "--gpu 2: there is no such card; there are gpu0 (GPU-a), gpu1 (GPU-b), gpu3 (GPU-c)");
+        ASSERT_INT(choose((SliceRequest){.mem = 16, .core = 5, .in_gib = true, .only = "0"}, chosen, &fault),
+                   SLICING_E_NO_ROOM);
+        ASSERT_TEXT(
+                fault.text,
+                "no room for 16 GiB and 5 % of compute on 1 card: gpu0 has 15.7 of 15.7 GiB and 100 % left");
+}
+
+/* A part that does not grow is not checked, also where the other slices exceed the card. */
+static void growth_needs_room(void) {
+        HostCard card = {.index = 3, .bytes = 16160 * MIB, .taken = 8618 * MIB, .core_taken = 60};
+        SliceRequest request = {.mem = 7, .unit_mib = 1024, .core = 40, .in_gib = true};
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(slicing_check_growth(&card, &request, 2154 * MIB, 0, &fault));
+        request.core = 45;
+        ASSERT_INT(slicing_check_growth(&card, &request, 2154 * MIB, 40, &fault), SLICING_E_NO_ROOM);
+        ASSERT_TEXT(fault.text,
+                    "gpu3 lacks 5 % of compute: the other slices leave 40 %, and 45 % are wanted");
+        ASSERT_OK(slicing_check_growth(&card, &request, 2154 * MIB, 45, &fault));
+        request.mem = 8;
+        ASSERT_INT(slicing_check_growth(&card, &request, 2154 * MIB, 45, &fault), SLICING_E_NO_ROOM);
+        ASSERT_CONTAINS(fault.text, "gpu3 lacks 1076 MiB");
+        card.taken = 20000 * MIB;
+        card.core_taken = 110;
+        ASSERT_OK(slicing_check_growth(&card, &request, 8618 * MIB, 45, &fault));
+        ASSERT_INT(slicing_check_growth(&card, &request, 8617 * MIB, 45, &fault), SLICING_E_NO_ROOM);
+        request.mem = 16;
+        ASSERT_INT(slicing_check_growth(&card, &request, 16160 * MIB, 45, &fault), SLICING_E_NO_ROOM);
+        ASSERT_TEXT(fault.text, "gpu3 has only 15.7 GiB");
 }
 
 int main(void) {
         return TEST_MAIN(TEST(shows_what_cgpu_shows), TEST(never_more_than_the_card), TEST(reads_units),
-                         TEST(takes_the_fullest_with_room), TEST(says_what_each_card_has));
+                         TEST(reads_amounts), TEST(takes_the_fullest_with_room),
+                         TEST(says_what_each_card_has), TEST(growth_needs_room));
 }

@@ -111,7 +111,13 @@ static void refuses(void) {
                 {PODS, "{\"metadata\":{\"name\":\"a\",\"namespace\":\"other\"}}", 400,
                  "does not match the namespace"},
                 {PODS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":1}}}", 400,
-                 "metadata.labels[x]: must be a string"},
+                 "metadata.labels[x]: must be a string, is a number: quote it"},
+                {PODS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":true}}}", 400,
+                 "metadata.labels[x]: must be a string, is a boolean: quote it"},
+                {PODS, "{\"metadata\":{\"name\":\"a\",\"labels\":{\"x\":{}}}}", 400,
+                 "metadata.labels[x]: must be a string\""},
+                {PODS, "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":true}]}}", 400,
+                 "spec.containers[0].name: must be a string, is a boolean: quote it"},
                 {PODS, "{\"metadata\":{\"name\":\"a\",\"annotations\":[]}}", 400,
                  "metadata.annotations: must be an object"},
                 {PODS, "{\"metadata\":{\"name\":\"a\"}}", 422,
@@ -731,7 +737,7 @@ static void discovers(void) {
         ASSERT_INT(call("GET", "/api", ""), 200);
         ASSERT_CONTAINS(body(), "\"versions\":[\"v1\"]");
         ASSERT_INT(call("GET", "/apis", ""), 200);
-        ASSERT_INT(count(body(), "preferredVersion"), 4);
+        ASSERT_INT(count(body(), "preferredVersion"), 5);
         ASSERT_INT(call("GET", "/api/v1", ""), 200);
         ASSERT_CONTAINS(body(), "\"name\":\"pods/binding\"");
         ASSERT_INT(call("GET", "/apis/apps/v1", ""), 200);

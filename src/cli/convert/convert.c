@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/convert/convert.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/options.h"
+#include "base/quantity.h"
+#include "wire/annotation.h"
+
+enum { CORE_STEP = 5, CORE_WHOLE = 100, PERCENT = 100, CARDS_MAX = 64, UNITS_MAX = 1000000 };
+
+/* No card has a TiB: such an amount of memory is in bytes, as 3Gi. */
+enum { MIB = 1 << 20, BYTES_MIN = 1 << 20 };
+
+/* The resources of one project. memory: MiB on each card; percent: of each card's memory; core:
+ * percent of each card's compute. */
+typedef struct Family {
+        const char *count, *memory, *percent, *core, *priority;
+} Family;
+
+static const Family families[] = {
+        {"nvidia.com/gpu", "nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores",
+         "nvidia.com/priority"},
+        {"nvidia.com/vgpu-number", "nvidia.com/vgpu-memory", NULL, "nvidia.com/vgpu-cores", NULL},
+};
+
+/* The names above, without nvidia.com/. */
+#define PREFIX "nvidia.com/"
+static const char *const known[] = {"gpu",      "gpumem",      "gpumem-percentage", "gpucores",
+                                    "priority", "vgpu-number", "vgpu-memory",       "vgpu-cores"};
+
+/* What a container asks for, per card, as Aliquot counts it. */
+typedef struct Ask {
+        json_t *container;
+        const char *name;
+        const Family *family; /* NULL: nothing of theirs */
+        uint64_t cards, units, core;
+} Ask;
+
+typedef struct Conversion {
+        const ConvertOptions *options;
+        ConvertNote note;
+        void *userdata;
+        const char *pod;
+        Buf changes; /* notes on what changes in this pod, each ending in NUL */
+} Conversion;
+
+/* A note that is given only when the pod is written. */
+static _printf_(2, 3) void tell(Conversion *c, const char *format, ...) {
+        char text[512];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(text, sizeof text, format, arguments);
+        va_end(arguments);
+        buf_append(&c->changes, text, strlen(text) + 1);
+}
+
+static void tell_changes(const Conversion *c) {
+        for (size_t at = 0; at < c->changes.len; at += strlen(c->changes.data + at) + 1)
+                c->note(c->userdata, c->pod, c->changes.data + at);
+}
+
+/* Tells why a pod cannot be converted. Returns CONVERT_E_KEPT. */
+static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
+        static const char end[] = "; the pod is kept as it is";
+        char text[512 + sizeof end];
+        va_list arguments;
+
+        va_start(arguments, format);
+        (void) vsnprintf(text, sizeof text - sizeof end, format, arguments);
+        va_end(arguments);
+        (void) memcpy(text + strlen(text), end, sizeof end);
+        c->note(c->userdata, c->pod, text);
+        return CONVERT_E_KEPT;
+}
+
+/* The first error, and -ENOMEM before others. */
+static int worse(int a, int b) {
+        return a < 0 || b == 0 ? a : b;
+}
+
+/* ---- reading ---- */
+
+/* A resource of the container, from its limits or else its requests, as the extenders of both
+ * projects read it. Returns 0, or CONVERT_E_KEPT with a note where it is no whole number. */
+static int read_amount(const Conversion *c, const Ask *ask, const char *resource, bool *ret_present,
+                       uint64_t *ret) {
+        static const char *const places[] = {"limits", "requests"};
+        const json_t *resources = json_object_get(ask->container, "resources"), *value = NULL;
+        char number[24];
+        const char *text = number;
+
+        *ret_present = false;
+        *ret = 0;
+        for (size_t i = 0; i < ELEMENTSOF(places) && resource && !value; i++)
+                value = json_object_get(json_object_get(resources, places[i]), resource);
+        if (!value)
+                return 0;
+        *ret_present = true;
+        (void) snprintf(number, sizeof number, "%lld", (long long) json_integer_value(value));
+        if (json_is_string(value))
+                text = json_string_value(value);
+        if ((!json_is_integer(value) && !json_is_string(value)) || quantity_parse(str_from(text), ret) != 0)
+                return keep(c, "container %s: %s is not a whole number", ask->name, resource);
+        return 0;
+}
+
+/* A name with a typo, or of something else under the prefix. */
+static int keep_unknown(const Conversion *c, const Ask *ask, const char *resource) {
+        const char *meant =
+                options_closest(resource + strlen(PREFIX), known, ELEMENTSOF(known), sizeof *known);
+
+        if (!meant)
+                return keep(c, "container %s: %s has no equal here", ask->name, resource);
+        return keep(c, "container %s: %s is not known, " PREFIX "%s was probably meant", ask->name, resource,
+                    meant);
+}
+
+static bool is_known(const char *resource) {
+        bool is = strncmp(resource, PREFIX, strlen(PREFIX)) != 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(known) && !is; i++)
+                is = strcmp(resource + strlen(PREFIX), known[i]) == 0;
+        return is;
+}
+
+/* told: amounts whose names have been checked, or NULL. */
+static int check_list(const Conversion *c, const Ask *ask, json_t *amounts, const json_t *told) {
+        const char *key;
+        json_t *value;
+        int r = 0;
+
+        json_object_foreach(amounts, key, value) {
+                if (!is_known(key) && !json_object_get(told, key))
+                        r = keep_unknown(c, ask, key);
+        }
+        return r;
+}
+
+/* Without this check, a request under an unknown name would be dropped without a note. */
+static int check_names(const Conversion *c, const Ask *ask) {
+        json_t *resources = json_object_get(ask->container, "resources");
+        json_t *limits = json_object_get(resources, "limits");
+        int r = check_list(c, ask, limits, NULL);
+
+        return worse(r, check_list(c, ask, json_object_get(resources, "requests"), limits));
+}
+
+/* Memory in MiB that the container wants of each card; 0: the whole card. */
+static int read_memory(const Conversion *c, const Ask *ask, uint64_t *ret) {
+        bool has_memory, has_percent;
+        uint64_t percent;
+        int r = read_amount(c, ask, ask->family->memory, &has_memory, ret);
+
+        if (r == 0)
+                r = read_amount(c, ask, ask->family->percent, &has_percent, &percent);
+        if (r == 0 && *ret >= BYTES_MIN)
+                return keep(c, "container %s: %s is in MiB; write %llu for %llu bytes", ask->name,
+                            ask->family->memory, (unsigned long long) (*ret + MIB - 1) / MIB,
+                            (unsigned long long) *ret);
+        if (r != 0 || *ret > 0)
+                return r;
+        if (percent > PERCENT)
+                return keep(c, "container %s: %s is over 100", ask->name, ask->family->percent);
+        if (c->options->card_mib == 0)
+                return keep(c, "container %s: asks for %s of a card, and --card does not give its size",
+                            ask->name, percent > 0 && percent < PERCENT ? "a percentage" : "all");
+        *ret = c->options->card_mib * (percent ? percent : PERCENT) / PERCENT;
+        return 0;
+}
+
+static int read_units(Conversion *c, Ask *ask) {
+        uint64_t mib, unit = c->options->unit_mib, whole = c->options->card_mib / unit;
+        int r = read_memory(c, ask, &mib);
+
+        if (r != 0)
+                return r;
+        ask->units = mib / unit + (mib % unit != 0);
+        /* a whole card has no unit for its remainder */
+        if (c->options->card_mib > 0 && mib == c->options->card_mib)
+                ask->units = whole;
+        if (ask->units == 0 || ask->units * ask->cards > UNITS_MAX)
+                return keep(c, "container %s: %llu MiB is no amount of units of %llu MiB", ask->name,
+                            (unsigned long long) mib, (unsigned long long) unit);
+        if (ask->units * unit > mib)
+                tell(c, "container %s: %llu MiB become %llu units of %llu MiB", ask->name,
+                     (unsigned long long) mib, (unsigned long long) ask->units, (unsigned long long) unit);
+        return 0;
+}
+
+static int read_core(Conversion *c, Ask *ask) {
+        bool present;
+        uint64_t core;
+        int r = read_amount(c, ask, ask->family->core, &present, &core);
+
+        if (r != 0 || core == 0)
+                return r;
+        if (core > CORE_WHOLE)
+                return keep(c, "container %s: %s is over 100", ask->name, ask->family->core);
+        if (core == CORE_WHOLE && ask->units == c->options->card_mib / c->options->unit_mib)
+                return 0; /* a pod that has all of a card's memory has the card alone */
+        ask->core = (core + CORE_STEP - 1) / CORE_STEP * CORE_STEP;
+        if (ask->core != core)
+                tell(c, "container %s: %llu percent of compute become %llu, in steps of %d", ask->name,
+                     (unsigned long long) core, (unsigned long long) ask->core, CORE_STEP);
+        return 0;
+}
+
+/* Sets ask->family to NULL when the container asks for nothing of theirs. */
+static int read_container(Conversion *c, json_t *container, Ask *ask) {
+        const char *name = json_string_value(json_object_get(container, "name"));
+        int r;
+
+        *ask = (Ask){.container = container, .name = name ? name : "?"};
+        r = check_names(c, ask);
+        for (size_t i = 0; i < ELEMENTSOF(families) && !ask->family && r == 0; i++) {
+                const char *const names[] = {families[i].count, families[i].memory, families[i].percent,
+                                             families[i].core};
+                bool any = false;
+
+                for (size_t j = 0; j < ELEMENTSOF(names) && r == 0; j++) {
+                        bool present;
+                        uint64_t amount;
+
+                        r = read_amount(c, ask, names[j], &present, &amount);
+                        any |= present;
+                        if (j == 0)
+                                ask->cards = present ? amount : 1;
+                }
+                ask->family = any ? &families[i] : NULL;
+        }
+        if (r != 0 || !ask->family || ask->cards == 0) {
+                ask->family = r == 0 && ask->cards == 0 ? NULL : ask->family;
+                return r;
+        }
+        if (ask->cards > CARDS_MAX)
+                return keep(c, "container %s: %s is over %d", ask->name, ask->family->count, CARDS_MAX);
+        r = read_units(c, ask);
+        return r != 0 ? r : read_core(c, ask);
+}
+
+/* ---- what a pod of ours can ask for ---- */
+
+static int check_pod(const Conversion *c, const Ask *asks, size_t n) {
+        const Ask *first = &asks[0];
+        uint64_t core = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                core += asks[i].core;
+                if (asks[i].cards != first->cards)
+                        return keep(
+                                c,
+                                "containers %s and %s ask for different numbers of cards; here a pod has one",
+                                first->name, asks[i].name);
+                if ((asks[i].core > 0) != (first->core > 0))
+                        return keep(
+                                c, "of containers %s and %s one asks for compute, and the other one does not",
+                                first->name, asks[i].name);
+        }
+        if (core > 0 && first->cards > 1)
+                return keep(c, "compute of several cards cannot be asked for; remove %s, or ask for one card",
+                            first->family->core);
+        if (core > CORE_WHOLE)
+                return keep(c, "its containers ask for %llu percent of compute together, must be at most 100",
+                            (unsigned long long) core);
+        return 0;
+}
+
+/* ---- writing ---- */
+
+/* The object below a member, made where there is none. NULL when out of memory or when the member
+ * is something else. */
+static json_t *make_object(json_t *from, const char *key) {
+        json_t *value = json_object_get(from, key);
+
+        if (!value || json_is_null(value)) {
+                value = json_object();
+                if (json_object_set_new(from, key, value) < 0)
+                        return NULL;
+        }
+        return json_is_object(value) ? value : NULL;
+}
+
+static void remove_names(json_t *amounts, const Family *family) {
+        const char *const names[] = {family->count, family->memory, family->percent, family->core,
+                                     family->priority};
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (names[i])
+                        (void) json_object_del(amounts, names[i]);
+}
+
+static int write_container(Conversion *c, const Ask *ask) {
+        json_t *resources = make_object(ask->container, "resources");
+        json_t *limits = resources ? make_object(resources, "limits") : NULL;
+        json_t *requests = json_object_get(resources, "requests");
+
+        if (!limits)
+                return -ENOMEM;
+        if (ask->family->priority && (json_object_get(limits, ask->family->priority) ||
+                                      json_object_get(requests, ask->family->priority)))
+                tell(c,
+                     "container %s: %s is removed; " ENVIRONMENT_HIGH_PRIORITY
+                     " in env gives a high priority",
+                     ask->name, ask->family->priority);
+        remove_names(limits, ask->family);
+        remove_names(requests, ask->family);
+        if (requests && json_object_size(requests) == 0)
+                (void) json_object_del(resources, "requests");
+        if (json_object_set_new(limits, RESOURCE_GPU_MEM,
+                                json_integer((json_int_t) ask->units * (json_int_t) ask->cards)) < 0)
+                return -ENOMEM;
+        if (ask->core > 0 &&
+            json_object_set_new(limits, RESOURCE_GPU_CORE, json_integer((json_int_t) ask->core)) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static int write_pod(Conversion *c, json_t *pod, const Ask *asks, size_t n) {
+        json_t *spec = json_object_get(pod, "spec"), *metadata, *labels;
+        const char *scheduler = json_string_value(json_object_get(spec, "schedulerName"));
+        char count[24];
+        int r = 0;
+
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = write_container(c, &asks[i]);
+        if (r != 0)
+                return r;
+        if (asks[0].cards > 1) {
+                (void) snprintf(count, sizeof count, "%llu", (unsigned long long) asks[0].cards);
+                metadata = make_object(pod, "metadata");
+                labels = metadata ? make_object(metadata, "labels") : NULL;
+                if (!labels || json_object_set_new(labels, LABEL_POD_COUNT, json_string(count)) < 0)
+                        return -ENOMEM;
+        }
+        if (scheduler && strcmp(scheduler, "default-scheduler") != 0) {
+                tell(c, "schedulerName %s is removed; the webhook sets ours", scheduler);
+                (void) json_object_del(spec, "schedulerName");
+        }
+        tell(c, "needs a node with the label " LABEL_SCHEDULE "=%s",
+             asks[0].core > 0
+                     ? "core_mem"
+                     : "cgpu or core_mem; of core_mem one without pods that ask for compute, or with "
+                       "the annotation " ANNOTATION_ALLOW_MIXED "=true");
+        return 0;
+}
+
+/* ---- the walk ---- */
+
+/* Annotations that change what their resources mean, or that have no equal. Those for card type and
+ * UUID are obeyed here as they are. */
+static int check_annotations(Conversion *c, const json_t *pod) {
+        const json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
+        const char *mode = json_string_value(json_object_get(annotations, "nvidia.com/vgpu-mode"));
+
+        if (mode && strcmp(mode, "mig") == 0)
+                return keep(c, "annotation nvidia.com/vgpu-mode asks for MIG, which is not served here");
+        if (json_object_get(annotations, "hami.io/gpu-scheduler-policy") ||
+            json_object_get(annotations, "hami.io/node-scheduler-policy"))
+                tell(c, "annotations hami.io/*-scheduler-policy have no effect; the node's "
+                        "label " LABEL_PLACEMENT " decides");
+        return 0;
+}
+
+static int try_pod(Conversion *c, json_t *pod) {
+        static const char *const lists[] = {"initContainers", "containers"};
+        json_t *spec = json_object_get(pod, "spec");
+        _cleanup_free_ Ask *asks = NULL;
+        size_t n = 0, i;
+        json_t *container;
+        int r = 0;
+
+        asks = calloc(json_array_size(json_object_get(spec, "containers")) +
+                              json_array_size(json_object_get(spec, "initContainers")) + 1,
+                      sizeof *asks);
+        if (!asks)
+                return -ENOMEM;
+        for (size_t list = 0; list < ELEMENTSOF(lists); list++)
+                json_array_foreach(json_object_get(spec, lists[list]), i, container) {
+                        int q = read_container(c, container, &asks[n]);
+
+                        r = worse(r, q);
+                        n += asks[n].family != NULL;
+                }
+        if (r != 0 || n == 0)
+                return r;
+        r = check_annotations(c, pod);
+        if (r == 0)
+                r = check_pod(c, asks, n);
+        return r == 0 ? write_pod(c, pod, asks, n) : r;
+}
+
+static int convert_pod(Conversion *c, json_t *pod) {
+        int r;
+
+        buf_clear(&c->changes);
+        r = try_pod(c, pod);
+        if (r == 0)
+                r = buf_result(&c->changes);
+        if (r == 0)
+                tell_changes(c);
+        return r;
+}
+
+static const char *name_of(const json_t *object) {
+        return json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
+}
+
+/* A template without a name has that of the object around it. */
+static int walk(Conversion *c, json_t *value) {
+        const char *outer = c->pod, *name = name_of(value), *key;
+        json_t *member;
+        void *next;
+        size_t i;
+        int r = 0;
+
+        c->pod = name ? name : outer;
+        json_array_foreach(value, i, member) r = worse(r, walk(c, member));
+        if (json_is_array(json_object_get(json_object_get(value, "spec"), "containers")))
+                r = worse(r, convert_pod(c, value));
+        json_object_foreach_safe(value, next, key, member) r = worse(r, walk(c, member));
+        c->pod = outer;
+        return r;
+}
+
+int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata) {
+        Conversion c = {.options = options, .note = note, .userdata = userdata, .pod = ""};
+        int r = walk(&c, document);
+
+        buf_done(&c.changes);
+        return r;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor/check_control.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/base64.h"
+#include "base/buf.h"
+#include "cli/doctor/check_cluster.h"
+#include "scheduler/leader_label.h"
+#include "scheduler/webhook/certificate.h"
+
+#define NS_OPTION   "kubectl -n " QUESTIONS_NAMESPACE " "
+#define COMPONENT   "app.kubernetes.io/component"
+#define APPLICATION "app.kubernetes.io/name"
+#define END_METRIC  "aliquot_scheduler_webhook_certificate_end_seconds"
+
+enum {
+        DAY = 24 * 3600,
+        SOON = 3 * DAY,    /* of the end of a certificate */
+        SKEW_SEC = 5,      /* a question and its answer take a part of it */
+        SKEW_BAD_SEC = 60, /* leases and tokens are judged wrongly */
+        LEASE_OLD = 120,   /* a kubelet renews its Lease every 10 s */
+};
+
+/* ---- the extender ---- */
+
+static size_t count_endpoints(const Facts *f, const char *service) {
+        const json_t *slices = fact_at(f->cluster.api[API_ENDPOINTS].json, "items", NULL);
+        size_t n = 0;
+
+        for (size_t i = 0; i < json_array_size(slices); i++) {
+                const json_t *slice = json_array_get(slices, i),
+                             *endpoints = fact_at(slice, "endpoints", NULL);
+
+                if (strcmp(fact_text(slice, "metadata", "labels", "kubernetes.io/service-name", NULL),
+                           service) != 0)
+                        continue;
+                for (size_t k = 0; k < json_array_size(endpoints); k++)
+                        n += !json_is_false(
+                                fact_at(json_array_get(endpoints, k), "conditions", "ready", NULL));
+        }
+        return n;
+}
+
+/* The NetworkPolicy lets kube-scheduler alone reach the port, so silence says nothing by itself. */
+void check_control_extender(const Facts *f, Finding *ret) {
+        const Fact *ready = &f->cluster.api[API_READY];
+        size_t n = count_endpoints(f, "aliquot-extender");
+
+        if (ready->state == FACT_KNOWN)
+                finding_set(ret, GRADE_OK, "the extender answers, and knows nodes and pods");
+        else if (!check_cluster_knows(f, API_ENDPOINTS, ret))
+                return;
+        else if (n == 0) {
+                finding_set(ret, GRADE_FAIL,
+                            "the Service aliquot-extender has no endpoint: no GPU pod is placed");
+                finding_mend(ret, NS_OPTION "get pods -l " APPLICATION "=aliquot; " NS_OPTION
+                                            "logs deploy/aliquot-scheduler");
+        } else if (ready->state == FACT_SILENT && strstr(ready->why.text, "HTTP 503")) {
+                finding_set(ret, GRADE_WARN,
+                            "the extender is not ready, or the API server does not reach it: %s",
+                            ready->why.text);
+                finding_mend(ret, NS_OPTION
+                             "logs deploy/aliquot-scheduler; " NS_OPTION
+                             "port-forward svc/aliquot-extender 12345, curl localhost:12345/readyz");
+        } else
+                finding_set(ret, GRADE_OK, "%zu endpoint is ready; it was not asked itself", n);
+}
+
+static size_t count_pods(const Facts *f, const char *component, bool leading) {
+        const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
+        size_t n = 0;
+
+        for (size_t i = 0; i < json_array_size(pods); i++) {
+                const json_t *pod = json_array_get(pods, i),
+                             *labels = fact_at(pod, "metadata", "labels", NULL);
+
+                n += strcmp(fact_text(labels, COMPONENT, NULL), component) == 0 &&
+                     strcmp(check_cluster_condition(pod, "Ready"), "True") == 0 &&
+                     (!leading || strcmp(fact_text(labels, LEADER_LABEL, NULL), "true") == 0);
+        }
+        return n;
+}
+
+/* Seconds since 1970 of an RFC 3339 time in UTC; 0 when it is none. */
+static int64_t seconds_of(const char *text) {
+        struct tm tm = {0};
+
+        return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
+}
+
+void check_control_leader(const Facts *f, Finding *ret) {
+        const Fact *lease = &f->cluster.api[API_LEASE];
+        const char *holder = fact_text(lease->json, "spec", "holderIdentity", NULL);
+        int64_t age = lease->date - seconds_of(fact_text(lease->json, "spec", "renewTime", NULL)),
+                duration = json_integer_value(fact_at(lease->json, "spec", "leaseDurationSeconds", NULL));
+
+        if (lease->state != FACT_ABSENT && !check_cluster_knows(f, API_LEASE, ret))
+                return;
+        if (lease->state == FACT_ABSENT)
+                finding_set(ret, GRADE_FAIL, "no scheduler of aliquot was ever elected: %s", lease->why.text);
+        else if (!holder[0] || (lease->date > 0 && age > duration + SKEW_SEC))
+                finding_set(ret, GRADE_FAIL, "no scheduler leads: the Lease aliquot-scheduler %s",
+                            holder[0] ? "was not renewed in time" : "has no holder");
+        else if (f->cluster.api[API_PODS].state == FACT_KNOWN && count_pods(f, "scheduler", true) != 1)
+                finding_set(ret, GRADE_WARN, "%s leads, and %zu ready pods have the label " LEADER_LABEL,
+                            holder, count_pods(f, "scheduler", true));
+        else
+                finding_set(ret, GRADE_OK, "%s leads", holder);
+        if (ret->grade > GRADE_OK)
+                finding_mend(ret, NS_OPTION "logs deploy/aliquot-scheduler");
+}
+
+void check_control_kube_scheduler(const Facts *f, Finding *ret) {
+        size_t n = count_pods(f, "kube-scheduler", false);
+
+        if (!check_cluster_knows(f, API_PODS, ret))
+                return;
+        if (n > 0) {
+                finding_set(ret, GRADE_OK, "%zu ready, with the profile ack-co-scheduler", n);
+                return;
+        }
+        finding_set(ret, GRADE_FAIL,
+                    "no aliquot-kube-scheduler is ready: pods for ack-co-scheduler wait, unless another "
+                    "kube-scheduler has this profile and calls the extender");
+        finding_mend(ret, NS_OPTION "describe deploy aliquot-kube-scheduler");
+}
+
+/* ---- the webhook ---- */
+
+static void check_bundle(const Facts *f, const char *kind, const json_t *webhook, Finding *ret) {
+        const char *bundle = fact_text(webhook, "clientConfig", "caBundle", NULL),
+                   *name = fact_text(webhook, "name", NULL);
+        _cleanup_buf_ Buf pem = BUF_NULL;
+        CertificateLife life;
+        bool bad = false;
+
+        if (!bundle[0])
+                bad = finding_add(ret, GRADE_FAIL, "%s %s has no caBundle", kind, name);
+        else if (!base64_decode(str_from(bundle), &pem) || buf_result(&pem) < 0 ||
+                 !certificate_life(pem.data, &life))
+                bad = finding_add(ret, GRADE_FAIL, "%s %s: the caBundle is no certificate", kind, name);
+        else if (life.not_after <= f->now)
+                bad = finding_add(ret, GRADE_FAIL, "%s %s: the CA in caBundle has expired", kind, name);
+        if (bad)
+                finding_mend(ret,
+                             NS_OPTION "rollout restart deploy aliquot-scheduler: the leader writes it anew");
+}
+
+static void check_configuration(const Facts *f, ApiQuestion question, const char *kind, Finding *ret) {
+        const Fact *fact = &f->cluster.api[question];
+        const json_t *webhooks = fact_at(fact->json, "webhooks", NULL);
+
+        if (fact->state == FACT_ABSENT && finding_add(ret, GRADE_FAIL, "there is no %s aliquot", kind))
+                finding_mend(ret, "install it again: docs/install.md");
+        for (size_t i = 0; i < json_array_size(webhooks); i++)
+                check_bundle(f, kind, json_array_get(webhooks, i), ret);
+}
+
+void check_control_webhook(const Facts *f, Finding *ret) {
+        const Fact *mutating = &f->cluster.api[API_MUTATING];
+
+        if (mutating->state != FACT_ABSENT && !check_cluster_knows(f, API_MUTATING, ret))
+                return;
+        check_configuration(f, API_MUTATING, "MutatingWebhookConfiguration", ret);
+        check_configuration(f, API_VALIDATING, "ValidatingWebhookConfiguration", ret);
+        if (f->cluster.api[API_ENDPOINTS].state == FACT_KNOWN && count_endpoints(f, "aliquot-webhook") == 0 &&
+            finding_add(ret, GRADE_FAIL, "the Service aliquot-webhook has no endpoint: GPU pods are refused"))
+                finding_mend(ret, NS_OPTION "describe deploy aliquot-scheduler");
+        finding_pass(ret, "both configurations have a CA that is valid");
+}
+
+/* The value of a metric without labels; 0 when it is not there. */
+static int64_t metric(const char *text, const char *name) {
+        Str rest = str_from(text), line, first;
+        uint64_t value;
+
+        while (rest.len > 0) {
+                line = str_split(&rest, '\n');
+                first = str_split(&line, ' ');
+                if (str_eq(first, str_from(name)) && str_to_u64(str_trim(line), &value))
+                        return (int64_t) value;
+        }
+        return 0;
+}
+
+void check_control_certificate(const Facts *f, Finding *ret) {
+        int64_t end, left;
+
+        if (!check_cluster_knows(f, API_METRICS, ret))
+                return;
+        end = metric(f->cluster.api[API_METRICS].text, END_METRIC);
+        left = end - f->now;
+        if (end == 0)
+                finding_set(ret, GRADE_SKIPPED, "the scheduler tells no " END_METRIC);
+        else if (left <= 0)
+                finding_set(ret, GRADE_FAIL, "the webhook's certificate has expired");
+        else if (left < SOON)
+                finding_set(ret, GRADE_WARN,
+                            "the webhook's certificate expires in %lld hours and was not renewed",
+                            (long long) left / 3600);
+        else
+                finding_set(ret, GRADE_OK, "the webhook's certificate is good for %lld days",
+                            (long long) left / DAY);
+        if (ret->grade > GRADE_OK)
+                finding_mend(ret, NS_OPTION "logs deploy/aliquot-scheduler; " NS_OPTION
+                                            "get secret aliquot-webhook-tls");
+}
+
+/* A pod in a dry run: the API server asks the webhook, and stores nothing. */
+void check_control_admission(const Facts *f, Finding *ret) {
+        const Fact *answer = &f->cluster.api[API_ADMISSION];
+        const char *scheduler = fact_text(answer->json, "spec", "schedulerName", NULL);
+
+        if (answer->state == FACT_SILENT && strstr(answer->why.text, "webhook")) {
+                finding_set(ret, GRADE_FAIL, "new GPU pods are refused: %s", answer->why.text);
+                finding_mend(ret,
+                             NS_OPTION "get endpointslices -l kubernetes.io/service-name=aliquot-webhook");
+        } else if (answer->state == FACT_DENIED && !strstr(answer->why.text, "cannot create resource"))
+                /* a quota or a policy, and not RBAC */
+                finding_set(ret, GRADE_SKIPPED, "the pod is refused before the webhook is asked: %s",
+                            answer->why.text);
+        else if (!check_cluster_knows(f, API_ADMISSION, ret))
+                return;
+        else if (strcmp(scheduler, "ack-co-scheduler") != 0) {
+                finding_set(ret, GRADE_FAIL,
+                            "a new GPU pod gets the scheduler \"%s\": the webhook is not asked", scheduler);
+                finding_mend(ret, "kubectl get mutatingwebhookconfiguration aliquot -o yaml");
+        } else
+                finding_set(ret, GRADE_OK, "a GPU pod in a dry run gets ack-co-scheduler");
+}
+
+/* ---- the network, the clocks, the versions ---- */
+
+/* Whether a policy with this selector may apply to a pod of ours. */
+static bool selects(const json_t *selector, const char *component) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(fact_at(selector, "matchLabels", NULL), key, value) {
+                const char *text = json_string_value(value) ? json_string_value(value) : "";
+
+                if (!(strcmp(key, APPLICATION) == 0 && strcmp(text, "aliquot") == 0) &&
+                    !(strcmp(key, COMPONENT) == 0 && strcmp(text, component) == 0))
+                        return false;
+        }
+        return json_array_size(fact_at(selector, "matchExpressions", NULL)) == 0;
+}
+
+void check_control_network(const Facts *f, Finding *ret) {
+        const json_t *policies = fact_at(f->cluster.api[API_POLICIES].json, "items", NULL);
+        bool own = false;
+
+        if (!check_cluster_knows(f, API_POLICIES, ret))
+                return;
+        for (size_t i = 0; i < json_array_size(policies); i++) {
+                const json_t *policy = json_array_get(policies, i),
+                             *selector = fact_at(policy, "spec", "podSelector", NULL);
+                const char *name = fact_text(policy, "metadata", "name", NULL);
+
+                if (strcmp(name, "aliquot-scheduler") == 0)
+                        own = true;
+                else if ((selects(selector, "scheduler") || selects(selector, "node")) &&
+                         finding_add(ret, GRADE_WARN, "the NetworkPolicy %s applies to pods of aliquot",
+                                     name))
+                        finding_mend(ret,
+                                     NS_OPTION
+                                     "describe networkpolicy %s: ports 12345, 9443 and 9445 must stay open",
+                                     name);
+        }
+        if (!own && finding_add(ret, GRADE_FAIL,
+                                "there is no NetworkPolicy aliquot-scheduler: whichever pod reaches the "
+                                "extender's port can have pods bound"))
+                finding_mend(ret, "install it again: docs/install.md");
+        finding_pass(ret, "the extender's port is kept by the NetworkPolicy aliquot-scheduler");
+}
+
+static void check_skew(const char *whose, int64_t ahead, Finding *ret) {
+        int64_t skew = ahead < 0 ? -ahead : ahead;
+
+        if (skew > SKEW_SEC && finding_add(ret, skew > SKEW_BAD_SEC ? GRADE_FAIL : GRADE_WARN,
+                                           "%s is %lld s %s the API server's", whose, (long long) skew,
+                                           ahead > 0 ? "ahead of" : "behind"))
+                finding_mend(ret, "chronyc makestep, or timedatectl set-ntp true");
+}
+
+/* The kubelet writes its own clock into its Lease every 10 s. Only an old Lease of a node that is
+ * Ready, or one from the future, tells of a skew. */
+static void check_node_clock(const Facts *f, const json_t *lease, int64_t now, Finding *ret) {
+        const char *name = fact_text(lease, "metadata", "name", NULL);
+        int64_t ahead = seconds_of(fact_text(lease, "spec", "renewTime", NULL)) - now;
+        char whose[300];
+
+        (void) snprintf(whose, sizeof whose, "the clock of %s", name);
+        for (size_t i = 0; i < f->cluster.n_nodes; i++)
+                if (strcmp(f->cluster.nodes[i].name, name) == 0 && (ahead > 0 || ahead < -LEASE_OLD) &&
+                    strcmp(check_cluster_condition(f->cluster.nodes[i].json, "Ready"), "True") == 0)
+                        check_skew(whose, ahead, ret);
+}
+
+void check_control_clock(const Facts *f, Finding *ret) {
+        const Fact *leases = &f->cluster.api[API_NODE_LEASES];
+        const json_t *items = fact_at(leases->json, "items", NULL);
+        int64_t date = f->cluster.api[API_VERSION].date;
+
+        if (date == 0) {
+                finding_set(ret, GRADE_SKIPPED, "the API server does not tell its time");
+                return;
+        }
+        check_skew("this machine's clock", f->now - date, ret);
+        for (size_t i = 0; i < json_array_size(items); i++)
+                check_node_clock(f, json_array_get(items, i), leases->date, ret);
+        finding_pass(ret, leases->state == FACT_KNOWN
+                                  ? "the clocks here, of the API server and of the nodes agree"
+                                  : "the clocks here and of the API server agree");
+}
+
+static const char *image_of(const json_t *pod, const char *container) {
+        const json_t *list = fact_at(pod, "spec", "containers", NULL);
+
+        for (size_t i = 0; i < json_array_size(list); i++)
+                if (strcmp(fact_text(json_array_get(list, i), "name", NULL), container) == 0)
+                        return fact_text(json_array_get(list, i), "image", NULL);
+        return "";
+}
+
+void check_control_versions(const Facts *f, Finding *ret) {
+        const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
+        const char *first = "";
+
+        if (!check_cluster_knows(f, API_PODS, ret))
+                return;
+        for (size_t i = 0; i < json_array_size(pods); i++) {
+                const json_t *pod = json_array_get(pods, i);
+                bool agent = strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), "node") == 0;
+                const char *image = image_of(pod, agent ? "aliquot-node" : "aliquot-scheduler");
+
+                if (!first[0])
+                        first = image;
+                if (image[0] && strcmp(image, first) != 0 &&
+                    finding_add(ret, GRADE_WARN, "%s runs %s, others %s",
+                                fact_text(pod, "metadata", "name", NULL), image, first))
+                        finding_mend(ret, NS_OPTION "rollout status ds/gpushare-device-plugin-ds; " NS_OPTION
+                                                    "rollout status deploy/aliquot-scheduler");
+        }
+        if (!first[0])
+                finding_set(ret, GRADE_SKIPPED, "no pod of aliquot runs in " QUESTIONS_NAMESPACE);
+        else
+                finding_pass(ret, "scheduler and node agents run %s", first);
+}

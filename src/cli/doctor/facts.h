@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* All that the checks look at. The facts are gathered first, each within a time limit, and the
+ * checks judge them without any I/O. */
+
+#include "cli/doctor/fact.h"
+#include "cli/doctor/finding.h"
+#include "cli/doctor/questions.h"
+#include "gpu/cards/card_list.h"
+
+/* Files below --root; of several paths the first one that exists. */
+#define FACTS_FILES(X)                                                                                       \
+        X(DRIVER, "/proc/driver/nvidia/version")                                                             \
+        X(MOUNTS, "/proc/1/mountinfo")                                                                       \
+        X(KUBELET_CONFIG, "/var/lib/kubelet/config.yaml")                                                    \
+        X(CPU_STATE, "/var/lib/kubelet/cpu_manager_state")                                                   \
+        X(CONTAINERD, "/etc/containerd/config.toml:/var/lib/rancher/k3s/agent/etc/containerd/config.toml")   \
+        X(CRIO, "/etc/crio/crio.conf:/etc/crio/crio.conf.d/10-crio.conf")                                    \
+        X(CDI, "/var/run/cdi/aliquot.dev-gpu.json")
+
+typedef enum HostFile {
+#define FACTS_ENUM(name, path) HOST_##name,
+        FACTS_FILES(FACTS_ENUM)
+#undef FACTS_ENUM
+                HOST_FILES_,
+} HostFile;
+
+/* Paths that are only looked at. */
+typedef enum HostPath {
+        PATH_CTL,
+        PATH_UVM,
+        PATH_CONTAINERD_SOCKET,
+        PATH_CRIO_SOCKET,
+        PATH_DOCKER_SOCKET,
+        PATH_PLUGINS,
+        HOST_PATHS_,
+} HostPath;
+
+typedef struct HostFacts {
+        const char *root;
+        char driver[512]; /* directory of the driver's files */
+        bool simulated;   /* they are a simulator's */
+        char release[72]; /* of the kernel */
+        Fact files[HOST_FILES_];
+        bool paths[HOST_PATHS_];             /* whether they exist */
+        int n_gpus;                          /* in /proc/driver/nvidia/gpus; -1: not told */
+        unsigned n_cards;                    /* files of cards */
+        int locks;                           /* as from file_check_locks() */
+        Fact nvml;                           /* text: the driver's version, or "" */
+        CardList cards;                      /* by NVML */
+        Fact slices;                         /* the directory of the slices */
+        uint64_t slices_free, slices_n;      /* bytes; slices in it */
+        Fact library;                        /* libaliquot.so beside this program */
+        bool library_same;                   /* as the one that the agent installed; true where none is */
+        unsigned library_users, library_old; /* processes with it; of these with another file */
+        json_t *plugin_sockets;              /* owned: names in the kubelet's folder of plugins */
+        Fact agent_socket;                   /* the node agent's plugin takes connections */
+        /* json: "NAMESPACE/POD/CONTAINER RESOURCE": the IDs */
+        Fact pod_resources, records;
+} HostFacts;
+
+/* A Node that has a key of ours, or offers cards. */
+typedef struct NodeFacts {
+        char *name, *text; /* owned: the object's JSON */
+        json_t *json;      /* owned: the same */
+        bool shares;       /* its mode has aliyun.com/gpu-mem, or slices are held there */
+        Fact configz;      /* the kubelet's configuration */
+        Fact ready;        /* the answer of its agent's /readyz */
+} NodeFacts;
+
+enum { FACTS_NODES_ASKED = 64 }; /* nodes whose kubelets and agents are asked */
+
+typedef struct ClusterFacts {
+        Fact api[API_QUESTIONS_];
+        NodeFacts *nodes; /* owned */
+        size_t n_nodes;
+} ClusterFacts;
+
+typedef struct Facts {
+        int64_t now; /* this machine's clock, in seconds since 1970 */
+        HostFacts host;
+        ClusterFacts cluster;
+} Facts;
+
+void facts_done(Facts *f);
+
+#define _cleanup_facts_ _cleanup_(facts_done)

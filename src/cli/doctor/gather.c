@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/doctor/gather.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "cli/doctor/cluster_facts.h"
+#include "cli/doctor/driver_facts.h"
+#include "cli/doctor/host_facts.h"
+#include "cli/doctor/kubelet_facts.h"
+#include "cli/run/programs.h"
+
+/* Without a wish: what is found. A machine without kubelet and cluster is looked at in any case. */
+static unsigned find_scopes(const GatherOptions *o, bool has_config) {
+        unsigned scopes = has_config ? SCOPE_CLUSTER : 0;
+
+        if (host_facts_exist(o->root, "/var/lib/kubelet/device-plugins"))
+                scopes |= SCOPE_NODE | SCOPE_MACHINE;
+        if (o->simulate_dir || host_facts_exist(o->root, "/proc/driver/nvidia:/dev/nvidiactl") || scopes == 0)
+                scopes |= SCOPE_MACHINE;
+        return scopes;
+}
+
+static int read_machine(const GatherOptions *o, HostFacts *h) {
+        char library[LOCATE_PATH];
+        int r = host_facts_read(h);
+
+        if (r < 0 || !h->paths[PATH_CTL])
+                return r;
+        return driver_facts_read(h, programs_find_simulated(o->simulate_dir, library), o->timeout);
+}
+
+static int ask(const GatherOptions *o, const KubeConfig *config, unsigned scopes, Facts *f) {
+        _cleanup_(sd_event_unrefp) sd_event *event = NULL;
+        _cleanup_(kubelet_facts_freep) KubeletFacts *kubelet = NULL;
+        _cleanup_(cluster_facts_freep) ClusterQuery *cluster = NULL;
+        int r = sd_event_new(&event);
+
+        if (r >= 0 && scopes & SCOPE_NODE)
+                r = kubelet_facts_new(event, &f->host, o->timeout, &kubelet);
+        if (r >= 0 && scopes & SCOPE_CLUSTER && config)
+                r = cluster_facts_new(event, config, o->timeout, &f->cluster, &cluster);
+        while (r >= 0 && ((kubelet && !kubelet_facts_complete(kubelet)) ||
+                          (cluster && !cluster_facts_complete(cluster))))
+                r = sd_event_run(event, UINT64_MAX);
+        return r < 0 ? r : 0;
+}
+
+/* Without a configuration every answer is why there is none. */
+static void find_cluster(const GatherOptions *o, KubeConfig **ret, bool *ret_has_config,
+                         ClusterFacts *facts) {
+        Fault why = FAULT_NULL;
+        int r = o->server ? kube_config_for_server(o->server, ret)
+                          : kube_config_load(o->kubeconfig, o->context, ret, &why);
+
+        *ret_has_config = r != KUBE_CONFIG_E_NONE || o->kubeconfig || o->context;
+        for (int i = 0; r != 0 && i < API_QUESTIONS_; i++) {
+                facts->api[i].state = FACT_SILENT;
+                facts->api[i].why = why;
+        }
+}
+
+int gather_facts(const GatherOptions *o, unsigned *ret_scopes, Facts *ret) {
+        _cleanup_(kube_config_freep) KubeConfig *config = NULL;
+        bool has_config = false;
+        int r = 0;
+
+        if (o->scopes == 0 || o->scopes & SCOPE_CLUSTER)
+                find_cluster(o, &config, &has_config, &ret->cluster);
+        *ret_scopes = o->scopes ? o->scopes : find_scopes(o, has_config);
+        ret->now = (int64_t) (clock_realtime_nsec() / 1000000000);
+        ret->host.root = o->root;
+        ret->host.simulated = o->simulate_dir != NULL;
+        (void) snprintf(ret->host.driver, sizeof ret->host.driver, "%s%s",
+                        o->simulate_dir             ? o->simulate_dir
+                        : strcmp(o->root, "/") == 0 ? ""
+                                                    : o->root,
+                        o->simulate_dir ? "" : "/dev");
+        if (*ret_scopes & (SCOPE_MACHINE | SCOPE_NODE))
+                r = read_machine(o, &ret->host);
+        return r < 0 ? r : ask(o, config, *ret_scopes, ret);
+}

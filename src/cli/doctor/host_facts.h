@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Gathers the facts of this machine that lie in files: nothing is asked that can hang. */
+
+#include "cli/doctor/facts.h"
+
+/* h->root, h->driver and h->simulated are set. A part that cannot be read becomes a fact that says
+ * why. Returns 0 or -ENOMEM. */
+int host_facts_read(HostFacts *h);
+
+/* Whether ROOT/PATH exists. */
+bool host_facts_exist(const char *root, const char *path);

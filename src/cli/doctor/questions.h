@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the API server is asked. */
+
+#define QUESTIONS_NAMESPACE "kube-system"
+#define QUESTIONS_EXTENDER  "/api/v1/namespaces/" QUESTIONS_NAMESPACE "/services/aliquot-extender:12345/proxy"
+
+/* The path, and the right that it takes. */
+#define QUESTIONS(X)                                                                                         \
+        X(VERSION, "/version", "get /version")                                                               \
+        X(NODES, "/api/v1/nodes?resourceVersion=0", "list nodes")                                            \
+        X(PODS,                                                                                              \
+          "/api/v1/namespaces/" QUESTIONS_NAMESPACE                                                          \
+          "/pods?resourceVersion=0&labelSelector=app.kubernetes.io%2Fname%3Daliquot",                        \
+          "list pods in " QUESTIONS_NAMESPACE)                                                               \
+        X(LEASE, "/apis/coordination.k8s.io/v1/namespaces/" QUESTIONS_NAMESPACE "/leases/aliquot-scheduler", \
+          "get leases in " QUESTIONS_NAMESPACE)                                                              \
+        X(NODE_LEASES, "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",                     \
+          "list leases in kube-node-lease")                                                                  \
+        X(ENDPOINTS,                                                                                         \
+          "/apis/discovery.k8s.io/v1/namespaces/" QUESTIONS_NAMESPACE                                        \
+          "/endpointslices?labelSelector=kubernetes.io%2Fservice-name%20in%20(aliquot-extender,"             \
+          "aliquot-webhook)",                                                                                \
+          "list endpointslices in " QUESTIONS_NAMESPACE)                                                     \
+        X(READY, QUESTIONS_EXTENDER "/readyz", "get services/proxy in " QUESTIONS_NAMESPACE)                 \
+        X(METRICS, QUESTIONS_EXTENDER "/metrics", "get services/proxy in " QUESTIONS_NAMESPACE)              \
+        X(MUTATING, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/aliquot",           \
+          "get mutatingwebhookconfigurations")                                                               \
+        X(VALIDATING, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/aliquot",       \
+          "get validatingwebhookconfigurations")                                                             \
+        X(POLICIES, "/apis/networking.k8s.io/v1/namespaces/" QUESTIONS_NAMESPACE "/networkpolicies",         \
+          "list networkpolicies in " QUESTIONS_NAMESPACE)                                                    \
+        X(ADMISSION, "/api/v1/namespaces/default/pods?dryRun=All", "create pods in default")
+
+typedef enum ApiQuestion {
+#define QUESTIONS_ENUM(name, path, right) API_##name,
+        QUESTIONS(QUESTIONS_ENUM)
+#undef QUESTIONS_ENUM
+                API_QUESTIONS_,
+} ApiQuestion;
+
+const char *questions_path(ApiQuestion question);
+const char *questions_right(ApiQuestion question);

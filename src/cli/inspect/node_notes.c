@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/inspect/node_notes.h"
+
+#include <errno.h>
+
+#include "base/buf.h"
+#include "wire/annotation.h"
+#include "wire/json_field.h"
+
+/* The conditions that Aliquot writes begin so (docs/reference.md). */
+static const Str condition_prefixes[] = {STR("GPUShare"), STR("GPUFence")};
+
+typedef struct Notes {
+        InspectNote list[INSPECT_NOTES_MAX];
+        size_t n;
+        bool unschedulable, pending_said;
+} Notes;
+
+typedef struct Condition {
+        Str type, status, message;
+} Condition;
+
+static const JsonField condition_fields[] = {
+        JSON_FIELD(Condition, type, "type", json_field_str),
+        JSON_FIELD(Condition, status, "status", json_field_str),
+        JSON_FIELD(Condition, message, "message", json_field_str),
+};
+
+static void add(Notes *notes, Str type, Str message) {
+        if (notes->n < INSPECT_NOTES_MAX)
+                notes->list[notes->n++] = (InspectNote){type, message};
+}
+
+static bool is_ours(Str type) {
+        for (size_t i = 0; i < ELEMENTSOF(condition_prefixes); i++)
+                if (str_has_prefix(type, condition_prefixes[i]))
+                        return true;
+        return false;
+}
+
+static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
+        Notes *notes = ret;
+
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                Condition c = {0};
+                bool is_true;
+
+                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &c);
+                is_true = str_eq(c.status, STR("True"));
+                if (is_true && is_ours(c.type))
+                        add(notes, c.type, c.message);
+                if (!is_true && str_eq(c.type, STR("Ready")))
+                        add(notes, STR("NotReady"), c.message);
+                notes->pending_said |= is_true && str_eq(c.type, STR("GPUShareChangePending"));
+        }
+}
+
+static const JsonField status_fields[] = {JSON_NESTED("conditions", read_conditions)};
+static const JsonField spec_fields[] = {JSON_FIELD(Notes, unschedulable, "unschedulable", json_field_bool)};
+
+static void read_status(JsonReader *r, Arena *arena, void *ret) {
+        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
+}
+
+static void read_spec(JsonReader *r, Arena *arena, void *ret) {
+        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
+}
+
+static const JsonField node_fields[] = {JSON_NESTED("spec", read_spec), JSON_NESTED("status", read_status)};
+
+typedef struct Held {
+        Str pod;
+} Held;
+
+static const JsonField held_fields[] = {JSON_FIELD(Held, pod, "pod", json_field_str)};
+
+/* The scheduler counts these slices, while the pods of the report no longer include them. */
+static int add_held(Notes *notes, Str annotation, Arena *arena) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        JsonReader r;
+        size_t n = 0;
+        Str copy;
+
+        json_init(&r, annotation);
+        if (!json_array_begin(&r))
+                return 0;
+        while (json_array_next(&r)) {
+                Held held = {0};
+
+                json_field_decode(&r, arena, held_fields, ELEMENTSOF(held_fields), &held);
+                buf_append_str(&text, n++ > 0 ? STR(", ") : STR("processes of deleted pods hold slices: "));
+                buf_append_str(&text, held.pod);
+        }
+        if (json_finish(&r, NULL) != 0 || n == 0)
+                return 0;
+        copy = arena_str(arena, buf_str(&text));
+        if (text.broken || !copy.data)
+                return -ENOMEM;
+        add(notes, STR("SlicesHeld"), copy);
+        return 0;
+}
+
+static int keep(const Notes *notes, Arena *arena, InspectNode *ret) {
+        if (notes->n == 0)
+                return 0;
+        ret->notes = arena_new(arena, InspectNote, notes->n);
+        if (!ret->notes)
+                return -ENOMEM;
+        for (size_t i = 0; i < notes->n; i++) {
+                InspectNote note = {arena_str(arena, notes->list[i].type),
+                                    arena_str(arena, notes->list[i].message)};
+
+                if (!note.type.data || !note.message.data)
+                        return -ENOMEM;
+                ret->notes[ret->n_notes++] = note;
+        }
+        return 0;
+}
+
+int node_notes_read(Str object, const Node *node, Arena *scratch, Arena *arena, InspectNode *ret) {
+        Notes notes = {.n = 0};
+        JsonReader r;
+        int status;
+
+        json_init(&r, object);
+        json_field_decode(&r, scratch, node_fields, ELEMENTSOF(node_fields), &notes);
+        status = json_finish(&r, NULL);
+        if (status < 0)
+                return status;
+        if (status > 0)
+                notes = (Notes){.n = 0};
+        if (notes.unschedulable)
+                add(&notes, STR("SchedulingDisabled"), STR("the node takes no new pods"));
+        if (!str_is_empty(node->annotations.change_pending) && !notes.pending_said)
+                add(&notes, STR("GPUShareChangePending"), node->annotations.change_pending);
+        if (!str_is_empty(node->annotations.held_slices))
+                status = add_held(&notes, node->annotations.held_slices, scratch);
+        return status < 0 ? status : keep(&notes, arena, ret);
+}

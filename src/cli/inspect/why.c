@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/inspect/why.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/inspect/complain.h"
+#include "cli/inspect/holding.h"
+#include "share/refusal_format.h"
+#include "share/request.h"
+#include "share/resize_status.h"
+
+#define LOWER_NAME "abcdefghijklmnopqrstuvwxyz0123456789.-"
+#define UID_CHARS  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_" LOWER_NAME
+
+enum { NAME_LONGEST = 253 }; /* of Kubernetes objects (DNS1123SubdomainMaxLength) */
+
+typedef struct Why {
+        const Cluster *cluster;
+        const char *scheduler;
+        Str namespace_, name;
+        Arena arena;
+        Buf text; /* of the pod */
+        Pod pod;
+} Why;
+
+/* Names become parts of a path that the API server is asked for. */
+static bool is_of(Str s, const char *allowed) {
+        for (size_t i = 0; i < s.len; i++)
+                if (!strchr(allowed, s.data[i]) || s.data[i] == '\0')
+                        return false;
+        return s.len > 0 && s.len <= NAME_LONGEST;
+}
+
+static int read_all(int fd, Buf *out) {
+        char piece[16384];
+        ssize_t n;
+
+        while ((n = read(fd, piece, sizeof piece)) != 0) {
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0)
+                        buf_append(out, piece, (size_t) n);
+        }
+        return buf_result(out);
+}
+
+/* The answer of one path. kubectl says on standard error what went wrong. 0, KUBECTL_E_FAILED or
+ * negative errno, each with a fault. */
+static int get(const char *const *flags, size_t n_flags, const char *path, Buf *out, Fault *fault) {
+        Kubectl kubectl;
+        int r, read;
+
+        r = kubectl_get_raw(flags, n_flags, path, &kubectl, fault);
+        if (r < 0)
+                return r;
+        read = read_all(kubectl.out, out);
+        r = kubectl_finish(&kubectl, read < 0, fault);
+        if (read < 0)
+                return fault_set(fault, read, "%s: %s", kubectl.command, strerror(-read));
+        return r;
+}
+
+/* ---- the pod ---- */
+
+static int parse_name(Why *w, Str pod) {
+        Str rest = pod, first = str_split(&rest, '/');
+        bool both = first.len < pod.len;
+
+        w->namespace_ = both                             ? first
+                        : w->cluster->namespace_.len > 0 ? w->cluster->namespace_
+                                                         : STR("default");
+        w->name = both ? rest : first;
+        if (is_of(w->namespace_, LOWER_NAME) && is_of(w->name, LOWER_NAME))
+                return -1;
+        return complain_usage("--why takes NAMESPACE/POD, not ", pod.data);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int fetch_pod(Why *w) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        buf_appendf(&path, "/api/v1/namespaces/" STR_FMT "/pods/" STR_FMT, STR_ARG(w->namespace_),
+                    STR_ARG(w->name));
+        if (buf_result(&path) < 0)
+                return complain_no_memory();
+        r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, &w->text, &fault);
+        if (r > 0)
+                (void) fault_set(&fault, r,
+                                 "pod " STR_FMT "/" STR_FMT " is not known, or kubectl cannot read it",
+                                 STR_ARG(w->namespace_), STR_ARG(w->name));
+        if (r == 0)
+                r = pod_decode(buf_str(&w->text), &w->arena, &w->pod, &fault);
+        return r == 0 ? -1 : complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
+}
+
+/* ---- what the pod itself tells ---- */
+
+static void print_place(Why *w) {
+        InspectPod held = {0};
+        Fault fault = FAULT_NULL;
+        Arena scratch = ARENA_NULL;
+
+        printf(STR_FMT "/" STR_FMT " has its cards: node " STR_FMT, STR_ARG(w->namespace_), STR_ARG(w->name),
+               STR_ARG(w->pod.node_name));
+        if (holding_from_pod(&w->pod, &scratch, &w->arena, &held, &fault) == 0)
+                for (size_t i = 0; i < held.n_uses; i++) {
+                        printf(", gpu%u with %llu of gpu-mem", held.uses[i].card,
+                               (unsigned long long) held.uses[i].mem);
+                        if (held.uses[i].core > 0)
+                                printf(" and %llu percent", (unsigned long long) held.uses[i].core);
+                }
+        putchar('\n');
+        arena_done(&scratch);
+}
+
+static bool asks_resize(const Pod *pod) {
+        return !str_is_empty(str_trim(pod->annotations.resize_mem)) ||
+               !str_is_empty(str_trim(pod->annotations.resize_core));
+}
+
+/* Whether the sizes that the annotations ask for are in force. What can never be in force is
+ * refused by the agent, and by its status. */
+static bool resize_is_done(const Pod *pod, const ResizeStatus *status) {
+        ResizeLimit limits[RESIZE_STATUS_CONTAINERS];
+        ResizeSize wanted[RESIZE_STATUS_CONTAINERS];
+
+        for (size_t i = 0; i < status->n; i++)
+                limits[i] = (ResizeLimit){.index = status->list[i].index,
+                                          .mem = status->list[i].limit.mem,
+                                          .core = status->list[i].limit.core,
+                                          .cards = 1};
+        if (resize_request_read(pod->annotations.resize_mem, pod->annotations.resize_core, limits, status->n,
+                                wanted, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < status->n; i++)
+                if (wanted[i].mem != status->list[i].size.mem || wanted[i].core != status->list[i].size.core)
+                        return false;
+        return true;
+}
+
+/* The second line: what the agent says of a resize, or that it has not answered. */
+static void print_resize(const Why *w) {
+        Str text = w->pod.annotations.resize_status;
+        ResizeStatus status;
+
+        if (!asks_resize(&w->pod) && str_is_empty(text))
+                return;
+        if (resize_status_read(text, &status) == 0 && !str_is_empty(text) &&
+            (!str_is_empty(status.refused) || !str_is_empty(status.waits) ||
+             resize_is_done(&w->pod, &status))) {
+                printf("resize: " STR_FMT "\n", STR_ARG(text));
+                return;
+        }
+        printf("resize: waits for the agent of node " STR_FMT
+               ", which decides as soon as the containers run; resize-status: " STR_FMT "\n",
+               STR_ARG(w->pod.node_name), STR_ARG(str_is_empty(text) ? STR("none yet") : text));
+}
+
+static int say_no(const Why *w, const char *text) {
+        (void) fprintf(stderr, STR_FMT "/" STR_FMT " %s\n", STR_ARG(w->namespace_), STR_ARG(w->name), text);
+        return EXIT_NO;
+}
+
+static int say_never(const Why *w, const Refusal *refusal) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        buf_append_str(&text, STR("fits no node, now or later: "));
+        refusal_format(refusal, &text);
+        return buf_result(&text) < 0 ? complain_no_memory() : say_no(w, text.data);
+}
+
+/* Returns -1 when the scheduler has to be asked, else the exit status. */
+static int judge_pod(Why *w) {
+        Refusal refusal = {0};
+        Request request;
+        int r = request_from_pod(&w->pod, &w->arena, &request, &refusal);
+
+        if (r < 0)
+                return complain_no_memory();
+        if (r == REQUEST_E_NONE)
+                return say_no(w,
+                              "asks for no aliyun.com/gpu-mem, so that no rule of ours keeps it from a node");
+        if (pod_is_terminal(&w->pod))
+                return say_no(w, "has ended, and holds no card");
+        if (!str_is_empty(w->pod.node_name)) {
+                print_place(w);
+                print_resize(w);
+                return 0;
+        }
+        return r == REQUEST_E_REFUSED ? say_never(w, &refusal) : -1;
+}
+
+/* ---- the scheduler ---- */
+
+static bool is_url(const char *where) {
+        return strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0;
+}
+
+/* With a URL, kubectl is a client of that server. It gets no kubeconfig then, so that it sends the
+ * user's credentials to no other server than the user's own. */
+static int ask_url(const Why *w, Buf *out, Fault *fault) {
+        _cleanup_buf_ Buf server = BUF_NULL, path = BUF_NULL;
+        const char *flags[2] = {NULL, "--kubeconfig=/dev/null"};
+
+        buf_appendf(&server, "--server=%s", w->scheduler);
+        buf_appendf(&path, "/gpushare-scheduler/why/" STR_FMT, STR_ARG(w->pod.meta.uid));
+        if (buf_result(&server) < 0 || buf_result(&path) < 0)
+                return -ENOMEM;
+        flags[0] = server.data;
+        return get(flags, ELEMENTSOF(flags), path.data, out, fault);
+}
+
+static int ask_service(const Why *w, Buf *out, Fault *fault) {
+        Str service = str_from(w->scheduler), namespace_ = str_split(&service, '/');
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        buf_appendf(&path,
+                    "/api/v1/namespaces/" STR_FMT "/services/" STR_FMT
+                    "/proxy/gpushare-scheduler/why/" STR_FMT,
+                    STR_ARG(namespace_), STR_ARG(service), STR_ARG(w->pod.meta.uid));
+        if (buf_result(&path) < 0)
+                return -ENOMEM;
+        return get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, out, fault);
+}
+
+static int ask(Why *w) {
+        _cleanup_buf_ Buf answer = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        int r;
+
+        if (!is_of(w->pod.meta.uid, UID_CHARS))
+                return say_no(w, "has a UID that cannot be asked about");
+        r = is_url(w->scheduler) ? ask_url(w, &answer, &fault) : ask_service(w, &answer, &fault);
+        if (r > 0)
+                (void) fault_set(&fault, r,
+                                 "the scheduler at %s does not answer; where a NetworkPolicy is in the way: "
+                                 "kubectl -n "
+                                 "kube-system port-forward svc/aliquot-extender 12345, and --scheduler "
+                                 "http://127.0.0.1:12345",
+                                 w->scheduler);
+        if (r != 0)
+                return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
+        printf(STR_FMT "/" STR_FMT " (scheduler: " STR_FMT ") ", STR_ARG(w->namespace_), STR_ARG(w->name),
+               STR_ARG(w->pod.scheduler_name));
+        (void) fwrite(answer.data, 1, answer.len, stdout);
+        return 0;
+}
+
+int why_run(const Cluster *c, Str pod, const char *scheduler) {
+        Why w = {.cluster = c, .scheduler = scheduler ? scheduler : WHY_SCHEDULER};
+        int status = parse_name(&w, pod);
+
+        if (status < 0 && !is_url(w.scheduler) && !strchr(w.scheduler, '/'))
+                status = complain_usage("--scheduler takes NAMESPACE/SERVICE:PORT or a URL, not ",
+                                        w.scheduler);
+        if (status < 0)
+                status = fetch_pod(&w);
+        if (status < 0)
+                status = judge_pod(&w);
+        if (status < 0)
+                status = ask(&w);
+        if (fflush(stdout) != 0 && status == 0)
+                status = EXIT_BROKEN;
+        buf_done(&w.text);
+        arena_done(&w.arena);
+        return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* --why: what keeps one pending pod off each card. The answer is the scheduler's (GET /why), asked
+ * through kubectl. What the pod itself tells is said without it: where it runs, that it asks for
+ * nothing, or that no node can ever take it. */
+
+#include "cli/inspect/cluster_read.h"
+
+#define WHY_SCHEDULER "kube-system/aliquot-extender:12345"
+
+/* pod: "NAMESPACE/NAME", or a name in the cluster's namespace_ (else "default"). scheduler:
+ * "NAMESPACE/SERVICE:PORT", asked through the API server, or the URL of the extender; NULL is
+ * WHY_SCHEDULER. Returns the exit status: 0 when the scheduler answered, or when the pod has its
+ * cards. */
+int why_run(const Cluster *c, Str pod, const char *scheduler);
