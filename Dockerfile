@@ -9,7 +9,7 @@ RUN apt-get update && \
 COPY . .
 ARG SOURCE_DATE_EPOCH=0
 RUN meson setup /build && \
-    ninja -C /build aliquot aliquot-run aliquot-sim aliquot-smi kubectl-inspect-cgpu libaliquot.so \
+    ninja -C /build aliquot aliquot-resize aliquot-run aliquot-sample aliquot-sim aliquot-smi kubectl-inspect-cgpu libaliquot.so \
         sim/libcuda.so.1 sim/libnvidia-ml.so.1 sim/nvidia-smi && \
     SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH scripts/image.py --rootfs /build /image
 

@@ -11,7 +11,13 @@ inspect=$build/kubectl-inspect-cgpu
 scratch=$(mktemp -d) || exit 3
 trap 'rm -rf "$scratch"' EXIT
 out=$scratch/out
+report=$scratch/report
+missed=$scratch/missed
+: >"$report"
+: >"$missed"
 failures=0
+checks=0
+skipped=0
 
 bold='' dim='' red='' off=''
 if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
@@ -32,7 +38,9 @@ wrong() {
 # shows STATUS COMMAND...: prints the command and what it prints, and checks how it ends.
 shows() {
         expected=$1
+        failures_before=$failures
         shift
+        checks=$((checks + 1))
         printf '%s$ %s%s\n' "$dim" "$*" "$off"
         "$@" >"$out" 2>&1
         status=$?
@@ -43,38 +51,57 @@ shows() {
 # has LINE...: each is a line of what was shown last; blanks at its ends do not matter.
 has() {
         for line; do
+                checks=$((checks + 1))
                 sed 's/^ *//; s/[ ,]*$//' "$out" | grep -qxF -- "$line" || wrong "no line \"$line\""
         done
-}
-
-# prints LINE...: the same for the output of a container's own command. A machine where namespaces
-# cannot be made (such as a container without privileges) runs no commands of manifests. The lines
-# above then say so, and nothing is missing.
-prints() {
-        if grep -qF '(not run: this machine cannot isolate it' "$out"; then
-                printf '%s(this machine cannot isolate commands, so that this one was not run)%s\n' "$dim" "$off"
-        else
-                has "$@"
-        fi
-}
-
-# has_card TEXT...: parts of the output of a container's own command that needs a simulated card. A
-# machine without FUSE, or where it cannot be mounted, has none. The run then says so on standard
-# error.
-has_card() {
-        if grep -qF -e 'aliquot local: no simulated cards: ' -e '(not run: this machine cannot isolate it' "$out"; then
-                printf '%s(this machine has no simulated cards: %s)%s\n' "$dim" \
-                        "$(grep -hm 1 -e 'no simulated cards: ' -e '(not run: ' "$out")" "$off"
-        else
-                has_part "$@"
-        fi
 }
 
 # has_part TEXT...
 has_part() {
         for part; do
+                checks=$((checks + 1))
                 grep -qF -- "$part" "$out" || wrong "nowhere \"$part\""
         done
+}
+
+# skip N WHY: so many checks cannot be made on this machine.
+skip() {
+        skipped=$((skipped + $1))
+        why=${2#no simulated cards: }
+        printf '%s(checks skipped: %d; %s)%s\n' "$dim" "$1" "$why" "$off"
+        printf '%s\n' "$why" >>"$missed"
+}
+
+# without TEXT...: why the containers shown last did not run, or not with cards; empty where they
+# did. A machine where namespaces cannot be made (such as a container without privileges) runs no
+# command of a manifest; one where FUSE cannot be mounted has no simulated cards.
+without() {
+        grep -hm 1 -o "$@" "$out"
+}
+
+# prints LINE...: the same as has, for the output of a container's own command.
+prints() {
+        if why=$(without -e 'this machine cannot isolate it: [^)]*'); then
+                skip $# "$why"
+        else
+                has "$@"
+        fi
+}
+
+# has_card TEXT...: parts of the output of a container's own command that needs a simulated card.
+has_card() {
+        if why=$(without -e 'this machine cannot isolate it: [^)]*' -e 'no simulated cards: [^;]*'); then
+                skip $# "$why"
+        else
+                has_part "$@"
+        fi
+}
+
+# proved ASKED GOT: a line of the table at the end. Nothing, where what was shown last did not run,
+# or was not as told.
+proved() {
+        [ "$failures" -eq "$failures_before" ] || return 0
+        without -e 'this machine cannot isolate it' -e 'no simulated cards: ' >/dev/null || printf '  %-42s %s\n' "$@" >>"$report"
 }
 
 # blocks JOB: how many blocks of work its container has done, by what was shown last.
@@ -82,11 +109,14 @@ blocks() {
         sed -n "/^== default\/$1-/,/^== /s/^done \([0-9]*\) blocks in .*/\1/p" "$out"
 }
 
-# fewer_blocks JOB OTHER
-fewer_blocks() {
-        has_card 'done '
-        grep -q '^done ' "$out" || return 0
-        [ "$(blocks "$1")" -lt "$(blocks "$2")" ] || wrong "$1 has not done fewer blocks than $2"
+# share JOB PERCENT OTHER: JOB has PERCENT of a card, and has done fewer blocks than OTHER, which
+# has all of one.
+share() {
+        has_card 'done ' "== default/$1-"
+        mine=$(blocks "$1") all=$(blocks "$3")
+        [ "${mine:-0}" -gt 0 ] && [ "${all:-0}" -gt 0 ] || return 0
+        [ "$mine" -lt "$all" ] || wrong "$1 has not done fewer blocks than $3"
+        proved "asked for $2 % of a card's compute" "got $((100 * mine / all)) %: $mine blocks of work, and $all with a card for itself"
 }
 
 local_once() {
@@ -103,6 +133,7 @@ prints 4 16 0.25
 printf 'The whole card stays visible to it:\n'
 local_once 0 --logs -f samples/share/node.yaml -f samples/share/memory.yaml
 has_card '0 MiB, 16384 MiB'
+proved 'share mode, asked for 4 of 16 GiB' 'was told 4 of 16, and sees 16384 MiB: nothing holds it'
 
 heading '2. Memory and compute: a node with 4 cards of 16160 MiB' \
         'The node shows 400 percent, 4 cards and 60 GiB, in capacity and allocatable alike; the Job takes 2 GiB and 30 %.'
@@ -116,11 +147,13 @@ local_once 0 --logs -f samples/core-mem/node.yaml -f samples/core-mem/job.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_DEV=15 '2/60 (3%)'
 printf 'Inside, its 2 GiB are 2154 of the 16160 MiB; what a program allocates is counted, and more is refused:\n'
 local_once 0 --logs -f samples/core-mem/node.yaml -f samples/core-mem/memory.yaml
-has_card ' 0MiB /   2154MiB ' '336 MiB, 2154 MiB' 'CUDA_ERROR_OUT_OF_MEMORY (2)' refused
+has_card ' 336MiB /   2154MiB ' 'CUDA_ERROR_OUT_OF_MEMORY (2)'
+proved 'asked for 2 of 15 GiB' 'sees 2154 of 16160 MiB, and is refused more'
 
 printf 'Shares of a card: two Jobs have 30 and 60 %% of one, the third has a card for itself. Look at the blocks each has done:\n'
 local_once 0 --logs --logs-timeout 30 -f samples/core-mem/node.yaml -f samples/core-mem/compute.yaml -f samples/core-mem/compute-whole.yaml
-fewer_blocks compute-30 compute-100
+share compute-30 30 compute-100
+share compute-60 60 compute-100
 
 heading '3. A registered cluster: schedulerName ack-co-scheduler' 'Before: 0/15. After: 3/15 (20%).'
 local_once 0 -f samples/registered/node.yaml
@@ -132,12 +165,14 @@ heading '4. Another unit: 128 MiB' 'gpu-mem: 16 is 2 GiB on a node that counts i
 local_once 0 --logs -f samples/unit/node.yaml -f samples/unit/statefulset.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=16 ALIYUN_COM_GPU_MEM_UNIT=128MiB '16/126 (12%)'
 prints '2 GiB'
+proved 'asked for 16 units of 128 MiB' 'was told 2 GiB'
 
 heading '5. One pod on several cards' 'The label aliyun.com/gpu-count: "4" takes 8 GiB from 4 cards: 2 from each.'
 local_once 0 --logs -f samples/many-cards/node.yaml -f samples/many-cards/job.yaml
 has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_POD=8 '8/60 (13%)'
 local_once 0 --logs -f samples/many-cards/node.yaml -f samples/many-cards/memory.yaml
 has_card '0, 0 MiB, 2154 MiB' '3, 0 MiB, 2154 MiB'
+proved 'asked for 8 GiB from 4 cards' 'sees 2154 MiB of each of them'
 
 heading '6. Binpack and spread' \
         'Pods of 2 and of 3 GiB on two nodes. The first node fills GPU0 with both; the second gives each its own card.' \
@@ -158,12 +193,24 @@ heading '8. A program in its slice' 'The driver is simulated and answers real sy
 if "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- true >"$out" 2>&1; then
         shows 0 "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- nvidia-smi
         has_part '0MiB /   2154MiB'
+        proved 'aliquot run, asked for 2 of 15 GiB' 'nvidia-smi shows 2154MiB'
 else
-        printf '%s(not on this machine: %s)%s\n' "$dim" "$(tail -n 1 "$out")" "$off"
+        skip 2 "$(sed -n '$s/^aliquot run: //p' "$out")"
 fi
 
+heading 'What this showed'
+if [ -s "$report" ]; then
+        printf 'Shares, beside what was asked:\n'
+        cat "$report"
+fi
+if [ "$skipped" -ne 0 ]; then
+        printf '\n%sSkipped: %d checks, because this machine has not what they need:%s\n' "$bold" "$skipped" "$off"
+        sort -u "$missed" | sed 's/^/  /'
+fi
 if [ "$failures" -ne 0 ]; then
-        printf '\n%s%d of the things told were not so.%s\n' "$red" "$failures" "$off"
+        printf '\n%s%d of %d checks failed.%s\n' "$red" "$failures" "$checks" "$off"
         exit 1
 fi
-printf '\n%sAll as told.%s Next: write your own manifests, and run %s local --once --logs -f FILE\n' "$bold" "$off" "$aliquot"
+printf '\n%s%s %d checks were as told%s.%s ' "$bold" "$([ "$skipped" -eq 0 ] && echo All || echo The other)" "$checks" \
+        "$([ "$skipped" -eq 0 ] || echo ", $skipped were skipped")" "$off"
+printf 'Next: write your own manifests, and run %s local --once --logs -f FILE\n' "$aliquot"
