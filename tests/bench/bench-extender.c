@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by
- * name, one pod, 100,000 pods known. The baseline takes turns with it in the same run: the same two
- * requests against a server that echoes the names without looking at them. It is the cost of the
- * protocol itself.
+ * name, one pod, 100,000 pods known. Prioritize gets the nodes that filter answered. The baseline
+ * takes turns with it in the same run: the same two requests against a server that echoes the names
+ * without looking at them. It is the cost of the protocol itself.
  *
  * bench-extender ALIQUOT [NODES PODS ROUNDS] */
 
@@ -88,26 +88,67 @@ static void args_json(Buf *out, unsigned nodes, size_t pod_bytes, unsigned turn)
         buf_append_str(out, STR("]}"));
 }
 
+/* The same arguments with the nodes that filter answered. */
+static void narrow(Buf *out, Str args, const Buf *answer) {
+        const char *pod_end = strstr(args.data, ",\"Nodes\":null"),
+                   *names = strstr(answer->data, "\"NodeNames\":["), *end = names ? strchr(names, ']') : NULL;
+
+        if (!pod_end || !end)
+                load_fail("filter answers no names: %.200s", answer->data);
+        buf_append(out, args.data, (size_t) (pod_end - args.data));
+        buf_append_str(out, STR(",\"Nodes\":null,"));
+        buf_append(out, names, (size_t) (end + 1 - names));
+        buf_append_char(out, '}');
+}
+
 typedef struct Figures {
         LoadSamples filter, prioritize, both;
+        LoadSamples filter_cpu, prioritize_cpu; /* processor time of the server */
 } Figures;
 
-static void one_round(LoadConn *c, Str args, Figures *f, const char *expect) {
-        _cleanup_buf_ Buf answer = BUF_NULL;
-        uint64_t t0 = clock_nsec(CLOCK_MONOTONIC), t1, t2;
+static void figures_done(Figures *f) {
+        load_samples_done(&f->filter);
+        load_samples_done(&f->prioritize);
+        load_samples_done(&f->both);
+        load_samples_done(&f->filter_cpu);
+        load_samples_done(&f->prioritize_cpu);
+}
+
+/* Nanoseconds that the main thread of the process has run; other programs do not count in it. */
+static uint64_t cpu_of(pid_t pid) {
+        char path[64];
+        unsigned long long ran = 0;
+        FILE *file;
+
+        (void) snprintf(path, sizeof path, "/proc/%d/schedstat", (int) pid);
+        file = fopen(path, "re");
+        if (!file || fscanf(file, "%llu", &ran) != 1)
+                load_fail("%s cannot be read", path);
+        (void) fclose(file);
+        return ran;
+}
+
+static void one_round(LoadConn *c, pid_t server, Str args, Figures *f, const char *expect) {
+        _cleanup_buf_ Buf answer = BUF_NULL, rest = BUF_NULL;
+        uint64_t c0 = cpu_of(server), t0 = clock_nsec(CLOCK_MONOTONIC), t1, t2, c1;
 
         if (load_call(c, "POST", "/gpushare-scheduler/filter", "application/json", args, &answer) != 200)
                 load_fail("filter: %s", answer.data);
         t1 = clock_nsec(CLOCK_MONOTONIC);
         if (!strstr(answer.data, expect))
                 load_fail("filter does not offer %s: %.200s", expect, answer.data);
+        narrow(&rest, args, &answer);
+        c1 = cpu_of(server);
         t2 = clock_nsec(CLOCK_MONOTONIC);
-        if (load_call(c, "POST", "/gpushare-scheduler/prioritize", "application/json", args, &answer) != 200)
+        if (load_call(c, "POST", "/gpushare-scheduler/prioritize", "application/json", buf_str(&rest),
+                      &answer) != 200)
                 load_fail("prioritize: %s", answer.data);
         t2 = clock_nsec(CLOCK_MONOTONIC) - t2;
         load_sample(&f->filter, t1 - t0);
         load_sample(&f->prioritize, t2);
         load_sample(&f->both, t1 - t0 + t2);
+        load_sample(&f->filter_cpu, c1 - c0);
+        load_sample(&f->prioritize_cpu, cpu_of(server) - c1);
 }
 
 static void print_row(const char *what, LoadSamples *ours, LoadSamples *base) {
@@ -139,20 +180,20 @@ int main(int argc, char **argv) {
         b = load_dial(echo_port);
         for (unsigned i = 0; i < rounds + 50; i++) {
                 if (i == 50) { /* warm up */
-                        load_samples_done(&ours.filter), load_samples_done(&ours.prioritize),
-                                load_samples_done(&ours.both);
-                        load_samples_done(&base.filter), load_samples_done(&base.prioritize),
-                                load_samples_done(&base.both);
+                        figures_done(&ours);
+                        figures_done(&base);
                 }
                 args_json(&args, nodes, 4096, i);
-                one_round(&a, buf_str(&args), &ours, "\"node-00000\"");
-                one_round(&b, buf_str(&args), &base, "\"node-00000\"");
+                one_round(&a, scheduler, buf_str(&args), &ours, "\"node-00000\"");
+                one_round(&b, echoer, buf_str(&args), &base, "\"node-00000\"");
         }
         printf("extender, %u nodes x %d cards, %u pods known, %u rounds (p50, p99)\n", nodes, BENCH_CARDS,
                pods, rounds);
         print_row("filter", &ours.filter, &base.filter);
         print_row("prioritize", &ours.prioritize, &base.prioritize);
         print_row("filter + prioritize", &ours.both, &base.both);
+        print_row("filter, processor", &ours.filter_cpu, &base.filter_cpu);
+        print_row("prioritize, processor", &ours.prioritize_cpu, &base.prioritize_cpu);
         printf("resident               %9.1f MiB              echo %7.1f MiB\n",
                (double) load_resident_kib(scheduler) / 1024, (double) load_resident_kib(echoer) / 1024);
         load_hang_up(&a);

@@ -40,7 +40,8 @@ static void add_node(Ledger *l, size_t i, const char *placement) {
         Node node = {.mode = STR("core_mem"),
                      .placement = str_from(placement),
                      .allocatable_mem = STR("120"),
-                     .allocatable_count = STR("8")};
+                     .allocatable_count = STR("8"),
+                     .allocatable_cpu = STR("96")};
 
         (void) snprintf(name, sizeof name, "cn-hangzhou.192.168.%zu.%zu", i / 256, i % 256);
         node.meta.name = str_from(name);
@@ -55,7 +56,8 @@ static Grant *add_grant(Ledger *l, LedgerNode *n, Slice slice, uint64_t app) {
                           .slices = &slice,
                           .n_slices = 1,
                           .has_core = slice.core > 0,
-                          .app = app};
+                          .app = app,
+                          .cpu = 1000 * slice.mem};
         Grant *g = NULL;
 
         (void) snprintf(name, sizeof name, "resnet-training-7d4b9c%u", next);
@@ -231,7 +233,7 @@ static void bench_cluster(size_t n_nodes, size_t rounds, const char *label, uint
                           const char *placement) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c = {.kind = CONTAINER_MAIN, .mem = 2};
-        Request r = {.mem = 2, .cards = 1, .app = 7, .containers = &c, .n_containers = 1};
+        Request r = {.mem = 2, .cards = 1, .app = 7, .cpu = 2000, .containers = &c, .n_containers = 1};
         bool spread = placement[0] != '\0';
         size_t before, nodes_only;
 
@@ -247,6 +249,11 @@ static void bench_cluster(size_t n_nodes, size_t rounds, const char *label, uint
                 report(l, label, spread ? "compute, spread" : "compute", &r, rounds);
         } else {
                 report(l, label, spread ? "memory, spread" : "memory", &r, rounds);
+                if (!spread) {
+                        ledger_set_order(l, NODE_ORDER_FRAGMENTATION);
+                        report(l, label, "memory, fragmentation", &r, rounds);
+                        ledger_set_order(l, NODE_ORDER_BINPACK);
+                }
                 r.cards = 4;
                 report(l, label, "memory on 4 cards", &r, rounds);
                 r.cards = 1;

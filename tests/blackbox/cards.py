@@ -163,6 +163,36 @@ class Cards(unittest.TestCase):
         self.assertEqual((cards["GPU-1"]["minor"], cards["GPU-1"]["mib"], cards["GPU-1"]["numa"]), (7, 40536, -1))
         self.assertEqual(s.troubles, [])
 
+    def test_links(self):
+        """Direct NVLinks by PCI address, a path, and a pair without peer access."""
+        s = Source(self, [card(n) for n in range(4)] + [
+            "link 0 11 2", "link 0 99 1", "link 1 10 2", "path 0 1 10", "path 0 2 50", "path 2 3 40", "blocked 1 3"])
+        cards = s.wait_healthy(GPU_0=True, GPU_1=True, GPU_2=True, GPU_3=True)
+        self.assertEqual(cards["GPU-0"]["link_rate"], 25)
+        self.assertEqual([c["peers"] for _, c in sorted(cards.items())],
+                         [[0, 2 << 5 | 2, 6 << 5], [2 << 5 | 2, 0, 0, 7 << 5], [6 << 5, 0, 0, 5 << 5],
+                          [0, 7 << 5, 5 << 5]])
+        self.assertEqual(s.troubles, [])
+
+    def test_links_by_a_switch(self):
+        s = Source(self, [card(n) for n in range(3)] + ["switch 0 6", "switch 1 4", "nvlink 7 10"])
+        cards = s.wait_healthy(GPU_0=True, GPU_1=True, GPU_2=True)
+        self.assertEqual((cards["GPU-0"]["switch_links"], cards["GPU-0"]["peers"], cards["GPU-0"]["link_rate"]),
+                         (6, [0, 4], 50))
+        self.assertNotIn("peers", cards["GPU-2"])
+
+    def test_the_rate_of_a_link(self):
+        for line, rate in (("nvlink 1 5", 20), ("nvlink 4 7", 25), ("nvlink 7 9", 25), ("nvlink 7 10", 50)):
+            with self.subTest(line=line):
+                s = Source(self, [card(0), card(1), "link 0 11 1", line])
+                self.assertEqual(s.wait_healthy(GPU_0=True, GPU_1=True)["GPU-0"]["link_rate"], rate)
+
+    def test_links_that_fail(self):
+        """The cards stay; no further call is made about a card that is lost."""
+        s = Source(self, [card(0), card(1), "link 0 11 2", "fail link 0 15", "path 0 1 10", "hang path 0"])
+        cards = s.wait_healthy(GPU_0=True, GPU_1=True)
+        self.assertNotIn("peers", cards["GPU-0"])
+
     def test_no_library(self):
         s = Source(self, [], library="/nonexistent/libnvidia-ml.so.1")
         s.wait_trouble("no NVIDIA driver: /nonexistent/libnvidia-ml.so.1")

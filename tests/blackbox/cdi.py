@@ -128,6 +128,23 @@ class Cdi(unittest.TestCase):
         self.assertEqual([n["path"] for n in spec["containerEdits"]["deviceNodes"]], ["/dev/nvidiactl", "/dev/nvidia-uvm"])
         self.assertEqual(self.mounts(spec), {})
 
+    def test_a_slice(self):
+        """One device has all: nodes, the driver's files, pages and variables."""
+        self.library(DEBIAN, "libcuda", "libcuda.so.1", "550.54.15")
+        self.put("/dev/nvidia-uvm-tools")
+        spec = self.spec("--slice")
+        self.assertNotIn("containerEdits", spec)
+        (device,) = spec["devices"]
+        self.assertEqual((spec["kind"], device["name"]), ("aliquot.dev/slice", "train"))
+        edits = device["containerEdits"]
+        self.assertEqual(edits["env"], ["ALIYUN_COM_GPU_MEM_CONTAINER=2", "NVIDIA_VISIBLE_DEVICES=GPU-a,GPU-b"])
+        self.assertEqual([n["path"] for n in edits["deviceNodes"]],
+                         ["/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia2", "/dev/nvidia5"])
+        self.assertEqual([(m["hostPath"], m["containerPath"], m["options"][0]) for m in edits["mounts"]],
+                         [(DEBIAN + "/libcuda.so.550.54.15", DEBIAN + "/libcuda.so.1", "ro"),
+                          (DEBIAN + "/libcuda.so.550.54.15", "/usr/lib64/libcuda.so.1", "ro"),
+                          ("/pages", "/.aliquot/slice", "ro"), ("/pages/counters", "/.aliquot/slice/0/counters", "rw")])
+
     def test_no_cards_no_file(self):
         out = subprocess.run([SHOW_CDI, "", self.root], capture_output=True, text=True, check=True)
         self.assertEqual(out.stdout, "")

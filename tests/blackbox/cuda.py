@@ -172,6 +172,20 @@ class Nvml(unittest.TestCase):
                                  for i, c in enumerate(m.status()["cards"])])
 
 
+    def test_the_agent_sees_the_links(self):
+        """Those of the simulator's description, as NVML's calls tell them."""
+        m = Machine(self, SIM, "4xTesla-V100-SXM2-16GB:16160MiB/0-1=NV2/0-3=PHB/2-3=SW6")
+        p = subprocess.Popen([SHOW_CARDS, "library=" + os.path.join(FOLDER, "libnvidia-ml.so.1"), "rescan=30"],
+                             stdout=subprocess.PIPE, text=True, env=environment(m))
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        phb = 4 << 5
+        self.assertEqual([c["peers"] for c in json.loads(p.stdout.readline())["cards"]],
+                         [[0, phb | 2, phb, phb], [phb | 2, 0, phb, phb], [phb, phb, 0, phb | 6],
+                          [phb, phb, phb | 6]])
+
+
 class Smi(unittest.TestCase):
     def test_the_table(self):
         m = Machine(self, SIM)
@@ -180,6 +194,8 @@ class Smi(unittest.TestCase):
         out = smi(m)
         lines = out.splitlines()[1:]  # the first is the date
         self.assertEqual({len(line) for line in lines if line}, {91}, out)
+        self.assertEqual([line for line in lines if line.startswith("|-") or line.startswith("|=")], [
+            "|" + "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22 + "+", "|" + "=" * 41 + "+" + "=" * 24 + "+" + "=" * 22 + "|", "|" + "=" * 89 + "|"])
         self.assertIn("| %dMiB /  16160MiB |" % (m.used()[0] // MIB), re.sub(" +([0-9]+MiB /)", r" \1", out))
         self.assertRegex(out, r"NVIDIA-SMI 595\.45\.04 +Driver Version: 595\.45\.04 +CUDA Version: 13\.0")
         self.assertRegex(out, r"\|    0   N/A  N/A +%d      C   \S*cuda-run +400MiB \|" % p.process.pid)

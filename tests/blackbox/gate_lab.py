@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
+from driver_release import DRIVER  # noqa: E402
 from rm_client import GID, LIBC, MIB, OK, PATIENCE, Client  # noqa: E402
 
 
@@ -33,11 +34,11 @@ def skip(why):
 class Simulator:
     """A mounted aliquot-sim, and slices of its cards."""
 
-    def __init__(self, cards, driver=None):
+    def __init__(self, cards, driver):
         self.base = tempfile.mkdtemp(prefix="gate-")
         self.dir = self.base + "/dev"
         os.mkdir(self.dir)
-        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground"] + (["--driver", driver] if driver else []),
+        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground", "--driver", driver],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = self.process.stdout.readline().strip() == "ready"
 
@@ -55,10 +56,12 @@ class Simulator:
         os.close(c.fd)
         return raw[12:12 + 40]
 
+    def status(self):
+        return json.loads(subprocess.run([SIMULATOR, "--status", self.dir], stdout=subprocess.PIPE, check=True).stdout)
+
     def schedules(self, client):
         """What the driver was asked about the channel groups of a client."""
-        status = json.loads(subprocess.run([SIMULATOR, "--status", self.dir], stdout=subprocess.PIPE, check=True).stdout)
-        return [group for c in status["clients"] if c["handle"] == client for group in c["schedules"]]
+        return [group for c in self.status()["clients"] if c["handle"] == client for group in c["schedules"]]
 
     def held(self, card=0):
         """Bytes of a card that the driver has allocated."""
@@ -84,7 +87,7 @@ class Simulator:
         return base
 
 
-def mounted(cards, driver=None):
+def mounted(cards, driver=DRIVER.version):
     simulator = Simulator(cards, driver)
     if not simulator.ready:
         why = simulator.process.communicate()[1].strip()
@@ -179,7 +182,7 @@ class Program:
 class GateBase(unittest.TestCase):
     maxDiff = None
 
-    DRIVER = None  # the simulator's own
+    DRIVER = DRIVER.version
 
     @classmethod
     def setUpClass(cls):

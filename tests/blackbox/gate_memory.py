@@ -11,8 +11,9 @@ import struct
 import threading
 import time
 
+from driver_release import DRIVER
 from rm_client import (
-    ALLOC, BAD, CHANNEL, CONTROL, DISABLE_CHANNELS, DUP, FB_INFO, FB_INFO_V2, FB_REGIONS, FREE, GET_TIMESLICE, GROUP, HEAP, LIBC, LOCAL,
+    ALLOC, BAD, CHANNEL, CONTROL, DISABLE_CHANNELS, DUP, FB_INFO, FB_INFO_V2, FB_REGIONS, FREE, GET_TIMESLICE, GROUP, GROUP_SCHEDULE, HEAP, LIBC, LOCAL,
     L_ALLOC, L_CONTROL, L_FREE, MEMORY, MIB, OK, PATIENCE, PREEMPT, SET_PREEMPTION, SET_TIMESLICE, XFER, Client, Refused, address_of, call,
     end_child, give_descriptor, in_child, inside, memory_params, packed, raw_ioctl, say, size_in, status_of, take_descriptor, wait_for_word)
 
@@ -269,10 +270,10 @@ def questions():
     c.memory(30 * MIB)
     indices = (7, 8, 9, 0xA, 0x20, 0x16, 0x12, 0x11)
     say(inline=c.fb(*indices), pointer=c.fb_list(*indices), heap=c.heap_info())
-    regions = ctypes.create_string_buffer(904)
+    regions, stride = ctypes.create_string_buffer(DRIVER.size("RmFbRegions")), DRIVER.size("RmFbRegion")
     raw = c.control(c.subdevice, FB_REGIONS, regions)
     n = struct.unpack_from("<I", raw)[0]
-    say(regions=[list(struct.unpack_from("<QQ", raw, 8 + 56 * i)) for i in range(n)])
+    say(regions=[list(struct.unpack_from("<QQ", raw, 8 + stride * i)) for i in range(n)])
     device = os.open(c.directory + "/nvidia0", os.O_RDWR | os.O_CLOEXEC)
     register = ctypes.create_string_buffer(struct.pack("<i", c.fd), 4)
     assert raw_ioctl(device, 201, 4, address_of(register)) == 0
@@ -309,6 +310,9 @@ def schedules():
         status = status_of(c.control, group, SET_TIMESLICE, packed("<Q", usec))
         return status, struct.unpack("<Q", c.control(group, GET_TIMESLICE, packed("<Q", 0)))[0]
 
+    params = ctypes.create_string_buffer(b"\1\0\0"[:DRIVER.size("RmGroupSchedule")], DRIVER.size("RmGroupSchedule"))
+    say(root=c.root, scheduled=status_of(c.control, group, GROUP_SCHEDULE, params),
+        sizes=[status_of(c.control, group, GROUP_SCHEDULE, ctypes.create_string_buffer(n)) for n in (1, 4)])
     say(slices=[timeslice(usec) for usec in (1000, 2048, 5000, (1 << 64) - 1)],
         modes=[status_of(c.preemption, group, mode) for mode in (2, 1, 0)], graphics=status_of(c.preemption, group, 0, flags=2),
         preempt=status_of(c.control, group, PREEMPT, packed("<BBxxI", 1, 1, 1000)))
@@ -327,8 +331,8 @@ def unmeasured():
     """Memory of another process whose size the driver does not tell, and an object that has none."""
     c = Client()
     client, handle = (int(word) for word in wait_for_word().split())
-    fabric, statuses = c.allocate(c.root, c.device, 0xF8), []
-    say(fabric=status_of(c.export, fabric, c.empty_file()))
+    plain, statuses = c.allocate(c.root, c.device, 0xDA), []
+    say(plain=status_of(c.export, plain, c.empty_file()))
 
     def ask():
         request = 0xC0000000 | 32 << 16 | ord("F") << 8 | CONTROL
@@ -537,7 +541,7 @@ def hostile():
     say(outer=raw_ioctl(fd, ALLOC, 32, base + 8192))
     wait_for_word()
     # Lists with a length beyond their end.
-    lie = ctypes.create_string_buffer(1028)
+    lie = ctypes.create_string_buffer(DRIVER.size("RmFbInfoV2"))
     struct.pack_into("<I", lie, 0, 0xFFFFFFFF)
     say(lie=status_of(c.control, c.subdevice, FB_INFO_V2, lie))
     say(pointers=[status_of(c.control, c.subdevice, FB_INFO, packed("<IIQ", n, 0, p))

@@ -498,23 +498,24 @@ def managed_that_came():
 def managed_cards():
     """Two files stand for uvm's here: one that can be mapped, and the simulator's, which takes registrations of cards."""
     fd = os.open(os.environ["UVM_FILE"], os.O_RDWR | os.O_CLOEXEC)
-    uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
+    uvm, other = (os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC) for _ in range(2))
     uuids = [bytes.fromhex(os.environ["UUID%d" % i]) for i in range(3)]
 
     def map_(n):
         p = LIBC.mmap(0, n, 3, 1, fd, 0)
         return -ctypes.get_errno() if p == 0xFFFFFFFFFFFFFFFF else p
 
-    def register(card):
+    def register(card, uvm=uvm):
         params = packed("<16sIiiIII", uuids[card], 0, 0, -1, 0, 0, 0)
         return LIBC.ioctl(uvm, 37, address_of(params)) or struct.unpack_from("<I", params.raw, 36)[0]
 
-    def unregister(card):
+    def unregister(card, uvm=uvm):
         params = packed("<16sI", uuids[card], 0)
         return LIBC.ioctl(uvm, 38, address_of(params)) or struct.unpack_from("<I", params.raw, 16)[0]
 
     flags = ctypes.create_string_buffer(16)
-    LIBC.ioctl(uvm, 0x30000001, address_of(flags))
+    for file in (uvm, other):
+        LIBC.ioctl(file, 0x30000001, address_of(flags))
     a = map_(30 * MIB)
     say(guessed=a > 0)
     wait_for_word()
@@ -522,11 +523,11 @@ def managed_cards():
     wait_for_word()
     say(over=map_(60 * MIB), fits=map_(10 * MIB) > 0)
     wait_for_word()
-    say(both=register(0), again=register(0), none=register(2))
+    say(both=register(0), again=register(0, other), twice=register(0), none=register(2))
     wait_for_word()
     say(unregistered=unregister(0))
     wait_for_word()
-    say(once_more=unregister(0))
+    say(once_more=unregister(0, other))
     wait_for_word()
     say(held=status_of(Client().memory, 70 * MIB), no_room=register(0))
     wait_for_word()

@@ -115,7 +115,7 @@ class Gpu(unittest.TestCase):
         self.assertRegex(table, r"NV01_ROOT_CLIENT +of 1: chosen 1, ")
         self.assertRegex(table, r"channel groups: 1\n")
         self.assertIn("live at the end 0, ", table)
-        self.assertRegex(vectors, r"\nvector what=memory nr=0x2b size=48 inner-size=128 r=0 ")
+        self.assertRegex(vectors, r"\nvector what=memory nr=0x2b size=48 inner-size=0 r=0 ")
         self.assertNotRegex(vectors, r"[0-9a-f]{4}(fe|ff)7f0000")  # addresses of a stack
         table, _ = self.traced(m, "family", "managed", "64")
         self.assertRegex(table, r"mmap +nvidia-uvm +0x[0-9a-f]+ length 67108864 .* = the address\n")

@@ -18,7 +18,8 @@ import tempfile
 import unittest
 import urllib.request
 
-from node_lab import ALLOCATION, GPU_CORE, GPU_MEM, INIT, Lab, NODE, NODE_PATH, PODS, by_card, container, create_many, pod
+from node_lab import ALLOCATION, GPU_CORE, GPU_MEM, INIT, Lab, Limits, NODE, NODE_PATH, PODS, by_card, container, create_many, pod
+from wrong_values import ENVIRONMENT, FENCES, NODE_ANNOTATIONS, NODE_LABELS
 
 ALIQUOT, STORE, INSPECT = sys.argv[1:4]
 del sys.argv[1:4]
@@ -44,22 +45,18 @@ SYSTEM_KEYS = {
     "ALIYUN_COM_GPU_MEM_IDX": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_DEV": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_POD": TEXT_VALUES,
     "ALIYUN_COM_GPU_MEM_ASSIGNED": TEXT_VALUES, "ALIYUN_COM_GPU_MEM_ASSUME_TIME": TEXT_VALUES,
 }
-# No part reads these keys yet: they must stay as the user wrote them.
-USER_KEYS = ("aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gpu-mem", "aliquot.dev/gpu-core")
+# No part writes these keys: they must stay as the user wrote them.
+USER_KEYS = ("aliquot.dev/gpu-mem", "aliquot.dev/gpu-core", "aliquot.dev/gang")
+# What the agent says of the user's keys that resize, with a value that is no size.
+RESIZE_REFUSED = 'refused: annotation aliquot.dev/gpu-mem is "mine", must be a whole number'
 
-# Keys of a Node that its administrator writes. The condition names a refused value, which changes
-# nothing.
-NODE_ANNOTATIONS = {
-    "aliquot.dev/max-pods-per-card": ("20 ", "x", "-1", "99999999999999999999"),
-    "aliquot.dev/allow-mixed": ("yes", "TRUE", "1"),
-    "aliquot.dev/gpu-mem-unit": ("128Mi", "0GiB", "-1GiB", "99999999999GiB"),
-    "aliquot.dev/policy": ("9", "x", "-1"),
-    "aliquot.dev/max-inst": ("0", "x", "-1"),
-    "aliquot.dev/prio-ratio": ("19", "100", "x"),
-    "aliquot.dev/place-while-changing": ("yes", "1"),
-    "aliquot.dev/gpu-mem-unit-change": ("now", "true"),
+# Names that are close to a key: what the condition says was meant.
+MISSPELT = {
+    ("annotations", "aliquot.dev/max-pod-per-card"): "annotation aliquot.dev/max-pods-per-card",
+    ("annotations", "aliquot.dev/gpu-mem-units"): "annotation aliquot.dev/gpu-mem-unit",
+    ("annotations", "ack.node.gpu.schedule"): "label ack.node.gpu.schedule",
+    ("labels", "ack.node.gpu.shedule"): "label ack.node.gpu.schedule",
 }
-NODE_LABELS = {"ack.node.gpu.schedule": ("core-mem", "x", "CGPU"), "ack.node.gpu.placement": ("Spread", "x")}
 # Keys of a Node that its agent owns: values of other writers are replaced.
 AGENT_KEYS = {
     "aliquot.dev/cards": ("", "[", '[{"index":0,"units":4294967295}]', '[{"index":0,"units":-1}]'),
@@ -67,11 +64,6 @@ AGENT_KEYS = {
     "aliquot.dev/mode-in-force": ("", "x", "share"),
     "aliquot.dev/gpu-mem-unit-in-force": ("", "x", "GiB"),
     "aliquot.dev/change-pending": ("x",),
-}
-FENCES = {  # key of the ConfigMap's data, value -> whether the value is refused
-    "devices": ("[{", "x", "[{deviceId: -1, healthy: false}]", "[{deviceId: 256, healthy: false}]",
-                "[{deviceId: 99999999999999999999, healthy: false}]"),
-    "gpus": ("x", "-1", "256", "99999999999999999999", "0,,"),
 }
 
 
@@ -173,6 +165,10 @@ class Keys(unittest.TestCase):
                 return c
         return {"status": "absent", "message": ""}
 
+    def notes(self, reason, name=None):
+        return [e.get("note") or e.get("message", "") for e in self.lab.api.get("/api/v1/namespaces/default/events")["items"]
+                if e["reason"] == reason and name in (None, (e.get("regarding") or e.get("involvedObject"))["name"])]
+
     def filter(self, mem):
         body = {"Pod": pod("probe", container("main", mem)), "NodeNames": [NODE]}
         body["Pod"]["metadata"]["annotations"] = {}
@@ -202,6 +198,8 @@ class Keys(unittest.TestCase):
         names = create_many(self.lab, objects)
         for name in names:
             self.lab.wait_phase(name, "Running")
+        self.lab.wait(lambda: all(o["metadata"]["annotations"].get("aliquot.dev/resize-status", "").startswith(RESIZE_REFUSED)
+                                  for o in self.pods("before-") if "-other-" not in o["metadata"]["name"]), "each wrong size is refused")
         self.settle()
         self.unchanged()
         for o in self.pods("before-"):
@@ -212,7 +210,8 @@ class Keys(unittest.TestCase):
             self.assertEqual(n, 1, name)
             self.assertEqual(notes.get(CORE_KEY, ""), "", name)
             self.assertEqual(notes.get(INIT, ""), "", name)
-            self.assertEqual(notes.get("aliquot.dev/resize-status", ""), "", name)
+            if "-other-" in name:
+                self.assertEqual(notes.get("aliquot.dev/resize-status", ""), "", name)
             self.assertEqual(notes["ALIYUN_COM_GPU_MEM_IDX"], str(card), name)
             self.assertEqual(notes["ALIYUN_COM_GPU_MEM_POD"], "1", name)
             if "-other-" not in name:
@@ -252,6 +251,23 @@ class Keys(unittest.TestCase):
         self.lab.wait(lambda: not wrong(), "all annotations are repaired", 400)
         self.settle()
         self.assertEqual(self.places("while-"), own)
+        self.unchanged()
+
+    def test_environment(self):
+        """A wrong value counts as absent: an Event says it, and the container is isolated with weight 1."""
+        wrong = {f"env-{k}-{i}": (key, value, rule) for k, (key, (values, rule)) in enumerate(ENVIRONMENT.items())
+                 for i, value in enumerate(values)}
+        for name, (key, value, _) in wrong.items():
+            self.lab.create(pod(name, container("main", 1, 5, env=[{"name": key, "value": value}])))
+        for name, (key, value, rule) in wrong.items():
+            with self.subTest(key=key, value=value):
+                self.lab.wait_phase(name, "Running")
+                uid = self.lab.api.get(f"{PODS}/{name}")["metadata"]["uid"]
+                said = f'container main: environment {key} is "{value}", must be {rule}; it is passed over'
+                self.lab.wait(lambda: said in self.notes("GPUComputeRefused", name), f"an Event says: {said}")
+                page = Limits(self.lab.kubelet.runtime.of(uid, "main").options["mounts"]["/.aliquot/slice/0/limits"][0])
+                self.assertEqual((page.weight, page.high_priority, page.limit >> 20, page.core), (1, 0, CARD_MIB // UNITS, 5))
+        self.settle()
         self.unchanged()
 
     # ---- nodes ----
@@ -297,6 +313,18 @@ class Keys(unittest.TestCase):
                 with self.subTest(key=key, value=value):
                     self.wrong_node_key({"metadata": {"labels": {key: value}}}, {"metadata": {"labels": {key: was}}},
                                         key, value)
+
+    def test_misspelt_names(self):
+        """They change nothing, and the condition and an Event say which key was probably meant."""
+        for (kind, key), meant in MISSPELT.items():
+            said = f"{kind[:-1]} {key} is not known and changes nothing, did you mean {meant}?"
+            with self.subTest(key=key):
+                self.wrong_node_key({"metadata": {kind: {key: "1"}}}, {"metadata": {kind: {key: None}}}, said, "1")
+                self.lab.wait(lambda: said in self.notes(MISCONFIGURED), "an Event says so")
+        self.lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/owner": "x", "ack.node.gpu.health": "x",
+                                                                    "aliquot.dev/allow-mixed": "maybe"}}})
+        self.lab.wait(lambda: "allow-mixed" in self.condition(MISCONFIGURED)["message"], "the wrong value is said")
+        self.assertNotIn("did you mean", self.condition(MISCONFIGURED)["message"], "a key that is close to none")
 
     def test_one_wrong_key_hides_no_other(self):
         """A fenced card and a held slice are seen while every other key is wrong."""

@@ -118,13 +118,14 @@ class Samples(Local):
         self.assertEqual(lines[1].split(), ["cn-beijing.192.168.1.10", "192.168.1.10", "4/16", "4/16"])
         self.assertRegex(lines[2], "^-+$")
         self.assertEqual(lines[3:5], ["Allocated/Total GPU Memory In Cluster:", "4/16 (25%)"])
-        self.assertRegex(lines[5], r"^== default/gpu-share-sample-[a-z0-9]{5}/gpu-share-sample$")
-        self.assertEqual(lines[6:11], ["ALIYUN_COM_GPU_MEM_CONTAINER=4", "ALIYUN_COM_GPU_MEM_DEV=16",
+        self.assertRegex(lines[7], r"^default/gpu-share-sample-[a-z0-9]{5} +cn-beijing\.192\.168\.1\.10 +gpu0: 4 GiB$")
+        self.assertRegex(lines[8], r"^== default/gpu-share-sample-[a-z0-9]{5}/gpu-share-sample$")
+        self.assertEqual(lines[9:14], ["ALIYUN_COM_GPU_MEM_CONTAINER=4", "ALIYUN_COM_GPU_MEM_DEV=16",
                                        "ALIYUN_COM_GPU_MEM_POD=4", "ALIYUN_COM_GPU_MEM_IDX=0",
                                        "ALIYUN_COM_GPU_MEM_UNIT=GiB"])
-        self.assertRegex(lines[11], r"^NVIDIA_VISIBLE_DEVICES=GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+        self.assertRegex(lines[14], r"^NVIDIA_VISIBLE_DEVICES=GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
         if has_namespaces():
-            self.assertEqual(lines[12:], ["4", "16", "0.25"])
+            self.assertEqual(lines[-3:], ["4", "16", "0.25"])
 
     def test_core_mem_shows_its_resources(self):
         done = self.sample("core-mem/node.yaml", options=["--get", "nodes"])
@@ -145,7 +146,7 @@ class Samples(Local):
                  "cn-zhangjiakou.192.168.66.139  192.168.66.139  {0}/15                   {0}/15",
                  "-" * 75, "Allocated/Total GPU Memory In Cluster:", "{0}/15 ({1}%)"]
         self.assertEqual(self.lines(before.stdout), [t.format(0, 0) for t in table])
-        self.assertEqual(self.lines(after.stdout), [t.format(3, 20) for t in table])
+        self.assertEqual(self.lines(after.stdout.split("\nPOD ")[0]), [t.format(3, 20) for t in table])
 
     def test_unit(self):
         done = self.sample("unit/node.yaml", "unit/statefulset.yaml", options=["--logs"])
@@ -178,13 +179,46 @@ class Samples(Local):
             self.assertIn(part, refused[f"default/{name}"])
         self.assertIn("2/15 (13%)", self.lines(done.stdout))
 
+    def test_pods_get_cards_that_they_chose(self):
+        files = [node("n1", "1xTesla-V100-SXM2-16GB:16160MiB"), node("n2", "1xNVIDIA-A100-SXM4-80GB:81920MiB")]
+        for name, key, value in (("a", "nvidia.com/use-gputype", "a100"), ("b", "aliquot.dev/gpu-type", "!A100"),
+                                 ("c", "aliquot.dev/gpu-type", "H100")):
+            files.append(pod(name, mem=2, meta=f"  annotations: {{{key}: '{value}'}}"))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "all.yaml")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("---".join(files))
+            done = subprocess.run([ALIQUOT, "local", "--once", "-f", path], capture_output=True, text=True, check=False)
+        self.assertRegex(done.stdout, r"default/a +n2 +gpu0: 2 GiB")
+        self.assertRegex(done.stdout, r"default/b +n1 +gpu0: 2 GiB")
+        self.assertIn("2 node(s) have no card of type H100", done.stderr)
+
     def test_cluster_read_by_the_plugin(self):
         done = self.sample("placement/nodes.yaml", "placement/pods.yaml", options=["--get", "nodes,pods"])
         read = subprocess.run([INSPECT, "--from", "-"], input=done.stdout, capture_output=True, text=True, timeout=60)
-        self.assertEqual(read.stdout, self.sample("placement/nodes.yaml", "placement/pods.yaml").stdout)
+        self.assertEqual(read.stdout, self.sample("placement/nodes.yaml", "placement/pods.yaml").stdout.split("\nPOD ")[0])
 
 
 class Objects(Local):
+    def test_resource_policy(self):
+        """The units of the documents' example: two pods fill each, by cpu or by the card."""
+        policy = """
+apiVersion: scheduling.alibabacloud.com/v1alpha1
+kind: ResourcePolicy
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  units:
+  - {nodeSelector: {paid: subscription}, max: 2}
+  - {nodeSelector: {paid: hourly}, podLabels: {hourly: "yes"}}
+"""
+        units = [node(name, "1xA:16GiB", labels=f"    paid: {paid}") for name, paid in (("a", "hourly"), ("b", "subscription"), ("c", "none"))]
+        for mem in (4, None):
+            found = self.cluster(*units, policy, *[pod(f"p{i}", mem, meta="  labels: {app: web}") for i in range(3)])
+            self.assertEqual([found[f"p{i}"]["spec"].get("nodeName") for i in range(3)], ["b", "b", "a"])
+            last = found["p2"]["metadata"]
+            self.assertEqual((last["labels"]["hourly"], last["annotations"]["controller.kubernetes.io/pod-deletion-cost"]), ("yes", "-100"))
+
     def test_annotations_of_a_placed_pod(self):
         p = self.cluster(node("n1", "2xA:16GiB"), pod("p", 4))["p"]
         a = p["metadata"]["annotations"]
@@ -221,6 +255,39 @@ status: {allocatable: {aliyun.com/gpu-mem: "30", aliyun.com/gpu-count: "2"}}
                          ["default/c: 0/1 nodes are available: 1 Insufficient aliyun.com/gpu-count"])
         labelled = [pod(name, 2, meta='  labels: {aliyun.com/gpu-count: "2"}') for name in "abc"]
         self.assertIn("6/64 (9%)", self.lines(self.apply(node("n1", "4xA:16GiB"), *labelled).stdout))
+
+    def test_several_cards_are_joined_ones(self):
+        two = 'labels: {aliyun.com/gpu-count: "2"}'
+        linked = node("n1", "4xA:16GiB/0+2=NV2/1+3=NV2/0-3=PHB")
+        objects = self.cluster(linked, *[pod(name, 32, meta="  " + two) for name in "ab"])
+        cards = [json.loads(objects[name]["metadata"]["annotations"]["scheduler.framework.gpushare.allocation"])["0"]
+                 for name in "ab"]
+        self.assertEqual(sorted(sorted(c) for c in cards), [["0", "2"], ["1", "3"]])
+        self.assertEqual([c["peers"] for c in json.loads(objects["n1"]["metadata"]["annotations"]["aliquot.dev/cards"])],
+                         [[0, 10, 50, 10], [10, 0, 10, 50], [50, 10, 0, 10], [10, 50, 10, 0]])
+
+    def test_whole_cards(self):
+        """Mode topology: two cards that are joined, alone in the container's environment."""
+        whole = 'resources: {limits: {aliyun.com/gpu: 2}}'
+        pods = [f"""
+apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec: {{containers: [{{name: main, image: none, {whole}}}]}}
+""" for name in "abc"]
+        linked = node("n1", "4xA:16GiB/0+2=NV2/1+3=NV2/0-3=PHB", "topology")
+        done = self.apply(linked, *pods, status=1)
+        self.assertEqual(sorted(line.split(None, 2)[2] for line in done.stdout.splitlines() if line.startswith("default/")),
+                         ["gpu0; gpu2", "gpu1; gpu3"])
+        self.assertIn("0/1 nodes are available: 1 node(s) have fewer than 2 idle cards", done.stderr)
+        n = self.cluster(linked)["n1"]
+        self.assertEqual(n["status"]["allocatable"], {"aliyun.com/gpu": "4", "aliyun.com/gpu-mem": "0", "aliyun.com/gpu-count": "0",
+                                                      "aliyun.com/gpu-core.percentage": "0"})
+        self.assertEqual([c["units"] for c in json.loads(n["metadata"]["annotations"]["aliquot.dev/cards"])], [1] * 4)
+
+    def test_links_that_are_none(self):
+        done = self.apply(node("n1", "2xA:16GiB/0-2=NV2"), status=2)
+        self.assertIn('aliquot.dev/simulated-cards: "0-2=NV2" names card 2 of 2 cards', done.stderr)
 
     def test_workloads(self):
         template = """
@@ -295,14 +362,14 @@ class Refusals(Local):
     def test_counts_a_node_once(self):
         said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "cgpu"), pod("p", 2, 30))
         self.assertEqual(said, "default/p: 0/2 nodes are available: "
-                               "1 the node's mode is cgpu, compute percent needs core_mem, "
-                               "1 the node's mode is share, compute percent needs core_mem")
+                               "2 node(s) are not in mode core_mem, which compute percent needs")
 
     def test_hides_no_reason_behind_that_of_the_others(self):
         said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "core_mem", rest="spec: {unschedulable: true}"),
                             pod("p", 2, 30))
-        self.assertEqual(said, "default/p: 0/2 nodes are available: 1 node(s) were unschedulable, "
-                               "1 the node's mode is share, compute percent needs core_mem")
+        self.assertEqual(said, "default/p: 0/2 nodes are available: "
+                               "1 node(s) are not in mode core_mem, which compute percent needs, "
+                               "1 node(s) were unschedulable")
 
     def test_node_is_selected_by_the_labels_of_its_kubelet(self):
         """ACK's manifests select a node by kubernetes.io/hostname, a label that Node manifests
@@ -341,12 +408,22 @@ class Refusals(Local):
 
 class Input(Local):
     def broken(self, text, *parts):
-        good = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("p", 1))
+        good = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("q", 1))
         bad = self.write(text)
         done = self.run_files(good, bad, status=2)
         self.assertEqual(done.stdout, "")
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         for part in (bad, *parts):
+            self.assertIn(part, done.stderr)
+
+    def refused(self, text, *parts):
+        """One object is wrong: it is named, and the others are placed."""
+        good = self.write(node("n1", "A:16GiB") + "\n---\n" + pod("q", 1))
+        bad = self.write(text)
+        done = self.run_files(bad, good, status=2)
+        self.assertEqual(self.lines(done.stdout)[-1].split(), ["default/q", "n1", "gpu0:", "1", "GiB"])
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for part in ("aliquot local: ", bad, *parts):
             self.assertIn(part, done.stderr)
 
     def test_descriptors_that_are_closed(self):
@@ -371,6 +448,8 @@ class Input(Local):
         self.broken("a: b\x00\x01", "NUL byte at offset 4")
         self.broken("\x01", "document 1")
         self.broken("apiVersion: v1\nkind: Pod\n", "metadata is missing")
+        self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: n}\n", "metadata.name is the boolean false, must be a string: quote it")
+        self.broken("apiVersion: 1\nkind: Pod\nmetadata: {name: n}\n", "apiVersion is 1, must be a string: quote it")
 
     def test_texts_are_for_people(self):
         self.broken(pod("p", 99999999999999999999999), "a number is too large")
@@ -379,15 +458,31 @@ class Input(Local):
         self.assertIn('"a?[2Jb"', self.run_files(text, status=2).stderr)
 
     def test_invalid_objects(self):
-        self.broken(pod("Upper_Case", 1), "document 1", "Upper_Case", "metadata.name")
-        self.broken(pod("p", 1.5), "1.5")
-        self.broken(pod("p", -1), "-1")
-        self.broken("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "spec.containers")
-        self.broken(node("n9", "banana"), "aliquot.dev/simulated-cards", "banana")
-        self.broken("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1}\n", "replicas")
+        self.refused(pod("Upper_Case", 1), "document 1", "Upper_Case", "metadata.name")
+        self.refused(pod("p", 1.5), "1.5")
+        self.refused(pod("p", -1), "-1")
+        self.refused("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n", "spec.containers")
+        self.refused(node("n9", "banana"), "aliquot.dev/simulated-cards", "banana")
+        self.refused("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: -1}\n", "replicas")
 
     def test_the_same_object_twice(self):
-        self.broken(pod("p", 1), "already exists")
+        self.refused(pod("p", 1) + "\n---\n" + pod("p", 1), "document 2", "already exists")
+
+    def test_a_folder(self):
+        """Its manifests by name, and nothing else in it."""
+        folder = os.path.join(self.dir.name, "folder")
+        os.makedirs(folder + "/deeper.yaml.d")
+        for name, text in (("b.yml", pod("b", 1)), ("a.yaml", pod("a", 2)), ("n.json", json.dumps({
+                "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"ack.node.gpu.schedule": "share"},
+                                                                 "annotations": {"aliquot.dev/simulated-cards": "A:16GiB"}}})),
+                           ("notes.txt", "no: [manifest"), ("deeper.yaml.d/c.yaml", "no: [manifest")):
+            with open(os.path.join(folder, name), "w") as f:
+                f.write(text)
+        done = self.run_files(folder)
+        self.assertEqual(done.stderr, "")
+        self.assertEqual([line.split()[0] for line in self.lines(done.stdout)[-2:]], ["default/a", "default/b"])
+        os.makedirs(folder + "/empty")
+        self.assertIn("empty: has no .yaml, .yml or .json file", self.run_files(folder + "/empty", status=2).stderr)
 
     def test_missing_file(self):
         done = self.run_files("/nonexistent.yaml", status=2)
@@ -396,7 +491,33 @@ class Input(Local):
     def test_other_kinds_are_passed_over(self):
         done = self.apply("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n",
                           node("n1", "A:16GiB"), pod("p", 1))
-        self.assertIn("kind Ingress is passed over", done.stderr)
+        self.assertRegex(done.stderr, r"^aliquot local: \S+: document 1 \(line 1\): kind Ingress is passed over, this cluster does not serve it\n$")
+
+    def test_a_kind_that_was_probably_meant(self):
+        for kind, meant in (("Pods", "Pod"), ("pod", "Pod"), ("Deployement", "Deployment"), ("Role", None), ("JobSet", None)):
+            done = self.apply(f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: i}}\n", node("n1", "A:16GiB"))
+            self.assertTrue(done.stderr.startswith("aliquot local: "), done.stderr)
+            end = f"; did you mean {meant}?\n" if meant else " serve it\n"
+            self.assertTrue(done.stderr.endswith(end), done.stderr)
+
+    def test_a_mode_that_is_none(self):
+        """The value and the rule, before the scheduler's reason."""
+        text = ("apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {ack.node.gpu.schedule: core-mem}, "
+                "annotations: {aliquot.dev/simulated-cards: A:16GiB}}\n")
+        done = self.apply(text, pod("p", 1), status=1)
+        self.assertIn('Node n1: label ack.node.gpu.schedule is "core-mem", must be share, cgpu, core_mem, default, disabled,', done.stderr)
+
+    def test_a_cron_job_is_told_of(self):
+        done = self.apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec: {}\n", node("n1", "A:16GiB"), pod("p", 1))
+        self.assertIn("kind CronJob is passed over, it has no pods before its time; to try them, make a Job of its jobTemplate", done.stderr)
+
+    def test_who_is_on_which_card(self):
+        done = self.apply(node("n1", "A:16GiB", mode="core_mem"), node("n2", "A:16GiB", annotations="    aliquot.dev/gpu-mem-unit: 128MiB"),
+                          pod("plain"), pod("core", 3, 30, spec="  nodeName: n1"), pod("unit", 16, spec="  nodeName: n2"),
+                          pod("none", 999), status=1)
+        at = done.stdout.index("\nPOD ")
+        self.assertEqual([line.split(maxsplit=2) for line in self.lines(done.stdout[at + 1:])],
+                         [["POD", "NODE", "CARDS"], ["default/core", "n1", "gpu0: 3 GiB, 30 %"], ["default/unit", "n2", "gpu0: 16 x 128MiB"]])
 
     def test_wrong_usage(self):
         for args in (["local"], ["local", "--once"], ["local", "-f", "x"], ["local", "--once", "--what"],
@@ -407,6 +528,8 @@ class Input(Local):
             self.assertTrue(done.stderr)
         done = self.apply(node("n1", "A:16GiB"), options=["--get", "bananas"], status=2)
         self.assertIn("--get bananas: no such resource here", done.stderr)
+        done = self.apply(node("n1", "A:16GiB"), options=["--get", "services"])
+        self.assertEqual(done.stderr, "aliquot local: --get services: there are none; no manifest has one\n")
 
     def test_hostile_annotations_do_not_break_the_sums(self):
         meta = """
@@ -415,7 +538,7 @@ class Input(Local):
     ALIYUN_COM_GPU_MEM_IDX: "-7"
 """
         done = self.apply(node("n1", "A:16GiB"), pod("hostile", 4, meta=meta, spec="  nodeName: n1"), pod("p", 4))
-        self.assertRegex(self.lines(done.stdout)[-1], r"^8/16")
+        self.assertRegex(done.stdout, r"(?m)^8/16")
 
     def test_full_output_is_an_error(self):
         path = self.write(node("n1", "A:16GiB"))
@@ -430,6 +553,14 @@ class Input(Local):
 
 
 class Containers(Local):
+    def test_working_directory(self):
+        """One that cannot be entered is told of, and the command runs."""
+        script = "    command: [sh, -c, pwd]\n    workingDir: "
+        logs = self.logs(pod("usr", 1, container=script + "/usr"), pod("app", 1, container=script + "/no/such/app"))
+        self.assertEqual(logs["default/usr/main"][-1], "/usr")
+        self.assertEqual(logs["default/app/main"][-2:],
+                         ["(workingDir /no/such/app of this machine: No such file or directory; the command runs in /)", "/"])
+
     def logs(self, *documents, options=(), status=0):
         out = self.apply(node("n1", "2xA:16GiB"), *documents, options=["--logs", *options], status=status).stdout
         parts = re.split(r"^== (.*)$", out, flags=re.M)[1:]

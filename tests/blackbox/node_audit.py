@@ -132,7 +132,7 @@ class Audit(Events):
         lab.wait(lambda: self.notes(lab), "an Event says so")
         self.assertRegex(self.notes(lab)[0], "^container main: holds 2219 MiB of gpu1, and its slice is 2154 MiB: process 101 is")
         self.assertEqual([(k.split('ContainerName="')[1].split('"')[0], v) for k, v in lab.metrics().items()
-                          if k.startswith("aliquot_node_excess_mib{")], [("main", 65)])
+                          if k.startswith("aliquot_node_excess_bytes{")], [("main", 65 << 20)])
         self.tell(lab, (1, 101, 2000), (1, 102, 9000))
         lab.wait(lambda: self.excesses(lab) == 2, "the other one")
         lab.wait(lambda: any("container second: holds 9000 MiB" in n for n in self.notes(lab)), "an Event says so")
@@ -250,8 +250,8 @@ class Audit(Events):
         self.assertEqual((self.unaccounted(lab), self.strays(lab)), ({}, 0))
 
     def unaccounted(self, lab):
-        return {k.split('gpu="')[1].split('"')[0]: v for k, v in lab.metrics().items()
-                if k.startswith("aliquot_node_unaccounted_mib")}
+        return {k.split('gpu="')[1].split('"')[0]: v / (1 << 20) for k, v in lab.metrics().items()
+                if k.startswith("aliquot_node_unaccounted_bytes")}
 
     def strays(self, lab):
         return lab.metrics()["aliquot_node_unaccounted_total"]

@@ -14,7 +14,7 @@ import time
 import unittest
 
 from node_case import ALIQUOT, ONE_CARD, SHIM, TWO_CARDS, Node
-from node_lab import ALLOCATION, ASSIGNED, EIGHT_CARDS, GPU_CORE, GPU_MEM, NODE_PATH, PODS, container, limit_files, parse, pod, shapes
+from node_lab import ALLOCATION, ASSIGNED, EIGHT_CARDS, GPU, GPU_CORE, GPU_MEM, NODE_PATH, PODS, container, limit_files, parse, pod, shapes
 from grpc_wire import PluginCalls, channel, dp, grpc
 from scheduler import annotations_for
 
@@ -470,7 +470,7 @@ class Changes(Node):
                  "aliyun.accelerator/nvidia_count": "8"}
         lab.wait(lambda: words.items() <= lab.node()["metadata"]["labels"].items(), "labels")
         lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "GiB", "unit")
-        lab.wait(lambda: lab.node()["status"]["allocatable"] == {GPU_MEM: "184", GPU_CORE: "800",
+        lab.wait(lambda: lab.node()["status"]["allocatable"] == {GPU_MEM: "184", GPU_CORE: "800", GPU: "0",
                                                                  "aliyun.com/gpu-count": "8"}, "allocatable")
         lab.wait(lambda: lab.node()["status"]["capacity"] == lab.node()["status"]["allocatable"], "capacity")
 

@@ -358,7 +358,7 @@ class Isolation(Started):
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
 
         def foreign():
-            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_mib"))
+            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_bytes"))
         self.assertEqual(foreign(), [0, 0])
         run = os.path.join(lab.slices, "run-1")
         shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("bell"))
@@ -366,7 +366,7 @@ class Isolation(Started):
             f.write("run 1 python3\n")
             f.flush()
             fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
-            lab.wait(lambda: foreign() == [0, 2154], "the metric has it")
+            lab.wait(lambda: foreign() == [0, 2154 * MIB], "the metric has it")
             lab.wait(lambda: self.events(lab, "ForeignSlice"), "an Event of the node says so")
             self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
         lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import page as layout  # noqa: E402
 from api import Api, ApiError, Relay, StoreServer, pod_path  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
-from grpc_wire import GPU_CORE, GPU_MEM  # noqa: E402
+from grpc_wire import GPU, GPU_CORE, GPU_MEM  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
 from scheduler import (ALLOCATION, ASSIGNED, CORE, COUNT_LABEL, HELD, INIT, Scheduler, cards_of, demand,  # noqa: E402
                        limit)
@@ -41,11 +41,11 @@ def free_port():
 
 
 def card_mib(cards):
-    """The memory of each card of "2xA:16160MiB,1xB:24GiB"."""
+    """The memory of each card of "2xA:16160MiB,1xB:24GiB/0-1=NV2"."""
     found = []
-    for group in cards.split(","):
+    for group in cards.split("/")[0].split(","):
         count, rest = group.split("x", 1)
-        size = rest.rsplit(":", 1)[1]
+        size = rest.rsplit(":", 1)[1].split("/")[0]
         mib = int(size[:-3]) * (1024 if size.endswith("GiB") else 1)
         found += [mib] * int(count)
     return found
@@ -56,8 +56,8 @@ def unit_mib(unit):
     return int(number) * (1024 if unit.endswith("GiB") else 1)
 
 
-def container(name, mem=0, core=0, **more):
-    limits = {r: str(n) for r, n in ((GPU_MEM, mem), (GPU_CORE, core)) if n}
+def container(name, mem=0, core=0, cards=0, **more):
+    limits = {r: str(n) for r, n in ((GPU_MEM, mem), (GPU_CORE, core), (GPU, cards)) if n}
     return dict({"name": name, "image": "none", "resources": {"limits": limits}}, **more)
 
 
@@ -175,7 +175,7 @@ class Lab:
         self.kubelet.start()
         self.agent = self.scheduler = self.extender = None
         self.logs = []
-        self.resources = (GPU_MEM, GPU_CORE) if mode == "core_mem" else (GPU_MEM,)
+        self.resources = {"core_mem": (GPU_MEM, GPU_CORE), "topology": (GPU,)}.get(mode, (GPU_MEM,))
         if start:
             self.start_agent()
             self.wait_ready()
@@ -335,8 +335,8 @@ class Lab:
         """What must never happen."""
         found = [f"two holders: {v}" for v in self.kubelet.runtime.violations]
         found += ["the fake kubelet itself: " + c for c in self.kubelet.crashes]
-        agents = [line for log in self.logs for line in list(log)]
-        found += [line for line in agents if "Sanitizer" in line or "runtime error" in line or "Assertion" in line]
+        logs = self.logs + ([self.extender.log] if self.extender else [])
+        found += [line for log in logs for line in list(log) if "Sanitizer" in line or "runtime error" in line or "Assertion" in line]
         return found
 
     def close(self):

@@ -8,7 +8,7 @@ import threading
 import unittest
 
 from node_case import ONE_CARD, TWO_CARDS, Node
-from node_lab import ALLOCATION, ASSIGNED, GPU_CORE, GPU_MEM, INIT, PODS, Judge, by_card, container, create_many, parse, pod, shapes
+from node_lab import ALLOCATION, ASSIGNED, GPU, GPU_CORE, GPU_MEM, INIT, NODE_PATH, PODS, Judge, by_card, container, create_many, parse, pod, shapes
 from scheduler import annotations_for
 
 
@@ -64,6 +64,15 @@ class Crowd(Node):
                 given[card] += n
         self.assertEqual(given, sums)
 
+    def test_devices_belong_to_no_numa_node(self):
+        """The kubelet would choose among the devices of one NUMA node, and the scheduler may have chosen another."""
+        lab = self.lab(cards="2xTesla-V100-SXM2-16GB:16160MiB/0=NUMA0/1=NUMA1")
+        cards = json.loads(lab.node()["metadata"]["annotations"]["aliquot.dev/cards"])
+        self.assertEqual([card["numa"] for card in cards], [0, 1])
+        self.assertEqual({resource: {tuple(nodes) for nodes in devices.values()}
+                          for resource, devices in lab.kubelet.manager.devices.items() if devices},
+                         {resource: {()} for resource in lab.resources})
+
     def test_share_mode(self):
         lab = self.lab(mode="share")
         lab.schedule()
@@ -73,6 +82,121 @@ class Crowd(Node):
         self.assertEqual(lab.node()["status"]["allocatable"].get(GPU_CORE, "0"), "0")
         self.assertEqual(lab.node()["status"]["allocatable"]["aliyun.com/gpu-count"], "8")
         self.assertEqual(lab.kubelet.rejections, [])
+
+
+class StartupTaint(Node):
+    OURS = "startup-taint.cluster-autoscaler.kubernetes.io/aliquot"
+    OTHER = {"key": "example.com/other", "value": "a \"quoted\" word", "effect": "NoSchedule"}
+
+    def tainted(self, **options):
+        lab = self.lab(start=False, **options)
+        lab.api.patch(NODE_PATH, {"spec": {"taints": [{"key": self.OURS, "effect": "NoSchedule"}, self.OTHER,
+                                                      {"key": self.OURS, "value": "x", "effect": "NoExecute"}]}})
+        lab.start_agent()
+        return lab
+
+    def test_it_comes_off_when_all_resources_are_there(self):
+        for mode, resources in (("core_mem", (GPU_MEM, GPU_CORE, "aliyun.com/gpu-count")), ("share", (GPU_MEM, "aliyun.com/gpu-count")),
+                                ("topology", (GPU,))):
+            lab = self.tainted(mode=mode)
+            lab.wait(lambda: lab.node()["spec"]["taints"] == [self.OTHER], "the other taint alone")
+            for resource in resources:
+                self.assertNotIn(lab.node()["status"]["allocatable"].get(resource, "0"), ("", "0"))
+
+    def test_it_stays_where_nothing_is_shared(self):
+        lab = self.tainted(mode="none")
+        lab.wait(lambda: lab.condition(), "the agent has written to the node")
+        lab.annotate(policy="9")
+        lab.wait(lambda: lab.condition("GPUShareMisconfigured").get("status") == "True", "and has seen it again")
+        self.assertEqual(len(lab.node()["spec"]["taints"]), 3)
+
+
+class Topology(Node):
+    """Whole cards, one device each, chosen by their links."""
+
+    CARDS = "4xA:16GiB/0+2=NV2/1+3=NV2/0-3=PHB"
+
+    def started(self, lab, uid):
+        return next(c for c in lab.kubelet.runtime.started if c.uid == uid)
+
+    def check(self, lab, name, cards):
+        """The container has these cards, by devices, environment and annotations."""
+        o = lab.get(name)
+        c = self.started(lab, o["metadata"]["uid"])
+        described = {d["index"]: d for d in json.loads(lab.node_annotation("aliquot.dev/cards"))}
+        self.assertEqual(sorted(c.devices[GPU]), [f"{i}-0" for i in cards])
+        env = {k: v for k, v in c.options["env"].items() if k.startswith(("NVIDIA", "ALIYUN"))}
+        self.assertEqual(env, {"NVIDIA_VISIBLE_DEVICES": ",".join(described[i]["uuid"] for i in cards)})
+        lab.wait(lambda: lab.get(name)["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")
+        self.assertEqual(parse(lab.get(name), ALLOCATION), {0: {i: 1 for i in cards}})
+
+    def test_whole_cards(self):
+        lab = self.lab(mode="topology", cards=self.CARDS)
+        lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU) == "4", "four cards")
+        amounts = lab.node()["status"]["allocatable"]
+        self.assertEqual([amounts.get(r, "0") for r in (GPU_MEM, GPU_CORE, "aliyun.com/gpu-count")], ["0", "0", "0"])
+        cards = json.loads(lab.node_annotation("aliquot.dev/cards"))
+        self.assertEqual([(c["units"], c["peers"]) for c in cards],
+                         [(1, [0, 10, 50, 10]), (1, [10, 0, 10, 50]), (1, [50, 10, 0, 10]), (1, [10, 50, 10, 0])])
+        self.assertEqual(lab.node_annotation("aliquot.dev/mode-in-force"), "topology")
+        lab.create(pod("a", container("main", cards=2), nodeName="n1"))
+        lab.wait_phase("a", "Running")
+        self.check(lab, "a", [0, 2])
+        lab.create(pod("toomany", container("main", cards=3), nodeName="n1"))
+        lab.wait_phase("toomany", "Failed")
+        lab.restart_agent()
+        lab.create(pod("b", container("main", cards=2), nodeName="n1"))
+        lab.wait_phase("b", "Running")
+        self.check(lab, "b", [1, 3])
+
+    def test_a_pod_that_is_known_before_the_node(self):
+        """The agent has begun, and its watch of the Node is late: the pod waits for its cards."""
+        lab = self.lab(mode="topology", cards=self.CARDS, start=False)
+        lab.relay.late["/api/v1/nodes?"] = 1
+        lab.start_agent()
+        lab.wait(lambda: lab.node().get("status", {}).get("allocatable", {}).get(GPU) == "4", "four cards")
+        lab.create(pod("a", container("main", cards=2), nodeName="n1"))
+        lab.wait_phase("a", "Running")
+        self.check(lab, "a", [0, 2])
+
+    def test_the_cards_of_the_binding(self):
+        """What the scheduler bound is what the container gets, whatever the kubelet would choose."""
+        lab = self.lab(mode="topology", cards=self.CARDS)
+        for name, cards in ("a", [1, 2]), ("b", [0, 3]):
+            lab.create(pod(name, container("main", cards=2)),
+                       {ALLOCATION: json.dumps({"0": {str(i): 1 for i in cards}}), ASSIGNED: "false"})
+            lab.wait_phase(name, "Running")
+            self.check(lab, name, cards)
+
+    def test_beside_the_real_scheduler(self):
+        lab = self.lab(mode="topology", cards=self.CARDS)
+        lab.schedule(with_extender=True)
+        for name in "ab":
+            lab.create(pod(name, container("main", cards=2)))
+            lab.wait_phase(name, "Running")
+            self.check(lab, name, [0, 2] if name == "a" else [1, 3])
+        notes = lab.get("b")["metadata"]["annotations"]
+        self.assertEqual([notes["topology.kubernetes.io/gpu-" + k] for k in ("group", "visible")], ["1,3", "1,3"])
+        self.assertEqual([d["usedGPU"] for d in lab.inspect()["nodes"][0]["devs"]], [1, 1, 1, 1])
+
+    def test_the_mode_changes_when_the_cards_are_free(self):
+        lab = self.lab(mode="topology", cards=self.CARDS)
+        lab.create(pod("a", container("main", cards=1), nodeName="n1"))
+        lab.wait_phase("a", "Running")
+        lab.api.patch("/api/v1/nodes/n1", {"metadata": {"labels": {"ack.node.gpu.schedule": "share"}}})
+        lab.wait(lambda: lab.condition().get("status") == "True", "the change waits")
+        self.assertIn("mode topology stays in force", lab.condition()["message"])
+        self.assertEqual(lab.node()["status"]["allocatable"][GPU], "4")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU_MEM) == "64", "memory is offered")
+        lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU) == "0", "no whole cards are")
+        self.assertEqual([c["units"] for c in json.loads(lab.node_annotation("aliquot.dev/cards"))], [16] * 4)
+
+
+class Log(Node):
+    def test_it_names_the_version_of_the_api_server(self):
+        lab = self.lab()
+        lab.wait(lambda: lab.logged(" info the API server is Kubernetes v1.36."), "the line")
 
 
 class Killed(Node):

@@ -116,16 +116,19 @@ class Trust(unittest.TestCase):
                     times.append(time.monotonic())
                     self.lab.api.patch(NODE_PATH, {"metadata": {"labels": {label: "mine"}}})
                 stop.wait(0.005)
-        self.lab.wait(lambda: self.lab.node()["metadata"]["labels"].get(label), "the agent has written all its labels")
+        self.lab.wait(lambda: self.lab.node()["metadata"]["labels"].get(label), "the agent has written its labels")
         rival = threading.Thread(target=fight)
         rival.start()
         try:
-            self.lab.wait(lambda: len(times) >= 4, "the agent has written three times")
+            self.lab.wait(lambda: len(times) >= 7, "the agent has written six times")
         finally:
             stop.set()
             rival.join()
-        apart = [b - a for a, b in zip(times[1:], times[2:])]
-        self.assertGreater(min(apart), 0.8)  # a lower bound, which a slow machine only exceeds
+        apart = [b - a for a, b in zip(times, times[1:])]
+        # A patch that also carries another field of the starting agent is not the same patch and
+        # follows at once, so some of the six may be early. Without the rule all of them are.
+        waited = [gap for gap in apart if gap > 0.8]  # a lower bound, which a slow machine only exceeds
+        self.assertGreaterEqual(len(waited), 2, apart)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,14 @@ import socket
 import struct
 import sys
 
+from driver_release import DRIVER
 
 PATIENCE = 120  # seconds until a wait counts as failed; no test asserts speed
 MIB = 1 << 20
-OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND, BAD_ARGUMENT, NOT_SUPPORTED = 0, 0x51, 0x1B, 0x57, 0x1F, 0x56
+OK, NO_MEMORY, NO_PERMISSION, NOT_FOUND, BAD_ARGUMENT, NOT_SUPPORTED, INVALID_DEVICE = 0, 0x51, 0x1B, 0x57, 0x1F, 0x56, 0x26
 LOCAL, DEVICE, SUBDEVICE, GROUP, CHANNEL, SYSTEM = 0x40, 0x80, 0x2080, 0xA06C, 0xC86F, 0x3E
 FB_INFO, FB_INFO_V2, FB_REGIONS, GID = 0x20801301, 0x20801303, 0x20801320, 0x2080014A
+GROUP_SCHEDULE = 0xA06C0101
 SET_TIMESLICE, GET_TIMESLICE, PREEMPT, SET_PREEMPTION, DISABLE_CHANNELS = 0xA06C0103, 0xA06C0104, 0xA06C0105, 0x20801210, 0x2080110B
 BAD = 0xDEAD000  # nothing is mapped there
 
@@ -200,7 +202,7 @@ class Client:
 
     def fb(self, *indices):
         """KiB by index, through the inline list."""
-        params = ctypes.create_string_buffer(1028)
+        params = ctypes.create_string_buffer(DRIVER.size("RmFbInfoV2"))
         struct.pack_into("<I", params, 0, len(indices))
         for i, index in enumerate(indices):
             struct.pack_into("<II", params, 4 + 8 * i, index, 0)

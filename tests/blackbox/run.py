@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import page as layout  # noqa: E402
 from patience import PATIENCE, until  # noqa: E402
+from terminal import Terminal  # noqa: E402
 
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 
@@ -129,6 +130,13 @@ class Run(Base):
         p = self.run_to_end("--gpu-mem", "2", "--", "nvidia-smi")
         self.assertRegex(p.stdout, r" 0MiB / +2154MiB ")
 
+    def test_it_sees_no_other_card(self):
+        """As in a container, where the other cards have no device files."""
+        p = self.run_to_end("--gpu-mem", "2", "--gpu", "1", "--", "sh", "-c", "nvidia-smi; nvidia-smi -i 1 -L; nvidia-smi -i 0", cards="2x" + V100)
+        self.assertRegex(p.stdout, r"(?s)\|   1  Tesla.* 0MiB / +2154MiB .*\nGPU 1: Tesla.*\nNo devices were found\n$")
+        self.assertNotIn("16160MiB", p.stdout)
+        self.assertEqual(p.stdout.count("Tesla"), 2)
+
     def test_published_pairs(self):
         for mib, units, visible in (16130, 4, 4301), (16130, 3, 3226), (15079, 3, 3231), (15360, 3, 3072), (23028, 8, 8373):
             p = self.run_to_end("--gpu-mem", str(units), "--", "nvidia-smi", "--query-gpu=memory.total",
@@ -143,6 +151,12 @@ class Run(Base):
     def test_units(self):
         (line,) = self.inside(["--gpu-mem", "16", "--gpu-mem-unit", "128MiB"], "info")
         self.assertEqual(line.split()[2], str(16160 * 16 // 126))
+
+    def test_amounts(self):
+        """What the command sees is what was written."""
+        for amount, mib in ("2GiB", 2048), ("1.5Gi", 1536), ("512MiB", 512):
+            (line,) = self.inside(["--gpu-mem", amount, "--gpu-core", "40%"], "info")
+            self.assertEqual(line.split()[2], str(mib))
 
     def test_environment(self):
         p = self.run_to_end("--gpu-mem", "3", "--gpu-count", "2", "--", "env", cards="2x" + V100)
@@ -163,7 +177,103 @@ class Run(Base):
         self.assertEqual((one["memory"]["used"] >> 20, one["memory"]["limit"] >> 20, one["compute"]["limit"]),
                          (1000 + self.context, 2154, 30))
         self.assertEqual(len(one["processes"]), 1)
-        self.assertRegex(self.smi(), rf"GPU0 +{1000 + self.context}/2154 +(-|0\.0)/30 +1\n")
+        used = 1000 + self.context
+        cards, slices = self.smi().split("\n\n")
+        self.assertRegex(cards, rf"^CARD +MODEL .* TOTAL  ALLOCATED +FREE +USED +CORE +SLICES\nGPU0 +- .* 16160 +2154  14006 +{used} +30% +1$")
+        self.assertRegex(slices, rf"^CONTAINER +CARD  USER +COMMAND .*\nrun-{p.pid} +GPU0  \w+ +python\S* +\d+s +{used}/2154 +{used} +0 +(-|0\.0)/30 +1\n"
+                         rf"1 slice: {used} of 2154 MiB used, 0 refused\n$")
+        self.assertGreaterEqual(one["age"], 0)
+        self.assertIn("python", one["command"])
+
+    def smi_beside(self, *arguments, cards="2x" + V100):
+        """On a machine with simulated cards, outside of slices."""
+        return self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", ALIQUOT, "smi", "--board", self.board,
+                               *arguments, cards=cards)
+
+    def test_smi_shows_the_cards_first(self):
+        """Those of the driver, also without slices."""
+        p = self.smi_beside()
+        self.assertEqual(p.stderr, "")
+        self.assertRegex(p.stdout, r"(?s)^CARD .*\nGPU0  Tesla-V100-SXM2-16GB  \S+  16160 +3232  12928 +0 +0% +1\n"
+                         r"GPU1  Tesla-V100-SXM2-16GB  \S+  16160 +0  16160 +0 +0% +0\n\nCONTAINER .*\nrun-\d+ +GPU0 +- +- .* 0/3232 .*\n1 slice: ")
+        cards = json.loads(self.smi_beside("-o", "json").stdout)["cards"]
+        self.assertEqual([(c["card"], c["model"], c["memory"]["total"] >> 20, c["memory"]["free"] >> 20, c["slices"]) for c in cards],
+                         [(0, "Tesla-V100-SXM2-16GB", 16160, 12928, 1), (1, "Tesla-V100-SXM2-16GB", 16160, 16160, 0)])
+
+    def test_smi_of_cards_out_of_service(self):
+        """As a node agent wrote it beside the slices, also of a card that the driver does not show."""
+        fenced, cordoned = "XID 48: uncorrectable ECC error", "cordoned by annotation aliquot.dev/cordon-cards of the node"
+        path, smi = self.board + ".out-of-service", f"'{ALIQUOT}' smi --board '{self.board}'"
+        # in one run, because each makes other cards
+        script = f"""set -e; {smi} -o json; uuids=$({smi} -o json | grep -o '"uuid":"[^"]*","model' | cut -d'"' -f4)
+            set -- $uuids; printf '%s\n' "$2 {fenced}; {cordoned}" '' 'GPU-gone a "[2J' "$1" last > '{path}'
+            {smi} -o json; {smi} | sed -n '/takes no/p'; rm '{path}'; mkdir '{path}'; {smi} > /dev/null"""
+        p = self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", "sh", "-c", script, cards="2x" + V100)
+        self.assertEqual((p.returncode, p.stderr), (0, f"aliquot smi: {path}: Is a directory\n"))
+        before, after, *lines = p.stdout.splitlines()
+        self.assertEqual([[c.get("outOfService") for c in json.loads(text)["cards"]] for text in (before, after)],
+                         [[None, None], [None, f"{fenced}; {cordoned}"]])
+        self.assertEqual(lines, [f"GPU1 takes no new slice: {fenced}; {cordoned}", 'GPU-gone takes no new slice: a "?[2J'])
+
+    def test_smi_of_a_simulator_by_its_variable(self):
+        """With ALIQUOT_SIM_DIR and no more, as the commands beside an aliquot-sim have it."""
+        p = self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", "-u", "LD_LIBRARY_PATH", ALIQUOT, "smi",
+                            "--board", self.board, cards="2x" + V100)
+        self.assertEqual(p.stderr, "")
+        self.assertEqual(re.findall(r"GPU\d  Tesla-V100-SXM2-16GB ", p.stdout), ["GPU0  Tesla-V100-SXM2-16GB ", "GPU1  Tesla-V100-SXM2-16GB "])
+
+    def test_smi_of_names_that_would_steer_the_terminal(self):
+        p = self.smi_beside(cards='1xA"\x1b[2J\\B:16160MiB')
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertRegex(p.stdout, r'GPU0  A"\?\[2J\\B  ')
+        self.assertNotIn("\x1b", p.stdout)
+
+    def test_smi_without_a_driver_or_slices(self):
+        os.makedirs(self.board)
+        p = subprocess.run([ALIQUOT, "smi", "--board", self.board], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.board))
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (
+            0, "No slices.\n", f"aliquot smi: cards: {self.board}/nvidiactl is not there: no NVIDIA driver is loaded\n"))
+
+    def test_smi_of_a_driver_that_hangs(self):
+        os.makedirs(self.board)
+        with open(self.board + "/nvidiactl", "w", encoding="utf-8"):
+            pass
+        p = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", self.board + "/libnvidia-ml.so.1"], text=True, check=False,
+                           input="#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }")
+        if p.returncode != 0:
+            self.skipTest("no compiler")
+        # a copy, because the program prefers the simulator's NVML beside it
+        smi = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "aliquot-smi"), self.board + "/aliquot-smi")
+        p = subprocess.run([smi, "--board", self.board], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.board, LD_LIBRARY_PATH=self.board))
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (
+            0, "No slices.\n", "aliquot smi: cards: the driver does not answer within 5 seconds\n"))
+
+    def test_smi_again_and_again(self):
+        p = self.start(["--gpu-mem", "2"], "hold")
+        self.assertEqual(p.stdout.readline(), "holding\n")
+        loop = subprocess.Popen([ALIQUOT, "smi", "--board", self.board, "-l", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(lambda: (loop.kill(), loop.wait(), loop.stdout.close()))
+        lines = [loop.stdout.readline() for _ in range(15)]
+        for start in 0, 8:
+            self.assertRegex(lines[start], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n$")
+            self.assertRegex(lines[start + 5], rf"^run-{p.pid} ")
+        loop.send_signal(signal.SIGINT)
+        self.assertEqual(loop.wait(PATIENCE), -signal.SIGINT)
+
+    def test_smi_on_a_terminal(self):
+        """It fits, and a loop is drawn in place."""
+        p = self.start(["--gpu-mem", "2"], "hold")
+        self.assertEqual(p.stdout.readline(), "holding\n")
+        for width in 40, 80, 100:
+            status, text, _ = Terminal([ALIQUOT, "smi", "--board", self.board], width, env={"NO_COLOR": "1"}).end()
+            self.assertEqual((status, [line for line in text.splitlines() if len(line) > width]), (0, []))
+            self.assertRegex(text, rf"\nrun-{p.pid} +GPU0 ")
+        t = Terminal([ALIQUOT, "smi", "--board", self.board, "-l", "1"], 100, 40)
+        self.addCleanup(t.close)
+        t.until(lambda: t.bytes.count(b"TOTAL") > 1, "a second report")
+        t.until(lambda: len(t.screen()) == 8, "the same lines")
 
     def test_smi_tells_of_time(self):
         """The arbiter's counts of the slices with a limit; others have no figure."""
@@ -175,7 +285,7 @@ class Run(Base):
             by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()} if os.path.exists(self.board) else {}
             return len(by_limit) == 2 and 5 < by_limit[30].get("used", 0) < 60 and "used" not in by_limit[0]
         until(told, "about 30 percent")
-        until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" - +1\n", self.smi()), "and in the table")
+        until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" 0 +- +1\n", self.smi()), "and in the table")
 
     def turn(self, p):
         """(flags, seen) of the slice of that `aliquot run`: slice/schedule.h."""
@@ -254,6 +364,7 @@ class Run(Base):
         self.assertRegex(p.stdout, r" 0MiB / +2154MiB ", p.stderr)
 
     def test_a_board_that_the_gate_cannot_find(self):
+        os.mkdir(self.board)
         self.board += "/" + "x" * 200
         self.refused(self.run_to_end("--gpu-mem", "2", "--", "echo", "ran"), "too long")
         self.assertEqual(os.listdir(self.board), ["lock"])
@@ -310,7 +421,7 @@ class Run(Base):
         (one,) = json.loads(p.stdout)["slices"]
         self.assertEqual(one["memory"], {"damaged": True, "limit": 2154 << 20})
         p = self.run_to_end("--gpu-mem", "2", "--", "sh", "-c", f"{damage} {ALIQUOT} smi")
-        self.assertRegex(p.stdout, r"GPU0 +damaged/2154 ")
+        self.assertRegex(p.stdout, r"GPU0 .* damaged/2154 ")
 
     def test_without_a_path(self):
         """A command is found as by a shell without PATH."""
@@ -319,11 +430,11 @@ class Run(Base):
         self.assertEqual((p.returncode, p.stdout), (0, "/etc/hostname\n"))
 
     def test_wrong_use(self):
-        for arguments, words in ((["--gpu-mem", "0", "--", "true"], "--gpu-mem 0"), (["--gpu-mem", "1", "--gpu-core", "7", "--", "true"],
+        for arguments, words in ((["--gpu-mem", "0", "--", "true"], '--gpu-mem is "0"'), (["--gpu-mem", "1", "--gpu-core", "7", "--", "true"],
                                  "multiple of 5"), (["--", "true"], "--gpu-mem is missing"), (["--gpu-mem", "1"], "no command"),
-                                 (["--gpu-mem", "1", "--gpu-mem-unit", "GB", "--", "true"], "--gpu-mem-unit GB"),
-                                 (["--gpu-mem", "2Gi", "--", "true"], "--gpu-mem 2Gi: must be a whole number from 1 to"),
-                                 (["--gpu-mem", "1", "--gpu-count", "1k", "--", "true"], "--gpu-count 1k")):
+                                 (["--gpu-mem", "1", "--gpu-mem-unit", "GB", "--", "true"], '--gpu-mem-unit is "GB"'),
+                                 (["--gpu-mem", "2000KiB", "--", "true"], '--gpu-mem is "2000KiB", must be a number of units from 1'),
+                                 (["--gpu-mem", "1", "--gpu-count", "1k", "--", "true"], '--gpu-count is "1k"')):
             p = self.run_to_end(*arguments)
             self.assertEqual(p.returncode, 2, p.stderr)
             self.assertIn(words, p.stderr)
@@ -331,20 +442,47 @@ class Run(Base):
     def test_no_room(self):
         p = self.run_to_end("--gpu-mem", "16", "--", "true")
         self.assertEqual(p.returncode, 125)
-        self.assertRegex(p.stderr, r"no room for 16 x 1024 MiB .* gpu0 has 16160 of 16160 MiB")
-        p = self.run_to_end("--gpu-mem", "1", "--gpu", "GPU-none", "--", "true")
+        self.assertRegex(p.stderr, r"no room for 16 GiB on 1 card: gpu0 has 15\.7 of 15\.7 GiB and 100 % left")
+        p = self.run_to_end("--gpu-mem", "20000MiB", "--gpu-core", "40%", "--", "true")
+        self.assertRegex(p.stderr, r"no room for 20000 MiB and 40 % of compute on 1 card: gpu0 has 16160 of 16160 MiB and 100 % left")
+        p = self.run_to_end("--gpu-mem", "1", "--gpu", "5", "--", "true", cards="2x" + V100)
         self.assertEqual(p.returncode, 125)
+        self.assertRegex(p.stderr, r"--gpu 5: there is no such card; there are gpu0 \(GPU-[0-9a-f-]+\), gpu1 \(GPU-[0-9a-f-]+\)\n$")
 
-    def test_cards_that_are_none(self):
-        p = self.run_to_end("--gpu-mem", "1", "--", "true", cards="rubbish")
+    def test_a_simulator_that_does_not_start(self):
+        p = self.run_to_end("--gpu-mem", "1", "--", "true", cards="33xA:1GiB")
         self.assertEqual(p.returncode, 125)
-        self.assertIn("rubbish", p.stderr)
+        self.assertIn("aliquot-sim: a driver has at most 32 cards", p.stderr)
+
+    def test_malformed_cards_are_wrong_usage(self):
+        for cards, words in (("1xTesla-V100", "must be COUNTxMODEL:MEMORY"), ("0xA:1GiB", "must be COUNTxMODEL:MEMORY"),
+                             ("A:1GiB,,", '"" must be COUNTxMODEL:MEMORY'), ("257xA:1GiB", "more than 256 cards")):
+            p = self.run_to_end("--gpu-mem", "2", "--", "true", cards=cards)
+            self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), p.stderr)
+            self.assertTrue(p.stderr.startswith('aliquot run: --simulate: "'), p.stderr)
+            self.assertIn(words, p.stderr)
 
     def test_messages_begin_with_the_program(self):
         for verb in "run", "smi":
             p = subprocess.run([ALIQUOT, verb, "--nothing"], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(p.returncode, 2)
             self.assertTrue(p.stderr.startswith(f"aliquot {verb}: "), p.stderr)
+
+
+class Manual(unittest.TestCase):
+    """The recipe of aliquot-run(1), as it is printed there."""
+
+    def test_recipe(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "man", "aliquot-run.1"), encoding="utf-8") as f:
+            recipe = f.read().split(".Bd -literal")[1].split("\n", 1)[1].split("\n.Ed")[0]
+        self.assertIn("aliquot-sim --cards", recipe)
+        programs = os.path.dirname(os.path.abspath(ALIQUOT))
+        with tempfile.TemporaryDirectory() as folder:
+            p = subprocess.run(["unshare", "-m", "sh", "-e", "-c", recipe], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                               stdin=subprocess.DEVNULL, env={"PATH": f"{programs}:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": folder})
+            left = [name for name in os.listdir(folder) if os.listdir(os.path.join(folder, name))]
+        self.assertEqual((p.returncode, left), (0, []), p.stderr)
+        self.assertEqual(re.findall(r" 0MiB / +(\d+)MiB ", p.stdout), ["2154", "8192"])
 
 
 class Shared(Base):

@@ -538,7 +538,7 @@ class Hostile(Machine):
             status, _ = self.hostile.control(2, 0x20801303, struct.pack("<I", n).ljust(1028, b"\xff"))
             self.assertEqual(status, INVALID_ARGUMENT)
             status, _ = self.hostile.control(2, 0x20801301, struct.pack("<IIQ", n, 0, self.hostile.base + NESTED))
-            self.assertEqual(status, 0x1A)
+            self.assertEqual(status, 0x5B)
         for n in 0, 201, 0xFFFFFFFF:
             status, _ = self.hostile.control(2, 0x2080018E, struct.pack("<I", n).ljust(14408, b"\xff"))
             self.assertEqual(status, INVALID_ARGUMENT)

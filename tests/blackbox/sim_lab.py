@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 
+from driver_release import DRIVER
 from patience import until
 
 INSIDE = "ALIQUOT_SIM_TEST_INSIDE"
@@ -54,7 +55,7 @@ class Machine:
         self.folder = tempfile.TemporaryDirectory()
         test.addCleanup(self.folder.cleanup)
         self.dir = self.folder.name
-        subprocess.run([sim, "--cards", cards, "--dir", self.dir, *options], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sim, "--cards", cards, "--dir", self.dir, "--driver", DRIVER.version, *options], check=True, stdout=subprocess.DEVNULL)
         test.addCleanup(until, self.unmount, "whoever had its files open has ended")
 
     def unmount(self):

@@ -21,6 +21,7 @@ import unittest
 import urllib.parse
 
 from patience import until
+from wrong_values import CARDS, LABELS, LIMITS
 
 ALIQUOT = sys.argv.pop(1)
 SYSTEM = "/api/v1/namespaces/kube-system/"
@@ -41,6 +42,7 @@ class Api:
         self.lock = threading.RLock()
         self.objects, self.history, self.watches = {}, [], []
         self.version, self.writes, self.refused = 0, [], {}
+        self.server_version = {"major": "1", "minor": "36", "gitVersion": "v1.36.2"}
         api = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -135,6 +137,8 @@ class Api:
         for (refused, prefix), status in list(self.refused.items()):
             if method == refused and url.path.startswith(prefix):
                 return self.refuse(handler, status, "Forbidden")
+        if url.path == "/version":
+            return self.respond(handler, 200, self.server_version)
         if not where:
             return self.refuse(handler, 404, "NotFound")
         if method != "GET":
@@ -377,7 +381,9 @@ class WebhookTest(unittest.TestCase):
         answer = review(connection, "mutate", pod({"gpu-mem": "8"}, schedulerName="default-scheduler"))
         self.assertEqual((answer["allowed"], answer["patchType"]), (True, "JSONPatch"))
         self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
-                         [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"}])
+                         [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"},
+                          {"op": "add", "path": "/spec/tolerations",
+                           "value": [{"key": "aliyun.com/gpu-mem", "operator": "Exists", "effect": "NoSchedule"}]}])
         self.assertEqual(review(connection, "mutate", pod({})), {"uid": "7", "allowed": True})
         answer = review(connection, "validate", {"spec": {"template": pod({"gpu-mem": 8, "gpu-core.percentage": 33})}},
                         ("apps", "Deployment"))
@@ -399,9 +405,12 @@ class WebhookTest(unittest.TestCase):
         was = pod({})
         now = dict(was, metadata={"name": "a", "namespace": "default", "annotations": {key: "{}", "aliquot.dev/gpu-mem": "1"}})
         answer = review(connection, "mutate", now)
-        self.assertEqual((answer["allowed"], answer["warnings"]), (True, [f"annotation {key} is set by the scheduler; it was removed"]))
+        self.assertEqual((answer["allowed"], answer["warnings"]), (True, [
+            f"annotation {key} is set by the scheduler; it was removed",
+            "pod default/a: annotation aliquot.dev/gpu-mem resizes a running pod, and a new pod has the size of its limits; it was removed"]))
         self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
-                         [{"op": "remove", "path": "/metadata/annotations/gpushare.alibabacloud.com~1core-percentage"}])
+                         [{"op": "remove", "path": "/metadata/annotations/gpushare.alibabacloud.com~1core-percentage"},
+                          {"op": "remove", "path": "/metadata/annotations/aliquot.dev~1gpu-mem"}])
         for subresource in "", "status":
             def update(user, *groups, subresource=subresource):
                 return review(connection, "validate", now, operation="UPDATE", oldObject=was, subResource=subresource,
@@ -425,6 +434,37 @@ class WebhookTest(unittest.TestCase):
             self.addCleanup(connection.close)
             self.assertEqual(review(connection, "validate", asks)["allowed"], allowed)
             self.assertTrue(review(connection, "validate", pod({"gpu-mem": 2}))["allowed"])
+
+    def test_wrong_values(self):
+        """kubectl prints field, value and rule of what the extender would refuse. A larger card may come."""
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        self.addCleanup(connection.close)
+        for table, place in (LIMITS, "limits"), (LABELS, "labels"), (CARDS, "annotations"):
+            for key, values in table.items():
+                for value, (status, text) in values.items() if table is not CARDS else [(v, (1, t)) for v, t in values.items()]:
+                    o = pod({"gpu-mem": "4"})
+                    (o["metadata"] if place != "limits" else o["spec"]["containers"][0]["resources"]).setdefault(place, {})[key] = value
+                    answer = review(connection, "validate", o)
+                    with self.subTest(key=key, value=value):
+                        self.assertEqual(answer["allowed"], status == 0 or text.startswith("no card is large enough"))
+                        if not answer["allowed"]:
+                            self.assertIn(key, answer["status"]["message"])
+                            self.assertRegex(answer["status"]["message"], rf'^(spec.containers\[0\].resources.limits|metadata.{place})\["[^"]+"\]: '
+                                             r'.*(must|; write 3|has a character|exceeds|wants only)')
+
+    def test_a_misspelt_limit(self):
+        """The pod is let in: another device plugin may offer the resource. kubectl prints the warning."""
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        self.addCleanup(connection.close)
+        for limit, meant in (("gpu-memory", "gpu-mem"), ("gpu-core", "gpu-core.percentage"), ("gpucount", "gpu-count")):
+            answer = review(connection, "validate", {"spec": {"template": pod({limit: "3"})}}, ("apps", "Deployment"))
+            self.assertEqual((answer["allowed"], answer.get("warnings")),
+                             (True, [f'container "main": limit aliyun.com/{limit} is no resource of aliquot: did you mean aliyun.com/{meant}?']))
+        self.assertNotIn("warnings", review(connection, "validate", pod({"gpu": "1"})))
 
     def test_openssl_agrees(self):
         replica = Replica(self, "--no-leader-election")
@@ -669,6 +709,11 @@ class WebhookTest(unittest.TestCase):
         leads = [any("leading=true" in line for line in r.log) for r in replicas]
         self.assertEqual([r.kept("/version") for r in replicas], [None if leading else "close" for leading in leads])
 
+    def test_the_log_names_the_version_of_the_api_server(self):
+        Replica(self).logged(r" info the API server is Kubernetes v1\.36\.2$")
+        self.api.server_version = {"major": "1", "minor": "21", "gitVersion": "v1.21.9"}
+        Replica(self).logged(r" warning the API server is Kubernetes v1\.21\.9, older than 1\.22, the floor$")
+
     def test_a_label_of_an_earlier_life_comes_off(self):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
         self.api.refused[("POST", "/apis/coordination.k8s.io")] = 403  # it cannot lead
@@ -677,6 +722,9 @@ class WebhookTest(unittest.TestCase):
 
     def test_usage(self):
         for options, said in ((["--webhook-service", "x"], "must be NAMESPACE/NAME"),
+                              (["--filter-best", "31"], "must be 0, or a number from 32 to 1000"),
+                              (["--filter-best", "1001"], "must be 0, or a number from 32 to 1000"),
+                              (["--node-order", "spread"], "must be binpack or fragmentation"),
                               (["--webhook-service", "a/B"], "must be NAMESPACE/NAME"),
                               (["--webhook-service", "a/b/c"], "must be NAMESPACE/NAME"),
                               (["--webhook-tls-cert", "x"], "go together")):

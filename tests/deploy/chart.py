@@ -31,6 +31,16 @@ def helm(*arguments):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+GATE = "--feature-gates=OpportunisticBatching=false"
+
+
+def without_gate(objects):
+    """kustomizations do not know kube-scheduler's version, and never have the gate"""
+    args = objects["Deployment", "kube-system", "aliquot-kube-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    args[:] = [a for a in args if a != GATE]
+    return objects
+
+
 def parsed_configuration(objects):
     """as kube-scheduler reads it: without comments"""
     for o in objects.values():
@@ -65,7 +75,7 @@ class Chart(unittest.TestCase):
 
     def same(self, name, *arguments):
         ours = parsed_configuration(kustomization(os.path.join(ROOT, "deploy/kustomize", name)))
-        theirs = parsed_configuration(self.rendered(*IMAGES, *arguments))
+        theirs = without_gate(parsed_configuration(self.rendered(*IMAGES, *arguments)))
         self.assertEqual(theirs.keys(), ours.keys())
         for key, o in ours.items():
             self.assertEqual(theirs[key], o, key)
@@ -78,7 +88,8 @@ class Chart(unittest.TestCase):
         self.same("before-1.30", "--kube-version", "1.36.0", "--set", "admissionPolicies=false")
 
     def test_same_objects_older(self):
-        self.same("older", "--kube-version", "1.27.16")
+        # 1.27 has what the same kustomization for 1.22 leaves out
+        self.same("older", "--kube-version", "1.27.16", "--set", "gangs=false,resourcePolicies=false")
         self.same("older", "--kube-version", "1.22.0")
 
     def test_conditions_by_hand(self):
@@ -104,12 +115,91 @@ class Chart(unittest.TestCase):
             self.assertEqual("--evict-for-cards" in args, switch)
             self.assertEqual(("ClusterRole", "", "aliquot-scheduler-eviction") in o, switch)
 
+    def test_objects_for_prometheus_where_asked_for(self):
+        monitors = {("PodMonitor", "kube-system", "aliquot-node"), ("PodMonitor", "kube-system", "aliquot-scheduler"),
+                    ("PrometheusRule", "kube-system", "aliquot")}
+        services = {("Service", "kube-system", "aliquot-node-metrics"), ("Service", "kube-system", "aliquot-scheduler-metrics")}
+        for value, more in ("none", set()), ("operator", monitors), ("service", services):
+            self.assertEqual(self.rendered(*IMAGES, "--set", f"monitoring={value}").keys() & (monitors | services), more)
+
+    def test_gangs_where_there_are_gates(self):
+        for cluster, switch, on in (("1.36.2", "true", True), ("1.27.0", "true", True), ("1.26.9", "true", False), ("1.36.2", "false", False)):
+            o = self.rendered(*IMAGES, "--kube-version", cluster, "--set", f"gangs={switch}")
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual("--gangs" in args, on)
+
+    def test_idle_cards_are_spared_where_asked_for(self):
+        for switch in (False, True):
+            o = self.rendered(*IMAGES, "--set", f"spareIdleCards={str(switch).lower()}")
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual("--spare-idle-cards" in args, switch)
+
+    def test_batching_is_off_where_kube_scheduler_knows_it(self):
+        for cluster, tag, off in (("1.34.9", "", False), ("1.35.0", "", True), ("1.36.2", "", True), ("1.37.0", "", False),
+                                  ("1.36.2", ":v1.34.1", False), ("1.34.1", ":v1.36.2", True), ("1.36.2", ":v1.36.2-0", True),
+                                  ("1.36.2", "@sha256:0123", True)):
+            o = self.rendered("--set", "images.kubeScheduler=host:5000/kube-scheduler" + tag, "--kube-version", cluster)
+            args = o["Deployment", "kube-system", "aliquot-kube-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual(GATE in args, off, (cluster, tag))
+
+    def test_filter_best(self):
+        for value, given in ((None, 32), (0, 0), (1000, 1000)):
+            o = self.rendered(*IMAGES, *(["--set", f"filterBest={value}"] if value is not None else []))
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertIn(f"--filter-best={given}", args)
+        for value in ("31", "1001", "-1", "all"):
+            self.refused("filterBest", *IMAGES, "--set", f"filterBest={value}")
+
+    def test_pods_are_safe_to_evict_unless_asked_for(self):
+        for switch in (False, True):
+            o = self.rendered(*IMAGES, "--set", f"notSafeToEvict={str(switch).lower()}")
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual("--not-safe-to-evict" in args, switch)
+
+    def test_page(self):
+        for more, given in (([], None), (["--set", "page.enabled=true"], "--page=127.0.0.1:12346"),
+                            (["--set", "page.enabled=true,page.port=8080"], "--page=127.0.0.1:8080")):
+            o = self.rendered(*IMAGES, *more)
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual([a for a in args if a.startswith("--page")], [given] if given else [])
+        self.refused("page", *IMAGES, "--set", "page.port=12345")
+
+    def test_page_with_a_login(self):
+        names = [("ClusterRoleBinding", "", "aliquot-page-reviews"), ("ClusterRole", "", "aliquot-page-viewer"), ("Service", "kube-system", "aliquot-page"),
+                 ("NetworkPolicy", "kube-system", "aliquot-page")]
+        for more in [], ["--set", "page.enabled=true"]:
+            o = self.rendered(*IMAGES, *more)
+            self.assertEqual([n for n in names if n in o], [])
+            self.assertNotIn("volumes", o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"])
+        o = self.rendered(*IMAGES, "--set", "page.secure.enabled=true,page.secure.tlsSecret=own,page.secure.port=8443")
+        self.assertEqual([n for n in names if n in o], names)
+        pod = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
+        container = pod["containers"][0]
+        self.assertEqual([a for a in container["args"] if a.startswith("--page")],
+                         ["--page-secure=:8443", "--page-tls-cert=/etc/aliquot/page/tls.crt", "--page-tls-key=/etc/aliquot/page/tls.key"])
+        self.assertEqual([p["containerPort"] for p in container["ports"]], [12345, 9443, 8443])
+        self.assertEqual(container["volumeMounts"], [{"name": "page-tls", "mountPath": "/etc/aliquot/page", "readOnly": True}])
+        self.assertEqual(pod["volumes"], [{"name": "page-tls", "secret": {"secretName": "own"}}])
+        self.assertEqual(o[names[0]]["roleRef"]["name"], "system:auth-delegator")
+        self.assertEqual(o[names[1]]["rules"], [{"nonResourceURLs": ["/aliquot/page"], "verbs": ["get"]}])
+        self.refused("page.secure.tlsSecret", *IMAGES, "--set", "page.secure.enabled=true")
+        self.refused("page", *IMAGES, "--set", "page.secure.port=12345")
+
+    def test_node_order(self):
+        for value in (None, "binpack", "fragmentation"):
+            o = self.rendered(*IMAGES, *(["--set", f"nodeOrder={value}"] if value is not None else []))
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            self.assertEqual("--node-order=fragmentation" in args, value == "fragmentation")
+            self.assertFalse("--node-order=binpack" in args, "binpack is the program's own default")
+        self.refused("nodeOrder", *IMAGES, "--set", "nodeOrder=spread")
+
     def test_settings_of_nodes(self):
         o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,"
-                                            "ignoreCgpuDisable=true,knownDriversOnly=true")
+                                            "ignoreCgpuDisable=true,knownDriversOnly=true,keepNvidiaPluginOff=true")
         agent = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]["containers"][0]["args"]
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
-        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--known-drivers-only"]:
+        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--known-drivers-only",
+                                "--keep-nvidia-plugin-off"]:
             self.assertIn(argument, agent)
         scheduler = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
         for argument in both:
@@ -126,7 +216,7 @@ class Chart(unittest.TestCase):
         policy = o["ValidatingAdmissionPolicy", "", "aliquot-system-keys"]["spec"]
         (accounts,) = [v["expression"] for v in policy["variables"] if v["name"] == "accounts"]
         self.assertTrue(accounts.endswith(f"aliquot-node', '{old}', 'a']"), accounts)
-        for name in ("aliquot-own-pods", "aliquot-own-nodes"):
+        for name in ("aliquot-own-pods", "aliquot-scheduler-pods", "aliquot-own-nodes"):
             self.assertNotIn(old, str(o["ValidatingAdmissionPolicy", "", name]))
 
     def test_what_becomes_of_those_who_take_too_much(self):

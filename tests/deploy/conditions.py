@@ -43,7 +43,8 @@ def configuration(o, only):
 
 
 def container(name="c", **limits):
-    keys = {"mem": "aliyun.com/gpu-mem", "core": "aliyun.com/gpu-core.percentage", "count": "aliyun.com/gpu-count", "cpu": "cpu"}
+    keys = {"mem": "aliyun.com/gpu-mem", "core": "aliyun.com/gpu-core.percentage", "count": "aliyun.com/gpu-count", "cpu": "cpu",
+            "misspelt": "aliyun.com/gpu-memory"}
     c = {"name": name, "image": "x"}
     if limits:
         c["resources"] = {"limits": {keys[k]: str(v) for k, v in limits.items()}}
@@ -88,6 +89,7 @@ PLAIN = [pod(container()), pod(container(cpu=1)), pod(container(), container("d"
 OURS = [pod(container(mem=3)), pod(container(mem=3, core=30)), pod(container(), container("d", mem=1)),
         pod(container(), init=[container("i"), container("j", mem=1)]), pod(container(mem=4), labels={"aliyun.com/gpu-count": "2"}),
         pod(container(core=7)), pod(container(count=1)), pod(container(), labels={"aliyun.com/gpu-count": "2"})]
+MISSPELT = pod(container(), init=[container("i", misspelt=3)])  # gets a warning, and no scheduler
 
 
 KEYS = ["scheduler.framework.gpushare.allocation", "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation",
@@ -141,6 +143,15 @@ class Conditions(unittest.TestCase):
         self.expect(False, PLAIN + OURS)
         self.expect(False, [pod(container(mem=1), annotations={"aliquot.dev/gpu-mem": "1", "aliquot.dev/gpu-type": "t", "a": "b"})])
 
+    def test_new_pods_with_keys_of_a_resize(self):
+        self.use(self.mutating, "resize-keys.aliquot.dev")
+        self.wait_for(pod(container(), annotations={"aliquot.dev/gpu-mem": "1"}), True)
+        for key in "aliquot.dev/gpu-mem", "aliquot.dev/gpu-core":
+            self.expect(True, [pod(container(), annotations={key: "x"}),
+                               pod(container(mem=1), nodeName="n1", schedulerName="other", annotations={key: "1", "a": "b"})])
+            self.expect(False, [pod(container(mem=1), annotations={key: ""})])
+        self.expect(False, PLAIN + OURS + [pod(container(mem=1), annotations={KEYS[0]: "x", "a": "b"})])
+
     def updated(self, who, *arguments):
         p = kubectl("-n", NAME, *who, *arguments, "--dry-run=server")
         self.assertTrue(p.returncode == 0 or "failed calling webhook" in p.stdout, p.stdout)
@@ -192,7 +203,7 @@ class Conditions(unittest.TestCase):
         self.use(self.mutating, "pods.aliquot.dev")
         self.wait_for(OURS[0], True)
         self.expect(True, OURS)
-        self.expect(False, PLAIN)
+        self.expect(False, PLAIN + [MISSPELT])
         self.expect(True, [pod(container(mem=1), schedulerName="default-scheduler")])
         self.expect(False, [pod(container(mem=1), schedulerName="ack-co-scheduler"), pod(container(mem=1), schedulerName="other"),
                             pod(container(mem=1), nodeName="n1")])
@@ -201,7 +212,7 @@ class Conditions(unittest.TestCase):
     def test_validating_pods(self):
         self.use(self.validating, "pods.aliquot.dev")
         self.wait_for(OURS[0], True)
-        self.expect(True, OURS)
+        self.expect(True, OURS + [MISSPELT])
         self.expect(True, [pod(container(mem=1), schedulerName="other"), pod(container(mem=1), nodeName="n1")])
         self.expect(False, PLAIN)
         self.expect(True, [pod(container(mem=1), nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})])
@@ -230,13 +241,13 @@ class Conditions(unittest.TestCase):
         self.use(self.validating, "templates.aliquot.dev")
         self.wait_for(workload("Job", OURS[0]), True)
         for kind in TEMPLATES:
-            self.expect(True, [workload(kind, p) for p in OURS])
+            self.expect(True, [workload(kind, p) for p in OURS + [MISSPELT]])
             self.expect(False, [workload(kind, p) for p in PLAIN])
 
     def test_validating_cronjobs(self):
         self.use(self.validating, "cronjobs.aliquot.dev")
         self.wait_for(workload("CronJob", OURS[0]), True)
-        self.expect(True, [workload("CronJob", p) for p in OURS])
+        self.expect(True, [workload("CronJob", p) for p in OURS + [MISSPELT]])
         self.expect(False, [workload("CronJob", p) for p in PLAIN])
 
 

@@ -17,7 +17,7 @@ import unittest
 BUILD = os.path.abspath(sys.argv.pop(1))
 SCRIPT = os.path.join(os.path.abspath(sys.argv.pop(1)), "scripts/image.py")
 
-for tool in ("dpkg-query", "ldd", "strip", "readelf"):
+for tool in ("dpkg-query", "strip", "readelf"):
     if not shutil.which(tool):
         print(f"skipped: there is no {tool} here")
         sys.exit(77)
@@ -144,7 +144,8 @@ class Image(unittest.TestCase):
         with open(os.path.join(self.rootfs, "usr/bin/aliquot"), "rb") as program:
             if b"__asan_init" in program.read():
                 self.skipTest("a sanitized program ends where there is no /proc")
-        for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"]):
+        for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"],
+                          ["/usr/bin/aliquot-sample", "--help"]):
             p = subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
             self.assertEqual(p.returncode, 0, p.stdout)

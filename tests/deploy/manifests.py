@@ -42,7 +42,7 @@ def kustomization(folder):
 
 
 def replace(objects, target, operations):
-    """a JSON patch of `test` and `replace` on one object"""
+    """a JSON patch of `test`, `replace` and `remove` on one object"""
     ((key, o),) = [(k, o) for k, o in objects.items() if (k[0], k[2]) == (target["kind"], target["name"])]
     objects[key] = o = copy.deepcopy(o)
     for operation in operations:
@@ -52,5 +52,7 @@ def replace(objects, target, operations):
             at = at[name]
         if operation["op"] == "replace":
             at[last] = operation["value"]
+        elif operation["op"] == "remove":
+            del at[last]
         elif operation["op"] != "test" or at[last] != operation["value"]:
             raise ValueError(f"{target}: {operation}")

@@ -24,7 +24,7 @@ CHART = os.path.join(ROOT, "deploy/helm/aliquot")
 SYSTEM_ROLES = {("ClusterRole", "system:kube-scheduler"), ("ClusterRole", "system:volume-scheduler"),
                 ("Role", "extension-apiserver-authentication-reader")}
 CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
-                "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+                "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "CustomResourceDefinition"}
 
 
 def files(folder, *suffixes):
@@ -73,7 +73,7 @@ class References(Case):
         listed = set()
         for path in files(os.path.join(ROOT, "deploy"), "kustomization.yaml"):
             (k,) = load(path)
-            names = k["resources"] + [p["path"] for p in k.get("patches", []) if "path" in p]
+            names = k.get("resources", []) + [p["path"] for p in k.get("patches", []) if "path" in p]
             listed |= {os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in names}
         folders = [KUSTOMIZE, os.path.join(CHART, "objects")]
         there = {p for folder in folders for p in files(folder, ".yaml") if not p.endswith("kustomization.yaml")}
@@ -142,7 +142,7 @@ class Contract(Case):
         self.assertEqual(d["spec"]["updateStrategy"], {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}})
         terms = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         self.assertEqual([t["matchExpressions"] for t in terms], [
-            [{"key": "ack.node.gpu.schedule", "operator": "In", "values": ["share", "cgpu", "core_mem"]}],
+            [{"key": "ack.node.gpu.schedule", "operator": "In", "values": ["share", "cgpu", "core_mem", "topology"]}],
             [{"key": "aliquot.dev/holds-slices", "operator": "Exists"}]])
 
     def test_paths_of_the_node_agent_are_mounted(self):
@@ -178,19 +178,18 @@ class Contract(Case):
             self.assertTrue(election["leaderElect"])
             (lease,) = [r for r in self.of("Role", "aliquot-kube-scheduler")["rules"] if "resourceNames" in r]
             self.assertEqual(lease["resourceNames"], [election["resourceName"]])
-            (e,) = c.pop("extenders")
+            e, binder = c.pop("extenders")
             self.assertEqual(c, {})
             service = self.of("Service", "aliquot-extender")
-            self.assertEqual(e["urlPrefix"], "http://aliquot-extender.kube-system.svc:%d/gpushare-scheduler" %
-                             service["spec"]["ports"][0]["port"])
-            self.assertEqual([e[verb + "Verb"] for verb in ("filter", "prioritize", "bind", "preempt")],
-                             ["filter", "prioritize", "bind", "preempt"])
-            self.assertTrue(e["nodeCacheCapable"])
-            self.assertFalse(e["ignorable"])
-            self.assertGreater(e["weight"] * 10, 1200)
-            self.assertEqual(e["managedResources"], [
-                {"name": name, "ignoredByScheduler": False}
-                for name in ("aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count")])
+            for entry in (e, binder):
+                self.assertEqual(entry.pop("urlPrefix"), "http://aliquot-extender.kube-system.svc:%d/gpushare-scheduler" %
+                                 service["spec"]["ports"][0]["port"])
+                self.assertTrue(entry.pop("nodeCacheCapable"))
+                self.assertFalse(entry.pop("ignorable"))
+            self.assertGreater(e.pop("weight") * 10, 1200)
+            # No managedResources: every pod of the profile.
+            self.assertEqual(e, {"httpTimeout": "10s", **{verb + "Verb": verb for verb in ("filter", "prioritize", "preempt")}})
+            self.assertEqual(binder, {"bindVerb": "bind", "httpTimeout": "40s"})
 
     def test_rules_are_narrow(self):
         for role in self.of("ClusterRole") + self.of("Role"):
@@ -203,7 +202,7 @@ class Contract(Case):
     def test_rules_are_enough(self):
         """A role allows the calls of its program: each of these functions is one call of the API."""
         calls = {"kube_get_pod": ("pods", "get"), "kube_bind": ("pods/binding", "create"),
-                 "kube_event": ("events", "create"), "kube_event_recorder_new": ("events", "patch")}
+                 "kube_merge_patch": ("pods", "patch"), "kube_event": ("events", "create"), "kube_event_recorder_new": ("events", "patch")}
         for name, rooms in (("aliquot-node", ["node"]), ("aliquot-scheduler", ["scheduler"])):
             source = "".join(text(path) for room in rooms for path in files(os.path.join(ROOT, "src", room), ".c"))
             allowed = {(resource, verb) for rule in self.of("ClusterRole", name)["rules"]
@@ -222,6 +221,39 @@ class Contract(Case):
         (component,) = load(os.path.join(KUSTOMIZE, "evict-for-cards/kustomization.yaml"))
         self.assertIn("--evict-for-cards", component["patches"][0]["patch"])
         self.assertIn("--evict-for-cards", subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout)
+
+    def test_the_page_with_a_login_is_off_unless_asked_for(self):
+        names = {o["metadata"]["name"] for o in self.of("ClusterRole") + self.of("ClusterRoleBinding") + self.of("Service")}
+        self.assertFalse({n for n in names if "page" in n})
+        self.assertNotIn("system:auth-delegator", {o["roleRef"]["name"] for o in self.of("ClusterRoleBinding")})
+        self.assertFalse([a for a in self.container("Deployment", "aliquot-scheduler")["args"] if "page" in a])
+        binding, role = load(os.path.join(CHART, "objects/page/page-rbac.yaml"))
+        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "aliquot-scheduler", "namespace": "kube-system"}])
+        self.assertIn(role["rules"][0]["nonResourceURLs"][0], text(os.path.join(ROOT, "src/scheduler/page_access.h")))
+        (component,) = load(os.path.join(KUSTOMIZE, "page-secure/kustomization.yaml"))
+        told = subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout
+        for option in "--page-secure", "--page-tls-cert", "--page-tls-key":
+            self.assertIn(option + "=", component["patches"][0]["patch"])
+            self.assertIn(option + "=", told.replace(" ", "="))
+
+    def test_objects_for_prometheus_find_the_pods(self):
+        """Each names a port that the pods have, and selects them by their labels."""
+        pods = [o["spec"]["template"] for o in self.of("DaemonSet") + self.of("Deployment")]
+        objects = [o for name in ("monitoring", "monitoring-service")
+                   for path in files(os.path.join(CHART, "objects", name), ".yaml") for o in load(path) if "selector" in o.get("spec", {})]
+        self.assertEqual(len(objects), 4)
+        for o in objects:
+            monitor = o["kind"] == "PodMonitor"
+            labels = o["spec"]["selector"]["matchLabels"] if monitor else o["spec"]["selector"]
+            port = o["spec"]["podMetricsEndpoints"][0]["port"] if monitor else o["spec"]["ports"][0]["targetPort"]
+            (found,) = [p["spec"] for p in pods if labels.items() <= p["metadata"]["labels"].items()]
+            numbers = {p["name"]: p["containerPort"] for c in found["containers"] for p in c.get("ports", [])}
+            self.assertIn(port, numbers)
+            if not monitor:
+                self.assertEqual(o["metadata"]["annotations"]["prometheus.io/port"], str(numbers[port]))
+        for name in "monitoring", "monitoring-service":
+            (component,) = load(os.path.join(KUSTOMIZE, name, "kustomization.yaml"))
+            self.assertTrue(os.path.isdir(os.path.join(KUSTOMIZE, name, component["resources"][0])))
 
     def test_rules_are_documented(self):
         page = text(os.path.join(ROOT, "docs/admission.md")).split("\n## Rights\n")[1]
@@ -266,9 +298,10 @@ class Webhooks(Case):
         for objects in (self.base, self.older):
             m, v = sorted(self.configurations(objects), key=lambda o: o["kind"])
             keys = objects is self.base
-            self.assertEqual(self.matched(m), {("pods.aliquot.dev", "pods", "CREATE")} |
-                             ({("system-keys.aliquot.dev", "pods", "CREATE")} if keys else set()))
-            self.assertEqual(self.matched(v), {("pods.aliquot.dev", "pods", op) for op in both} |
+            gangs = {("gangs.aliquot.dev", "pods", "CREATE")} if keys else set()
+            self.assertEqual(self.matched(m), {("pods.aliquot.dev", "pods", "CREATE")} | gangs |
+                             ({("system-keys.aliquot.dev", "pods", "CREATE"), ("resize-keys.aliquot.dev", "pods", "CREATE")} if keys else set()))
+            self.assertEqual(self.matched(v), {("pods.aliquot.dev", "pods", op) for op in both} | gangs |
                              ({("system-keys.aliquot.dev", resource, "UPDATE") for resource in ("pods", "pods/status")} if keys else set()) |
                              {("templates.aliquot.dev", t, op) for t in templates for op in both} |
                              {("cronjobs.aliquot.dev", "cronjobs", op) for op in both})
@@ -276,6 +309,11 @@ class Webhooks(Case):
     def test_a_webhook_that_is_down_stops_nobody_else(self):
         for o in self.configurations(self.base):
             for hook in o["webhooks"]:
+                own = {"gangs.aliquot.dev": "names-a-gang", "resize-keys.aliquot.dev": "carries-keys-of-a-resize"}.get(hook["name"])
+                if own:
+                    self.assertIn(own, [c["name"] for c in hook["matchConditions"]])
+                    self.assertEqual(hook["failurePolicy"], "Ignore")
+                    continue
                 keys = hook["name"] == "system-keys.aliquot.dev"
                 wanted = "asks-for-a-share" if not keys else "carries-system-keys" if o["kind"].startswith("Mutating") else "changes-system-keys"
                 self.assertIn(wanted, [c["name"] for c in hook["matchConditions"]])
@@ -287,19 +325,21 @@ class Webhooks(Case):
                 self.assertEqual(hook["objectSelector"]["matchExpressions"][0]["key"], "aliquot.dev/webhook")
 
     def test_conditions_ask_the_same_of_every_shape(self):
-        asks = set()
         for o in self.configurations(self.base):
+            asks = set()
             for hook in o["webhooks"]:
-                if hook["name"] == "system-keys.aliquot.dev":
+                if hook["name"] in ("system-keys.aliquot.dev", "resize-keys.aliquot.dev", "gangs.aliquot.dev"):
                     continue
                 (e,) = [c["expression"] for c in hook["matchConditions"] if c["name"] == "asks-for-a-share"]
                 e = " ".join(e.replace("object.spec.jobTemplate.spec.template.", "object.").replace("object.spec.template.", "object.").split())
                 e = e.replace("has(object.spec.jobTemplate.spec) && ", "").replace("has(object.spec.jobTemplate.spec.template) && ", "")
                 e = e.replace("has(object.spec.template) && ", "").replace("has(object.metadata) && ", "")
                 asks.add(re.sub(r"^has\(object\.spec\) && \( (.*)\)$", r"\1", e))
-        self.assertEqual(len(asks), 1, asks)
-        for resource in ("gpu-mem", "gpu-core.percentage", "gpu-count"):
-            self.assertIn(f"'aliyun.com/{resource}'", min(asks))
+            self.assertEqual(len(asks), 1, asks)
+            mutating = o["kind"].startswith("Mutating")  # only the other one warns of a misspelt limit
+            for part in ("'aliyun.com/gpu-mem'", "'aliyun.com/gpu-core.percentage'") if mutating else ("startsWith('aliyun.com/gpu')",):
+                self.assertIn(part, min(asks))
+            self.assertIn("'aliyun.com/gpu-count'", min(asks))
 
 
 class SystemKeys(Case):
@@ -323,7 +363,7 @@ class SystemKeys(Case):
                 self.assertNotIn(where, found)
                 found[where] = [key for key in re.findall(r"'([\w./-]+)'", e) if key in SYSTEM_KEYS or "gpushare" in key or "GPU_MEM" in key]
         self.assertEqual(set(found), {"MutatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-system-keys", "aliquot-own-pods",
-                                      "ValidatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-own-bindings"})
+                                      "aliquot-scheduler-pods", "ValidatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-own-bindings"})
         for where, keys in found.items():
             self.assertEqual(keys, SYSTEM_KEYS, where)
 
@@ -372,8 +412,8 @@ class Programs(Case):
     def test_settings_that_only_the_chart_sets(self):
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
         for kind, name, more in (("DaemonSet", "gpushare-device-plugin-ds", ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true",
-                                                                             "--ignore-cgpu-disable", "--known-drivers-only"]),
-                                 ("Deployment", "aliquot-scheduler", ["--system-accounts=system:serviceaccount:kube-system:old"])):
+                                                                             "--ignore-cgpu-disable", "--known-drivers-only", "--keep-nvidia-plugin-off"]),
+                                 ("Deployment", "aliquot-scheduler", ["--system-accounts=system:serviceaccount:kube-system:old", "--spare-idle-cards"])):
             for argument in both + more:
                 self.assertIn(argument.split("=")[0], text(os.path.join(CHART, "templates/node.yaml" if kind == "DaemonSet" else "templates/scheduler.yaml")))
             p = self.run_args(self.container(kind, name)["args"] + both + more)
@@ -408,6 +448,8 @@ class Values(Case):
     def test_all_values_are_used_and_there(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))
         used = {tuple(m.split(".")) for path in files(os.path.join(CHART, "templates"), ".yaml") for m in re.findall(r"\.Values\.([\w.]+)", text(path))}
+        # A group is asked for by its own name, too, where the values of an older release lack it.
+        used = {path for path in used if not any(path == longer[:len(path)] for longer in used - {path})}
         self.assertEqual(used, self.leaves(values))
 
     def test_schema_knows_the_values(self):
@@ -439,7 +481,8 @@ class Values(Case):
         self.assertEqual((values["hungKernel"], values["onHungKernel"], values["onComputeExcess"], values["onExcess"]), (10,) + 3 * ("report",))
         self.assertEqual([a for a in args if "hung" in a or "excess" in a], [])
         self.assertEqual([values[key] for key in ("maxInst", "prioRatio", "maxPodsPerCard")], ["", "", ""])
-        self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "knownDriversOnly")], [False] * 4)
+        self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "knownDriversOnly",
+                                                     "keepNvidiaPluginOff")], [False] * 5)
         both = args + self.container("Deployment", "aliquot-scheduler")["args"]
         self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts", a)], [])
         self.assertEqual([a for a in both if "device-access" in a], 2 * ["--device-access=cdi"])

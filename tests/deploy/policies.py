@@ -28,7 +28,11 @@ ASSIGNED = "scheduler.framework.gpushare.assigned"
 KEYS = ["scheduler.framework.gpushare.allocation", ASSIGNED, "scheduler.framework.gpushare.assume-time",
         "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation", "aliquot.dev/resize-status"]
 KEYS += ["ALIYUN_COM_GPU_MEM_" + key for key in ("IDX", "DEV", "POD", "ASSIGNED", "ASSUME_TIME")]
-USER_KEYS = ["aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gpu-mem", "aliquot.dev/gpu-core", "aliquot.dev/gang", "x/y"]
+GATES = [{"name": "aliquot.dev/gang"}, {"name": "kueue.x-k8s.io/admission"}]
+COST = "controller.kubernetes.io/pod-deletion-cost"
+FOREIGN = ["kubernetes.io/x", "app.kubernetes.io/name", "k8s.io/x", "a.k8s.io/x", "x.aliquot.dev/y"]
+USER_KEYS = ["aliquot.dev/gpu-type", "aliquot.dev/gpu-uuid", "aliquot.dev/gang", "x/y"]
+RESIZE_KEYS = ["aliquot.dev/gpu-mem", "aliquot.dev/gpu-core"]
 
 
 def kubectl(*arguments, stdin=None):
@@ -64,10 +68,15 @@ def role():
     yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": [
         {"apiGroups": [""], "resources": ["pods", "pods/status", "nodes", "nodes/status"], "verbs": ["get", "create", "patch"]},
         {"apiGroups": [""], "resources": ["pods/binding", "bindings"], "verbs": ["create"]}]}
-    users = ["eve", ACCOUNT + "node", ACCOUNT + "scheduler"]
+    users = ["eve", "ada", ACCOUNT + "node", ACCOUNT + "scheduler"]
     yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": NAME},
            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user} for user in users]}
+    yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": NAME, "namespace": NAME}, "rules": [
+        {"apiGroups": [""], "resources": ["pods/resize"], "verbs": ["update"], "resourceNames": ["one"]}]}
+    yield {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": NAME, "namespace": NAME},
+           "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": NAME},
+           "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ada"}]}
 
 
 def pod(name="new", annotations=None, labels=None, namespace=NAME, **spec):
@@ -102,7 +111,8 @@ class Policies(unittest.TestCase):
         cls.wait(lambda: kubectl("-n", NAME, "get", "serviceaccount", "default").returncode == 0, "the service account")
         big = {f"k{i:05}": "" for i in range(21000)}  # nearly 256 KiB, the API server's limit
         for p in (pod("one", {"a/b": "c", "aliquot.dev/gpu-type": "t"}, {"l": "m"}, nodeName=N1), pod("two", nodeName=N2), pod("free"),
-                  pod("big", big, nodeName=N1)):
+                  pod("big", big, nodeName=N1), pod("gated", {"a/b": "c", "aliquot.dev/kick": "1", KEYS[0]: ""}, {"l": "m"}, schedulingGates=GATES,
+                                                     tolerations=[{"key": "t", "operator": "Exists"}])):
             cls.make(p)
         for o in cls.made:
             cls.make(o)
@@ -116,7 +126,7 @@ class Policies(unittest.TestCase):
     def clean(cls):
         for o in cls.made:
             kubectl("delete", o["kind"].lower(), o["metadata"]["name"], "--ignore-not-found", "--wait=false")
-        for p in ("one", "two", "free", "big"):
+        for p in ("one", "two", "free", "big", "gated"):
             kubectl("-n", NAME, "delete", "pod", p, "--ignore-not-found", "--force", "--grace-period=0", "--wait=false")
         for kind, name in (("namespace", NAME), ("node", N1), ("node", N2), ("clusterrolebinding", NAME), ("clusterrole", NAME)):
             kubectl("delete", kind, name, "--ignore-not-found", "--timeout=60s")
@@ -125,12 +135,15 @@ class Policies(unittest.TestCase):
     def wait_for_policies(cls):
         """The API server enforces a policy a moment later: a request is repeated until it is refused."""
         label = '{"metadata":{"labels":{"probe":"x"}}}'
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "free", "namespace": NAME, "annotations": {"x/y": "z"}},
+        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": "free", "namespace": NAME, "annotations": {"k8s.io/y": "z"}},
                    "target": {"apiVersion": "v1", "kind": "Node", "name": N1}}
         for name, arguments, stdin in (
                 ("system-keys", ["create", "-f", "-"], pod(annotations={ASSIGNED: "true"})),
-                ("own-pods", [*scheduler(), "-n", NAME, "patch", "pod", "one", "-p", label], None),
+                ("own-pods", [*agent(N1), "-n", NAME, "patch", "pod", "one", "-p", label], None),
+                ("scheduler-pods", [*scheduler(), "-n", NAME, "patch", "pod", "one", "-p", label.replace("probe", "k8s.io/probe")], None),
                 ("own-nodes", [*scheduler(), "patch", "node", N1, "-p", label], None),
+                ("user-resize", [*eve(), "-n", NAME, "patch", "pod", "one", "-p", label.replace("labels", "annotations").replace("probe", RESIZE_KEYS[0])],
+                 None),
                 ("own-bindings", [*scheduler(), "create", "-f", "-", "--validate=false"], binding)):
             cls.wait(lambda a=arguments, i=stdin, n=name: f"-{n}'" in kubectl(*a, "--dry-run=server", stdin=i).stdout, "the policy " + name)
 
@@ -143,11 +156,13 @@ class Policies(unittest.TestCase):
 
     def ask(self, who, words, *arguments, stdin=None):
         """words: None, or a part of the refusal"""
-        p = kubectl(*who, *arguments, "--dry-run=server", stdin=stdin)
+        self.judge(kubectl(*who, *arguments, "--dry-run=server", stdin=stdin), words, f"{who} {arguments} {stdin}")
+
+    def judge(self, p, words, request):
         if words is None:
             self.assertEqual(p.returncode, 0, p.stdout)
             return
-        self.assertNotEqual(p.returncode, 0, f"{who} {arguments} {stdin}")
+        self.assertNotEqual(p.returncode, 0, request)
         self.assertIn("ValidatingAdmissionPolicy", p.stdout)
         self.assertIn(words, p.stdout)
 
@@ -195,6 +210,18 @@ class Policies(unittest.TestCase):
         self.patch([], None, "pod", "one", annotations(**{ASSIGNED: "x"}))  # system:masters
         self.patch(agent(N1), None, "pod", "one", annotations(**{ASSIGNED: "x"}))
 
+    def test_keys_that_resize(self):
+        """ada may update pods/resize of pod one, eve of none."""
+        for key in RESIZE_KEYS:
+            self.patch(eve(), f"pod {NAME}/one: the annotations aliquot.dev/gpu-mem and aliquot.dev/gpu-core resize it, and user eve may not",
+                       "pod", "one", annotations(**{key: "1"}))
+            self.patch(eve(), "may not update pods/resize", "pod", "one", annotations(**{key: "1"}), "status")
+            self.patch(["--as=ada"], None, "pod", "one", annotations(**{key: "1"}))
+            self.patch(["--as=ada"], "user ada may not update pods/resize", "pod", "two", annotations(**{key: "1"}))
+            self.patch([], None, "pod", "two", annotations(**{key: "1"}))  # system:masters
+            self.patch(eve(), None, "pod", "one", annotations(**{key: ""}))  # as if it were absent
+            self.create(eve(), None, pod(annotations={key: "1"}))
+
     def test_system_keys_that_are_there(self):
         kubectl("-n", NAME, "annotate", "pod", "two", ASSIGNED + "=false")
         self.patch(eve(), f'{ASSIGNED} is "false", must not become ""', "pod", "two", annotations(**{ASSIGNED: None}))
@@ -215,8 +242,11 @@ class Policies(unittest.TestCase):
                     self.assertIn(words or "", p.stdout)
             bind(scheduler(), None, binding(KEYS))
             bind(scheduler(), None, binding())
-            bind(scheduler(), "carries system keys and no other annotation", binding(KEYS + ["x/y"]))
-            bind(scheduler(), "carries no labels", binding(KEYS, a="b"))
+            bind(scheduler(), None, binding(KEYS + ["x/y", "y", COST, "aliquot.dev/unit"], a="b", **{"x.y/z": "w"}))
+            for key in FOREIGN:
+                bind(scheduler(), "this annotation is not the scheduler's to write into a Binding", binding(KEYS + [key]))
+                bind(scheduler(), "this label is not the scheduler's to write into a Binding", binding(KEYS, **{key: "x"}))
+            bind(scheduler(), "this label is not the scheduler's", binding(**{"aliquot.dev/leader": "true"}))
             bind(eve(), None, binding())
             bind(eve(), None, binding(["x/y"]))
             bind(eve(), f"annotation {KEYS[0]}", binding(KEYS))
@@ -236,22 +266,57 @@ class Policies(unittest.TestCase):
         self.patch(agent(N1), "only the system keys", "pod", "one", annotations(**{"a/b": None}))
         self.patch(agent(N1), "only the system keys", "pod", "big", annotations(**{"k00000": "x"}))
         for labels in ({"l": "x"}, {"l": None}, {"a": "b"}, {"aliquot.dev/leader": "true"}):
-            self.patch(agent(N1), "only the label aliquot.dev/leader", "pod", "one", {"metadata": {"labels": labels}})
+            self.patch(agent(N1), "the labels of a pod", "pod", "one", {"metadata": {"labels": labels}})
         self.patch(agent(N1), "finalizers", "pod", "one", {"metadata": {"finalizers": ["a/b"]}})
 
-    def test_pods_of_the_scheduler(self):
-        self.patch(scheduler(), None, "pod", "one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
-        self.patch(scheduler(), "only the label", "pod", "one", {"metadata": {"labels": {"l": "x"}}})
-        self.patch(scheduler(), "only the system keys", "pod", "one", annotations(**{"a/b": "x"}))
-        self.patch(scheduler(), "only the system keys", "pod", "one", annotations(**{ASSIGNED: "x"}))
-        spec = {"spec": {"containers": [{"name": "c", "image": "other"}]}}
-        self.patch(scheduler(), "spec and status of a pod", "pod", "one", spec, kind_of_patch="strategic")
+    def test_metadata_that_the_scheduler_writes(self):
+        change = lambda words, body: self.patch(scheduler(), words, "pod", "gated", {"metadata": body})  # noqa: E731
+        for key in ("aliquot.dev/kick", "aliquot.dev/any", COST, "a/b", "x", "user.example/unit"):
+            change(None, {"annotations": {key: "2"}})
+        change(None, {"annotations": {"aliquot.dev/kick": None}})
+        for key in KEYS + FOREIGN:
+            change("this annotation of a pod", {"annotations": {key: "x"}})
+        change("this annotation of a pod", {"annotations": {"a/b": None}})
+        change("this annotation of a pod", {"annotations": {KEYS[0]: None}})
+        for key in ("l", "x", "user.example/unit"):
+            change(None, {"labels": {key: "2"}})
+        for key in FOREIGN + ["aliquot.dev/leader", "aliquot.dev/any"]:
+            change("this label of a pod", {"labels": {key: "x"}})
+        change("this label of a pod", {"labels": {"l": None}})
+        change("finalizers", {"finalizers": ["a/b"]})
+        change("finalizers", {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "one", "uid": "u"}]})
+        self.patch(scheduler(), None, "pod", "big", annotations(**{"aliquot.dev/kick": "1"}))
+
+    def test_spec_that_the_scheduler_writes(self):
+        change = lambda words, body, kind="merge": self.patch(scheduler(), words, "pod", "gated", {"spec": body}, kind_of_patch=kind)  # noqa: E731
+        there = json.loads(kubectl("-n", NAME, "get", "pod", "gated", "-o", "json").stdout)["spec"]["tolerations"]
+        new = {"key": "virtual-kubelet.io/provider", "operator": "Exists", "effect": "NoSchedule"}
+        change(None, {"schedulingGates": GATES[1:]})
+        change(None, {"tolerations": [*there, new]})
+        change(None, {"tolerations": [*there, new], "schedulingGates": GATES[1:]})
+        for gates in ([], GATES[:1]):
+            change("of the scheduling gates", {"schedulingGates": gates})
+        change("of the tolerations", {"tolerations": [{**t, "tolerationSeconds": 1} if "tolerationSeconds" in t else t for t in there]})
+        image = {"containers": [{"name": "c", "image": "other"}]}
+        selected = {"nodeSelector": {"a": "b"}}  # may be added to while the pod has gates
+        for body in (image, selected, {"activeDeadlineSeconds": 5}):
+            change("of the spec of a pod", body, "strategic")
+        self.patch(scheduler(), "the status of a pod", "pod", "gated", {"status": {"phase": "Failed"}}, "status")
+        self.patch(eve(), None, "pod", "gated", {"spec": selected})
+
+    def test_the_mark_of_the_leader(self):
+        kubectl("create", "-f", "-", stdin=pod(NAME, namespace="kube-system"))
+        self.addCleanup(kubectl, "-n", "kube-system", "delete", "pod", NAME, "--force", "--grace-period=0", "--wait=false")
+        for value in ("true", None):
+            p = kubectl(*scheduler(), "-n", "kube-system", "patch", "pod", NAME, "-p", json.dumps({"metadata": {"labels": {"aliquot.dev/leader": value}}}))
+            self.assertEqual(p.returncode, 0, p.stdout)
 
     def test_nodes_of_the_node_agent(self):
         own = {"aliquot.dev/" + key: "x" for key in
                ("cards", "gpu-mem-unit", "held-slices", "mode-in-force", "gpu-mem-unit-in-force", "change-pending")}
         labels = {"aliyun.accelerator/nvidia_" + key: "x" for key in ("name", "mem", "count")}
-        self.patch(agent(N1), None, "node", N1, {"metadata": {"annotations": own, "labels": {**labels, "aliquot.dev/holds-slices": "true"}}})
+        self.patch(agent(N1), None, "node", N1, {"metadata": {"annotations": own, "labels": {
+            **labels, "aliquot.dev/holds-slices": "true", "nvidia.com/gpu.deploy.device-plugin": "false"}}})
         self.patch(agent(N1), f'the node agent of node "{N1}" may not change Node "{N2}"', "node", N2, annotations(**own))
         self.patch(agent(None), "names no node", "node", N1, annotations(**own))
         for subresource in (None, "status"):
@@ -260,9 +325,34 @@ class Policies(unittest.TestCase):
             self.patch(agent(N1), "this annotation of a Node", "node", N1, annotations(**{"a/b": None}), subresource)
             for changed in ({"l": "x"}, {"l": None}, {"ack.node.gpu.schedule": "share"}, {"node-role.kubernetes.io/master": ""}):
                 self.patch(agent(N1), "this label of a Node", "node", N1, {"metadata": {"labels": changed}}, subresource)
-        for spec in ({"unschedulable": True}, {"taints": [{"key": "a", "effect": "NoSchedule"}]}):
-            self.patch(agent(N1), "the spec of a Node", "node", N1, {"spec": spec})
+        self.patch(agent(N1), "the spec of a Node", "node", N1, {"spec": {"unschedulable": True}})
         self.patch(agent(N1), "finalizers", "node", N1, {"metadata": {"finalizers": ["a/b"]}})
+
+    def test_taints_of_nodes(self):
+        """The agent takes the startup taint off, and touches no other."""
+        ours = {"key": "startup-taint.cluster-autoscaler.kubernetes.io/aliquot", "effect": "NoSchedule"}
+        other = {"key": "a", "value": "b", "effect": "NoSchedule"}
+        self.addCleanup(kubectl, "patch", "node", N1, "-p", json.dumps({"spec": {"taints": None}}), "--type=merge")
+
+        def change(who, words, *taints):
+            """The node controller taints a Node without a kubelet at any time: its taints are kept, and a stale list is sent anew."""
+            with self.subTest(who=who, taints=taints):
+                for _ in range(20):
+                    node = json.loads(kubectl("get", "node", N1, "-o", "json").stdout)
+                    kept = [t for t in node["spec"].get("taints", []) if t["key"].startswith("node.kubernetes.io/")]
+                    body = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": {"taints": [*kept, *taints]}}
+                    p = kubectl(*who, "patch", "node", N1, "--type=merge", "-p", json.dumps(body), "--dry-run=server")
+                    if "the object has been modified" not in p.stdout:
+                        break
+                self.judge(p, words, f"{who} {body}")
+        change(agent(N1), "of the taints of a Node", other)
+        change(agent(N1), "of the taints of a Node", ours)
+        p = kubectl("patch", "node", N1, "--type=merge", "-p", json.dumps({"spec": {"taints": [ours, other]}}))
+        self.assertEqual(p.returncode, 0, p.stdout)
+        for taints in ((), (ours,), (ours, {**other, "value": "c"}), (ours, other, {**other, "key": "c"})):
+            change(agent(N1), "of the taints of a Node", *taints)
+        change(scheduler(), "of the taints of a Node", other)
+        change(agent(N1), None, other)
 
     def condition(self, who, words, node, kind, status="True"):
         body = {"status": {"conditions": [{"type": kind, "status": status, "reason": "r", "message": "n"}]}}
@@ -278,12 +368,12 @@ class Policies(unittest.TestCase):
                 self.patch(agent(N1), "only aliyun.com/gpu-count", "node", N1, {"status": {part: resources}}, "status")
         self.patch(agent(N1), "this part of the status", "node", N1, {"status": {"addresses": []}}, "status")
         self.patch(agent(N1), "this part of the status", "node", N1, {"status": {"phase": "Running"}}, "status")
-        for kind in ("GPUShareChangePending", "GPUShareMisconfigured", "GPUShareDriverUnsupported"):
+        for kind in ("GPUShareChangePending", "GPUShareMisconfigured", "GPUShareDriverUnsupported", "GPUShareCardsCordoned", "GPUShareOtherPlugin"):
             self.condition(agent(N1), None, N1, kind)
             self.condition(scheduler(), "GPUFenceMisconfigured", N1, kind)
         self.condition(scheduler(), None, N1, "GPUFenceMisconfigured")
         self.condition(scheduler(), None, N2, "GPUFenceMisconfigured")
-        self.condition(agent(N1), "GPUShareChangePending, GPUShareMisconfigured, GPUShareDriverUnsupported", N1, "GPUFenceMisconfigured")
+        self.condition(agent(N1), "GPUShareDriverUnsupported, GPUShareCardsCordoned, GPUShareOtherPlugin", N1, "GPUFenceMisconfigured")
         for who in (agent(N1), scheduler()):
             self.condition(who, "conditions of a Node", N1, "Ready", "False")
             self.patch(who, "conditions of a Node", "node", N1, {"status": {"conditions": []}}, "status")

@@ -16,6 +16,7 @@ KUBECTL = os.environ.get("KUBECTL", "kubectl")
 NAMESPACE = os.environ.get("E2E_NAMESPACE", "aliquot-e2e")
 IMAGE = os.environ.get("E2E_IMAGE", "busybox")
 MEM, CORE, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count"
+WHOLE = "aliyun.com/gpu"
 MODE, PLACEMENT = "ack.node.gpu.schedule", "ack.node.gpu.placement"
 SCHEDULER = "ack-co-scheduler"
 RUN = "aliquot-e2e"  # label of all objects that a test makes
@@ -64,10 +65,15 @@ def refused(obj):
 
 
 def read_manifest(path):
-    """A manifest file as objects; kubectl reads the YAML, the standard library has no reader for it."""
-    text = kubectl("create", "--dry-run=client", "--validate=false", "-o", "json", "-n", NAMESPACE, "-f", path)
-    obj = json.loads(text)
-    return obj["items"] if obj["kind"] == "List" else [obj]
+    """A manifest file as objects; kubectl reads the YAML, the standard library has no reader for it. kubectl prints the
+    documents of one file one after the other."""
+    text = kubectl("create", "--dry-run=client", "--validate=false", "-o", "json", "-n", NAMESPACE, "-f", path).strip()
+    objects = []
+    while text:
+        obj, end = json.JSONDecoder().raw_decode(text)
+        objects += obj["items"] if obj["kind"] == "List" else [obj]
+        text = text[end:].lstrip()
+    return objects
 
 
 def until(what, predicate, seconds=90, every=0.3):
@@ -97,8 +103,8 @@ REPORT = f"env | grep -E '^(ALIYUN_COM|NVIDIA_VISIBLE|CGPU)' | sort; {PAGES}; ec
 STAY = REPORT + "; trap 'exit 0' TERM; sleep 1000000 & wait"
 
 
-def container(name, mem=None, core=None, script=STAY, **more):
-    limits = {k: str(v) for k, v in ((MEM, mem), (CORE, core)) if v is not None}
+def container(name, mem=None, core=None, script=STAY, whole=None, **more):
+    limits = {k: str(v) for k, v in ((MEM, mem), (CORE, core), (WHOLE, whole)) if v is not None}
     return {"name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script],
             "resources": {"limits": limits}, **more}
 

@@ -110,8 +110,8 @@ class Placement(suite.Scenario):
         self.run_pods(*[pod(f"full-{i}", container("main", units - 2)) for i in range(n)])
         kube.create(pod("late", container("main", 3)))
         text = kube.until("no FailedScheduling event", lambda: [
-            e["message"] for e in self.events("late", "FailedScheduling") if "gpu0" in e["message"]])[-1]
-        self.assertIn("no card has 3 of gpu-mem free", text)
+            e["message"] for e in self.events("late", "FailedScheduling") if "no card" in e["message"]])[-1]
+        self.assertIn("no card has 3 GiB of gpu-mem free", text)
         kube.kubectl("delete", "pod", "full-0", "-n", kube.NAMESPACE, "--wait=false")
         self.wait_settled(["late"])
         kube.until("it does not end", lambda: not kube.get("pod", "full-0"))

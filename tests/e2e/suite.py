@@ -35,7 +35,8 @@ def switch_mode(mode):
     node_labels(mode=mode)
     cards = card_count()
     wanted = {kube.COUNT: cards if mode in ("share", "cgpu", "core_mem") else 0,
-              kube.CORE: 100 * cards if mode == "core_mem" else 0}
+              kube.CORE: 100 * cards if mode == "core_mem" else 0,
+              kube.WHOLE: cards if mode == "topology" else 0}
 
     def there():
         found = kube.get("node", World.node)["status"]["allocatable"]
@@ -47,7 +48,7 @@ def switch_mode(mode):
 
 def card_count():
     label = kube.get("node", World.node)["metadata"]["labels"].get("aliyun.accelerator/nvidia_count")
-    return int(label) if label else sum(int(g.split("x", 1)[0]) for g in programs.CARDS.split(","))
+    return int(label) if label else sum(int(g.split("x", 1)[0]) for g in programs.CARDS.split("/")[0].split(","))
 
 
 class Scenario(unittest.TestCase):

@@ -56,6 +56,17 @@ class Webhook(suite.Scenario):
         return json.loads(kube.kubectl("create", "--dry-run=server", "-o", "json", "-n", kube.NAMESPACE, "-f", "-",
                                        stdin=json.dumps(obj)))
 
+    def test_more_than_any_card_has_is_a_warning(self):
+        """kubectl prints it; a larger card may come."""
+        done = kube.kubectl("create", "--dry-run=server", "-n", kube.NAMESPACE, "-f", "-", check=False,
+                            stdin=json.dumps(pod("large", container("main", 10000))))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Warning: no card in this cluster has 10000 units today, the largest has ", done.stderr)
+
+    def test_an_amount_of_bytes_is_told_in_units(self):
+        self.assertIn("aliyun.com/gpu-mem is 3Gi; write 3, the unit is GiB here",
+                      kube.refused(pod("bytes", container("main", "3Gi"))))
+
     def test_others_are_not_touched(self):
         plain = pod("plain", container("main"), scheduler="default-scheduler")
         self.assertEqual(self.made(plain)["spec"]["schedulerName"], "default-scheduler")

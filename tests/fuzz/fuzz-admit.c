@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "gpu/rm/fifo.h"
+#include "gpu/rm/release.h"
 #include "preload/memory/admit.h"
 #include "preload/memory/rewrite.h"
 
@@ -94,7 +95,57 @@ static void check_answer(const RmRequest *request, uint8_t *outer, const uint8_t
                 rewrite_limit(&view, outer);
 }
 
+/* ---- by the tables of a release ---- */
+
+/* No more memory than the limit is left in regions of the release's length. */
+static void check_regions(const RmRelease *release, const uint8_t **data, size_t *left,
+                          const RewriteView *view) {
+        uint32_t head = offsetof(RmFbRegions, regions), n = head + RM_FB_REGION_MAX * release->fb_region;
+        uint8_t *regions = part(data, left, n);
+        uint64_t sum = 0;
+        uint32_t count;
+
+        rewrite_regions(view, regions, n);
+        memcpy(&count, regions, sizeof count);
+        for (uint32_t i = 0; i < count && i < RM_FB_REGION_MAX; i++) {
+                uint64_t range[2]; /* base and limit */
+
+                memcpy(range, regions + head + i * release->fb_region, sizeof range);
+                if (range[1] >= range[0]) {
+                        require(range[1] - range[0] < view->limit);
+                        sum += range[1] - range[0] + 1;
+                }
+        }
+        require(sum <= view->limit);
+        free(regions);
+}
+
+/* Parameters of the release's length have a size; shorter ones may have none, and are charged. */
+static void check_memory(const RmRelease *release, const uint8_t **data, size_t *left,
+                         const RmSliceInfo *known) {
+        uint8_t *params = part(data, left, release->memory_params);
+        RmAlloc outer = {.class_ = RM_CLASS_MEMORY_LOCAL};
+        RmRequest request;
+        uint64_t bytes;
+
+        memcpy(&bytes, params + offsetof(RmMemoryParams, size), sizeof bytes);
+        rm_decode(RM_ESC_ALLOC, sizeof outer, &outer, &request);
+        rm_decode_inner(&request, params, release->memory_params);
+        require(request.kind == RM_ALLOC_VIDMEM && (request.overflow || request.bytes == bytes));
+        check_verdict(&request, known);
+        free(params);
+}
+
+static void check_index(const RewriteView *view, uint8_t index) {
+        uint32_t shown = rewrite_fb(view, index, UINT32_MAX);
+
+        require(shown == UINT32_MAX || (index <= RM_FB_INDEX_MAX && (uint64_t) shown << 10 <= view->limit));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+#define ROW(...) {__VA_ARGS__},
+        static const RmRelease releases[] = {RM_RELEASES(ROW)};
+#undef ROW
         static const uint8_t sizes[] = {32, 48, 16, 56, 184, 28, 20, 40};
         uint8_t *head = part(&data, &size, 8), *outer, *inner;
         uint32_t n_outer = sizes[head[1] % sizeof sizes], n_inner = head[2] % (RM_INNER_MAX + 1);
@@ -102,6 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                              .limit = (uint64_t) head[4] << 22,
                              .group_bytes = (uint64_t) head[5] << 16};
         RewriteView view = {.limit = known.limit, .used = known.group_bytes};
+        const RmRelease *release = &releases[head[7] % (sizeof releases / sizeof *releases)];
         RmRequest request;
 
         outer = part(&data, &size, n_outer);
@@ -114,7 +166,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         else if (request.kind != RM_OTHER)
                 check_answer(&request, outer, inner, n_inner, &known);
         rewrite_regions(&view, inner, n_inner);
-        (void) rewrite_fb(&view, head[6], (uint32_t) head[7] << 24);
+        check_index(&view, head[6]);
+        check_memory(release, &data, &size, &known);
+        check_regions(release, &data, &size, &view);
         free(inner);
         free(outer);
         free(head);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Any two files and any doorbell as a tenant of the arbiter: it is admitted or refused, and its
- * report drives an engine beside an honest tenant. The input is a list of changes to good files:
- * which file (bit 0: limits, counters; bit 1: truncate it there), where (two bytes), how many
- * bytes, the bytes. After each change the engine goes on by the time that the bytes say. */
+ * report drives the engines of two cards, beside an honest tenant. It may have windows on both
+ * cards together. The input is a list of changes to good files: which file (bit 0: limits,
+ * counters; bit 1: truncate it there), where (two bytes), how many bytes, the bytes. After each
+ * change the engines go on by the time that the bytes say. */
 
 #include <assert.h>
 #include <fcntl.h>
 #include <string.h>
 
+#include "arbiter/joined.h"
 #include "arbiter/overrun_report.h"
 #include "arbiter/slice_channel.h"
 #include "slicedir/slice_files.h"
@@ -50,29 +52,52 @@ static size_t change_file(const uint8_t *data, size_t size) {
         return 4 + n;
 }
 
-static uint64_t step(Engine *e, SliceChannel *s, uint32_t tenant, uint64_t now) {
-        TenantReport report, honest = {.want_since = 1, .n_active = 1, .drained = true};
-        OverrunReport event;
-        uint64_t next;
+static void pass(Engine *e, const TenantReport *report, uint32_t tenant, uint64_t now) {
+        TenantReport honest = {.want_since = 1, .n_active = 1, .drained = true};
 
-        slice_channel_read(s, now, now % 2 == 0, now % 3 == 0, &report);
-        engine_report(e, now, tenant, &report);
+        engine_report(e, now, tenant, report);
         honest.busy = e->tenants[0].window.granted;
         engine_report(e, now, 0, &honest);
-        next = engine_step(e, now);
+        engine_pass(e, now);
+}
+
+static uint64_t decide(Engine *e, uint32_t tenant, uint64_t now) {
+        uint64_t next = engine_decide(e, now);
+        OverrunReport event;
+
         assert(next > now);
         assert(!(e->tenants[0].window.open && e->tenants[tenant].window.open));
         assert(e->tenants[tenant].account.balance >= -(int64_t) now);
         while (overrun_report_next(e, &event))
                 assert(event.tenant == tenant);
-        slice_channel_write(s, &e->tenants[tenant].window, now);
-        (void) slice_channel_policy_changed(s);
-        (void) slice_channel_drain_doorbell(s, now);
         return next;
 }
 
+static Engine engines[2];
+static Joined joined;
+
+static uint64_t step(SliceChannel *s, uint32_t tenant, uint64_t now) {
+        Engine *cards[2] = {&engines[0], &engines[1]};
+        uint64_t next = UINT64_MAX;
+        TenantReport report;
+
+        slice_channel_read(s, now, now % 2 == 0, now % 3 == 0, &report);
+        for (unsigned i = 0; i < 2; i++)
+                pass(cards[i], &report, tenant, now);
+        joined_plan(&joined, cards, 2, now);
+        assert(joined.next > now);
+        for (unsigned i = 0; i < 2; i++) {
+                uint64_t one = decide(cards[i], tenant, now);
+
+                next = one < next ? one : next;
+        }
+        slice_channel_write(s, &engines[now % 2].tenants[tenant].window, now);
+        (void) slice_channel_policy_changed(s);
+        (void) slice_channel_drain_doorbell(s, now);
+        return joined.next < next ? joined.next : next;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        static Engine e;
         SliceSpec spec = {
                 .limit = UINT64_C(2154) << 20, .request.percent = 30, .uuid = "GPU-0", .container = "a/b/c"};
         TenantPolicy honest = tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET},
@@ -80,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                      policy;
         uint64_t now = 1000000000;
         Fault fault = FAULT_NULL;
-        int tenant;
+        int tenant = -1;
         SliceChannel s;
 
         if (directory < 0)
@@ -95,15 +120,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         if (slice_channel_open(directory, &s) != 0)
                 return 0;
-        engine_init(&e, now);
-        assert(engine_add(&e, now, &honest, 0, false) == 0);
         policy = tenant_policy(&s.compute, &s.request);
-        tenant = engine_add(&e, now, &policy, 0, size % 2 == 0);
+        joined = (Joined){.next = 0};
+        for (unsigned i = 0; i < 2; i++) {
+                engine_init(&engines[i], now);
+                assert(engine_add(&engines[i], now, &honest, 0, false) == 0);
+                tenant = engine_add(&engines[i], now, &policy, 0, size % 2 == 0);
+                engines[i].tenants[tenant].set = size % 3 != 0; /* of two thirds of the inputs */
+        }
         for (unsigned i = 0; i < 4; i++)
-                now = step(&e, &s, (uint32_t) tenant, now);
+                now = step(&s, (uint32_t) tenant, now);
         while (size >= 4) {
                 size_t n = change_file(data, size);
-                uint64_t next = step(&e, &s, (uint32_t) tenant, now);
+                uint64_t next = step(&s, (uint32_t) tenant, now);
 
                 now = data[0] & 8 ? next : now + ((uint64_t) data[1] << (data[2] % 40));
                 data += n;

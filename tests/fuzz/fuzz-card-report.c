@@ -28,6 +28,9 @@ static void take(const ProbeReport *r, usec_t now) {
                 card_table_xid(&known, r->uuid, r->value, r->session, now);
         if (r->kind == REPORT_CARD && scan.n < CARDS_MAX)
                 probe_report_card(r, &scan.seen[scan.n++]);
+        for (size_t i = 0; r->kind == REPORT_LINKS && i < scan.n; i++)
+                if (scan.seen[i].index == r->position)
+                        probe_report_links(r, &scan.seen[i]);
         if (r->kind == REPORT_END) {
                 scan.session = r->session;
                 card_table_scan(&known, &scan, now);

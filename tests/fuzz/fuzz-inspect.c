@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Any text as a List, in pieces of a size that the text decides. The rows that were read before a
- * fault can be printed in all three forms: tables have printable ASCII only, and the JSON is
- * JSON. */
+ * fault can be printed in all forms. Tables have printable ASCII only, no row for a terminal is
+ * wider than it, and the JSON is JSON. */
 
 #include <assert.h>
 
@@ -35,6 +35,18 @@ static void check_table(int r, const Buf *out) {
                 assert(out->data[i] == '\n' || (out->data[i] >= ' ' && out->data[i] <= '~'));
 }
 
+static void check_cards(Inspect *i, size_t width) {
+        const InspectScreen screen = {.width = width, .height = width / 4, .details = width % 2 == 0};
+        _cleanup_buf_ Buf out = BUF_NULL;
+        size_t column = 0;
+
+        check_table(inspect_print_cards(i, STR(""), &screen, &out, NULL), &out);
+        for (size_t k = 0; k < out.len; k++) {
+                column = out.data[k] == '\n' ? 0 : column + 1;
+                assert(column <= width);
+        }
+}
+
 static void check_reports(Inspect *i) {
         _cleanup_buf_ Buf summary = BUF_NULL, details = BUF_NULL, json = BUF_NULL;
         JsonReader r;
@@ -45,6 +57,8 @@ static void check_reports(Inspect *i) {
         json_init(&r, buf_str(&json));
         json_skip(&r);
         assert(json_finish(&r, NULL) == 0);
+        for (size_t width = 20; width < 160; width += 23)
+                check_cards(i, width);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "wire/pod_preference.h"
 #include "wire/pod_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -30,6 +31,7 @@ static void check(const PodProfile *p) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         PodProfile profile = {.n_labels = 7777};
+        PodPreference preference = {.prefers = true};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -39,5 +41,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check(&profile);
         else
                 assert(profile.n_labels == 7777 && fault.text[0] != '\0');
+
+        fault = FAULT_NULL;
+        r = pod_preference_decode((Str){(const char *) data, size}, &arena, &preference, &fault);
+        assert(r == 0 || r == OBJECT_E_MALFORMED);
+        assert(r == 0 || (preference.prefers && fault.text[0] != '\0'));
         return 0;
 }

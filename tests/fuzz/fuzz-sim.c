@@ -20,9 +20,22 @@ enum { FILES = 5, CLIENT = 0x77, DEVICE = 1, SUBDEVICE = 2, PARAMS = MEMORY_PAGE
 
 static const uint64_t places[] = {
         MEMORY_START, MEMORY_READ_ONLY, MEMORY_START + MEMORY_PAGE, MEMORY_END - 8, 0, UINT64_MAX - 3};
-static const uint32_t uvm_requests[] = {UVM_INITIALIZE_CMD,          UVM_DEINITIALIZE_CMD,
-                                        UVM_REGISTER_GPU_CMD,        UVM_UNREGISTER_GPU_CMD,
-                                        UVM_PAGEABLE_MEM_ACCESS_CMD, UVM_MM_INITIALIZE_CMD};
+static const uint32_t uvm_requests[] = {UVM_INITIALIZE_CMD,
+                                        UVM_DEINITIALIZE_CMD,
+                                        UVM_REGISTER_GPU_CMD,
+                                        UVM_UNREGISTER_GPU_CMD,
+                                        UVM_PAGEABLE_MEM_ACCESS_CMD,
+                                        UVM_MM_INITIALIZE_CMD,
+                                        UVM_REGISTER_VASPACE_CMD,
+                                        UVM_UNREGISTER_VASPACE_CMD,
+                                        UVM_MAP_EXTERNAL_CMD,
+                                        UVM_FREE_CMD,
+                                        UVM_UNMAP_EXTERNAL_CMD,
+                                        UVM_ALLOC_POOL_CMD,
+                                        UVM_CREATE_RANGE_CMD,
+                                        UVM_MAP_SPARSE_CMD,
+                                        UVM_ALLOC_P2P_CMD};
+enum { UVM_REQUESTS = sizeof uvm_requests / sizeof *uvm_requests };
 
 static Sim sim;
 static SimFile *files[FILES];
@@ -77,6 +90,21 @@ static size_t fill(uint8_t *to, const uint8_t *data, size_t size) {
         return n + 1;
 }
 
+/* A UUID that begins with 0 or 1 becomes that of the card. What follows a list of cards is taken
+ * from the other position, because no fill reaches it. */
+static void complete_uvm(uint8_t *params, const uint8_t *nested, uint32_t request) {
+        size_t at = request == UVM_MAP_EXTERNAL_CMD || request == UVM_ALLOC_P2P_CMD      ? 24
+                    : request == UVM_UNMAP_EXTERNAL_CMD || request == UVM_MAP_SPARSE_CMD ? 16
+                                                                                         : 0;
+
+        if (request == UVM_MAP_EXTERNAL_CMD)
+                memmove(params + offsetof(UvmMapExternal, n), nested,
+                        sizeof(UvmMapExternal) - offsetof(UvmMapExternal, n));
+        if (request != UVM_INITIALIZE_CMD && request != UVM_FREE_CMD && request != UVM_CREATE_RANGE_CMD &&
+            request != UVM_ALLOC_POOL_CMD && params[at] < sim.n_cards)
+                sim_uuid_bytes(&sim.cards[params[at]], params + at);
+}
+
 static size_t one_call(const uint8_t *data, size_t size) {
         size_t n = data[0] % FILES, at = 5;
         MemoryCaller *who = &callers[data[0] >> 4 & 1];
@@ -84,9 +112,11 @@ static size_t one_call(const uint8_t *data, size_t size) {
         int r;
 
         if (files[n]->kind == SIM_FILE_UVM)
-                request = uvm_requests[data[1] % 6];
+                request = uvm_requests[data[1] % UVM_REQUESTS];
         at += fill(who->bytes + PARAMS, data + at, size - at);
         at += fill(who->bytes + NESTED, data + at, size - at);
+        if (files[n]->kind == SIM_FILE_UVM)
+                complete_uvm(who->bytes + PARAMS, who->bytes + NESTED, request);
         (void) sim_call_descriptor(&who->caller, request, places[data[4] % 6]);
         r = sim_call(files[n], &who->caller, request, places[data[4] % 6]);
         assert(r == 0 || r == -EFAULT || r == -EINVAL);

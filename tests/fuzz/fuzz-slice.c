@@ -66,7 +66,7 @@ static void look_from_outside(void) {
                 assert(report.dead + report.pinned <= report.used && report.n_alive <= SLICE_ROWS);
         if (slice_files_read_limits(directory, &limits) == 0) {
                 assert(strlen(limits.uuid) < SLICE_UUID);
-                assert(slice_files_set_limit(directory, limits.limit / 2, &fault) == 0);
+                assert(slice_files_set_size(directory, limits.limit / 2, 0, NULL, &fault) == 0);
         }
 }
 

@@ -162,6 +162,24 @@ write src/wire/good.c '#include <string.h>' '#include "wire/good.h"' 'int good(i
 says tidy 'misc-redundant-expression'
 
 fresh
+mkdir -p "$tree/docs" "$tree/deploy"
+write src/wire/key.h '#pragma once' '#define KEY "aliquot.dev/thing"'
+printf '| `aliquot.dev/thing: disabled` | it |\n' >"$tree/docs/reference.md"
+says reference
+printf 'Not `aliquot.dev/thing`.\n| it | `aliquot.dev/other` |\n' >"$tree/docs/reference.md"
+says reference
+printf '| `aliquot.dev/things` | it |\n' >"$tree/docs/reference.md"
+says reference 'src/wire/key.h: aliquot.dev/thing is not in docs/reference.md'
+says reference 'docs/reference.md:1: aliquot.dev/things is not in the source'
+printf '| `aliquot.dev/thing` | it |\n' >"$tree/docs/reference.md"
+write src/base/metric.c '#define REASON_BAD "GPUBad"' 'f("aliquot_node_x_bucket{le=");'
+says reference 'src/base/metric.c: GPUBad is not in'
+says reference 'src/base/metric.c: aliquot_node_x is not in'
+rm "$tree/src/base/metric.c"
+echo '- containerPort: 99' >"$tree/deploy/x.yaml"
+says reference 'deploy/x.yaml: 99 is not in'
+
+fresh
 echo "executable('nobody', 'main.c')" >"$tree/meson.build"
 says man 'meson.build: no man page man/nobody.1'
 printf '.Dd now\n.Sh NAME\n' >"$tree/man/nobody.1"
