@@ -11,7 +11,7 @@ SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 
         LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
 TEST = meson test --print-errorlogs
 
-.PHONY: all help demo test bench lint format asan tsan fuzz coverage image install clean e2e gpu-test
+.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -19,9 +19,11 @@ all: $(BUILD)/build.ninja
 help:
 	@echo "make            build the programs into $(BUILD)/"
 	@echo "make demo       the main job on this machine, without a GPU and without a cluster"
+	@echo "make check      unit tests and the quick black-box tests, for a look within a minute"
 	@echo "make test       unit tests, black-box tests, fuzz corpora"
 	@echo "make e2e        the whole on the cluster that KUBECONFIG names: tests/e2e/README.md"
 	@echo "make gpu-test   on this machine's GPU; needs neither meson nor packages: tests/gpu/README.md"
+	@echo "make native-test  NVIDIA's own libraries on the simulated driver: tests/native/README.md"
 	@echo "make bench      the figures of docs/internals/benchmark-figures.md on this machine"
 	@echo "make lint       layout, clang-tidy, cppcheck, rooms, ceilings, words"
 	@echo "make format     apply the layout"
@@ -30,8 +32,9 @@ help:
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make coverage   lines that the tests reach"
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
+	@echo "make release    dist/: archives, packages, images, chart, checksums: docs/internals/release.md"
 	@echo "make install    with DESTDIR; make clean"
-	@echo "demo and test install the Debian packages they need; the others say what they miss."
+	@echo "demo, check and test install the Debian packages they need; the others say what they miss."
 
 $(BUILD)/build.ninja:
 	@scripts/deps.sh build
@@ -39,13 +42,19 @@ $(BUILD)/build.ninja:
 
 demo:
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory all >&2
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja >&2
+	@ninja -C $(BUILD) demo >&2
 	@samples/demo.sh $(BUILD)
 
 test:
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
-	$(TEST) -C $(BUILD)
+	@$(TEST) -C $(BUILD); status=$$?; scripts/skipped.py $(BUILD); exit $$status
+
+check:
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@$(TEST) -C $(BUILD) --suite unit --suite quick --no-suite cross --no-suite slow; status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
 bench: all
 	meson test -C $(BUILD) --benchmark --verbose --num-processes 1
@@ -95,11 +104,18 @@ build-coverage/build.ninja:
 image: all
 	@scripts/image.py $(BUILD) $(BUILD)/aliquot-image.tar $(IMAGE)
 
+release:
+	@scripts/release.sh dist
+
+# Minutes, and packages from Debian's mirrors: CI does not run it.
+release-test:
+	@tests/release/run.sh
+
 install: all
 	meson install -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage build-release dist
 
 # Against the cluster that KUBECONFIG names: tests/e2e/README.md. 77 is "skipped" to every harness that counts.
 e2e: all
@@ -110,3 +126,7 @@ gpu-test:
 	@python3 tests/gpu/run.py --check
 	@tests/gpu/prepare.sh $(BUILD)/gpu
 	@OUT=$(BUILD)/gpu-results tests/gpu/session.sh $(BUILD)/gpu
+
+# NVIDIA's own libcuda and NVML, from NATIVE_DRIVER=DIR or installed: tests/native/README.md. 77 is "skipped", as above.
+native-test: all
+	@python3 tests/native/run.py $(BUILD)/libaliquot.so $(BUILD)/aliquot-sim $(BUILD)/tests/native/native.so $(BUILD)/tests/native/front.so

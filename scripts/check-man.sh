@@ -17,7 +17,7 @@ done < <(sed -n "s/^ *executable('\([a-z-]*\)'.*/\1/p" meson.build)
 if [ -f src/main.c ]; then
         while read -r verb; do
                 want "aliquot-$verb" src/main.c
-        done < <(sed -n 's/^ *{"\([a-z]*\)", .*/\1/p' src/main.c)
+        done < <(sed -n 's/^ *{"\([a-z]*\)", [a-z].*/\1/p' src/main.c) # NULL: aliquot(1) has it
 fi
 
 "$(dirname "$0")/sources.sh" 1 8 | xargs -r -d '\n' mandoc -Tlint -Wwarning || bad=1

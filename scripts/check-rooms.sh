@@ -24,7 +24,8 @@ BEGIN {
         may["gpu/cards"] = "base wire share"
         may["node/kubelet"] = "base wire net/grpc"
         may["scheduler/webhook"] = "base wire share net/http kube"
-        may["scheduler"] = "base wire share net/http kube scheduler/webhook"
+        may["scheduler/gang"] = "base wire share"
+        may["scheduler"] = "base wire share net/http kube scheduler/webhook scheduler/gang"
         may["node/records"] = "base wire share kube gpu/cards node/kubelet"
         may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
         may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation"
@@ -33,6 +34,9 @@ BEGIN {
         may["sim"] = "base wire share gpu/cards gpu/rm"
         may["cli/run"] = "base gpu/rm slice slicedir arbiter gpu/cards"
         may["cli/sample"] = "base"
+        may["cli/convert"] = "base wire share"
+        # It judges what the other programs write, by their own readers.
+        may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node scheduler/webhook scheduler cli/run"
         may["cli/inspect"] = "base wire share"
         may["local"] = "base wire share local/apiserver kube gpu/cards scheduler cli/inspect slice slicedir arbiter"
 }

@@ -36,6 +36,21 @@ fi
 
 echo "deps: installing ${missing[*]}" >&2
 as_root+=(DEBIAN_FRONTEND=noninteractive apt-get -q)
-"${as_root[@]}" update >/dev/null
+
+# apt waits for the lock of dpkg alone. A machine that has just booted often updates itself.
+run_apt() {
+        local tries=0 words
+        until words=$("${as_root[@]}" "$@" 2>&1 >/dev/null); do
+                if [[ $words != *"Could not get lock"* ]] || [ "$tries" -ge 300 ]; then
+                        echo "$words" >&2
+                        exit 1
+                fi
+                [ "$tries" -gt 0 ] || echo "deps: another program uses apt; waiting for it, at most ten minutes" >&2
+                tries=$((tries + 1))
+                sleep "${DEPS_PAUSE:-2}"
+        done
+}
+
+run_apt update
 # --no-remove: another -dev package that stands in the way is its owner's to remove.
-"${as_root[@]}" install -y --no-install-recommends --no-remove "${missing[@]}" >/dev/null
+run_apt install -y --no-install-recommends --no-remove "${missing[@]}"

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-ROOMS, ARROWS = 16, 56
+ROOMS, ARROWS = 16, 57
 # Folders where files may still include each other in a circle, with what will end it.
 CIRCLES = {"src/preload/launch": "compute isolation on one model of a card"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)

@@ -5,6 +5,8 @@
     scripts/image.py BUILD OUTPUT [NAME:TAG]    an OCI archive; `docker load` and `ctr images import` read it as well
     scripts/image.py --rootfs BUILD FOLDER      the same files in a folder: what the Dockerfile copies
 
+With --sysroot FOLDER before these, BUILD is for another processor and FOLDER is what scripts/sysroot.sh made.
+
 Every byte follows from BUILD and the installed packages: entries are sorted, belong to root and carry one time
 (SOURCE_DATE_EPOCH, else that of the commit)."""
 
@@ -19,9 +21,11 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 
-PROGRAMS = ["aliquot", "aliquot-run", "aliquot-sim", "aliquot-smi", "kubectl-inspect-cgpu"]
+from dpkg_root import DpkgRoot, read
+
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PROGRAMS = ["aliquot", "aliquot-resize", "aliquot-run", "aliquot-sample", "aliquot-sim", "aliquot-smi", "kubectl-inspect-cgpu"]
 GATE = "libaliquot.so"  # what the node agent installs for isolated containers
 SIMULATED = ["libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi"]  # what it gives containers on a simulated driver
 # Of glibc, and no program here is linked with them: libnvidia-ml.so.1, which comes with the host's
@@ -37,76 +41,46 @@ TEXTS = {
 }
 
 
-def said(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+def in_image(path):
+    return path.lstrip("/") if path.startswith("/usr/") else "usr" + path
 
 
-def read(path):
-    with open(path, "rb") as f:
-        return f.read()
+def libraries(root, programs):
+    """path in the image -> path in root, of all that the loader takes for these programs, itself included"""
+    found = root.libraries(programs)
+    return {in_image(path): path for path in found | {root.library(name) for name in FOR_NVML if root.library(name)}}
 
 
-def libraries(programs):
-    """path in the image -> path here, of all that the loader takes for these programs, itself included"""
-    found = {}
-    for program in programs:
-        for line in said("ldd", program).splitlines():
-            m = re.match(r"\s+(?:(\S+) => )?(/\S+) \(0x", line)
-            if m:
-                found[m.group(2)] = m.group(2)
-            elif "not found" in line:
-                sys.exit(f"image: {program} needs {line.split()[0]}, which is not installed")
-    libc = next(path for path in found if path.endswith("/libc.so.6"))
-    for name in FOR_NVML:
-        path = os.path.join(os.path.dirname(libc), name)
-        if os.path.exists(path):
-            found[path] = path
-    return {("" if path.startswith("/usr/") else "usr") + path: path for path in found}
-
-
-def owners(paths):
-    """the packages of these files; dpkg knows some under /lib that lie under /usr/lib"""
-    names = set()
-    for path in paths:
-        real = os.path.realpath(path)
-        names |= {path, real, real.removeprefix("/usr")}
-    found = subprocess.run(["dpkg-query", "-S", *sorted(names)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return sorted({line.split(": ")[0].split(",")[0] for line in found.stdout.splitlines()})
-
-
-def packages(paths):
+def packages(root, paths):
     """Licences, and what vulnerability scanners read: the packages that have files in the image."""
     entries = {}
-    for package in owners(paths):
+    for package in root.owners(paths):
         name = package.split(":")[0]
-        entries[f"var/lib/dpkg/status.d/{name}"] = (0o644, said("dpkg-query", "-s", package).encode())
-        notice = f"usr/share/doc/{name}/copyright"
-        if os.path.exists("/" + notice):
-            entries[notice] = (0o644, read("/" + notice))
+        entries[f"var/lib/dpkg/status.d/{name}"] = (0o644, root.status(package).encode())
+        notice = root.copyright(package)
+        if notice:
+            entries[f"usr/share/doc/{name}/copyright"] = (0o644, notice)
     return entries
 
 
-def stripped(path):
-    with tempfile.NamedTemporaryFile() as out:
-        subprocess.run(["strip", "--strip-unneeded", "-o", out.name, path], check=True)
-        return read(out.name)
-
-
-def contents(build):
+def contents(build, root):
     """path -> (mode, bytes), (mode, None) for a folder, (None, target) for a symbolic link"""
-    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     programs = [os.path.join(build, name) for name in PROGRAMS]
-    libs = libraries(programs)
+    libs = libraries(root, programs)
     entries = {path: (0o644, text.encode()) for path, text in TEXTS.items()}
     entries.update({path: (0o755, None) for path in FOLDERS})
     entries["tmp"] = (0o1777, None)
     entries.update({path: (None, target) for path, target in LINKS.items()})
-    entries.update({f"usr/bin/{name}": (0o755, stripped(path)) for name, path in zip(PROGRAMS, programs)})
-    entries.update({path.lstrip("/"): (0o755, read(there)) for path, there in libs.items()})
+    entries.update({f"usr/bin/{name}": (0o755, root.strip(path)) for name, path in zip(PROGRAMS, programs)})
+    entries.update({path: (0o755, read(root.root + there)) for path, there in libs.items()})
     entries[f"usr/lib/aliquot/{GATE}"] = (0o755, read(os.path.join(build, GATE)))
-    entries.update({f"usr/lib/aliquot/sim/{name}": (0o755, stripped(os.path.join(build, "sim", name))) for name in SIMULATED})
-    entries["usr/share/doc/aliquot/copyright"] = (0o644, read(os.path.join(root, "LICENSE")))
-    entries.update(packages(libs.values()))
+    entries.update({f"usr/lib/aliquot/sim/{name}": (0o755, root.strip(os.path.join(build, "sim", name))) for name in SIMULATED})
+    entries["usr/share/doc/aliquot/copyright"] = (0o644, read(os.path.join(HERE, "LICENSE")))
+    entries.update(packages(root, libs.values()))
+    return with_folders(entries)
+
+
+def with_folders(entries):
     for path in list(entries):
         while path := os.path.dirname(path):
             entries.setdefault(path, (0o755, None))
@@ -116,10 +90,9 @@ def contents(build):
 def epoch():
     if "SOURCE_DATE_EPOCH" in os.environ:
         return int(os.environ["SOURCE_DATE_EPOCH"])
-    here = os.path.dirname(os.path.abspath(__file__))
     if not shutil.which("git"):
         return 0
-    p = subprocess.run(["git", "-c", "safe.directory=*", "-C", here, "log", "-1", "--format=%ct"],
+    p = subprocess.run(["git", "-c", "safe.directory=*", "-C", HERE, "log", "-1", "--format=%ct"],
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return int(p.stdout or 0)
 
@@ -184,17 +157,22 @@ def full_name(reference):
     return reference if "." in first or ":" in first or first == "localhost" else "docker.io/" + reference
 
 
-def archive(build, reference):
-    when, version = epoch(), said(os.path.join(build, "aliquot"), "--version").split()[1]
-    reference = full_name(reference or f"aliquot:{version}")
+def version():
+    """as the programs have it"""
+    return re.search(r"^ +version : '(.*)',$", read(os.path.join(HERE, "meson.build")).decode(), re.M).group(1)
+
+
+def archive(build, root, reference):
+    when = epoch()
+    reference = full_name(reference or f"aliquot:{version()}")
     tag = reference.rpartition(":")[2]
     created = datetime.datetime.fromtimestamp(when, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    layer, a = tar_of(contents(build), when), Archive()
+    layer, a = tar_of(contents(build, root), when), Archive()
     gz = a.blob("application/vnd.oci.image.layer.v1.tar+gzip", packed(layer))
     config = a.json_blob("application/vnd.oci.image.config.v1+json", {
-        "architecture": said("dpkg", "--print-architecture").strip(), "os": "linux", "created": created,
+        "architecture": root.architecture, "os": "linux", "created": created,
         "config": {"User": f"{USER}:{USER}", "Entrypoint": ["/usr/bin/aliquot"], "Env": ["PATH=/usr/bin"],
-                   "Labels": {"org.opencontainers.image.title": "aliquot", "org.opencontainers.image.version": version,
+                   "Labels": {"org.opencontainers.image.title": "aliquot", "org.opencontainers.image.version": version(),
                               "org.opencontainers.image.licenses": "Apache-2.0"}},
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
         "history": [{"created": created, "created_by": "scripts/image.py"}]})
@@ -214,18 +192,25 @@ def blob_path(descriptor):
 
 
 def main():
-    arguments = sys.argv[1:]
+    arguments, root = sys.argv[1:], ""
+    if arguments[:1] == ["--sysroot"]:
+        root, arguments = arguments[1], arguments[2:]
     if len(arguments) == 3 and arguments[0] == "--rootfs":
-        with tarfile.open(fileobj=io.BytesIO(tar_of(contents(arguments[1]), epoch()))) as tar:
+        with tarfile.open(fileobj=io.BytesIO(tar_of(contents(arguments[1], DpkgRoot(root)), epoch()))) as tar:
             tar.extractall(arguments[2])
         return
     if len(arguments) not in (2, 3) or arguments[0].startswith("-"):
         sys.exit(__doc__)
-    data, reference, size, compressed = archive(arguments[0], arguments[2] if len(arguments) == 3 else "")
-    with open(arguments[1] + ".new", "wb") as f:
-        f.write(data)
-    os.replace(arguments[1] + ".new", arguments[1])
+    data, reference, size, compressed = archive(arguments[0], DpkgRoot(root), arguments[2] if len(arguments) == 3 else "")
+    write(arguments[1], data)
     print(f"{arguments[1]}: {reference}, {size / 1e6:.1f} MB, {compressed / 1e6:.1f} MB compressed")
 
 
-main()
+def write(path, data):
+    with open(path + ".new", "wb") as f:
+        f.write(data)
+    os.replace(path + ".new", path)
+
+
+if __name__ == "__main__":
+    main()

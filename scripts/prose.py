@@ -3,7 +3,8 @@
 """The standard of docs/internals/CODING_STYLE.md for comments and pages, as far as a machine can judge it.
 
 - Person-words ("who", "he", "nobody") stay below a rate per room or page.
-- A sentence has at most 30 words, a comment line 100 columns, a page 2,500 words.
+- A sentence has at most 30 words, a comment line 100 columns, a page 2,500 words: not those that are looked up in,
+  *-figures.md and reference.md.
 - A comment in src or sim holds no measured figure.
 
 Usage: prose.py [FILE...]; without a file, all of the tree. Rooms in scripts/prose-pending.txt are not judged."""
@@ -159,7 +160,7 @@ class Judge:
                 if not path.endswith(".md") and path.startswith(("src/", "sim/")) and MEASURED.search(sentence) and FIGURE.search(sentence):
                     self.faults.append(f"{path}:{line}: a measured figure; it belongs into docs/*-figures.md: {sentence[:60]}...")
         if path.endswith(".md"):
-            if self.words[room] > PAGE and not path.endswith("-figures.md"):
+            if self.words[room] > PAGE and not path.endswith(("-figures.md", "reference.md")):
                 self.faults.append(f"{path}:1: a page of {self.words[room]} words, at most {PAGE}")
         else:
             self.faults += [f"{path}:{number}: a comment line of more than {COLUMNS} columns" for number in long_lines(path, text)]

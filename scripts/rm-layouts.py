@@ -33,12 +33,13 @@ NEEDED = INCLUDES[:3] + ("version.mk",) + tuple(
 HEADERS = ("nvtypes.h", "nvlimits.h", "nvos.h", "nvstatus.h", "nv_escape.h", "nv-ioctl.h", "nv-ioctl-numbers.h",
            "nv-unix-nvos-params-wrappers.h", "uvm_linux_ioctl.h", "class/cl0000.h",
            "class/cl0001.h", "class/cl003e.h", "class/cl0040.h", "class/cl0041.h", "class/cl0070.h",
-           "class/cl0080.h", "class/cl2080.h", "class/cl50a0.h", "class/cl90f1.h", "class/cla06c.h",
+           "class/cl0080.h", "class/cl00f8.h", "class/cl00fd.h", "class/cl2080.h", "class/cl50a0.h", "class/cl90f1.h", "class/cla06c.h",
            "ctrl/ctrl0000/ctrl0000client.h", "ctrl/ctrl0000/ctrl0000gpu.h", "ctrl/ctrl0000/ctrl0000unix.h",
-           "ctrl/ctrl0041.h", "ctrl/ctrl2080/ctrl2080fb.h", "ctrl/ctrl2080/ctrl2080fifo.h",
+           "ctrl/ctrl0041.h", "ctrl/ctrl00fd.h", "ctrl/ctrl0080/ctrl0080gpu.h", "ctrl/ctrl2080/ctrl2080fb.h", "ctrl/ctrl2080/ctrl2080fifo.h",
            "ctrl/ctrl2080/ctrl2080gpu.h", "ctrl/ctrl2080/ctrl2080gr.h", "ctrl/ctrla06c.h")
-CHANNELS = tuple(f"class/cl{c}06f.h" for c in ("a", "b", "c")) + tuple(
+CHANNELS = tuple(f"class/cl{c}06f.h" for c in ("9", "a", "b", "c")) + tuple(
     f"class/cl{c}6f.h" for c in ("a1", "a2", "c3", "c4", "c5", "c8", "c9", "ca"))
+NEWER = ("class/cl00e0.h", "class/cl00f3.h", "class/cl00f9.h", "ctrl/ctrl00e0.h")  # not in all releases
 # nv.h and nv-linux.h need the kernel's own headers; these lines of them are enough.
 LOOSE = re.compile(
     r"#define\s+NV_(?:ABSOLUTE_MAX_IOCTL_SIZE|MAJOR_DEVICE_NUMBER|MINOR_DEVICE_NUMBER_CONTROL_DEVICE|"
@@ -136,7 +137,7 @@ def statement(kind, theirs):
 
 def compiled(tree, scratch, statements):
     """Compiles the probe; returns the indices of the statements that this release does not have."""
-    headers = [h for h in HEADERS + CHANNELS
+    headers = [h for h in HEADERS + CHANNELS + NEWER
                if any(os.path.exists(os.path.join(tree, i, h)) for i in INCLUDES)]
     missing = set(HEADERS) - set(headers)
     if missing:
