@@ -184,6 +184,10 @@ class Chart(unittest.TestCase):
         self.assertEqual(o[names[1]]["rules"], [{"nonResourceURLs": ["/aliquot/page"], "verbs": ["get"]}])
         self.refused("page.secure.tlsSecret", *IMAGES, "--set", "page.secure.enabled=true")
         self.refused("page", *IMAGES, "--set", "page.secure.port=12345")
+        both = "page.enabled=true,page.secure.enabled=true,page.secure.tlsSecret=own"
+        self.refused("page.port and page.secure.port are both 8443", *IMAGES, "--set", both + ",page.port=8443,page.secure.port=8443")
+        for enabled in "page.enabled=true", "page.secure.enabled=true,page.secure.tlsSecret=own":
+            self.rendered(*IMAGES, "--set", enabled + ",page.port=8443,page.secure.port=8443")
 
     def test_node_order(self):
         for value in (None, "binpack", "fragmentation"):

@@ -465,6 +465,20 @@ class Values(Case):
                     known(v, s["properties"][k], path + [k])
         known(values, schema, [])
 
+    def test_no_port_of_the_scheduler_is_taken_twice(self):
+        """The schema excludes the ports of the extender and of the webhook, and a template compares the two pages'."""
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+        (schema,) = load(os.path.join(CHART, "values.schema.json"))
+        fixed = [p["containerPort"] for p in self.container("Deployment", "aliquot-scheduler")["ports"]]
+        page = schema["properties"]["page"]["properties"]
+        for port in page["port"], page["secure"]["properties"]["port"]:
+            self.assertEqual(port["not"]["enum"], fixed)
+        self.assertNotEqual(values["page"]["port"], values["page"]["secure"]["port"])
+        condition = "if and .Values.page.enabled (eq (int64 .Values.page.port) (int64 .Values.page.secure.port))"
+        template = text(os.path.join(CHART, "templates/scheduler.yaml")).split("{{- ")
+        (at,) = [i for i, part in enumerate(template) if part.startswith(condition)]
+        self.assertIn('fail (printf "page.port and page.secure.port are both %d', template[at + 1])
+
     def test_defaults_are_those_of_kustomize(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))
         for key, kind, name in (("node", "DaemonSet", "gpushare-device-plugin-ds"), ("scheduler", "Deployment", "aliquot-scheduler"),
