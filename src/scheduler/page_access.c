@@ -20,6 +20,8 @@ enum {
         USER_SHOWN = 200, /* bytes of a user's name in an answer */
 };
 
+#define REPEAT_MIN (PAGE_ACCESS_TIMEOUT / 10) /* left for a review, or it is not sent again */
+
 /* A request that waits for a review. */
 typedef struct Applicant {
         struct Applicant *next;
@@ -33,7 +35,12 @@ typedef struct AccessReview {
         PageAccess *access;
         unsigned char digest[DIGEST_LEN];
         Applicant *applicants;
-        KubeCall *call;  /* NULL: it is over */
+        KubeCall *call;   /* NULL: it is over */
+        const char *path; /* this and the next four: of the call that is under way */
+        KubeDone done;
+        Buf body;
+        usec_t deadline;
+        bool repeated;
         usec_t until;    /* the answer counts */
         usec_t used;     /* last */
         bool known;      /* the last answer was that the user may read */
@@ -79,6 +86,7 @@ static void finish(AccessReview *v, unsigned status) {
 
         v->applicants = NULL;
         v->call = NULL;
+        buf_done(&v->body);
         v->status = status;
         v->known = status == 200 || (v->known && status == 503);
         v->used = clock_monotonic_usec();
@@ -109,13 +117,41 @@ static void finish_without(AccessReview *v, const char *why) {
 
 /* ---- the reviews ---- */
 
-static int ask(AccessReview *v, const char *path, Buf *body, KubeDone done) {
-        KubeRequest request = {.method = "POST", .path = path, .timeout = PAGE_ACCESS_TIMEOUT};
+static int send_review(AccessReview *v, usec_t timeout) {
+        KubeRequest request = {
+                .method = "POST", .path = v->path, .body = buf_str(&v->body), .timeout = timeout};
 
-        if (buf_result(body) < 0)
-                return -ENOMEM;
-        request.body = buf_str(body);
-        return kube_call(v->access->client, &request, done, v, &v->call);
+        return kube_call(v->access->client, &request, v->done, v, &v->call);
+}
+
+/* Takes the body. 0 or -ENOMEM. */
+static int ask(AccessReview *v, const char *path, Buf *body, KubeDone done) {
+        int r = buf_result(body);
+
+        if (r < 0)
+                return r;
+        buf_done(&v->body);
+        v->body = *body;
+        *body = BUF_NULL;
+        v->path = path;
+        v->done = done;
+        v->deadline = clock_monotonic_usec() + PAGE_ACCESS_TIMEOUT;
+        v->repeated = false;
+        r = send_review(v, PAGE_ACCESS_TIMEOUT);
+        if (r < 0)
+                buf_done(&v->body);
+        return r;
+}
+
+/* Sends a review without an answer once more, because its kept connection may have been dead. A
+ * review changes nothing, so it may reach the API server twice. Returns whether it is under way. */
+static bool repeat(AccessReview *v, const KubeReply *reply) {
+        usec_t now = clock_monotonic_usec();
+
+        if (reply->outcome == KUBE_DONE || v->repeated || now + REPEAT_MIN > v->deadline)
+                return false;
+        v->repeated = true;
+        return send_review(v, v->deadline - now) == 0;
 }
 
 typedef struct Authentication {
@@ -176,8 +212,11 @@ static void on_access(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         AccessReview *v = userdata;
         Authorization got = {0};
-        const char *why = read_reply(reply, access_fields, ELEMENTSOF(access_fields), &arena, &got);
+        const char *why;
 
+        if (repeat(v, reply))
+                return;
+        why = read_reply(reply, access_fields, ELEMENTSOF(access_fields), &arena, &got);
         if (why) {
                 finish_without(v, why);
                 return;
@@ -219,8 +258,11 @@ static void on_token(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         AccessReview *v = userdata;
         Authentication got = {0};
-        const char *why = read_reply(reply, token_fields, ELEMENTSOF(token_fields), &arena, &got);
+        const char *why;
 
+        if (repeat(v, reply))
+                return;
+        why = read_reply(reply, token_fields, ELEMENTSOF(token_fields), &arena, &got);
         if (why)
                 finish_without(v, why);
         else if (!got.authenticated || str_is_empty(got.username)) {
@@ -397,8 +439,10 @@ int page_access_new(sd_event *event, const KubeConfig *config, PageAccessNext ne
 PageAccess *page_access_free(PageAccess *a) {
         if (!a)
                 return NULL;
-        for (size_t i = 0; i < PAGE_ACCESS_TOKENS; i++)
+        for (size_t i = 0; i < PAGE_ACCESS_TOKENS; i++) {
                 kube_call_free(a->reviews[i].call);
+                buf_done(&a->reviews[i].body);
+        }
         kube_client_free(a->client);
         free(a);
         return NULL;

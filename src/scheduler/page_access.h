@@ -18,9 +18,10 @@
 #include "kube/client.h"
 #include "net/http/http_server.h"
 
-#define PAGE_ACCESS_PATH    "/aliquot/page"
-#define PAGE_ACCESS_KEPT    (10 * USEC_PER_SEC) /* as in Kubernetes' own extension API servers */
-#define PAGE_ACCESS_TIMEOUT (5 * USEC_PER_SEC)  /* for each of the two reviews */
+#define PAGE_ACCESS_PATH "/aliquot/page"
+#define PAGE_ACCESS_KEPT (10 * USEC_PER_SEC) /* as in Kubernetes' own extension API servers */
+/* For each of the two reviews. One that gets no answer is sent once more within it. */
+#define PAGE_ACCESS_TIMEOUT (5 * USEC_PER_SEC)
 
 enum {
         PAGE_ACCESS_TOKENS = 256,

@@ -291,6 +291,30 @@ class Login(unittest.TestCase):
         self.assertEqual(self.ask(token="good").status, 200, "an error is not kept")
         self.logged("info page: the API server reviews tokens again")
 
+    def test_a_broken_connection_to_the_api_server(self):
+        """A review without an answer is sent once more."""
+        for path, token in (TOKENS, "good"), (ACCESS, "second"):
+            self.reviewer.users["second"] = "ann"
+            answer, broken = self.relay.answers["POST", path], []
+
+            def once(body):
+                if not broken:
+                    broken.append(body)
+                    raise ConnectionResetError
+                return answer(body)
+            self.relay.answers["POST", path] = once
+            self.assertEqual(self.ask(token=token).status, 200, path)
+            self.assertEqual(len(broken), 1)
+
+            def always(body):
+                broken.append(body)
+                raise ConnectionResetError
+            self.relay.answers["POST", path] = always
+            self.reviewer.users["third"] = "ann"
+            self.assertEqual(self.said(token="third"), (503, UNDECIDED), path)
+            self.assertEqual(len(broken), 3, "no more than twice")
+            self.relay.answers["POST", path] = answer
+
     def test_answers_that_are_none(self):
         for body in ([], "x", {"status": []}, {"status": {"authenticated": "yes"}}, {"status": {"authenticated": True, "user": {"username": 7}}}):
             self.reviewer.fails = 201, body
