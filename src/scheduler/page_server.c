@@ -24,6 +24,9 @@
 enum {
         /* Streams, and the short requests beside them; a browser opens up to six connections. */
         CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
+        /* From one address on the port with the login, so that others reach it, too. All viewers
+         * behind one proxy fit in. */
+        CONNECTIONS_OF_PEER = CONNECTIONS_MAX - 16,
         /* A connection that sends half a request, or reads nothing, is closed after this time. */
         IDLE_SEC = 30,
         REQUEST_SEC = 15,   /* beyond that, for one that sends a byte now and then */
@@ -194,6 +197,7 @@ static int serve_local(PageServer *p, const PageServerOptions *o, Fault *fault) 
 static int serve_secure(PageServer *p, const PageServerOptions *o, Fault *fault) {
         HttpServerOptions http = {.listen = o->secure_listen,
                                   .max_connections = CONNECTIONS_MAX,
+                                  .max_of_peer = CONNECTIONS_OF_PEER,
                                   .idle_sec = IDLE_SEC,
                                   .request_sec = REQUEST_SEC,
                                   .tls = true};

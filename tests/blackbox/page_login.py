@@ -78,15 +78,15 @@ class Login(unittest.TestCase):
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=" + name,
                         "-addext", "subjectAltName=DNS:localhost", "-keyout", self.key, "-out", self.cert], check=True, capture_output=True)
 
-    def connect(self):
+    def connect(self, source="127.0.0.1"):
         """HTTPS, with the certificate checked."""
         context = ssl.create_default_context(cafile=self.cert)
-        raw = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+        raw = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE, source_address=(source, 0))
         return context.wrap_socket(raw, server_hostname="localhost")
 
-    def ask(self, path="/node/n0", token=None, method="GET", **headers):
+    def ask(self, path="/node/n0", token=None, method="GET", source="127.0.0.1", **headers):
         connection = http.client.HTTPConnection("localhost", timeout=PATIENCE)
-        connection.sock = self.connect()
+        connection.sock = self.connect(source)
         if token is not None:
             headers["Authorization"] = "Bearer " + token
         try:
@@ -160,6 +160,28 @@ class Login(unittest.TestCase):
             except ConnectionResetError:
                 pass
         self.assertEqual(self.reviewer.tokens, [])
+
+    def test_connections_of_one_address_leave_room_for_another(self):
+        def is_open(s):
+            try:
+                return s.recv(1) != b""
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+
+        def reached():
+            """Idle connections are closed after a while, so the first one must still be open when the user is served."""
+            held = []
+            try:
+                for _ in range(64):
+                    held.append(socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE))
+                    held[-1].setblocking(False)
+                return self.ask(token="good", source="127.0.0.2").status == 200 and is_open(held[0])
+            finally:
+                for s in held:
+                    s.close()
+        until(reached, "a user at another address is served")
 
     # ---- a browser, with a proxy that logs its user in ----
 
