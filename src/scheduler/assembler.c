@@ -210,6 +210,13 @@ static void on_room(void *userdata, Str node) {
                 a->o.on_room(a->o.userdata, node);
 }
 
+static void on_settled(void *userdata) {
+        Assembler *a = userdata;
+
+        if (a->o.on_settled)
+                a->o.on_settled(a->o.userdata);
+}
+
 /* ---- the watch ---- */
 
 /* Whether no node can ever take the pod; *ret: what it asks for, or NULL. */
@@ -395,6 +402,7 @@ int assembler_new(const AssemblerOptions *options, Assembler **ret) {
                                  .wake = on_wake,
                                  .tell = on_tell,
                                  .on_room = on_room,
+                                 .on_settled = on_settled,
                                  .userdata = a});
         gangs_know_scheduler(&a->gangs, STR(VERDICT_SCHEDULER), 0);
         r = sd_event_add_time_relative(kube_client_event(options->client), &a->timer, CLOCK_MONOTONIC,

@@ -17,6 +17,8 @@ typedef struct AssemblerOptions {
         const char *(*may_not_act)(void *userdata);
         /* NULL, or told of a node where a gang gives cards back. */
         void (*on_room)(void *userdata, Str node);
+        /* NULL, or told that the attempt of a gang without cards has ended. */
+        void (*on_settled)(void *userdata);
         void *userdata;
 } AssemblerOptions;
 

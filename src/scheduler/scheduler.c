@@ -406,6 +406,13 @@ static void on_gang_room(void *userdata, Str node) {
         waker_settled(s->waker);
 }
 
+static void on_gang_settled(void *userdata) {
+        Scheduler *s = userdata;
+
+        if (s->waker)
+                waker_settled(s->waker);
+}
+
 static int start_gangs(Scheduler *s) {
         AssemblerOptions options = {
                 .client = s->client,
@@ -413,6 +420,7 @@ static int start_gangs(Scheduler *s) {
                 .recorder = s->recorder,
                 .may_not_act = may_not_bind,
                 .on_room = on_gang_room,
+                .on_settled = on_gang_settled,
                 .userdata = s,
         };
         int r = assembler_new(&options, &s->assembler);

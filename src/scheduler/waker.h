@@ -36,7 +36,8 @@ Waker *waker_free(Waker *w); /* before the view */
 void waker_room(Waker *w, Str node);
 
 /* A gang has given planned cards back: pods whose preemption waited for that (unsettled.h) are
- * woken, whether they fit or not. So they are when the last Binding of a gang has ended. */
+ * woken, whether they fit or not. So they are when the last Binding of a gang has ended, and when
+ * the attempt of a gang without cards has. */
 void waker_settled(Waker *w);
 
 /* For filter, which notes the pods. */

@@ -46,7 +46,16 @@ void gangs_end_places(Gangs *gs, Gang *g) {
                 gangs_end_place(gs, m);
 }
 
+/* For an attempt in which no member had a place: neither the end of a place nor a member's own grant
+ * tells that pods need not wait for the gang any more. */
+static void tell_settled(const Gangs *gs) {
+        if (gs->hooks.on_settled)
+                gs->hooks.on_settled(gs->hooks.userdata);
+}
+
 void gangs_give_back(Gangs *gs, Gang *g, const char *why, usec_t now) {
+        bool planned = false;
+
         gs->inside = true;
         for (GangMember *m = g->members; m; m = m->next) {
                 if (!m->held)
@@ -55,10 +64,15 @@ void gangs_give_back(Gangs *gs, Gang *g, const char *why, usec_t now) {
                 gs->hooks.give_back(gs->hooks.userdata, str_from(m->uid), why);
         }
         gs->inside = false;
+        for (const GangMember *m = g->members; m; m = m->next)
+                planned |= m->place != NULL;
         gangs_end_places(gs, g);
         gang_table_count(g);
-        if (gs->assembling == g)
-                gs->assembling = NULL;
+        if (gs->assembling != g)
+                return;
+        gs->assembling = NULL;
+        if (!planned)
+                tell_settled(gs);
 }
 
 static usec_t doubled(usec_t first, unsigned times) {
@@ -126,6 +140,8 @@ void gangs_begin(Gangs *gs, Gang *g, usec_t now) {
 /* Enough members are held or bound: all held ones are posted. Places of the other members stay
  * until the end of the plan. */
 static void release(Gangs *gs, Gang *g, usec_t now) {
+        bool cards = false;
+
         gs->attempts_satisfied++;
         gs->assembling = NULL;
         gang_table_set_state(g, GANG_SATISFIED, now);
@@ -135,10 +151,13 @@ static void release(Gangs *gs, Gang *g, usec_t now) {
                         continue;
                 gangs_end_hold(gs, m, now);
                 m->released = true;
+                cards |= m->request != NULL;
                 gs->hooks.release(gs->hooks.userdata, str_from(m->uid));
         }
         gs->inside = false;
         gang_table_count(g);
+        if (!cards)
+                tell_settled(gs);
 }
 
 /* ---- the states ---- */

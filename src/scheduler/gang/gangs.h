@@ -35,6 +35,7 @@ typedef struct GangsHooks {
         void (*wake)(void *userdata, const GangMember *m);
         void (*tell)(void *userdata, const GangMember *m, const char *reason, const char *note);
         void (*on_room)(void *userdata, Str node); /* a planned place is given back; may be NULL */
+        void (*on_settled)(void *userdata);        /* an attempt without places has ended; may be NULL */
         void *userdata;
 } GangsHooks;
 

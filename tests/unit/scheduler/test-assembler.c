@@ -47,6 +47,10 @@ static void on_room(void *userdata, Str node) {
         n_rooms++;
 }
 
+static void on_settled(void *userdata) {
+        waker_settled(((Fixture *) userdata)->waker);
+}
+
 static bool may_wake(void *userdata) {
         return true;
 }
@@ -67,6 +71,7 @@ static void setup(Fixture *f) {
         ASSERT_OK(assembler_new(&(AssemblerOptions){.client = fake_client(f->event),
                                                     .view = f->view,
                                                     .on_room = on_room,
+                                                    .on_settled = on_settled,
                                                     .userdata = f,
                                                     .recorder = (KubeEventRecorder *) f},
                                 &f->assembler));
@@ -667,6 +672,34 @@ static void a_preemption_waits_for_the_gang(void) {
         teardown(&f);
 }
 
+/* The members take cpu of a node, which kube-scheduler would free for the pod, and no cards. The
+ * attempt ends well, or a member goes. */
+static void a_preemption_beside_a_gang_without_cards_is_woken(void) {
+        for (int fails = 0; fails < 2; fails++) {
+                Answer answers[2] = {0};
+                Fixture f;
+
+                setup(&f);
+                see(&f, HIGH);
+                see(&f, MEMBER("a", NULL, .spec = PROFILE));
+                see(&f, MEMBER("b", NULL, .spec = PROFILE));
+                look(&f);
+                answer_patches(&f, 2);
+                ASSERT_TRUE(bind_pod(&f, "a", "n1", &answers[0]));
+                ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
+                ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+                if (fails)
+                        feed(f.view, VIEW_PODS, REFLECTOR_DELETED, MEMBER("b", NULL, .spec = PROFILE));
+                else
+                        ASSERT_TRUE(bind_pod(&f, "b", "n2", &answers[1]));
+                for (int i = 0; i < 2 && !fails; i++)
+                        fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+                expect_woken(&f);
+                ASSERT_CONTAINS(preempt(&f, HIGH, "uid-a"), "\"UID\":\"uid-a\"");
+                teardown(&f);
+        }
+}
+
 /* Also where one gang after the other is being placed, and the pod found room in between. */
 static void a_preemption_waits_once(void) {
         Fixture f;
@@ -833,7 +866,8 @@ int main(void) {
                 TEST(members_that_are_being_placed_are_no_victims), TEST(members_preempt_no_pods),
                 TEST(a_held_member_has_its_slot), TEST(a_gang_may_need_two_units),
                 TEST(a_refused_member_leaves_no_note), TEST(a_hold_that_ends_frees_its_slot),
-                TEST(a_preemption_waits_for_the_gang), TEST(a_preemption_waits_once),
+                TEST(a_preemption_waits_for_the_gang),
+                TEST(a_preemption_beside_a_gang_without_cards_is_woken), TEST(a_preemption_waits_once),
                 TEST(a_job_of_whole_cards_goes_to_the_fewest_nodes),
                 TEST(a_gang_may_have_a_whole_card_and_a_unit), TEST(a_preemption_waits_for_the_bindings),
                 TEST(a_binding_that_fails_ends_the_wait), TEST(the_evictor_waits_as_well),
