@@ -120,6 +120,39 @@ class Specification(Lab):
         self.assertEqual(self.run_to_end("--", "true", name="other").returncode, 0)
         self.spec()
 
+    def test_one_slice_of_a_name_on_all_boards(self):
+        first = self.board
+        self.start()
+        uuid = next(text.split("=")[1] for text in self.spec()["env"] if text.startswith("NVIDIA_VISIBLE_DEVICES="))
+        before = self.spec()
+        self.board = os.path.join(self.folder, "second")
+        p = self.run_to_end("--gpu", "1", "--", "echo", "not run")
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (
+            125, "", f"aliquot run: {self.path()} describes a living slice of the card {uuid}, counted in {first}: choose another name, "
+                     "or another --cdi-dir\n"))
+        self.assertEqual((self.spec(), self.slices()), (before, []))
+        self.assertEqual(self.run_to_end("--", "true", name="other").returncode, 0)
+
+    def test_the_name_of_a_dead_slice_on_another_board_is_free(self):
+        first, p = self.board, self.start()
+        p.send_signal(signal.SIGKILL)
+        p.wait()
+        p.stdin.close()
+        until(lambda: not self.slices(), "the end of its command")
+        self.assertEqual(len(self.files()), 1)
+        self.board = os.path.join(self.folder, "second")
+        self.start()
+        (pages,) = [m["hostPath"] for m in self.spec()["mounts"] if m["containerPath"] == "/.aliquot/slice"]
+        self.assertEqual((pages, first != self.board), (self.board + "/train", True))
+
+    def test_a_file_that_is_no_specification_is_replaced(self):
+        os.mkdir(self.cdi)
+        for text in "", "{", "[]", '{"devices":[{"containerEdits":{"mounts":[{"containerPath":"/.aliquot/slice"}]}}]}':
+            with open(self.path(), "w", encoding="ascii") as f:
+                f.write(text)
+            self.assertEqual(self.run_to_end("--", "true").returncode, 0, text)
+            self.assertEqual(self.files(), [])
+
     def test_no_room(self):
         self.start(mem="15")
         self.start(mem="15", name="second")

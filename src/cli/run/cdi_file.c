@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "slice/container_paths.h"
 
 #if defined __aarch64__
@@ -18,7 +20,7 @@
 #define DEBIAN_FOLDER "/usr/lib/x86_64-linux-gnu"
 #endif
 
-enum { NAME_MAX_ = 63, MOUNTS = 16 + 3 * SLICEDIR_CARDS_MAX, VARIABLES = 8 };
+enum { NAME_MAX_ = 63, MOUNTS = 16 + 3 * SLICEDIR_CARDS_MAX, VARIABLES = 8, FILE_MAX = 1 << 20 };
 
 bool cdi_file_is_name(const char *text) {
         size_t n = strlen(text);
@@ -181,6 +183,10 @@ static int make_dir(const char *dir, Fault *fault) {
                        : 0;
 }
 
+static int refuse_write(const char *path, int error, Fault *fault) {
+        return fault_set(fault, -error, "cannot write %s: %s", path, strerror(error));
+}
+
 /* Runtimes read *.json, so none sees an incomplete file. */
 static int write_file(const char *path, const Buf *text, Fault *fault) {
         char beside[SLICEDIR_PATH_SIZE + 8];
@@ -193,10 +199,66 @@ static int write_file(const char *path, const Buf *text, Fault *fault) {
         fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd >= 0 && write(fd, text->data, text->len) == (ssize_t) text->len && rename(beside, path) == 0)
                 return 0;
-        r = errno != 0 ? -errno : -EIO;
+        r = errno != 0 ? errno : EIO;
         if (fd >= 0)
                 (void) unlink(beside);
-        return fault_set(fault, r, "cannot write %s: %s", path, strerror(-r));
+        return refuse_write(path, r, fault);
+}
+
+static int stop_at(void *userdata, const SlicedirEntry *slice) {
+        return strcmp(slice->id, userdata) == 0;
+}
+
+/* pages: BOARD/NAME. A board that cannot be read has no slice. */
+static bool is_alive(char *pages) {
+        _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
+        char *slash = strrchr(pages, '/');
+
+        if (!slash)
+                return false;
+        *slash = '\0';
+        return slicedir_open(&d, pages, false, NULL) == 0 && slicedir_each(&d, stop_at, slash + 1) > 0;
+}
+
+/* Refuses a name whose file describes a living slice of another board: its containers would get
+ * into ours. A file that cannot be read, or that is no specification of ours, is replaced. */
+static int check_free(const char *path, const char *slices, Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        _cleanup_free_ char *pages = NULL;
+        CdiSliceFound found;
+        int r = file_read(path, FILE_MAX, &text);
+
+        if (r == 0)
+                r = cdi_read_slice(buf_str(&text), STR(SLICE_PAGES), &arena, &found);
+        if (r != 0)
+                return r == -ENOMEM ? fault_set(fault, r, "out of memory") : 0;
+        if (str_eq(found.pages, str_from(slices)))
+                return 0;
+        pages = str_dup(found.pages);
+        if (!pages)
+                return fault_set(fault, -ENOMEM, "out of memory");
+        return is_alive(pages) ? fault_set(fault, -EEXIST,
+                                           "%s describes a living slice of the card " STR_FMT
+                                           ", counted in %s: choose another name, or another --cdi-dir",
+                                           path, STR_ARG(found.cards), pages)
+                               : 0;
+}
+
+/* The folder is locked, so that of two runs one sees the file of the other. */
+static int write_free(const char *dir, const char *path, const Command *c, const Buf *text, Fault *fault) {
+        _cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r;
+
+        if (fd < 0)
+                return refuse_write(path, errno, fault);
+        do
+                r = flock(fd, LOCK_EX);
+        while (r < 0 && errno == EINTR);
+        if (r < 0)
+                return refuse_write(path, errno, fault);
+        r = check_free(path, c->slices, fault);
+        return r == 0 ? write_file(path, text, fault) : r;
 }
 
 int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir *d, const char *nvml,
@@ -215,7 +277,7 @@ int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir
         if (r == 0)
                 r = make_dir(dir, fault);
         if (r == 0)
-                r = write_file(path, &text, fault);
+                r = write_free(dir, path, c, &text, fault);
         if (r == 0)
                 (void) snprintf(ret->path, sizeof ret->path, "%s", path);
         return r;

@@ -24,7 +24,8 @@ bool cdi_file_is_name(const char *text);
 
 /* Writes the file in `dir`, which is made if it is missing. An older file of the name is replaced,
  * because a run that was killed leaves its own. c: of a slice that exists in `d`. nvml: the library
- * of a simulated driver; NULL: the driver is real. Returns 0, or negative errno with a fault. */
+ * of a simulated driver; NULL: the driver is real. Returns 0, or negative errno with a fault;
+ * -EEXIST: the file describes a slice that lives in another slice directory, and stays. */
 int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir *d, const char *nvml,
                    CdiFile *ret, Fault *fault);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cards/cdi.h"
 
+#include "wire/json_field.h"
 #include "wire/json_write.h"
 
 #if defined __aarch64__
@@ -157,4 +158,77 @@ void cdi_write_slice(const CdiSlice *slice, Buf *out) {
         json_write_object_end(&w);
         json_write_array_end(&w);
         json_write_object_end(&w);
+}
+
+/* ---- reading ---- */
+
+#define CARDS "NVIDIA_VISIBLE_DEVICES="
+
+typedef struct SliceReader {
+        Str pages_at;
+        CdiSliceFound found;
+} SliceReader;
+
+typedef struct MountPaths {
+        Str from, to;
+} MountPaths;
+
+static void read_variables(JsonReader *r, Arena *arena, void *ret) {
+        SliceReader *s = ret;
+
+        if (json_array_begin(r))
+                while (json_array_next(r)) {
+                        Str text = STR("");
+
+                        json_string(r, arena, &text);
+                        if (str_has_prefix(text, STR(CARDS)))
+                                s->found.cards = (Str){text.data + strlen(CARDS), text.len - strlen(CARDS)};
+                }
+}
+
+static const JsonField mount_fields[] = {
+        JSON_FIELD(MountPaths, from, "hostPath", json_field_str),
+        JSON_FIELD(MountPaths, to, "containerPath", json_field_str),
+};
+
+static void read_mounts(JsonReader *r, Arena *arena, void *ret) {
+        SliceReader *s = ret;
+
+        if (json_array_begin(r))
+                while (json_array_next(r)) {
+                        MountPaths m = {0};
+
+                        json_field_decode(r, arena, mount_fields, ELEMENTSOF(mount_fields), &m);
+                        if (str_eq(m.to, s->pages_at))
+                                s->found.pages = m.from;
+                }
+}
+
+static const JsonField edit_fields[] = {JSON_NESTED("env", read_variables),
+                                        JSON_NESTED("mounts", read_mounts)};
+
+static void read_edits(JsonReader *r, Arena *arena, void *ret) {
+        json_field_decode(r, arena, edit_fields, ELEMENTSOF(edit_fields), ret);
+}
+
+static const JsonField device_fields[] = {JSON_NESTED("containerEdits", read_edits)};
+
+static void read_devices(JsonReader *r, Arena *arena, void *ret) {
+        if (json_array_begin(r))
+                while (json_array_next(r))
+                        json_field_decode(r, arena, device_fields, ELEMENTSOF(device_fields), ret);
+}
+
+static const JsonField file_fields[] = {JSON_NESTED("devices", read_devices)};
+
+int cdi_read_slice(Str text, Str pages_at, Arena *arena, CdiSliceFound *ret) {
+        SliceReader s = {.pages_at = pages_at};
+        JsonReader r;
+        int k;
+
+        json_init(&r, text);
+        json_field_decode(&r, arena, file_fields, ELEMENTSOF(file_fields), &s);
+        k = json_finish(&r, NULL);
+        *ret = s.found;
+        return k;
 }

@@ -10,6 +10,7 @@
  * families search without a cache, so ldconfig need not run. There is no device "all": a container
  * gets only the cards that it was granted. */
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "gpu/cards/card_list.h"
 #include "gpu/cards/driver.h"
@@ -45,3 +46,14 @@ typedef struct CdiSlice {
 
 /* Writes the text of a file with one device, which has all that a container in this slice needs. */
 void cdi_write_slice(const CdiSlice *slice, Buf *out);
+
+/* What cdi_write_slice() has written: views of the text or the arena, empty where the text does not
+ * say it. */
+typedef struct CdiSliceFound {
+        Str pages; /* the path on the host of what the container has at `pages_at` */
+        Str cards; /* UUIDs with commas between them */
+} CdiSliceFound;
+
+/* Reads the text of such a file. pages_at: a path in the container. 0, -ENOMEM, or JSON_E_MALFORMED
+ * for a text that is no JSON or has other types. */
+int cdi_read_slice(Str text, Str pages_at, Arena *arena, CdiSliceFound *ret);
