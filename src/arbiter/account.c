@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/account.h"
 
-enum { CLOCK_SCALE = 16 }; /* 18 years of one card fit, and weights to 10,000 still divide a quantum well */
+enum {
+        CLOCK_SCALE = 16
+}; /* an int64_t holds 18 years of a card, and a weight of 10,000 still divides a quantum */
 
 static int64_t per_weight(const TenantPolicy *policy, int64_t ns) {
         return ns * CLOCK_SCALE / (int64_t) (policy->weight > 0 ? policy->weight : 1);
@@ -26,11 +28,13 @@ void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now) {
 
 void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now) {
         int64_t old = before->weight > 0 ? before->weight : 1, most = per_weight(before, ACCOUNT_TOTAL_NS);
-        int64_t ahead = a->clock - now < -most ? -most : a->clock - now; /* a tenant that was idle for days */
+        int64_t ahead =
+                a->clock - now < -most ? -most : a->clock - now; /* limits a tenant that was idle for days */
 
         a->clock = now + per_weight(after, ahead * old / CLOCK_SCALE);
 }
 
+/* Tokens for ns of time, ns; the remainder below 1 ns is kept in a->fraction. */
 static int64_t earned(Account *a, const TenantPolicy *policy, uint64_t ns) {
         uint64_t product = ns * policy->rate + a->fraction;
 
@@ -38,15 +42,15 @@ static int64_t earned(Account *a, const TenantPolicy *policy, uint64_t ns) {
         return (int64_t) (product / POLICY_PPM);
 }
 
-/* What is there already is never cut by filling. */
+/* Adds up to the ceiling. An amount above the ceiling stays as it is. */
 static int64_t fill(int64_t amount, int64_t more, int64_t ceiling) {
         if (amount >= ceiling)
                 return amount;
         return amount + more > ceiling ? ceiling : amount + more;
 }
 
-/* The same time for all, so that all lose alike where windows have gaps; and never less than makes
- * a window. */
+/* The most credit of a tenant with work: the same waiting time for each rate, so gaps between
+ * windows cost all tenants alike; at least enough for a window. */
 static int64_t ceiling(const TenantPolicy *policy) {
         int64_t most = share_of(policy, ACCOUNT_CREDIT_NS);
 
@@ -57,7 +61,7 @@ void account_advance(Account *a, const TenantPolicy *policy, uint64_t ns, Accoun
         int64_t more = earned(a, policy, ns), owed;
 
         switch (how) {
-        case ACCOUNT_STALLED: /* debts first */
+        case ACCOUNT_STALLED: /* pays a debt first, the rest becomes arrears */
                 owed = a->balance < 0 ? (-a->balance < more ? -a->balance : more) : 0;
                 a->balance += owed;
                 a->arrears = fill(a->arrears, more - owed, share_of(policy, ACCOUNT_DEBT_NS));
@@ -79,11 +83,13 @@ void account_wake(Account *a, const TenantPolicy *policy, int64_t now) {
                 a->clock = begin;
 }
 
-/* A work-conserving tenant owes no more: the time that the others left to it was not theirs. */
+/* The largest debt, as a balance. It is smaller for a work-conserving tenant: it used time that no
+ * other tenant wanted. */
 static int64_t floor_of(const TenantPolicy *policy) {
         return policy->conserving ? -ACCOUNT_DEBT_NS : -ACCOUNT_TOTAL_NS;
 }
 
+/* Takes ns from the credit, then from the arrears; the rest becomes debt. */
 static void pay(Account *a, const TenantPolicy *policy, int64_t ns) {
         int64_t first = a->balance > 0 ? (a->balance < ns ? a->balance : ns) : 0, second;
 

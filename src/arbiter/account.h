@@ -1,57 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a tenant has coming to it, in ns of the card. Pure.
+/* The account of one tenant on one card: how much time of the card it may still use, in ns. Pure.
+ * The engine adds elapsed time (account_advance()) and subtracts charges (account_charge()).
  *
- * A tenant with a cap has a bucket that fills at its rate. What it uses is taken out, more than is in it is debt, and no window opens before
- * the debt is paid; so the mean goes to the rate, however long a kernel was. Three bounds:
- *   credit   of an idle tenant: ACCOUNT_BURST_NS, so that it may begin at once, and cannot save up.
- *   debt     none but the card's time: only time that passed is charged. A tenant of 10 % that ran 500 ms owes 4.5 s of
- *            waiting, which is what 10 % means. Work that was not measured is charged ACCOUNT_DEBT_NS at most per process that had some
- *            on the card: the longest kernel that is not yet one that hangs. What runs longer is reported.
- *   arrears  what it could not have because another one's kernel would not end. It fills apart from the bucket, so that it is paid
- *            back when that other one waits off its debt, and does not count as credit in ordinary times.
+ * A tenant with a cap has a token bucket that fills at its rate. Charges empty it. A negative
+ * balance is a debt, and no window opens until it is paid, so the mean converges to the rate
+ * whatever the kernel length. Bounds:
+ *   credit   of an idle tenant at most ACCOUNT_BURST_NS: enough for a window, and no savings.
+ *   debt     is time of the card that passed: a tenant of 10 % that ran 500 ms waits 4.5 s. Work
+ *            that was not reported is charged at most ACCOUNT_DEBT_NS per process.
+ *   arrears  time lost while an overlong kernel of another tenant held the card. They fill apart
+ *            from the bucket and are usable while that tenant pays its debt.
  *
- * A work-conserving tenant has a clock of its own, which advances by what it uses over its weight; the one
- * that is most behind is next. A debt is to be ahead; to have been idle is to begin where the
- * others are. */
+ * A work-conserving tenant has a virtual clock: charged time divided by weight. The smallest clock
+ * is next. A tenant that was idle restarts near the clock of the card. */
 
 #include "arbiter/tenant_policy.h"
 #include "arbiter/tunables.h"
 
 typedef struct Account {
         int64_t balance, arrears; /* ns */
-        uint64_t fraction;        /* ns * ppm below one ns */
-        int64_t clock;            /* ns * 16 / weight; of its rank */
+        uint64_t fraction;        /* ns * ppm: earnings below 1 ns */
+        int64_t clock;            /* virtual clock: ns * 16 / weight */
 } Account;
 
 typedef enum AccountTime {
-        ACCOUNT_IDLE,   /* it wants nothing */
-        ACCOUNT_WANTS,  /* it has work */
-        ACCOUNT_STALLED /* it has work, and the card is held by a kernel that outlives its window */
+        ACCOUNT_IDLE,   /* no work */
+        ACCOUNT_WANTS,  /* has work */
+        ACCOUNT_STALLED /* has work, but another tenant's kernel runs beyond its window */
 } AccountTime;
 
-/* The newest: begins with the credit of an idle one. now: the clock of the card. */
+/* Starts with the credit of an idle tenant. now: the virtual clock of the card for the tenant's
+ * priority, here and below. */
 void account_init(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* It was conserving and is not any more, or the other way round, or is of another rank now. What it
- * owes stays, what it has coming to it does not. */
+/* The tenant changed between cap and work-conserving, or changed priority. A debt stays; credit and
+ * arrears are dropped. */
 void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* Its weight is another one: it stays ahead, or behind, by as many ns of the card. */
+/* The weight changed: the tenant stays ahead or behind by as many ns of the card. */
 void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now);
 
+/* ns have passed on the card: earns tokens at the tenant's rate, up to the bound for `how`. */
 void account_advance(Account *a, const TenantPolicy *policy, uint64_t ns, AccountTime how);
 
-/* It wakes after having been idle. */
+/* The tenant has work again after it was idle: limits how far its virtual clock is behind. */
 void account_wake(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* ns may be below zero: what was charged too much. */
+/* ns of the card were used. Negative: an earlier charge was too high. */
 void account_charge(Account *a, const TenantPolicy *policy, int64_t ns, int64_t now);
 
-/* What it was charged and another one has had: into the arrears. */
+/* The tenant was charged ns that another tenant used: they are added to the arrears. */
 void account_refund(Account *a, const TenantPolicy *policy, int64_t ns);
 
+/* Balance and arrears, ns of the card. */
 int64_t account_tokens(const Account *a);
-int64_t account_lag(const Account *a,
-                    const TenantPolicy *policy); /* ns of waiting that it is behind; below zero: ahead */
+int64_t account_lag(
+        const Account *a,
+        const TenantPolicy
+                *policy); /* ns of waiting time that the tenant is behind its rate; negative: ahead */

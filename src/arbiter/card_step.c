@@ -18,7 +18,7 @@ bool card_step_add(ArbiterCard *c, ArbiterTenant *t, uint64_t now) {
         if (tenant < 0)
                 return false;
         t->tenant = (uint32_t) tenant;
-        window = &c->engine.tenants[tenant].window; /* sums of an arbiter before this one */
+        window = &c->engine.tenants[tenant].window; /* continues the sums of the previous arbiter */
         window->granted = atomic_load_explicit(&schedule->granted, memory_order_relaxed);
         window->used = atomic_load_explicit(&schedule->used, memory_order_relaxed);
         c->tenants[c->n++] = t;
@@ -39,7 +39,7 @@ void card_step_remove(ArbiterCard *c, const ArbiterTenant *t) {
 
 /* ---- a step ---- */
 
-/* A tenant whose work is late, or that does nothing with its windows, may have ended. */
+/* A tenant with late work, or one that does not use its windows, may have ended. */
 static bool needs_liveness_check(const EngineTenant *t, const SliceChannel *s, uint64_t now) {
         bool silent = (t->state == ENGINE_CLOSING && now > t->window.closes + LIVENESS_SILENT_NS) ||
                       t->state == ENGINE_OVERRUN || t->n_empty > 0;
@@ -47,6 +47,7 @@ static bool needs_liveness_check(const EngineTenant *t, const SliceChannel *s, u
         return now - s->liveness_at >= (silent ? LIVENESS_SILENT_NS : LIVENESS_ALL_NS);
 }
 
+/* How long after the last sweep all rows are read again, ns. */
 static uint64_t sweep_after(const ArbiterTenant *p, const EngineTenant *t) {
         if (p->rung || p->needs_sweep)
                 return SWEEP_RUNG_NS;
@@ -71,8 +72,9 @@ static bool has_changed(const EngineWindow *a, const EngineWindow *b) {
                (a->open && (a->closes != b->closes || a->depth != b->depth));
 }
 
-/* Windows that close are written before the one that opens, so no two pages ever say that their
- * window is open. The arbiter's time is written with each heartbeat, and before one that is late. */
+/* Writes the pages whose window is open, or those whose window is not. Closed windows are written
+ * first, so no two pages show an open window at the same time. A page's heartbeat is refreshed when
+ * it is older than the limit. */
 static void write_windows_of(ArbiterCard *c, uint64_t now, bool heartbeat, bool open) {
         uint64_t old = heartbeat ? HEARTBEAT_NS / 2 : HEARTBEAT_NS * 3 / 2;
 
@@ -87,10 +89,10 @@ static void write_windows_of(ArbiterCard *c, uint64_t now, bool heartbeat, bool 
         }
 }
 
-static void pass(ArbiterCard *c, uint64_t now) {
+static void advance(ArbiterCard *c, uint64_t now) {
         for (uint32_t i = 0; i < c->n; i++)
                 read_report(&c->engine, c->tenants[i], now);
-        engine_pass(&c->engine, now);
+        engine_advance(&c->engine, now);
 }
 
 static void decide(ArbiterCard *c, uint64_t now, bool heartbeat) {
@@ -108,7 +110,7 @@ static void decide(ArbiterCard *c, uint64_t now, bool heartbeat) {
 }
 
 void card_step(ArbiterCard *c, uint64_t now, bool heartbeat) {
-        pass(c, now);
+        advance(c, now);
         decide(c, now, heartbeat);
 }
 
@@ -120,12 +122,12 @@ void card_step_all(ArbiterCard *const cards[], uint32_t n, Joined *j, uint64_t n
                 engines[i] = &cards[i]->engine;
                 stepped[i] = heartbeat || now >= cards[i]->next || joined_is_due(j, engines[i], now);
                 if (stepped[i])
-                        pass(cards[i], now);
+                        advance(cards[i], now);
         }
         joined_plan(j, engines, n, now);
         for (uint32_t i = 0; i < n; i++) {
                 if (!stepped[i] && engines[i]->planned)
-                        pass(cards[i], now);
+                        advance(cards[i], now);
                 stepped[i] |= engines[i]->planned;
                 if (stepped[i])
                         decide(cards[i], now, heartbeat);

@@ -22,10 +22,10 @@
 
 enum { DAEMON_CARDS = JOINED_CARDS, DAEMON_TENANTS = 1024, EVENTS = 64 };
 
-typedef struct DaemonTenant { /* a tenant, and which slice it is */
+typedef struct DaemonTenant { /* a tenant and its slice */
         ArbiterTenant base;
         char id[SLICEDIR_ID_SIZE];
-        uint32_t number; /* of its directory */
+        uint32_t number; /* of the slice's card directory: ID/NUMBER */
         uint32_t card;
         bool muted, seen;
 } DaemonTenant;
@@ -45,7 +45,7 @@ typedef struct Daemon {
         uint32_t n_tenants;
         Joined joined;
         uint64_t next_scan, next_heartbeat;
-        bool settling;
+        bool rescan_soon;
 } Daemon;
 
 static uint64_t now_nsec(void) {
@@ -54,26 +54,27 @@ static uint64_t now_nsec(void) {
 
 /* ---- cards and tenants ---- */
 
+/* Index of the card's engine, which is created if needed; -1: no room or no memory. */
 static int find_card(Daemon *d, const char *uuid, uint64_t now) {
-        int room = -1;
+        int free_slot = -1;
 
         for (int i = 0; i < DAEMON_CARDS; i++) {
                 if (d->cards[i] && strcmp(d->cards[i]->uuid, uuid) == 0)
                         return i;
-                if (!d->cards[i] && room < 0)
-                        room = i;
+                if (!d->cards[i] && free_slot < 0)
+                        free_slot = i;
         }
-        if (room < 0)
+        if (free_slot < 0)
                 return -1;
-        d->cards[room] = calloc(1, sizeof(DaemonCard));
-        if (!d->cards[room])
+        d->cards[free_slot] = calloc(1, sizeof(DaemonCard));
+        if (!d->cards[free_slot])
                 return -1;
-        (void) snprintf(d->cards[room]->uuid, SLICE_UUID, "%s", uuid);
-        engine_init(&d->cards[room]->base.engine, now);
+        (void) snprintf(d->cards[free_slot]->uuid, SLICE_UUID, "%s", uuid);
+        engine_init(&d->cards[free_slot]->base.engine, now);
         if (d->options->overrun_limit > 0)
-                d->cards[room]->base.engine.overrun_limit = d->options->overrun_limit;
-        d->cards[room]->base.next = now;
-        return room;
+                d->cards[free_slot]->base.engine.overrun_limit = d->options->overrun_limit;
+        d->cards[free_slot]->base.next = now;
+        return free_slot;
 }
 
 static void remove_tenant(Daemon *d, uint32_t at) {
@@ -91,10 +92,10 @@ static void remove_tenant(Daemon *d, uint32_t at) {
         d->tenants[at] = d->tenants[--d->n_tenants];
 }
 
-/* Whose counters are not open is never heard. */
-static void ask_counters(Daemon *d, const DaemonTenant *p, int directory) {
+/* Without the counters file the tenant's reports cannot be read. */
+static void request_counters(Daemon *d, const DaemonTenant *p, int directory) {
         if (p->base.channel.counters < 0)
-                leased_ask(&d->leased, directory, "counters");
+                leased_request(&d->leased, directory, "counters");
 }
 
 static void watch_doorbell(Daemon *d, DaemonTenant *p) {
@@ -103,7 +104,7 @@ static void watch_doorbell(Daemon *d, DaemonTenant *p) {
         if (p->base.channel.doorbell >= 0 && !p->muted &&
             epoll_ctl(d->epoll, EPOLL_CTL_ADD, p->base.channel.doorbell, &event) < 0 && errno != EEXIST) {
                 (void) close(p->base.channel.doorbell);
-                p->base.channel.doorbell = -1; /* it is looked at now and then */
+                p->base.channel.doorbell = -1; /* without it the rows are read at intervals only */
         }
 }
 
@@ -119,7 +120,7 @@ static uint32_t unused_set(const Daemon *d) {
                 used[*set_of(d, d->tenants[i])] = true;
         while (set <= JOINED_SETS && used[set])
                 set++;
-        return set <= JOINED_SETS ? set : 0; /* 0: its cards decide alone */
+        return set <= JOINED_SETS ? set : 0; /* 0: none free; its cards are not joined */
 }
 
 /* The slices of one container on several cards are a set. */
@@ -155,12 +156,12 @@ static void add_tenant(Daemon *d, int directory, const char *id, uint32_t number
         r = slice_channel_open(directory, &p->base.channel);
         if (r != 0) {
                 if (r == -EAGAIN)
-                        leased_ask(&d->leased, directory, "limits");
-                d->settling = true; /* half made, or none of ours */
+                        leased_request(&d->leased, directory, "limits");
+                d->rescan_soon = true; /* incomplete, or not a slice: scan again soon */
                 free(p);
                 return;
         }
-        ask_counters(d, p, directory);
+        request_counters(d, p, directory);
         (void) snprintf(p->id, sizeof p->id, "%s", id);
         p->number = number;
         p->seen = true;
@@ -181,7 +182,7 @@ static int find_tenant(const Daemon *d, const char *id, uint32_t number) {
         return -1;
 }
 
-/* The page was made anew under the same name, for a container's next start. */
+/* Whether the page is another file than the open one: the container was started again. */
 static bool is_replaced(const DaemonTenant *p, int directory) {
         struct stat st;
 
@@ -204,7 +205,7 @@ static void scan_channel(Daemon *d, int directory, const char *id, uint32_t numb
         p = d->tenants[at];
         p->seen = true;
         slice_channel_open_missing(&p->base.channel, directory);
-        ask_counters(d, p, directory);
+        request_counters(d, p, directory);
         watch_doorbell(d, p);
         if (slice_channel_policy_changed(&p->base.channel)) {
                 TenantPolicy policy = tenant_policy(&p->base.channel.compute, &p->base.channel.request);
@@ -222,7 +223,7 @@ static void scan_slice(Daemon *d, const char *id, uint64_t now) {
                 (void) snprintf(path, sizeof path, "%s/%u", id, number);
                 directory = openat(d->slicedir.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
                 if (directory < 0)
-                        return; /* they are numbered from 0 on */
+                        return; /* cards are numbered from 0 without gaps */
                 scan_channel(d, directory, id, number, now);
         }
 }
@@ -237,7 +238,7 @@ static void scan(Daemon *d, uint64_t now) {
                         (void) close(fd);
                 return;
         }
-        d->settling = false;
+        d->rescan_soon = false;
         for (uint32_t i = 0; i < d->n_tenants; i++)
                 d->tenants[i]->seen = false;
         while ((entry = readdir(entries)))
@@ -248,8 +249,8 @@ static void scan(Daemon *d, uint64_t now) {
         for (uint32_t i = d->n_tenants; i > 0; i--)
                 if (!d->tenants[i - 1]->seen)
                         remove_tenant(d, i - 1);
-        leased_settle(&d->leased);
-        d->next_scan = now + (d->settling ? 10 * SCAN_DELAY_NS : RESCAN_NS);
+        leased_end_unrequested(&d->leased);
+        d->next_scan = now + (d->rescan_soon ? 10 * SCAN_DELAY_NS : RESCAN_NS);
 }
 
 static bool is_moved(const Slicedir *b) {
@@ -301,7 +302,8 @@ static void step_cards(Daemon *d, uint64_t now) {
 
 /* ---- the loop ---- */
 
-/* One that rings without end is not heard until its period is over; its card's own times go on. */
+/* A doorbell that rings too often is ignored until its period is over; the card is still stepped
+ * when due. */
 static void on_doorbell(Daemon *d, DaemonTenant *p, uint64_t now) {
         p->base.rung = true;
         d->cards[p->card]->base.next = 0;
@@ -339,7 +341,7 @@ static uint64_t next_of(const Daemon *d) {
         return next;
 }
 
-/* One call, where the kernel has it (5.11). */
+/* epoll_pwait2() needs Linux 5.11; older kernels: ppoll() and epoll_wait(). */
 static int wait_events(const Daemon *d, struct epoll_event events[EVENTS], const struct timespec *ts) {
         long n = syscall(SYS_epoll_pwait2, d->epoll, events, EVENTS, ts, NULL, 0);
         struct pollfd fd = {.fd = d->epoll, .events = POLLIN};
@@ -349,7 +351,7 @@ static int wait_events(const Daemon *d, struct epoll_event events[EVENTS], const
         return ppoll(&fd, 1, ts, NULL) > 0 ? epoll_wait(d->epoll, events, EVENTS, 0) : 0;
 }
 
-/* Returns whether it goes on. */
+/* Handles events until `next`, ns. False: the daemon is told to stop. */
 static bool sleep_until(Daemon *d, uint64_t next) {
         struct epoll_event events[EVENTS];
         uint64_t now = now_nsec(), wait = next > now ? next - now : 0;
@@ -390,7 +392,7 @@ static int loop(Daemon *d) {
 
 /* ---- beginning and end ---- */
 
-/* 0, 1: told to stop before, negative errno. */
+/* Takes the lock on the slice directory. 0; 1: told to stop; DAEMON_E_MOVED + 1; negative errno. */
 static int wait_for_lock(Daemon *d) {
         struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
 
@@ -423,7 +425,7 @@ static void done(Daemon *d) {
         slicedir_done(&d->slicedir);
 }
 
-/* data.ptr tells the source: the end, the slice directory, or a tenant. */
+/* data.ptr names the source: the stop descriptor, the slice directory, or a tenant. */
 static int open_events(Daemon *d, Fault *fault) {
         struct epoll_event stop = {.events = EPOLLIN, .data.ptr = &d->options},
                            slicedir = {.events = EPOLLIN, .data.ptr = &d->inotify};
@@ -431,8 +433,8 @@ static int open_events(Daemon *d, Fault *fault) {
         d->epoll = epoll_create1(EPOLL_CLOEXEC);
         if (d->epoll < 0 || epoll_ctl(d->epoll, EPOLL_CTL_ADD, d->options->stop, &stop) < 0)
                 return fault_set(fault, -errno, "cannot make an epoll: %s", strerror(errno));
-        d->inotify = inotify_init1(IN_CLOEXEC |
-                                   IN_NONBLOCK); /* without it the slice directory is read now and then */
+        d->inotify = inotify_init1(
+                IN_CLOEXEC | IN_NONBLOCK); /* without inotify the slice directory is read at intervals only */
         if (d->inotify < 0)
                 return 0;
         (void) inotify_add_watch(d->inotify, d->slicedir.path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB);
@@ -453,7 +455,7 @@ static int run(Daemon *d, Fault *fault) {
         r = open_events(d, fault);
         if (r < 0)
                 return r;
-        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: windows are opened to the microsecond */
+        (void) prctl(PR_SET_TIMERSLACK, 1UL); /* ns: windows open with a precision of 1 us */
         return loop(d);
 }
 

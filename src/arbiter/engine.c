@@ -73,11 +73,11 @@ void engine_report(Engine *e, uint64_t now, uint32_t i, const TenantReport *repo
                 t->progress_at = now;
         if (t->state == ENGINE_CLOSED && t->policy.gated && since(e->now, now) <= SCHED_STALE_NSEC)
                 window_late_report(e, t, busy - t->report.busy, now);
-        if (t->policy.gated) /* of a process that had been left out: it ran beside any window */
+        if (t->policy.gated) /* a process that was left out ran beside any window */
                 window_charge(e, t, (int64_t) (report->silent_busy - t->report.silent_busy));
         if (report->n_launched != t->report.n_launched)
                 t->backoff_until = min_u64(t->backoff_until, now + EMPTY_BACKOFF_NS);
-        if (!t->report.drained && over != 0) /* it was seen at work until then */
+        if (!t->report.drained && over != 0) /* the previous report still showed work */
                 over = max_u64(over, min_u64(t->reported_at, now));
         t->newly_used += busy - t->report.busy;
         t->report = *report;
@@ -100,14 +100,15 @@ static bool is_active(const EngineTenant *t, uint64_t now) {
         return wants(t) || now < t->active_until;
 }
 
-/* Its work keeps the card from the others for longer than a window. */
-static bool stalls(const EngineTenant *t, uint64_t now) {
+/* Work of a closed window keeps the card for longer than a quantum. */
+static bool delays_others(const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_CLOSING && now > t->window.closes + QUANTUM_NS;
 }
 
-/* A joined window goes on in a pause, because those of other cards do. */
-static bool keeps_idle(const Engine *e, const EngineTenant *t) {
-        return t->state == ENGINE_OPEN && t->idle_since != 0 && t->until != 0 &&
+/* A joined window stays open while its tenant idles, because those on the other cards do. Counts
+ * only while another tenant waits. */
+static bool is_idle_joined(const Engine *e, const EngineTenant *t) {
+        return t->state == ENGINE_OPEN && t->idle_since != 0 && t->planned_end != 0 &&
                pick_next(e, t, false, e->now) >= 0;
 }
 
@@ -116,7 +117,8 @@ static bool is_using(const EngineTenant *t) {
                t->state == ENGINE_CLOSING;
 }
 
-/* All caps are behind while the card is in use: what switches cost is lost for all of them alike. */
+/* All active tenants with caps are behind while the card is in use. Then no tenant earns tokens, so
+ * that the time lost to switches is lost for all alike. */
 static bool is_overcommitted(const Engine *e) {
         bool any = false, used = false;
 
@@ -134,8 +136,9 @@ static bool is_overcommitted(const Engine *e) {
         return any && used;
 }
 
-/* The contexts of work in OVERRUN. Of work that was reported as hung (or of a process that was
- * stopped) it is not known whether it runs, so it takes no other tenant's time. */
+/* Contexts of the tenant's work in OVERRUN. Reported work (a kernel that hangs, or a stopped
+ * process) may not run at all, so it takes no time from other tenants; itself: count it all the
+ * same. */
 static uint64_t overrun_contexts(const Engine *e, const EngineTenant *t, uint64_t now, bool itself) {
         if (!window_is_overrun(t) || (t->report.blocked && t->state != ENGINE_OPEN))
                 return 0;
@@ -144,11 +147,11 @@ static uint64_t overrun_contexts(const Engine *e, const EngineTenant *t, uint64_
                        : 0;
 }
 
-/* The tails of two windows share the card, half each. Work in OVERRUN takes turns with a window, by
- * their contexts. The window is charged in full and paid back when that work has ended and says
- * that it ran: the process may have been stopped. Work that counts as hung is granted no time, so the
- * audit sees what runs beside it. */
-static void divide(Engine *e, uint64_t passed, uint64_t now) {
+/* Divides the time that passed. Two windows that overlap get half each. Work in OVERRUN shares the
+ * card with a window by number of contexts. The window is charged in full, and refunded once the
+ * work in OVERRUN has ended and reported its time: its process may have been stopped. Time beside
+ * work in OVERRUN also counts as granted to that work's tenant. */
+static void divide_time(Engine *e, uint64_t passed, uint64_t now) {
         uint64_t windows = 0, running = 0, beside = 0;
 
         for (uint32_t i = 0; i < e->n; i++) {
@@ -169,24 +172,25 @@ static void divide(Engine *e, uint64_t passed, uint64_t now) {
                 t->window.granted += known > 0 && t->report.in_flight > 0 ? passed : 0;
                 if (is_using(t) && window_is_used(t)) {
                         t->shared += windows > 1 ? passed - passed / windows : 0;
-                        t->beside += passed * beside / max_u64(1, beside + running);
+                        t->charged_beside += passed * beside / max_u64(1, beside + running);
                 }
                 if (beside == 0)
-                        t->beside = 0;
+                        t->charged_beside = 0;
         }
 }
 
-static void wake_or_sleep(Engine *e, EngineTenant *t, uint64_t now) {
+/* Notes that the tenant has work, and that it was idle before. */
+static void note_active(Engine *e, EngineTenant *t, uint64_t now) {
         if (!wants(t))
                 return;
-        if (e->now >= t->active_until) /* at the step before this one */
+        if (e->now >= t->active_until) /* it was idle at the last step */
                 account_wake(&t->account, &t->policy, e->virtual_clocks[t->policy.high]);
         t->active_until = now + ACTIVE_GRACE_NS;
         if (t->policy.high)
                 e->high_until = now + HIGH_RECENT_NS;
 }
 
-/* Another tenant had a window meanwhile, or waited for one. */
+/* Whether another tenant had a window, or waited for one. */
 static bool is_contended(const Engine *e, const EngineTenant *t) {
         if (t->state == ENGINE_CLOSING && e->owner >= 0)
                 return true;
@@ -200,55 +204,56 @@ static bool is_closing(const Engine *e) {
         return false;
 }
 
-/* A card that is kept idle for a set while another tenant waits costs as much as its window does. */
-static void charge_keeper(Engine *e, uint64_t passed) {
-        EngineTenant *t = &e->tenants[e->keeper];
+/* A card that idles for a joined set while another tenant waits is charged to the set's tenant. */
+static void charge_set_tenant(Engine *e, uint64_t passed) {
+        EngineTenant *t = &e->tenants[e->set_tenant];
 
-        if (e->kept_since == 0 || e->owner >= 0 || is_closing(e) || t->state == ENGINE_FREE ||
+        if (e->idle_for_set_since == 0 || e->owner >= 0 || is_closing(e) || t->state == ENGINE_FREE ||
             pick_next(e, t, false, e->now) < 0)
                 return;
         account_charge(&t->account, &t->policy, (int64_t) passed, e->virtual_clocks[t->policy.high]);
 }
 
-static void advance(Engine *e, uint64_t now) {
+/* Accounts for the time since the last step. */
+static void charge_time(Engine *e, uint64_t now) {
         uint64_t passed = now - e->now, late = since(e->next_step + STEP_TOLERANCE_NS, now);
         bool lost = is_overcommitted(e);
         unsigned stalling = 0;
 
         for (uint32_t i = 0; i < e->n; i++)
-                stalling += stalls(&e->tenants[i], now);
-        divide(e, passed, now);
-        charge_keeper(e, since(late, passed));
+                stalling += delays_others(&e->tenants[i], now);
+        divide_time(e, passed, now);
+        charge_set_tenant(e, since(late, passed));
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
-                AccountTime how = !is_active(t, now)          ? ACCOUNT_IDLE
-                                  : stalling > stalls(t, now) ? ACCOUNT_STALLED
-                                                              : ACCOUNT_WANTS;
+                AccountTime how = !is_active(t, now)                 ? ACCOUNT_IDLE
+                                  : stalling > delays_others(t, now) ? ACCOUNT_STALLED
+                                                                     : ACCOUNT_WANTS;
 
                 if (t->state == ENGINE_FREE)
                         continue;
                 if (!lost || how == ACCOUNT_IDLE)
                         account_advance(&t->account, &t->policy, passed, how);
-                if (t->state == ENGINE_OPEN && t->idle_since != 0 && !keeps_idle(e, t))
+                if (t->state == ENGINE_OPEN && t->idle_since != 0 && !is_idle_joined(e, t))
                         t->idle_time += since(t->newly_used, passed);
-                else if (is_using(t) || keeps_idle(e, t)) {
+                else if (is_using(t) || is_idle_joined(e, t)) {
                         t->window.granted += passed;
                         t->contended += is_contended(e, t) ? passed : 0;
                         t->late += min_u64(late, since(t->opened, now));
                         window_settle(e, t, now);
                 }
                 t->newly_used = 0;
-                wake_or_sleep(e, t, now);
+                note_active(e, t, now);
         }
         e->now = now;
 }
 
-/* The launch hooks kept to their percentages by themselves meanwhile: no tenant is charged, and
- * none earns. Work of all of them may be on the card. */
-static void advance_absence(Engine *e, uint64_t now) {
+/* The gap was longer than SCHED_STALE_NSEC, so the launch hooks limited themselves (duty.h). No
+ * tenant is charged and none earns. Any tenant may have work on the card, so all have to drain. */
+static void skip_absence(Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++)
                 if (e->tenants[i].state != ENGINE_FREE)
-                        wake_or_sleep(e, &e->tenants[i], now);
+                        note_active(e, &e->tenants[i], now);
         e->now = now;
         for (uint32_t i = 0; i < e->n; i++)
                 if (e->tenants[i].state != ENGINE_FREE && !window_is_overrun(&e->tenants[i]))
@@ -257,10 +262,12 @@ static void advance_absence(Engine *e, uint64_t now) {
 
 /* ---- the open window ---- */
 
+/* Whether the tenant did not use its window within NO_START_NS. */
 static bool has_not_started(const EngineTenant *t, uint64_t now) {
         return since(t->opened, now) >= NO_START_NS && t->reported_at > t->opened && !window_is_used(t);
 }
 
+/* Sets idle_since when the tenant has no work left in its open window. */
 static void note_idle(EngineTenant *t, uint64_t now) {
         if (wants(t) || t->report.in_flight > 0 || t->reported_at < t->opened || t->window.ignore_backlog)
                 t->idle_since = 0;
@@ -273,29 +280,31 @@ bool engine_is_stalled(const Engine *e, const EngineTenant *t, uint64_t now) {
                since(max_u64(t->progress_at, t->opened), now) >= min_u64(NO_PROGRESS_NS, e->overrun_limit);
 }
 
-/* A process took the window for over before it was made longer. */
-static void renumber(EngineTenant *t, uint64_t now) {
+/* A process took the window for closed just before it was extended. A new number tells it that the
+ * window is open. */
+static void renumber_if_ended(EngineTenant *t, uint64_t now) {
         if (t->report.ended && now + NOTIFY_LATENCY_NS < t->window.closes)
                 t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
 }
 
-/* A window that opened together with those of other cards, which wait for it while it pauses. */
+/* A joined window: it stays open while idle, up to JOINED_IDLE_NS if another tenant waits. */
 static void step_joined(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
         int waiting = pick_next(e, NULL, false, now);
         bool high = waiting >= 0 && e->tenants[waiting].policy.high && !t->policy.high;
 
         note_idle(t, now);
-        if (t->until > t->window.closes)
+        if (t->planned_end > t->window.closes)
                 window_extend(e, i, now, true);
-        t->window.closes = max_u64(now, min_u64(t->window.closes, t->until));
-        renumber(t, now);
+        t->window.closes = max_u64(now, min_u64(t->window.closes, t->planned_end));
+        renumber_if_ended(t, now);
         if (now >= t->window.closes ||
             (waiting >= 0 && (high || has_not_started(t, now) ||
                               (t->idle_since != 0 && now - t->idle_since >= JOINED_IDLE_NS))))
                 window_close(e, i, now);
 }
 
+/* A window of one card: closes it, shortens it, or extends it. */
 static void step_owner(Engine *e, uint64_t now) {
         uint32_t i = (uint32_t) e->owner;
         EngineTenant *t = &e->tenants[i];
@@ -304,7 +313,7 @@ static void step_owner(Engine *e, uint64_t now) {
 
         note_idle(t, now);
         idle = (t->idle_since != 0 && now - t->idle_since >= IDLE_CLOSE_NS) || has_not_started(t, now);
-        renumber(t, now);
+        renumber_if_ended(t, now);
         keeps = t->policy.gated && !t->window.ignore_backlog && !engine_is_stalled(e, t, now) &&
                 e->reserved == 0 && pick_keeps_owner(e, t, waiting, 0);
         if (idle && e->reserved != 0)
@@ -324,8 +333,8 @@ static void step_owner(Engine *e, uint64_t now) {
 
 /* ---- the next one ---- */
 
-/* What is left of the window before keeps the card busy while the next owner hears of its own. High
- * priority does not wait for more than a quantum of it. */
+/* The rest of one closed window (PREOPEN_NS) keeps the card busy while the next owner is notified.
+ * A high-priority tenant does not wait for more than a quantum of that work. */
 bool engine_may_open(const Engine *e, uint64_t now, bool high) {
         unsigned closing = 0;
 
@@ -340,17 +349,17 @@ bool engine_may_open(const Engine *e, uint64_t now, bool high) {
         return true;
 }
 
-/* The tenant whose window opens on several cards at once; -1: there is none. */
-static int planned(const Engine *e, uint64_t now) {
+/* The tenant with a planned joined window; -1: none. */
+static int planned_tenant(const Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++)
                 if ((e->tenants[i].state == ENGINE_CLOSED || e->tenants[i].state == ENGINE_OVERRUN) &&
-                    e->tenants[i].until > now)
+                    e->tenants[i].planned_end > now)
                         return (int) i;
         return -1;
 }
 
 static void open_next(Engine *e, uint64_t now) {
-        int i = planned(e, now);
+        int i = planned_tenant(e, now);
         bool contended, reserved = false;
 
         if (i < 0) {
@@ -363,7 +372,7 @@ static void open_next(Engine *e, uint64_t now) {
         contended = pick_earliest(e, true, now) < now + QUANTUM_NS && e->n > 1;
         for (uint32_t k = 0; contended && k < e->n; k++)
                 if ((int) k != i && e->tenants[k].state != ENGINE_FREE && wants(&e->tenants[k]))
-                        goto open; /* another one than this */
+                        goto open; /* another tenant has work */
         contended = false;
 open:
         window_open(e, (uint32_t) i, now, contended);
@@ -379,15 +388,16 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         uint64_t earliest = pick_earliest(e, true, now), next = t->window.closes;
 
         if (t->idle_since != 0 && (waiting >= 0 || e->reserved != 0))
-                next = min_u64(next, max_u64(t->idle_since + (t->until != 0 ? JOINED_IDLE_NS : IDLE_CLOSE_NS),
-                                             now + NOTIFY_LATENCY_NS));
-        if (t->until != 0)
+                next = min_u64(next,
+                               max_u64(t->idle_since + (t->planned_end != 0 ? JOINED_IDLE_NS : IDLE_CLOSE_NS),
+                                       now + NOTIFY_LATENCY_NS));
+        if (t->planned_end != 0)
                 next = min_u64(next,
                                max_u64(since(EXTEND_MARGIN_NS, t->window.closes), now + EXTEND_MARGIN_NS));
         else if (e->reserved == 0 && !engine_is_stalled(e, t, now) &&
                  pick_keeps_owner(e, t, waiting, since(now, t->window.closes)))
                 next = min_u64(next, since(EXTEND_MARGIN_NS, t->window.closes));
-        if (earliest > now) /* it goes on only while no other tenant may have the card */
+        if (earliest > now) /* another tenant may have the card then */
                 next = min_u64(next, max_u64(earliest, t->begins + QUANTUM_NS));
         if (!window_is_used(t))
                 next = min_u64(next, max_u64(t->opened + NO_START_NS, now + IDLE_POLL_NS));
@@ -424,7 +434,7 @@ static uint64_t next_deadline(const Engine *e, uint64_t now) {
 
 /* ---- a step ---- */
 
-/* In debug builds: what must hold after each step. */
+/* Asserts in debug builds what holds after each step. */
 static void check(const Engine *e) {
         unsigned open = 0;
 
@@ -442,12 +452,12 @@ static void check(const Engine *e) {
         (void) open;
 }
 
-void engine_pass(Engine *e, uint64_t now) {
+void engine_advance(Engine *e, uint64_t now) {
         now = max_u64(now, e->now);
         if (since(e->now, now) > SCHED_STALE_NSEC)
-                advance_absence(e, now);
+                skip_absence(e, now);
         else
-                advance(e, now);
+                charge_time(e, now);
         overrun_report_update(e, now);
         for (uint32_t i = 0; i < e->n; i++)
                 window_step(e, i, now);
@@ -458,7 +468,7 @@ uint64_t engine_decide(Engine *e, uint64_t now) {
         if (e->owner >= 0) {
                 int32_t owner = e->owner;
 
-                if (e->tenants[owner].until != 0)
+                if (e->tenants[owner].planned_end != 0)
                         step_joined(e, (uint32_t) owner, now);
                 else
                         step_owner(e, now);
@@ -472,6 +482,6 @@ uint64_t engine_decide(Engine *e, uint64_t now) {
 }
 
 uint64_t engine_step(Engine *e, uint64_t now) {
-        engine_pass(e, now);
+        engine_advance(e, now);
         return engine_decide(e, now);
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the arbiter of a card knows of it and of its tenants. engine.h has the states, window.h and
- * pick.h what is done with them. Times are ns of the caller's clock. */
+/* The state of the arbiter of one card and of its tenants. engine.h has the state diagram; window.h
+ * and pick.h have the operations. Times are ns of the caller's clock. */
 
 #include "arbiter/account.h"
 #include "arbiter/tenant_report.h"
 
-enum { ENGINE_TENANTS = 128, PLAN_HELD = 1 };
+enum { ENGINE_TENANTS = 128, PLAN_NO_WINDOW = 1 };
 
 typedef struct EngineWindow {
         bool gated, open;
-        bool ignore_backlog; /* work in flight before it is not counted: see BACKLOG_WAIT_NS */
-        uint32_t number;     /* of the newest window */
+        bool ignore_backlog; /* work from before the window is not counted: BACKLOG_WAIT_NS */
+        uint32_t number;     /* of the newest window, 31 bits */
         uint64_t closes, depth;
-        uint64_t drain_ns;      /* what is launched in it has ended so long after it closes */
-        uint32_t sharers;       /* processes that divide the depth */
-        uint64_t granted, used; /* ever: windows until drained, by the arbiter's clock; charged */
+        uint64_t drain_ns;      /* work launched in the window ends by closes + drain_ns */
+        uint32_t sharers;       /* processes that share the depth */
+        uint64_t granted, used; /* sums since the slice was made: window time until drained; charged time */
 } EngineWindow;
 
 typedef enum EngineState {
@@ -28,47 +28,49 @@ typedef enum EngineState {
 } EngineState;
 
 typedef struct EngineTenant {
-        EngineState state; /* set by window_set_state() only */
+        EngineState state; /* written by window_set_state() only */
         TenantPolicy policy;
         Account account;
         TenantReport report;
         EngineWindow window;
         uint64_t reported_at;
-        uint64_t opened, begins;               /* the window; when the card was free for it */
-        uint64_t busy_before, launched_before; /* of the report when it opened */
-        uint64_t tail;          /* from a window's close to the end of its work, a moving mean */
-        uint64_t idle_since;    /* it has no work in its open window; 0: it has some */
-        uint64_t idle_time;     /* of this window, without work */
-        uint64_t newly_used;    /* reported since the last step */
-        uint64_t contended;     /* of this window, another tenant waited */
-        uint64_t shared;        /* of this window, half of the time beside another one */
-        uint64_t late;          /* of this window, steps of the arbiter that came late */
-        uint64_t charged;       /* for this window; OVERRUN: since it began; CLOSED: more than reported */
-        uint64_t held;          /* OVERRUN: its part of the card's time since it began */
-        uint64_t beside;        /* charged for windows, and maybe had by work in OVERRUN beside them */
-        uint64_t active_until;  /* it counts as wanting until then */
-        uint64_t progress_at;   /* when its report last changed */
-        uint64_t overrun_since; /* when its window closed, of work in OVERRUN */
-        uint64_t told_at;       /* when that was last reported; 0: it was not */
-        uint64_t backoff_until; /* it did nothing with its windows */
-        uint32_t n_empty;       /* such windows in a row */
-        uint32_t set;           /* tenants on several cards that open together (joined.h); 0: it is alone */
-        uint64_t until;         /* by joined_plan(): its window's end, PLAN_HELD: none; 0: alone */
-        bool planned;           /* by joined_plan(): until was not 0 in the newest plan */
+        uint64_t opened, begins;               /* when the window opened; when the card became free for it */
+        uint64_t busy_before, launched_before; /* the report's sums when the window opened */
+        uint64_t mean_drain; /* moving mean of the time from a window's close to its drain */
+        uint64_t idle_since; /* no work in the open window since then; 0: it has work */
+        uint64_t idle_time;  /* of this window: time without work */
+        uint64_t newly_used; /* busy time reported since the last step */
+        uint64_t contended;  /* of this window: time in which another tenant waited */
+        uint64_t shared;     /* of this window: half of the time that it overlapped another window */
+        uint64_t late;       /* of this window: delay of late steps of the arbiter */
+        uint64_t charged; /* this window's charge; OVERRUN: since its begin; CLOSED: excess over the report */
+        uint64_t held;    /* in OVERRUN: its part of the card's time since that began */
+        uint64_t charged_beside; /* charged for windows, but maybe used by another tenant's overdue work */
+        uint64_t active_until;   /* it counts as a tenant with work until then */
+        uint64_t progress_at;    /* the report last changed then */
+        uint64_t overrun_since;  /* close of the window whose work is in OVERRUN; 0: none */
+        uint64_t overrun_reported_at; /* the overrun was last reported then; 0: not yet */
+        uint64_t backoff_until;       /* no window before: it did not use the last ones */
+        uint32_t n_empty;             /* unused windows in a row */
+        uint32_t set;                 /* number of the joined set (joined.h); 0: none */
+        uint64_t planned_end; /* set by joined_plan(): end of its window; PLAN_NO_WINDOW; 0: not planned */
+        bool in_plan;         /* set by joined_plan(): planned_end was not 0 in the newest plan */
 } EngineTenant;
 
 typedef struct Engine {
         EngineTenant tenants[ENGINE_TENANTS];
-        uint32_t n;                /* tenants beyond are free */
-        int32_t owner;             /* of the open window; -1: none is open */
-        uint64_t now, next_step;   /* of the last step; when the next one is due */
-        int64_t virtual_clocks[2]; /* of conserving tenants: of normal and of high priority */
-        uint64_t high_until;       /* a tenant of high priority had work, or may have again */
-        uint64_t overrun_limit;    /* work in OVERRUN for longer is reported */
-        uint64_t blamed_at;        /* when reported work was last on the card: others may wait for it */
-        uint64_t reserved;         /* by joined_plan(): from then on for a set; 0: it is not */
-        uint32_t keeper;           /* by joined_plan(): of the set's tenants the one that is here */
-        uint64_t kept_since;       /* by joined_plan(): the card is kept idle; 0: it is not */
-        bool planned;              /* by joined_plan(): the card's next step is due */
-        bool held;                 /* by joined_plan(): a tenant of it has the plan to decide for it */
+        uint32_t n;                /* entries in use; those behind are ENGINE_FREE */
+        int32_t owner;             /* tenant with the open window; -1: none */
+        uint64_t now, next_step;   /* time of the last step; the next step is due */
+        int64_t virtual_clocks[2]; /* of work-conserving tenants: normal priority, high priority */
+        uint64_t high_until;       /* a high-priority tenant has work until then, or may have again */
+        uint64_t overrun_limit;    /* work in OVERRUN for longer is reported, ns */
+        uint64_t
+                reported_overrun_at; /* reported work was last on the card then; others may have waited for it */
+        uint64_t reserved;           /* set by joined_plan(): reserved for a set from then on; 0: not */
+        uint32_t set_tenant;         /* set by joined_plan(): the set's tenant on this card */
+        uint64_t
+                idle_for_set_since; /* set by joined_plan(): the card idles for a set since then; 0: it does not */
+        bool planned;               /* set by joined_plan(): the card has to be stepped now */
+        bool has_planned;           /* set by joined_plan(): a tenant of this card is planned */
 } Engine;

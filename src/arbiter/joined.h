@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Containers with slices on several cards: their windows open and close together, because each rank
- * of such a program waits on its card for the other ranks. Pure, above the engines of the cards: it
- * reads them, and writes what they do next (EngineTenant.until, Engine.reserved, Engine.planned).
+/* Joined windows: a container with slices on several cards gets its windows on all of them at the
+ * same time. Each rank of such a program waits for the ranks on the other cards. Pure. The
+ * plan reads the engines and writes what they do next (EngineTenant.planned_end, Engine.reserved,
+ * Engine.planned). Times are ns of the engines' clock.
  *
- *     HELD --each card's account allows it, and no tenant of one card comes first--> WAITS
- *     WAITS --all cards are free: a window on each--> OPEN --its end: closed on each--> ENDS
- *     WAITS --a card idles for JOINED_DRAIN_NS, and another is not free--> HELD
- *     ENDS --all cards have drained, or JOINED_DRAIN_NS have passed--> HELD
- *
- * Times are ns of the engines' clock. */
+ *     HELD --every account allows it, and it is first on every card--> WAITS
+ *     WAITS --all cards are free: opens a window on each--> OPEN --its end: closes them--> ENDS
+ *     WAITS --one card has idled for JOINED_DRAIN_NS, another is not free--> HELD
+ *     ENDS --all cards have drained, or JOINED_DRAIN_NS have passed--> HELD */
 
 #include "arbiter/engine.h"
 
@@ -21,25 +20,26 @@ typedef struct JoinedMember {
         EngineTenant *tenant;
 } JoinedMember;
 
-typedef struct JoinedSet { /* a container's tenants that have work */
+typedef struct JoinedSet { /* the tenants of one container that have work */
         JoinedMember members[JOINED_CARDS];
         uint32_t n;
-        uint64_t until; /* the end of its newest window; 0: it had none */
-        bool waits;     /* it may have a window now */
+        uint64_t end; /* end of its newest window; 0: it had none */
+        bool ready;   /* it is ready for a window now */
 } JoinedSet;
 
 typedef struct Joined {
-        JoinedSet sets[JOINED_SETS]; /* at EngineTenant.set - 1 */
-        uint32_t n;                  /* those beyond were never used */
-        uint64_t next;               /* plan again then, even if no card's step is due; UINT64_MAX: never */
+        JoinedSet sets[JOINED_SETS]; /* index: EngineTenant.set - 1 */
+        uint32_t n;                  /* entries in use */
+        uint64_t next;               /* plan again by then, even if no card is due; UINT64_MAX: never */
 } Joined;
 
-/* The plan reads the accounts of the cards, as of their last pass. So when its time has come, the
- * cards of sets are passed before it, and decided. */
+/* Whether a card with planned tenants is stepped because the plan is due: the plan needs accounts
+ * that are up to date. */
 static inline bool joined_is_due(const Joined *j, const Engine *e, uint64_t now) {
-        return e->held && now >= j->next;
+        return e->has_planned && now >= j->next;
 }
 
-/* Plans the windows of all sets. Between engine_pass() of the cards that are due, and
- * engine_decide() of these and of those that it marks as planned. All zero: a new Joined. */
+/* Plans the windows of all sets. Call it after engine_advance() of the cards that are due and
+ * before engine_decide() of these and of the cards that it marks as planned. A new Joined is all
+ * zero. n: at most JOINED_CARDS engines. */
 void joined_plan(Joined *j, Engine *const engines[], uint32_t n, uint64_t now);

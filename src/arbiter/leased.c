@@ -8,22 +8,22 @@
 #include "base/cleanup.h"
 #include "slicedir/file_lease.h"
 
-static void let_wait(Leased *l, uint32_t at, int file) {
+static void start_child(Leased *l, uint32_t at, int file) {
         pid_t pid = file_lease_wait(file, O_RDWR);
 
         if (pid < 0)
-                l->files[at] = l->files[--l->n]; /* until it is asked for again */
+                l->files[at] = l->files[--l->n]; /* no child: the next request tries again */
         else
                 l->files[at].pid = pid;
 }
 
-/* Killed, as when memory is short, or it could not open the file either. Reaped then: its pid is
- * nobody's any more. */
-static bool is_gone(pid_t pid) {
+/* Whether the child has ended: it was killed, or it could not open the file either. Reaps it, so
+ * the pid may not be used any more. */
+static bool has_ended(pid_t pid) {
         return waitpid(pid, NULL, WNOHANG) != 0;
 }
 
-void leased_ask(Leased *l, int directory, const char *name) {
+void leased_request(Leased *l, int directory, const char *name) {
         _cleanup_close_ int file = openat(directory, name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
         struct stat st;
 
@@ -31,23 +31,23 @@ void leased_ask(Leased *l, int directory, const char *name) {
                 return;
         for (uint32_t i = 0; i < l->n; i++)
                 if (l->files[i].dev == st.st_dev && l->files[i].ino == st.st_ino) {
-                        l->files[i].asked = true;
-                        if (is_gone(l->files[i].pid))
-                                let_wait(l, i, file);
+                        l->files[i].requested = true;
+                        if (has_ended(l->files[i].pid))
+                                start_child(l, i, file);
                         return;
                 }
         if (l->n == LEASED_MOST)
                 return;
         l->files[l->n].dev = st.st_dev;
         l->files[l->n].ino = st.st_ino;
-        l->files[l->n].asked = true;
-        let_wait(l, l->n++, file);
+        l->files[l->n].requested = true;
+        start_child(l, l->n++, file);
 }
 
-void leased_settle(Leased *l) {
+void leased_end_unrequested(Leased *l) {
         for (uint32_t i = l->n; i > 0; i--) {
-                if (l->files[i - 1].asked) {
-                        l->files[i - 1].asked = false;
+                if (l->files[i - 1].requested) {
+                        l->files[i - 1].requested = false;
                         continue;
                 }
                 file_lease_wait_end(l->files[i - 1].pid);

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files of slices that cannot be opened now, because their container has leased them
- * (slicedir/file_lease.h). For each one a child waits, so that the daemon does not; what is not
- * asked for any more when the slice directory has been read was opened meanwhile, or has gone. */
+/* Slice files that cannot be opened now because a process of the container holds a lease on them
+ * (slicedir/file_lease.h). A child process waits for each such file, so the daemon does not block.
+ * The daemon requests the files at each scan of the slice directory, then ends the children of
+ * files that it did not request. */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { LEASED_MOST = 96 }; /* a container has two of each card, and 32 cards */
+enum { LEASED_MOST = 96 }; /* a container has two files per card, and at most 32 cards */
 
 typedef struct Leased {
         struct {
                 dev_t dev;
                 ino_t ino;
                 pid_t pid;
-                bool asked; /* since the last end */
+                bool requested; /* since the last leased_end_unrequested() */
         } files[LEASED_MOST];
         uint32_t n;
 } Leased;
 
-/* Somebody waits for it, another one where he has ended; what is no regular file, and one too many,
- * is let be. */
-void leased_ask(Leased *l, int directory, const char *name);
+/* Starts a child that waits for the lease of a file in `directory`, or restarts it if it has ended.
+ * Does nothing if the file is not a regular file, or if LEASED_MOST files are waited for. */
+void leased_request(Leased *l, int directory, const char *name);
 
-/* Ends whoever waits for what was not asked for since the last time. */
-void leased_settle(Leased *l);
+/* Ends the children of files that were not requested since the last call. */
+void leased_end_unrequested(Leased *l);
 
+/* Ends all children. */
 void leased_done(Leased *l);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kernels that do not end, and the reports of them. */
+/* Reports work that is still on the card long after its window closed: kernels that do not end. The
+ * caller updates at each step and then asks for reports until there are none. */
 
 #include "arbiter/engine_state.h"
 
-/* At each step: while one that was told of lasts, others may be waiting for it, and are not blamed
- * for that time. now: ns. */
+/* Updates the times of reports. While reported work lasts, other tenants' work may wait for it, and
+ * that time does not count against them. now: ns. */
 void overrun_report_update(Engine *e, uint64_t now);
 
 typedef struct OverrunReport {
         uint32_t tenant;
-        uint64_t since;         /* its window closed then, and its work has not ended */
-        bool partial, repeated; /* others of its processes go on; told before, and lasts */
+        uint64_t since;         /* overdue since then: its window closed, or the work before it ended */
+        bool partial, repeated; /* only some of the tenant's processes are stuck; it was reported before */
 } OverrunReport;
 
-/* Kernels that have run for longer than e->overrun_limit, and each e->overrun_limit that they last. Of several the
- * one that has run longest; another's time counts from when that one is gone, because until then it
- * may have waited for it. False: there is none. */
+/* Returns the next report: of work that is overdue by more than e->overrun_limit, and again after
+ * each further e->overrun_limit. Of several, the oldest is reported; the time of the others counts
+ * from its end, because they may have waited for it. False: no report is due. */
 bool overrun_report_next(Engine *e, OverrunReport *ret);

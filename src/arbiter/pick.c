@@ -7,6 +7,7 @@
 
 enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_HIGH };
 
+/* enough: the tokens that a tenant with a cap needs for a window, ns. */
 static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         if (t->policy.high && tokens > 0)
                 return RANK_HIGH;
@@ -15,9 +16,9 @@ static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-/* Work in OVERRUN may wait for a launch that is held: certainly if nothing of it has begun, and
- * maybe if it makes no progress for longer than it was estimated, and for BACKLOG_WAIT_NS for each
- * process that it shares the card with. */
+/* No window before this time. Work in OVERRUN may itself wait for a launch that is held. That is
+ * certain if none of it has begun. It is assumed after no progress for twice its estimated time,
+ * and for BACKLOG_WAIT_NS per context that shares the card. */
 static uint64_t not_before(const EngineTenant *t) {
         uint64_t work = 2 * min_u64(t->report.in_flight, MAX_IN_FLIGHT_NS);
 
@@ -27,13 +28,14 @@ static uint64_t not_before(const EngineTenant *t) {
                (t->report.blocked ? BLOCKED_WAIT_NS : max_u64(window_contexts(t) * BACKLOG_WAIT_NS, work));
 }
 
-/* A launch behind work in OVERRUN passes on credit: that work may not end without it. */
-static int64_t enough_of(const EngineTenant *t) {
+/* Work in OVERRUN may not end before a later launch, so its tenant may go into debt for that
+ * launch. */
+static int64_t tokens_needed(const EngineTenant *t) {
         return t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS;
 }
 
 static bool is_waiting(const EngineTenant *t, bool closing) {
-        if (!t->policy.gated || !wants(t) || (t->until != 0 && !closing))
+        if (!t->policy.gated || !wants(t) || (t->planned_end != 0 && !closing))
                 return false;
         return t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && closing) ||
                (t->state == ENGINE_OVERRUN && t->report.waiter);
@@ -53,7 +55,7 @@ int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t n
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
                 int r = t != but && is_waiting(t, closing) && now >= not_before(t)
-                                ? rank(t, account_tokens(&t->account), enough_of(t))
+                                ? rank(t, account_tokens(&t->account), tokens_needed(t))
                                 : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
@@ -80,7 +82,7 @@ bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, u
 }
 
 static int rank_of(const EngineTenant *t) {
-        return rank(t, account_tokens(&t->account), enough_of(t));
+        return rank(t, account_tokens(&t->account), tokens_needed(t));
 }
 
 bool pick_is_first(const Engine *e, const EngineTenant *t, int other) {
@@ -89,8 +91,9 @@ bool pick_is_first(const Engine *e, const EngineTenant *t, int other) {
         return rank_of(t) != RANK_NONE && (!o || !is_before(o, rank_of(o), t, rank_of(t)));
 }
 
-/* Waiting time that it is behind; clocks of two cards are compared with that of their card. */
-static int64_t behind(const Engine *e, const EngineTenant *t) {
+/* How far the tenant is behind, ns. A virtual clock is taken relative to that of its card, so that
+ * tenants of two cards can be compared. */
+static int64_t lag_of(const Engine *e, const EngineTenant *t) {
         return t->policy.conserving ? e->virtual_clocks[t->policy.high] - t->account.clock
                                     : account_lag(&t->account, &t->policy);
 }
@@ -98,11 +101,11 @@ static int64_t behind(const Engine *e, const EngineTenant *t) {
 bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, const EngineTenant *u) {
         if (rank_of(t) != rank_of(u))
                 return rank_of(t) > rank_of(u);
-        return behind(e, t) > behind(f, u);
+        return lag_of(e, t) > lag_of(f, u);
 }
 
 uint64_t pick_ready_at(const EngineTenant *t, uint64_t now) {
-        int64_t missing = (t->policy.high ? 1 : enough_of(t)) - account_tokens(&t->account);
+        int64_t missing = (t->policy.high ? 1 : tokens_needed(t)) - account_tokens(&t->account);
 
         if (t->policy.conserving || missing < 0)
                 missing = 0;

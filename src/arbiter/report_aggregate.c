@@ -24,14 +24,15 @@ static uint64_t four_times(uint64_t in_flight) {
         return 4 * min_u64(in_flight, MAX_IN_FLIGHT_NS);
 }
 
-/* What a row reports when it is read for the first time was used before this arbiter gave out
- * windows. A sum that goes back is that of another process, which has the row now. */
-static uint64_t newly(uint64_t before, uint64_t after, bool known) {
+/* The increase of a sum. Of a row that is read for the first time nothing counts: it was used
+ * before this arbiter granted windows. A sum that decreases belongs to another process that took
+ * the row. */
+static uint64_t increase(uint64_t before, uint64_t after, bool known) {
         return known && after > before ? after - before : 0;
 }
 
-/* The time that has these bits, and is not after now: 0 where that is before the window. */
-static uint64_t begun(uint32_t bits, uint64_t opened, uint64_t now) {
+/* The time before now that WORK_BEGAN() gave these bits; 0: none, or before the window. */
+static uint64_t launch_time(uint32_t bits, uint64_t opened, uint64_t now) {
         uint64_t then = now - ((uint64_t) ((WORK_BEGAN(now) - bits) & UINT32_MAX) << 10);
 
         return bits != 0 && opened != 0 && then <= now && then + WORK_BEGAN_GRAIN >= opened ? then : 0;
@@ -42,8 +43,8 @@ static bool is_same(const RowReport *a, const RowReport *b) {
                a->launched == b->launched && a->drained == b->drained && a->first_launch == b->first_launch;
 }
 
-/* With what was in flight before, and says nothing of it. */
-static bool continues(const RowReport *before, const RowReport *after) {
+/* Work was in flight before, and no busy time was reported since. */
+static bool has_unreported(const RowReport *before, const RowReport *after) {
         return before->in_flight > 0 && after->busy == before->busy;
 }
 
@@ -51,9 +52,10 @@ static bool is_idle(const RowReport *report) {
         return report->want_since == 0 && report->in_flight == 0;
 }
 
-/* Whatever moves is alive, and counts again. */
-static void note(ReportAggregate *t, RowState *r, const RowReport *report, uint64_t now, uint64_t most) {
-        uint64_t more = min_u64(newly(r->report.busy, report->busy, r->known), most);
+/* Stores a report that changed, and adds its increases. A silent row counts again. */
+static void update_row(ReportAggregate *t, RowState *r, const RowReport *report, uint64_t now,
+                       uint64_t most) {
+        uint64_t more = min_u64(increase(r->report.busy, report->busy, r->known), most);
 
         if (r->known && is_same(&r->report, report))
                 return;
@@ -61,12 +63,12 @@ static void note(ReportAggregate *t, RowState *r, const RowReport *report, uint6
                 t->silent_busy += min_u64(more, since(r->silent_since, now));
         else
                 t->busy += more;
-        t->n_launched += r->known ? (uint32_t) (report->launched - r->report.launched) : 0; /* it wraps */
+        t->n_launched += r->known ? (uint32_t) (report->launched - r->report.launched) : 0; /* wraps */
         t->n_changes++;
         *r = (RowState){.report = *report,
                         .changed_at = now,
                         .unreported_since =
-                                continues(&r->report, report) && r->known ? r->unreported_since : now,
+                                has_unreported(&r->report, report) && r->known ? r->unreported_since : now,
                         .drained_at = r->drained_at,
                         .known = true};
 }
@@ -75,7 +77,7 @@ static bool is_undrained(const RowReport *report, uint32_t window) {
         return report->in_flight > 0 && report->drained != window;
 }
 
-static void add(ReportSum *s, const RowReport *report, uint32_t window, uint64_t now) {
+static void add_to_sum(ReportSum *s, const RowReport *report, uint32_t window, uint64_t now) {
         uint64_t wants = min_u64(report->want_since, now);
 
         if (s->want_since == 0 || (wants > 0 && wants < s->want_since))
@@ -90,17 +92,17 @@ static void add(ReportSum *s, const RowReport *report, uint32_t window, uint64_t
                 s->in_flight += min_u64(report->in_flight, MAX_IN_FLIGHT_NS);
 }
 
-/* Longer than its kernels take by its own word, and nothing has moved since its window closed. */
-static bool is_quiet(const ReportAggregate *t, const RowState *r, uint32_t window, uint64_t now) {
+/* No change since its window closed, for four times the work in flight and SILENT_AFTER_NS. */
+static bool is_stalled(const ReportAggregate *t, const RowState *r, uint32_t window, uint64_t now) {
         uint64_t from = r->changed_at > t->window_closed ? r->changed_at : t->window_closed;
 
         return t->window_closed != 0 && is_undrained(&r->report, window) &&
                since(from, now) > four_times(r->report.in_flight) + SILENT_AFTER_NS;
 }
 
-/* A process that still wants the card writes the time anew when its window's work is over. For one
- * that does not, or whose time is older, it is when the report was read. */
-static uint64_t over_of(const ReportAggregate *t, const RowReport *report, uint64_t now) {
+/* When the work of the window ended. A process with more work renews want_since at that time.
+ * Without it, or if it lies before the close, the time of reading counts. */
+static uint64_t drained_time(const ReportAggregate *t, const RowReport *report, uint64_t now) {
         return t->window_closed != 0 && report->want_since >= t->window_closed && report->want_since <= now
                        ? report->want_since
                        : now;
@@ -108,14 +110,14 @@ static uint64_t over_of(const ReportAggregate *t, const RowReport *report, uint6
 
 void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *report, uint32_t window,
                           uint64_t now, uint64_t most) {
-        uint64_t then = begun(report->first_launch, t->window_opened, now);
+        uint64_t then = launch_time(report->first_launch, t->window_opened, now);
         RowState *r = &t->rows[row];
         bool drains = window != 0 && report->drained == window && (!r->known || r->report.drained != window);
 
-        note(t, r, report, now, most);
+        update_row(t, r, report, now, most);
         t->n_rows++;
         if (drains)
-                r->drained_at = over_of(t, report, now);
+                r->drained_at = drained_time(t, report, now);
         if (window != 0 && report->drained == window && r->drained_at > t->drained_at)
                 t->drained_at = r->drained_at;
         t->ended |= window != 0 && report->drained == window;
@@ -125,13 +127,13 @@ void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *rep
                 t->first_launch = then;
         if (r->silent_since != 0 || is_idle(report))
                 return;
-        r->quiet = is_quiet(t, r, window, now);
-        add(&t->all, report, window, now);
-        if (!r->quiet)
-                add(&t->counted, report, window, now);
+        r->stalled = is_stalled(t, r, window, now);
+        add_to_sum(&t->all, report, window, now);
+        if (!r->stalled)
+                add_to_sum(&t->counted, report, window, now);
 }
 
-/* A silent process counts as long as no other process of the container has work. */
+/* Silent rows count as long as no other row of the container has work. */
 void report_aggregate_end(ReportAggregate *t, uint64_t now) {
         bool leaves = t->counted.want_since != 0;
         const ReportSum *s = leaves ? &t->counted : &t->all;
@@ -146,14 +148,14 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
         t->waiter = s->waiter;
         t->blocked = s->waiter && s->blocked;
         for (uint32_t i = 0; leaves && t->counted.n_active < t->all.n_active && i < SLICE_ROWS; i++)
-                if (t->rows[i].quiet) {
-                        t->rows[i].quiet = false;
+                if (t->rows[i].stalled) {
+                        t->rows[i].stalled = false;
                         t->rows[i].silent_since = now;
                         t->stuck_since = t->stuck_since != 0 ? t->stuck_since : now;
                 }
 }
 
-/* What a process that is gone may have used since its last report. */
+/* Bound of what a process used since its last report before it ended, ns. */
 static uint64_t unreported(const RowState *r, uint64_t ns) {
         return min_u64(ns, four_times(r->report.in_flight) + MAX_UNREPORTED_NS);
 }

@@ -1,70 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the processes of a container say of their work, made into one sum that can be reckoned with.
- * They may say anything: time that goes back, or jumps; work that never ends; wants of tomorrow.
- * Pure. */
+/* Adds up what the processes of a container report of their work. The rows of the counters file are
+ * untrusted: sums may go back or jump, work may never end, times may lie in the future. Pure. */
 
 #include "slice/page.h"
 
-typedef struct RowReport { /* one row, as it was read */
+typedef struct RowReport { /* one row as it was read */
         uint64_t want_since, busy, in_flight;
-        uint32_t launched, drained, first_launch; /* as SliceWork has them */
-        uint32_t flags;                           /* WORK_F_MASK of wants, which has all of them here */
+        uint32_t launched, drained, first_launch; /* as in SliceWork */
+        uint32_t flags;                           /* the bits WORK_F_MASK of SliceWork.wants */
 } RowReport;
 
 typedef struct RowState {
-        RowReport report;    /* last */
-        uint64_t changed_at; /* when that was something else than before */
-        uint64_t
-                unreported_since; /* since when it works on what is in flight and has not said that it used more */
-        uint64_t
-                silent_since; /* when it was left out: its work did not end, and nothing moved; 0: it counts */
-        uint64_t drained_at;  /* when what it launched in the window that it drained last was */
-        bool known, quiet;
+        RowReport report;          /* the newest */
+        uint64_t changed_at;       /* the report last changed then */
+        uint64_t unreported_since; /* work in flight without a report of busy time since then */
+        uint64_t silent_since;     /* left out since then: no progress of its work; 0: it counts */
+        uint64_t drained_at;       /* when the work of the window that it drained last ended */
+        bool known, stalled;       /* read before; silent by the newest report, and not left out yet */
 } RowState;
 
-/* What the rows come to, all of them or those that are not silent. */
+/* The sum over all rows, or over the rows that are not silent. */
 typedef struct ReportSum {
         uint64_t in_flight, want_since;
-        uint32_t n_active, n_working; /* rows that want; rows whose work is on the card */
+        uint32_t n_active, n_working; /* rows with work; rows with work on the card */
         bool drained;
-        bool waiter, blocked; /* a launch waits; and nothing that is in flight has begun */
+        bool waiter, blocked; /* a launch has waited for long; and no work in flight has begun */
 } ReportSum;
 
 typedef struct ReportAggregate {
         RowState rows[SLICE_ROWS];
-        ReportSum all, counted;         /* while a pass is under way */
-        uint64_t window_closed;         /* since when its newest window is; 0: it is open */
-        uint64_t n_launched, n_changes; /* launches; words of its rows that were seen to change: ever, both */
-        uint64_t silent_busy;           /* ns, ever: what rows used that had been left out, not in busy */
-        uint64_t stuck_since;           /* since when the first of those that are left out is; 0: none */
-        uint64_t busy, in_flight;       /* ns; busy since the tally was begun, and it never goes back */
-        uint64_t want_since;            /* since when; 0: no process does */
-        uint64_t window_opened,
-                first_launch; /* when the newest window was, and when the first row began in it; 0: none did */
-        uint64_t drained_at; /* when what rows had launched in the newest window was; 0: no row has said so */
-        uint64_t died_at; /* when a row that had work in flight was last found without a process; 0: never */
-        uint32_t n_rows, n_active, n_working; /* that were read; that want; whose work is on the card */
+        ReportSum all, counted;         /* valid between begin and end */
+        uint64_t window_closed;         /* the newest window closed then; 0: it is open */
+        uint64_t n_launched, n_changes; /* sums: launches; changes of a row's report */
+        uint64_t silent_busy;           /* sum, ns: used by rows while they were left out, not in busy */
+        uint64_t stuck_since;           /* the first silent row is left out since then; 0: none is */
+        uint64_t busy, in_flight;       /* ns; busy: since the aggregate began, never decreases */
+        uint64_t want_since;            /* the oldest work; 0: no process has work */
+        uint64_t window_opened, first_launch; /* when the newest window opened; its first launch; 0: none */
+        uint64_t drained_at; /* when the newest window's work ended; 0: no row has reported so */
+        uint64_t died_at;    /* a row with work in flight lost its process then; 0: never */
+        uint32_t n_rows, n_active, n_working; /* rows read; with work; with work on the card */
         bool drained, ended, waiter, blocked; /* as in TenantReport */
 } ReportAggregate;
 
 #define REPORT_AGGREGATE_NULL ((ReportAggregate){.drained = true})
 
-/* One pass over what was read: begin, each living row, end. opened: when the tenant's newest window
- * was; closed: the same, 0 while it is open; window: its number. What a row says to have used
- * between two passes counts for no more than `most`, ns.
+/* One pass over the rows: begin, add for each living row, end. opened, closed: times of the
+ * tenant's newest window; closed is 0 while it is open. window: its number. Between two passes a
+ * row is charged for at most `most` ns.
  *
- * A row whose work is not over for long after its window, though nothing of it moves (its process
- * is stopped, or dead with a child that has its lock), does not hold back those of its container
- * that have work: it is left out until it moves. What it says then to have used is told apart, and
- * counts for no more than the time since. */
+ * A row is silent if its work outlives its window for long and its report does not change: the
+ * process is stopped, or dead while a child holds its lock. While other rows of the container have
+ * work, silent rows are left out until their report changes. What they then report is added to
+ * silent_busy, up to the time since they were left out. */
 void report_aggregate_begin(ReportAggregate *t, uint64_t opened, uint64_t closed);
 void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *report, uint32_t window,
                           uint64_t now, uint64_t most);
 void report_aggregate_end(ReportAggregate *t, uint64_t now);
 
-/* The process of the row is gone. If it had been left out, half of the time since then is charged,
- * at most 1 s more than four times what it reported in flight. Otherwise its work in flight counts
- * as ended now, and at most that bound as used since its last report. */
+/* The row's process has ended. A silent row is charged half of the time since it was left out,
+ * at most MAX_UNREPORTED_NS more than four times what it had in flight. Another row with work in
+ * flight counts as drained now and is charged the time since its last report, up to the same
+ * bound. */
 void report_aggregate_forget(ReportAggregate *t, uint32_t row, uint64_t now);

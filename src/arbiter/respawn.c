@@ -17,20 +17,22 @@
 
 enum { NICE = -15 };
 enum { FD_STOP = STDERR_FILENO + 1, FD_REPORT, FD_MAX = 4096 };
-enum { ASIDE = 16, LINE = 512 }; /* above all that is kept; as long as a line can be */
+enum { ASIDE = 16, LINE = 512 }; /* ASIDE: above the descriptors that are kept; LINE: longest line */
 
 typedef struct RespawnPipes {
-        int stop, report_fd;    /* tell: -1 when nobody listens */
+        int stop, report_fd;    /* report_fd: -1: no reports */
         uint64_t overrun_limit; /* as in DaemonOptions */
 } RespawnPipes;
 
-static void follow(pid_t parent) {
+/* Ends this process with its parent. */
+static void end_with_parent(pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(1);
 }
 
-/* What else the caller has open is not ours to keep: locks are among it. */
-static void close_others(RespawnPipes *pipes) {
+/* Closes inherited descriptors, locks among them, and moves the two that are kept to fixed
+ * numbers. */
+static void keep_descriptors(RespawnPipes *pipes) {
         int null = open("/dev/null", O_RDWR | O_NOCTTY), stop = fcntl(pipes->stop, F_DUPFD, ASIDE);
         int report_fd = pipes->report_fd >= 0 ? fcntl(pipes->report_fd, F_DUPFD, ASIDE) : -1;
         int first = report_fd >= 0 ? FD_REPORT + 1 : FD_REPORT;
@@ -53,12 +55,12 @@ static void reset_signals(void) {
         sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
-                (void) signal(i, SIG_DFL); /* refused for some, which never have another handler */
+                (void) signal(i, SIG_DFL); /* fails for signals without a handler */
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Nobody waits for a reader who is slow, or gone: the line is lost, standard error has it. */
+/* Does not block: if the reader is slow or gone the line is lost. Standard error has it, too. */
 static void write_line(int fd, const DaemonOverrun *k) {
         char line[LINE];
         int n = snprintf(line, sizeof line, "%s%s %llu %s %s %s\n", k->repeated ? "still-" : "",
@@ -86,8 +88,8 @@ static bool is_stopped(int stop) {
         return poll(&fd, 1, RESPAWN_PAUSE_MS) > 0;
 }
 
-/* The card waits for it, and it has little to do: it goes before programs. Should it ever not stop,
- * it is ended and begun again. Who may not is one among others. */
+/* Real-time priority, because the card idles while the daemon is delayed. After MAX_RUN_US without
+ * a pause the kernel ends it and the supervisor restarts it. Without the right: a nice value. */
 static void raise_priority(void) {
         struct rlimit most = {.rlim_cur = MAX_RUN_US, .rlim_max = MAX_RUN_US};
         struct sched_param first = {.sched_priority = 1};
@@ -107,7 +109,7 @@ static int run_daemon(const char *slicedir, RespawnPipes *pipes) {
         Fault fault = FAULT_NULL;
         int r;
 
-        do /* until somebody makes the slice directory, which is whoever makes the first slice */
+        do /* waits until the first slice makes the directory */
                 r = daemon_run(&options, &fault);
         while (r == DAEMON_E_MOVED || (r == -ENOENT && !is_stopped(pipes->stop)));
         if (r == -ENOENT)
@@ -119,13 +121,13 @@ static int run_daemon(const char *slicedir, RespawnPipes *pipes) {
 
 /* Never returns. */
 static void supervise(const char *slicedir, RespawnPipes *pipes) {
-        (void) prctl(PR_SET_NAME, "aliquot-keeper"); /* for people, who look for the agent itself */
+        (void) prctl(PR_SET_NAME, "aliquot-keeper"); /* so that it is not taken for the agent */
         do {
                 pid_t self = getpid(), child = fork();
                 int status = 0;
 
                 if (child == 0) {
-                        follow(self);
+                        end_with_parent(self);
                         (void) prctl(PR_SET_NAME, "aliquot-arbiter");
                         raise_priority();
                         _exit(run_daemon(slicedir, pipes));
@@ -153,11 +155,11 @@ int respawn_daemon_reporting(const char *slicedir, int report_fd, uint64_t overr
                 RespawnPipes kept = {
                         .stop = pipes[0], .report_fd = report_fd, .overrun_limit = overrun_limit};
 
-                follow(parent);
-                close_others(&kept);
+                end_with_parent(parent);
+                keep_descriptors(&kept);
                 reset_signals();
-                (void) signal(SIGPIPE, SIG_IGN); /* whoever is told may be gone */
-                (void) setsid();                 /* a terminal's Ctrl-C is the command's */
+                (void) signal(SIGPIPE, SIG_IGN); /* the reader of report_fd may have ended */
+                (void) setsid();                 /* Ctrl-C of a terminal is for the command only */
                 supervise(slicedir, &kept);
         }
         (void) close(pipes[0]);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The daemon as a supervised child: the parent only restarts the child when it exits. */
+/* Runs the daemon under a supervisor: the parent only restarts the child when it exits. */
 
 #include <stdint.h>
 
-/* Runs the daemon in a child, under a supervisor that restarts it when it dies. Both end with the
- * caller, or when *ret_stop is closed. The caller has one thread. Returns the supervisor's pid, or
- * negative errno. */
+/* Starts a supervisor, which starts the daemon and restarts it when it ends. Both end with the
+ * caller, or when *ret_stop, a pipe that the caller then owns, is closed. The caller must have one
+ * thread. Returns the supervisor's pid, or negative errno. */
 int respawn_daemon(const char *slicedir, int *ret_stop);
 
-/* The same. A line for each kernel that will not end (overrun_limit: as in DaemonOptions) is also
- * written to `report_fd`, without waiting for its reader; it stays the caller's; -1: none is written.
- * A line is "VERB NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. VERB is "hung", or "part" where
- * other processes of the container go on; "still-hung" and "still-part" each `overrun_limit` that it
- * lasts. */
+/* The same, and writes a line to report_fd for each report of overdue work (overrun_limit: as in
+ * DaemonOptions). report_fd stays the caller's; a full pipe loses the line; -1: none is written. A
+ * line is "VERB NSEC SLICE UUID CONTAINER", shorter than PIPE_BUF. VERB is "hung", or "part" if
+ * other processes of the container go on; "still-hung" and "still-part" after each further
+ * overrun_limit. */
 int respawn_daemon_reporting(const char *slicedir, int report_fd, uint64_t overrun_limit, int *ret_stop);

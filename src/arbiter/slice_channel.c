@@ -28,14 +28,14 @@ static int open_own(int directory, const char *name, int flags, mode_t type) {
         return (st.st_mode & S_IFMT) == type ? TAKE_FD(fd) : -EINVAL;
 }
 
-/* Nothing is written to counters. While they are open for writing no process can lease them
+/* `counters` is never written. It is open for writing because that prevents leases on it
  * (slicedir/file_lease.h). */
 void slice_channel_open_missing(SliceChannel *s, int directory) {
         if (s->counters < 0)
                 s->counters = open_own(directory, "counters", O_RDWR, S_IFREG);
         if (s->doorbell < 0)
                 s->doorbell = open_own(directory, SLICE_DOORBELL, O_RDWR,
-                                       S_IFIFO); /* our own end keeps it from hanging up */
+                                       S_IFIFO); /* with a writer of our own it never hangs up */
 }
 
 static int map_limits(SliceChannel *s) {
@@ -114,6 +114,7 @@ bool slice_channel_policy_changed(SliceChannel *s) {
 
 /* ---- reading ---- */
 
+/* A living process holds the lock of its row. */
 static bool is_alive(const SliceChannel *s, uint32_t row) {
         struct flock lock = {.l_type = F_WRLCK,
                              .l_whence = SEEK_SET,
@@ -135,9 +136,9 @@ static RowReport row_report(const SliceWork *w) {
                            .first_launch = atomic_load_explicit(&w->began, memory_order_relaxed)};
 }
 
-/* A container may have locked the file a million times, and the kernel reads all locks for each
- * question. After one that took long no other is asked for a while. Processor time is measured, so
- * a loaded machine does not count. */
+/* Checks one row's lock. A tenant can make this slow: the kernel walks all locks of the file, and
+ * there may be a million. After a slow check none is made for a while. Processor time is measured,
+ * so that load does not count. */
 static void check_row(SliceChannel *s, uint32_t row, uint64_t now) {
         uint64_t before = clock_nsec(CLOCK_THREAD_CPUTIME_ID), took;
 
@@ -152,16 +153,17 @@ static void check_row(SliceChannel *s, uint32_t row, uint64_t now) {
                 report_aggregate_forget(&s->aggregate, row, now);
 }
 
-/* A dead row is asked for again, since another process may have taken it. A new row that cannot be
- * asked for counts as alive, and the others stay what they were. The next reading begins behind. */
-static void take_row(SliceChannel *s, uint32_t row, const RowReport *report, uint64_t now,
-                     bool check_liveness) {
+/* Adds one row to the report. A dead row is checked again, because another process may have taken
+ * it. A new row whose check is not possible counts as alive. The next reading of this kind starts
+ * at the first row that was not checked. */
+static void add_row(SliceChannel *s, uint32_t row, const RowReport *report, uint64_t now,
+                    bool check_liveness) {
         if (check_liveness || s->dead[row] || !s->is_row[row]) {
                 if (s->n_checks_left > 0 && now >= s->liveness_paused_until)
                         check_row(s, row, now);
-                else if (!s->passed_over) {
-                        s->passed_over = true;
-                        s->from[s->kind] = s->at;
+                else if (!s->check_skipped) {
+                        s->check_skipped = true;
+                        s->next_start[s->read_kind] = s->position;
                 }
         }
         if (!s->is_row[row]) {
@@ -178,21 +180,21 @@ static void read_all(SliceChannel *s, uint64_t now, bool check_liveness) {
 
         s->swept_at = now;
         for (uint32_t k = 0; k < SLICE_ROWS; k++) {
-                uint32_t i = (s->first + k) % SLICE_ROWS;
+                uint32_t i = (s->start + k) % SLICE_ROWS;
                 RowReport report;
 
                 if (n <= 0 || i >= (size_t) n / sizeof(SliceRow))
                         continue; /* cut short: the row is not there */
                 report = row_report(&rows[i].work);
-                s->at = i;
+                s->position = i;
                 if (s->is_row[i] || report.want_since != 0 || report.in_flight != 0)
-                        take_row(s, i, &report, now, check_liveness);
+                        add_row(s, i, &report, now, check_liveness);
         }
 }
 
 static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
         for (uint32_t k = 0; k < s->n_rows; k++) {
-                uint32_t row = s->rows[s->at = (s->first + k) % s->n_rows];
+                uint32_t row = s->rows[s->position = (s->start + k) % s->n_rows];
                 off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
                                     offsetof(SliceRow, work));
                 SliceWork work;
@@ -203,7 +205,7 @@ static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
                 if (pread(s->counters, &work, sizeof work, at) != (ssize_t) sizeof work)
                         continue; /* cut short: the row is not there */
                 report = row_report(&work);
-                take_row(s, row, &report, now, check_liveness);
+                add_row(s, row, &report, now, check_liveness);
         }
 }
 
@@ -226,9 +228,9 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
         if (check_liveness)
                 s->liveness_at = now;
         s->n_checks_left = LIVENESS_CHECKS;
-        s->passed_over = false;
-        s->kind = (all ? 2U : 0U) + (check_liveness ? 1U : 0U);
-        s->first = s->from[s->kind];
+        s->check_skipped = false;
+        s->read_kind = (all ? 2U : 0U) + (check_liveness ? 1U : 0U);
+        s->start = s->next_start[s->read_kind];
         if (s->counters >= 0 && all)
                 read_all(s, now, check_liveness);
         else if (s->counters >= 0)
@@ -236,7 +238,6 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
         if (check_liveness)
                 forget_dead(s);
         report_aggregate_end(&s->aggregate, now);
-        s->read_at = now;
         *ret = (TenantReport){.want_since = s->aggregate.want_since,
                               .busy = s->aggregate.busy,
                               .in_flight = s->aggregate.in_flight,
@@ -263,45 +264,46 @@ bool slice_channel_is_whole(const SliceChannel *s) {
         return fstat(s->limits_fd, &st) == 0 && st.st_size >= (off_t) sizeof(SliceLimits);
 }
 
-/* Who waits for a window that closes goes on waiting. FUTEX_WAKE finds its sleepers by the page,
- * not by what it contains: the word is never read here. */
+/* Wakes the threads that wait for the window. FUTEX_WAKE finds them by address and does not read
+ * the word. */
 static void wake(SliceSchedule *schedule) {
         (void) syscall(SYS_futex, &schedule->window, FUTEX_SHARED_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-/* The window is written last: a process that sees it open also sees its end and depth. */
+/* The window word is written last: a process that sees an open window also sees its end and depth.
+ * Threads are only woken if launches may pass now. */
 void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
         SliceSchedule *t = &s->limits->schedule;
         uint32_t window = w->number << 1 | (w->open ? SCHED_WINDOW_OPEN : 0),
                  flags = (w->gated ? SCHED_F_GATED : 0U) |
                          (w->open && w->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U);
-        bool news, good;
+        bool changed, may_launch;
 
         if (!slice_channel_is_whole(s))
                 return;
-        good = (w->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
-               (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !w->gated);
-        news = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
-               atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
-        if (w->open || news) {
+        may_launch = (w->open && atomic_load_explicit(&t->window, memory_order_relaxed) != window) ||
+                     (atomic_load_explicit(&t->flags, memory_order_relaxed) != flags && !w->gated);
+        changed = atomic_load_explicit(&t->window, memory_order_relaxed) != window ||
+                  atomic_load_explicit(&t->flags, memory_order_relaxed) != flags;
+        if (w->open || changed) {
                 atomic_store_explicit(&t->depth, w->depth, memory_order_relaxed);
                 atomic_store_explicit(&t->sharers, w->sharers, memory_order_relaxed);
                 atomic_store_explicit(&t->rest, w->drain_ns, memory_order_relaxed);
                 atomic_store_explicit(&t->closes, w->closes, memory_order_relaxed);
         }
         atomic_store_explicit(&t->granted, w->granted, memory_order_relaxed);
-        if (w->used > atomic_load_explicit(&t->used, memory_order_relaxed)) /* it never goes back */
+        if (w->used > atomic_load_explicit(&t->used, memory_order_relaxed)) /* never decreases */
                 atomic_store_explicit(&t->used, w->used, memory_order_relaxed);
         atomic_store_explicit(&t->seen, now, memory_order_release);
         if (w->open && (!s->window.open || s->window.number != w->number))
                 s->window_opened = now;
         s->window = *w;
         s->written_at = now;
-        if (!news)
+        if (!changed)
                 return;
         atomic_store_explicit(&t->flags, flags, memory_order_release);
         atomic_store(&t->window, window);
-        if (good)
+        if (may_launch)
                 wake(t);
 }
 

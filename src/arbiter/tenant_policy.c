@@ -21,10 +21,10 @@ static TenantPolicy shared(uint32_t weight) {
         return (TenantPolicy){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight};
 }
 
-/* Weights are on by themselves where one is more than 1, so 1 and 2 are the same to the engine.
- * Under a soft cap the percentages are the weights: with all of the card given out that is the cap,
- * and what was not given out goes to those who have work. */
-static TenantPolicy terms_of(const CardCompute *card, const ComputeRequest *request) {
+/* The settings of each policy. For the engine, preemptive and weighted are the same: the weight is
+ * 1 unless set. Under a soft cap the percentage is the weight: if all of a card is given out that
+ * equals the cap, and the rest goes to tenants with work. */
+static TenantPolicy settings_of(const CardCompute *card, const ComputeRequest *request) {
         uint32_t percent = clamp(request->percent, 0, 100);
 
         switch (policy_of(card, request)) {
@@ -46,7 +46,7 @@ static TenantPolicy terms_of(const CardCompute *card, const ComputeRequest *requ
 TenantPolicy tenant_policy(const CardCompute *card, const ComputeRequest *request) {
         uint32_t ratio =
                 clamp(card->prio_ratio > 0 ? card->prio_ratio : COMPUTE_PRIO_RATIO, RATIO_MIN, RATIO_MAX);
-        TenantPolicy t = terms_of(card, request);
+        TenantPolicy t = settings_of(card, request);
 
         t.high = t.gated && request->high_priority;
         if (t.high && t.rate > ratio * PER_PERCENT)

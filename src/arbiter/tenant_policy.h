@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The six policies of compute, as settings of one engine. Pure. */
+/* Translates the six compute policies into settings of one engine. Pure. */
 
 #include "slice/compute_policy.h"
 
 enum { POLICY_PPM = 1000000 };
 
-/* What the engine knows of a tenant's rights. */
 typedef struct TenantPolicy {
-        bool gated;      /* it waits for windows */
-        bool conserving; /* it may have what nobody else wants; its part of the rest goes by weight */
-        bool high;       /* it comes first */
-        uint32_t
-                rate; /* ppm of the card's time: a cap; of who is high and conserving: while others want the card */
-        uint32_t weight; /* 1 at least */
+        bool gated;      /* its launches wait for windows */
+        bool conserving; /* work-conserving: may use idle time; the rest is divided by weight */
+        bool high;       /* high priority */
+        uint32_t rate;   /* cap, ppm; high and conserving: only while other tenants have work */
+        uint32_t weight; /* at least 1 */
 } TenantPolicy;
 
 TenantPolicy tenant_policy(const CardCompute *card, const ComputeRequest *request);

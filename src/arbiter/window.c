@@ -7,7 +7,7 @@
 #include <stdio.h>
 #endif
 
-enum { ONE_KERNEL = 1 }; /* as a depth, ns */
+enum { ONE_KERNEL = 1 }; /* a depth, ns: allows one launch */
 
 void window_set_state(EngineTenant *t, EngineState state) {
 #ifdef ENGINE_LOG
@@ -32,14 +32,15 @@ static uint64_t in_flight(const EngineTenant *t) {
         return min_u64(t->report.in_flight, MAX_DRAIN_NS);
 }
 
-/* What was launched follows without a gap on what has ended. Over a long window gaps add up, and of
- * several processes each has seen all of the time pass: there the usual tail counts as well. */
+/* Launched work follows without gaps on the work before it. In a long window gaps add up, and with
+ * several processes each one's busy time covers the same time: there the mean drain time counts as
+ * well. */
 uint64_t window_predicted_end(const EngineTenant *t, uint64_t now) {
-        uint64_t latest = now + in_flight(t), end = t->window.closes + t->tail;
+        uint64_t latest = now + in_flight(t), end = t->window.closes + t->mean_drain;
 
         if (window_is_drained(t))
                 return now;
-        if (t->until != 0) /* its kernels may wait for those of other cards */
+        if (t->planned_end != 0) /* its kernels may wait for other cards */
                 return latest;
         if (t->report.n_active <= 1 && since(t->opened, t->window.closes) <= SOLE_WINDOW_NS)
                 end = 0;
@@ -56,22 +57,23 @@ uint64_t window_drain_deadline(const EngineTenant *t) {
 
 /* ---- opening ---- */
 
-/* A window has room for what will have ended when it closes. A conserving tenant that is alone has
- * no such end, and must be able to make room soon. Where a tenant of high priority may come, one
- * kernel is all that it waits for. */
+/* The work that may be in flight: what ends by the close. A conserving tenant without competitors
+ * has no fixed close and must be able to drain soon. If a high-priority tenant may come, one
+ * kernel. */
 static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool contended) {
         bool bounded = contended || !t->policy.conserving;
 
         t->window.drain_ns = DRAIN_NS;
         t->window.sharers = t->report.n_active > 0 ? t->report.n_active : 1;
         t->window.depth = bounded ? (QUANTUM_NS + 2 * DRAIN_NS) / t->window.sharers : QUANTUM_NS / 2;
-        if (t->until > now && e->reserved != 0) /* only as much as other cards still have */
+        if (t->planned_end > now && e->reserved != 0) /* joined: only as much as the other cards have left */
                 t->window.drain_ns = 0;
         if ((t->window.ignore_backlog && !t->report.blocked) || (!t->policy.high && now < e->high_until))
                 t->window.depth = ONE_KERNEL;
 }
 
-/* As long as the tokens last, to twice a quantum where another tenant's kernel kept it waiting. */
+/* The length of a window, ns: as long as the tokens last, at most a quantum, or two if another
+ * tenant's kernel kept this one waiting. */
 static uint64_t length_of(const EngineTenant *t) {
         int64_t tokens = account_tokens(&t->account),
                 most = (int64_t) QUANTUM_NS * (t->account.arrears > 0 ? 2 : 1);
@@ -81,7 +83,7 @@ static uint64_t length_of(const EngineTenant *t) {
         return (uint64_t) (tokens > (int64_t) QUANTUM_NS / 4 ? tokens : (int64_t) QUANTUM_NS / 4);
 }
 
-/* The windows before it have ended by then. */
+/* When the closed windows will have drained. */
 static uint64_t free_from(const Engine *e, uint64_t now) {
         uint64_t from = now;
 
@@ -96,7 +98,7 @@ static void advance_virtual_clock(Engine *e, const EngineTenant *t) {
                 e->virtual_clocks[t->policy.high] = t->account.clock;
 }
 
-static void begin(EngineTenant *t, uint64_t now, uint64_t begins) {
+static void start_window(EngineTenant *t, uint64_t now, uint64_t begins) {
         t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
         t->opened = now;
         t->begins = begins;
@@ -109,20 +111,21 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contended) {
         EngineTenant *t = &e->tenants[i];
         uint64_t begins = free_from(e, now);
 
-        t->window.ignore_backlog = t->state == ENGINE_OVERRUN && t->until <= now;
+        t->window.ignore_backlog = t->state == ENGINE_OVERRUN && t->planned_end <= now;
         if (!t->window.ignore_backlog)
-                begin(t, now, begins);
+                start_window(t, now, begins);
         else
                 t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
         window_set_state(t, ENGINE_OPEN);
-        if (t->until > now) { /* the time that another card made it wait for is lost */
+        if (t->planned_end > now) { /* time spent waiting for another card is not kept as credit */
                 account_wake(&t->account, &t->policy, e->virtual_clocks[t->policy.high]);
                 t->idle_since = wants(t) ? 0 : now;
         }
         set_depth(e, t, now, contended);
-        t->window.closes = t->until > now ? t->until
-                                          : begins + (contended || !t->policy.conserving ? length_of(t)
-                                                                                         : SOLE_WINDOW_NS);
+        t->window.closes =
+                t->planned_end > now
+                        ? t->planned_end
+                        : begins + (contended || !t->policy.conserving ? length_of(t) : SOLE_WINDOW_NS);
         e->owner = (int32_t) i;
         advance_virtual_clock(e, t);
 }
@@ -133,8 +136,8 @@ void window_extend(Engine *e, uint32_t i, uint64_t now, bool contended) {
 
         advance_virtual_clock(e, t);
         set_depth(e, t, now, contended);
-        t->window.closes = t->until > now
-                                   ? t->until
+        t->window.closes = t->planned_end > now
+                                   ? t->planned_end
                                    : max_u64(t->window.closes, now) + (sole ? SOLE_WINDOW_NS : length_of(t));
 }
 
@@ -148,7 +151,7 @@ void window_reset(Engine *e, uint32_t i) {
         t->window.gated = t->policy.gated;
         t->window.closes = e->now;
         t->overrun_since = 0;
-        begin(t, e->now, e->now);
+        start_window(t, e->now, e->now);
 }
 
 /* ---- the cost ---- */
@@ -158,15 +161,17 @@ void window_charge(Engine *e, EngineTenant *t, int64_t ns) {
         t->window.used = ns < 0 ? since((uint64_t) -ns, t->window.used) : t->window.used + (uint64_t) ns;
 }
 
-/* A switch from another tenant, and a start that is late by no more than that, is not held time. */
+/* When the window began to hold the card. The time of a switch from another tenant is not charged,
+ * nor a start that is late by at most SWITCH_NS. */
 static uint64_t start_of(const EngineTenant *t) {
         uint64_t begins = max_u64(t->begins, min_u64(t->report.first_launch, t->begins + SWITCH_NS));
 
         return t->begins > t->opened ? max_u64(begins, t->begins + SWITCH_NS) : begins;
 }
 
-/* A report of hardly any work is not credible, nor is that the tenant was idle. Reports of several
- * processes count the same time more than once, so there the time held is the most. */
+/* The cost of the window until `end`, ns. A report of hardly any work is not credible, nor then its
+ * idle time. Reports of several processes count the same time more than once, so they are limited
+ * to the time held. */
 static uint64_t cost_of(const EngineTenant *t, uint64_t end) {
         uint64_t busy = since(t->busy_before, t->report.busy), unheld = t->idle_time + t->shared,
                  held = since(start_of(t) + unheld, end),
@@ -188,8 +193,8 @@ void window_settle(Engine *e, EngineTenant *t, uint64_t end) {
         t->charged = cost;
 }
 
-/* The card is free for the next window, if that has not begun beside this one already. */
-static void free_card(Engine *e, uint64_t end) {
+/* The card is free for the next window from `end` on, unless that window began to use it before. */
+static void set_next_begin(Engine *e, uint64_t end) {
         EngineTenant *o = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
 
         if (o)
@@ -198,8 +203,9 @@ static void free_card(Engine *e, uint64_t end) {
                         window_is_used(o) ? min_u64(end, max_u64(o->opened, o->report.first_launch)) : end);
 }
 
+/* Counts unused windows in a row, and backs off after EMPTY_FORGIVEN of them. */
 static void note_use(EngineTenant *t, uint64_t now) {
-        if (window_is_used(t) || (t->until != 0 && !wants(t))) {
+        if (window_is_used(t) || (t->planned_end != 0 && !wants(t))) {
                 t->n_empty = 0;
                 return;
         }
@@ -209,19 +215,20 @@ static void note_use(EngineTenant *t, uint64_t now) {
                         now + min_u64(MAX_BACKOFF_NS, EMPTY_BACKOFF_NS << (t->n_empty - EMPTY_FORGIVEN));
 }
 
-static void finish(Engine *e, EngineTenant *t, uint64_t now) {
+static void charge_drained(Engine *e, EngineTenant *t, uint64_t now) {
         uint64_t end = t->report.drained_at != 0 ? max_u64(t->report.drained_at, t->window.closes) : now;
 
-        if (t->report.n_rows <= 1) /* what it used says when it was over, too */
+        if (t->report.n_rows <= 1) /* its busy time gives another bound of the end */
                 end = max_u64(end, t->begins + t->idle_time + since(t->busy_before, t->report.busy));
         end = min_u64(end, now);
         if (t->idle_since != 0)
                 end = min_u64(end, t->window.closes);
-        t->tail = (7 * t->tail + min_u64(since(t->window.closes, end), MAX_DRAIN_NS)) / 8;
-        free_card(e, end);
+        t->mean_drain = (7 * t->mean_drain + min_u64(since(t->window.closes, end), MAX_DRAIN_NS)) / 8;
+        set_next_begin(e, end);
         window_settle(e, t, end);
-        window_charge(e, t,
-                      (int64_t) min_u64(SWITCH_CHARGE_NS, t->charged / 256)); /* so that equals take turns */
+        window_charge(
+                e, t,
+                (int64_t) min_u64(SWITCH_CHARGE_NS, t->charged / 256)); /* so that equal tenants take turns */
         note_use(t, now);
         t->charged = since(since(t->busy_before, t->report.busy), t->charged);
         t->begins = end;
@@ -229,8 +236,7 @@ static void finish(Engine *e, EngineTenant *t, uint64_t now) {
         window_set_state(t, ENGINE_CLOSED);
 }
 
-/* Events that are read after the end: charged as far as the window has not covered them, and no
- * more than the time since. */
+/* A report after the end: charges what the window's charge does not cover, up to the time since. */
 void window_late_report(Engine *e, EngineTenant *t, uint64_t more, uint64_t now) {
         uint64_t covered = min_u64(more, t->charged), late = min_u64(more - covered, since(t->begins, now));
 
@@ -241,7 +247,8 @@ void window_late_report(Engine *e, EngineTenant *t, uint64_t more, uint64_t now)
 
 /* ---- overruns ---- */
 
-/* Others go on beside it. What it had is charged; what it still has, when it has ended. */
+/* The work does not drain in time: other tenants get windows beside it. It is charged up to now,
+ * and the rest while it lasts. */
 static void overrun(Engine *e, EngineTenant *t, uint64_t now) {
         window_settle(e, t, now);
         t->charged = t->held = 0;
@@ -251,8 +258,8 @@ static void overrun(Engine *e, EngineTenant *t, uint64_t now) {
         window_set_state(t, ENGINE_OVERRUN);
 }
 
-/* A process that was stopped cannot be told from one whose kernel goes on, so without a report each
- * context is charged for the longest kernel that is legitimate. */
+/* A stopped process looks like a kernel that goes on. So without a report each context is charged
+ * at most ACCOUNT_DEBT_NS. */
 void window_charge_overrun(Engine *e, EngineTenant *t, uint64_t ns, uint64_t contexts) {
         uint64_t most = max_u64(since(t->busy_before, t->report.busy), contexts * ACCOUNT_DEBT_NS);
 
@@ -262,46 +269,48 @@ void window_charge_overrun(Engine *e, EngineTenant *t, uint64_t ns, uint64_t con
         window_charge(e, t, (int64_t) ns);
 }
 
-/* Tenants that had a window beside it have paid for what it had. */
-static void pay_back(Engine *e, uint64_t had) {
+/* Refunds tenants whose windows ran beside the work in OVERRUN, which had used `had` ns of them. */
+static void refund_others(Engine *e, uint64_t had) {
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < e->n; i++)
-                sum += e->tenants[i].beside;
+                sum += e->tenants[i].charged_beside;
         for (uint32_t i = 0; i < e->n && sum > 0; i++) {
                 EngineTenant *o = &e->tenants[i];
                 uint64_t part =
-                        min_u64(o->beside, (uint64_t) ((double) had * (double) o->beside / (double) sum));
+                        min_u64(o->charged_beside,
+                                (uint64_t) ((double) had * (double) o->charged_beside / (double) sum));
 
-                o->beside -= part;
+                o->charged_beside -= part;
                 o->window.used -= min_u64(part, o->window.used);
                 account_refund(&o->account, &o->policy, (int64_t) part);
         }
 }
 
-/* A kernel of it has ended, so its report can be believed. Of more than MAX_ROW_BUSY_NS no more is
- * read. */
+/* A kernel in OVERRUN has ended, so its reported time is known. Above MAX_ROW_BUSY_NS reports are
+ * cut, and the time held counts. */
 static void settle_overrun(Engine *e, EngineTenant *t) {
         uint64_t busy = since(t->busy_before, t->report.busy),
                  had = busy < MAX_ROW_BUSY_NS ? min_u64(busy, t->held) : t->held;
 
         window_charge(e, t, (int64_t) since(t->charged, had));
-        pay_back(e, had);
+        refund_others(e, had);
         t->charged = since(had, t->charged);
         t->held -= had;
         t->busy_before = t->report.busy;
 }
 
-/* What it reports later may have been within the time that it was not charged for. */
+/* A later report may be of time that was not charged: it counts from here. */
 static void end_overrun(EngineTenant *t, uint64_t now) {
         t->begins = now - since(t->charged, t->held);
-        t->told_at = t->overrun_since = 0;
+        t->overrun_reported_at = t->overrun_since = 0;
         window_set_state(t, ENGINE_CLOSED);
 }
 
-/* Another tenant waits for it, or another card of its set; or it has to be reported, whoever waits. */
-static bool is_in_the_way(const Engine *e, const EngineTenant *t, uint64_t now) {
-        if (since(t->window.closes, now) >= e->overrun_limit || t->report.waiter || t->until != 0)
+/* Whether overdue work must become OVERRUN: another tenant, another card of its set or a launch of
+ * its own waits for it, or it has to be reported. */
+static bool is_waited_for(const Engine *e, const EngineTenant *t, uint64_t now) {
+        if (since(t->window.closes, now) >= e->overrun_limit || t->report.waiter || t->planned_end != 0)
                 return true;
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *o = &e->tenants[i];
@@ -316,8 +325,8 @@ void window_step(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
 
         if (t->state == ENGINE_CLOSING && window_is_drained(t))
-                finish(e, t, now);
-        else if (t->state == ENGINE_CLOSING && now >= window_drain_deadline(t) && is_in_the_way(e, t, now))
+                charge_drained(e, t, now);
+        else if (t->state == ENGINE_CLOSING && now >= window_drain_deadline(t) && is_waited_for(e, t, now))
                 overrun(e, t, now);
         if (window_is_overrun(t) && t->report.busy > t->busy_before)
                 settle_overrun(e, t);
@@ -333,9 +342,9 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
         window_set_state(t, t->window.ignore_backlog ? ENGINE_OVERRUN : ENGINE_CLOSING);
         t->window.ignore_backlog = false;
         t->window.closes = min_u64(t->window.closes, now);
-        if (t->until == 0)
+        if (t->planned_end == 0)
                 t->progress_at = now;
         e->owner = -1;
-        if (t->until != 0 && t->overrun_since != 0) /* it was late before, and is not waited for again */
+        if (t->planned_end != 0 && t->overrun_since != 0) /* it was overdue before: no second timeout */
                 overrun(e, t, now);
 }

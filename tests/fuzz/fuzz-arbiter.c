@@ -58,7 +58,7 @@ static void pass(Engine *e, const TenantReport *report, uint32_t tenant, uint64_
         engine_report(e, now, tenant, report);
         honest.busy = e->tenants[0].window.granted;
         engine_report(e, now, 0, &honest);
-        engine_pass(e, now);
+        engine_advance(e, now);
 }
 
 static uint64_t decide(Engine *e, uint32_t tenant, uint64_t now) {

@@ -544,7 +544,7 @@ static void arbiter_of_cards(Model *const cards[], uint32_t n, Joined *joined, u
                 due[i] = cards[i]->wake <= now || joined_is_due(joined, engines[i], now);
                 if (due[i]) {
                         read_tenants(cards[i]);
-                        engine_pass(engines[i], now);
+                        engine_advance(engines[i], now);
                 }
         }
         joined_plan(joined, engines, n, now);
@@ -553,7 +553,7 @@ static void arbiter_of_cards(Model *const cards[], uint32_t n, Joined *joined, u
                         continue;
                 if (!due[i]) {
                         read_tenants(cards[i]);
-                        engine_pass(engines[i], now);
+                        engine_advance(engines[i], now);
                 }
                 finish_step(cards[i], engine_decide(engines[i], now));
         }

@@ -723,24 +723,24 @@ static void a_waiter_that_has_ended_is_replaced(void) {
         directory = open(page, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         tenant = lease(file, F_RDLCK);
         ASSERT_OK(kill(tenant, SIGSTOP)); /* so that who waits does so until we have looked */
-        leased_ask(&l, directory, "limits");
-        leased_settle(&l);
+        leased_request(&l, directory, "limits");
+        leased_end_unrequested(&l);
         ASSERT_INT(l.n, 1);
         first = l.files[0].pid;
-        leased_ask(&l, directory, "limits");
-        leased_settle(&l);
+        leased_request(&l, directory, "limits");
+        leased_end_unrequested(&l);
         ASSERT_INT(l.files[0].pid, first); /* it lives */
         ASSERT_OK(kill(first, SIGKILL));
         ASSERT_OK(waitid(P_PID, (id_t) first, &(siginfo_t){0}, WEXITED | WNOWAIT));
-        leased_ask(&l, directory, "limits");
-        leased_settle(&l);
+        leased_request(&l, directory, "limits");
+        leased_end_unrequested(&l);
         ASSERT_INT(l.n, 1);
         ASSERT_TRUE(l.files[0].pid != first);
         ASSERT_INT(waitpid(first, NULL, WNOHANG), -1); /* and is reaped */
         ASSERT_OK(kill(tenant, SIGCONT));
         WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant); /* he finds no moment for another one */
         WAIT_FOR(!is_leasable(file));
-        leased_settle(&l); /* nobody asks for it any more */
+        leased_end_unrequested(&l); /* nobody asks for it any more */
         ASSERT_INT(l.n, 0);
         ASSERT_TRUE(is_leasable(file));
         ASSERT_OK(close(directory));

@@ -266,13 +266,13 @@ static void extended_after_its_end(void) {
         engine_init(&e, SEC);
         ASSERT_TRUE(engine_add(&e, SEC, &policy, 0, false) == 0);
         engine_report(&e, SEC, 0, &report);
-        e.tenants[0].until = SEC + 4 * MSEC;
+        e.tenants[0].planned_end = SEC + 4 * MSEC;
         (void) engine_step(&e, SEC);
         ASSERT_TRUE(e.tenants[0].window.open);
         number = e.tenants[0].window.number;
         report.ended = true;
         engine_report(&e, SEC + 3 * MSEC, 0, &report);
-        e.tenants[0].until = SEC + 8 * MSEC;
+        e.tenants[0].planned_end = SEC + 8 * MSEC;
         (void) engine_step(&e, SEC + 3 * MSEC);
         ASSERT_TRUE(e.tenants[0].window.open && e.tenants[0].window.closes == SEC + 8 * MSEC);
         ASSERT_TRUE(e.tenants[0].window.number != number);
