@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "net/http/http_stream.h"
 
 #define ROUND_EVERY (1 * USEC_PER_SEC)
 

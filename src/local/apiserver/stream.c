@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "local/apiserver/store-internal.h"
 
+#include "net/http/http_stream.h"
+
 /* Events are sent in pieces: a stream is filled up to STREAM_ROOM, and again when that is sent. */
 
 enum {

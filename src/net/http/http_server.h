@@ -2,29 +2,20 @@
 #pragma once
 
 /* An HTTP(S) server in the event loop: libmicrohttpd joined to sd-event by its epoll descriptor.
- * One thread. The loop calls a handler with the whole request; the handler answers exactly once, at
- * once or later. */
+ * One thread. The server has the listening socket, the certificate and the limits of all requests.
+ * A request and its answer are an exchange (http_exchange.h). */
 
 #include <systemd/sd-event.h>
 
-#include "base/buf.h"
+#include "base/cleanup.h"
 #include "base/fault.h"
+#include "net/http/http_exchange.h"
 
 enum { HTTP_E_CERTIFICATE = 1 };
 
 typedef struct HttpServer HttpServer;
-/* one request that is to be answered; it ends with the answer */
-typedef struct HttpExchange HttpExchange;
 
-typedef struct HttpRequest {
-        const char *method;
-        const char *path;         /* without the query, percent-decoded */
-        const char *content_type; /* "" when absent */
-        Str body;
-} HttpRequest;
-
-/* userdata as given to http_server_new(). The request and its body live until the exchange is
- * answered. */
+/* Called from the loop with each whole request. userdata as given to http_server_new(). */
 typedef void (*HttpHandler)(void *userdata, HttpExchange *x, const HttpRequest *request);
 
 typedef struct HttpServerOptions {
@@ -47,7 +38,10 @@ typedef struct HttpServerOptions {
  * listen address (fault names it), -ENOMEM. */
 int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandler handler, void *userdata,
                     HttpServer **ret, Fault *fault);
-HttpServer *http_server_free(HttpServer *s); /* cuts open exchanges */
+/* Closes all connections; exchanges without an answer are cut. */
+HttpServer *http_server_free(HttpServer *s);
+
+/* The port on which the server listens, also where port 0 was asked for. */
 uint16_t http_server_port(const HttpServer *s);
 
 /* false: every answer from now on closes its connection, so that peers choose a server anew.
@@ -58,49 +52,5 @@ void http_server_keep_alive(HttpServer *s, bool keep);
  * server must be made with TLS. Returns 0, -ENOMEM, or HTTP_E_CERTIFICATE with a fault; the old
  * certificate then stays. */
 int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault);
-
-/* One query parameter, decoded; NULL when absent. Valid as long as the exchange. */
-const char *http_query(HttpExchange *x, const char *name);
-
-/* One header of the request; NULL when absent, and "" when it stands there more than once. Valid as
- * long as the exchange. */
-const char *http_request_header(HttpExchange *x, const char *name);
-
-/* Answers. body is copied. Call it in the handler or later from the loop. */
-void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body);
-/* Adds one header, of at most HTTP_HEADERS_MAX; call it before the answer. */
-enum { HTTP_HEADERS_MAX = 8 };
-void http_respond_header(HttpExchange *x, const char *name, const char *value);
-
-/* An answer of unknown length (watch). http_stream_end() frees the stream. When the peer has gone,
- * the server calls on_close once and frees it. */
-typedef struct HttpStream HttpStream;
-typedef void (*HttpStreamClosed)(void *userdata);
-
-/* Returns NULL when out of memory; the exchange is then answered with 503. */
-HttpStream *http_stream_begin(HttpExchange *x, unsigned status, const char *content_type,
-                              HttpStreamClosed on_close, void *userdata);
-
-/* Queues bytes. Returns 0, -ENOMEM, or -ENOBUFS when 64 MiB wait for a peer that does not read. */
-int http_stream_write(HttpStream *s, Str bytes);
-void http_stream_end(HttpStream *s); /* ends it once everything queued is sent */
-/* closes the connection in the middle of the answer, for fault injection */
-void http_stream_cut(HttpStream *s);
-/* The same for a peer that does not read: what is queued is dropped. */
-void http_stream_abort(HttpStream *s);
-
-/* For answers that should not wait in memory as a whole: how many bytes are queued, and a callback
- * (with on_close's userdata) whenever the queue is empty. It may write, end or cut. */
-size_t http_stream_queued(const HttpStream *s);
-/* The same with what the kernel still holds for the peer. */
-size_t http_stream_unread(const HttpStream *s);
-void http_stream_on_drain(HttpStream *s, void (*on_drain)(void *userdata));
-
-/* on_close is called when the peer or the server goes away before the answer. A handler that keeps
- * the exchange must drop it there. */
-void http_exchange_on_close(HttpExchange *x, void (*on_close)(void *userdata), void *userdata);
-
-/* Closes the connection without an answer, for fault injection. */
-void http_exchange_cut(HttpExchange *x);
 
 DEFINE_CLEANUP(HttpServer *, http_server_free)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fixture.h"
+#include "net/http/http_stream.h"
 #include "peer.h"
 
 /* A server that answers by path. */

@@ -5,6 +5,7 @@
 
 #include "fixture.h"
 #include "kube/reflector.h"
+#include "net/http/http_stream.h"
 
 typedef struct Server {
         HttpExchange *waiting; /* a request that is not answered yet */

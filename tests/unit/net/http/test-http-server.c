@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "kube/tls.h"
 #include "net/http/http_server.h"
+#include "net/http/http_stream.h"
 #include "test.h"
 
 typedef struct Fixture {
