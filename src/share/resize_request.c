@@ -24,13 +24,20 @@ static uint32_t *size_of(const Key *key, ResizeSize *s) {
         return key->is_core ? &s->core : &s->mem;
 }
 
+/* The smallest amount that check_amount() lets pass. */
+static uint32_t least_of(const Key *key, const ResizeLimit *l) {
+        if (key->is_core)
+                return CORE_STEP;
+        return l->cards > 1 ? l->cards : 1;
+}
+
 static int check_amount(const Key *key, const ResizeLimit *l, uint64_t amount, Fault *fault) {
         unsigned long long shown = amount;
 
         if (amount == 0)
                 return fault_set(fault, RESIZE_REQUEST_E_REFUSED,
-                                 "annotation %s gives container %u (\"%.*s\") 0, must be 1 at least",
-                                 key->name, l->index, STR_ARG(l->name));
+                                 "annotation %s gives container %u (\"%.*s\") 0, must be %u at least",
+                                 key->name, l->index, STR_ARG(l->name), least_of(key, l));
         if (amount > limit_of(key, l))
                 return fault_set(
                         fault, RESIZE_REQUEST_E_REFUSED,

@@ -47,6 +47,8 @@ static const Case cases[] = {
          "slice does not grow beyond its limit"},
         {"99999999999999999", "", MAIN, {0}, "does not grow beyond its limit"},
         {"0", "", MAIN, {0}, "gives container 0 (\"main\") 0, must be 1 at least"},
+        {"0", "", WIDE, {0}, "gives container 0 (\"main\") 0, must be 4 at least"},
+        {"", "0", MAIN, {0}, "gives container 0 (\"main\") 0, must be 5 at least"},
         {"6",
          "",
          BOTH,
