@@ -615,6 +615,14 @@ class OnATerminal(Inspect):
         self.assertEqual([devs[k]["pods"] for k in (5, 6)], 2 * [[{"name": "wide", "namespace": "default", "usedGPU": 4, "inForceGPU": 2}]])
         self.assertEqual([devs[k]["usedGPU"] for k in (1, 2, 5)], [3, 8, 4])
 
+    def test_a_limit_that_its_cards_do_not_divide(self):
+        """The agent divides another size evenly: the sum over the cards is the size."""
+        one = resized(share("wide", 5, 10), "in force: container 0: gpu-mem 9 of 10")
+        one["metadata"]["annotations"]["scheduler.framework.gpushare.allocation"] = '{"0":{"5":4,"6":3,"7":3}}'
+        path = self.write("cluster.json", mixed(worker(), one))
+        devs = json.loads(self.run_program("-o", "json", "--from", path)[1])["nodes"][0]["devs"]
+        self.assertEqual([(devs[k]["pods"][0]["usedGPU"], devs[k]["pods"][0]["inForceGPU"]) for k in (5, 6, 7)], [(4, 3), (3, 3), (3, 3)])
+
     def test_differences(self):
         objects = (worker(cards=1), share("less", 0, 3))
         objects[1]["spec"]["containers"][0]["resources"]["limits"]["aliyun.com/gpu-mem"] = "5"

@@ -29,20 +29,27 @@ static CardLoad *load_at(Loads *loads, uint32_t card) {
         return &loads->cards[card];
 }
 
-/* The part of an amount that is in force. A container's size is divided among its cards as its
- * limit is. */
-static uint64_t scaled(uint32_t amount, uint32_t size, uint32_t limit) {
-        return limit > 0 ? (uint64_t) amount * size / limit : amount;
+/* The memory of one card that is in force. The agent divides another size than the limit evenly
+ * among the container's cards, also where the limit is not divided so. */
+static uint64_t mem_in_force(const ResizeInForce *c, uint32_t amount, size_t n_cards) {
+        return c && c->size.mem != c->limit.mem ? c->size.mem / n_cards : amount;
 }
 
-static void add_mem(Loads *loads, uint32_t card, ContainerKind kind, uint32_t container, uint32_t amount) {
+/* A container with compute is on one card. */
+static uint64_t core_in_force(const ResizeInForce *c, uint32_t amount) {
+        return c && c->limit.core > 0 ? (uint64_t) amount * c->size.core / c->limit.core : amount;
+}
+
+/* n_cards: of the container, 1 at least. */
+static void add_mem(Loads *loads, uint32_t card, ContainerKind kind, uint32_t container, uint32_t amount,
+                    size_t n_cards) {
         CardLoad *load = load_at(loads, card);
         const ResizeInForce *c =
                 kind == CONTAINER_MAIN ? resize_status_find(&loads->resize, container) : NULL;
 
         demand_add(&load->mem, kind, amount);
         if (kind != CONTAINER_INIT)
-                load->mem_in_force += c ? scaled(amount, c->size.mem, c->limit.mem) : amount;
+                load->mem_in_force += mem_in_force(c, amount, n_cards);
 }
 
 static void add_core(Loads *loads, const Slice *s) {
@@ -52,16 +59,17 @@ static void add_core(Loads *loads, const Slice *s) {
 
         demand_add(&load->core, (ContainerKind) s->kind, s->core);
         if (s->kind != CONTAINER_INIT)
-                load->core_in_force += c ? scaled(s->core, c->size.core, c->limit.core) : s->core;
+                load->core_in_force += core_in_force(c, s->core);
 }
 
-/* GrantSpec has the slices of init containers first, the order that demand_add() needs. */
+/* GrantSpec has the slices of init containers first, the order that demand_add() needs. with_mem:
+ * no annotation names cards, so each container is on the one card of the older form. */
 static void add_slices(Loads *loads, const GrantSpec *spec, bool with_mem) {
         for (size_t i = 0; i < spec->n_slices; i++) {
                 const Slice *s = &spec->slices[i];
 
                 if (with_mem)
-                        add_mem(loads, s->card, (ContainerKind) s->kind, s->container, s->mem);
+                        add_mem(loads, s->card, (ContainerKind) s->kind, s->container, s->mem, 1);
                 add_core(loads, s);
         }
 }
@@ -76,9 +84,19 @@ static ContainerKind kind_of(const Pod *pod, bool init, uint32_t index) {
         return init ? CONTAINER_INIT : CONTAINER_MAIN;
 }
 
+/* How many entries from this one on are of the same container; they are sorted by it. */
+static size_t count_cards(const Allocation *a, size_t first) {
+        size_t n = 1;
+
+        while (first + n < a->n_entries && a->entries[first + n].container == a->entries[first].container)
+                n++;
+        return n;
+}
+
 /* pod_grant_spec() has reported a key that does not decode. */
 static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Arena *scratch, bool *any) {
         Allocation a = {0};
+        size_t n_cards = 0;
         int r = 0;
 
         if (!str_is_empty(text))
@@ -88,7 +106,9 @@ static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Are
         for (size_t i = 0; i < a.n_entries; i++) {
                 const AllocationEntry *e = &a.entries[i];
 
-                add_mem(loads, e->card, kind_of(pod, init, e->container), e->container, e->amount);
+                if (i == 0 || e->container != e[-1].container)
+                        n_cards = count_cards(&a, i);
+                add_mem(loads, e->card, kind_of(pod, init, e->container), e->container, e->amount, n_cards);
         }
         *any |= a.n_entries > 0;
         return 0;
