@@ -38,44 +38,44 @@ void page_resizes_sweep(PageResizes *r, const View *v) {
                 drop(r, one);
 }
 
-/* What there is to say of the pod's size; empty: it has the size of its limits. */
-static Str say(const PodAnnotations *a, bool *ret_open) {
-        ResizeStatus status;
+#define NOT_ANSWERED "asked for, and the agent of the node has not answered"
 
-        if (!str_is_empty(a->resize_status)) {
-                size_t len = a->resize_status.len < PAGE_RESIZE_TEXT_MAX ? a->resize_status.len
-                                                                         : PAGE_RESIZE_TEXT_MAX;
-                bool read = resize_status_read(a->resize_status, &status) == 0;
+/* What there is to say of the pod's size before the agent's status, and the status; both empty: it
+ * has the size of its limits. A status that cannot be read is shown as it is. */
+static Str say(const PodAnnotations *a, Str *ret_status, bool *ret_open) {
+        ResizeStatus s;
+        bool read = resize_status_read(a->resize_status, &s) == 0;
+        bool undone = !str_is_empty(s.refused) || !str_is_empty(s.waits);
+        bool answered = !read || undone || resize_status_fulfils(&s, a->resize_mem, a->resize_core);
 
-                *ret_open = read && !str_is_empty(status.refused);
-                if (read && !*ret_open && !resize_status_differs(&status))
-                        return (Str){NULL, 0};
-                return (Str){a->resize_status.data, len};
-        }
-        *ret_open = true;
-        if (str_is_empty(str_trim(a->resize_mem)) && str_is_empty(str_trim(a->resize_core)))
-                return (Str){NULL, 0};
-        return STR("asked for, and the agent of the node has not answered");
+        *ret_open = undone || !answered;
+        *ret_status = (Str){a->resize_status.data, str_cut(a->resize_status, PAGE_RESIZE_TEXT_MAX)};
+        if (read && !*ret_open && !resize_status_differs(&s))
+                ret_status->len = 0;
+        return answered ? (Str){NULL, 0} : s.n > 0 ? STR(NOT_ANSWERED "; ") : STR(NOT_ANSWERED);
 }
 
 int page_resizes_pod(PageResizes *r, const View *v, const Pod *pod) {
         const Str uid = pod->meta.uid;
         PageResize *one;
-        bool open;
-        Str text = say(&pod->annotations, &open);
+        Str status = {NULL, 0}, text = {NULL, 0};
+        bool open = false;
         char *at;
 
         HASH_FIND(hh, r->pods, uid.data, uid.len, one);
         if (one)
                 drop(r, one);
-        if (str_is_empty(text) || uid.len > UINT16_MAX || !holds(v, uid))
+        if (uid.len <= UINT16_MAX && holds(v, uid))
+                text = say(&pod->annotations, &status, &open);
+        if (text.len + status.len == 0)
                 return 0;
-        one = calloc(1, sizeof *one + uid.len + text.len);
+        one = calloc(1, sizeof *one + uid.len + text.len + status.len);
         if (!one)
                 return -ENOMEM;
         at = one->uid;
         one->uid_len = (uint16_t) str_put(&at, uid).len;
         one->text = str_put(&at, text);
+        one->text.len += str_put(&at, status).len;
         one->open = open;
         HASH_ADD_KEYPTR(hh, r->pods, one->uid, one->uid_len, one);
         if (hash_added(one, hh))

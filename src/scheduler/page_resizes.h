@@ -9,9 +9,9 @@
 
 typedef struct PageResize {
         UT_hash_handle hh;
-        bool open; /* not answered yet, or refused */
+        bool open; /* not answered yet, refused, or waits for a file */
         uint16_t uid_len;
-        Str text; /* for people; cut at PAGE_RESIZE_TEXT_MAX */
+        Str text; /* for people; the agent's status in it is cut at PAGE_RESIZE_TEXT_MAX */
         char uid[];
 } PageResize;
 

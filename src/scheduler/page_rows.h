@@ -25,8 +25,8 @@ bool page_rows_shows(const LedgerNode *node);
  *     {"name","mode","unit":MiB,"core":1,"spread":1,"pending":UNITS,"change":TEXT,"resizes":N,
  *      "mark":N,
  *      "cards":[[INDEX,UNITS,USED,PERCENT USED,PODS,STATE],...]}
- * Members that are 0 or empty are left out, and so is a STATE of 0. resizes counts the pods whose
- * resize was refused or not answered. mark changes when a slice of the node, or its size, does. */
+ * Members that are 0 or empty are left out, and so is a STATE of 0. resizes: pods whose resize was
+ * refused, waits or is not answered. mark changes when a slice of the node, or its size, does. */
 void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out);
 
 /* Appends all slices of one node, by card, then namespace and name of the pod:

@@ -118,3 +118,20 @@ bool resize_status_differs(const ResizeStatus *s) {
                         return true;
         return false;
 }
+
+bool resize_status_fulfils(const ResizeStatus *s, Str mem, Str core) {
+        ResizeLimit limits[RESIZE_STATUS_CONTAINERS];
+        ResizeSize wanted[RESIZE_STATUS_CONTAINERS];
+
+        for (size_t i = 0; i < s->n; i++)
+                limits[i] = (ResizeLimit){.index = s->list[i].index,
+                                          .mem = s->list[i].limit.mem,
+                                          .core = s->list[i].limit.core,
+                                          .cards = 1};
+        if (resize_request_read(mem, core, limits, s->n, wanted, NULL) != 0)
+                return false;
+        for (size_t i = 0; i < s->n; i++)
+                if (wanted[i].mem != s->list[i].size.mem || wanted[i].core != s->list[i].size.core)
+                        return false;
+        return true;
+}

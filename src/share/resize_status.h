@@ -42,3 +42,7 @@ const ResizeInForce *resize_status_find(const ResizeStatus *s, uint32_t index);
 
 /* Whether a container has another size than its limit. */
 bool resize_status_differs(const ResizeStatus *s);
+
+/* Whether the sizes that the pod's annotations ask for are in force; empty ones ask for the limits
+ * of the status. False also where the agent refuses what they ask for. */
+bool resize_status_fulfils(const ResizeStatus *s, Str mem, Str core);

@@ -235,7 +235,7 @@ class Page(unittest.TestCase):
 
     def test_resizes_and_configmaps_are_told(self):
         self.lab.api.patch(PODS + "/two", {"metadata": {"annotations": {"aliquot.dev/gpu-mem": "4"}}})
-        self.wait("document.querySelector('#trouble').textContent.includes('1 resize refused, or not answered')", "the open resize")
+        self.wait("document.querySelector('#trouble').textContent.includes('1 resize refused, waiting, or not answered')", "the open resize")
         self.browser.run(ROW % "n0" + ".querySelector('summary').click()")
         self.wait(ROW % "n0" + ".textContent.includes('resize: asked for, and the agent of the node has not answered')", "the resize of the slice")
         said = "in force: container 0: gpu-mem 4 of 8"

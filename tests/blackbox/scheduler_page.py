@@ -124,7 +124,9 @@ class Page(unittest.TestCase):
         said = "refused: too large; in force: container 0: gpu-mem 6 of 8"
         self.assertEqual(annotated(said, resize_status=said), 1)
         self.assertEqual(v.cards()["n1"][0], (16, 8), "the ledger counts the limit")
-        self.assertEqual(annotated(None, resize_status="in force: container 0: gpu-mem 8 of 8"), 0)
+        said = "in force: container 0: gpu-mem 8 of 8"
+        self.assertEqual(annotated("asked for, and the agent of the node has not answered; " + said, resize_status=said), 1)
+        self.assertEqual(annotated(None, gpu_mem="8"), 0)
 
     def test_members_of_gangs_and_what_they_wait_for(self):
         self.filled(4, "--gangs")

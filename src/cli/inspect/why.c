@@ -122,26 +122,6 @@ static bool asks_resize(const Pod *pod) {
                !str_is_empty(str_trim(pod->annotations.resize_core));
 }
 
-/* Whether the sizes that the annotations ask for are in force. What can never be in force is
- * refused by the agent, and by its status. */
-static bool resize_is_done(const Pod *pod, const ResizeStatus *status) {
-        ResizeLimit limits[RESIZE_STATUS_CONTAINERS];
-        ResizeSize wanted[RESIZE_STATUS_CONTAINERS];
-
-        for (size_t i = 0; i < status->n; i++)
-                limits[i] = (ResizeLimit){.index = status->list[i].index,
-                                          .mem = status->list[i].limit.mem,
-                                          .core = status->list[i].limit.core,
-                                          .cards = 1};
-        if (resize_request_read(pod->annotations.resize_mem, pod->annotations.resize_core, limits, status->n,
-                                wanted, NULL) != 0)
-                return false;
-        for (size_t i = 0; i < status->n; i++)
-                if (wanted[i].mem != status->list[i].size.mem || wanted[i].core != status->list[i].size.core)
-                        return false;
-        return true;
-}
-
 /* The second line: what the agent says of a resize, or that it has not answered. */
 static void print_resize(const Why *w) {
         Str text = w->pod.annotations.resize_status;
@@ -151,7 +131,7 @@ static void print_resize(const Why *w) {
                 return;
         if (resize_status_read(text, &status) == 0 && !str_is_empty(text) &&
             (!str_is_empty(status.refused) || !str_is_empty(status.waits) ||
-             resize_is_done(&w->pod, &status))) {
+             resize_status_fulfils(&status, w->pod.annotations.resize_mem, w->pod.annotations.resize_core))) {
                 printf("resize: " STR_FMT "\n", STR_ARG(text));
                 return;
         }

@@ -102,7 +102,7 @@ function troubles() {
   for (const { row } of nodes.values()) {
     cardTroubles(row, found);
     if (row.change) found.push({ name: row.name, text: `a change waits: ${row.change}` });
-    if (row.resizes) found.push({ name: row.name, text: `${plural(row.resizes, "resize")} refused, or not answered by its agent` });
+    if (row.resizes) found.push({ name: row.name, text: `${plural(row.resizes, "resize")} refused, waiting, or not answered by its agent` });
     if (row.pending) found.push({ name: row.name, text: `${amount(row, row.pending)} of pods that have no card yet` });
   }
   return found.sort((a, b) => !!b.out - !!a.out || collator.compare(a.name, b.name));

@@ -92,30 +92,59 @@ static void keeps_a_pod_while_its_binding_is_under_way(void) {
 
 #define STATUS(text) ",\"aliquot.dev/resize-status\":\"" text "\""
 
+#define WISH(mem) ",\"aliquot.dev/gpu-mem\":\"" mem "\""
+
+/* expected: NULL: the page says nothing of a resize. */
+static void assert_resize(View *v, const char *annotations, const char *expected, bool open) {
+        const PageResize *one;
+
+        feed(v, VIEW_PODS, REFLECTOR_MODIFIED, bound_pod("a", annotations));
+        one = page_resizes_find(&resizes, STR("uid-a"));
+        ASSERT_TRUE(!one == !expected);
+        if (!one || !expected)
+                return;
+        ASSERT_STR(one->text, str_from(expected));
+        ASSERT_TRUE(one->open == open);
+}
+
 static void keeps_the_resizes_of_pods_that_hold_something(void) {
         _cleanup_(view_freep) View *v = NULL;
-        const PageResize *one;
 
         (void) followed(&v);
         feed(v, VIEW_PODS, REFLECTOR_ADDED, bound_pod("a", ""));
         ASSERT_TRUE(!page_resizes_find(&resizes, STR("uid-a")));
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED, bound_pod("a", ",\"aliquot.dev/gpu-mem\":\"2\""));
-        one = page_resizes_find(&resizes, STR("uid-a"));
-        ASSERT_TRUE(one && one->open);
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             bound_pod("a", STATUS("refused: too much; in force: container 0: gpu-mem 4 of 4")));
-        one = page_resizes_find(&resizes, STR("uid-a"));
-        ASSERT_TRUE(one && one->open);
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             bound_pod("a", STATUS("in force: container 0: gpu-mem 2 of 4")));
-        one = page_resizes_find(&resizes, STR("uid-a"));
-        ASSERT_TRUE(one && !one->open);
-        ASSERT_TRUE(str_eq(one->text, STR("in force: container 0: gpu-mem 2 of 4")));
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             bound_pod("a", STATUS("in force: container 0: gpu-mem 4 of 4")));
-        ASSERT_TRUE(!page_resizes_find(&resizes, STR("uid-a")));
-        feed(v, VIEW_PODS, REFLECTOR_MODIFIED,
-             bound_pod("a", STATUS("in force: container 0: gpu-mem 2 of 4")));
+        assert_resize(v, WISH("2"), "asked for, and the agent of the node has not answered", true);
+        assert_resize(v, WISH("9") STATUS("refused: too much; in force: container 0: gpu-mem 4 of 4"),
+                      "refused: too much; in force: container 0: gpu-mem 4 of 4", true);
+        assert_resize(v, WISH("2") STATUS("in force: container 0: gpu-mem 2 of 4"),
+                      "in force: container 0: gpu-mem 2 of 4", false);
+        assert_resize(v, WISH("4") STATUS("in force: container 0: gpu-mem 4 of 4"), NULL, false);
+        assert_resize(v, WISH("2") STATUS("what an agent of another release says"),
+                      "what an agent of another release says", false);
+        feed(v, VIEW_PODS, REFLECTOR_DELETED, bound_pod("a", ""));
+        ASSERT_TRUE(!resizes.pods);
+}
+
+/* A size that is not in force yet needs attention, although the agent has written a status. */
+static void resizes_that_wait_are_open(void) {
+        _cleanup_(view_freep) View *v = NULL;
+
+        (void) followed(&v);
+        feed(v, VIEW_PODS, REFLECTOR_ADDED, bound_pod("a", ""));
+        assert_resize(v, WISH("2") STATUS("waits: the page is leased"), "waits: the page is leased", true);
+        assert_resize(v, WISH("2") STATUS("waits: no space; in force: container 0: gpu-mem 4 of 4"),
+                      "waits: no space; in force: container 0: gpu-mem 4 of 4", true);
+        /* the annotation was changed, or removed, after this status */
+        assert_resize(v, WISH("3") STATUS("in force: container 0: gpu-mem 2 of 4"),
+                      "asked for, and the agent of the node has not answered; in force: container 0: "
+                      "gpu-mem 2 of 4",
+                      true);
+        assert_resize(v, STATUS("in force: container 0: gpu-mem 2 of 4"),
+                      "asked for, and the agent of the node has not answered; in force: container 0: "
+                      "gpu-mem 2 of 4",
+                      true);
+        assert_resize(v, WISH("2") STATUS("in force: container 0: gpu-mem 2 of 4"),
+                      "in force: container 0: gpu-mem 2 of 4", false);
         feed(v, VIEW_PODS, REFLECTOR_DELETED, bound_pod("a", ""));
         ASSERT_TRUE(!resizes.pods);
 }
@@ -123,5 +152,6 @@ static void keeps_the_resizes_of_pods_that_hold_something(void) {
 int main(void) {
         return TEST_MAIN(TEST(forgets_pods_without_a_viewer), TEST(forgets_what_a_list_does_not_have),
                          TEST(keeps_a_pod_while_its_binding_is_under_way),
-                         TEST(keeps_the_resizes_of_pods_that_hold_something));
+                         TEST(keeps_the_resizes_of_pods_that_hold_something),
+                         TEST(resizes_that_wait_are_open));
 }

@@ -86,6 +86,25 @@ static void a_size_is_found_by_the_index(void) {
         ASSERT_TRUE(!resize_status_differs(&status));
 }
 
+static void assert_fulfils(const char *mem, const char *core, bool expected) {
+        const ResizeStatus status = {.list = {two[0], two[1]}, .n = 2};
+
+        if (resize_status_fulfils(&status, str_from(mem), str_from(core)) != expected)
+                TEST_FAIL_("\"%s\", \"%s\"", mem, core);
+}
+
+/* two: 6 of 8 and 50 of 60, 4 of 4. */
+static void a_wish_is_fulfilled(void) {
+        assert_fulfils("{\"0\":6}", "50", true);
+        assert_fulfils("{\"0\":6,\"2\":4}", "{\"0\":50}", true);
+        assert_fulfils("{\"0\":6}", "", false);
+        assert_fulfils("{\"0\":6,\"2\":3}", "50", false);
+        assert_fulfils("", "", false);
+        assert_fulfils("{\"0\":9}", "50", false);
+        assert_fulfils("x", "50", false);
+        ASSERT_TRUE(resize_status_fulfils(&(ResizeStatus){.n = 0}, STR(""), STR("")));
+}
+
 /* More containers than there is room for: none is shown, rather than a part. */
 static void too_many_containers(void) {
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -106,5 +125,6 @@ static void too_many_containers(void) {
 int main(void) {
         return TEST_MAIN(TEST(what_is_written_is_read), TEST(what_waits_is_read),
                          TEST(a_refusal_may_quote_anything), TEST(other_texts_are_malformed),
-                         TEST(a_size_is_found_by_the_index), TEST(too_many_containers));
+                         TEST(a_size_is_found_by_the_index), TEST(a_wish_is_fulfilled),
+                         TEST(too_many_containers));
 }
