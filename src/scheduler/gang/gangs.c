@@ -46,8 +46,8 @@ void gangs_end_places(Gangs *gs, Gang *g) {
                 gangs_end_place(gs, m);
 }
 
-/* For an attempt in which no member had a place: neither the end of a place nor a member's own grant
- * tells that pods need not wait for the gang any more. */
+/* No member had a place in the attempt. So no place ends, and no member gets a grant, which would
+ * tell that other pods need not wait any more. */
 static void tell_settled(const Gangs *gs) {
         if (gs->hooks.on_settled)
                 gs->hooks.on_settled(gs->hooks.userdata);
