@@ -175,7 +175,7 @@ class Keys(unittest.TestCase):
         body["Pod"]["spec"]["containers"][0]["resources"]["limits"][GPU_CORE] = "5"
         request = urllib.request.Request(f"http://{self.lab.extender_address}/gpushare-scheduler/filter",
                                          json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def fits(self, mem):

@@ -34,10 +34,28 @@ NODE_PATH = "/api/v1/nodes/" + NODE
 EIGHT_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB,4xA10-32G:32510MiB"
 
 
+_RESERVED = []  # a socket for each port that free_port() has returned
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A TCP port of the loopback for a program that is started later, perhaps more than once. The
+    kernel gives no connection this port. No other test gets it until this process ends: an abstract
+    socket with the port in its name reserves it."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        low, high = map(int, f.read().split())
+    ports = [p for p in range(10240, 61000) if not low <= p <= high] or range(10240, 61000)
+    while True:
+        port = random.SystemRandom().choice(ports)
+        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            mark.bind(f"\0aliquot-test-port-{port}")
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", port))
+        except OSError:
+            mark.close()
+            continue
+        _RESERVED.append(mark)
+        return port
 
 
 def card_mib(cards):
@@ -117,9 +135,9 @@ class Agent:
         except ProcessLookupError:
             pass
         if not self.supervised:
-            self.process.wait(20)
+            self.process.wait(60)
 
-    def stop(self, timeout=20):
+    def stop(self, timeout=60):
         """Sends SIGTERM and returns the exit code."""
         if self.process.poll() is None:
             self.process.terminate()
@@ -229,13 +247,13 @@ class Lab:
 
     def ready(self):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/readyz", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/readyz", timeout=60) as answer:
                 return answer.status
         except OSError as error:
             return getattr(error, "code", None)
 
     def metrics(self):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.metrics_port}/metrics", timeout=60) as answer:
             text = answer.read().decode()
         return {line.rsplit(" ", 1)[0]: float(line.rsplit(" ", 1)[1]) for line in text.splitlines()
                 if line and not line.startswith("#")}
@@ -266,7 +284,7 @@ class Lab:
             return False
 
     def inspect(self):
-        with urllib.request.urlopen(f"http://{self.extender_address}/gpushare-scheduler/inspect/{NODE}", timeout=5) as a:
+        with urllib.request.urlopen(f"http://{self.extender_address}/gpushare-scheduler/inspect/{NODE}", timeout=60) as a:
             return json.load(a)
 
     # ---- pods ----

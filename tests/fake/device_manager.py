@@ -93,6 +93,7 @@ class DeviceManager:
         self.latency = {"GetPreferredAllocation": [], "Allocate": [], "PreStartContainer": [], "List": []}
         self.lists_rejected = self.allocatable_asked = 0
         self.registrations = []  # (time, resource)
+        self.followed = set()    # the plugins whose ListAndWatch has not been seen to end
         self.calls = []          # (name, resource, begin, end) of the serialized calls
         self.on_status = lambda: None
         self.between = lambda: None  # for tests: called in the middle of List
@@ -157,6 +158,7 @@ class DeviceManager:
         with self.lock:
             self.endpoints[client.resource] = client
             self.registrations.append((time.monotonic(), client.resource))
+            self.followed.add(client)
         threading.Thread(target=self._run_client, args=(client,), daemon=True).start()
         return dp.Empty()
 
@@ -178,11 +180,13 @@ class DeviceManager:
         client.channel.close()
         if victim:
             victim.channel.close()
-            with self.lock:
+        with self.lock:
+            if victim:
                 self._mark_unhealthy(client.resource)
                 if client.resource in self.endpoints:
                     self.endpoints[client.resource].stopped_at = time.monotonic()
-                self.changed.notify_all()
+            self.followed.discard(client)
+            self.changed.notify_all()
         if not self.stopping:
             self.on_status()
 
@@ -205,9 +209,11 @@ class DeviceManager:
             return self.changed.wait_for(condition, timeout)
 
     def is_serving(self, *resources):
+        """An older plugin of the resource whose end has not been noticed would still disconnect the
+        newer one: see _run_client()."""
         with self.lock:
-            return all(self.healthy.get(r) and r in self.endpoints and self.endpoints[r].stopped_at is None
-                       for r in resources)
+            return all(self.healthy.get(r) and r in self.endpoints and self.endpoints[r].stopped_at is None and
+                       all(c is self.endpoints[r] for c in self.followed if c.resource == r) for r in resources)
 
     def is_registered_since(self, at, *resources):
         with self.lock:
@@ -360,7 +366,7 @@ class DeviceManager:
         """Drops the plugin as in kubernetes#135437, when the end of an older plugin is noticed
         late. No stream ends and no error is returned."""
         with self.lock:
-            del self.clients[resource]
+            self.followed.discard(self.clients.pop(resource))
             self._mark_unhealthy(resource)
             self.endpoints[resource].stopped_at = time.monotonic()
             self.changed.notify_all()

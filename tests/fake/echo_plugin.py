@@ -47,7 +47,7 @@ class EchoPlugin:
             call = channel.unary_unary("/v1beta1.Registration/Register", request_serializer=lambda m: m.SerializeToString(),
                                        response_deserializer=dp.Empty.FromString)
             call(dp.RegisterRequest(version="v1beta1", endpoint=self.endpoint, resource_name=self.resource,
-                                    options=self.options), timeout=10, wait_for_ready=True)
+                                    options=self.options), timeout=60, wait_for_ready=True)
 
     def change(self, ids=None, unhealthy=()):
         with self.changed:

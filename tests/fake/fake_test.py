@@ -81,7 +81,7 @@ class Fake(unittest.TestCase):
             call = channel.unary_unary("/v1.PodResourcesLister/List", request_serializer=lambda m: m.SerializeToString(),
                                        response_deserializer=pr.ListPodResourcesResponse.FromString)
             return {p.name: {c.name: [(d.resource_name, list(d.device_ids)) for d in c.devices] for c in p.containers}
-                    for p in call(pr.ListPodResourcesRequest(), timeout=5).pod_resources}
+                    for p in call(pr.ListPodResourcesRequest(), timeout=60).pod_resources}
 
 
 class Admission(Fake):
@@ -243,6 +243,7 @@ class Starting(Fake):
         self.create(pod("a", container("main", 1)))
         self.until(lambda: self.kubelet.prestart_errors)
         self.assertIn("DeadlineExceeded", self.kubelet.prestart_errors[0][3])
+        self.kubelet.prestart_timeout = 30.0
         release.set()
         self.until_phase("a", "Running")
 
@@ -261,11 +262,12 @@ class Starting(Fake):
         self.plugins()
         self.create(pod("once", container("main", 60), annotations={"fake/run-main": "0.05"}))
         self.until_phase("once", "Succeeded")
-        self.create(pod("next", container("main", 60), annotations={"fake/linger": "3"}))
+        self.create(pod("next", container("main", 60), annotations={"fake/linger": "until-let-go"}))
         self.until_phase("next", "Running")
         self.api.delete(f"{PODS}/next", grace=30)
         self.create(pod("early", container("main", 60)))
         self.until_phase("early", "Failed")  # terminating pods keep their devices
+        self.kubelet.let_go()
         self.until(lambda: not self.running("next"))
         self.until(lambda: self.gone("next"))
         self.create(pod("late", container("main", 60)))
@@ -281,7 +283,7 @@ class Starting(Fake):
 
     def test_deletion_by_force_frees_devices_while_processes_live(self):
         self.plugins()
-        uid = self.create(pod("old", container("main", 60), annotations={"fake/linger": "5"}))
+        uid = self.create(pod("old", container("main", 60), annotations={"fake/linger": "until-let-go"}))
         self.until_phase("old", "Running")
         self.api.delete(f"{PODS}/old", grace=0)
         self.until(lambda: uid not in self.kubelet.pods)
@@ -289,6 +291,7 @@ class Starting(Fake):
         self.create(pod("new", container("main", 60)))
         self.until_phase("new", "Running")
         self.assertTrue(self.kubelet.runtime.violations, "the judge sees it")
+        self.kubelet.let_go()
         self.until(lambda: not self.kubelet.runtime.running(uid))
 
     def test_cgroups(self):
@@ -334,8 +337,11 @@ class Registration(Fake):
         self.addCleanup(second.stop)
         self.until(lambda: len(self.kubelet.manager.healthy[GPU_MEM]) == 1)
         self.mem.stop()
-        self.assertTrue(second.lost.wait(20))
-        self.until(lambda: not self.kubelet.manager.is_serving(GPU_MEM))
+        self.assertTrue(second.lost.wait(60))
+        # Until both streams are seen to have ended, the next one would be disconnected as well.
+        manager = self.kubelet.manager
+        self.assertTrue(manager.wait_for(lambda: GPU_MEM not in {c.resource for c in manager.followed}, 60))
+        self.assertFalse(manager.is_serving(GPU_MEM))
         second.register()
         self.assertTrue(self.kubelet.wait_serving(GPU_MEM))
 
@@ -344,7 +350,7 @@ class Registration(Fake):
         running = self.create(pod("running", container("main", 4)))
         self.until_phase("running", "Running")
         done = self.create(pod("half", container("main", 4), container("job", 1), annotations={"fake/run-job": "0"}))
-        self.until(lambda: self.kubelet.runtime.of(done, "job"))
+        self.until(lambda: self.kubelet.runtime.of(done, "job") and not self.kubelet.runtime.of(done, "job").running)
         self.until(lambda: self.running("half"))
         devices = self.kubelet.manager.container_devices(running, "main")
         self.kubelet.restart()  # no plugin registers
@@ -359,7 +365,7 @@ class Registration(Fake):
         self.plugins()
         many = EchoPlugin(self.dir, "example.com/many", ["%06d" % n for n in range(221000)]).start()
         self.addCleanup(many.stop)
-        self.assertTrue(many.lost.wait(30))
+        self.assertTrue(many.lost.wait(120))
         self.assertFalse(self.kubelet.manager.is_serving("example.com/many"))
 
     def test_rate_limit(self):

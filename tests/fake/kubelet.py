@@ -172,7 +172,7 @@ class Kubelet:
                     return value
                 self.condition.wait(min(left, 0.05))
 
-    def wait_serving(self, *resources, timeout=20.0):
+    def wait_serving(self, *resources, timeout=60.0):
         return self.manager.wait_for(lambda: self.manager.is_serving(*resources), timeout)
 
     def _notify(self):
