@@ -359,7 +359,7 @@ class Turnstile(unittest.TestCase):
     def test_end_is_noticed_without_the_application(self):
         slices = Slice(self, self.machine)
         slices.here()
-        program = Program(self, self.machine, slices, "all", n=3, us=200000)
+        program = Program(self, self.machine, slices, "all", n=3, us=1500000)  # longer than this test may stand still
         program.hears("ready")
         self.held(slices, program)
         slices.open(depth=HOUR)
@@ -370,7 +370,7 @@ class Turnstile(unittest.TestCase):
         until(lambda: slices.row()[3] == slices.number, "drained: %s" % (slices.row(),))
         self.assertEqual((slices.row()[0], slices.row()[2]), (0, 0))
         self.assertGreaterEqual(slices.row()[1], 100 * MSEC)
-        self.assertTrue(slices.rung())
+        until(slices.rung, "the bell, which comes behind the words")
         program.ends()
 
     def test_window_that_is_not_closed(self):
@@ -427,8 +427,9 @@ class Turnstile(unittest.TestCase):
                 until(lambda: program.tried() == 64, "64 that wait")
                 self.assertEqual(program.taken(), 0)
                 while program.taken() < 64 * 20:
+                    taken = program.taken()
                     slices.open(depth=2 * MSEC)
-                    until(lambda: program.taken() == 64 * 20 or slices.row()[1] > 0, "work")
+                    until(lambda: program.taken() == 64 * 20 or program.taken() > taken, "work")
                     slices.close()
                 slices.open(depth=HOUR)
                 program.hears("launched")
@@ -608,13 +609,19 @@ class Turnstile(unittest.TestCase):
     # ---- without an arbiter ----
 
     def shares(self, slices, programs, nsec):
-        """The time that they use, by their own rows."""
+        """The time that they use, by their own rows: at least so long, and until each has used some.
+        The time of this clock is no shorter than that between the looks at the rows."""
         until(lambda: sum(1 for r in slices.rows() if r[1] > 0) == len(programs), "all have begun")
         time.sleep(0.3)
         begin, before = now(), [r[1] for r in slices.rows()]
         time.sleep(nsec / 1e9)
-        end, after = now(), [r[1] for r in slices.rows()]
-        return [(b - a) / (end - begin) for a, b in zip(before, after)]
+
+        def after():
+            found = [r[1] for r in slices.rows()]
+            return found if all(b > a for a, b in zip(before, found)) else None
+        used = until(after, "each has worked")
+        end = now()
+        return [(b - a) / (end - begin) for a, b in zip(before, used)]
 
     def test_duty_cycle(self):
         """Never more than the percentage; whether it is reached depends on the machine's load."""
@@ -646,7 +653,7 @@ class Turnstile(unittest.TestCase):
         for program in dead[1:]:
             program.process.kill()
             program.process.wait()
-        taken, begin = dead[0].taken(), now()
+        begin, taken = now(), dead[0].taken()
         # A quarter of the percentage would take 8 s of the card's time for a second of it.
         until(lambda: dead[0].taken() > taken + 2000, "a second of work")
         self.assertGreater(now() - begin, 1500 * MSEC)
