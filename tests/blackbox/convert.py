@@ -18,7 +18,7 @@ def pod(*limits, **spec):
 
 
 def convert(text, *options):
-    p = subprocess.run([ALIQUOT, "convert", *options, "-"], input=text, capture_output=True, text=True, timeout=60)
+    p = subprocess.run([ALIQUOT, "convert", *options, "-"], input=text, capture_output=True, text=True, timeout=240)
     return p.returncode, p.stdout, p.stderr
 
 
@@ -114,7 +114,7 @@ class Convert(unittest.TestCase):
         self.assertIn("cpu: 0.1\n", out)
         self.assertEqual(convert(out)[1], out)
         p = subprocess.run(["/usr/bin/python3", "-c", "import yaml, json, sys; print(json.dumps(yaml.safe_load(sys.stdin)))"], input=out,
-                           capture_output=True, text=True, timeout=60)
+                           capture_output=True, text=True, timeout=240)
         if p.returncode != 0:
             self.skipTest("python3-yaml is not installed")
         self.assertEqual(json.loads(p.stdout)["spec"]["texts"], texts)
@@ -128,7 +128,7 @@ class Convert(unittest.TestCase):
         """A malformed document or file leaves no output of those before it."""
         text = json.dumps(pod({GPU: 1, MEM: 3000}))
         for options, stdin, words in (((), f"{text}\n---\na: [\n", "standard input: line"), (("/nonexistent",), text, "cannot be read")):
-            p = subprocess.run([ALIQUOT, "convert", "-f", "-", *options], input=stdin, capture_output=True, text=True, timeout=60)
+            p = subprocess.run([ALIQUOT, "convert", "-f", "-", *options], input=stdin, capture_output=True, text=True, timeout=240)
             self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), p.stderr)
             self.assertIn(words, p.stderr)
 
@@ -151,7 +151,7 @@ class Convert(unittest.TestCase):
             status, _, said = convert(text, *options)
             self.assertEqual(status, 2, said)
             self.assertIn(words, said)
-        p = subprocess.run([ALIQUOT, "convert"], capture_output=True, text=True, timeout=60)
+        p = subprocess.run([ALIQUOT, "convert"], capture_output=True, text=True, timeout=240)
         self.assertEqual((p.returncode, p.stdout), (2, ""))
 
     def test_runs(self):
@@ -159,8 +159,8 @@ class Convert(unittest.TestCase):
         manifest = pod({GPU: 1, MEM: 2048, CORE: 30})
         manifest["spec"]["containers"][0]["command"] = ["sh", "-c", "echo $ALIYUN_COM_GPU_MEM_CONTAINER of $ALIYUN_COM_GPU_MEM_DEV"]
         _, out, _ = convert(json.dumps(manifest))
-        p = subprocess.run([ALIQUOT, "local", "--once", "--logs", "-f", os.path.join(ROOT, "samples/core-mem/node.yaml"), "-f", "-"], input=out,
-                           capture_output=True, text=True, timeout=60)
+        p = subprocess.run([ALIQUOT, "local", "--once", "--logs", "--logs-timeout", "60", "-f", os.path.join(ROOT, "samples/core-mem/node.yaml"),
+                            "-f", "-"], input=out, capture_output=True, text=True, timeout=240)
         self.assertIn("2 of 15", p.stdout, p.stderr)
 
 

@@ -10,7 +10,9 @@ import sys
 import tempfile
 import unittest
 
-from patience import PATIENCE, until
+from patience import until
+
+PATIENCE = 400  # of a whole run
 
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
 TOTAL = "nvidia-smi --query-gpu=memory.used,memory.total --format=csv,noheader,nounits"
@@ -74,6 +76,12 @@ def running(name):
     return found
 
 
+def begun(pid):
+    """When the process began, in clock ticks: numbers of processes begin again from the lowest."""
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[19])
+
+
 def descendants(pid):
     parents = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -99,7 +107,7 @@ class Cards(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.dir = folder.name
 
-    def command(self, *documents, options=(), timeout=PATIENCE // 2):
+    def command(self, *documents, options=(), timeout=300):
         path = os.path.join(self.dir, "manifests.yaml")
         with open(path, "w") as f:
             f.write("\n---\n".join(documents))
@@ -253,8 +261,10 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         """An arbiter holds the shares as long as the containers run."""
         work = "until [ $(od -An -tu8 -j472 -N8 /run/aliquot/slice/0/limits) -gt 0 ]; do sleep 0.05; done; aliquot-sample --seconds 2"
         logs = self.run_local(node("n1", "2x" + V100, "core_mem"), pod("a", container(work, 2, 20)), pod("b", container(work, 2, 100)))
-        few, many = (int(re.fullmatch(r"done (\d+) blocks in .*", logs[name][-1]).group(1)) for name in ("a/main", "b/main"))
-        self.assertLess(few, many)
+        (few, seconds), (many, _) = (re.fullmatch(r"done (\d+) blocks in ([0-9.]+) s", logs[name][-1]).groups() for name in ("a/main", "b/main"))
+        # A block is a tenth of a second of the card. What the other does depends on the machine.
+        self.assertLessEqual(int(few), float(seconds) * 10 * 0.2 + 5)
+        self.assertGreater(int(many), 0)
 
     def test_disable(self):
         manifests = node("n1", V100), pod("p", container(TOTAL, 2, env=DISABLED)), pod("q", container(TOTAL, 2))
@@ -282,7 +292,7 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         init = (container(TOTAL + "; aliquot-sample --gpu-mem-mib 3000 -- true", 4, name="first"),
                 container(TOTAL, 3, name="second"),
                 container(f"{TOTAL}; aliquot-sample --gpu-mem-mib 300 -- sleep 1000 & sleep 1000", 2, name="sidecar", rest="restartPolicy: Always"))
-        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 1), init=init), timeout=3)
+        logs = self.run_local(node("n1", V100), pod("p", container(TOTAL, 1), init=init), timeout=20)
         self.assertEqual([logs[f"p/{n}"][0] for n in ("first", "second", "sidecar", "main")],
                          ["0, 4309", "0, 3232", "0, 2154", "0, 1077"])
         self.assertRegex(logs["p/first"][1], "^memory: ")
@@ -385,7 +395,7 @@ while os.getppid() == parent:
         p = self.start(node("n1", V100), node("n2", V100), pod("p", container(watch, 2), node_name="n1"),
                        pod("q", container(TOTAL, 2), node_name="n2"))
         until(lambda: descendants(p.pid) & running("sleep"), "the container, which has its memory")
-        (first, *_) = sorted(descendants(p.pid) & running("aliquot-sim"))
+        first = min(descendants(p.pid) & running("aliquot-sim"), key=lambda pid: (begun(pid), pid))
         os.kill(first, signal.SIGKILL)
         out, err = p.communicate(timeout=PATIENCE)
         self.assertEqual((p.returncode, err), (0, "aliquot local: the simulated driver of node n1 ended before its containers\n"))
@@ -409,12 +419,12 @@ while os.getppid() == parent:
     def test_driver_that_does_not_answer(self):
         """A process that waits for the driver can often not be killed; the run ends all the same.
         """
-        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=4)
+        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=12)
         until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
         (driver,) = descendants(p.pid) & running("aliquot-sim")
         os.kill(driver, signal.SIGSTOP)
         out, err = p.communicate(timeout=PATIENCE)
-        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 4 s; stopped)"))
+        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 12 s; stopped)"))
         until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
 
     # --- users and environments ---
