@@ -14,7 +14,7 @@ SHARES = ["asked for 2 of 15 GiB  .* sees 2154 of 16160 MiB, and is refused more
 
 
 def run(*command):
-    p = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False, stdin=subprocess.DEVNULL)
+    p = subprocess.run(command, capture_output=True, text=True, timeout=800, check=False, stdin=subprocess.DEVNULL)
     return p.returncode, p.stdout + p.stderr
 
 

@@ -399,7 +399,7 @@ class Programs(Case):
     def run_args(self, args):
         args = [a.replace("$(NODE_NAME)", "n1") for a in args]
         environment = {"PATH": os.environ["PATH"], "KUBECONFIG": "/nonexistent/kubeconfig"}
-        return subprocess.run([PROGRAM, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
+        return subprocess.run([PROGRAM, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
 
     def test_args_parse(self):
         """Every argument is accepted: the program ends because there is no cluster."""
