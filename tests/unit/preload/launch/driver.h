@@ -50,7 +50,9 @@ void stream_is_dead(CuHandle stream,
 extern void (*_Atomic when_asked)(CuHandle stream); /* in cuStreamQuery, and of no stream in cuEventQuery */
 
 void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result);
-void settle(void); /* closes what is open, waits for it, and measures it */
+void end_work(void); /* as if all of the card's work were over by now */
+void end_all(void);  /* and measures it */
+void settle(void);   /* closes what is open, waits for it, and measures it */
 
 bool one_is_over(void); /* says that the oldest batch is over, if it is */
 void all_is_over(void);

@@ -133,12 +133,7 @@ static pthread_t begin_behind(void) {
 static void end_behind(pthread_t caller) {
         may_end = true;
         ASSERT_OK(pthread_join(caller, NULL));
-        driver.end = launch_now();
-        for (unsigned i = 0; i < EVENTS; i++)
-                driver.events[i].at = driver.end;
-        for (unsigned i = 0; i < CALLS; i++)
-                driver.calls[i].at = 0;
-        settle();
+        end_all();
 }
 
 /* The window is closed, and a launch held: the row says that it is over. A window that opens has
@@ -332,7 +327,7 @@ static void they_hold_their_own_stream(void) {
         HostFuncSlot *p;
 
         begin();
-        launch_in(16, 0x1000, 1000 * MSEC, 0);
+        launch_in(16, 0x1000, FAR * 1000 * MSEC, 0);
         p = give_in(32);
         atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC);
         limits.schedule.depth = 1000 * MSEC;
@@ -345,8 +340,7 @@ static void they_hold_their_own_stream(void) {
         host_func_run(p);
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_TRUE(usage()->waited != waited);
-        driver.end = launch_now();
-        settle();
+        end_all();
 }
 
 /* ns until the next one is taken to wait for a launch, when one has ended just after the last of
