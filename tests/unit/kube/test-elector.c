@@ -38,6 +38,8 @@ static void one_leads_and_the_other_takes_over_when_it_dies(void) {
         ElectorOptions oa = options("a"), ob = options("b");
         Fixture f;
 
+        oa.lease = ob.lease = 6 * USEC_PER_SEC; /* a machine may stand still for a second or two */
+        oa.renew_deadline = ob.renew_deadline = 5 * USEC_PER_SEC;
         fixture_begin(&f, 0);
         ASSERT_OK(elector_new(f.client, &oa, on_change, &a_leads, &a));
         TURN_UNTIL(&f, a_leads);
@@ -160,6 +162,8 @@ static void takes_over_what_was_released(void) {
         Elector *e;
         Fixture f;
 
+        o.lease = 3600 * USEC_PER_SEC - 1; /* does not expire even on a slow machine */
+        o.renew_deadline = 1800 * USEC_PER_SEC;
         fixture_begin(&f, 0);
         apply(&f,
               "{\"apiVersion\":\"coordination.k8s.io/"
@@ -172,7 +176,7 @@ static void takes_over_what_was_released(void) {
         get_lease(&f, &a);
         ASSERT_CONTAINS(a.body, "\"mine\":\"1\"");
         ASSERT_CONTAINS(a.body, "\"holderIdentity\":\"a\"");
-        ASSERT_CONTAINS(a.body, "\"leaseDurationSeconds\":2");
+        ASSERT_CONTAINS(a.body, "\"leaseDurationSeconds\":3600");
         ASSERT_CONTAINS(a.body, "\"leaseTransitions\":5");
         ASSERT_INT(elector_release(e, on_flag, &released), 0);
         ASSERT_INT(elector_release(e, on_flag, &released), 1); /* once is enough */

@@ -394,7 +394,7 @@ static void a_silent_watch_is_dead(void) {
                                     .page = 2,
                                     .backoff = 1000,
                                     .backoff_cap = 2000,
-                                    .idle = 30 * USEC_PER_MSEC};
+                                    .idle = 3 * USEC_PER_SEC};
         Server s = {0};
         Fixture f;
         Owner o = {.fixture = &f};
