@@ -60,7 +60,8 @@ void start_server(Fixture *f, const char *path, size_t max_message, usec_t reque
                                           .methods = methods,
                                           .n_methods = ELEMENTSOF(methods),
                                           .max_message = max_message,
-                                          .request_timeout = request_timeout};
+                                          .request_timeout =
+                                                  request_timeout > 0 ? request_timeout : PATIENCE};
         Fault fault = FAULT_NULL;
 
         if (rpc_server_new(f->event, &options, f, &f->server, &fault) != 0)
@@ -108,7 +109,8 @@ RpcRequest *call(Fixture *f, const char *method, Str message, usec_t timeout) {
         RpcRequest *request = NULL;
         unsigned before = f->done;
 
-        ASSERT_OK(rpc_call(f->client, method, message, timeout, on_done, f, &request));
+        ASSERT_OK(
+                rpc_call(f->client, method, message, timeout > 0 ? timeout : PATIENCE, on_done, f, &request));
         ASSERT_INT(f->done, before); /* never before it returns */
         return request;
 }
