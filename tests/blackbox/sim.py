@@ -417,7 +417,7 @@ class Memory(Machine):
             program.process.kill()
         for program in programs[:32]:
             program.kill()
-        self.assertEqual(len(self.status()["clients"]), 32)
+        until(lambda: len(self.status()["clients"]) == 32, "the driver has heard that their files are closed")
         for program in programs[32:]:
             self.assertEqual(program.free(program.client), OK)
         self.assertEqual(self.status()["objects"], 0)
