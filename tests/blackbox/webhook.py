@@ -17,10 +17,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.parse
 
-from patience import until
+from patience import PATIENCE, until
 from wrong_values import CARDS, LABELS, LIMITS
 
 ALIQUOT = sys.argv.pop(1)
@@ -30,6 +31,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot-sche
 HOOKS = "/apis/admissionregistration.k8s.io/v1/"
 MUTATING, VALIDATING = (HOOKS + kind + "webhookconfigurations/aliquot" for kind in ("mutating", "validating"))
 HOST = "aliquot-webhook.kube-system.svc"
+DRAIN = 5  # seconds: src/scheduler/main.c
 PREFIX = "/gpushare-scheduler/webhook/"
 OBJECT = re.compile(r"(?P<group>/api/v1|/apis/[^/]+/[^/]+)(/namespaces/(?P<ns>[^/]+))?/(?P<kind>[a-z]+)(/(?P<name>[^/]+))?$")
 
@@ -256,14 +258,14 @@ class Replica:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
-        code = self.process.wait(20)
-        self.reader.join(20)
+        code = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
         self.process.stderr.close()
         if code:
             raise AssertionError("exit %d: %s" % (code, "".join(self.log)))
 
     def ask(self, path):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request("GET", path)
         answer = connection.getresponse()
         text = answer.read().decode()
@@ -272,7 +274,7 @@ class Replica:
 
     def kept(self, path):
         """None, or "close" when the answer ends the connection."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         connection.request("GET", path)
         found = connection.getresponse().getheader("Connection")
         connection.close()
@@ -281,7 +283,7 @@ class Replica:
     def connect(self, authorities, host=HOST):
         """A verified connection, like the API server's."""
         context = ssl.create_default_context(cadata=authorities)
-        raw = socket.create_connection(("127.0.0.1", self.webhook_port), timeout=20)
+        raw = socket.create_connection(("127.0.0.1", self.webhook_port), timeout=PATIENCE)
         try:
             connection = http.client.HTTPConnection(host)
             connection.sock = context.wrap_socket(raw, server_hostname=host)
@@ -295,7 +297,7 @@ class Replica:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
-            with socket.create_connection(("127.0.0.1", self.webhook_port), timeout=20) as raw, \
+            with socket.create_connection(("127.0.0.1", self.webhook_port), timeout=PATIENCE) as raw, \
                     context.wrap_socket(raw) as tls:
                 return tls.getpeercert(True)
         except ssl.SSLError:
@@ -680,12 +682,18 @@ class WebhookTest(unittest.TestCase):
             self.addCleanup(connection.close)
             self.assertTrue(review(connection, "validate", pod({}))["allowed"])
             self.assertIsNotNone(connection.sock)
+        ends = time.monotonic()
         one.process.terminate()
         until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
-        for connection in [*connections, one.connect(self.authorities())]:
-            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
-            self.assertIsNone(connection.sock)
-        self.assertEqual(one.kept("/version"), "close")
+        try:
+            for connection in [*connections, one.connect(self.authorities())]:
+                self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+                self.assertIsNone(connection.sock)
+            self.assertEqual(one.kept("/version"), "close")
+        except (OSError, http.client.HTTPException):
+            if time.monotonic() - ends < DRAIN:
+                raise
+            self.skipTest("so busy a machine that the pod has ended")
         one.end()  # a second signal, and an exit status of 0
 
     def test_a_pod_that_ends_takes_no_lease(self):
@@ -699,7 +707,7 @@ class WebhookTest(unittest.TestCase):
         one.process.terminate()
         one.logged("ending signal")
         self.api.put(LEASE, {"spec": dict(held["spec"], holderIdentity="")})
-        self.assertEqual(one.process.wait(20), 0)
+        self.assertEqual(one.process.wait(PATIENCE), 0)
         self.assertEqual(self.api.get(LEASE)["spec"]["holderIdentity"], "")
 
     def test_a_follower_keeps_no_connection(self):
