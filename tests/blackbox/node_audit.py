@@ -108,7 +108,7 @@ class Audit(Events):
         lab.wait(lambda: self.excesses(lab) == 1, "one more is")
         lab.wait(lambda: self.notes(lab), "an Event says so")
         self.assertRegex(self.notes(lab)[0], f"holds {slice_a + 65} MiB of gpu1, and its slice is {slice_a} MiB: process 10[12] ")
-        self.assertTrue(lab.logged(f"holds {slice_a + 65} MiB of gpu1"), "the log has it, too, because an Event may be dropped")
+        lab.wait(lambda: lab.logged(f"holds {slice_a + 65} MiB of gpu1"), "the log has it, too, because an Event may be dropped")
         self.censuses(lab)
         self.assertEqual(self.excesses(lab), 1, "told once")
         self.tell(lab, (1, 101, 2000), (1, 103, 4000))
@@ -284,7 +284,7 @@ class Audit(Events):
             f.write('{"fences":[{"uuid":"GPU-1","xid":')
         lab.start_agent()
         lab.wait(lambda: looked("healthy=true"), "without a fence it is a good card")
-        self.assertTrue(lab.logged("passed over " + fences))
+        lab.wait(lambda: lab.logged("passed over " + fences), "the log says why")
         lab.wait(lambda: allocatable() == "30", "and is offered")
 
     def test_killed_with_that_option(self):

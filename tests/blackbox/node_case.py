@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of `aliquot node` start from. Takes ALIQUOT STORE_SERVER CLOCK_SHIM out of the arguments."""
 
+import re
 import sys
 import unittest
 
@@ -37,7 +38,12 @@ class Node(unittest.TestCase):
         self.assertEqual(faults[:5], [], f"seed {lab.seed}: {len(faults)} of {n}\n{lab.log_tail()}")
         return n
 
-    def run_to_end(self, lab, objects, timeout=180):
+    def not_started(self, lab, pattern):
+        """Waits until the agent has refused a start with such words. On a busy machine other errors may come first."""
+        lab.wait(lambda: any(re.search(pattern, e[3]) for e in lab.kubelet.prestart_errors),
+                 f"PreStartContainer fails with {pattern}")
+
+    def run_to_end(self, lab, objects, timeout=500):
         names = set(create_many(lab, objects))
 
         def all_ended():

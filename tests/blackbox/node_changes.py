@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -38,8 +39,8 @@ class KubeletRestarts(Node):
         lab.kubelet.stop()
         for i in range(30):
             self.place(lab, pod(f"p{i}", container("main", 1 + i % 7), container("second", 2)), i % 8)
-        lab.kubelet.start(add_delay=0.7)
-        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(30)), "all run", 60)
+        lab.kubelet.start(serving=lab.resources)
+        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(30)), "all run", 300)
         self.assertEqual(lab.kubelet.rejections, [])
         self.assertEqual(self.judged(lab), 60)
 
@@ -52,7 +53,7 @@ class KubeletRestarts(Node):
             time.sleep(lab.rng.uniform(0.05, 0.3))  # any moment will do
             lab.kubelet.restart(add_delay=0.2)
         lab.wait(lambda: all(o.get("status", {}).get("phase") in ("Succeeded", "Failed")
-                             for o in lab.api.get(PODS)["items"]), "all have ended", 60)
+                             for o in lab.api.get(PODS)["items"]), "all have ended", 300)
         self.judged(lab)
 
     def test_container_restart(self):
@@ -73,14 +74,13 @@ class KubeletRestarts(Node):
         """The kubelet has dropped the agent but keeps its stream: the periodic check finds it."""
         lab = self.lab(cards=TWO_CARDS)
         manager = lab.kubelet.manager
+        registered = lab.metrics()["aliquot_node_registrations_total"]
         for name in lab.resources:
             manager.drop(name)
-        registered = lab.metrics()["aliquot_node_registrations_total"]
-        self.assertFalse(manager.is_serving(*lab.resources))
         self.assertTrue(lab.kubelet.wait_serving(*lab.resources, timeout=300), lab.log_tail())
         lab.wait(lambda: lab.metrics()["aliquot_node_registrations_total"] == registered + 2, "both once more")
         self.assertEqual(lab.metrics()["aliquot_node_dropped_total"], 2)
-        self.assertTrue(lab.logged("the kubelet lists none of the 30 devices of aliyun.com/gpu-mem"))
+        lab.wait(lambda: lab.logged("the kubelet lists none of the 30 devices of aliyun.com/gpu-mem"), "the log says so")
         uid = self.place(lab, pod("a", container("main", 4, 20)), 1)
         lab.wait(lambda: lab.running(uid), "it runs")
         asked = manager.allocatable_asked
@@ -112,7 +112,7 @@ class Lagging(Node):
 
     def lagging(self, lab):
         """Watches are cut and come back later. Meanwhile the test passes pods to the kubelet."""
-        lab.store.tell("fault delay 4 GET /api/v1/pods 2000000")
+        lab.store.tell("fault delay 4 GET /api/v1/pods 1000000")
         lab.store.tell("fault cut-watch 2 - /api/v1/pods")
 
     def tell(self, lab, kind, obj):
@@ -182,10 +182,8 @@ class Lagging(Node):
         self.not_read(lab)
 
     def not_read(self, lab):
-        lab.agent.kill()
         lab.store.tell("fault delay 1 GET /api/v1/nodes 2000000")
-        lab.start_agent()
-        lab.kubelet.wait_serving(*lab.resources)
+        lab.restart_agent()
         made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other"))
         lab.bind(made, {})
         lab.wait_phase("stranger", "Running", "Failed")
@@ -278,7 +276,7 @@ class Changes(Node):
         lab.start_agent()
         lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitRefused", "it is refused")
         self.assertIn("the smallest unit that fits is", lab.condition()["message"])
-        self.assertTrue(lab.logged("nothing is offered"))
+        lab.wait(lambda: lab.logged("nothing is offered"), "the log says so")
         self.assertFalse(lab.kubelet.manager.is_serving(GPU_MEM))
 
     def test_two_warnings_at_once(self):
@@ -321,7 +319,7 @@ class Changes(Node):
         self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
         lab.annotate(place_while_changing="true")
         self.says(lab, "cgpu", "GiB", None)
-        self.assertIn("place-while-changing", lab.condition()["message"])
+        lab.wait(lambda: "place-while-changing" in lab.condition()["message"], "the condition says why")
         lab.annotate(place_while_changing="false", change_pending=None)
         self.says(lab, "cgpu", "GiB", "mode cgpu -> share")
         self.set_label(lab, None)
@@ -343,10 +341,10 @@ class Changes(Node):
         lab.wait(lambda: lab.condition().get("reason") == "GPUMemoryUnitKept", "it is refused while a slice is held")
         for text in "128MiB", "refused while slices are held", "default/a", "aliquot.dev/gpu-mem-unit-change to drain":
             self.assertIn(text, lab.condition()["message"])
-        self.assertEqual(self.in_force(lab), ["core_mem", "GiB", None])
+        self.says(lab, "core_mem", "GiB", None)
         lab.annotate(gpu_mem_unit_change="drain")
         self.says(lab, "core_mem", "GiB", "gpu-mem-unit GiB -> 128MiB")
-        self.assertEqual(lab.condition()["reason"], "GPUMemoryUnitDraining")
+        lab.wait(lambda: lab.condition()["reason"] == "GPUMemoryUnitDraining", "the condition says that it drains")
         made = lab.api.post(PODS, pod("direct", container("main", 2), scheduler="other"))
         lab.bind(made, {})
         lab.wait_phase("direct", "Running")  # a pod of another scheduler is admitted
@@ -375,7 +373,7 @@ class Changes(Node):
         self.assertEqual(second["lastTransitionTime"], first["lastTransitionTime"], "it was True all the time")
         waiting = lab.relay.patches(NODE_PATH + "/status", "GPUShareModeKept")
         self.assertEqual(len(waiting), 2, [c["status"]["conditions"][0]["message"] for c in waiting])
-        self.assertEqual(len(lab.events("GPUShareModeKept")), 2)
+        lab.wait(lambda: len(lab.events("GPUShareModeKept")) == 2, "an Event is written for each")
         lab.restart_agent()
         lab.wait_ready()
         lab.annotate(seen="after")
@@ -441,7 +439,7 @@ class Changes(Node):
         lab.wait_ready()
         self.says(lab, "core_mem", "GiB", None)
         self.offered(lab, GPU_MEM, "30", "the mode stays")
-        self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "false", "and so does the DaemonSet")
+        lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "false", "and so does the DaemonSet")
         new = self.lab(cards=TWO_CARDS, mode="Share", start=False)
         new.start_agent()
         new.wait(lambda: new.events("GPUShareMisconfigured"), "a node that never shared has the condition")
@@ -555,7 +553,7 @@ class Trouble(Node):
 
     def refused(self, call, request, *codes):
         with self.assertRaises(grpc.RpcError) as caught:
-            call(request, timeout=15)
+            call(request, timeout=60)
         self.assertIn(caught.exception.code(), codes, caught.exception.details())
         return caught.exception.details()
 
@@ -588,7 +586,7 @@ class Trouble(Node):
             for body in (b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a\x05\x0a\xf0\xf0\xf0\x0f", b"\x0b", b"\x08\x01",
                          os.urandom(300)):
                 with self.assertRaises(grpc.RpcError) as caught:
-                    call(body, timeout=10)
+                    call(body, timeout=60)
                 self.assertIn(caught.exception.code(),
                               (grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL,
                                grpc.StatusCode.UNAVAILABLE), method)
@@ -599,7 +597,7 @@ class Trouble(Node):
         _, mem = self.calls(lab)
         before = lab.agent.memory()
         with self.assertRaises(grpc.RpcError):
-            mem.allocate(self.allocation(["0-%d" % n for n in range(3000000)]), timeout=30)
+            mem.allocate(self.allocation(["0-%d" % n for n in range(3000000)]), timeout=120)
         self.assertLess(lab.agent.memory() - before, 16 << 10)
         self.alive(lab)
 
@@ -656,7 +654,7 @@ class Trouble(Node):
             lab.bind(m, annotations_for(m, [i % 2], lab.units))
         lab.store.tell("vanish")
         lab.store.tell("return")
-        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(4)), "they are admitted", 60)
+        lab.wait(lambda: all(lab.phase(f"p{i}") in ("Running", "Failed") for i in range(4)), "they are admitted", 300)
         self.judged(lab)
         self.assertEqual(lab.kubelet.rejections, [])
         self.alive(lab)
@@ -680,8 +678,7 @@ class Trouble(Node):
         lab = self.lab(cards=TWO_CARDS)
         limit_files(lab.agent.process.pid, 0)
         uid = self.place(lab, pod("a", container("main", 2, 5)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "an Event says why it does not start")
-        self.assertIn(lab.state, lab.kubelet.prestart_errors[0][3])
+        self.not_started(lab, lab.state)
         self.assertEqual(lab.running(uid), [])
         self.assertIsNone(lab.agent.process.poll())
         limit_files(lab.agent.process.pid, None)
@@ -721,7 +718,7 @@ class Trouble(Node):
 
     def test_usage(self):
         def run(*args):
-            done = subprocess.run([ALIQUOT, "node", *args], capture_output=True, text=True, timeout=20)
+            done = subprocess.run([ALIQUOT, "node", *args], capture_output=True, text=True, timeout=120)
             return done.returncode, done.stderr
         for args, text in ((["--simulate", "8xA:1MiB"], "--node-name is required"),
                            (["--node-name", "n", "--simulate", "many"], "--simulate"),
@@ -736,7 +733,10 @@ class Trouble(Node):
             code, said = run(*args)
             self.assertEqual(code, 2, args)
             self.assertIn(text, said)
-        code, said = run("--node-name", "n", "--kubeconfig", "/nonexistent", "--no-supervisor")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        code, said = run("--node-name", "n", "--kubeconfig", "/nonexistent", "--no-supervisor", "--slices-dir", folder.name + "/slices",
+                         "--slices-size", "0")
         self.assertEqual(code, 3)
         self.assertIn("/nonexistent", said)
 
@@ -755,7 +755,7 @@ class Trouble(Node):
             for number in signal.SIGTERM, signal.SIGINT:
                 lab = self.lab(cards=ONE_CARD, supervised=supervised)
                 lab.agent.process.send_signal(number)
-                self.assertEqual(lab.agent.process.wait(20), 0, (supervised, number))
+                self.assertEqual(lab.agent.process.wait(120), 0, (supervised, number))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `aliquot node` does with a driver that it does not know: node_driver.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import re
 import unittest
 
 from isolation_case import NVML, Started, alone
@@ -31,7 +32,7 @@ class Driver(Started):
         lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition is true")
         self.assertEqual([lab.condition(CONDITION)[key] for key in ("reason", "message")], [reason, message])
         lab.wait(lambda: self.events(lab, EVENT) == [message], "an Event says so, once")
-        self.assertTrue(lab.logged(message))
+        lab.wait(lambda: lab.logged(message), "the log says so")
 
     def test_too_old(self):
         """Nothing is placed there, and a pod that no scheduler placed does not start. With another driver it does."""
@@ -39,8 +40,7 @@ class Driver(Started):
         self.is_told(lab, "DriverTooOld", OLD)
         lab.wait(lambda: self.annotation(lab) == OLD, "the scheduler places nothing here")
         uid = self.place(lab, pod("a", container("main", 2)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "PreStartContainer refuses it")
-        self.assertIn(f"default/a: container main: it cannot be isolated: {OLD}", lab.kubelet.prestart_errors[0][3])
+        self.not_started(lab, re.escape(f"default/a: container main: it cannot be isolated: {OLD}"))
         self.assertEqual(lab.running(uid), [])
         lab.machine((), more=["driver 580.95.05"])
         lab.restart_agent()

@@ -34,7 +34,7 @@ class Cordon(Node):
         body = {"Pod": probe, "NodeNames": [NODE]}
         request = urllib.request.Request(f"http://{lab.extender_address}/gpushare-scheduler/filter", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def fits(self, lab, mem, cards=1):
@@ -60,10 +60,10 @@ class Cordon(Node):
         self.assertEqual(lab.condition(CORDONED), {}, "no card was ever cordoned")
         lab.annotate(cordon_cards="1, 3")
         self.is_said(lab, "GPUCardsDraining", "gpu1, gpu3" + NOTE + "held by default/a")
-        self.assertEqual([line.split(" ", 1)[1] for line in out_of_service(lab)],
-                         2 * ["cordoned by annotation aliquot.dev/cordon-cards of the node"])
+        lab.wait(lambda: [line.split(" ", 1)[1] for line in out_of_service(lab)] ==
+                 2 * ["cordoned by annotation aliquot.dev/cordon-cards of the node"], "the file for `aliquot smi` says so")
         lab.wait(lambda: not self.fits(lab, 3, 3), "two cards are left")
-        self.assertTrue(self.fits(lab, 30, 2))
+        lab.wait(lambda: self.fits(lab, 30, 2), "they take slices")
         # what the pod holds stays allocatable, as it stays requested
         lab.wait(lambda: self.healthy(lab) == {0: 15, 1: 4, 2: 15}, "memory is allocatable")
         lab.wait(lambda: self.healthy(lab, GPU_CORE) == {0: 100, 1: 20, 2: 100}, "percents are allocatable")
@@ -79,7 +79,7 @@ class Cordon(Node):
         lab.wait(lambda: self.healthy(lab) == {0: 15, 2: 15}, "freed devices are not allocatable")
         lab.annotate(cordon_cards=None)
         self.is_lifted(lab)
-        self.assertEqual(out_of_service(lab), [])
+        lab.wait(lambda: out_of_service(lab) == [], "the file for `aliquot smi` has no card")
         lab.wait(lambda: self.healthy(lab) == {i: 15 for i in range(4)}, "all is allocatable")
         lab.wait(lambda: self.fits(lab, 30, 2), "the cards take slices")
         self.judged(lab, ["a", "b0", "b1"])
@@ -92,7 +92,7 @@ class Cordon(Node):
         lab.kubelet.finish(uid, "short", 0)
         lab.annotate(cordon_cards="1")
         lab.wait(lambda: self.healthy(lab) == {0: 15, 1: 6, 2: 15, 3: 15}, "the free devices are not allocatable")
-        lab.kubelet.restart(add_delay=0.7)
+        lab.kubelet.restart(serving=lab.resources)
         self.assertTrue(lab.kubelet.wait_serving(GPU_MEM, GPU_CORE))
         lab.restart_agent()
         lab.wait_ready()
@@ -126,7 +126,7 @@ class Cordon(Node):
         self.place(lab, pod("a", container("main", 4, 20)), 1)
         lab.annotate(cordon_cards="1")
         self.is_said(lab, "GPUCardsDraining", "gpu1" + NOTE + "held by default/a")
-        lab.kubelet.start(add_delay=0.3)
+        lab.kubelet.start(serving=lab.resources)
         lab.wait_phase("a", "Running")
         self.assertEqual(lab.events("GPUPlaceImpossible"), [])
         self.judged(lab)
@@ -157,7 +157,7 @@ class Cordon(Node):
         body = {"Pod": made, "NodeNames": [NODE]}
         request = urllib.request.Request(f"http://{lab.extender_address}/gpushare-scheduler/filter", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             self.assertFalse(json.load(answer)["NodeNames"])
         lab.api.patch(NODE_PATH, {"metadata": {"annotations": {"aliquot.dev/cordon-cards": None}}})
         lab.wait(lambda: "aliquot.dev/kick" in lab.get("a")["metadata"].get("annotations", {}), "the pod is woken")
@@ -182,7 +182,7 @@ class Fences(Node):
         note = "gpu1 (GPU-1), of which the pod has a slice, is out of service: XID 48: uncorrectable ECC error; " \
                "the pod is not ended, and the card takes no new slice"
         lab.wait(lambda: self.events(lab, "GPUCardFenced") == [("p1", note), ("p2", note)], "both are told")
-        self.assertEqual(out_of_service(lab), ["GPU-1 XID 48: uncorrectable ECC error"])
+        lab.wait(lambda: out_of_service(lab) == ["GPU-1 XID 48: uncorrectable ECC error"], "the file for `aliquot smi` names the card")
         lab.machine(())
         lab.restart_agent()
         lab.wait(lambda: any("card index=1" in line and "XID 48" in line for line in list(lab.agent.log)), "it is still fenced")
@@ -216,7 +216,7 @@ class OtherPlugin(Node):
         self.offer(lab, "0")
         lab.wait(lambda: lab.condition(self.CONDITION).get("status") == "False", "the condition is false")
         self.offer(lab, None)
-        self.assertEqual(lab.condition(self.CONDITION)["reason"], "NoOtherPlugin")
+        lab.wait(lambda: lab.condition(self.CONDITION)["reason"] == "NoOtherPlugin", "and says why")
 
     def label(self, lab):
         return lab.node()["metadata"]["labels"].get("nvidia.com/gpu.deploy.device-plugin")

@@ -51,8 +51,14 @@ class Metrics(Started):
         a = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
         self.started(lab, self.place(lab, pod("b", container("main", 4, 60)), 1))
         self.count(a, 100 * MIB, 300 * MIB, 7)
-        self.arbitrate(a, 1500000000, 2500000000)
-        found = self.of(lab, "a")
+        found = {}
+
+        def shown():  # again each time, because the arbiter writes what the container has held
+            self.arbitrate(a, 1500000000, 2500000000)
+            found.clear()
+            found.update(self.of(lab, "a"))
+            return found.get("compute_held_seconds_total") == 2.5
+        lab.wait(shown, "the metrics have what is in the page")
         told = found.pop("memory_used_bytes", None)
         self.assertIn(told, (None, 0))
         self.assertEqual(found, {"memory_limit_bytes": 2154 * MIB, "memory_charged_bytes": 100 * MIB, "memory_peak_bytes": 300 * MIB,

@@ -10,6 +10,7 @@ They are the same files, and so have the same identity."""
 
 import ctypes
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,8 +24,9 @@ PIECE = 256 << 20
 
 
 def inside(mib):
-    """A program in a container: it allocates the amount piece by piece, prints what it got and
-    whether more was possible, and waits."""
+    """A program in a container. When it is told to begin, it allocates the amount piece by piece, prints
+    what it got and whether more was possible, and waits."""
+    sys.stdin.readline()
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     for r in (cuda.cuInit(0), cuda.cuDeviceGet(ctypes.byref(device), 0),
@@ -98,10 +100,12 @@ class Simulated(SimulatedNode):
             p.stdin.close()
             p.stdout.close()
         self.addCleanup(end)
-        line = p.stdout.readline().split()
         os.mkdir(os.path.join(lab.proc, str(p.pid)))
         with open(os.path.join(lab.proc, str(p.pid), "cgroup"), "w") as f:
             f.write(f"0::/kubepods/burstable/pod{c.uid}/{c.id}\n" if pod else "0::/system.slice/x.service\n")
+        p.stdin.write("begin\n")  # not before: without a cgroup the memory would be no pod's
+        p.stdin.flush()
+        line = p.stdout.readline().split()
         return p, int(line[0]), int(line[1])
 
     def test_cards_come_from_the_driver(self):
@@ -248,8 +252,9 @@ class Simulated(SimulatedNode):
         def counted():
             metrics = lab.metrics()
             return all(any(f'ProcessId="{h[0].pid}"' in k and 'PodName="a"' in k for k in metrics) for h in held) and metrics
-        lab.wait(counted, "all of them are counted")
-        stray = [v for k, v in counted().items() if k.startswith("aliquot_node_unaccounted_bytes") and 'gpu="1"' in k]
+        found = {}
+        lab.wait(lambda: found.update(counted() or {}) or found, "all of them are counted")
+        stray = [v for k, v in found.items() if k.startswith("aliquot_node_unaccounted_bytes") and 'gpu="1"' in k]
         self.assertEqual(len(stray), 1)
         self.assertLessEqual(stray[0], 64 + 3 * 32 << 20)
         self.assertGreater(stray[0], 0, "the driver's own part is there, so that this shows something")
@@ -262,8 +267,7 @@ class Simulated(SimulatedNode):
         self.addCleanup(subprocess.run, [SIM, "--cards", CARDS, "--dir", self.machine.dir, "--name", "n1"], check=True,
                         stdout=subprocess.DEVNULL)  # the machine unmounts it
         uid = self.place(lab, pod("b", container("main", 2)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
-        self.assertRegex(lab.kubelet.prestart_errors[0][3], "container main: .*the simulated driver's .*nvidiactl is not there")
+        self.not_started(lab, "container main: .*the simulated driver's .*nvidiactl is not there")
         self.assertEqual(lab.running(uid), [])
 
 
@@ -286,8 +290,7 @@ class NoLocks(SimulatedNode):
         lab.wait(lambda: lab.node()["metadata"]["annotations"].get("aliquot.dev/change-pending") == self.MESSAGE,
                  "the scheduler places nothing here")
         uid = self.place(lab, pod("a", container("main", 2)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "PreStartContainer refuses it")
-        self.assertIn(f"container main: it cannot be isolated: {self.MESSAGE}", lab.kubelet.prestart_errors[0][3])
+        self.not_started(lab, re.escape(f"container main: it cannot be isolated: {self.MESSAGE}"))
         self.assertEqual(lab.running(uid), [])
 
     def test_a_node_shares_without_isolation(self):

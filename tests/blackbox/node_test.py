@@ -30,12 +30,12 @@ class Crowd(Node):
         objects = [self.small(lab, i) for i in range(200)]
         create_many(lab, objects)
         lab.wait(lambda: all(o.get("status", {}).get("phase") == "Running" for o in lab.api.get(PODS)["items"]),
-                 "all run", 60)
+                 "all run", 300)
         self.assertGreaterEqual(self.judged(lab), 200)
         self.assertEqual(lab.kubelet.rejections, [], f"seed {lab.seed}")
         lab.wait(lambda: all(o["metadata"]["annotations"].get(ASSIGNED) == "true"
                              for o in lab.api.get(PODS)["items"]), "all are assigned")
-        self.assertEqual(lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices"), "true")
+        lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "true", "the label says that slices are held")
         self.agree(lab)
 
     @staticmethod
@@ -52,9 +52,8 @@ class Crowd(Node):
         """Annotations, the extender's ledger and the kubelet's devices have the same sums on each card."""
         items = lab.api.get(PODS)["items"]
         sums = Judge(lab).sums(items)
-        devs = lab.inspect()["nodes"][0]["devs"]
-        self.assertEqual([d["totalGPU"] for d in devs], lab.units)
-        self.assertEqual([d["usedGPU"] for d in devs], sums)
+        lab.wait(lambda: [(d["totalGPU"], d["usedGPU"]) for d in lab.inspect()["nodes"][0]["devs"]] == list(zip(lab.units, sums)),
+                 f"the extender's ledger has {sums}")
         given = [0] * len(lab.units)
         for o in items:
             ids = set()
@@ -67,7 +66,8 @@ class Crowd(Node):
     def test_devices_belong_to_no_numa_node(self):
         """The kubelet would choose among the devices of one NUMA node, and the scheduler may have chosen another."""
         lab = self.lab(cards="2xTesla-V100-SXM2-16GB:16160MiB/0=NUMA0/1=NUMA1")
-        cards = json.loads(lab.node()["metadata"]["annotations"]["aliquot.dev/cards"])
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/cards"), "the node describes its cards")
+        cards = json.loads(lab.node_annotation("aliquot.dev/cards"))
         self.assertEqual([card["numa"] for card in cards], [0, 1])
         self.assertEqual({resource: {tuple(nodes) for nodes in devices.values()}
                           for resource, devices in lab.kubelet.manager.devices.items() if devices},
@@ -80,7 +80,7 @@ class Crowd(Node):
         self.run_to_end(lab, objects)
         self.assertEqual(self.judged(lab), 40)
         self.assertEqual(lab.node()["status"]["allocatable"].get(GPU_CORE, "0"), "0")
-        self.assertEqual(lab.node()["status"]["allocatable"]["aliyun.com/gpu-count"], "8")
+        lab.wait(lambda: lab.node()["status"]["allocatable"].get("aliyun.com/gpu-count") == "8", "the number of cards")
         self.assertEqual(lab.kubelet.rejections, [])
 
 
@@ -123,6 +123,7 @@ class Topology(Node):
         """The container has these cards, by devices, environment and annotations."""
         o = lab.get(name)
         c = self.started(lab, o["metadata"]["uid"])
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/cards"), "the node describes its cards")
         described = {d["index"]: d for d in json.loads(lab.node_annotation("aliquot.dev/cards"))}
         self.assertEqual(sorted(c.devices[GPU]), [f"{i}-0" for i in cards])
         env = {k: v for k, v in c.options["env"].items() if k.startswith(("NVIDIA", "ALIYUN"))}
@@ -133,12 +134,12 @@ class Topology(Node):
     def test_whole_cards(self):
         lab = self.lab(mode="topology", cards=self.CARDS)
         lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU) == "4", "four cards")
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/mode-in-force") == "topology", "the mode is in force")
         amounts = lab.node()["status"]["allocatable"]
         self.assertEqual([amounts.get(r, "0") for r in (GPU_MEM, GPU_CORE, "aliyun.com/gpu-count")], ["0", "0", "0"])
         cards = json.loads(lab.node_annotation("aliquot.dev/cards"))
         self.assertEqual([(c["units"], c["peers"]) for c in cards],
                          [(1, [0, 10, 50, 10]), (1, [10, 0, 10, 50]), (1, [50, 10, 0, 10]), (1, [10, 50, 10, 0])])
-        self.assertEqual(lab.node_annotation("aliquot.dev/mode-in-force"), "topology")
         lab.create(pod("a", container("main", cards=2), nodeName="n1"))
         lab.wait_phase("a", "Running")
         self.check(lab, "a", [0, 2])
@@ -177,7 +178,7 @@ class Topology(Node):
             self.check(lab, name, [0, 2] if name == "a" else [1, 3])
         notes = lab.get("b")["metadata"]["annotations"]
         self.assertEqual([notes["topology.kubernetes.io/gpu-" + k] for k in ("group", "visible")], ["1,3", "1,3"])
-        self.assertEqual([d["usedGPU"] for d in lab.inspect()["nodes"][0]["devs"]], [1, 1, 1, 1])
+        lab.wait(lambda: [d["usedGPU"] for d in lab.inspect()["nodes"][0]["devs"]] == [1, 1, 1, 1], "the extender has all four")
 
     def test_the_mode_changes_when_the_cards_are_free(self):
         lab = self.lab(mode="topology", cards=self.CARDS)
@@ -190,7 +191,7 @@ class Topology(Node):
         lab.api.delete(f"{PODS}/a", grace=0)
         lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU_MEM) == "64", "memory is offered")
         lab.wait(lambda: lab.node()["status"]["allocatable"].get(GPU) == "0", "no whole cards are")
-        self.assertEqual([c["units"] for c in json.loads(lab.node_annotation("aliquot.dev/cards"))], [16] * 4)
+        lab.wait(lambda: [c["units"] for c in json.loads(lab.node_annotation("aliquot.dev/cards"))] == [16] * 4, "the cards have units of memory")
 
 
 class Log(Node):
@@ -205,9 +206,16 @@ class Killed(Node):
         lab.schedule()
         stop, kills, trouble = threading.Event(), [], []
 
+        def progress():
+            return len(lab.kubelet.runtime.started) + len(lab.kubelet.rejections)
+
         def killer():
             try:
                 while not stop.wait(lab.rng.uniform(0.05, 0.4)):
+                    if len(kills) % 4 == 3:  # so that pods go on where a start takes longer than any pause between two kills
+                        before = progress()
+                        while progress() == before and not stop.wait(0.02):
+                            pass
                     kills.append(lab.restart_agent())
             except AssertionError as error:
                 trouble.append(error)
@@ -226,7 +234,7 @@ class Killed(Node):
         self.assertGreater(len(kills), 3)
         self.judged(lab, names)
         outside = [r for r in lab.kubelet.rejections
-                   if not any(at <= r[0] <= at + gap for at, gap in kills)]
+                   if not any(at <= r[0] and lab.kubelet.admissions[r[2]] <= at + gap for at, gap in kills)]
         self.assertEqual(outside, [], f"seed {lab.seed}: rejected while no agent was killed")
 
     def test_slices_are_not_lost(self):
@@ -239,7 +247,7 @@ class Killed(Node):
                          "most of them run")
                 lab.restart_agent()
         lab.wait(lambda: all(o.get("status", {}).get("phase") in ("Running", "Failed")
-                             for o in lab.api.get(PODS)["items"]), "all run", 60)
+                             for o in lab.api.get(PODS)["items"]), "all run", 300)
         self.judged(lab)
         lab.wait_ready()
         living = [o for o in lab.api.get(PODS)["items"] if o["status"]["phase"] == "Running"]
@@ -480,7 +488,7 @@ class Tampered(Node):
             self.forge(lab, f"value-{value}", {k: text for k in SYSTEM_KEYS})
         for i, key in enumerate(SYSTEM_KEYS):
             self.forge(lab, f"key-{i}", {key: None if key in before[f"key-{i}"] else "added"})
-        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_waiting"] > 0, "the agent has seen it")
+        lab.wait(lambda: lab.metrics()["aliquot_node_repairs_total"] > 0, "the agent has seen it")
         self.assertEqual(self.allocated(lab), allocated, "the node's records are as before")
         for name in names:
             self.repaired(lab, name, before[name])
@@ -598,10 +606,10 @@ class Impossible(Node):
             lab.wait(lambda: lab.running(uid), f"{name} runs")
             lab.wait(lambda: list(parse(lab.get(name), ALLOCATION)[0]) == [1], "its annotations say where")
             lab.wait(lambda: "gpushare.alibabacloud.com/core-percentage" not in lab.get(name)["metadata"]["annotations"], "nothing else has changed")
-        notes = lab.events("GPUPlaceImpossible")
-        self.assertEqual(len(notes), 2)
-        self.assertIn("gpu7 is no card of this node; it is placed anew, on gpu1", notes[0])
-        self.assertIn("gpu0 has 1 of aliyun.com/gpu-mem free, the pod needs 5 there; it is placed anew, on gpu1", notes[1])
+        for text in ("gpu7 is no card of this node; it is placed anew, on gpu1",
+                     "gpu0 has 1 of aliyun.com/gpu-mem free, the pod needs 5 there; it is placed anew, on gpu1"):
+            lab.wait(lambda: [note for note in lab.events("GPUPlaceImpossible") if text in note], f"an Event says: {text}")
+        self.assertEqual(len(lab.events("GPUPlaceImpossible")), 2)
         self.judged(lab)
 
 
@@ -647,8 +655,7 @@ class Death(Node):
         lab.api.delete(f"{PODS}/old", grace=0)
         lab.wait(lambda: old in lab.held(), "its slice is published")
         new = self.place(lab, pod("new", container("main", 4)), 0)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
-        self.assertRegex(lab.kubelet.prestart_errors[0][3], r"default/new waits: processes of pod default/old")
+        self.not_started(lab, r"default/new waits: processes of pod default/old")
         lab.kubelet.let_go()
         lab.wait(lambda: lab.running(new), "and runs in the end")
 
@@ -673,7 +680,7 @@ class Death(Node):
         for i in range(40):
             lab.api.delete(f"{PODS}/p{i}", grace=0)
         create_many(lab, [pod(f"q{i}", container("main", 1 + i % 5)) for i in range(40)])
-        lab.wait(lambda: all(lab.phase(f"q{i}") == "Running" for i in range(40)), "the next ones run", 60)
+        lab.wait(lambda: all(lab.phase(f"q{i}") == "Running" for i in range(40)), "the next ones run", 300)
         self.judged(lab)
         # A pod may be deleted before the kubelet admits it; then it fails without effect.
         self.assertEqual([r for r in lab.kubelet.rejections if "is gone from the API server" not in r[3]], [])

@@ -101,6 +101,7 @@ class Kubelet:
         self.condition = threading.Condition()
         self.pods = {}            # uid -> Pod
         self.rejections = []      # (time, key, uid, message)
+        self.admissions = {}      # uid -> when its last admission began
         self.prestart_errors = []  # (time, key, container, message)
         self.crashes = []         # faults of this program: a test must see them
         self.latency = collections.defaultdict(list)
@@ -110,7 +111,9 @@ class Kubelet:
 
     # ---- life of the kubelet's process ----
 
-    def start(self, add_delay=0.0):
+    def start(self, add_delay=0.0, serving=()):
+        """The pods are added after `add_delay` seconds, and when the plugins of `serving` have
+        registered: a kubelet rejects what it admits before."""
         self.pods = {}
         self.stopping = threading.Event()
         self.pool = ThreadPoolExecutor(self.workers)
@@ -122,7 +125,7 @@ class Kubelet:
         self.manager.on_status = self._node_changed
         self.manager.was_running = {(c.uid, c.name) for c in self.runtime.running()}
         self.manager.start()
-        self.add_delay = add_delay
+        self.add_delay, self.serving = add_delay, serving
         self.first = True
         self.threads = [threading.Thread(target=self._sync_loop, daemon=True),
                         threading.Thread(target=self._status_loop, daemon=True)]
@@ -153,10 +156,10 @@ class Kubelet:
         self.stop()
         self.life.stop()
 
-    def restart(self, down=0.0, add_delay=0.0):
+    def restart(self, down=0.0, add_delay=0.0, serving=()):
         self.stop()
         time.sleep(down)
-        self.start(add_delay)
+        self.start(add_delay, serving)
 
     def latencies(self):
         return {name: self.latency[name] + list(values) for name, values in self.manager.latency.items()}
@@ -220,6 +223,8 @@ class Kubelet:
     def _take_list(self, items):
         if self.first:
             self.stopping.wait(self.add_delay)
+            while not self.stopping.is_set() and not self.manager.wait_for(lambda: self.manager.is_serving(*self.serving), 0.1):
+                pass
             # One batch, in order of creation; random within the same second.
             self.rng.shuffle(items)
             items.sort(key=lambda o: o["metadata"]["creationTimestamp"])
@@ -264,6 +269,7 @@ class Kubelet:
             pod.terminating = pod.admitted = True
             self._work(pod)
             return
+        self.admissions[uid] = time.monotonic()
         try:
             for container, is_init in pod.containers():
                 self.manager.allocate_container(uid, obj["spec"], container, is_init)
