@@ -1,56 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Holds launches until the container's window is open. While the arbiter is away, a container with a
- * percentage keeps to it by itself: each process has its part of the rate as a balance, and waits
- * when that is used up (duty.h). */
+/* Holds kernel launches until the container's window is open. While the arbiter is away, a
+ * container with a percentage limits itself: each process has its part of the rate as a balance.
+ * Its launches wait when that is used up (duty.h). admission.c handles launches and host functions,
+ * admission_check.c decides, and admission_wait.c waits. admission_context.c handles the end of
+ * contexts and streams. */
 
 #include "preload/launch/host_func.h"
 #include "preload/launch/process.h"
 
 typedef struct AdmittedLaunch {
-        ProcessState *process; /* NULL: it is not counted */
+        ProcessState *process; /* NULL: the launch is not limited */
         Context *context;
-        uintptr_t handle; /* of the context as the driver names it */
+        uintptr_t handle; /* of the context in the driver */
         Batch *batch;
         Estimate *estimate;
-        CuHandle stream; /* as the driver is asked about it */
+        CuHandle stream; /* the stream for queries */
         uint64_t nsec, now;
         uint32_t card;
-        bool waited, fills; /* fills: there is no room for the next one */
-        bool foreign;       /* its context is not the current one */
-        bool stray;         /* it has none */
+        bool waited, fills; /* fills: no further launch fits into the depth */
+        bool foreign;       /* the context is not the current one */
+        bool no_context;    /* there is no current context */
 } AdmittedLaunch;
 
-/* The gate, if any card of this container is limited, now; NULL: launches are not our business. */
+/* The gate if the compute of any card of this container is limited now; else NULL. */
 Gate *admission_gate(void);
 
-/* Before a launch: waits for its turn. function: the kernel, or the graph that can be launched;
- * blocks: its size, 0 of a graph. stream as the application gave it, twin: in a function that takes
- * NULL for the thread's own. What is captured passes. */
+/* Before a launch: waits until it is admitted. function: the kernel or the executable graph;
+ * blocks: its grid size, 0 for a graph. stream: as the application passed it. twin: the entry point
+ * is one in which a NULL stream is the thread's own. Launches into a captured stream are admitted
+ * at once. */
 void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
                      bool twin);
-/* After it, with what the driver said. */
+/* After the launch. result: what the driver returned. */
 void admission_leave(AdmittedLaunch *l, int result);
 
-/* Before the driver is given a function of the program's, for a stream as in a launch: what it is
- * to be given instead; NULL: nothing. The work before it is measured apart from the work behind
- * it. */
+/* Before the driver gets a host function of the application, for a stream as in a launch. Returns
+ * what the driver gets instead; NULL: no replacement. Ends the stream's batch, so that work before
+ * and after the function is measured apart. */
 HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream, bool twin);
-/* After it, with what the driver said. */
+/* After that call. result: what the driver returned. */
 void admission_host_func_given(Gate *g, HostFuncSlot *p, int result);
 
-/* Around a call that ends a context: what it has on the card is in flight until the driver has
- * waited for it. gone: it has ended; false: the driver refused, or another holder has it. NULL:
- * none. */
+/* Around a call that destroys a context: its work stays in flight until the driver has waited for
+ * it. gone: it is destroyed; false: the driver refused, or another holder keeps it. context may be
+ * NULL. */
 void admission_context_destroy(CuHandle context);
 void admission_context_destroyed(CuHandle context, bool gone);
 bool admission_is_current(CuHandle context);
-CuHandle admission_green_context(
-        CuHandle green); /* the context that was made of it has a handle of its own */
-/* A card's primary context may end, or have others that retained it. Before: which it is, NULL if
- * that cannot be told. After it: it has ended only if the driver says that it is not active. */
+CuHandle admission_green_context(CuHandle green); /* its CUcontext; NULL: none */
+/* A primary context may have other holders. Before the call: its handle, or NULL if unknown. After
+ * it: the context has ended if the driver says that it is not active. */
 CuHandle admission_primary_context(int device);
 void admission_primary_released(int device, CuHandle context);
-/* A stream is about to end: nothing is asked of it any more. */
+/* A stream is about to be destroyed: it is not queried any more. */
 void admission_stream_destroy(CuHandle stream);

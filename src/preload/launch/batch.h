@@ -1,54 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Batches of launches, for process.c, which has the sums, and for admission.c. The parts that have
- * the events use batch-internal.h. */
+/* Batches: launches of one stream that are measured together, from an event before the first to an
+ * event behind the last. admission.c adds launches; the files of batch-internal.h do the rest.
+ * Functions take the state of the process, and `now` in ns of CLOCK_MONOTONIC. */
 
+#include "preload/inject/spin.h"
 #include "preload/launch/process.h"
 
-/* An open batch of the stream, for a launch that is about to be made; NULL: there is none to be
- * had, or the place is not this context's any more. batch_add(): after it. */
+/* The default stream of the calling thread, as the driver names it. */
+#define STREAM_PER_THREAD ((CuHandle) 2)
+
+/* Batch.key of a stream: differs between threads for STREAM_PER_THREAD. */
+static inline uintptr_t batch_key(CuHandle stream) {
+        return stream == STREAM_PER_THREAD ? spin_self() : (uintptr_t) stream;
+}
+
+/* Returns an open batch of the stream for a launch that follows, owned until batch_add(); NULL:
+ * none is available, or the context has ended. key: identifies the stream (Batch.key). uncertain:
+ * the length of the launch is not known. */
 Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
                   uint64_t now);
 typedef struct LaunchOutcome {
         Estimate *estimate;
-        uint64_t nsec, now; /* what was supposed, and when */
-        bool made;          /* the driver took it */
-        bool mark;          /* its end matters: somebody waited for it */
+        uint64_t nsec, now; /* estimated length; when it was admitted */
+        bool made;          /* the driver accepted it */
+        bool mark;          /* its end matters: launches wait */
 } LaunchOutcome;
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 
-/* Looks after batches: settles what must be over, measures what is done; as it is told closes those
- * that are open, and asks for those whose host function is late (the driver may have another one in
- * its thread). */
+/* Charges batches that must have ended and measures those that are done. CLOSE: also closes open
+ * batches. ASK: also queries batches whose callback is late; the driver's thread may be in another
+ * callback. */
 enum { BATCH_POLL_CLOSE = 1, BATCH_POLL_ASK = 2 };
 void batch_poll(ProcessState *a, Context *c, unsigned how, uint64_t now);
 
-/* What comes into the stream next does not begin with what is before it: that is marked. */
-void batch_cut(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
+/* Before a host function is queued: marks the end of the stream's open batch, so that work before
+ * and after the function is measured apart. */
+void batch_close_of_stream(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
 
-/* All that this process has on the card is of this context, and none of it has begun: then it waits
- * for something, or for the card. False where that cannot be told. */
+/* Whether all work of this process on the card is in this context and none of it has begun. Such
+ * work waits for an event, for a host function or for the card. False if that is not known. */
 bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now);
 
-/* What is on the card takes many times as long as was estimated: nothing else should be launched
- * until it is known. */
-bool batch_is_late(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now);
+/* Whether the work on the card takes many times its estimate. Then no further launch is admitted
+ * until its time is known. */
+bool batch_is_overdue(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now);
 
-/* The context is about to end (ends = false: may be), and its handle is still what it was: what is
- * in flight gets its end marked. */
+/* Before the call that ends a context (ends = false: that may end it): marks the end of all work in
+ * flight. */
 void batch_mark_all(ProcessState *a, Context *c, bool ends);
-/* The handle says already that it ends: our events and our stream go, unless they are gone, or
- * another thread has some of them in hands: it lets go of them, and they end with the context. What
- * is on the card stays in flight. */
+/* The context's handle is already cleared. Destroys our events and our stream, except those that
+ * another thread uses: these end with the context. gone: the driver has destroyed them. Work on the
+ * card stays in flight. */
 void batch_drop_all(ProcessState *a, Context *c, bool gone);
-/* It has ended: what is still in flight is charged by the clock. gone = false: it has not, and host
- * functions will come. */
+/* The context has ended: charges all work in flight by the clock. gone = false: the driver refused
+ * to end it, and callbacks will still come. */
 void batch_charge_all(ProcessState *a, Context *c, bool gone);
-/* A place's batches: all are held by who makes it, and free once it is begun. */
+/* The batches of a new slot: owned by the caller until batch_release_all(). */
 void batch_init_all(Context *fresh);
 void batch_release_all(Context *c);
-/* Whether nobody has anything of a context that has ended: its place may be used again. Then the
- * caller holds all. */
+/* Takes all batches of a context that has ended, so that its slot can be used again. False: a
+ * callback or another thread still uses it, and nothing is taken. */
 bool batch_reclaim_all(Context *c);
+/* Before a stream is destroyed: marks the end of its open batches. */
 void batch_end_stream(ProcessState *a, Context *c, CuHandle stream);

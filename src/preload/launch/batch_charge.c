@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
 
-_Static_assert(_Alignof(Batch) >= CALL_NUMBERS, "numbers of host functions");
-_Static_assert(CALLS_MOST < CALL_NUMBERS, "a number comes again when its host function has come");
+_Static_assert(_Alignof(Batch) >= CALLBACK_NUMBERS, "numbers of host functions");
+_Static_assert(CALLBACKS_MAX < CALLBACK_NUMBERS, "a number comes again when its host function has come");
 
 enum {
-        BLIND = 64
-}; /* batches after one whose end was not seen, of which some have an event behind each launch */
+        SAMPLED = 64
+}; /* after a batch whose end was not seen, so many are candidates for an event behind each launch */
 
-/* Since its launch, or since what was before it was over, or no longer stood there. */
+/* The clock starts at the first launch, at the end of the work before it, or at the end of a host
+ * function that blocked it, whichever is latest. */
 uint64_t batch_passed(const Batch *b, uint64_t now) {
         uint64_t over = atomic_load(&b->context->over),
                  resumed = atomic_load(&process_known()->usage[b->context->card].resumed_at);
@@ -17,14 +18,13 @@ uint64_t batch_passed(const Batch *b, uint64_t now) {
         return now > from ? now - from : 0;
 }
 
-/* What is charged until the events are looked at, which is at the application's next call, or
- * never: the estimate, but no more than there was time for, since its launch or since what was
- * before it was over; and all of that time where there was no estimate, or the end will not
- * be looked at. So all charges together never exceed the time that passed. */
-static uint64_t provisional(const Batch *b, uint64_t now) {
+/* The charge until the events are read, at the application's next call or never. It is the
+ * estimate, but at most the time that passed; all of that time if the estimate was wrong or the
+ * events will not be read. So the sum of charges never exceeds the time that passed. */
+static uint64_t provisional_cost(const Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), clock = batch_passed(b, now);
 
-        if (clock < nsec || clock / WRONG > nsec || batch_has_ended(b->context, b->handle))
+        if (clock < nsec || clock / WRONG > nsec || batch_context_has_ended(b->context, b->handle))
                 nsec = clock;
         atomic_store(&b->context->over, now - clock + nsec);
         return nsec;
@@ -35,25 +35,23 @@ void batch_charge(ProcessState *a, Batch *b, uint64_t charged) {
         process_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_launches);
 }
 
-/* in_flight becomes used. */
-static void charge(ProcessState *a, Batch *b, uint64_t now) {
-        batch_charge(a, b, provisional(b, now));
+static void charge_provisional(ProcessState *a, Batch *b, uint64_t now) {
+        batch_charge(a, b, provisional_cost(b, now));
 }
 
-/* Its end was not seen, and it was to be over long ago: a pause of the application, or work
- * that was not marked because it seemed short. */
-void batch_note_blind(ProcessUsage *m, uint64_t room, uint64_t nsec) {
+/* The end was due long before it was found: an idle application, or work that was not marked
+ * because it seemed short. */
+void batch_note_unseen(ProcessUsage *m, uint64_t room, uint64_t nsec) {
         if (room >= MARK_QUIET_NS && room / WRONG > nsec)
-                atomic_store_explicit(&m->blind, BLIND, memory_order_relaxed);
+                atomic_store_explicit(&m->n_to_sample, SAMPLED, memory_order_relaxed);
 }
 
-/* The same of a batch whose end was not seen: it is as long ago as it may be, so the clock says
- * nothing but how much it was at most. If the newest measurement says that the estimate was none,
- * that is what each took. */
+/* Charges a batch whose end was not seen, so the clock only gives an upper bound. If the newest
+ * measurement of its functions is above the estimate, that measurement counts. */
 void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
         uint64_t nsec = atomic_load(&b->nsec), room = batch_passed(b, now), newest = 0;
 
-        batch_note_blind(&a->usage[b->context->card], room, nsec);
+        batch_note_unseen(&a->usage[b->context->card], room, nsec);
         if (room / WRONG > nsec) {
                 measure_all(a, b->context, now);
                 for (uint32_t i = 0; i < b->n_shares; i++)
@@ -65,13 +63,13 @@ void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
         batch_charge(a, b, nsec);
 }
 
-/* Who takes it from BATCH_CLOSED, with this number, says that it is over. */
+/* The thread that takes the batch from BATCH_CLOSED with this number reports its end. */
 void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state) {
         uint32_t card = b->context->card;
 
         if (!batch_is_closed(state) || !atomic_compare_exchange_strong(&b->state, &state, BATCH_HELD))
                 return;
-        charge(a, b, launch_now());
+        charge_provisional(a, b, launch_now());
         atomic_store(&a->usage[card].restarted, 0);
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->usage[card].closed, 1) == 1)
@@ -79,26 +77,27 @@ void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state) {
         process_wake(a, card);
 }
 
-static void *call_data(Batch *b, uint32_t number) {
-        return (char *) b + number % CALL_NUMBERS;
+static void *callback_data(Batch *b, uint32_t number) {
+        return (char *) b + number % CALLBACK_NUMBERS;
 }
 
-/* On a thread of the driver's, which must not call the driver. It comes late where a function of
- * the program's was before it in that thread: then the batch may be over by another's word, and
- * closed anew. */
-static void watched(void *data) {
-        uint32_t number = (uint32_t) ((uintptr_t) data % CALL_NUMBERS), state;
+/* Callback in a thread of the driver, which must not call the driver. If a host function of the
+ * application delayed it, the batch may already be settled and closed again under another
+ * number. */
+static void on_batch_end(void *data) {
+        uint32_t number = (uint32_t) ((uintptr_t) data % CALLBACK_NUMBERS), state;
         Batch *b = (Batch *) (void *) ((char *) data - number);
 
         state = atomic_load(&b->state);
-        if ((state >> STATE_BITS) % CALL_NUMBERS == number)
+        if ((state >> STATE_BITS) % CALLBACK_NUMBERS == number)
                 batch_finish_closed(process_known(), b, state);
-        (void) atomic_fetch_sub(&b->calls, 1);
-        (void) atomic_fetch_sub(&b->context->calls, 1);
+        (void) atomic_fetch_sub(&b->n_callbacks, 1);
+        (void) atomic_fetch_sub(&b->context->n_callbacks, 1);
 }
 
-/* A stream of the library's own, which neither waits for a default stream nor holds one up. */
-static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
+/* Queues the callback in a stream of the library, which does not synchronize with a default
+ * stream. */
+static bool add_callback(Context *c, Batch *b, CuHandle end, uint32_t number) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
                 (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
@@ -114,38 +113,39 @@ static bool watch(Context *c, Batch *b, CuHandle end, uint32_t number) {
                         return false;
                 if (!__atomic_compare_exchange_n(&c->watch, &none, stream, false, __ATOMIC_ACQ_REL,
                                                  __ATOMIC_ACQUIRE)) {
-                        (void) destroy(stream); /* another thread was first */
+                        (void) destroy(stream); /* another thread has set it */
                         stream = none;
                 }
         }
         if (wait(stream, end, 0) != 0)
                 return false;
-        (void) atomic_fetch_add(&c->calls, 1);
-        (void) atomic_fetch_add(&b->calls, 1);
-        if (call(stream, watched, call_data(b, number)) == 0)
+        (void) atomic_fetch_add(&c->n_callbacks, 1);
+        (void) atomic_fetch_add(&b->n_callbacks, 1);
+        if (call(stream, on_batch_end, callback_data(b, number)) == 0)
                 return true;
-        (void) atomic_fetch_sub(&b->calls, 1);
-        (void) atomic_fetch_sub(&c->calls, 1);
+        (void) atomic_fetch_sub(&b->n_callbacks, 1);
+        (void) atomic_fetch_sub(&c->n_callbacks, 1);
         return false;
 }
 
-/* One after the other, as if all streams were one. */
-static void expect(ProcessUsage *m, const Batch *b, uint64_t now) {
-        uint64_t due = atomic_load(&m->due);
+/* Updates when the closed batches are expected to end, as if all streams ran one after another. */
+static void update_closed_end(ProcessUsage *m, const Batch *b, uint64_t now) {
+        uint64_t due = atomic_load(&m->closed_end);
 
-        atomic_store(&m->due, (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
+        atomic_store(&m->closed_end,
+                     (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
 }
 
-/* A context that has ended is not asked any more. */
-static void forget(ProcessState *a, Batch *b, uintptr_t handle) {
-        if (batch_has_ended(b->context, handle))
+/* If the context has ended, its events must not be queried: settles the batch now. */
+static void finish_if_context_ended(ProcessState *a, Batch *b, uintptr_t handle) {
+        if (batch_context_has_ended(b->context, handle))
                 batch_finish_closed(a, b, atomic_load(&b->state));
 }
 
-/* Marks the end of a batch that is held. Between the question whether the stream is captured and
- * the event, another thread may have begun a capture: then nothing of ours waits for that event. */
+/* Marks the end of a batch that the caller owns. Another thread may begin a capture between the
+ * check and the event; then the event belongs to the capture and is not used. */
 void batch_close(ProcessState *a, Batch *b, uint64_t now) {
-        Context *c = b->context; /* the batch is another one's as soon as it is closed */
+        Context *c = b->context; /* the batch belongs to other threads once it is closed */
         ProcessUsage *m = &a->usage[c->card];
         int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         uintptr_t handle = b->handle;
@@ -154,24 +154,25 @@ void batch_close(ProcessState *a, Batch *b, uint64_t now) {
 
         if (!cuda_event_record(&b->end, b->stream) || real_is_captured(b->stream)) {
                 batch_charge_unseen(a, b, now);
-                batch_let_go(b);
+                batch_release(b);
         } else {
-                expect(m, b, now);
+                update_closed_end(m, b, now);
                 (void) atomic_fetch_add(&m->closed, 1);
-                (void) atomic_fetch_add(&m->marks, 1);
+                (void) atomic_fetch_add(&m->n_marked, 1);
                 atomic_store(&m->marked, now);
                 end = b->end;
                 number = b->number = (b->number + 1) & (UINT32_MAX >> STATE_BITS);
-                (void) atomic_fetch_add(&c->watching, 1);
+                (void) atomic_fetch_add(&c->n_users, 1);
                 atomic_store(&b->state, batch_closed_as(number));
-                if (batch_has_ended(c, handle) ||
-                    !watch(c, b, end, number)) /* where it cannot be had, batch_poll() asks */
-                        forget(a, b, handle);
-                (void) atomic_fetch_sub(&c->watching, 1);
+                if (batch_context_has_ended(c, handle) ||
+                    !add_callback(c, b, end, number)) /* without a callback, batch_poll() queries the event */
+                        finish_if_context_ended(a, b, handle);
+                (void) atomic_fetch_sub(&c->n_users, 1);
                 if (atomic_load(&m->closed) > 0)
                         process_report_want(a, c->card, now);
                 if (atomic_load(&m->closed) == 0)
-                        process_report_idle(a, c->card); /* it was over before we said that it had begun */
+                        process_report_idle(a,
+                                            c->card); /* it ended before the report said that it had begun */
         }
         (void) launch_relax_capture(mode);
 }

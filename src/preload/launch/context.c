@@ -5,7 +5,7 @@
 
 #include "preload/launch/batch.h"
 
-enum { DEFAULT_STREAMS = 2 }; /* names of streams that every context has */
+enum { DEFAULT_STREAMS = 2 }; /* default streams: handles 0, 1 and 2 exist in every context */
 
 /* ---- cards ---- */
 
@@ -46,7 +46,7 @@ static int card_of_current(const Gate *g) {
         return -1;
 }
 
-/* ---- places ---- */
+/* ---- slots ---- */
 
 static void *map(size_t size) {
         long p = sys_call(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -54,20 +54,21 @@ static void *map(size_t size) {
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
-static void begin(Context *c, uint32_t card) {
+static void init_slot(Context *c, uint32_t card) {
         Intervals none = {0};
 
         c->card = card;
         c->watch = c->origin = NULL;
         c->origin_nsec =
-                UINT64_C(1) << 48; /* what began before the first that was measured is after zero, too */
+                UINT64_C(1)
+                << 48; /* work that began before the first measured event still has a positive time */
         c->intervals = none;
         atomic_store(&c->over, 0);
         atomic_store(&c->end_asked_at, launch_now());
         batch_release_all(c);
 }
 
-static bool take_again(Context *c) {
+static bool reuse_slot(Context *c) {
         uintptr_t handle = 0;
 
         if (!atomic_compare_exchange_strong(&c->handle, &handle, 1))
@@ -78,7 +79,7 @@ static bool take_again(Context *c) {
         return false;
 }
 
-static Context *make_place(void) {
+static Context *map_slot(void) {
         Context *c = map(sizeof *c);
 
         if (!c)
@@ -88,19 +89,19 @@ static Context *make_place(void) {
         return c;
 }
 
-/* A place whose context has ended, and of which neither the driver nor another thread has anything
- * to say any more; or one more. */
-static Context *take_place(ProcessState *a) {
+/* A slot whose context has ended and which neither the driver nor a thread uses any more; or a new
+ * one. The caller owns its batches. NULL: no room or no memory. */
+static Context *take_slot(ProcessState *a) {
         Context *fresh = NULL;
 
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
 
-                if (!fresh && c && take_again(c))
+                if (!fresh && c && reuse_slot(c))
                         return c;
                 if (c)
                         continue;
-                fresh = fresh ? fresh : make_place();
+                fresh = fresh ? fresh : map_slot();
                 if (!fresh || atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
                         return fresh;
         }
@@ -121,29 +122,29 @@ static Context *find(ProcessState *a, uintptr_t handle, const Context *but) {
         return NULL;
 }
 
-static void end_place(ProcessState *a, Context *c, uintptr_t there, bool gone) {
+static void end_slot(ProcessState *a, Context *c, uintptr_t there, bool gone) {
         if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
-                return; /* somebody else does the same */
+                return; /* another thread ends it */
         batch_drop_all(a, c, gone);
         batch_charge_all(a, c, true);
         atomic_store(&c->handle, 0);
 }
 
-/* Where two threads come with the same one, both have said so before either looks: at least one
- * sees the other, and goes back. */
+/* Adds a context. Two threads may add the same one: both write the handle before they look for it,
+ * so at least one sees the other and gives up its slot. */
 static Context *add_context(ProcessState *a, uintptr_t handle, int *ret_card) {
         Context *c, *other;
 
         *ret_card = card_of_current(a->gate);
-        c = *ret_card >= 0 ? take_place(a) : NULL;
+        c = *ret_card >= 0 ? take_slot(a) : NULL;
         if (!c)
                 return NULL;
-        begin(c, (uint32_t) *ret_card);
+        init_slot(c, (uint32_t) *ret_card);
         atomic_store(&c->handle, handle);
         other = find(a, handle, c);
         if (!other)
                 return c;
-        end_place(a, c, handle, false);
+        end_slot(a, c, handle, false);
         return other;
 }
 
@@ -184,7 +185,7 @@ void context_destroy_now(ProcessState *a, uintptr_t handle, bool gone) {
                 uintptr_t there = c ? atomic_load(&c->handle) : 0;
 
                 if (there > 1 && (handle == 0 || there == handle))
-                        end_place(a, c, there, gone);
+                        end_slot(a, c, there, gone);
         }
 }
 
@@ -199,7 +200,8 @@ void context_destroy_mark(ProcessState *a, uintptr_t handle, bool ends) {
                 batch_mark_all(a, c, ends);
 }
 
-/* While it ends its place has no handle, and is nobody else's. */
+/* While the driver destroys the context, its slot has handle 1, so that no thread takes or finds
+ * it. */
 void context_destroy_begin(ProcessState *a, uintptr_t handle) {
         Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
         uintptr_t there = handle;

@@ -5,14 +5,13 @@
 
 typedef int RecordCall(CuHandle event, CuHandle stream);
 
-/* So that nothing of ours is refused, or breaks anything, because somebody captures another stream
- * just now. What is asked of the captured one itself ends its capture whatever the mode:
- * real_is_captured() comes before. */
+/* In relaxed mode our calls neither fail nor invalidate a capture that another thread has under way
+ * in another stream. A query of the captured stream itself invalidates it in every mode. */
 int launch_relax_capture(int mode) {
         int (*exchange)(int *) = (int (*)(int *)) real_get(REAL_cuThreadExchangeStreamCaptureMode);
 
         if (exchange)
-                (void) exchange(&mode); /* no context, no capture */
+                (void) exchange(&mode); /* fails without a context: nothing is captured then */
         return mode;
 }
 
@@ -29,7 +28,7 @@ void cuda_event_drop(CuHandle *event) {
         EventCall *destroy = (EventCall *) real_get(REAL_cuEventDestroy_v2);
 
         if (*event && destroy)
-                (void) destroy(*event); /* what the driver still needs of it, it keeps */
+                (void) destroy(*event); /* the driver keeps what it still needs */
         *event = NULL;
 }
 

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What is asked of the driver about events and streams. */
+/* Wrappers for the driver's events, stream queries and capture mode. None of them may be called on
+ * a captured stream: check real_is_captured() first. */
 
 #include "preload/launch/real.h"
 
 typedef int EventCall(CuHandle event);
 typedef int StreamCall(CuHandle stream);
 
-bool cuda_event_record(CuHandle *event, CuHandle stream); /* NULL is made first. false: there is none */
+bool cuda_event_record(CuHandle *event,
+                       CuHandle stream); /* creates *event if NULL; false: the driver refused */
+/* Destroys the event and sets it to NULL. */
 void cuda_event_drop(CuHandle *event);
 
-/* Not of a stream that is captured: the question ends the capture. */
+/* Whether all work of the stream has ended, or the stream is not valid. Invalidates a capture. */
 bool launch_stream_is_done(CuHandle stream);
 
-/* Exchanges the thread's capture mode, CU_CAPTURE_RELAXED for calls of ours, and returns what it
- * was. */
+/* Sets the capture mode of the calling thread (CU_CAPTURE_RELAXED around our own calls) and returns
+ * the previous one. */
 int launch_relax_capture(int mode);

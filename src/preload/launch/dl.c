@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* dlsym() and dlvsym(): whoever asks libcuda for a launch gets ours, and whoever asks the C library
- * itself for what stands before it here, as Python's ctypes does. All other questions go to the
- * real function with registers and return address as they came, because it looks at its caller for
- * RTLD_NEXT, RTLD_DEFAULT and namespaces.
+/* Interposes dlsym(), dlvsym() and dlopen().
  *
- * dlopen(): what is opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours. So
- * where there are slices that flag is taken away. It, too, looks at its caller, for the paths to
- * search. */
+ * dlsym(), dlvsym(): a lookup of a hooked function of libcuda returns our hook. So does a lookup in
+ * libc of a function that this library puts before it, as Python's ctypes does. All other lookups
+ * jump to the real function with unchanged registers and return address. It derives RTLD_NEXT,
+ * RTLD_DEFAULT and the namespace from its caller.
+ *
+ * dlopen(): an object opened with RTLD_DEEPBIND would find libc's ioctl() and dlsym() before ours.
+ * So the flag is removed in containers with slices. The real function uses its caller's search
+ * paths, so it is jumped to as well. */
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -20,25 +22,25 @@ typedef void *Dlsym(void *handle, const char *name);
 typedef void *Dlvsym(void *handle, const char *name, const char *version);
 
 /* clang-format off */
-/* third: what the route gets besides. SAVED: where the second argument lies until the jump, so that
- * it can be changed. */
+/* third: sets the third argument of the route. SAVED: the address of the saved second argument,
+ * which the route may change. */
 #if defined(__x86_64__)
 #define SAVED "lea 8(%rsp), %rdx\n"
-#define TRAMPOLINE(name, third, route)                                                                       \
+#define TRAMPOLINE(name, third, choose_target)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n"                  \
                 "endbr64\n"                                                                                  \
                 "push %rdi\npush %rsi\npush %rdx\n"                                                          \
-                third "call " route "\n"                                                                     \
+                third "call " choose_target "\n"                                                                     \
                 "pop %rdx\npop %rsi\npop %rdi\n"                                                             \
                 "jmp *%rax\n"                                                                                \
                 ".size " name ", .-" name "\n")
 #elif defined(__aarch64__)
 #define SAVED "add x2, sp, #24\n"
-#define TRAMPOLINE(name, third, route)                                                                       \
+#define TRAMPOLINE(name, third, choose_target)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",%function\n" name ":\n"                  \
                 "hint #34\n"                                                                                 \
                 "stp x29, x30, [sp, #-48]!\nstp x0, x1, [sp, #16]\nstr x2, [sp, #32]\n"                      \
-                third "bl " route "\n"                                                                       \
+                third "bl " choose_target "\n"                                                                       \
                 "mov x16, x0\n"                                                                              \
                 "ldr x2, [sp, #32]\nldp x0, x1, [sp, #16]\nldp x29, x30, [sp], #48\n"                        \
                 "br x16\n"                                                                                   \
@@ -58,7 +60,7 @@ TRAMPOLINE("dlvsym", "", "aliquot_dlvsym_route");
 extern const char own_dlopen[] __asm__("dlopen"), own_dlsym[] __asm__("dlsym"),
         own_dlvsym[] __asm__("dlvsym");
 
-/* Of the memory of cards: hook.c. */
+/* Interposed for memory accounting: preload/memory/hook.c. */
 #define BEFORE_LIBC(X) X(ioctl) X(mmap) X(mmap64) X(mremap) X(munmap)
 #define DECLARE(name)  extern const char own_##name[] __asm__(#name);
 BEFORE_LIBC(DECLARE)
@@ -78,12 +80,12 @@ static bool same(const char *a, const char *b) {
         return *a == *b;
 }
 
-/* Where there is no libdl there is nobody who could ask. */
-static void *none(void) {
+/* Without libdl there is no real function. */
+static void *no_function(void) {
         return NULL;
 }
 
-static uintptr_t find(_Atomic uintptr_t *known, const char *name) {
+static uintptr_t find_real(_Atomic uintptr_t *known, const char *name) {
         uintptr_t p = atomic_load_explicit(known, memory_order_relaxed);
 
         if (p == 0) {
@@ -93,7 +95,7 @@ static uintptr_t find(_Atomic uintptr_t *known, const char *name) {
         return p;
 }
 
-/* NULL: nothing of libc's that stands here. */
+/* Our function for a name of libc; NULL: not interposed. */
 static const Own *find_before_libc(const char *name) {
         if (name[0] != 'i' && name[0] != 'm')
                 return NULL;
@@ -103,7 +105,7 @@ static const Own *find_before_libc(const char *name) {
         return NULL;
 }
 
-static bool is_ours(const char *name) {
+static bool is_hooked(const char *name) {
         if (!name)
                 return false;
         if ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l'))
@@ -112,7 +114,7 @@ static bool is_ours(const char *name) {
         return find_before_libc(name) != NULL;
 }
 
-/* Somebody else of that name, whose function the program wants, is let be. */
+/* Whether the address is libc's function of that name, and not one of another object. */
 static bool is_of_libc(uintptr_t p, const char *name) {
         ElfObject libc;
 
@@ -120,9 +122,9 @@ static bool is_of_libc(uintptr_t p, const char *name) {
                (loaded_object("libc.so.6", &libc) && p == (uintptr_t) loaded_function(&libc, name));
 }
 
-/* What the real function found, or ours in its place. Something else of that name, of a program
- * that has its own, stays. */
-static void *replaced(void *found, const char *name) {
+/* Our hook for the function that a lookup found, or the function itself: another object may define
+ * one of the same name. */
+static void *replacement(void *found, const char *name) {
         const Own *own = find_before_libc(name);
         uintptr_t p = (uintptr_t) found, ours;
 
@@ -137,49 +139,51 @@ static void *replaced(void *found, const char *name) {
         if (p == atomic_load_explicit(&real_dlvsym, memory_order_relaxed))
                 return (void *) (uintptr_t) own_dlvsym;
         ours = hooks_replace(p);
-        if (ours == 0 && hooks_find(name) >= 0 && real_gives(name, p))
+        if (ours == 0 && hooks_find(name) >= 0 && real_owns(name, p))
                 ours = hooks_at((unsigned) hooks_find(name));
         return ours != 0 ? (void *) ours : found;
 }
 
-static void *ask(void *handle, const char *name) {
-        Dlsym *real = (Dlsym *) find(&real_dlsym, "dlsym");
+static void *find_hooked(void *handle, const char *name) {
+        Dlsym *real = (Dlsym *) find_real(&real_dlsym, "dlsym");
 
-        (void) find(&real_dlvsym, "dlvsym");
-        (void) find(&real_dlopen, "dlopen");
-        return replaced(real(handle, name), name);
+        (void) find_real(&real_dlvsym, "dlvsym");
+        (void) find_real(&real_dlopen, "dlopen");
+        return replacement(real(handle, name), name);
 }
 
-static void *ask_version(void *handle, const char *name, const char *version) {
-        Dlvsym *real = (Dlvsym *) find(&real_dlvsym, "dlvsym");
+static void *find_hooked_version(void *handle, const char *name, const char *version) {
+        Dlvsym *real = (Dlvsym *) find_real(&real_dlvsym, "dlvsym");
 
-        (void) find(&real_dlsym, "dlsym");
-        (void) find(&real_dlopen, "dlopen");
-        return replaced(real(handle, name, version), name);
+        (void) find_real(&real_dlsym, "dlsym");
+        (void) find_real(&real_dlopen, "dlopen");
+        return replacement(real(handle, name, version), name);
 }
 
-/* Behind this library RTLD_NEXT would be libcuda itself; before it, it is we. */
-static void *next(void *handle, const char *name) {
+/* RTLD_NEXT of an object before this library: the next definition is our hook. */
+static void *find_next_hook(void *handle, const char *name) {
         int number = hooks_find(name);
 
         (void) handle; /* RTLD_NEXT */
         return number < 0 ? NULL : (void *) hooks_at((unsigned) number);
 }
 
-/* Whom the trampoline goes to. RTLD_DEFAULT finds our own names first, by itself. */
-static void *route(void *handle, const char *name, uintptr_t real, void *asking) {
+/* The function that the trampoline jumps to: `hooked` if the name may be hooked. RTLD_DEFAULT finds
+ * our exported names by itself. */
+static void *choose_target(void *handle, const char *name, uintptr_t real, void *hooked) {
         if (real == 0)
-                return (void *) none;
-        if (handle == RTLD_DEFAULT || !is_ours(name))
+                return (void *) no_function;
+        if (handle == RTLD_DEFAULT || !is_hooked(name))
                 return (void *) real;
         if (handle != RTLD_NEXT)
-                return asking;
-        return name[0] == 'c' && real_get(REAL_cuCtxGetCurrent) != 0 ? (void *) next : (void *) real;
+                return hooked;
+        return name[0] == 'c' && real_get(REAL_cuCtxGetCurrent) != 0 ? (void *) find_next_hook
+                                                                     : (void *) real;
 }
 
-/* Who has such a flag is rare enough to be looked after each time. */
+/* The flag is rare, so the slices are looked for each time. */
 void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode) {
-        uintptr_t real = find(&real_dlopen, "dlopen");
+        uintptr_t real = find_real(&real_dlopen, "dlopen");
         const char *directory;
         Discovery look;
 
@@ -189,13 +193,13 @@ void *aliquot_dlopen_route(const char *path, int mode, uint64_t *saved_mode) {
                 if (look != DISCOVERY_NONE && look != DISCOVERY_OPEN)
                         *saved_mode = (uint32_t) mode & ~(uint32_t) RTLD_DEEPBIND;
         }
-        return real != 0 ? (void *) real : (void *) none;
+        return real != 0 ? (void *) real : (void *) no_function;
 }
 
 void *aliquot_dlsym_route(void *handle, const char *name) {
-        return route(handle, name, find(&real_dlsym, "dlsym"), (void *) ask);
+        return choose_target(handle, name, find_real(&real_dlsym, "dlsym"), (void *) find_hooked);
 }
 
 void *aliquot_dlvsym_route(void *handle, const char *name) {
-        return route(handle, name, find(&real_dlvsym, "dlvsym"), (void *) ask_version);
+        return choose_target(handle, name, find_real(&real_dlvsym, "dlvsym"), (void *) find_hooked_version);
 }

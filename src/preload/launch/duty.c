@@ -14,7 +14,7 @@ static void count_peers(ProcessUsage *m, const SliceUser *slice, uint64_t now) {
                 atomic_store(&m->peers, peers_count(&m->peers_seen, slice));
 }
 
-/* What was saved up longer than a period ago is gone. */
+/* Credit of more than one period is dropped. */
 void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64_t now) {
         uint64_t filled = atomic_load(&m->filled), passed = now - filled, peers;
         int64_t full, balance, next;
@@ -28,7 +28,7 @@ void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64
         if (!atomic_compare_exchange_strong(&m->filled, &filled, now))
                 return;
         balance = atomic_load(&m->balance);
-        if (filled == 0) { /* or a debt of a time with an arbiter, who has settled it */
+        if (filled == 0) { /* the arbiter has settled older debts */
                 atomic_store(&m->balance, 0);
                 return;
         }

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The duty cycle that is kept to while there is no arbiter: time makes balance, at the container's
- * percentage and in equal parts for its processes, and launches take it. Any thread. */
+/* The duty cycle of a limited container while no arbiter runs. Each process has a balance, in ns of
+ * the card. Time adds to it, at the container's percentage divided by its processes; launches take
+ * from it. Any thread may call it. */
 
 #include "preload/launch/process_usage.h"
 #include "slice/slice.h"
 
-/* What has passed since the last time is balance: of a percentage of 1 to 100, one period's (40 ms)
- * at most. The first time it begins at zero. now: ns of CLOCK_MONOTONIC. */
+/* Adds the time since the last call to the balance: at most one period (DUTY_PERIOD_NS) at
+ * `percent` (1 to 100). The first call sets it to zero. now: ns of CLOCK_MONOTONIC. */
 void duty_fill(ProcessUsage *m, const SliceUser *slice, uint32_t percent, uint64_t now);
-/* ns are taken, also more than there is; false: nothing was left. What they turn out to be more or
- * less is process.c's to correct. */
+/* Takes nsec; the balance may become negative. False: it was spent already. process.c corrects it
+ * once the time is measured. */
 bool duty_take(ProcessUsage *m, uint64_t nsec);
-/* ns until there is something again; 0: there is. */
+/* ns until the balance is positive again; 0: it is. */
 uint64_t duty_until(ProcessUsage *m, uint32_t percent);

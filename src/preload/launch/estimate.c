@@ -6,10 +6,12 @@
 #include "preload/launch/tunables.h"
 
 enum {
-        SURPRISE = 256, /* measurements until one is forgotten; two within so many: it varies */
-        SURPRISES_MOST = 16 * SURPRISE,
-        PART = 4, /* how far one measurement moves the average: 1/PART */
-        MOST = 4, /* times the average: what is more was measured while the launching thread did something else */
+        SURPRISE =
+                256, /* weight of a surprise; each measurement without one takes 1 off; above one SURPRISE the length varies */
+        SURPRISES_MAX = 16 * SURPRISE,
+        AVERAGE_PART = 4, /* one measurement moves the average by 1/AVERAGE_PART */
+        OUTLIER =
+                4, /* more than OUTLIER times the average is an outlier: the launching thread may have been delayed */
 };
 
 static uint64_t mixed(uintptr_t function, uint64_t blocks) {
@@ -19,12 +21,12 @@ static uint64_t mixed(uintptr_t function, uint64_t blocks) {
         k ^= k >> 29;
         k *= UINT64_C(0xBF58476D1CE4E5B9);
         k ^= k >> 32;
-        return k | 1; /* 0 is an empty place */
+        return k | 1; /* 0 marks a free entry */
 }
 
-static Estimate *begin(Estimate *e, uint64_t key) {
+static Estimate *init_entry(Estimate *e, uint64_t key) {
         atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->odd, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->outlier, 0, memory_order_relaxed);
         atomic_store_explicit(&e->steady, 0, memory_order_relaxed);
         atomic_store_explicit(&e->surprises, 0, memory_order_relaxed);
         atomic_store_explicit(&e->key, key, memory_order_relaxed);
@@ -41,9 +43,9 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks) {
                 if (there == key)
                         return e;
                 if (there == 0)
-                        return begin(e, key);
+                        return init_entry(e, key);
         }
-        return begin(&t->of[(at + (key >> 40) % ESTIMATE_WAYS) & (ESTIMATES - 1)], key);
+        return init_entry(&t->of[(at + (key >> 40) % ESTIMATE_WAYS) & (ESTIMATES - 1)], key);
 }
 
 uint64_t estimate_nsec(const Estimate *e) {
@@ -57,25 +59,25 @@ bool estimate_is_cold(const Estimate *e) {
 }
 
 uint64_t estimate_newest(const Estimate *e) {
-        uint64_t odd = atomic_load_explicit(&e->odd, memory_order_relaxed), nsec = estimate_nsec(e);
+        uint64_t odd = atomic_load_explicit(&e->outlier, memory_order_relaxed), nsec = estimate_nsec(e);
 
         return odd > nsec ? odd : nsec;
 }
 
-bool estimate_is_doubtful(const Estimate *e) {
+bool estimate_is_uncertain(const Estimate *e) {
         return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
 }
 
-/* Of the same work: so much more than was supposed that it matters. */
+/* Longer than estimated by a factor and an amount that matter. */
 static bool is_surprise(uint64_t supposed, uint64_t nsec) {
-        return nsec / MOST > supposed && nsec - supposed >= MIN_SURPRISE_NS;
+        return nsec / OUTLIER > supposed && nsec - supposed >= MIN_SURPRISE_NS;
 }
 
 bool estimate_varies(const Estimate *e) {
         return atomic_load_explicit(&e->surprises, memory_order_relaxed) > SURPRISE;
 }
 
-uint32_t estimate_trust(const Estimate *e) {
+uint32_t estimate_max_launches(const Estimate *e) {
         uint32_t steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
 
         return (uint32_t) ESTIMATE_FEW << (estimate_varies(e) && steady > 1 ? 1 : steady);
@@ -85,13 +87,13 @@ bool estimate_is_new(const Estimate *e) {
         return atomic_load_explicit(&e->steady, memory_order_relaxed) < ESTIMATE_STEADY;
 }
 
-/* Threads that measure at the same time may lose one. */
+/* Concurrent measurements may lose an update. */
 static void note_surprise(Estimate *e, bool surprise) {
         uint32_t n = atomic_load_explicit(&e->surprises, memory_order_relaxed),
                  steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
 
         n = surprise ? n + SURPRISE : n - (n > 0);
-        atomic_store_explicit(&e->surprises, n < SURPRISES_MOST ? n : SURPRISES_MOST, memory_order_relaxed);
+        atomic_store_explicit(&e->surprises, n < SURPRISES_MAX ? n : SURPRISES_MAX, memory_order_relaxed);
         steady = surprise ? 0 : steady + (steady < ESTIMATE_STEADY);
         atomic_store_explicit(&e->steady, steady, memory_order_relaxed);
 }
@@ -100,8 +102,8 @@ static void set(Estimate *e, uint64_t nsec) {
         atomic_store_explicit(&e->nsec, nsec > 0 ? nsec : 1, memory_order_relaxed);
 }
 
-/* What is known of them together; the launches of which nothing is are counted. */
-static uint64_t sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold) {
+/* The estimate of all measured launches, ns; *ret_cold: the number of unmeasured ones. */
+static uint64_t known_sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold) {
         uint64_t known = 0;
 
         *ret_cold = 0;
@@ -113,27 +115,27 @@ static uint64_t sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold)
         return known;
 }
 
-/* Once may be chance: the thread that launched was held up. Twice on the same side is another
- * length, and the nearer of both is it. */
-static bool is_another(Estimate *e, uint64_t old, uint64_t each) {
-        uint64_t odd = atomic_load_explicit(&e->odd, memory_order_relaxed);
-        bool longer = each / MOST > old, shorter = old / MOST > each;
+/* One outlier may be chance: the launching thread was delayed. Two on the same side are a new
+ * length; the one nearer to the average is taken. */
+static bool is_new_length(Estimate *e, uint64_t old, uint64_t each) {
+        uint64_t odd = atomic_load_explicit(&e->outlier, memory_order_relaxed);
+        bool longer = each / OUTLIER > old, shorter = old / OUTLIER > each;
 
-        atomic_store_explicit(&e->odd, longer || shorter ? each : 0, memory_order_relaxed);
+        atomic_store_explicit(&e->outlier, longer || shorter ? each : 0, memory_order_relaxed);
         if (odd == 0 || !((longer && odd > old) || (shorter && odd < old)))
                 return false;
-        atomic_store_explicit(&e->odd, 0, memory_order_relaxed);
+        atomic_store_explicit(&e->outlier, 0, memory_order_relaxed);
         set(e, (longer && odd < each) || (shorter && odd > each) ? odd : each);
         return true;
 }
 
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool own) {
-        uint64_t cold, known = sum(shares, n, &cold), each, old;
+        uint64_t cold, known = known_sum(shares, n, &cold), each, old;
 
         for (unsigned i = 0; i < n; i++) {
                 if (estimate_is_cold(shares[i].of)) {
                         if (cold == 0)
-                                continue; /* it became another one in between */
+                                continue; /* the entry was replaced in between */
                         set(shares[i].of, nsec > known ? (nsec - known) / cold : 1);
                         note_surprise(shares[i].of, false);
                         continue;
@@ -143,10 +145,10 @@ void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool
                 old = estimate_nsec(shares[i].of);
                 each = (uint64_t) ((double) old * ((double) nsec / (double) known));
                 note_surprise(shares[i].of, own && is_surprise(old, each));
-                if (own && is_another(shares[i].of, old, each > 0 ? each : 1))
+                if (own && is_new_length(shares[i].of, old, each > 0 ? each : 1))
                         continue;
-                each = each / MOST < old ? each : old * MOST;
-                set(shares[i].of,
-                    each > old ? old + (each - old + PART - 1) / PART : old - (old - each) / PART);
+                each = each / OUTLIER < old ? each : old * OUTLIER;
+                set(shares[i].of, each > old ? old + (each - old + AVERAGE_PART - 1) / AVERAGE_PART
+                                             : old - (old - each) / AVERAGE_PART);
         }
 }

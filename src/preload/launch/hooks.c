@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The names of libcuda that the gate puts before it: the signatures, and what of their arguments
- * matters. */
+/* The hooked functions of libcuda: their signatures, and which arguments matter to admission.h. */
 
 #include <stddef.h>
 
@@ -13,8 +12,8 @@
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 
-/* One function, given out under its symbol. What stands behind it: the kernel or graph, its blocks,
- * the stream. */
+/* One hook, exported under its symbol. function, blocks, stream: expressions for the kernel or
+ * graph, its grid size and its stream. */
 #define LAUNCH(symbol, twin, types, names, function, blocks, stream)                                         \
         CuResult aliquot_##symbol types EXPORTED(#symbol);                                                   \
         CuResult aliquot_##symbol types {                                                                    \
@@ -56,7 +55,7 @@ LAUNCH(cuLaunchCooperativeKernel, false, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f
 LAUNCH(cuLaunchCooperativeKernel_ptsz, true, COOPERATIVE_TYPES, COOPERATIVE_NAMES, f, product(gx, gy, gz),
        stream)
 
-typedef struct LaunchConfig { /* CUlaunchConfig, as far as it matters */
+typedef struct LaunchConfig { /* the begin of CUlaunchConfig */
         unsigned gx, gy, gz, bx, by, bz, shared;
         CuHandle stream;
 } LaunchConfig;
@@ -76,13 +75,13 @@ typedef struct LaunchParams { /* CUDA_LAUNCH_PARAMS */
         void **params;
 } LaunchParams;
 
-/* By its first kernel, on the card of its stream: the others stand on other cards at the same
- * time. */
+/* Admitted by its first kernel, on the card of that one's stream; the other kernels run on other
+ * cards at the same time. */
 LAUNCH(cuLaunchCooperativeKernelMultiDevice, false, (LaunchParams * list, unsigned n, unsigned flags),
        (list, n, flags), list &&n > 0 ? list->function : NULL,
        list &&n > 0 ? product(list->gx, list->gy, list->gz) : 0, list &&n > 0 ? list->stream : NULL)
 
-/* ---- as it was before CUDA 4 ---- */
+/* ---- launches of the API before CUDA 4 ---- */
 
 LAUNCH(cuLaunch, false, (CuHandle f), (f), f, 1, NULL)
 LAUNCH(cuLaunchGrid, false, (CuHandle f, int width, int height), (f, width, height), f,
@@ -95,7 +94,7 @@ LAUNCH(cuLaunchGridAsync, false, (CuHandle f, int width, int height, CuHandle st
 LAUNCH(cuGraphLaunch, false, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
 LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stream), graph, 0, stream)
 
-/* ---- functions of the program's, between launches ---- */
+/* ---- host functions of the application ---- */
 
 #define HOST(symbol, twin, types, names, call, ours)                                                         \
         CuResult aliquot_##symbol types EXPORTED(#symbol);                                                   \
@@ -129,7 +128,7 @@ HOST(cuStreamAddCallback, false, BACK_TYPES, (stream, run, data, flags), BACK_CA
 HOST(cuStreamAddCallback_ptsz, true, BACK_TYPES, (stream, run, data, flags), BACK_CALL,
      (stream, host_func_callback, p, flags))
 
-/* ---- the start ---- */
+/* ---- initialization ---- */
 
 CuResult aliquot_cuInit(unsigned flags) EXPORTED("cuInit");
 CuResult aliquot_cuInit(unsigned flags) {
@@ -139,11 +138,11 @@ CuResult aliquot_cuInit(unsigned flags) {
                 return CU_ERROR_NOT_INITIALIZED;
         r = hook_redirect_driver() ? real(flags) : CU_ERROR_OPERATING_SYSTEM;
         if (r == CU_SUCCESS)
-                real_begins();
+                real_note_initialized();
         return r;
 }
 
-/* ---- contexts that end ---- */
+/* ---- destroyed contexts ---- */
 
 #define ENDS(symbol, ends, is_gone)                                                                          \
         CuResult aliquot_##symbol(CuHandle which) EXPORTED(#symbol);                                         \
@@ -163,10 +162,11 @@ CuResult aliquot_cuInit(unsigned flags) {
 
 ENDS(cuCtxDestroy, which, true)
 ENDS(cuCtxDestroy_v2, which, true)
-ENDS(cuCtxDetach, which, !admission_is_current(which)) /* the last one who detaches ends it */
+ENDS(cuCtxDetach, which, !admission_is_current(which)) /* the last detach destroys it */
 ENDS(cuGreenCtxDestroy, admission_green_context(which), true)
 
-/* Others may have retained it and launch: only afterwards is it known whether it ended. */
+/* Other holders may keep a primary context alive: only after the call is it known whether it was
+ * destroyed. */
 #define RELEASES(symbol)                                                                                     \
         CuResult aliquot_##symbol(int device) EXPORTED(#symbol);                                             \
         CuResult aliquot_##symbol(int device) {                                                              \
@@ -188,7 +188,7 @@ RELEASES(cuDevicePrimaryCtxRelease_v2)
 RELEASES(cuDevicePrimaryCtxReset)
 RELEASES(cuDevicePrimaryCtxReset_v2)
 
-/* ---- streams that end ---- */
+/* ---- destroyed streams ---- */
 
 #define STREAM_ENDS(symbol)                                                                                  \
         CuResult aliquot_##symbol(CuHandle stream) EXPORTED(#symbol);                                        \
@@ -206,7 +206,7 @@ STREAM_ENDS(cuStreamDestroy_v2)
 
 /* ---- functions by name ---- */
 
-enum { PER_THREAD = 2 }; /* flag: the twin is meant */
+enum { PER_THREAD = 2 }; /* flag of cuGetProcAddress(): per-thread default stream */
 
 static void put_ours(const char *symbol, void **function, bool twin) {
         uintptr_t ours;
@@ -273,7 +273,8 @@ uintptr_t hooks_replace(uintptr_t function) {
         return 0;
 }
 
-/* Forms of the same name that take other arguments are told apart by their addresses only. */
+/* Variants of a name with other arguments (cuCtxDestroy onwards) can only be told apart by
+ * address. */
 uintptr_t hooks_for(const char *name, bool twin) {
         for (unsigned i = 0; i < REAL_cuCtxDestroy; i++)
                 if (hooks[i].twin == twin && same(hooks[i].name, name))

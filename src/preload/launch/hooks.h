@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What stands in front of the functions of launches.h (hooks.c), for those who hand out functions by
+/* The hooks of the functions in launches.h (hooks.c), for the callers that return functions by
  * name: dlsym() and dlvsym() (dl.c), and cuGetProcAddress(). */
 
 #include "preload/launch/real.h"
 
-/* The number of a name among the symbols, below REAL_HOOKED; -1: the gate has nothing to do with
- * it. */
+/* The number of an exported symbol, below REAL_HOOKED; -1: it is not hooked. */
 int hooks_find(const char *symbol);
 
-/* Ours in place of a function of libcuda, given by its address; 0: it is none of those. */
+/* The hook of a function of libcuda, given by address; 0: not hooked. */
 uintptr_t hooks_replace(uintptr_t function);
 
-/* Ours for a name that cuGetProcAddress() was asked for and answered with an address that is not
- * the exported one. 0: none. */
+/* The hook for a name that cuGetProcAddress() answered with an address other than the exported one;
+ * 0: none. */
 uintptr_t hooks_for(const char *name, bool twin);
 
 uintptr_t hooks_at(unsigned number);

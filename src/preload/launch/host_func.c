@@ -3,9 +3,9 @@
 
 #include "preload/launch/tunables.h"
 
-enum { PLACES = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
+enum { SLOTS = 256, LONGER = 4, ALLOWED = 64, FEW = 2, LEGACY = 1 };
 
-#define LESS UINT32_MAX /* one */
+#define MINUS_ONE UINT32_MAX /* one */
 
 struct HostFuncSlot {
         _Atomic uint32_t used;
@@ -13,16 +13,15 @@ struct HostFuncSlot {
         HostFunc call;
 };
 
-/* Not asked for: the program's own memory is not ours to have. */
-static HostFuncSlot places[PLACES];
+/* Static: the library does not use the application's allocator. */
+static HostFuncSlot slots[SLOTS];
 
 static void count(ProcessUsage *m, uint32_t lane, uint32_t more) {
         (void) atomic_fetch_add(&m->lanes[lane], more);
         (void) atomic_fetch_add(&m->n_host_funcs, more);
 }
 
-/* Streams of one lane are taken for one; the legacy one, under both of its names, has the first for
- * itself. */
+/* Streams are counted by hash (lanes). Lane 0 is for the legacy stream under both of its names. */
 static uint32_t lane_of(uintptr_t key) {
         return key <= LEGACY ? 0
                              : 1 + (uint32_t) (key * UINT64_C(0x9E3779B97F4A7C15) >> 32) %
@@ -30,32 +29,32 @@ static uint32_t lane_of(uintptr_t key) {
 }
 
 HostFuncSlot *host_func_take(ProcessState *a, uint32_t card, uintptr_t key, const HostFunc *call) {
-        for (unsigned i = 0; i < PLACES; i++) {
+        for (unsigned i = 0; i < SLOTS; i++) {
                 uint32_t none = 0;
 
-                if (atomic_load_explicit(&places[i].used, memory_order_relaxed) != 0 ||
-                    !atomic_compare_exchange_strong(&places[i].used, &none, 1))
+                if (atomic_load_explicit(&slots[i].used, memory_order_relaxed) != 0 ||
+                    !atomic_compare_exchange_strong(&slots[i].used, &none, 1))
                         continue;
-                places[i].card = card;
-                places[i].lane = lane_of(key);
-                places[i].call = *call;
-                count(&a->usage[card], places[i].lane, 1);
-                return &places[i];
+                slots[i].card = card;
+                slots[i].lane = lane_of(key);
+                slots[i].call = *call;
+                count(&a->usage[card], slots[i].lane, 1);
+                return &slots[i];
         }
         return NULL;
 }
 
 void host_func_drop(ProcessState *a, HostFuncSlot *p) {
-        count(&a->usage[p->card], p->lane, LESS);
+        count(&a->usage[p->card], p->lane, MINUS_ONE);
         atomic_store(&p->used, 0);
 }
 
 void host_func_reset(void) {
-        for (unsigned i = 0; i < PLACES; i++)
-                atomic_store(&places[i].used, 0);
+        for (unsigned i = 0; i < SLOTS; i++)
+                atomic_store(&slots[i].used, 0);
 }
 
-/* ---- what stands ---- */
+/* ---- blocked work ---- */
 
 static uint64_t wait_of(const ProcessUsage *m) {
         uint64_t wait = atomic_load_explicit(&m->host_wait, memory_order_relaxed);
@@ -64,30 +63,33 @@ static uint64_t wait_of(const ProcessUsage *m) {
 }
 
 uint64_t host_func_blocked_from(const ProcessUsage *m, uint64_t waits) {
-        uint64_t since = atomic_load(&m->host_since);
+        uint64_t since = atomic_load(&m->host_running_since);
 
         if (since == 0)
                 return UINT64_MAX;
         return (since > waits ? since : waits) + wait_of(m);
 }
 
-/* A function is named by when it began: with its end all that was said of it is void. */
+/* A host function is identified by its start time, so marks of an earlier one are void. */
 static bool is_of(uint64_t since, const ProcessUsage *m) {
-        return since != 0 && since == atomic_load(&m->host_since);
+        return since != 0 && since == atomic_load(&m->host_running_since);
 }
 
 bool host_func_mark_blocked(ProcessUsage *m, bool reported) {
-        uint64_t since = atomic_load(&m->host_since);
+        uint64_t since = atomic_load(&m->host_running_since);
 
-        uint32_t allowed = atomic_load(&m->allowed);
+        uint32_t allowed = atomic_load(&m->backlog_allowed);
 
         if (reported ? host_func_is_blocked(m)
-                     : host_func_excuses(m) && atomic_load(&m->launches) == atomic_load(&m->backlog_launches))
-                return false; /* nothing has passed since that was said */
-        atomic_store(&m->allowed, !host_func_excuses(m) ? 1 : allowed < ALLOWED ? 2 * allowed : ALLOWED);
+                     : host_func_excludes_backlog(m) &&
+                               atomic_load(&m->launches) == atomic_load(&m->backlog_launches))
+                return false; /* known already, and no launch was admitted since */
+        atomic_store(&m->backlog_allowed, !host_func_excludes_backlog(m) ? 1
+                                          : allowed < ALLOWED            ? 2 * allowed
+                                                                         : ALLOWED);
         atomic_store(&m->backlog, atomic_load(&m->in_flight));
         atomic_store(&m->backlog_launches, atomic_load(&m->launches));
-        atomic_store(&m->host_excused, since);
+        atomic_store(&m->host_excluded, since);
         if (reported)
                 atomic_store(&m->host_blocked, since);
         return true;
@@ -102,17 +104,17 @@ void host_func_unblock(ProcessUsage *m) {
                 atomic_store(&m->host_blocked, 0);
 }
 
-bool host_func_excuses(const ProcessUsage *m) {
-        return is_of(atomic_load_explicit(&m->host_excused, memory_order_relaxed), m);
+bool host_func_excludes_backlog(const ProcessUsage *m) {
+        return is_of(atomic_load_explicit(&m->host_excluded, memory_order_relaxed), m);
 }
 
 void host_func_admitted(ProcessUsage *m, uint64_t now) {
-        uint64_t since = atomic_load_explicit(&m->host_since, memory_order_relaxed);
+        uint64_t since = atomic_load_explicit(&m->host_running_since, memory_order_relaxed);
 
         if (since == 0)
                 return;
-        atomic_store_explicit(&m->host_passed, since, memory_order_relaxed);
-        if (atomic_load(&m->host_excused) != since)
+        atomic_store_explicit(&m->host_admitted, since, memory_order_relaxed);
+        if (atomic_load(&m->host_excluded) != since)
                 return;
         atomic_store(&m->host_blocked, 0);
         atomic_store(&m->unblocked_at, now);
@@ -120,26 +122,26 @@ void host_func_admitted(ProcessUsage *m, uint64_t now) {
 }
 
 static uint64_t time_left(const ProcessUsage *m, uint64_t now) {
-        uint64_t since = atomic_load(&m->host_since),
+        uint64_t since = atomic_load(&m->host_running_since),
                  mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
 
         return since != 0 && since + mean > now ? since + mean - now : 0;
 }
 
-static bool is_before(const ProcessUsage *m, uintptr_t key) {
+static bool may_be_before(const ProcessUsage *m, uintptr_t key) {
         uint32_t lane = lane_of(key);
 
         return lane == 0 || atomic_load_explicit(&m->lanes[0], memory_order_relaxed) > 0 ||
                atomic_load_explicit(&m->lanes[lane], memory_order_relaxed) > 0;
 }
 
-/* Of a context that failed some may never be called, so those that have not begun count only beside
+/* Functions of a failed context may never run, so those that have not begun only count beside other
  * work. */
 uint64_t host_func_time(const ProcessUsage *m, uintptr_t key, uint64_t now) {
         uint32_t hosts = atomic_load_explicit(&m->n_host_funcs, memory_order_relaxed), inside;
         uint64_t mean;
 
-        if (hosts == 0 || !is_before(m, key))
+        if (hosts == 0 || !may_be_before(m, key))
                 return 0;
         inside = atomic_load_explicit(&m->n_host_funcs_running, memory_order_relaxed);
         mean = atomic_load_explicit(&m->host_nsec, memory_order_relaxed);
@@ -155,13 +157,12 @@ static void learn_time(ProcessUsage *m, uint64_t nsec) {
         atomic_store_explicit(&m->host_nsec, mean - mean / 8 + nsec / 8, memory_order_relaxed);
 }
 
-/* One that was waited for though nothing was let in, or that went on although something was, did
- * not wait for a launch: but who has a lock may give it back behind many, and then holds none that
- * is held. */
-static bool waited(const ProcessUsage *m, uint64_t since, uint64_t now) {
+/* Whether the function waited for a launch: it ended soon after one was admitted. With many
+ * admitted and others still waiting it did not, because its lock would have been free earlier. */
+static bool did_wait(const ProcessUsage *m, uint64_t since, uint64_t now) {
         return atomic_load(&m->host_unblocked) == since &&
                now - atomic_load(&m->unblocked_at) < UNBLOCKED_END_NS &&
-               (atomic_load(&m->allowed) <= FEW || atomic_load(&m->waiters) == 0);
+               (atomic_load(&m->backlog_allowed) <= FEW || atomic_load(&m->waiters) == 0);
 }
 
 static uint64_t longer(uint64_t wait, uint64_t took) {
@@ -176,17 +177,17 @@ static uint64_t shorter(uint64_t wait) {
 }
 
 static void learn(ProcessUsage *m, uint64_t since, uint64_t now) {
-        bool excused = atomic_load(&m->host_excused) == since, blocked = excused && waited(m, since, now);
+        bool excused = atomic_load(&m->host_excluded) == since, blocked = excused && did_wait(m, since, now);
         uint64_t wait = wait_of(m);
 
         if (excused)
                 wait = blocked ? shorter(wait) : longer(wait, now - since);
-        if (atomic_load(&m->host_passed) != since) /* else who knows what it waited for */
+        if (atomic_load(&m->host_admitted) != since) /* otherwise it may have waited for that launch */
                 learn_time(m, now - since);
         atomic_store_explicit(&m->host_wait, wait, memory_order_relaxed);
 }
 
-/* Who waits reckons from now on. */
+/* Waiting launches compute their times again. */
 static void wake(ProcessState *a, uint32_t card) {
         const SliceSchedule *schedule = &a->gate->cards[card].slice.limits->schedule;
 
@@ -199,30 +200,30 @@ static void on_begin(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
 
         if (atomic_fetch_add(&m->n_host_funcs_running, 1) == 0)
-                atomic_store(&m->host_since, launch_now());
+                atomic_store(&m->host_running_since, launch_now());
         wake(a, card);
 }
 
 static void on_end(ProcessState *a, uint32_t card, uint32_t lane) {
         ProcessUsage *m = &a->usage[card];
-        uint64_t now = launch_now(), since = atomic_load(&m->host_since), next, there;
-        bool was_blocked = host_func_excuses(m);
+        uint64_t now = launch_now(), since = atomic_load(&m->host_running_since), next, there;
+        bool was_blocked = host_func_excludes_backlog(m);
 
         if (since != 0)
                 learn(m, since, now);
         if (was_blocked)
                 atomic_store(&m->resumed_at, now);
-        count(m, lane, LESS);
+        count(m, lane, MINUS_ONE);
         next = atomic_fetch_sub(&m->n_host_funcs_running, 1) == 1 ? 0 : now;
         there = since;
-        (void) atomic_compare_exchange_strong(&m->host_since, &there,
-                                              next); /* or another one began just now */
+        (void) atomic_compare_exchange_strong(&m->host_running_since, &there,
+                                              next); /* unless another one has begun */
         if (since != 0 && atomic_load(&m->host_blocked) == since && atomic_load(&m->closed) > 0)
-                process_report_want(a, card, now); /* it is on the card again */
+                process_report_want(a, card, now); /* the work is on the card again */
         process_wake(a, card);
 }
 
-/* It is free again at once: what is called may queue the next one. */
+/* Frees the slot before the call: the function may queue the next one. */
 static HostFuncSlot take_call(HostFuncSlot *p) {
         HostFuncSlot taken = {0, p->card, p->lane, p->call};
 
@@ -230,16 +231,16 @@ static HostFuncSlot take_call(HostFuncSlot *p) {
         return taken;
 }
 
-void host_func_run(void *place) {
-        HostFuncSlot p = take_call(place);
+void host_func_run(void *slot) {
+        HostFuncSlot p = take_call(slot);
 
         on_begin(process_known(), p.card);
         p.call.run(p.call.data);
         on_end(process_known(), p.card, p.lane);
 }
 
-void host_func_callback(CuHandle stream, CuResult result, void *place) {
-        HostFuncSlot p = take_call(place);
+void host_func_callback(CuHandle stream, CuResult result, void *slot) {
+        HostFuncSlot p = take_call(slot);
 
         on_begin(process_known(), p.card);
         p.call.back(stream, result, p.call.data);

@@ -1,57 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Functions of the program's that stand between launches of a stream (cuLaunchHostFunc,
- * cuStreamAddCallback), and are called by the driver's thread.
+/* Host functions of the application in a stream (cuLaunchHostFunc, cuStreamAddCallback), which run
+ * in a thread of the driver.
  *
- * One that has begun may want something that a launch holds while it is held here: an interpreter's
- * lock. Then what stands behind it never ends, and it is the gate that has it so. So the driver is
- * given a function of ours, which notes when the program's begins and ends. While one is under way,
- * a launch waits, and nothing that is in flight has begun, for longer than such functions take,
- * what is in flight *stands*: the card does nothing of it. Then the row says that nothing is on the
- * card, so that nobody waits for its end and the next window comes in its turn; and what stands is
- * not counted where that window has room.
+ * A host function may wait for a lock that a thread with a held launch owns, for example that of an
+ * interpreter. Then the work behind it in the stream cannot go on until the launch is admitted. So
+ * the driver gets a function of ours, which notes when the application's begins and ends.
  *
- * How long that is, is learnt: a function that ends though the launch is still held, or goes on
- * though some were let in, did not wait for them, and the next ones are given up to four times as
- * long; one that ends when a launch is let in, half of it. */
+ * Work in flight is *blocked* if a host function runs, a launch waits, and none of the work has
+ * begun for longer than such functions take. Then the process reports no work on the card. Other
+ * tenants do not wait for it, and its next window comes in turn. That window does not count the
+ * blocked work (the backlog).
+ *
+ * The waiting time is learnt: it grows, up to four times, after a function that ended although no
+ * launch was admitted, or went on although some were. It halves after one that ended when a launch
+ * was admitted. */
 
 #include "preload/launch/process.h"
 
 typedef void (*CuCallback)(CuHandle stream, CuResult result, void *data);
 
-typedef struct HostFunc { /* one of the two, and what it is given */
+typedef struct HostFunc { /* one of the two functions, and its argument */
         CuHostFn run;
         CuCallback back;
         void *data;
 } HostFunc;
 
-/* What the driver is given instead, with host_func_run() or host_func_callback(); NULL: there is no room, and
- * it gets the program's own. A place is free again when it is called. key: of its stream, as a
- * batch has it. */
+/* Takes a slot for a host function. The driver gets host_func_run() or host_func_callback() with
+ * the slot instead. The slot is free again when it is called. key: of the stream, as in Batch.
+ * NULL: no free slot, and the driver gets the application's function. */
 typedef struct HostFuncSlot HostFuncSlot;
 HostFuncSlot *host_func_take(ProcessState *a, uint32_t card, uintptr_t key, const HostFunc *call);
-void host_func_drop(ProcessState *a, HostFuncSlot *p); /* the driver did not take it */
-void host_func_run(void *place);
-void host_func_callback(CuHandle stream, CuResult result, void *place);
+void host_func_drop(ProcessState *a, HostFuncSlot *p); /* the driver refused it */
+void host_func_run(void *slot);
+void host_func_callback(CuHandle stream, CuResult result, void *slot);
 
-/* In a child of fork nobody calls any of them. */
+/* Frees all slots, in a child of fork: there no thread of the driver calls them. */
 void host_func_reset(void);
 
-/* When a launch has waited since then, and nothing in flight has begun: from when on that stands;
- * UINT64_MAX: no function is under way. */
+/* When work in flight counts as blocked if a launch has waited since `waits` and none of the work
+ * has begun; UINT64_MAX: no host function runs. */
 uint64_t host_func_blocked_from(const ProcessUsage *m, uint64_t waits);
-/* It does. said: the window is closed, and the row is to say that nothing is on the card. False:
- * that is known, and nothing has passed since. */
+/* The work is blocked. reported: the window is closed, and the row reports no work on the card.
+ * False: that was known, and no launch was admitted since. */
 bool host_func_mark_blocked(ProcessUsage *m, bool reported);
-bool host_func_is_blocked(const ProcessUsage *m); /* and the row says so */
-void host_func_unblock(ProcessUsage *m);          /* the row is to say again what is in flight */
-/* What stands is not counted, as long as the function is under way: one launch passes, then two,
- * and so on, each time that nothing goes on. */
-bool host_func_excuses(const ProcessUsage *m);
-/* ns that those take by themselves that a launch into this stream may be behind: 0 where none is in
- * it, or in the legacy one, which all wait for. Otherwise all, in the mean, one after the other,
- * because the driver may have one thread for them: what is left of the one that is under way, and
- * the others. */
+bool host_func_is_blocked(const ProcessUsage *m); /* whether the row reports so */
+void host_func_unblock(ProcessUsage *m);          /* the row reports work in flight again */
+/* Whether blocked work is excluded from the depth, while its host function runs. Then one launch is
+ * admitted; if the work stays blocked, two more, and so on. */
+bool host_func_excludes_backlog(const ProcessUsage *m);
+/* Expected run time, ns, of host functions that a launch into this stream may be behind; 0: none
+ * in its stream or the legacy stream, which all wait for. They count one after another, because
+ * the driver may have one thread for them: the rest of the running one and the mean time of the
+ * others. */
 uint64_t host_func_time(const ProcessUsage *m, uintptr_t key, uint64_t now);
-void host_func_admitted(ProcessUsage *m, uint64_t now); /* a launch passes */
+void host_func_admitted(ProcessUsage *m, uint64_t now); /* a launch is admitted */

@@ -7,7 +7,7 @@ static void remove_at(Intervals *s, uint32_t i) {
                 s->of[i] = s->of[i + 1];
 }
 
-/* The oldest two become one, and what was between them is forgotten. */
+/* Merges the two oldest intervals; the gap between them then counts as used. */
 static void make_room(Intervals *s) {
         if (s->n < INTERVALS_MAX)
                 return;

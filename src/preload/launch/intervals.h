@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The time in which a card had work, out of intervals that overlap because they are of several
- * streams, and come in any order: their union, not their sum. Only the newest gaps are remembered;
- * an interval that falls into an older one counts as nothing. */
+/* The union of time intervals, which gives the time in which a card had work. Intervals of several
+ * streams overlap and come in any order. Only the newest gaps are kept; an interval that falls into
+ * an older one counts as nothing. */
 
 #include <stdint.h>
 
@@ -13,9 +13,8 @@ typedef struct Intervals {
         uint32_t n;
         struct {
                 uint64_t from, to;
-        } of[INTERVALS_MAX]; /* in order, apart from each other */
+        } of[INTERVALS_MAX]; /* sorted and disjoint */
 } Intervals;
 
-/* Adds [from, to), ns of a clock that is the same for all of them. Returns how much of it was not
- * in there yet. */
+/* Adds [from, to), in ns of one clock. Returns how many ns of it were not contained yet. */
 uint64_t intervals_add(Intervals *s, uint64_t from, uint64_t to);

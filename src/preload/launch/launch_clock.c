@@ -11,7 +11,7 @@ enum { CLOCK_NONE = 1 };
 
 typedef int ClockGettime(clockid_t clock, struct timespec *ret);
 
-/* The kernel's own page of code, where there is one: a tenth of a system call. */
+/* The vDSO's function, if there is one: much cheaper than a system call. */
 static uintptr_t find_clock(void) {
         uint64_t p = 0;
         ElfObject o;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Time and sleep of the launch hooks, in one file, so that a test can put a virtual clock in their
- * place (tests/unit/card). */
+/* The clock and the futex calls of the launch hooks, in one file, so that tests/unit/card can
+ * replace them by a virtual clock. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -11,8 +11,8 @@
 /* ns of CLOCK_MONOTONIC. */
 uint64_t launch_now(void);
 
-/* Sleeps while *at is `value`, at most nsec; a signal ends it early. local: the word is of this
- * process only, and not in a page that other processes map. */
+/* Sleeps while *at is `value`, at most nsec; a signal ends it early. local: the word is private to
+ * this process, not in a page that other processes map. */
 void launch_sleep_on(const _Atomic uint32_t *at, uint32_t value, bool local, uint64_t nsec);
 
 /* Wakes all threads that sleep on the word. */

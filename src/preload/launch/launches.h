@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The names of libcuda that the gate stands in front of, one list: X(name, symbol, twin).
+/* The hooked functions of libcuda, one list: X(name, symbol, ptsz).
  *
- * name    what cuGetProcAddress() is asked for
- * symbol  what libcuda exports, and the gate before it
- * twin    the form for programs that were built with one default stream per thread
+ * name    the name for cuGetProcAddress()
+ * symbol  the exported symbol of libcuda and of our hook
+ * ptsz    1: the variant in which the default stream is the thread's own
  *
- * The list makes the exported names (libaliquot.map), the functions that dlsym(), dlvsym() and
- * cuGetProcAddress() give out, and the table of the real ones.
- * tests/unit/preload/memory/test-launches.c compares it with what the simulated libcuda serves,
- * tests/blackbox/cuda_header.py with what NVIDIA's header declares and its libcuda exports. */
+ * The list makes the exported names (libaliquot.map), the hooks that dlsym(), dlvsym() and
+ * cuGetProcAddress() return, and the table of the real functions.
+ * tests/unit/preload/memory/test-launches.c compares it with the simulated libcuda,
+ * tests/blackbox/cuda_header.py with NVIDIA's header and the exports of its libcuda. */
 
-/* Several to a line: clang-format would give each its own. */
+/* Several per line: clang-format would put each on its own. */
 /* clang-format off */
 #define GATE_LAUNCHES(X)                                                                                     \
         X(cuLaunch, cuLaunch, 0) X(cuLaunchGrid, cuLaunchGrid, 0) X(cuLaunchGridAsync, cuLaunchGridAsync, 0) \
@@ -23,13 +23,13 @@
         X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 0)                     \
         X(cuGraphLaunch, cuGraphLaunch, 0) X(cuGraphLaunch, cuGraphLaunch_ptsz, 1)
 
-/* Of the program's, which may wait for a launch; what stands behind them is measured apart. */
+/* Host functions of the application, which may wait for a launch; work before and after them is
+ * measured apart. */
 #define GATE_HOSTS(X)                                                                                        \
         X(cuLaunchHostFunc, cuLaunchHostFunc, 0) X(cuLaunchHostFunc, cuLaunchHostFunc_ptsz, 1)               \
         X(cuStreamAddCallback, cuStreamAddCallback, 0) X(cuStreamAddCallback, cuStreamAddCallback_ptsz, 1)
 
-/* After these a context may be gone, and the gate's events with it; or a stream that it would ask
- * about. */
+/* After these calls a context with our events in it, or a stream that we query, may be gone. */
 #define GATE_ENDS(X)                                                                                         \
         X(cuCtxDestroy, cuCtxDestroy, 0) X(cuCtxDestroy, cuCtxDestroy_v2, 0) X(cuCtxDetach, cuCtxDetach, 0)  \
         X(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease, 0)                                           \
@@ -39,7 +39,7 @@
         X(cuGreenCtxDestroy, cuGreenCtxDestroy, 0)                                                           \
         X(cuStreamDestroy, cuStreamDestroy, 0) X(cuStreamDestroy, cuStreamDestroy_v2, 0)
 
-/* Before this no file of the driver is open. */
+/* Before this call no file of the driver is open. */
 #define GATE_STARTS(X) X(cuInit, cuInit, 0)
 
 #define GATE_LOOKUPS(X)                                                                                      \

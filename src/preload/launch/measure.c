@@ -9,7 +9,8 @@ static uint64_t nsec_of(float msec, uint64_t origin) {
         return origin + (uint64_t) (int64_t) ((double) msec * 1e6);
 }
 
-/* From its begin to its end, on the clock of the context; the first one begins that clock. */
+/* The times of begin and end on the context's clock. The first measured batch defines that
+ * clock. */
 static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         ElapsedCall *elapsed = (ElapsedCall *) real_get(REAL_cuEventElapsedTime);
         float from = 0, to;
@@ -36,8 +37,8 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         return true;
 }
 
-/* Whether a batch's span of nsec is its own time but for a known part: no other process of the
- * container had work, or the card went around all of them at least twice. */
+/* Whether a span of nsec is the batch's own time, except for a known part. Either no other process
+ * of the container had work, or the card served each of them at least twice. */
 static bool is_own_time(const SliceSchedule *t, uint64_t nsec) {
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
 
@@ -47,7 +48,7 @@ static bool is_own_time(const SliceSchedule *t, uint64_t nsec) {
 static void learn(ProcessState *a, const Batch *b, uint64_t nsec) {
         const SliceSchedule *t = &a->gate->cards[b->context->card].slice.limits->schedule;
 
-        if (b->n_others == 0) /* else it is not known what all of them are */
+        if (b->n_others == 0) /* otherwise some launches have no entry */
                 estimate_learn(b->shares, b->n_shares, nsec, is_own_time(t, nsec));
 }
 
@@ -59,10 +60,10 @@ static void measure(ProcessState *a, Context *c, Batch *b) {
                                 (int64_t) intervals_add(&c->intervals, from, to) - (int64_t) b->charged);
                 learn(a, b, to - from);
         }
-        batch_let_go(b);
+        batch_release(b);
 }
 
-/* One thread at a time; the others have better things to do. */
+/* A thread that has measured for MEASURE_STALE_NS has ended. */
 bool measure_take(Context *c, uint64_t now) {
         uint64_t since = atomic_load(&c->measuring);
 
@@ -70,8 +71,6 @@ bool measure_take(Context *c, uint64_t now) {
                atomic_compare_exchange_strong(&c->measuring, &since, now);
 }
 
-/* Of a batch that is over and was not closed, with an event behind its last launch; false: there is
- * none. */
 bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
         Context *c = b->context;
         uint64_t from, to, room = batch_passed(b, now), nsec;
@@ -81,12 +80,12 @@ bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
         if (!b->measured || !b->marked || !measure_take(c, now))
                 return false;
         mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        known = !batch_has_ended(c, b->handle) && times(c, b, &from, &to) && to >= from;
+        known = !batch_context_has_ended(c, b->handle) && times(c, b, &from, &to) && to >= from;
         (void) launch_relax_capture(mode);
         if (known) {
                 nsec = intervals_add(&c->intervals, from, to);
                 atomic_store(&c->over, now - room + (nsec < room ? nsec : room));
-                batch_note_blind(&a->usage[c->card], room, atomic_load(&b->nsec));
+                batch_note_unseen(&a->usage[c->card], room, atomic_load(&b->nsec));
                 batch_charge(a, b, nsec);
                 learn(a, b, to - from);
         }
@@ -94,21 +93,21 @@ bool measure_unclosed(ProcessState *a, Batch *b, uint64_t now) {
         return known;
 }
 
-/* What somebody asks an event of is left as it is until later. */
+/* While another thread queries an event, the batch stays for a later call. */
 void measure_done(ProcessState *a, Context *c) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
 
                 if (!batch_take(b, BATCH_DONE))
                         continue;
-                if (atomic_load(&c->watching) == 0)
+                if (atomic_load(&c->n_users) == 0)
                         measure(a, c, b);
                 else
                         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         }
 }
 
-/* Not of a context that has ended: its events may be gone. */
+/* The events of a context that has ended may be gone. */
 void measure_all(ProcessState *a, Context *c, uint64_t now) {
         if (!measure_take(c, now))
                 return;

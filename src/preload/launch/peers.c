@@ -26,11 +26,11 @@ void peers_ring_doorbell(const SliceUser *s) {
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
         if (fd < 0)
                 return;
-        (void) sys_call(SYS_write, fd, &byte, 1); /* full: it is ringing already */
-        (void) sys_call(SYS_close, fd); /* the FIFO keeps what is in it as long as the arbiter has it open */
+        (void) sys_call(SYS_write, fd, &byte, 1); /* a full FIFO has been rung */
+        (void) sys_call(SYS_close, fd);           /* the byte stays while the arbiter has the FIFO open */
 }
 
-/* Its lock is held by its mapping: gone with its last process. */
+/* A living process holds the lock of its row. */
 static bool is_alive(long fd, uint32_t row) {
         struct flock lock = {.l_type = F_WRLCK,
                              .l_whence = SEEK_SET,

@@ -5,16 +5,16 @@
 
 #include "slice/slice.h"
 
-/* What was last seen of each row. */
+/* The busy time last read from each row. */
 typedef struct Peers {
         uint64_t busy[SLICE_ROWS];
 } Peers;
 
-/* How many processes with a row of this slice have had work of the card lately, this one counted in
- * any case. Opens the counters for a moment where there are others, because the dead leave their
- * words behind. */
+/* The number of processes of this slice with recent work on the card, at least this one. Opens the
+ * counters file to check the locks of other rows, because ended processes leave their reports
+ * behind. */
 unsigned peers_count(Peers *p, const SliceUser *s);
 
-/* A byte into the FIFO beside the pages: the arbiter looks. Where there is none nobody is to be
- * woken. */
+/* Rings the arbiter's doorbell: writes a byte into the FIFO of the slice page. Does nothing if
+ * there is no FIFO. */
 void peers_ring_doorbell(const SliceUser *s);

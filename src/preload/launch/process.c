@@ -11,7 +11,7 @@ enum { MAKING_YIELDS = 100000 };
 
 /* ---- the state ---- */
 
-/* Static: a process without free memory is counted, too. */
+/* Static: works in a process without free memory. */
 static ProcessState the_process;
 
 static void clear_usage(ProcessUsage *m) {
@@ -20,9 +20,9 @@ static void clear_usage(ProcessUsage *m) {
         *m = none;
 }
 
-/* One thread makes it; the others wait some nanoseconds until it is whole, but not for a thread
- * below a signal handler. */
-static bool is_ours_to_make(ProcessState *a, long pid, long making) {
+/* Whether this thread has to initialize the state. Others wait until it is complete, but not
+ * forever: the initializing thread may be below this one's signal handler. */
+static bool claim_reset(ProcessState *a, long pid, long making) {
         long there = atomic_load_explicit(&a->pid, memory_order_acquire);
 
         for (unsigned n = 0; there != pid; n++) {
@@ -37,15 +37,15 @@ static bool is_ours_to_make(ProcessState *a, long pid, long making) {
         return false;
 }
 
-/* In a child of fork there is nothing on the card. */
-static void begin_again(ProcessState *a, Gate *g) {
-        if (!is_ours_to_make(a, g->pid, -g->pid))
+/* In a new process, or in a child of fork: no work on the card. */
+static void reset(ProcessState *a, Gate *g) {
+        if (!claim_reset(a, g->pid, -g->pid))
                 return;
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++)
                 atomic_store(&a->contexts[i], NULL);
         for (unsigned i = 0; i < GATE_CARDS; i++)
                 clear_usage(&a->usage[i]);
-        atomic_store(&a->strays, false);
+        atomic_store(&a->without_context, false);
         host_func_reset();
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);
@@ -55,7 +55,7 @@ ProcessState *process_get(Gate *g) {
         ProcessState *a = &the_process;
 
         if (atomic_load_explicit(&a->pid, memory_order_acquire) != g->pid)
-                begin_again(a, g);
+                reset(a, g);
         return a;
 }
 
@@ -71,7 +71,7 @@ static const SliceSchedule *schedule_of(ProcessState *a, uint32_t card) {
         return &a->gate->cards[card].slice.limits->schedule;
 }
 
-/* Never less than what was said before: a correction downwards is taken from what comes. */
+/* Never decreases: a correction downwards is taken from later increases. */
 static void report_busy(ProcessState *a, uint32_t card) {
         int64_t used = atomic_load_explicit(&a->usage[card].used, memory_order_relaxed);
         _Atomic uint64_t *busy = &row_of(a, card)->busy;
@@ -102,7 +102,7 @@ void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t laun
                 ;
 }
 
-/* At once: what was estimated is never in `used`, where another thread would say it for good. */
+/* In one step: an estimate in `used` could be reported by another thread, for good. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches) {
         ProcessUsage *m = &a->usage[card];
 
@@ -119,18 +119,18 @@ void process_count_launch(ProcessState *a, uint32_t card) {
 
 /* ---- pauses ---- */
 
-/* A pause begins when nothing of the process is on the card and no thread waits, and ends with its
- * next work. Both are rung for. Of pauses in a row that are shorter than SHORT_PAUSE_NS one is, each
- * DOORBELL_PAUSE_NS. Returns whether to ring. */
+/* A pause begins when the process has no work on the card and no waiting thread, and ends with its
+ * next work. The doorbell rings for both. Of consecutive pauses shorter than SHORT_PAUSE_NS, one
+ * per DOORBELL_PAUSE_NS rings. Returns whether to ring. */
 static bool begin_pause(ProcessUsage *m) {
         uint64_t now = launch_now();
 
         atomic_store_explicit(&m->idle_at, now, memory_order_relaxed);
-        if (atomic_load_explicit(&m->haste, memory_order_relaxed) &&
+        if (atomic_load_explicit(&m->short_pause, memory_order_relaxed) &&
             now < atomic_load_explicit(&m->rang_at, memory_order_relaxed) + DOORBELL_PAUSE_NS)
                 return false;
         atomic_store_explicit(&m->rang_at, now, memory_order_relaxed);
-        atomic_store_explicit(&m->rang, 1, memory_order_relaxed);
+        atomic_store_explicit(&m->rang_for_pause, 1, memory_order_relaxed);
         return true;
 }
 
@@ -138,8 +138,8 @@ static bool begin_pause(ProcessUsage *m) {
 static bool end_pause(ProcessUsage *m, bool open) {
         uint64_t pause = launch_now() - atomic_load_explicit(&m->idle_at, memory_order_relaxed);
 
-        atomic_store_explicit(&m->haste, pause < SHORT_PAUSE_NS, memory_order_relaxed);
-        return atomic_exchange(&m->rang, 0) != 0 || !open;
+        atomic_store_explicit(&m->short_pause, pause < SHORT_PAUSE_NS, memory_order_relaxed);
+        return atomic_exchange(&m->rang_for_pause, 0) != 0 || !open;
 }
 
 /* ---- the row ---- */
@@ -153,9 +153,9 @@ static bool has_waiters(const ProcessUsage *m) {
         return now - atomic_load(&m->waited) < WAITER_LOST_NS || atomic_load(&m->waited) > now;
 }
 
-/* Also by its time, before the arbiter has closed it. The arbiter gives a window that it makes
- * longer another number where a process has taken it for over. */
-static bool is_over(const SliceSchedule *t, const ProcessUsage *m, uint32_t window) {
+/* Whether the window is closed, by its time too, before the arbiter has written so. When the
+ * arbiter extends a window that a process took for closed, it gives it a new number. */
+static bool is_closed(const SliceSchedule *t, const ProcessUsage *m, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
         return !(window & SCHED_WINDOW_OPEN) ||
@@ -166,14 +166,14 @@ static bool is_open(const SliceSchedule *t) {
         return (atomic_load(&t->flags) & SCHED_F_GATED) && (atomic_load(&t->window) & SCHED_WINDOW_OPEN);
 }
 
-/* In a window that is open, and not by its flag only. */
+/* Whether the window is open by its flag and its time. */
 static bool may_launch(ProcessState *a, uint32_t card) {
         const SliceSchedule *schedule = schedule_of(a, card);
 
-        return is_open(schedule) && !is_over(schedule, &a->usage[card], atomic_load(&schedule->window));
+        return is_open(schedule) && !is_closed(schedule, &a->usage[card], atomic_load(&schedule->window));
 }
 
-/* The first thread writes since when; the flags of waiting threads are those of now. */
+/* Writes the time of the first work, and the newest flags of waiting threads. */
 static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         uint64_t flags = has_waiters(&a->usage[card]) ? atomic_load(&a->usage[card].flags) : 0, wants = 0;
         _Atomic uint64_t *word = &row_of(a, card)->wants;
@@ -203,16 +203,17 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
         report_want(a, card, heartbeat_time(&m->heartbeat, now));
 }
 
-/* Writes the time of now, since the arbiter may read it later. False: the process wants nothing. */
+/* Renews the time in `wants`, because the arbiter may read it later. False: the process has no
+ * work. */
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_F_MASK;
 
         return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_F_MASK));
 }
 
-/* Another process of the container has work of this window on the card, and rings at its end. Of two
- * that drain at once one sees the other's word. One that was killed meanwhile does not ring: the
- * arbiter looks by itself. */
+/* Whether no other process of the container has work of this window on the card: the last one
+ * rings. Of two that drain at the same time, one sees the other. If the other was killed the
+ * arbiter finds out by itself. */
 static bool is_last(ProcessState *a, uint32_t card, uint32_t window) {
         const SliceUser *s = &a->gate->cards[card].slice;
 
@@ -227,14 +228,14 @@ static bool is_last(ProcessState *a, uint32_t card, uint32_t window) {
         return true;
 }
 
-/* idles: since just now it wants nothing, and what is left of its window is not charged. */
+/* is_idle: a pause has just begun, and the rest of the window is not charged. */
 static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
         const SliceSchedule *schedule = schedule_of(a, card);
         uint32_t window = atomic_load(&schedule->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
         bool renewed;
 
-        if (!is_over(schedule, &a->usage[card], window) ||
+        if (!is_closed(schedule, &a->usage[card], window) ||
             (atomic_load(&a->usage[card].closed) != 0 && !host_func_is_blocked(&a->usage[card])) ||
             atomic_load(&row->drained) == number) {
                 if (is_idle && is_open(schedule) && begin_pause(&a->usage[card]))
@@ -252,7 +253,7 @@ void process_report_drained(ProcessState *a, uint32_t card) {
         report_drained(a, card, false);
 }
 
-/* Between the question and the words another thread may have begun; it says so once more, then. */
+/* Another thread may begin work between the check and the writes; then the report is repeated. */
 void process_report_idle(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
         SliceWork *row = row_of(a, card);

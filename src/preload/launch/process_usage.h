@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this process has on one card and has used of it: sums and times (ns of CLOCK_MONOTONIC, or
- * of the card's time) that all threads change without a lock. process.h says which function changes which. */
+/* The sums and times of this process for one card, in ns of CLOCK_MONOTONIC or of the card's
+ * time. All threads change them without a lock; process.h and the files named below have the
+ * functions. */
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -12,47 +13,47 @@
 
 enum { PROCESS_USAGE_LANES = 64 };
 
-typedef struct ProcessUsage {             /* of one card */
-        _Atomic uint64_t in_flight;       /* ns, estimated, launches that are about to be made included */
-        _Atomic int64_t used;             /* ns; corrections go both ways */
-        _Atomic int64_t balance;          /* ns that may be used while the arbiter is away */
-        _Atomic uint64_t filled, counted; /* when the balance was filled up last, when the peers were */
+typedef struct ProcessUsage {
+        _Atomic uint64_t in_flight; /* ns, estimated; includes launches that are admitted and not made yet */
+        _Atomic int64_t used;       /* ns charged; corrections go both ways */
+        /* Without an arbiter (duty.h): ns that may be used; when it was filled, and the peers
+         * counted. */
+        _Atomic int64_t balance;
+        _Atomic uint64_t filled, counted;
         _Atomic uint32_t peers;
-        _Atomic uint32_t closed, waiters; /* batches on the card; threads */
-        _Atomic uint64_t waited;    /* when one of them looked last: a thread may have ended in between */
-        _Atomic uint32_t wake;      /* a futex: something is over */
-        _Atomic uint64_t marked;    /* when a batch was closed last */
-        _Atomic uint32_t marks;     /* how many were, ever */
-        _Atomic uint32_t blind;     /* batches to be looked at more closely: the end of one was not seen */
-        _Atomic uint32_t window;    /* that something was launched in last */
-        _Atomic uint32_t restarted; /* it launches after a pause, and nothing of that has ended */
-        _Atomic uint64_t due;       /* when those that are closed will be over, by the estimates */
-        _Atomic uint32_t
-                launches; /* in flight, as in_flight has them: however short they are said to be, not too many */
-        _Atomic uint32_t n_unbatched; /* launches without a batch, ever */
-        _Atomic uint64_t unbatched,
-                unbatched_until;         /* of in_flight what they are, and until when by the estimates */
-        _Atomic uint64_t unbatched_over; /* when the last one that was waited for was over */
-        _Atomic uint64_t unbatched_excused_until; /* until then no thread waits for its own */
-        _Atomic uint32_t flags;                   /* WORK_F_MASK, of waiting threads */
-        _Atomic uint32_t
-                backlog_window; /* the newest window behind work that may wait for what comes, and what was */
-        _Atomic uint64_t backlog;          /* in flight then: ns, */
-        _Atomic uint32_t backlog_launches; /* launches */
-        _Atomic uint64_t idle_at, rang_at; /* when it last began to want nothing; when it rang for that */
-        _Atomic uint32_t haste;            /* it soon wanted something again, then */
-        _Atomic uint32_t rang;             /* it rang for the pause that lasts */
-        /* Functions of the host, see host_func.h: that are queued or run; of these, that run; since
-         * when the first of these does, and that one when it was found that something stands behind
-         * it: said in the row, not counted, let in; and when any launch passed. Times are 0 where
-         * there is none */
+        _Atomic uint32_t closed, waiters; /* closed batches on the card; waiting threads */
+        _Atomic uint64_t waited;          /* a waiting thread last ran then; one may end without a word */
+        _Atomic uint32_t wake;            /* futex: work has ended */
+        _Atomic uint64_t marked;          /* a batch was last closed then */
+        _Atomic uint32_t n_marked;        /* sum of closed batches */
+        _Atomic uint32_t n_to_sample;     /* batches left to sample after an end that was not seen */
+        _Atomic uint32_t window;          /* window of the newest launch */
+        _Atomic uint32_t restarted;  /* it launches after a pause, and none of these launches has ended */
+        _Atomic uint64_t closed_end; /* expected end of the closed batches */
+        _Atomic uint32_t launches;   /* launches in flight */
+        /* Launches without a batch (unbatched.h). */
+        _Atomic uint32_t n_unbatched;                /* their sum */
+        _Atomic uint64_t unbatched, unbatched_until; /* ns of in_flight; their expected end */
+        _Atomic uint64_t unbatched_end;              /* end of the last one that was waited for */
+        _Atomic uint64_t unbatched_pause_until;      /* no thread waits for its launch before */
+        _Atomic uint32_t flags;                      /* WORK_F_MASK of waiting threads */
+        /* Work in flight that the newest window does not count: the window; ns; launches. */
+        _Atomic uint32_t backlog_window;
+        _Atomic uint64_t backlog;
+        _Atomic uint32_t backlog_launches;
+        _Atomic uint64_t idle_at, rang_at; /* begin of the last pause; when the doorbell rang for one */
+        _Atomic uint32_t short_pause;      /* the last pause was short */
+        _Atomic uint32_t rang_for_pause;   /* the doorbell rang for this pause */
+        /* Host functions (host_func.h): queued or running; running; since when one runs. Marks of a
+         * function hold its start time, 0 for none. In order: the row reports its work as blocked;
+         * that work is not counted; a launch was admitted behind it; any was admitted. */
         _Atomic uint32_t n_host_funcs, n_host_funcs_running;
-        _Atomic uint64_t host_since, host_blocked, host_excused, host_unblocked, host_passed;
-        _Atomic uint64_t unblocked_at, resumed_at; /* when; the last one that something stood behind ended */
-        _Atomic uint32_t allowed;                  /* launches behind what stands */
-        _Atomic uint64_t host_nsec;                /* how long one takes by itself, in the mean */
-        _Atomic uint64_t host_wait; /* ns, until one is taken to wait for a launch; 0: none learnt yet */
-        _Atomic uint32_t lanes[PROCESS_USAGE_LANES]; /* of hosts, by their streams */
+        _Atomic uint64_t host_running_since, host_blocked, host_excluded, host_unblocked, host_admitted;
+        _Atomic uint64_t unblocked_at, resumed_at; /* when that launch was admitted; end of blocked work */
+        _Atomic uint32_t backlog_allowed;          /* launches admitted behind blocked work, at most */
+        _Atomic uint64_t host_nsec;                /* mean time of a host function */
+        _Atomic uint64_t host_wait; /* ns until one counts as waiting for a launch; 0: not learnt */
+        _Atomic uint32_t lanes[PROCESS_USAGE_LANES]; /* host functions by hash of their stream */
         Peers peers_seen;
-        Heartbeat heartbeat; /* the arbiter's */
+        Heartbeat heartbeat; /* of the arbiter */
 } ProcessUsage;

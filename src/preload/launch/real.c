@@ -6,30 +6,29 @@
 #include "preload/inject/loaded.h"
 
 enum {
-        DRIVERS_MAX = 8, /* objects of that name; those beyond are not looked at */
-        SLOTS_MAX = 32,  /* of ioctl in one object: there are three kinds */
+        DRIVERS_MAX = 8, /* objects of that name; further ones are ignored */
+        SLOTS_MAX = 32,  /* slots of ioctl in one object; there are three kinds */
 };
 
 _Atomic uintptr_t real_table[REAL_ALL];
 
-static _Atomic uint64_t table_of; /* where the object is loaded that the table is of */
-static _Atomic uint64_t begun;    /* and the one that has been initialized; 0: none */
+static _Atomic uint64_t table_base;       /* load address of the object in the table */
+static _Atomic uint64_t initialized_base; /* load address of the initialized libcuda; 0: none */
 
 #define REAL_SYMBOL(name, symbol, twin) #symbol,
 #define REAL_SYMBOL_OF_USED(name)       #name,
 
 static const char *const symbols[REAL_ALL] = {GATE_CUDA(REAL_SYMBOL) GATE_USES(REAL_SYMBOL_OF_USED)};
 
-/* ---- which of several ---- */
+/* ---- choice among several objects ---- */
 
-/* What only bears the name exports less than that. */
-static bool is_whole(const ElfObject *o) {
+/* Another library of that name lacks these functions. */
+static bool has_entry_points(const ElfObject *o) {
         return loaded_function(o, "cuInit") != 0 && loaded_function(o, "cuLaunchKernel") != 0;
 }
 
-/* Whoever has a card calls ioctl(). The stubs that programs are linked with only say that they are
- * stubs, and who stands before the driver asks it by its functions. */
-static bool has_card(const ElfObject *o) {
+/* A driver calls ioctl(). Libraries to link with, and those that wrap the driver, do not. */
+static bool calls_ioctl(const ElfObject *o) {
         static const char *const names[] = {"ioctl"};
         ElfSlot slots[SLOTS_MAX];
         unsigned n;
@@ -37,16 +36,16 @@ static bool has_card(const ElfObject *o) {
         return elf_slots(loaded_read, o, names, 1, slots, SLOTS_MAX, &n) && n > 0;
 }
 
-/* Drivers first; of others there is none if there is one of those. */
+/* Drivers, or if there is none, all objects with the functions. */
 static unsigned find_all(ElfObject ret[DRIVERS_MAX]) {
         ElfObject all[DRIVERS_MAX];
         unsigned n = loaded_objects("libcuda.so.1", all, DRIVERS_MAX), whole = 0, drivers = 0;
 
         for (unsigned i = 0; i < n; i++)
-                if (is_whole(&all[i]))
+                if (has_entry_points(&all[i]))
                         bytes_copy(&all[whole++], &all[i], sizeof all[i]);
         for (unsigned i = 0; whole > 1 && i < whole; i++)
-                if (has_card(&all[i]))
+                if (calls_ioctl(&all[i]))
                         bytes_copy(&ret[drivers++], &all[i], sizeof all[i]);
         if (drivers > 0)
                 return drivers;
@@ -54,17 +53,17 @@ static unsigned find_all(ElfObject ret[DRIVERS_MAX]) {
         return whole;
 }
 
-static void take(const ElfObject *o) {
+static void fill_table(const ElfObject *o) {
         for (unsigned i = 0; i < REAL_ALL; i++)
                 atomic_store_explicit(&real_table[i], (uintptr_t) loaded_function(o, symbols[i]),
                                       memory_order_release);
-        atomic_store_explicit(&table_of, o->base, memory_order_relaxed);
+        atomic_store_explicit(&table_base, o->base, memory_order_relaxed);
 }
 
-/* Two drivers in one process are no use to anybody: it has the one that was initialized, and before
- * that, the one that was asked last. */
-static unsigned choose(const ElfObject *o, unsigned n, unsigned asked) {
-        uint64_t base = atomic_load_explicit(&begun, memory_order_relaxed);
+/* The initialized libcuda; before that, the one asked last. Two drivers in one process do not
+ * work. */
+static unsigned choose_driver(const ElfObject *o, unsigned n, unsigned asked) {
+        uint64_t base = atomic_load_explicit(&initialized_base, memory_order_relaxed);
 
         for (unsigned i = 0; base != 0 && i < n; i++)
                 if (o[i].base == base)
@@ -78,23 +77,23 @@ bool real_find(void) {
 
         if (n == 0)
                 return false;
-        take(&o[choose(o, n, n)]);
+        fill_table(&o[choose_driver(o, n, n)]);
         return true;
 }
 
-bool real_gives(const char *symbol, uintptr_t function) {
+bool real_owns(const char *symbol, uintptr_t function) {
         ElfObject o[DRIVERS_MAX];
         unsigned n = find_all(o), asked = 0;
 
         while (asked < n && loaded_function(&o[asked], symbol) != function)
                 asked++;
         if (n > 0)
-                take(&o[choose(o, n, asked)]);
+                fill_table(&o[choose_driver(o, n, asked)]);
         return asked < n;
 }
 
-void real_begins(void) {
-        atomic_store_explicit(&begun, atomic_load_explicit(&table_of, memory_order_relaxed),
+void real_note_initialized(void) {
+        atomic_store_explicit(&initialized_base, atomic_load_explicit(&table_base, memory_order_relaxed),
                               memory_order_relaxed);
 }
 

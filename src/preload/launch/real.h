@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The real functions of libcuda, found among what is loaded; and the few of its types that the gate
- * needs. All are optional: what an old driver lacks is 0, and who needs it does without. */
+/* The real functions of libcuda, found among the loaded objects, and the few driver types that the
+ * hooks need. A function that an old driver lacks is 0, and its caller does without. */
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,7 +26,7 @@ enum {
         CU_CAPTURE_RELAXED = 2,
 };
 
-/* What the gate itself calls. X(name) */
+/* Further functions that the hooks call. X(name) */
 #define GATE_USES(X)                                                                                         \
         X(cuCtxGetCurrent)                                                                                   \
         X(cuCtxFromGreenCtx)                                                                                 \
@@ -58,20 +58,20 @@ enum {
 
 extern _Atomic uintptr_t real_table[REAL_ALL];
 
-/* Looks for libcuda and fills the table. Again at each call: it may have been unloaded and loaded
- * elsewhere. Several objects may have its name: it is one that has its functions, and calls ioctl()
- * if any of them does. false: it is not there. */
+/* Finds libcuda and fills the table; each call searches again, because it may have been unloaded
+ * and loaded elsewhere. Of several objects with its name it takes one with its functions,
+ * preferably one that calls ioctl(). False: not found. */
 bool real_find(void);
 
-/* The same, once somebody was given a function under that name that is not in the table. true: of
- * libcuda, and the gate's is to stand before it; where it is of a second driver, the gate's calls
- * the one that was initialized. */
-bool real_gives(const char *symbol, uintptr_t function);
+/* The same, after a lookup returned a function that is not in the table. True: it belongs to a
+ * libcuda, and the hook must be returned. With two drivers in one process the hooks call the one
+ * that was initialized. */
+bool real_owns(const char *symbol, uintptr_t function);
 
-/* The one of the table has been initialized: it is the one that stays. */
-void real_begins(void);
+/* The libcuda of the table was initialized, so it stays. */
+void real_note_initialized(void);
 
-/* The function of that number; 0: libcuda does not have it, or is not there. */
+/* The function of that number; 0: libcuda lacks it or is not loaded. */
 static inline uintptr_t real_get(unsigned number) {
         uintptr_t p = atomic_load_explicit(&real_table[number], memory_order_acquire);
 
@@ -81,6 +81,6 @@ static inline uintptr_t real_get(unsigned number) {
                        : atomic_load_explicit(&real_table[number], memory_order_acquire);
 }
 
-/* Whether somebody captures this stream, or one that the default stream would wait for. The only
- * question that a capture stands. */
+/* Whether this stream, or one that the default stream waits for, is being captured. The only query
+ * that does not invalidate a capture. */
 bool real_is_captured(CuHandle stream);

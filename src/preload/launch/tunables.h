@@ -1,94 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The time constants of the room. No value was measured on a real card: each is a guess, most of
- * them tuned on the simulated card, until a trace says better. */
+/* The time constants of the launch hooks. No value was measured on a real card: each is a guess
+ * until a trace of one gives a better value. "tuned": chosen by results on the simulated card. */
 
 #include <stdint.h>
 
 /* ---- admission: launches that wait ---- */
 
-/* A waiting launch looks again after this even if nothing woke it. guess; tuned on the simulated card. */
+/* A waiting launch looks again after this even if nothing woke it. guess, tuned. */
 #define WINDOW_POLL_NS UINT64_C(20000000)
-/* The same where the window's time is over and the arbiter has not written so. guess; tuned on the simulated card. */
+/* The same where the window's time is over and the arbiter has not written so. guess, tuned. */
 #define LATE_POLL_NS UINT64_C(2000000)
-/* The same where work in flight blocks the launch: at least, and at most. guess; tuned on the simulated card. */
+/* The same where work in flight blocks the launch: at least, and at most. guess, tuned. */
 #define MIN_DEPTH_POLL_NS UINT64_C(100000)
-#define MAX_DEPTH_POLL_NS UINT64_C(1000000) /* guess; tuned on the simulated card */
+#define MAX_DEPTH_POLL_NS UINT64_C(1000000) /* guess, tuned */
 /* The same where the balance is spent, at least. guess. */
 #define MIN_BALANCE_POLL_NS UINT64_C(250000)
-/* The same where work in flight may be blocked itself. guess; tuned on the simulated card. */
+/* The same where work in flight may be blocked itself. guess, tuned. */
 #define BLOCKED_POLL_NS UINT64_C(1000000)
-/* A waiting launch looks this long before closed batches are expected to be over. guess; tuned on the simulated card. */
+/* A waiting launch looks this long before closed batches are expected to be over. guess, tuned. */
 #define DEPTH_LEAD_NS UINT64_C(400000)
-/* The work in flight of a process while the arbiter is away, at most. guess; tuned on the simulated card. */
+/* The work in flight of a process while the arbiter is away, at most. guess, tuned. */
 #define LOCAL_DEPTH_NS UINT64_C(4000000)
-/* The length that is assumed of unmeasured work, at most. guess; tuned on the simulated card. */
+/* The length that is assumed of unmeasured work, at most. guess, tuned. */
 #define MAX_COLD_NS UINT64_C(4000000)
 /* Longer times in a page are taken for this, so that sums fit. guess. */
 #define MAX_ROOM_NS UINT64_C(60000000000)
-/* A launch is held behind late work for this long at most, and not again within the pause. guess. */
+/* A launch is held behind late work for this long at most, and not again within the pause.
+ * guess. */
 #define MAX_HELD_NS   UINT64_C(250000000)
 #define HELD_PAUSE_NS UINT64_C(1000000000) /* guess */
-/* A launch that waits for longer is reported to the arbiter. guess; tuned on the simulated card. */
+/* A launch that waits for longer is reported to the arbiter. guess, tuned. */
 #define LONG_WAIT_NS UINT64_C(20000000)
-/* Work in flight that may be reported as blocked, at most. guess; tuned on the simulated card. */
+/* Work in flight that may be reported as blocked, at most. guess, tuned. */
 #define MAX_BLOCKED_NS UINT64_C(40000000)
 /* A launch after a pause of this length may be of other work than those before. guess. */
 #define RESTART_PAUSE_NS UINT64_C(10000000)
 /* Work in flight without a batch on the card is of a thread that ended after this. guess. */
 #define LOST_AFTER_NS UINT64_C(2000000000)
-/* A waiter that has not looked for this long is a thread that ended. guess: many times WINDOW_POLL_NS. */
+/* A waiter that has not looked for this long is a thread that ended. guess: many times
+ * WINDOW_POLL_NS. */
 #define WAITER_LOST_NS UINT64_C(1000000000)
 
 /* ---- host functions ---- */
 
-/* A running host function is taken to wait for a launch after this: at first. guess; tuned on the simulated card. */
+/* A running host function is taken to wait for a launch after this: at first. guess, tuned. */
 #define HOST_FUNC_WAIT_NS     UINT64_C(2000000)
-#define MIN_HOST_FUNC_WAIT_NS UINT64_C(100000)    /* guess; tuned on the simulated card */
-#define MAX_HOST_FUNC_WAIT_NS UINT64_C(250000000) /* guess; tuned on the simulated card */
-/* A host function that ends this soon after an admitted launch waited for it. guess; tuned on the simulated card. */
+#define MIN_HOST_FUNC_WAIT_NS UINT64_C(100000)    /* guess, tuned */
+#define MAX_HOST_FUNC_WAIT_NS UINT64_C(250000000) /* guess, tuned */
+/* A host function that ends this soon after an admitted launch waited for it. guess, tuned. */
 #define UNBLOCKED_END_NS UINT64_C(2000000)
 
 /* ---- the duty cycle without an arbiter ---- */
 
 /* The balance of one period is kept at most. guess. */
 #define DUTY_PERIOD_NS UINT64_C(40000000)
-/* Between two fillings, between two counts of the processes, and the time that one filling counts at most. guess. */
+/* Between two fillings, between two counts of the processes, and the time that one filling counts
+ * at most. guess. */
 #define DUTY_FILL_NS     UINT64_C(20000)
 #define PEERS_COUNT_NS   UINT64_C(100000000)   /* guess */
 #define MAX_DUTY_FILL_NS UINT64_C(60000000000) /* guess */
 
 /* ---- batches ---- */
 
-/* A batch of this much work has its end marked. guess; tuned on the simulated card. */
+/* A batch of this much work has its end marked. guess, tuned. */
 #define MARK_WORK_NS UINT64_C(200000)
-/* One batch is marked this often even if nothing asks for it; sooner where none is on the card. guess. */
+/* One batch is marked this often even if nothing asks for it; sooner where none is on the card.
+ * guess. */
 #define MARK_PAUSE_NS UINT64_C(1000000)
-#define MARK_QUIET_NS UINT64_C(150000) /* guess; tuned on the simulated card */
-/* An open batch is polled this long after its estimated end. guess; tuned on the simulated card. */
+#define MARK_QUIET_NS UINT64_C(150000) /* guess, tuned */
+/* An open batch is polled this long after its estimated end. guess, tuned. */
 #define POLL_SLACK_NS UINT64_C(200000)
 /* The same of a stream about which only its own thread can ask. guess. */
 #define FOREIGN_LATE_NS UINT64_C(10000000)
 /* The card's time slice of a process. guess: what libcuda asks for in a trace of driver 580. */
 #define TIME_SLICE_NS UINT64_C(2048000)
-/* Work that is not over this long after its estimated end was estimated wrongly. guess; tuned on the simulated card. */
+/* Work that is not over this long after its estimated end was estimated wrongly. guess, tuned. */
 #define LATE_NS UINT64_C(500000)
-/* A stream's destruction waits this long for threads that hold its batches, with pauses of this. guess. */
+/* A stream's destruction waits this long for threads that hold its batches, with pauses of this.
+ * guess. */
 #define MAX_HOLDERS_NS  UINT64_C(100000000)
 #define HOLDERS_POLL_NS 20000 /* guess */
-/* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second. guess. */
+/* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second.
+ * guess. */
 #define MAX_ORIGIN_AGE_MS 500.0F
 /* A thread that has measured for longer has ended. guess. */
 #define MEASURE_STALE_NS UINT64_C(10000000000)
 
 /* ---- estimates, and launches without a batch ---- */
 
-/* The length of unmeasured work. guess; tuned on the simulated card. */
+/* The length of unmeasured work. guess, tuned. */
 #define ESTIMATE_COLD_NS UINT64_C(50000)
-/* By less than this no measurement is a surprise. guess; tuned on the simulated card. */
+/* By less than this no measurement is a surprise. guess, tuned. */
 #define MIN_SURPRISE_NS UINT64_C(500000)
-/* A thread waits for its own launch this long at most, and after a longer one not within the pause. guess. */
+/* A thread waits for its own launch this long at most, and after a longer one not within the pause.
+ * guess. */
 #define MAX_FOLLOW_NS   UINT64_C(250000000)
 #define FOLLOW_PAUSE_NS UINT64_C(1000000000) /* guess */
 /* Between two looks at such a launch: at first, and at most. guess. */
@@ -97,9 +104,9 @@
 
 /* ---- what the arbiter is told ---- */
 
-/* A shorter pause is not reported. guess; tuned on the simulated card. */
+/* A shorter pause is not reported. guess, tuned. */
 #define SHORT_PAUSE_NS UINT64_C(200000)
-/* After a short pause, the doorbell rings for the next one this often. guess; tuned on the simulated card. */
+/* After a short pause, the doorbell rings for the next one this often. guess, tuned. */
 #define DOORBELL_PAUSE_NS UINT64_C(1000000)
 /* A heartbeat further ahead of this clock is of another clock. guess. */
 #define HEARTBEAT_AHEAD_NS INT64_C(10000000000)

@@ -4,11 +4,11 @@
 #include "preload/launch/cuda_events.h"
 #include "preload/launch/tunables.h"
 
-enum { EACH = 16 };
+enum { MEASURE_EACH = 16 };
 
 typedef enum Followed { OVER, NOT_OVER, UNKNOWN } Followed;
 
-static Followed follow(CuHandle stream, uint64_t since) {
+static Followed wait_until_done(CuHandle stream, uint64_t since) {
         int (*query)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamQuery);
         uint64_t pause = MIN_FOLLOW_POLL_NS;
         int r;
@@ -17,7 +17,7 @@ static Followed follow(CuHandle stream, uint64_t since) {
                 return UNKNOWN;
         for (;;) {
                 if (real_is_captured(stream))
-                        return UNKNOWN; /* another thread has begun to: a question would end its capture */
+                        return UNKNOWN; /* captured since: a query would invalidate it */
                 r = query(stream);
                 if (r != CU_ERROR_NOT_READY)
                         break;
@@ -29,18 +29,18 @@ static Followed follow(CuHandle stream, uint64_t since) {
         return r == CU_SUCCESS ? OVER : UNKNOWN;
 }
 
-/* Of several threads the time counts once. */
-static uint64_t by_clock(ProcessUsage *m, uint64_t began) {
-        uint64_t now = launch_now(), over = atomic_load(&m->unbatched_over), from;
+/* The time since `began` that no other thread has counted. */
+static uint64_t uncounted_time(ProcessUsage *m, uint64_t began) {
+        uint64_t now = launch_now(), over = atomic_load(&m->unbatched_end), from;
 
         do
                 from = began > over ? began : over;
-        while (now > over && !atomic_compare_exchange_weak(&m->unbatched_over, &over, now));
+        while (now > over && !atomic_compare_exchange_weak(&m->unbatched_end, &over, now));
         return now > from ? now - from : 0;
 }
 
-static bool wait_for_it(ProcessState *a, uint32_t card, CuHandle stream, Estimate *e, uint64_t nsec,
-                        uint64_t began) {
+static bool wait_and_charge(ProcessState *a, uint32_t card, CuHandle stream, Estimate *e, uint64_t nsec,
+                            uint64_t began) {
         ProcessUsage *m = &a->usage[card];
         EstimateShare one = {e, 1};
         uint64_t clock;
@@ -48,14 +48,14 @@ static bool wait_for_it(ProcessState *a, uint32_t card, CuHandle stream, Estimat
 
         (void) atomic_fetch_add(&m->closed, 1);
         process_report_want(a, card, began);
-        f = follow(stream, began);
+        f = wait_until_done(stream, began);
         if (f != UNKNOWN) {
-                clock = by_clock(m, began);
+                clock = uncounted_time(m, began);
                 process_charge(a, card, nsec, clock, 1);
                 estimate_learn(&one, 1, clock, true);
         }
         if (f == NOT_OVER)
-                atomic_store(&m->unbatched_excused_until, launch_now() + FOLLOW_PAUSE_NS);
+                atomic_store(&m->unbatched_pause_until, launch_now() + FOLLOW_PAUSE_NS);
         if (atomic_fetch_sub(&m->closed, 1) == 1)
                 process_report_idle(a, card);
         process_wake(a, card);
@@ -66,11 +66,11 @@ void unbatched_launched(ProcessState *a, uint32_t card, CuHandle stream, Estimat
                         uint64_t now) {
         ProcessUsage *m = &a->usage[card];
         uint64_t until = atomic_load(&m->unbatched_until), next;
-        bool follows = estimate_is_doubtful(e) || atomic_fetch_add(&m->n_unbatched, 1) % EACH == 0;
+        bool follows = estimate_is_uncertain(e) || atomic_fetch_add(&m->n_unbatched, 1) % MEASURE_EACH == 0;
         int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
 
-        follows = follows && now >= atomic_load(&m->unbatched_excused_until) &&
-                  wait_for_it(a, card, stream, e, nsec, now);
+        follows = follows && now >= atomic_load(&m->unbatched_pause_until) &&
+                  wait_and_charge(a, card, stream, e, nsec, now);
         (void) launch_relax_capture(mode);
         if (follows)
                 return;

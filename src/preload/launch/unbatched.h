@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Launches that have no batch: no memory for their context's place, all batches of it on the card,
- * a stream that cannot be marked. What is not known, and each sixteenth of what is, is waited for
- * by its own thread, 250 ms at most, and charged by the clock; the others stay in flight until the
- * time of their estimates has passed, one behind the other, and are charged as estimated. */
+/* Launches without a batch: no memory for a context's slot, all batches in use, or a stream in
+ * which no event can be recorded. Launches of unknown length, and one in 16 of the others, are
+ * waited for by their own thread, at most MAX_FOLLOW_NS, and charged by the clock. The others are
+ * charged as estimated and count as in flight until their estimated time has passed. */
 
 #include "preload/launch/process.h"
 
-/* After the launch, with its context current. nsec, now: what was supposed of it, and when it was
- * let through. */
+/* After the launch, with its context current. nsec: estimated length; now: time of admission. */
 void unbatched_launched(ProcessState *a, uint32_t card, CuHandle stream, Estimate *e, uint64_t nsec,
                         uint64_t now);
 
-/* What is over by the estimates is not in flight any more. */
+/* Takes launches whose estimated time has passed out of the work in flight. */
 void unbatched_poll(ProcessState *a, uint32_t card, uint64_t now);

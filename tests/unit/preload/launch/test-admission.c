@@ -511,7 +511,7 @@ static void come_to_rest(void) {
 static bool is_known_to_be_short(void) {
         const Estimate *e = estimate_find(&process_get(&gate)->estimates, 0x1000, 1);
 
-        return !estimate_is_doubtful(e) && estimate_nsec(e) < MSEC / 10;
+        return !estimate_is_uncertain(e) && estimate_nsec(e) < MSEC / 10;
 }
 
 /* A function that was tried with little work, often enough to be known, and then gets much of it:
@@ -600,7 +600,7 @@ static void *launch_one(void *unused) {
 }
 
 /* The driver takes a launch without a context: it is the last one that nobody counts. */
-static void strays(void) {
+static void without_context(void) {
         pthread_t launcher;
 
         begin();
@@ -828,10 +828,10 @@ static void idle_in_its_window(void) {
                 bool was_short = i >= 2, lately = i == 2;
 
                 usage->idle_at = launch_now() - (was_short ? 0 : 1000 * MSEC);
-                usage->rang = 1; /* for the pause that ends */
+                usage->rang_for_pause = 1; /* for the pause that ends */
                 process_report_want(process_get(&gate), 0, launch_now());
                 ASSERT_TRUE(rung(fd));
-                usage->haste = was_short; /* whatever held this thread up */
+                usage->short_pause = was_short; /* whatever held this thread up */
                 usage->rang_at = launch_now() - (lately ? 0 : 1000 * MSEC);
                 if (lately)
                         usage->rang_at = launch_now() + 1000 * MSEC; /* just now, however long this takes */
@@ -889,7 +889,7 @@ int main(void) {
                 TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
                 TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
                 TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
-                TEST(strays), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
+                TEST(without_context), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
                 TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
                 TEST(drained_and_not_waited_for), TEST(idle_in_its_window));
 }

@@ -54,17 +54,17 @@ static void another_length(void) {
         estimate_learn(&one, 1, 900000, true);
         ASSERT_INT(estimate_nsec(one.of), 1750);
         ASSERT_TRUE(estimate_newest(one.of) >= 899999);
-        ASSERT_TRUE(estimate_is_doubtful(one.of));
+        ASSERT_TRUE(estimate_is_uncertain(one.of));
         estimate_learn(&one, 1, 1750, true);
         ASSERT_INT(estimate_nsec(one.of), 1750);
-        ASSERT_FALSE(estimate_is_doubtful(one.of));
+        ASSERT_FALSE(estimate_is_uncertain(one.of));
         ASSERT_INT(estimate_newest(one.of), 1750);
         estimate_learn(&one, 1, 500000, true);
         estimate_learn(&one, 1, 400000, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 400000 - 1 && estimate_nsec(one.of) <= 400000);
-        ASSERT_FALSE(estimate_is_doubtful(one.of));
+        ASSERT_FALSE(estimate_is_uncertain(one.of));
         estimate_learn(&one, 1, 1000, true);
-        ASSERT_FALSE(estimate_is_doubtful(one.of)); /* who is thought too long waits too long, and no more */
+        ASSERT_FALSE(estimate_is_uncertain(one.of)); /* who is thought too long waits too long, and no more */
         estimate_learn(&one, 1, 3000000, true);
         ASSERT_TRUE(estimate_nsec(one.of) < 1000000); /* once on either side is nothing */
         estimate_learn(&one, 1, 900, true);
@@ -107,28 +107,28 @@ static void learn(Estimate *e, uint64_t nsec, unsigned times) {
 static void now_short_now_long(void) {
         Estimate *e = estimate_find(&table, 0x5000, 1);
 
-        ASSERT_INT(estimate_trust(e), 4);
+        ASSERT_INT(estimate_max_launches(e), 4);
         learn(e, 5000, 1);
-        ASSERT_INT(estimate_trust(e), 8);
+        ASSERT_INT(estimate_max_launches(e), 8);
         ASSERT_TRUE(estimate_is_new(e));
         learn(e, 5000, 10);
-        ASSERT_INT(estimate_trust(e), 64);
+        ASSERT_INT(estimate_max_launches(e), 64);
         learn(e, 400000, 1); /* its thread was held up */
         learn(e, 5000, 10);
-        ASSERT_INT(estimate_trust(e), 64);
+        ASSERT_INT(estimate_max_launches(e), 64);
         learn(e, 5 * 1000000, 1);
-        ASSERT_INT(estimate_trust(e), 4);
+        ASSERT_INT(estimate_max_launches(e), 4);
         ASSERT_FALSE(estimate_varies(e));
         learn(e, 5000, 10);
-        ASSERT_INT(estimate_trust(e), 64);
+        ASSERT_INT(estimate_max_launches(e), 64);
         learn(e, 5 * 1000000, 1);
         ASSERT_TRUE(estimate_varies(e));
         learn(e, 5000, 100);
         ASSERT_TRUE(estimate_varies(e));
-        ASSERT_INT(estimate_trust(e), 8);
+        ASSERT_INT(estimate_max_launches(e), 8);
         learn(e, 5000, 1000);
         ASSERT_FALSE(estimate_varies(e));
-        ASSERT_INT(estimate_trust(e), 64);
+        ASSERT_INT(estimate_max_launches(e), 64);
 }
 
 /* More functions than places: all are served, and those that were used last are known. */

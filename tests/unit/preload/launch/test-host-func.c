@@ -195,7 +195,7 @@ static void what_has_begun_does_not_stand(void) {
         while (usage()->waiters == 0 || (row()->wants & WORK_F_WAITER) == 0)
                 (void) usleep(100);
         ASSERT_TRUE(row()->drained != 1 && row()->in_flight > 0);
-        ASSERT_FALSE(host_func_excuses(usage()));
+        ASSERT_FALSE(host_func_excludes_backlog(usage()));
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         end_behind(caller);
@@ -213,7 +213,7 @@ static void one_of_another_stream(void) {
         p = give(wait_for_word, NULL);
         ASSERT_TRUE(p != NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        while (usage()->host_since == 0)
+        while (usage()->host_running_since == 0)
                 (void) usleep(100);
         atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
         waited = usage()->waited;
@@ -353,10 +353,10 @@ static uint64_t learnt(bool held) {
         may_end = false;
         p = give(wait_for_word, NULL);
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
-        while (usage()->host_since == 0)
+        while (usage()->host_running_since == 0)
                 (void) usleep(100);
-        atomic_store(&usage()->host_excused, usage()->host_since);
-        atomic_store(&usage()->allowed, 4);
+        atomic_store(&usage()->host_excluded, usage()->host_running_since);
+        atomic_store(&usage()->backlog_allowed, 4);
         atomic_store(&usage()->waiters, held);
         host_func_admitted(usage(), launch_now());
         may_end = true;

@@ -192,7 +192,7 @@ static void a_name_that_comes_again(void) {
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
         stream_is_dead(STREAM, false);
-        process_get(&gate)->usage[0].due =
+        process_get(&gate)->usage[0].closed_end =
                 launch_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
