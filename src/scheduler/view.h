@@ -101,20 +101,4 @@ bool view_in_sync(const View *v);
  * wrote the Events. */
 void view_forget_reports(View *v);
 
-/* Pods by UID. find: NULL when not known. ensure: made when not known; NULL when out of memory.
- * drop_if_unused: frees the entry when it holds nothing. */
-ViewPod *view_pod_find(const View *v, Str uid);
-ViewPod *view_pod_ensure(View *v, Str uid);
-void view_pod_drop_if_unused(View *v, ViewPod *pod);
-
-/* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
-int view_pod_set(View *v, const Pod *pod, ReflectorEvent event);
-
-/* The same for what a ResourcePolicy needs of it, which is in its text. */
-int view_pod_set_policy(View *v, const Pod *pod, Str object, ReflectorEvent event);
-
-/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no
- * such pod. */
-int64_t view_pod_priority(const View *v, Str uid);
-
 DEFINE_CLEANUP(View *, view_free)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the view (view.h) keeps of a pod. */
+/* What the view (view.h) keeps of a pod, by UID. view_pod_object.c takes it from the pods'
+ * objects. */
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/histogram.h"
+#include "kube/reflector.h"
 #include "share/grant.h"
 #include "share/ledger_node.h"
 #include "share/request.h"
@@ -35,6 +37,26 @@ typedef struct ViewPod {
 } ViewPod;
 
 struct View;
+
+/* NULL when the pod is not known. */
+ViewPod *view_pod_find(const struct View *v, Str uid);
+
+/* The same, and an empty entry is made when it is not known. NULL when out of memory, or when the
+ * UID is longer than a UID can be. */
+ViewPod *view_pod_ensure(struct View *v, Str uid);
+
+/* Frees the entry when it holds nothing. */
+void view_pod_drop_if_unused(struct View *v, ViewPod *pod);
+
+/* Takes over one pod as the API server has it now. 0 or -ENOMEM. */
+int view_pod_set(struct View *v, const Pod *pod, ReflectorEvent event);
+
+/* The same for what a ResourcePolicy needs of it, which is in its text. 0 or -ENOMEM. */
+int view_pod_set_policy(struct View *v, const Pod *pod, Str object, ReflectorEvent event);
+
+/* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no
+ * such pod. */
+int64_t view_pod_priority(const struct View *v, Str uid);
 
 /* Keeps a copy of the request; 0 or -ENOMEM. */
 int view_pod_set_request(ViewPod *pod, const Request *request);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/view-internal.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "scheduler/webhook/verdict.h"
+#include "share/fault_join.h"
+#include "share/pod_grant.h"
+#include "wire/annotation.h"
+#include "wire/pod.h"
+#include "wire/topology_keys.h"
+
+/* ---- a bound pod ---- */
+
+enum { COMPARED_SLICES_MAX = 32 };
+
+static bool has_slice(const Grant *g, const Slice *wanted) {
+        const Slice *s;
+        size_t n;
+
+        s = grant_slices(g, &n);
+        for (size_t i = 0; i < n; i++)
+                if (s[i].card == wanted->card && s[i].container == wanted->container &&
+                    s[i].kind == wanted->kind)
+                        return s[i].mem == wanted->mem && s[i].core == wanted->core;
+        return false;
+}
+
+/* Most events about a pod concern its status, and do not change the ledger. Pods with very many
+ * slices count as changed, which costs no more than a new grant. */
+static bool grant_says(const Grant *g, const GrantSpec *spec) {
+        size_t n;
+
+        (void) grant_slices(g, &n);
+        if (n != spec->n_slices || n > COMPARED_SLICES_MAX || grant_pending(g) != spec->pending_mem ||
+            grant_pending_core(g) != spec->pending_core || grant_cpu(g) != spec->cpu ||
+            !str_eq(ledger_node_name(grant_node(g)), spec->node))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!has_slice(g, &spec->slices[i]))
+                        return false;
+        return true;
+}
+
+/* Makes the grant that the pod's own object says. The new grant is made before the old one is
+ * freed, so that a lack of memory keeps the old one. */
+static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
+        ViewPod *pod = view_pod_ensure(v, spec->uid);
+        Grant *grant;
+        int r;
+
+        if (!pod)
+                return -ENOMEM;
+        pod->generation = v->kinds[VIEW_PODS].generation;
+        if (pod->bound_at > 0)
+                histogram_observe(&v->stats.lag, clock_monotonic_usec() - pod->bound_at);
+        pod->bound_at = 0;
+        view_pod_drop_request(pod);
+        view_pod_drop_cpu(pod);
+        if (pod->grant && grant_says(pod->grant, spec)) {
+                pod->reserved = false;
+                view_pod_settle(v, pod);
+                return 0;
+        }
+        view_count_difference(v, VIEW_PODS, event);
+        r = grant_new(v->ledger, spec, &grant);
+        if (r < 0) {
+                view_pod_drop_if_unused(v, pod);
+                return r;
+        }
+        view_pod_drop_grant(v, pod);
+        pod->grant = grant;
+        return 0;
+}
+
+/* The pod holds nothing, or is gone. */
+static void pod_release(View *v, Str uid, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, uid);
+
+        if (!pod)
+                return;
+        pod->generation = v->kinds[VIEW_PODS].generation;
+        view_count_difference(v, VIEW_PODS, event);
+        view_pod_drop_request(pod);
+        view_pod_drop_grant(v, pod);
+        view_pod_drop_cpu(pod);
+        view_pod_drop_if_unused(v, pod);
+}
+
+/* A bound pod without a share. Most events about it concern its status, and change nothing. */
+static int pod_count_cpu(View *v, const Pod *object, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, object->meta.uid);
+        uint32_t cpu = request_cpu_of_pod(object);
+
+        if (pod && pod->cpu_node && pod->cpu == cpu &&
+            str_eq(ledger_node_name(pod->cpu_node), object->node_name)) {
+                pod->generation = v->kinds[VIEW_PODS].generation;
+                return 0;
+        }
+        pod_release(v, object->meta.uid, event);
+        if (cpu == 0)
+                return 0;
+        pod = view_pod_ensure(v, object->meta.uid);
+        if (!pod)
+                return -ENOMEM;
+        pod->cpu = cpu;
+        pod->cpu_node = ledger_node_add_cpu(v->ledger, object->node_name, cpu);
+        if (pod->cpu_node)
+                return 0;
+        view_pod_drop_if_unused(v, pod);
+        return -ENOMEM;
+}
+
+/* ---- a pod that waits ---- */
+
+/* Whether the pod waits for a Binding from here. request: the result of request_from_pod(). Of pods
+ * that ask for nothing only those of our own profile do. */
+static bool is_bindable(const Pod *object, int request) {
+        if (object->meta.terminating)
+                return false;
+        return request == 0 ||
+               (request == REQUEST_E_NONE && str_eq(object->scheduler_name, STR(VERDICT_SCHEDULER)));
+}
+
+/* What a key of ACK asks for, of which nothing is served; NULL: the pod has no such key. */
+static const char *unserved_key(const View *v, const Pod *pod) {
+        if (!str_is_empty(pod->topology_job) && !request_is_whole(pod))
+                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pod asks for no " RESOURCE_GPU;
+        if (!str_is_empty(pod->topology_job) && !v->has_gangs)
+                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pods of a job are placed one by one";
+        if (!str_is_empty(pod->annotations.cpuset))
+                return "annotation " ANNOTATION_CPUSET " has no effect: CPUs are not placed by NUMA node";
+        if (!str_is_empty(pod->annotations.numa_spec))
+                return "annotation " ANNOTATION_NUMA_SPEC " has no effect: CPUs are not placed by NUMA node";
+        return NULL;
+}
+
+static void report_unserved(View *v, ViewPod *pod, const Pod *object) {
+        const char *text = pod->told_unserved ? NULL : unserved_key(v, object);
+
+        if (!text)
+                return;
+        pod->told_unserved = true;
+        if (v->on_unserved_key)
+                v->on_unserved_key(v->userdata, object, text);
+}
+
+/* An object without spec.nodeName does not take a grant away. The API server never unsets nodeName,
+ * so that this is an old state of a pod that was bound since. Only a list that began after the bind
+ * knows better. */
+static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
+        ViewPod *pod = view_pod_find(v, object->meta.uid);
+        uint32_t generation = v->kinds[VIEW_PODS].generation;
+        Request request;
+        Refusal refusal;
+        int r;
+
+        if (pod && pod->grant) {
+                bool known_better = event == REFLECTOR_LISTED && !pod->bind && pod->generation != generation;
+
+                pod->generation = generation;
+                if (!known_better)
+                        return 0;
+                view_count_difference(v, VIEW_PODS, event);
+                view_pod_drop_grant(v, pod);
+        }
+        if (pod)
+                pod->generation = generation;
+        r = request_from_pod(object, &v->arena, &request, &refusal);
+        if (r < 0)
+                return r;
+        if (!is_bindable(object, r)) {
+                if (pod) {
+                        view_pod_drop_request(pod);
+                        view_pod_drop_if_unused(v, pod);
+                }
+                return 0;
+        }
+        if (!pod)
+                pod = view_pod_ensure(v, object->meta.uid);
+        if (!pod)
+                return -ENOMEM;
+        pod->carried = pod_system_keys(object);
+        if (r == 0)
+                report_unserved(v, pod, object);
+        if (r == 0)
+                return view_pod_set_request(pod, &request);
+        pod->asks_nothing = true;
+        return 0;
+}
+
+/* ---- any pod ---- */
+
+/* Reports on the annotations of a pod. The pod is remembered for that, even when it holds
+ * nothing. */
+static int report_odd_pod(View *v, const Pod *object, const char *text) {
+        ViewPod *pod =
+                text[0] != '\0' ? view_pod_ensure(v, object->meta.uid) : view_pod_find(v, object->meta.uid);
+        uint64_t reported = text[0] != '\0' ? view_hash_report(text) : 0;
+
+        if (!pod)
+                return reported == 0 ? 0 : -ENOMEM;
+        if (pod->reported == reported)
+                return 0;
+        pod->reported = reported;
+        if (reported == 0)
+                return 0;
+        log_warning("pod=" STR_FMT "/" STR_FMT " %s", STR_ARG(object->meta.namespace_),
+                    STR_ARG(object->meta.name), text);
+        if (v->on_odd_pod)
+                v->on_odd_pod(v->userdata, object, text);
+        return 0;
+}
+
+void view_pod_forget_reports(View *v) {
+        for (ViewPod *pod = v->pods; pod; pod = pod->hh.next) {
+                pod->reported = 0;
+                pod->told_unserved = false;
+        }
+}
+
+int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
+        Fault fault = FAULT_NULL, differs = FAULT_NULL;
+        int r, compared, reported;
+        GrantSpec spec;
+
+        if (event == REFLECTOR_DELETED) {
+                (void) report_odd_pod(v, pod, ""); /* removes the grant, which needs no memory */
+                pod_release(v, pod->meta.uid, event);
+                return 0;
+        }
+        r = pod_grant_spec(pod, &v->arena, &spec, &fault);
+        compared = r < 0 ? r : pod_grant_compare(pod, &v->arena, &differs);
+        if (compared < 0)
+                return compared;
+        fault_join(&fault, &differs);
+        reported = report_odd_pod(v, pod, fault.text);
+        if (reported < 0)
+                return reported;
+        if (r == 0)
+                return pod_hold(v, &spec, event);
+        if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
+                return pod_wait(v, pod, event);
+        if (ledger_order(v->ledger) == NODE_ORDER_FRAGMENTATION && !pod_is_terminal(pod))
+                return pod_count_cpu(v, pod, event);
+        pod_release(v, pod->meta.uid, event);
+        return 0;
+}
+
+/* The API server creates no other names, but its answer is not trusted. */
+static int check_identity(const ObjectMeta *meta, Fault *fault) {
+        if (meta->namespace_.len > VIEW_NAME_MAX || meta->name.len > VIEW_NAME_MAX)
+                return fault_set(fault, OBJECT_E_MALFORMED,
+                                 "a pod's name and namespace have more than %d characters", VIEW_NAME_MAX);
+        if (str_is_empty(meta->uid) || meta->uid.len > VIEW_NAME_MAX)
+                return fault_set(fault, OBJECT_E_MALFORMED,
+                                 "pod " STR_FMT "/" STR_FMT ": its UID must have from 1 to %d characters",
+                                 STR_ARG(meta->namespace_), STR_ARG(meta->name), VIEW_NAME_MAX);
+        return 0;
+}
+
+/* The evictor uses the priority of the API server, not the one in a request to the extender. */
+static int keep_priority(View *v, ViewPod *known, Str object) {
+        PodProfile profile;
+        int r;
+
+        if (!known || !known->request)
+                return 0;
+        r = pod_profile_decode(object, &v->arena, &profile, NULL);
+        if (r < 0)
+                return r;
+        known->priority = r == 0 ? profile.priority : INT64_MIN;
+        known->never_preempts = r != 0 || profile.never_preempts;
+        return 0;
+}
+
+/* Keeps what preemption needs, of the pods that it concerns. */
+static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str object) {
+        ViewPod *known = view_pod_find(v, pod->meta.uid);
+        int r = event == REFLECTOR_DELETED ? 0 : keep_priority(v, known, object);
+
+        if (r < 0)
+                return r;
+        if (event != REFLECTOR_DELETED)
+                return profiles_set(&v->profiles, pod, object, known && known->grant,
+                                    v->kinds[VIEW_PODS].generation, &v->arena);
+        profiles_drop(&v->profiles, pod->meta.uid);
+        return 0;
+}
+
+int view_pod_set_policy(View *v, const Pod *pod, Str object, ReflectorEvent event) {
+        if (!v->policies->policies)
+                return 0;
+        if (event == REFLECTOR_DELETED) {
+                policy_table_pod_gone(v->policies, pod->meta.uid);
+                return 0;
+        }
+        return policy_table_pod(v->policies, pod, object, event == REFLECTOR_LISTED,
+                                v->kinds[VIEW_PODS].generation, &v->arena);
+}
+
+int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
+        Pod pod;
+        int r;
+
+        r = pod_decode(object, &v->arena, &pod, fault);
+        if (r == 0)
+                r = check_identity(&pod.meta, fault);
+        v->kinds[VIEW_PODS].incomplete |= r > 0;
+        if (r == 0)
+                r = view_pod_set(v, &pod, event);
+        if (r == 0)
+                r = view_pod_set_policy(v, &pod, object, event);
+        if (r == 0)
+                r = keep_profile(v, &pod, event, object);
+        if (r == 0 && v->on_pod)
+                v->on_pod(v->userdata, &pod, object, event);
+        return r;
+}
+
+size_t view_pod_sweep(View *v) {
+        ViewPod *pod, *next;
+        size_t dropped = 0;
+
+        profiles_sweep(&v->profiles, v->kinds[VIEW_PODS].generation);
+        HASH_ITER(hh, v->pods, pod, next) {
+                /* The bind finds out what becomes of a pod that is being bound. */
+                if (pod->generation == v->kinds[VIEW_PODS].generation || pod->bind)
+                        continue;
+                view_pod_free(v, pod);
+                dropped++;
+        }
+        return dropped;
+}
