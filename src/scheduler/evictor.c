@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "kube/status.h"
+#include "scheduler/evictor_try.h"
 #include "scheduler/gang/gangs.h"
 #include "scheduler/unsettled.h"
 
@@ -25,27 +26,11 @@ static const char *const state_names[] = {[EVICTOR_IDLE] = "idle",
                                           [EVICTOR_DRAINING] = "draining",
                                           [EVICTOR_KEEPING] = "keeping"};
 
-typedef struct Evicted {
-        Str namespace_, name, uid;
-} Evicted;
-
-/* Copies of what one try needs, in its arena. */
-typedef struct Try {
-        Arena arena;
-        Str namespace_, name, uid, node;
-        int64_t priority;
-        Evicted *victims;
-        size_t n, next;
-        usec_t until;   /* in draining and keeping */
-        usec_t drained; /* draining ends here at the latest */
-        char cards[64]; /* for people: "gpu1", "gpu0, gpu2" */
-} Try;
-
 struct Evictor {
         EvictorOptions options;
         EvictorState state;
         Waiters waiters;
-        Try try;
+        EvictorTry try;
         KubeCall *call;
         sd_event_source *timer;
         usec_t now;     /* of the last look */
@@ -72,7 +57,7 @@ Waiters *evictor_waiters(Evictor *e) {
 
 /* ---- telling ---- */
 
-_printf_(5, 6) static void tell(Evictor *e, const Evicted *pod, const char *type, const char *reason,
+_printf_(5, 6) static void tell(Evictor *e, const EvictorPod *pod, const char *type, const char *reason,
                                 const char *format, ...) {
         char note[1024];
         va_list args;
@@ -91,8 +76,8 @@ _printf_(5, 6) static void tell(Evictor *e, const Evicted *pod, const char *type
                                                              .note = note});
 }
 
-static Evicted preemptor(const Evictor *e) {
-        return (Evicted){e->try.namespace_, e->try.name, e->try.uid};
+static EvictorPod preemptor(const Evictor *e) {
+        return (EvictorPod){e->try.namespace_, e->try.name, e->try.uid};
 }
 
 /* ---- the end of a try ---- */
@@ -102,8 +87,7 @@ static void try_end(Evictor *e, const char *why) {
         hold_end(&e->options.view->hold);
         set_state(e, EVICTOR_IDLE, why);
         e->ended = e->now;
-        arena_done(&e->try.arena);
-        e->try = (Try){0};
+        evictor_try_done(&e->try);
 }
 
 /* The pod waits longer for its next try. The delay is at least a second, because the jitter of a
@@ -172,7 +156,7 @@ static bool is_success(const KubeReply *reply) {
         return !kube_status_decode(reply->body, &arena, &status) || status.code < 400;
 }
 
-static void on_accepted(Evictor *e, const Evicted *victim) {
+static void on_accepted(Evictor *e, const EvictorPod *victim) {
         tell(e, victim, "Normal", "Preempted",
              "Preempted by pod " STR_FMT "/" STR_FMT " of priority %lld, which gets %s of node " STR_FMT,
              STR_ARG(e->try.namespace_), STR_ARG(e->try.name), (long long) e->try.priority, e->try.cards,
@@ -182,8 +166,8 @@ static void on_accepted(Evictor *e, const Evicted *victim) {
                  STR_ARG(e->try.namespace_), STR_ARG(e->try.name));
 }
 
-static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply) {
-        Evicted pod = preemptor(e);
+static void on_refused(Evictor *e, const EvictorPod *victim, const KubeReply *reply) {
+        EvictorPod pod = preemptor(e);
         bool by_budget = reply->outcome == KUBE_DONE && reply->status == 429;
 
         e->options.metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
@@ -197,7 +181,7 @@ static void on_refused(Evictor *e, const Evicted *victim, const KubeReply *reply
 
 /* The API server answers 409 when the name belongs to a pod of another UID. It also does when the
  * pod is still there and its budget was changed at the same time. The watch decides which. */
-static bool is_gone(const Evictor *e, const Evicted *victim, const KubeReply *reply) {
+static bool is_gone(const Evictor *e, const EvictorPod *victim, const KubeReply *reply) {
         const ViewPod *pod = view_pod_find(e->options.view, victim->uid);
 
         if (reply->outcome != KUBE_DONE)
@@ -207,7 +191,7 @@ static bool is_gone(const Evictor *e, const Evicted *victim, const KubeReply *re
 
 static void on_evicted(void *userdata, const KubeReply *reply) {
         Evictor *e = userdata;
-        const Evicted *victim = &e->try.victims[e->try.next];
+        const EvictorPod *victim = &e->try.victims[e->try.next];
         bool gone = is_gone(e, victim, reply);
 
         e->call = NULL;
@@ -227,7 +211,7 @@ static const char *why_not(const Evictor *e) {
 }
 
 static void evict_next(Evictor *e) {
-        const Evicted *victim = &e->try.victims[e->try.next];
+        const EvictorPod *victim = &e->try.victims[e->try.next];
         const char *why = why_not(e);
 
         if (why) {
@@ -246,141 +230,7 @@ static void evict_next(Evictor *e) {
                 try_put_off(e, "out of memory", 0);
 }
 
-/* ---- which pod, which node ---- */
-
-typedef struct Plan {
-        LedgerNode *node;
-        VictimChoice choice;
-        bool fits;        /* fits on some node already: kube-scheduler will find it */
-        bool blocked;     /* would fit on some node, but for a PodDisruptionBudget */
-        bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
-        VictimCost later; /* the cheapest of those */
-} Plan;
-
-static bool is_nominated_to(const View *v, Str node) {
-        for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)
-                if (str_eq(p->is.nominated_node, node))
-                        return true;
-        return false;
-}
-
-static bool is_nominated(const View *v, Str uid) {
-        const Profile *p;
-
-        HASH_FIND(hh, v->profiles.nominated, uid.data, uid.len, p);
-        return p != NULL;
-}
-
-/* 0 or -ENOMEM. */
-static int consider_unsettled(Evictor *e, const VictimQuestion *q, Arena *arena, Plan *plan) {
-        VictimCost cost;
-        int r = unsettled_cost(e->options.view, q, arena, &cost);
-
-        if (r == 0 && cost.violations == 0 &&
-            (!plan->unsettled || victim_cost_compare(&cost, &plan->later) < 0)) {
-                plan->unsettled = true;
-                plan->later = cost;
-        }
-        return r < 0 ? r : 0;
-}
-
-/* 0 or -ENOMEM. */
-static int consider_node(Evictor *e, const Waiter *w, const Request *request, Str name, Arena *arena,
-                         Plan *plan) {
-        View *v = e->options.view;
-        DirectoryNode *node = directory_find(v->directory, name);
-        VictimQuestion q = {.profiles = &v->profiles,
-                            .budgets = &v->budgets,
-                            .request = request,
-                            .priority = w->priority,
-                            .by_eviction = true,
-                            .steps = &e->steps};
-        VictimChoice choice;
-        Refusal refusal;
-        int r;
-
-        if (!node || is_nominated_to(v, name))
-                return 0;
-        q.node = node->ledger_node;
-        if (placement_check(q.node, request, &refusal) == 0) {
-                plan->fits = true;
-                return 0;
-        }
-        if (!refusal_is_for_cards(refusal.code))
-                return 0;
-        r = consider_unsettled(e, &q, arena, plan);
-        if (r < 0)
-                return r;
-        r = victims_choose(&q, arena, &choice);
-        plan->blocked |= r == VICTIMS_E_BUDGETS;
-        if (r != 0 || choice.n == 0) /* no set helps, or it fits when deleted pods are gone */
-                return r < 0 ? r : 0;
-        if (choice.cost.violations > 0)
-                plan->blocked = true;
-        else if (!plan->node || victim_cost_compare(&choice.cost, &plan->choice.cost) < 0) {
-                plan->node = node->ledger_node;
-                plan->choice = choice;
-        }
-        return 0;
-}
-
-static int make_plan(Evictor *e, const Waiter *w, const Request *request, Arena *arena, Plan *plan) {
-        Str rest = buf_str(&w->nodes);
-        int r = 0;
-
-        while (r == 0 && !plan->fits && !str_is_empty(rest))
-                r = consider_node(e, w, request, str_split(&rest, '\n'), arena, plan);
-        return r;
-}
-
 /* ---- the beginning of a try ---- */
-
-static int copy_victim(Try *t, const Profile *p) {
-        Evicted *victim = &t->victims[t->n++];
-
-        victim->namespace_ = arena_str(&t->arena, p->namespace_);
-        victim->name = arena_str(&t->arena, p->name);
-        victim->uid = arena_str(&t->arena, p->uid);
-        return victim->namespace_.data && victim->name.data && victim->uid.data ? 0 : -ENOMEM;
-}
-
-/* Pods with a PodDisruptionBudget first: when their eviction is refused, no other pod has been
- * evicted in vain. */
-static int copy_victims(Try *t, const Budgets *budgets, const VictimChoice *choice) {
-        const Budget *found[BUDGETS_OF_A_POD_MAX];
-        int r = 0;
-
-        /* One more, that is never evicted. */
-        t->victims = arena_new(&t->arena, Evicted, choice->n + 1);
-        if (!t->victims)
-                return -ENOMEM;
-        for (int pass = 0; pass < 2; pass++)
-                for (size_t i = 0; r == 0 && i < choice->n; i++)
-                        if ((budgets_of(budgets, choice->pods[i], found) > 0) == (pass == 0))
-                                r = copy_victim(t, choice->pods[i]);
-        return r;
-}
-
-static void name_cards(Try *t, const Placement *placement) {
-        size_t len = 0;
-
-        for (size_t i = 0; i < placement->n_slices && len < sizeof t->cards; i++)
-                if (i == 0 || placement->slices[i].card != placement->slices[i - 1].card)
-                        len += (size_t) snprintf(t->cards + len, sizeof t->cards - len, "%sgpu%u",
-                                                 len > 0 ? ", " : "", placement->slices[i].card);
-}
-
-static int copy_try(Try *t, const Budgets *budgets, const Waiter *w, const Plan *plan) {
-        t->namespace_ = arena_str(&t->arena, str_from(w->namespace_));
-        t->name = arena_str(&t->arena, str_from(w->name));
-        t->uid = arena_str(&t->arena, str_from(w->uid));
-        t->node = arena_str(&t->arena, ledger_node_name(plan->node));
-        if (!t->namespace_.data || !t->name.data || !t->uid.data || !t->node.data)
-                return -ENOMEM;
-        t->priority = w->priority;
-        name_cards(t, &plan->choice.placement);
-        return copy_victims(t, budgets, &plan->choice);
-}
 
 static int hold_cards(Evictor *e, const Request *request, const Placement *placement) {
         View *v = e->options.view;
@@ -398,7 +248,7 @@ static int hold_cards(Evictor *e, const Request *request, const Placement *place
 
 static void report_plan(Evictor *e) {
         _cleanup_buf_ Buf victims = BUF_NULL;
-        Evicted pod = preemptor(e);
+        EvictorPod pod = preemptor(e);
 
         for (size_t i = 0; i < e->try.n; i++)
                 buf_appendf(&victims, "%s" STR_FMT "/" STR_FMT, i > 0 ? ", " : "",
@@ -408,18 +258,26 @@ static void report_plan(Evictor *e) {
                      e->try.cards, STR_ARG(e->try.node), victims.data);
 }
 
-static void try_begin(Evictor *e, Waiter *w, const Request *request, const Plan *plan) {
-        if (copy_try(&e->try, &e->options.view->budgets, w, plan) < 0 ||
+static void try_begin(Evictor *e, Waiter *w, const Request *request, const EvictorPlan *plan) {
+        if (evictor_try_copy(&e->try, &e->options.view->budgets, w, plan) < 0 ||
             hold_cards(e, request, &plan->choice.placement) < 0) {
                 log_error("out of memory: no card is freed for pod %s/%s now", w->namespace_, w->name);
-                arena_done(&e->try.arena);
-                e->try = (Try){0};
+                evictor_try_done(&e->try);
                 put_off(e, w, 0);
                 return;
         }
         set_state(e, EVICTOR_EVICTING, e->try.cards);
         report_plan(e);
         evict_next(e);
+}
+
+/* ---- which pod ---- */
+
+static bool is_nominated(const View *v, Str uid) {
+        const Profile *p;
+
+        HASH_FIND(hh, v->profiles.nominated, uid.data, uid.len, p);
+        return p != NULL;
 }
 
 /* Whether the pod still waits, not for victims that kube-scheduler chose, and may preempt. Takes
@@ -436,7 +294,7 @@ static const Request *request_of(const View *v, Waiter *w) {
 }
 
 /* Whether the decision waits for the gang that is being placed. */
-static bool waits_for_gang(Evictor *e, const Waiter *w, const Plan *plan) {
+static bool waits_for_gang(Evictor *e, const Waiter *w, const EvictorPlan *plan) {
         if (!plan->unsettled || (plan->node && victim_cost_compare(&plan->later, &plan->choice.cost) >= 0) ||
             !unsettled_may_wait(view_pod_find(e->options.view, str_from(w->uid)), e->now))
                 return false;
@@ -447,8 +305,10 @@ static bool waits_for_gang(Evictor *e, const Waiter *w, const Plan *plan) {
 static void look_at(Evictor *e, Waiter *w) {
         const Request *request = request_of(e->options.view, w);
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        Plan plan = {0};
-        bool pointless = !request || make_plan(e, w, request, &arena, &plan) < 0 || plan.fits;
+        EvictorPlan plan = {0};
+        bool pointless = !request ||
+                         evictor_plan_make(e->options.view, w, request, &e->steps, &arena, &plan) < 0 ||
+                         plan.fits;
 
         if (!pointless && waits_for_gang(e, w, &plan))
                 return;
@@ -462,9 +322,9 @@ static void look_at(Evictor *e, Waiter *w) {
                 return;
         }
         tell(e,
-             &(Evicted){.namespace_ = str_from(w->namespace_),
-                        .name = str_from(w->name),
-                        .uid = str_from(w->uid)},
+             &(EvictorPod){.namespace_ = str_from(w->namespace_),
+                           .name = str_from(w->name),
+                           .uid = str_from(w->uid)},
              "Warning", "PreemptionRefused",
              "no card can be freed: every set of pods that would do violates a PodDisruptionBudget");
         put_off(e, w, 0);
@@ -496,28 +356,6 @@ static void step_idle(Evictor *e) {
 
 /* ---- draining and keeping ---- */
 
-/* Whether processes of a pod that is gone still hold its slices: the agent names them on the
- * node. */
-static bool is_held(const LedgerNode *node, Str uid) {
-        for (const Grant *g = node ? ledger_node_held(node) : NULL; g; g = grant_next(g))
-                if (str_eq(grant_uid(g), uid))
-                        return true;
-        return false;
-}
-
-static bool is_drained(const Evictor *e) {
-        const LedgerNode *node = ledger_node_find(e->options.view->ledger, e->try.node);
-
-        for (size_t i = 0; i < e->try.n; i++) {
-                Str uid = e->try.victims[i].uid;
-                const ViewPod *pod = view_pod_find(e->options.view, uid);
-
-                if ((pod && pod->grant && grant_node(pod->grant) == node) || is_held(node, uid))
-                        return false;
-        }
-        return true;
-}
-
 /* The hold ended with a Binding that failed. The cards are held again, if they are still free. */
 static void hold_again(Evictor *e, const Request *request) {
         DirectoryNode *node = directory_find(e->options.view->directory, e->try.node);
@@ -533,7 +371,7 @@ static void hold_again(Evictor *e, const Request *request) {
 /* The agent may report slices of a victim as held after its pod is gone. The state then goes back
  * to draining. */
 static void step_drain(Evictor *e) {
-        bool drained = is_drained(e);
+        bool drained = evictor_try_is_drained(&e->try, e->options.view);
 
         if (e->state == EVICTOR_DRAINING && drained) {
                 e->try.until = e->now + EVICTOR_KEEP;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/evictor_plan.h"
+
+#include "scheduler/unsettled.h"
+
+static bool is_nominated_to(const View *v, Str node) {
+        for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)
+                if (str_eq(p->is.nominated_node, node))
+                        return true;
+        return false;
+}
+
+/* What a plan is made from. */
+typedef struct Search {
+        const View *view;
+        const Waiter *waiter;
+        const Request *request;
+        uint64_t *steps;
+        Arena *arena;
+} Search;
+
+/* 0 or -ENOMEM. */
+static int consider_unsettled(const Search *s, const VictimQuestion *q, EvictorPlan *plan) {
+        VictimCost cost;
+        int r = unsettled_cost(s->view, q, s->arena, &cost);
+
+        if (r == 0 && cost.violations == 0 &&
+            (!plan->unsettled || victim_cost_compare(&cost, &plan->later) < 0)) {
+                plan->unsettled = true;
+                plan->later = cost;
+        }
+        return r < 0 ? r : 0;
+}
+
+/* Takes the victims on the node where they are the cheapest so far. */
+static void consider_choice(LedgerNode *node, const VictimChoice *choice, EvictorPlan *plan) {
+        if (choice->cost.violations > 0)
+                plan->blocked = true;
+        else if (!plan->node || victim_cost_compare(&choice->cost, &plan->choice.cost) < 0) {
+                plan->node = node;
+                plan->choice = *choice;
+        }
+}
+
+/* 0 or -ENOMEM. */
+static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
+        const View *v = s->view;
+        DirectoryNode *node = directory_find(v->directory, name);
+        VictimQuestion q = {.profiles = &v->profiles,
+                            .budgets = &v->budgets,
+                            .request = s->request,
+                            .priority = s->waiter->priority,
+                            .by_eviction = true,
+                            .steps = s->steps};
+        VictimChoice choice;
+        Refusal refusal;
+        int r;
+
+        if (!node || is_nominated_to(v, name))
+                return 0;
+        q.node = node->ledger_node;
+        if (placement_check(q.node, s->request, &refusal) == 0) {
+                plan->fits = true;
+                return 0;
+        }
+        if (!refusal_is_for_cards(refusal.code))
+                return 0;
+        r = consider_unsettled(s, &q, plan);
+        if (r < 0)
+                return r;
+        r = victims_choose(&q, s->arena, &choice);
+        plan->blocked |= r == VICTIMS_E_BUDGETS;
+        if (r != 0 || choice.n == 0) /* no set helps, or it fits when deleted pods are gone */
+                return r < 0 ? r : 0;
+        consider_choice(node->ledger_node, &choice, plan);
+        return 0;
+}
+
+int evictor_plan_make(const View *v, const Waiter *w, const Request *request, uint64_t *steps, Arena *arena,
+                      EvictorPlan *ret) {
+        Search search = {.view = v, .waiter = w, .request = request, .steps = steps, .arena = arena};
+        Str rest = buf_str(&w->nodes);
+        int r = 0;
+
+        *ret = (EvictorPlan){0};
+        while (r == 0 && !ret->fits && !str_is_empty(rest))
+                r = consider_node(&search, str_split(&rest, '\n'), ret);
+        return r;
+}
