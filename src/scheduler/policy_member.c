@@ -2,6 +2,7 @@
 #include "scheduler/policy_member.h"
 
 #include "scheduler/policy_spec.h"
+#include "scheduler/policy_time.h"
 #include "wire/object-internal.h"
 
 typedef struct Condition {
@@ -27,7 +28,7 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
                         continue;
                 m->scheduled = str_eq(c.status, STR("True"));
                 m->failed = str_eq(c.status, STR("False"));
-                m->since = policy_spec_time(c.since);
+                m->since = policy_time_seconds(c.since);
         }
 }
 

@@ -69,10 +69,3 @@ int policy_spec_decode(Str object, Arena *arena, PolicySpec *ret, Fault *fault);
 /* Whether the key of a label or an annotation may not stand in podLabels and podAnnotations: it
  * belongs to Kubernetes or to Aliquot. A policy must not forge an allocation. */
 bool policy_spec_key_is_reserved(Str key);
-
-/* A duration as Go writes it ("15m", "1h30m", "1.5h"), in whole seconds. False for other texts, and
- * for more than a year. */
-bool policy_spec_duration(Str text, uint64_t *ret_seconds);
-
-/* RFC 3339 in UTC in seconds since 1970; 0 for other texts. */
-uint64_t policy_spec_time(Str text);

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "scheduler/label_syntax.h"
 #include "scheduler/policy_spec.h"
+#include "scheduler/policy_time.h"
 #include "test.h"
 
 #define META(spec)                                                                                           \
@@ -262,7 +263,7 @@ static void durations(void) {
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 uint64_t seconds = 0;
-                bool good = policy_spec_duration(str_from(cases[i].text), &seconds);
+                bool good = policy_time_duration(str_from(cases[i].text), &seconds);
 
                 if (good != (cases[i].seconds >= 0) || (good && (int64_t) seconds != cases[i].seconds))
                         TEST_FAIL_("%s: %d %llu", cases[i].text, good, (unsigned long long) seconds);
