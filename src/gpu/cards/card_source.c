@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 
 #include "gpu/cards/card_table.h"
+#include "gpu/cards/census.h"
 #include "gpu/cards/child.h"
 #include "gpu/cards/nvml.h"
 #include "gpu/cards/probe_report.h"
@@ -60,16 +61,7 @@ struct CardSource {
         CardScan scan;     /* cards received so far */
         CardTable known;
         CardFences fences; /* as last passed to on_fences */
-        CardUsage *usage;  /* room for CARD_USAGE_MAX; NULL: no on_usage */
-        size_t n_usage;
-        CardTotal totals[CARDS_MAX];
-        size_t n_totals;
-        CardUse *uses; /* the same number, where there is a usage */
-        size_t n_uses;
-        CardSpan spans[CARDS_MAX];
-        size_t n_spans;
-        bool uses_cut;
-        bool cut; /* this census did not fit */
+        Census census;     /* not initialised: no on_usage */
 
         CardList published;
         bool has_published, told_deaf, conf_compute, told_conf_compute;
@@ -191,15 +183,10 @@ static void back_off(CardSource *s) {
         set_timer(s, SOURCE_WAITING, s->backoff);
 }
 
-static void forget_census(CardSource *s) {
-        s->n_usage = s->n_totals = s->n_uses = s->n_spans = 0;
-        s->cut = s->uses_cut = false;
-}
-
 /* Ends the child, which is of no more use; another is started later. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
-        forget_census(s); /* an incomplete census is dropped */
+        census_forget(&s->census); /* an incomplete census is dropped */
         card_child_kill(&s->child);
         wait_for_end(s, by_itself);
         s->session_base = s->session;
@@ -299,75 +286,10 @@ static void take_xid(CardSource *s, const ProbeReport *r) {
         look_again(s);
 }
 
-static void take_process(CardSource *s, const ProbeReport *r) {
-        CardUsage *u;
-
-        if (!s->usage || s->n_usage == CARD_USAGE_MAX) {
-                s->cut = true;
-                return;
-        }
-        u = &s->usage[s->n_usage++];
-        u->pid = r->number;
-        u->bytes = r->value;
-        memcpy(u->uuid, r->uuid, sizeof u->uuid);
-}
-
-static bool has_total(const CardSource *s, const char *uuid) {
-        for (size_t i = 0; i < s->n_totals; i++)
-                if (strcmp(s->totals[i].uuid, uuid) == 0)
-                        return true;
-        return false;
-}
-
-static void take_total(CardSource *s, const ProbeReport *r) {
-        if (s->n_totals == CARDS_MAX || has_total(s, r->uuid))
-                return;
-        memcpy(s->totals[s->n_totals].uuid, r->uuid, sizeof r->uuid);
-        s->totals[s->n_totals++].used = r->value;
-}
-
-static void take_use(CardSource *s, const ProbeReport *r) {
-        CardUse *u;
-
-        if (!s->usage || s->n_uses == CARD_USAGE_MAX) {
-                s->uses_cut = true;
-                return;
-        }
-        u = &s->uses[s->n_uses++];
-        u->pid = r->number;
-        u->nsec = r->value;
-        memcpy(u->uuid, r->uuid, sizeof u->uuid);
-}
-
-static void take_span(CardSource *s, const ProbeReport *r) {
-        CardSpan *span;
-
-        for (size_t i = 0; i < s->n_spans; i++)
-                if (strcmp(s->spans[i].uuid, r->uuid) == 0)
-                        return;
-        if (s->n_spans == CARDS_MAX)
-                return;
-        span = &s->spans[s->n_spans++];
-        span->nsec = r->value;
-        memcpy(span->uuid, r->uuid, sizeof span->uuid);
-        (void) snprintf(span->untold, sizeof span->untold, "%.*s", (int) sizeof span->untold - 1, r->text);
-}
-
 static void take_census(CardSource *s, const ProbeReport *r) {
-        CardCensus census = {.usage = s->usage,
-                             .n = s->n_usage,
-                             .totals = s->totals,
-                             .n_totals = s->cut ? 0 : s->n_totals,
-                             .untold = r->text,
-                             .uses = s->uses,
-                             .n_uses = s->n_uses,
-                             .spans = s->spans,
-                             .n_spans = s->uses_cut ? 0 : s->n_spans};
+        CardCensus census;
 
-        if (s->cut)
-                census.untold = "the cards have more processes than can be kept";
-        forget_census(s);
-        if (s->usage)
+        if (census_end(&s->census, r, &census))
                 s->handler.on_usage(s->userdata, &census);
 }
 
@@ -434,14 +356,9 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 take_xid(s, &r);
         else if (r.kind == REPORT_ALARM)
                 look_again(s);
-        else if (r.kind == REPORT_PROCESS)
-                take_process(s, &r);
-        else if (r.kind == REPORT_TOTAL)
-                take_total(s, &r);
-        else if (r.kind == REPORT_USE)
-                take_use(s, &r);
-        else if (r.kind == REPORT_SPAN)
-                take_span(s, &r);
+        else if (r.kind == REPORT_PROCESS || r.kind == REPORT_TOTAL || r.kind == REPORT_USE ||
+                 r.kind == REPORT_SPAN)
+                census_take(&s->census, &r);
         else if (r.kind == REPORT_CENSUS)
                 take_census(s, &r);
         else
@@ -511,7 +428,7 @@ static void set_options(CardSource *s, const CardSourceOptions *o) {
         s->probe.library = s->library;
         s->probe.host_root = s->host_root;
         s->probe.ctl = s->ctl;
-        if (s->usage)
+        if (s->census.usage)
                 s->probe.census = o->census > TURN_MIN ? o->census : USEC_PER_SEC;
         s->probe.turn = s->o.rescan < TURN_MAX ? s->o.rescan : TURN_MAX;
         s->probe.turn = s->probe.turn > TURN_MIN ? s->probe.turn : TURN_MIN;
@@ -561,12 +478,10 @@ int card_source_new(sd_event *event, const CardSourceOptions *options, const Car
         r = copy_texts(s, options);
         if (r < 0)
                 return r;
-        if (handler->on_usage && !options->simulated) {
-                s->usage = calloc(CARD_USAGE_MAX, sizeof *s->usage);
-                s->uses = calloc(CARD_USAGE_MAX, sizeof *s->uses);
-                if (!s->usage || !s->uses)
-                        return -ENOMEM;
-        }
+        if (handler->on_usage && !options->simulated)
+                r = census_init(&s->census);
+        if (r < 0)
+                return r;
         set_options(s, options);
         if (options->simulated) {
                 r = card_list_copy(options->simulated, &s->published);
@@ -598,8 +513,7 @@ CardSource *card_source_free(CardSource *s) {
         sd_event_source_disable_unref(s->once);
         sd_event_unref(s->event);
         card_list_done(&s->published);
-        free(s->usage);
-        free(s->uses);
+        census_done(&s->census);
         free(s->library);
         free(s->host_root);
         free(s->ctl);

@@ -13,48 +13,10 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
+#include "gpu/cards/census.h"
 #include "gpu/cards/fence.h"
 
 typedef struct CardSource CardSource;
-
-enum { CARD_USAGE_MAX = 4096 };
-
-typedef struct CardUsage {
-        char uuid[64];
-        uint32_t pid;   /* of our pid namespace */
-        uint64_t bytes; /* UINT64_MAX: the driver does not know */
-} CardUsage;
-
-typedef struct CardTotal {
-        char uuid[64];
-        uint64_t used; /* bytes of all processes, without the driver's own */
-} CardTotal;
-
-typedef struct CardUse {
-        char uuid[64];
-        uint32_t pid;  /* of our pid namespace */
-        uint64_t nsec; /* of the card's SMs, since the last census */
-} CardUse;
-
-typedef struct CardSpan {
-        char uuid[64];
-        uint64_t nsec;   /* since the last census; 0: not known */
-        char untold[80]; /* why the driver reports no utilization; "": it does */
-} CardSpan;
-
-/* One census of all cards; valid during the call. A card has no total when not all of its processes
- * are known, or when its driver (older than 510) does not report its own part. */
-typedef struct CardCensus {
-        const CardUsage *usage; /* what each process holds of each card */
-        size_t n;
-        const CardTotal *totals; /* by card, each once */
-        size_t n_totals;
-        const char *untold;  /* why some data is missing; "": nothing is */
-        const CardUse *uses; /* processes that used a card's time */
-        size_t n_uses;
-        const CardSpan *spans; /* by card, each once */
-        size_t n_spans;
-} CardCensus;
 
 /* Called from the loop only, never from within a call below. They may call card_source_rescan(),
  * but not card_source_free(). */
