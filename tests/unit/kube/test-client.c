@@ -326,7 +326,7 @@ static void no_connection_means_not_sent(void) {
 
         fixture_begin(&f, NULL, NULL);
         port = peer_begin(&p);
-        peer_end(&p);
+        ASSERT_OK(shutdown(p.listening, SHUT_RDWR)); /* the port stays this test's */
         fixture_connect(&f, port);
         ask(&f, "POST", "/x", "{}", &told);
         ASSERT_INT(told.outcome, KUBE_NOT_SENT);
@@ -334,6 +334,7 @@ static void no_connection_means_not_sent(void) {
         ASSERT_CONTAINS(told.fault.text, "POST /x: not sent: ");
         told_done(&told);
         fixture_end(&f);
+        peer_end(&p);
 }
 
 static void a_lost_answer_is_unknown(void) {

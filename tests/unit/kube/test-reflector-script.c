@@ -7,9 +7,12 @@
 #include "kube/reflector.h"
 #include "net/http/http_stream.h"
 
+enum { STREAMS = 32 };
+
 typedef struct Server {
-        HttpExchange *waiting; /* a request that is not answered yet */
-        HttpStream *stream;
+        HttpExchange *waiting;                  /* a request that is not answered yet */
+        HttpStream *streams[STREAMS], **stream; /* NULL: it is gone; the latest one */
+        unsigned n_streams;
         char path[64], version[64], token[64];
         bool is_watch;
         unsigned n_requests;
@@ -19,7 +22,11 @@ static void on_gone(void *userdata) {
         Server *s = userdata;
 
         s->waiting = NULL;
-        s->stream = NULL;
+}
+
+/* The next request may have come before that. */
+static void on_stream_gone(void *userdata) {
+        *(HttpStream **) userdata = NULL;
 }
 
 static const char *query(HttpExchange *x, const char *name) {
@@ -129,12 +136,14 @@ static void open_stream(Server *s) {
         HttpExchange *x = TAKE_PTR(s->waiting);
 
         http_exchange_on_close(x, NULL, NULL);
-        s->stream = http_stream_begin(x, 200, "application/json", on_gone, s);
-        ASSERT_TRUE(s->stream);
+        ASSERT_TRUE(s->n_streams < STREAMS);
+        s->stream = &s->streams[s->n_streams++];
+        *s->stream = http_stream_begin(x, 200, "application/json", on_stream_gone, s->stream);
+        ASSERT_TRUE(*s->stream);
 }
 
 static void say(Server *s, const char *text) {
-        ASSERT_OK(http_stream_write(s->stream, str_from(text)));
+        ASSERT_OK(http_stream_write(*s->stream, str_from(text)));
 }
 
 /* Turns until the callbacks have logged `text`, and clears the log. */
@@ -184,7 +193,7 @@ static void pages_and_versions(void) {
         say(&s, BOOKMARK("20") "{\"type\":\"DEL");
         say(&s, "ETED\",\"object\":{\"metadata\":{\"resourceVersion\":\"21\"}}}\n" BOOKMARK("30"));
         expect(&f, &o, "deleted");
-        http_stream_end(TAKE_PTR(s.stream)); /* the timeout has passed, which is no error */
+        http_stream_end(TAKE_PTR(*s.stream)); /* the timeout has passed, which is no error */
         expect_watch(&f, &s, "30");
         ASSERT_INT(o.log.len, 0);
         ASSERT_TRUE(reflector_in_sync(o.reflector));
@@ -200,7 +209,7 @@ static void a_cut_watch_is_behind_until_the_next_one_stands(void) {
         stand(&f, &s, &o);
         say(&s, ADDED("11") "{\"type\":\"ADDED\",\"object\":{\"meta");
         expect(&f, &o, "added");
-        http_stream_cut(TAKE_PTR(s.stream));
+        http_stream_cut(TAKE_PTR(*s.stream));
         expect(&f, &o, "trouble");
         ASSERT_FALSE(reflector_in_sync(o.reflector));
         expect_watch(&f, &s, "11");
@@ -257,7 +266,7 @@ static void other_errors_resume(void) {
         expect_watch(&f, &s, "11");
         open_stream(&s);
         /* ends at once without an event: no reason to ask again at once */
-        http_stream_end(TAKE_PTR(s.stream));
+        http_stream_end(TAKE_PTR(*s.stream));
         expect(&f, &o, "ended at once");
         expect_watch(&f, &s, "11");
         end(&f, &o);
@@ -320,7 +329,7 @@ static void a_page_that_nothing_came_of_is_asked_for_again(void) {
         open_stream(&s); /* a page that is cut in the middle: from the start */
         say(&s, LIST("},\"items\":[{\"n\":3},{\"n"));
         expect(&f, &o, "listed {\"n\":3}");
-        http_stream_cut(TAKE_PTR(s.stream));
+        http_stream_cut(TAKE_PTR(*s.stream));
         expect_list(&f, &s, "");
         respond(&s, 200, LIST(",\"continue\":\"p2\"},\"items\":[]}"));
         expect_list(&f, &s, "p2");
