@@ -28,6 +28,13 @@ bool window_is_drained(const EngineTenant *t) {
         return t->report.drained && t->reported_at >= t->window.closes;
 }
 
+bool window_any_closing(const Engine *e) {
+        for (uint32_t i = 0; i < e->n; i++)
+                if (e->tenants[i].state == ENGINE_CLOSING)
+                        return true;
+        return false;
+}
+
 static uint64_t in_flight(const EngineTenant *t) {
         return min_u64(t->report.in_flight, MAX_DRAIN_NS);
 }

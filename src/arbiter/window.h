@@ -38,6 +38,9 @@ static inline bool window_is_overrun(const EngineTenant *t) {
         return t->state == ENGINE_OVERRUN || t->window.ignore_backlog;
 }
 
+/* Whether a closed window of the card has not drained. */
+bool window_any_closing(const Engine *e);
+
 /* The only function that changes a state; with ENGINE_LOG it prints old -> new. */
 void window_set_state(EngineTenant *t, EngineState state);
 
