@@ -7,6 +7,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "scheduler/page_peers.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
@@ -54,8 +55,8 @@ struct PageAccess {
         PageAccessNext next;
         void *userdata;
         AccessReview reviews[PAGE_ACCESS_TOKENS];
-        usec_t unknown_from; /* before it, no unknown token is reviewed */
-        bool failing;        /* the last review had no answer */
+        PagePeers peers; /* of unknown tokens */
+        bool failing;    /* the last review had no answer */
 };
 
 /* ---- answers ---- */
@@ -335,16 +336,6 @@ static AccessReview *find_place(PageAccess *a) {
         return best;
 }
 
-/* A bucket of PAGE_ACCESS_BURST that fills by PAGE_ACCESS_RATE. */
-static bool take_unknown(PageAccess *a, usec_t now) {
-        const usec_t each = USEC_PER_SEC / PAGE_ACCESS_RATE, all = PAGE_ACCESS_BURST * each;
-
-        if (a->unknown_from > now + all - each)
-                return false;
-        a->unknown_from = (a->unknown_from > now ? a->unknown_from : now) + each;
-        return true;
-}
-
 static void on_gone(void *userdata) {
         Applicant *gone = userdata;
 
@@ -371,9 +362,9 @@ static void wait_for(AccessReview *v, HttpExchange *x, const HttpRequest *reques
 /* NULL: answered already. */
 static AccessReview *begin(PageAccess *a, AccessReview *v, const unsigned char digest[static DIGEST_LEN],
                            Str token, HttpExchange *x) {
-        usec_t now = clock_monotonic_usec();
+        HttpPeer peer = http_exchange_peer(x);
 
-        if (!(v && v->known) && !take_unknown(a, now)) {
+        if (!(v && v->known) && !page_peers_take(&a->peers, &peer, clock_monotonic_usec())) {
                 refuse(x, 503, "too many unknown tokens are sent to this page");
                 return NULL;
         }

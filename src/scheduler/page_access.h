@@ -6,10 +6,10 @@
  * SubjectAccessReview whether this user may `get` the nonResourceURL PAGE_ACCESS_PATH.
  *
  * Bounds: the answer for a token counts for PAGE_ACCESS_KEPT, and the answers of PAGE_ACCESS_TOKENS
- * are kept, each under the SHA-256 of its token. Tokens that were not allowed before are reviewed
- * PAGE_ACCESS_BURST at once and PAGE_ACCESS_RATE a second. So a client that invents tokens takes
- * neither the API server's time nor the answers of users. The reviews have connections of their
- * own: the calls of binding wait for none of them. */
+ * are kept, each under the SHA-256 of its token. Reviews of tokens that were not allowed before are
+ * bounded for each peer and for all (page_peers.h). So a client that invents tokens takes neither
+ * the API server's time nor the answers of users. The reviews have connections of their own: the
+ * calls of binding wait for none of them. */
 
 #include <systemd/sd-event.h>
 
@@ -25,8 +25,6 @@
 
 enum {
         PAGE_ACCESS_TOKENS = 256,
-        PAGE_ACCESS_BURST = 20,
-        PAGE_ACCESS_RATE = 10,
         PAGE_ACCESS_TOKEN_LEN = 16 << 10,
 };
 

@@ -2,6 +2,7 @@
 #include "net/http/http_exchange.h"
 
 #include <assert.h>
+#include <netinet/in.h>
 #include <strings.h>
 #include <sys/epoll.h>
 
@@ -178,6 +179,23 @@ const char *http_request_header(HttpExchange *x, const char *name) {
 
         (void) MHD_get_connection_values(x->connection, MHD_HEADER_KIND, match_header, &wanted);
         return wanted.twice ? "" : wanted.value;
+}
+
+HttpPeer http_exchange_peer(const HttpExchange *x) {
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        HttpPeer peer = {{0}};
+
+        if (info && info->client_addr && info->client_addr->sa_family == AF_INET6)
+                memcpy(peer.address,
+                       &((const struct sockaddr_in6 *) (const void *) info->client_addr)->sin6_addr,
+                       sizeof peer.address);
+        else if (info && info->client_addr && info->client_addr->sa_family == AF_INET) {
+                peer.address[10] = peer.address[11] = 0xff;
+                memcpy(peer.address + 12,
+                       &((const struct sockaddr_in *) (const void *) info->client_addr)->sin_addr, 4);
+        }
+        return peer;
 }
 
 /* ---- answers ---- */
