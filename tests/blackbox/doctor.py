@@ -2,6 +2,7 @@
 """`aliquot doctor` on a machine, on a node with an agent and a kubelet, and in a cluster that a small server plays:
 doctor.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
+import contextlib
 import http.server
 import json
 import os
@@ -195,18 +196,35 @@ class OnNode(Case):
         self.assertEqual(self.results(p, "agent", "kubelet", "records"), {"agent": "FAIL", "kubelet": "FAIL", "records": "skipped"})
 
     def spoil_records(self, lab, root):
-        (name,) = os.listdir(f"{lab.state}/pods")
-        with open(f"{lab.state}/pods/{name}", encoding="utf-8") as f:
-            record = f.read()
-        write(f"{lab.state}/pods/", name, record.replace('1-0', '0-0', 1))
-        p = doctor("node", root=root)
-        self.assertEqual(p.checks["records"]["result"], "FAIL", record)
-        os.unlink(f"{lab.state}/pods/{name}")
-        self.assertIn("and no record", doctor("node", root=root).checks["records"]["reason"])
-        write(f"{lab.state}/pods/", name, "{nonsense")
-        self.assertEqual(doctor("node", root=root).checks["records"]["result"], "skipped")
-        write(f"{lab.state}/pods/", name, record)
-        self.assertEqual(doctor("node", root=root).checks["records"]["result"], "ok")
+        lab.wait(lambda: len(self.records(lab)) == 1, "one record")
+        ((name, record),) = self.records(lab).items()
+
+        def records_with(text):
+            """What doctor says of this text in place of the record, None: of none. The agent may write
+            its record once more, with what it has seen of the container: then it is asked again."""
+            for _ in range(20):
+                if text is None:
+                    os.unlink(f"{lab.state}/pods/{name}")
+                else:
+                    write(f"{lab.state}/pods/", name, text)
+                check = doctor("node", root=root).checks["records"]
+                if self.records(lab).get(name) == text:
+                    return check
+            raise AssertionError("the agent writes the record again and again")
+
+        self.assertEqual(records_with(record.replace('1-0', '0-0', 1))["result"], "FAIL", record)
+        self.assertIn("and no record", records_with(None)["reason"])
+        self.assertEqual(records_with("{nonsense")["result"], "skipped")
+        self.assertEqual(records_with(record)["result"], "ok")
+
+    @staticmethod
+    def records(lab):
+        """The agent's records of pods: name -> text."""
+        found = {}
+        for name in os.listdir(f"{lab.state}/pods"):
+            with contextlib.suppress(FileNotFoundError), open(f"{lab.state}/pods/{name}", encoding="utf-8") as f:
+                found[name] = f.read()
+        return found
 
     def spoil_configuration(self, root):
         write(root.path, "/etc/containerd/config.toml", "enable_cdi = false\n")
