@@ -5,6 +5,7 @@
 import json
 import os
 import threading
+import time
 import unittest
 
 from node_case import ONE_CARD, TWO_CARDS, Node
@@ -37,6 +38,19 @@ class Crowd(Node):
                              for o in lab.api.get(PODS)["items"]), "all are assigned")
         lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "true", "the label says that slices are held")
         self.agree(lab)
+
+    def test_a_kubelet_that_does_not_list(self):
+        """Pods of one shape wait, and List is silent during the first admission: it gets devices of its own card."""
+        lab, silent_until = self.lab(cards=TWO_CARDS), []
+
+        def between():
+            silent_until.append(time.monotonic() + 7)  # longer than the agent waits for List
+            time.sleep(max(0, silent_until[0] - time.monotonic()))
+        lab.kubelet.manager.between = between
+        uids = [self.place(lab, pod(f"p{i}", container("main", 1)), 0) for i in range(15)]
+        lab.wait(lambda: all(lab.running(uid) for uid in uids), "all run")
+        self.assertTrue(lab.logged("the kubelet does not list its pods"))
+        self.judged(lab)
 
     @staticmethod
     def small(lab, i):

@@ -176,6 +176,11 @@ static const RosterContainer *container_without(const PodCandidateQuery *query, 
         return pod->grant ? pod_candidate_without(query->records, pod, query->kind, query->size) : NULL;
 }
 
+/* Pods with a placement are admitted in the order of their Bindings. */
+static bool is_bound_before(const RosterPod *a, const RosterPod *b) {
+        return a->placed != b->placed ? a->placed : a->assume < b->assume;
+}
+
 RosterPod *pod_candidate_guess(const PodCandidateQuery *query, Str pending, const RosterContainer **ret) {
         RosterPod *found = roster_find(query->roster, pending);
         size_t n = 0;
@@ -183,16 +188,19 @@ RosterPod *pod_candidate_guess(const PodCandidateQuery *query, Str pending, cons
         *ret = found ? container_without(query, found) : NULL;
         if (*ret)
                 return found;
+        found = NULL;
         for (RosterPod *pod = query->roster->pods; pod; pod = pod->hh.next) {
                 const RosterContainer *c = container_without(query, pod);
 
                 if (!c)
                         continue;
+                n++;
+                if (found && !is_bound_before(pod, found))
+                        continue;
                 found = pod;
                 *ret = c;
-                n++;
         }
-        return n == 1 ? found : NULL;
+        return n == 1 || (found && found->placed) ? found : NULL;
 }
 
 bool pod_candidate_is_doubtful(const PodCandidateQuery *query, const PodCandidate *found) {

@@ -41,7 +41,9 @@ const RosterPod *pod_candidate_refused(const PodCandidateQuery *query, const Pod
 const RosterContainer *pod_candidate_without(const Records *records, const RosterPod *pod, DeviceKind kind,
                                              size_t n);
 
-/* Where the kubelet has answered no List: the pod that is being admitted, as admission goes pod
- * by pod (pending: its UID, "" for none). Else the only pod that fits; NULL: not known. PreStart
- * proves it in either case. */
+/* Where the kubelet has answered no List: the pod that is being admitted, because admission goes
+ * pod by pod (pending: its UID, "" for none). Else, of the pods that wait for that many devices,
+ * the one with a placement that was bound first: the kubelet admits pods in the order of their
+ * Bindings. Else the only pod that waits; NULL: not known. ret: its container. PreStart proves the
+ * answer in each case. */
 RosterPod *pod_candidate_guess(const PodCandidateQuery *query, Str pending, const RosterContainer **ret);
