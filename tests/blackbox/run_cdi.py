@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CDI specification that `aliquot run --cdi` writes, without a container runtime: run_cdi.py ALIQUOT SIM SHOW_CDI"""
 
+import fcntl
 import json
 import os
 import signal
@@ -58,7 +59,8 @@ class Lab(unittest.TestCase):
         return os.path.join(self.cdi, f"aliquot.dev-slice-{name}.json")
 
     def files(self):
-        return os.listdir(self.cdi) if os.path.exists(self.cdi) else []
+        names = os.listdir(self.cdi) if os.path.exists(self.cdi) else []
+        return [name for name in names if name != ".aliquot.lock"]
 
     def slices(self):
         if not os.path.exists(self.board):
@@ -128,8 +130,7 @@ class Specification(Lab):
         self.board = os.path.join(self.folder, "second")
         p = self.run_to_end("--gpu", "1", "--", "echo", "not run")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (
-            125, "", f"aliquot run: {self.path()} describes a living slice of the card {uuid}, counted in {first}: choose another name, "
-                     "or another --cdi-dir\n"))
+            125, "", f"aliquot run: {self.path()} describes a living slice of the card {uuid}, counted in {first}: choose another name\n"))
         self.assertEqual((self.spec(), self.slices()), (before, []))
         self.assertEqual(self.run_to_end("--", "true", name="other").returncode, 0)
 
@@ -144,6 +145,13 @@ class Specification(Lab):
         self.start()
         (pages,) = [m["hostPath"] for m in self.spec()["mounts"] if m["containerPath"] == "/.aliquot/slice"]
         self.assertEqual((pages, first != self.board), (self.board + "/train", True))
+
+    def test_a_reader_of_the_folder_cannot_stop_a_run(self):
+        os.mkdir(self.cdi)
+        folder = os.open(self.cdi, os.O_RDONLY)
+        self.addCleanup(os.close, folder)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        self.assertEqual(self.run_to_end("--", "true").returncode, 0)
 
     def test_a_file_that_is_no_specification_is_replaced(self):
         os.mkdir(self.cdi)

@@ -209,15 +209,17 @@ static int stop_at(void *userdata, const SlicedirEntry *slice) {
         return strcmp(slice->id, userdata) == 0;
 }
 
-/* pages: BOARD/NAME. A board that cannot be read has no slice. */
+/* pages: BOARD/NAME. Where the board cannot be read, the slice counts as alive. */
 static bool is_alive(char *pages) {
         _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
         char *slash = strrchr(pages, '/');
+        int r;
 
         if (!slash)
                 return false;
         *slash = '\0';
-        return slicedir_open(&d, pages, false, NULL) == 0 && slicedir_each(&d, stop_at, slash + 1) > 0;
+        r = slicedir_open(&d, pages, false, NULL);
+        return r != -ENOENT && r != -ENOTDIR && (r < 0 || slicedir_each(&d, stop_at, slash + 1) != 0);
 }
 
 /* Refuses a name whose file describes a living slice of another board: its containers would get
@@ -240,16 +242,20 @@ static int check_free(const char *path, const char *slices, Fault *fault) {
                 return fault_set(fault, -ENOMEM, "out of memory");
         return is_alive(pages) ? fault_set(fault, -EEXIST,
                                            "%s describes a living slice of the card " STR_FMT
-                                           ", counted in %s: choose another name, or another --cdi-dir",
+                                           ", counted in %s: choose another name",
                                            path, STR_ARG(found.cards), pages)
                                : 0;
 }
 
-/* The folder is locked, so that of two runs one sees the file of the other. */
+/* Of two runs at the same moment one sees the file of the other: both lock a file beside it, which
+ * only its owner can open. Each reader of the folder could lock the folder itself. */
 static int write_free(const char *dir, const char *path, const Command *c, const Buf *text, Fault *fault) {
-        _cleanup_close_ int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char lock[SLICEDIR_PATH_SIZE];
+        _cleanup_close_ int fd = -1;
         int r;
 
+        (void) snprintf(lock, sizeof lock, "%s/.aliquot.lock", dir); /* shorter than path */
+        fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return refuse_write(path, errno, fault);
         do
