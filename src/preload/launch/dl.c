@@ -26,21 +26,21 @@ typedef void *Dlvsym(void *handle, const char *name, const char *version);
  * which the route may change. */
 #if defined(__x86_64__)
 #define SAVED "lea 8(%rsp), %rdx\n"
-#define TRAMPOLINE(name, third, choose_target)                                                                       \
+#define TRAMPOLINE(name, third, route)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",@function\n" name ":\n"                  \
                 "endbr64\n"                                                                                  \
                 "push %rdi\npush %rsi\npush %rdx\n"                                                          \
-                third "call " choose_target "\n"                                                                     \
+                third "call " route "\n"                                                                     \
                 "pop %rdx\npop %rsi\npop %rdi\n"                                                             \
                 "jmp *%rax\n"                                                                                \
                 ".size " name ", .-" name "\n")
 #elif defined(__aarch64__)
 #define SAVED "add x2, sp, #24\n"
-#define TRAMPOLINE(name, third, choose_target)                                                                       \
+#define TRAMPOLINE(name, third, route)                                                                       \
         __asm__(".text\n.p2align 4\n.globl " name "\n.type " name ",%function\n" name ":\n"                  \
                 "hint #34\n"                                                                                 \
                 "stp x29, x30, [sp, #-48]!\nstp x0, x1, [sp, #16]\nstr x2, [sp, #32]\n"                      \
-                third "bl " choose_target "\n"                                                                       \
+                third "bl " route "\n"                                                                       \
                 "mov x16, x0\n"                                                                              \
                 "ldr x2, [sp, #32]\nldp x0, x1, [sp, #16]\nldp x29, x30, [sp], #48\n"                        \
                 "br x16\n"                                                                                   \
