@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # scripts/fuzz.sh BUILD SECONDS: runs every libFuzzer program of BUILD for SECONDS, from its seeds
 # in tests/fuzz/corpus. New inputs stay in BUILD/corpus; a crash leaves its input in BUILD/crashes:
-# give it a name and add it to the seeds. FUZZ_SEED: of the mutations, at random unless set. The
-# limit of an input is wall-clock time, so it is long.
+# give it a name and add it to the seeds. FUZZ_SEED: of the mutations, at random unless set; how
+# many of them run depends on the machine. The limit of an input is wall-clock time, so it is long.
 set -euo pipefail
 
 build=$1 seconds=$2

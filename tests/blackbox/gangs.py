@@ -250,13 +250,15 @@ class Gangs(unittest.TestCase):
         allowed again in each further attempt."""
         self.kube_scheduler.allow(n)
         self.create(*[member(f"a{i}", "a", least, mem=UNITS) for i in range(least)])
-        while True:
+        for _ in range(5):
             gang = until(lambda: self.gang_that(lambda g: g.get("held") == n or g.get("state") == "backoff"), "neither held nor given up")
             if gang["held"] == n:
                 break
             self.kube_scheduler.allow(0)
             gang = until(lambda: self.gang_that(lambda g: g.get("attempts", 0) > gang["attempts"]), "not tried again")
             self.kube_scheduler.allow(n)
+        else:
+            self.fail("five attempts were given up")
         self.assertEqual([], self.bound("a"))
 
     def test_members_with_and_without_gpu(self):

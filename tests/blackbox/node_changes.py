@@ -182,6 +182,7 @@ class Lagging(Node):
         self.not_read(lab)
 
     def not_read(self, lab):
+        lab.agent.kill()
         lab.store.tell("fault delay 1 GET /api/v1/nodes 2000000")
         lab.restart_agent()
         made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other"))

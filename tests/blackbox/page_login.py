@@ -297,11 +297,12 @@ class Login(unittest.TestCase):
             return answer.status == 503
         # Where each answer takes so long that the rate allows all of them, none is refused.
         any(refused() for _ in range(600))
-        done = threading.Event()
+        done, ended = threading.Event(), []
 
         def go_on():
             while not done.is_set():
                 refused()
+            ended.append(True)
         flood = threading.Thread(target=go_on)
         flood.start()
         try:
@@ -309,6 +310,7 @@ class Login(unittest.TestCase):
         finally:
             done.set()
             flood.join()
+        self.assertTrue(ended, "the flood went on all the while")
 
     def test_a_user_is_served_after_more_tokens_than_are_kept(self):
         self.assertEqual(self.ask(token="good").status, 200)

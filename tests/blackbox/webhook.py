@@ -672,8 +672,14 @@ class WebhookTest(unittest.TestCase):
         """A request that arrives before the Services change is answered, and the connection is
         closed."""
         path = SYSTEM + "pods/one"
-        self.api.put(path, {"metadata": {"labels": {}}})
-        one = Replica(self, pod="one")
+        for _ in range(3):
+            self.api.put(path, {"metadata": {"labels": {}}})
+            if self.answers_on(Replica(self, pod="one"), path):
+                return
+        self.fail("three times so busy a machine that the pod ended before it was asked")
+
+    def answers_on(self, one, path):
+        """False: the requests were sent when the time in which a pod answers on was nearly over."""
         until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
         self.assertIsNone(one.kept("/version"))
         until(lambda: one.serial() is not None, "it has its certificate")
@@ -685,16 +691,21 @@ class WebhookTest(unittest.TestCase):
         ends = time.monotonic()
         one.process.terminate()
         until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
+        sent = time.monotonic()
         try:
             for connection in [*connections, one.connect(self.authorities())]:
+                sent = time.monotonic()
                 self.assertTrue(review(connection, "validate", pod({}))["allowed"])
                 self.assertIsNone(connection.sock)
+            sent = time.monotonic()
             self.assertEqual(one.kept("/version"), "close")
         except (OSError, http.client.HTTPException):
-            if time.monotonic() - ends < DRAIN:
+            if sent - ends < DRAIN / 2:
                 raise
-            self.skipTest("so busy a machine that the pod has ended")
+            one.process.wait(PATIENCE)
+            return False
         one.end()  # a second signal, and an exit status of 0
+        return True
 
     def test_a_pod_that_ends_takes_no_lease(self):
         """Otherwise it would end before it releases the lease, and no replica would lead for 15 s.
