@@ -16,7 +16,8 @@ typedef struct Peer {
         Buf heard;
 } Peer;
 
-static inline uint16_t peer_begin(Peer *p) {
+/* Binds a free port of 127.0.0.1 and returns it. Nothing listens: connections to it are refused. */
+static inline uint16_t peer_bind(Peer *p) {
         struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
         socklen_t len = sizeof at;
 
@@ -24,9 +25,16 @@ static inline uint16_t peer_begin(Peer *p) {
         p->listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         ASSERT_TRUE(p->listening >= 0);
         ASSERT_OK(bind(p->listening, (struct sockaddr *) &at, sizeof at));
-        ASSERT_OK(listen(p->listening, 16));
         ASSERT_OK(getsockname(p->listening, (struct sockaddr *) &at, &len));
         return ntohs(at.sin_port);
+}
+
+/* The same, and listens. */
+static inline uint16_t peer_begin(Peer *p) {
+        uint16_t port = peer_bind(p);
+
+        ASSERT_OK(listen(p->listening, 16));
+        return port;
 }
 
 static inline void peer_hang_up(Peer *p) {

@@ -24,7 +24,7 @@ static void on_gone(void *userdata) {
         s->waiting = NULL;
 }
 
-/* The next request may have come before that. */
+/* The next request may arrive before this call. */
 static void on_stream_gone(void *userdata) {
         *(HttpStream **) userdata = NULL;
 }

@@ -648,7 +648,7 @@ static void see_bound(Fixture *f, const char *name, const char *node) {
 }
 
 static void expect_woken(Fixture *f) {
-        for (int i = 0; i < 6000 && !fake_call(FAKE_PATCH); i++)
+        for (int i = 0; i < 2000 && !fake_call(FAKE_PATCH); i++)
                 ASSERT_TRUE(sd_event_run(f->event, 50 * USEC_PER_MSEC) >= 0);
         ASSERT_TRUE(fake_call(FAKE_PATCH));
         ASSERT_TEXT(fake_name(fake_call(FAKE_PATCH)), "/api/v1/namespaces/default/pods/high");

@@ -26,7 +26,7 @@ static void a_peer_has_a_bucket_of_its_own(void) {
         ASSERT_INT(take_all(&p, v4(1), BEGIN + 60 * USEC_PER_SEC), PAGE_PEERS_BURST);
 }
 
-/* For as long as it likes. */
+/* However long it sends. */
 static void one_peer_does_not_keep_another_out(void) {
         PagePeers p = {0};
 

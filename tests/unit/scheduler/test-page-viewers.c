@@ -74,7 +74,7 @@ static bool hear(Fixture *f, int fd, Buf *got) {
 }
 
 static void hear_text(Fixture *f, int fd, const char *text, Buf *got) {
-        usec_t end = clock_monotonic_usec() + 120 * USEC_PER_SEC;
+        usec_t end = clock_monotonic_usec() + 100 * USEC_PER_SEC;
 
         while (!strstr(got->len > 0 ? got->data : "", text)) {
                 ASSERT_TRUE(clock_monotonic_usec() < end);
@@ -84,7 +84,7 @@ static void hear_text(Fixture *f, int fd, const char *text, Buf *got) {
 
 static void a_stream_behind_a_login_ends_with_a_word(void) {
         _cleanup_buf_ Buf got = BUF_NULL, other = BUF_NULL, next = BUF_NULL;
-        usec_t end = clock_monotonic_usec() + 120 * USEC_PER_SEC;
+        usec_t end = clock_monotonic_usec() + 100 * USEC_PER_SEC;
         int login, open, again;
         Fixture f;
 
@@ -109,7 +109,7 @@ static void a_stream_behind_a_login_ends_with_a_word(void) {
 
 static void the_last_stream_may_end_so(void) {
         _cleanup_buf_ Buf got = BUF_NULL, next = BUF_NULL;
-        usec_t end = clock_monotonic_usec() + 120 * USEC_PER_SEC;
+        usec_t end = clock_monotonic_usec() + 100 * USEC_PER_SEC;
         int login, again;
         Fixture f;
 

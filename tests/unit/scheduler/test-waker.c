@@ -46,7 +46,7 @@ static Sleeper *sleeper(Fixture *f) {
 }
 
 static void answer_wake(Fixture *f, unsigned status) {
-        for (int i = 0; i < 3000 && !fake_call(FAKE_PATCH); i++)
+        for (int i = 0; i < 1000 && !fake_call(FAKE_PATCH); i++)
                 ASSERT_TRUE(sd_event_run(f->event, 100 * USEC_PER_MSEC) >= 0);
         ASSERT_TRUE(fake_call(FAKE_PATCH));
         ASSERT_TEXT(fake_name(fake_call(FAKE_PATCH)), "/api/v1/namespaces/default/pods/p");

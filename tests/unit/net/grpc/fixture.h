@@ -11,7 +11,7 @@
 enum { MIB = 1024 * 1024 };
 
 /* No test needs as long on a slow machine. */
-#define PATIENCE (300 * USEC_PER_SEC)
+#define PATIENCE (100 * USEC_PER_SEC)
 
 typedef struct Fixture {
         Directory directory;

@@ -32,7 +32,7 @@ static int attempt(sd_event *event, const char *path) {
         const RpcClientOptions client_options = {.path = path};
         _cleanup_(rpc_server_freep) RpcServer *server = NULL;
         _cleanup_(rpc_client_freep) RpcClient *client = NULL;
-        usec_t end = clock_monotonic_usec() + 300 * USEC_PER_SEC;
+        usec_t end = clock_monotonic_usec() + 100 * USEC_PER_SEC;
         unsigned asked = 0, done = 0;
 
         if (rpc_server_new(event, &server_options, NULL, &server, NULL) < 0) {
