@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One model for a test's functions, and what its tenants have of the card. */
+/* The model that the tests of a file share, and functions that measure its tenants' shares and
+ * charges. */
 
 #include "model.h"
 #include "test.h"
@@ -20,7 +21,7 @@ static inline uint32_t tenant(TenantPolicy policy) {
         return model_tenant(&m, &policy);
 }
 
-/* Percent of the card's time from now on. */
+/* Runs the model for `ns`. Returns the tenant's share of the card's time meanwhile, in percent. */
 static inline double share(uint32_t of, uint64_t ns) {
         uint64_t before = m.tenants[of].ran;
 
@@ -44,12 +45,12 @@ static inline Shares shares(uint64_t ns) {
         return s;
 }
 
-/* What each had and was charged, percent of the card's time. */
+/* What each tenant, and all of them together, had and was charged: percent of the card's time. */
 typedef struct Charges {
         double had[MODEL_TENANTS], charged[MODEL_TENANTS], had_all, charged_all;
 } Charges;
 
-/* each: called every 0.1 ms on the way, unless it is NULL. */
+/* Runs the model for `ns`. each: called every 0.1 ms of that time, unless it is NULL. */
 static inline Charges charges(uint64_t ns, void (*each)(void)) {
         uint64_t ran[MODEL_TENANTS] = {0}, used[MODEL_TENANTS] = {0}, from = m.now;
         Charges b = {.had_all = 0};

@@ -9,9 +9,9 @@
 #define DUTY            (20 * MSEC)
 #define MODEL_POLL      (200 * USEC)
 #define HASTE           (200 * USEC)
-#define NATIVE_DEPTH    (10 * MSEC) /* what a process without a gate has in flight: more than a turn */
+#define NATIVE_DEPTH    (10 * MSEC) /* in flight of a process without a gate, ns: more than a turn */
 
-/* ---- chance ---- */
+/* ---- pseudo-random times ---- */
 
 static uint64_t draw(Model *m, uint64_t below) {
         m->seed = m->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
@@ -44,7 +44,8 @@ uint64_t model_done(const ModelProcess *p) {
         return p->n_launched - (p->left + p->kernel - 1) / p->kernel;
 }
 
-/* Its next kernel waits on the card for those of other ranks, which have not begun. */
+/* Whether its next kernel is an all-reduce that still waits on the card: the kernel of another rank
+ * has not begun. */
 static bool is_spinning(const ModelProcess *p) {
         uint64_t done = model_done(p);
 
@@ -112,7 +113,7 @@ static void card_advance(Model *m, uint64_t ns) {
                 m->idle += ns;
 }
 
-/* ---- a process and its gate ---- */
+/* ---- a process and its launch hook ---- */
 
 static void ring(Model *m, const ModelProcess *p) {
         if (p->lost_doorbell)
@@ -143,7 +144,8 @@ static bool is_away(const Model *m) {
         return m->now >= m->away && m->now < m->back;
 }
 
-/* Of 20 ms its part, each tenant at another time. */
+/* ns that remain of the tenant's part of the current 20 ms; 0 outside of that part. The parts of
+ * different tenants begin at different times. */
 static uint64_t duty_left(const Model *m, const ModelProcess *p) {
         uint64_t at = (m->now + p->tenant * 7 * MSEC) % DUTY,
                  part = DUTY * m->tenants[p->tenant].policy.rate / POLICY_PPM;
@@ -151,7 +153,8 @@ static uint64_t duty_left(const Model *m, const ModelProcess *p) {
         return at < part ? part - at : 0;
 }
 
-/* As the gate has it: what is in flight is over when the window is, or a little later. */
+/* The ns of work that may be in flight, by the launch hook's rule: work that ends with the window,
+ * or drain_ns later at most. */
 static uint64_t room_of(const Model *m, const ModelProcess *p) {
         const EngineWindow *t = &m->tenants[p->tenant].window;
         uint64_t room = (t->closes > m->now ? t->closes - m->now : 0) + t->drain_ns;
@@ -168,7 +171,8 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
         return max_u64(part, room - min_u64(room, all - in_flight_of(m, p)));
 }
 
-/* In a window behind work that does not end that is not counted. */
+/* The backlog that a window with ignore_backlog does not count: the ns that were in flight when it
+ * opened, as far as they still are. */
 static uint64_t behind_which(const Model *m, ModelProcess *p) {
         const EngineWindow *t = &m->tenants[p->tenant].window;
 
@@ -208,8 +212,8 @@ static bool is_open(const Model *m, const ModelProcess *p) {
         return !t->gated || (t->open && m->now < t->closes);
 }
 
-/* As the launch hooks have it: of short pauses that come in a row one is rung for each ms, and its
- * end. */
+/* Rings for a pause by the launch hook's rule: of short pauses in a row for one in each ms, and
+ * again at the end of that pause. */
 static void ring_for_pause(Model *m, ModelProcess *p) {
         if (p->hasty && m->now - p->rang < MSEC)
                 return;
@@ -245,7 +249,8 @@ static void begin_request(Model *m, ModelProcess *p) {
         end_pause(m, p);
 }
 
-/* While it has work on the card; it wants again when that is nearly over. */
+/* The report of LIE_IDLE and LIE_IDLE_LITTLE: no want while the process has work on the card, and a
+ * want again shortly before that work ends. */
 static void say_rests(Model *m, ModelProcess *p) {
         bool rests = p->left > 0, did = p->report.want_since == 0;
 
@@ -290,8 +295,8 @@ static void tell(Model *m, ModelProcess *p) {
         }
 }
 
-/* With so much left it looks again: an eighth of what it may have is launched at once, or a
- * kernel. */
+/* The work left, in ns, at which the process looks again. At least an eighth of the depth is
+ * launched at once, or one kernel. */
 static uint64_t enough(const ModelProcess *p, uint64_t depth) {
         uint64_t most = depth / p->kernel;
 
@@ -385,7 +390,7 @@ static void write_windows(Model *m) {
                 turn = m->engine.tenants[t->engine].window;
                 open += turn.open;
                 if (turn.open && (turn.number != t->window.number || !t->window.open)) {
-                        ASSERT_TRUE(turn.number != t->window.number); /* no window is granted twice */
+                        ASSERT_TRUE(turn.number != t->window.number); /* no number is opened twice */
                         m->opens++;
                         t->opened = m->now;
                 }
@@ -430,7 +435,7 @@ static void arbiter(Model *m) {
         finish_step(m, engine_step(&m->engine, m->now));
 }
 
-/* ---- all of it ---- */
+/* ---- the model ---- */
 
 void model_init(Model *m, uint64_t seed) {
         memset(m, 0, sizeof *m);
@@ -470,7 +475,7 @@ void model_stop(Model *m, uint64_t ns) {
         for (uint32_t i = 0; i < m->n_processes; i++)
                 m->processes[i].look = min_u64(m->processes[i].look, m->now + MODEL_POLL);
         for (uint32_t i = 0; i < m->n_tenants; i++)
-                m->rung[i] = true; /* all rows are read after so long */
+                m->rung[i] = true; /* after such a time the arbiter reads all rows */
 }
 
 void model_begin_again(Model *m, ModelProcess *p) {
@@ -534,7 +539,8 @@ void model_run(Model *m, uint64_t until) {
         }
 }
 
-/* As the daemon does it: the cards that are due, and those that the plan changes. */
+/* A step of the arbiter for several cards, as in the daemon: it steps the cards that are due, and
+ * those that the plan changes. */
 static void arbiter_of_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t now) {
         Engine *engines[MODEL_CARDS];
         bool due[MODEL_CARDS];

@@ -7,7 +7,7 @@
 
 enum { SECONDS_MAX = 400 };
 
-/* The first rounds, in which nobody owes anything yet, are not counted. */
+/* Seconds at the start that are not counted, because no tenant has a debt yet. */
 static uint32_t warm_up(const TableCase *c) {
         return 2 + (uint32_t) (20 * c->kernel / SEC);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Work that waits for a launch which is yet to come, and who says that his does; on the model. */
+/* Work that waits for a later launch, and tenants that falsely report such work; on the model. */
 
 #include "measured.h"
 #include "slice/schedule.h"
 
-/* A program queues `n` kernels of a millisecond behind something that the last of them ends. It
- * gets them in, whatever it may have of the card, and is paid for what it kept to itself; who is
- * beside it has what is his. begins: its work seems to have begun. */
+/* A program queues `n` kernels of a millisecond, of which none begins before the last one is
+ * launched. All of them are launched within `within` ns under any cap. The tenant pays for the
+ * windows that this takes, and a tenant beside it keeps its share. begins: the queued work is
+ * reported as begun. */
 static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside, uint64_t within) {
         uint64_t from;
         ModelProcess *p;
@@ -31,7 +32,7 @@ static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside,
         printf("# %u behind at %u %%: %.2f s\n", n, percent, (double) (m.now - from) / 1e9);
         ASSERT_INT(m.events, 0);
         p->needs = 0;
-        model_run(&m, m.now + 100 * SEC); /* it pays for that, and then is as it was before */
+        model_run(&m, m.now + 100 * SEC); /* it pays its debt, and then has its share again */
         ASSERT_NEAR(share(0, 10 * SEC), percent, 1);
         ASSERT_TRUE(!beside || share(1, 10 * SEC) > 49);
         ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < percent + 0.5);
@@ -46,8 +47,8 @@ static void work_behind_what_waits_for_it(void) {
         queue_behind(20, 4, true, true, 7 * SEC);
 }
 
-/* One who pretends that his work waits, and keeps it all for one day, has no more than is his in
- * the mean; and nobody beside him less. */
+/* A tenant blocks its own work ten times, each time until a thousand kernels are queued. In the
+ * mean it has no more than its share. The other tenant has its share in the end. */
 static void who_pretends_to_be_held_up(void) {
         ModelProcess *p;
         Shares s;
@@ -68,14 +69,14 @@ static void who_pretends_to_be_held_up(void) {
                100 * (double) m.tenants[1].ran / (double) (m.now - SEC));
         ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < 20);
         ASSERT_TRUE(100 * (double) m.tenants[1].ran / (double) (m.now - SEC) > 48);
-        model_run(&m, m.now + 200 * SEC); /* it pays for what it held */
+        model_run(&m, m.now + 200 * SEC); /* it pays its debt */
         s = shares(10 * SEC);
         ASSERT_NEAR(s.of[0], 20, 1);
         ASSERT_NEAR(s.of[1], 50, 1);
 }
 
-/* A kernel that hangs is told of when it is time, though a launch waits behind it and gets
- * windows. */
+/* A kernel that hangs is reported in time, although a launch waits behind it and gets windows that
+ * ignore the backlog. */
 static void who_hangs_and_waits_is_told_of(void) {
         ModelProcess *p;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Programs of several kinds beside each other: what each is charged is what it had, and nobody has
- * more than his cap. On the model. */
+/* Programs of several kinds beside each other: each is charged what it used, and no tenant has more
+ * than its cap. On the model. */
 
 #include "measured.h"
 
@@ -32,8 +32,8 @@ static Charges run(const char *what) {
         return b;
 }
 
-/* Work that was thought shorter goes on beside windows in which somebody rests: then it has the
- * card to itself. */
+/* Underestimated work continues beside the windows of another tenant. During that tenant's pauses
+ * the work has the card to itself. */
 static void rests_beside_what_is_longer(void) {
         static const uint64_t kernels[] = {12 * MSEC, 50 * MSEC, 200 * MSEC};
 
@@ -50,8 +50,8 @@ static void rests_beside_what_is_longer(void) {
         }
 }
 
-/* One who comes first comes in the middle of another one's kernel, at each request: the card is
- * that other one's for as long as its turn is. */
+/* A high-priority tenant with pauses: each of its requests arrives during a kernel of another
+ * tenant, which keeps the card until its turn ends. */
 static void who_comes_first_with_rests(void) {
         TenantPolicy first = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED, .prio_ratio = 99},
                                            &(ComputeRequest){.percent = 60, .high_priority = true});
@@ -67,8 +67,8 @@ static void who_comes_first_with_rests(void) {
         ASSERT_NEAR(b.charged_all, b.had_all, 3);
 }
 
-/* Each of them has seen all of the card's time pass in which another one of the container was
- * there. */
+/* Each process of a container counts all of the card's time during which the container's other
+ * processes had work too. The charge counts that time once. */
 static void several_processes_with_rests(void) {
         for (unsigned n = 2; n <= 16; n *= 2) {
                 uint32_t several;
@@ -92,8 +92,8 @@ static double request_of(uint32_t cap, uint64_t request) {
         return run("requests of more than a window").had[0];
 }
 
-/* What is left of a request waits until there are tokens for a window. With more of a cap than it
- * needs, a tenant loses no more than that wait. */
+/* The last part of a request waits until there are tokens for another window. A tenant loses no
+ * more than that wait by a cap of 30 % instead of 40 %. */
 static void requests_of_more_than_a_window(void) {
         for (uint64_t ms = 5; ms <= 7; ms++)
                 ASSERT_TRUE(request_of(30, ms * MSEC) > 0.8 * request_of(40, ms * MSEC));

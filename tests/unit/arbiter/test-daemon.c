@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The arbiter as a process, on a slice directory with real pages; the gates of the containers are played by
- * hand. */
+/* The arbiter as a process, on a slice directory with real pages. The tests play the launch hooks
+ * of the containers. */
 
 #include "arbiter/daemon.h"
 
@@ -22,7 +22,7 @@
 #include "slicedir/slicedir.h"
 #include "test.h"
 
-enum { DEADLINE = 120 }; /* seconds: nothing that is waited for takes one */
+enum { DEADLINE = 120 }; /* seconds; each wait takes far less than one */
 
 static char home[64], path[128];
 
@@ -87,7 +87,7 @@ static void end(Slicedir *b) {
         (void) rmdir(home);
 }
 
-/* Whoever made the pages keeps them open, as long as he lives. */
+/* Closes the pages, which the process that made them keeps open. */
 static void forget_maker(Slicedir *b) {
         Fault fault = FAULT_NULL;
 
@@ -110,7 +110,7 @@ static uint64_t now_nsec(void) {
                 }                                                                                            \
         } while (0)
 
-/* ---- a container's gate ---- */
+/* ---- a container's launch hook ---- */
 
 typedef struct Gate {
         SliceUser slice;
@@ -157,7 +157,7 @@ static void ring(const Gate *g) {
         int fd = open(g->bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
         if (fd < 0)
-                return; /* nobody listens */
+                return; /* no arbiter listens */
         (void) !write(fd, "", 1);
         (void) close(fd);
 }
@@ -174,8 +174,8 @@ static void drain(const Gate *g, uint32_t number) {
         ring(g);
 }
 
-/* Has work on the card until its window is closed, and then lets us know. Returns the window's
- * number. */
+/* Waits for a window, reports work on the card until it closes, and then reports the drain. Returns
+ * the window's number. */
 static uint32_t use_window(const Gate *g) {
         uint32_t number;
 
@@ -248,7 +248,7 @@ static void never_two_at_once(void) {
         end(&b);
 }
 
-/* A window on each card, at once. */
+/* Waits until both cards have an open window, and uses both. */
 static void use_both(Gate *const g[2]) {
         uint32_t numbers[2];
 
@@ -262,7 +262,8 @@ static void use_both(Gate *const g[2]) {
                 drain(g[i], numbers[i]);
 }
 
-/* While another container has a window on the second card, the first one waits for that as well. */
+/* A container with two cards gets its windows on both at once. While another container has a window
+ * on the second card, the first card waits for that too. */
 static void cards_open_together(void) {
         SliceSpec specs[2] = {{.limit = 1 << 20,
                                .card_bytes = 1 << 24,
@@ -307,7 +308,7 @@ static void cards_open_together(void) {
         end(&b);
 }
 
-/* The second waits, and goes on where the first was when it is gone. */
+/* A second arbiter waits for the first one to end, and then continues where that one was. */
 static void another_takes_over(void) {
         Slicedir b = begin();
         uint32_t number;
@@ -322,14 +323,14 @@ static void another_takes_over(void) {
         number = use_window(g);
         second = start();
         WAIT_FOR(is_open(g));
-        ASSERT_OK(kill(first.pid, SIGKILL)); /* in the middle of a window */
+        ASSERT_OK(kill(first.pid, SIGKILL)); /* during a window */
         ASSERT_INT(waitpid(first.pid, &status, 0), first.pid);
         ASSERT_OK(close(first.stop));
         for (unsigned i = 0; i < 5; i++) {
                 uint32_t next = use_window(g);
 
                 ASSERT_TRUE(next > number ||
-                            (i == 0 && next == number)); /* the first may be the same, made longer */
+                            (i == 0 && next == number)); /* the first one may be the old window, extended */
                 number = next;
         }
         stop(&second);
@@ -341,7 +342,7 @@ static uint64_t granted(const Gate *g) {
         return atomic_load(&schedule(g)->granted);
 }
 
-/* Some windows, and they are counted. Returns what was granted in the end. */
+/* Uses some windows. `granted` grows with them. Returns its value in the end. */
 static uint64_t use_some(const Gate *g, uint64_t given) {
         uint64_t before = given;
 
@@ -362,14 +363,14 @@ static void end_somehow(Daemon *d, bool kills) {
                 stop(d);
                 return;
         }
-        ASSERT_OK(kill(d->pid, SIGKILL)); /* in the middle of a window */
+        ASSERT_OK(kill(d->pid, SIGKILL)); /* during a window */
         ASSERT_INT(waitpid(d->pid, &status, 0), d->pid);
         ASSERT_OK(close(d->stop));
 }
 
-/* The agent compares what was granted with what was used, over minutes: the next arbiter counts on,
- * however the one before has ended, and nothing is granted for the time between. A page of the
- * container's next start begins anew. */
+/* The agent compares `granted` with `used` over minutes. So the next arbiter continues both sums,
+ * however the one before ended, and grants nothing for the time between. The page of the
+ * container's next start begins at 0. */
 static void what_was_granted_goes_on(void) {
         uint64_t begun = now_nsec(), given = 0, charged = 0, came;
         Slicedir b = begin();
@@ -406,7 +407,7 @@ static void a_page_that_is_made_anew(void) {
         d = start();
         g = gate("one");
         WAIT_FOR(atomic_load(&schedule(g)->seen) != 0);
-        put(&b, "one", 0); /* of a container that starts again, without a limit now */
+        put(&b, "one", 0); /* the container starts again, now without a limit */
         again = gate("one");
         WAIT_FOR(atomic_load(&schedule(again)->seen) != 0);
         ASSERT_INT(atomic_load(&schedule(again)->flags), 0);
@@ -431,7 +432,7 @@ static void slices_come_and_go(void) {
                 put_as(&b, i % 2 ? "one" : "two", 50, 2, i % 2 ? "GPU-a" : "GPU-b");
                 g = gate(i % 2 ? "one" : "two");
                 want(g);
-                WAIT_FOR(is_open(g)); /* and stays so: nobody else wants the card */
+                WAIT_FOR(is_open(g)); /* it stays open, because no other tenant wants the card */
                 gate_free(g);
                 slicedir_remove(&b, i % 2 ? "one" : "two");
         }
@@ -439,7 +440,7 @@ static void slices_come_and_go(void) {
         end(&b);
 }
 
-/* Killed with work on the card: the other one does not wait for it for ever. */
+/* A process is killed with work on the card. The other tenant still gets its windows. */
 static void the_dead_are_not_waited_for(void) {
         Slicedir b = begin();
         Gate *g, *dead;
@@ -509,7 +510,7 @@ static void whatever_stands_there(void) {
         for (unsigned i = 0; i < 10; i++)
                 (void) use_window(g);
         spoil("counters", "", 0);
-        spoil("limits", "", 0); /* under the mapping */
+        spoil("limits", "", 0); /* the arbiter has it mapped */
         for (unsigned i = 0; i < 10; i++)
                 (void) use_window(g);
         spoil("limits", garbage, sizeof(SliceLimits));
@@ -525,7 +526,7 @@ static void whatever_stands_there(void) {
         end(&b);
 }
 
-/* Rings as fast as it can: the other one is served all the same. */
+/* A tenant rings its doorbell as fast as it can. The other tenant still gets its windows. */
 static void one_who_rings_without_end(void) {
         Slicedir b = begin();
         Gate *g, *other;
@@ -552,7 +553,8 @@ static void one_who_rings_without_end(void) {
         end(&b);
 }
 
-/* Rows of nobody that want: few questions at a time, and all of them in the end. */
+/* Rows that want the card and have no living process: the arbiter checks at most 8 of them at a
+ * time, and all of them in the end. */
 static void few_questions_at_a_time(void) {
         Slicedir b = begin();
         char directory[192];
@@ -579,7 +581,7 @@ static void few_questions_at_a_time(void) {
                 ASSERT_TRUE(dead <= before + 8);
                 before = dead;
         }
-        ASSERT_INT(dead, SLICE_ROWS - 1); /* all but the one that lives */
+        ASSERT_INT(dead, SLICE_ROWS - 1); /* all but the row of this process */
         ASSERT_TRUE(readings >= SLICE_ROWS / 8 - 1);
         ASSERT_TRUE(!s.dead[g->slice.row]);
         slice_channel_done(&s);
@@ -588,8 +590,9 @@ static void few_questions_at_a_time(void) {
         end(&b);
 }
 
-/* A tenant who is told that somebody wants to open what he has leased gives it up, and takes
- * another lease: for ever, if he can. He ends when he is refused a hundred times in a row. */
+/* The process of a tenant that leases a page. When another process opens the page, it gives the
+ * lease up and takes another one, again and again. It ends when the lease is refused a hundred
+ * times in a row. */
 static void lease_always(const char *file, int kind, int told) {
         int fd = open(file, O_RDONLY | O_CLOEXEC);
         sigset_t set;
@@ -656,14 +659,14 @@ static void a_page_that_is_leased(void) {
                 WAIT_FOR(pread(fd, &limits, sizeof limits, 0) == sizeof limits &&
                          atomic_load(&limits.schedule.seen) != 0);
                 ASSERT_OK(close(fd));
-                WAIT_FOR(!is_leasable(file)); /* it is open for writing */
+                WAIT_FOR(!is_leasable(file)); /* the arbiter has it open for writing */
                 stop(&d);
-                WAIT_FOR(is_leasable(file)); /* nobody is left who waits */
+                WAIT_FOR(is_leasable(file)); /* no process waits for it any more */
                 end(&b);
         }
 }
 
-/* The keeper's only child. */
+/* The supervisor's only child. */
 static pid_t arbiter_of(const Daemon *d) {
         char name[64], text[32] = "";
         int fd;
@@ -676,8 +679,8 @@ static pid_t arbiter_of(const Daemon *d) {
         return (pid_t) strtol(text, NULL, 10);
 }
 
-/* Whether one of its watches is for changes of times, too: so it is told of new pages
- * (slicedir/slicedir.h). */
+/* Whether one of the arbiter's inotify watches includes changes of times, by which it learns of new
+ * pages (slicedir/slicedir.h). */
 static bool is_watching(pid_t arbiter) {
         for (int fd = 0; fd < 32; fd++) {
                 char name[64], text[512] = "";
@@ -707,7 +710,7 @@ static void it_is_told_of_new_pages(void) {
         end(&b);
 }
 
-/* ---- those who wait ---- */
+/* ---- processes that wait for leased files ---- */
 
 static void a_waiter_that_has_ended_is_replaced(void) {
         Slicedir b = begin();
@@ -722,25 +725,25 @@ static void a_waiter_that_has_ended_is_replaced(void) {
         (void) snprintf(page, sizeof page, "%s/one/0", path);
         directory = open(page, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         tenant = lease(file, F_RDLCK);
-        ASSERT_OK(kill(tenant, SIGSTOP)); /* so that who waits does so until we have looked */
+        ASSERT_OK(kill(tenant, SIGSTOP)); /* the waiter waits until this test has looked */
         leased_request(&l, directory, "limits");
         leased_end_unrequested(&l);
         ASSERT_INT(l.n, 1);
         first = l.files[0].pid;
         leased_request(&l, directory, "limits");
         leased_end_unrequested(&l);
-        ASSERT_INT(l.files[0].pid, first); /* it lives */
+        ASSERT_INT(l.files[0].pid, first); /* the waiter lives, so it stays */
         ASSERT_OK(kill(first, SIGKILL));
         ASSERT_OK(waitid(P_PID, (id_t) first, &(siginfo_t){0}, WEXITED | WNOWAIT));
         leased_request(&l, directory, "limits");
         leased_end_unrequested(&l);
         ASSERT_INT(l.n, 1);
         ASSERT_TRUE(l.files[0].pid != first);
-        ASSERT_INT(waitpid(first, NULL, WNOHANG), -1); /* and is reaped */
+        ASSERT_INT(waitpid(first, NULL, WNOHANG), -1); /* it was reaped */
         ASSERT_OK(kill(tenant, SIGCONT));
-        WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant); /* he finds no moment for another one */
+        WAIT_FOR(waitpid(tenant, NULL, WNOHANG) == tenant); /* it gets no other lease */
         WAIT_FOR(!is_leasable(file));
-        leased_end_unrequested(&l); /* nobody asks for it any more */
+        leased_end_unrequested(&l); /* the file is not requested any more */
         ASSERT_INT(l.n, 0);
         ASSERT_TRUE(is_leasable(file));
         ASSERT_OK(close(directory));

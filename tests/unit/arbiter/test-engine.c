@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the engine does when tenants come, go, sleep, wake, hang and lie; on the model. */
+/* The engine with tenants that come, go, become idle, wake, hang and report falsely; on the
+ * model. */
 
 #include "measured.h"
 #include "slice/schedule.h"
@@ -57,9 +58,9 @@ static void weights(void) {
         ASSERT_NEAR(s.of[2], 62.5, 1.5);
 }
 
-/* A tenant with a hundred times the weight and a pause of `rest` after each 100 ms of work, beside
- * one that always wants the card: that one has its part, and a window for each pause that is longer
- * than IDLE_CLOSE_NS. */
+/* Returns the share of a tenant that always wants the card, beside one with a hundred times its
+ * weight and a pause of `rest` after each 100 ms of work. Each pause that is longer than
+ * IDLE_CLOSE_NS gives the first tenant a window in addition to its part. */
 static double part_of_the_light(uint64_t rest, uint64_t kernel) {
         ModelProcess *p;
 
@@ -112,7 +113,7 @@ static void native_gates_nobody(void) {
         ASSERT_INT(m.opens, 0);
 }
 
-/* Those with a cap have it whoever else is there; the rest is shared. */
+/* A tenant with a cap has it beside any others. The others divide the rest by weight. */
 static void caps_beside_weights(void) {
         Shares s;
 
@@ -148,16 +149,16 @@ static void wishes_are_taken_as_they_can_be(void) {
                             .rate > 0);
         t = tenant_policy(&(CardCompute){.policy = COMPUTE_PREEMPTIVE, .prio_ratio = 5},
                           &(ComputeRequest){.high_priority = true});
-        ASSERT_TRUE(t.high && t.rate == 200000); /* 20 % at least */
+        ASSERT_TRUE(t.high && t.rate == 200000); /* at least 20 % */
         t = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED},
                           &(ComputeRequest){.percent = 30, .high_priority = true});
-        ASSERT_TRUE(t.high && t.rate == 300000); /* a cap stays one */
+        ASSERT_TRUE(t.high && t.rate == 300000); /* the cap is kept */
         ASSERT_FALSE(tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE},
                                    &(ComputeRequest){.high_priority = true})
                              .high);
 }
 
-/* ---- waking ---- */
+/* ---- tenants that wake ---- */
 
 static void who_wakes_has_its_share_back(void) {
         ModelProcess *p;
@@ -171,10 +172,11 @@ static void who_wakes_has_its_share_back(void) {
         model_run(&m, 20 * SEC);
         ASSERT_TRUE(p->n_latencies > 400);
         for (uint32_t i = 0; i < p->n_latencies; i++)
-                ASSERT_TRUE(p->latencies[i] <= 10 * MSEC); /* to the end of a millisecond's work */
+                ASSERT_TRUE(p->latencies[i] <= 10 * MSEC); /* from the wake-up to the end of 1 ms of work */
 }
 
-/* From the next window on, and all of it: to one of the windows of 20 ms that two have by turns. */
+/* A tenant that wants the card again has its full share from the next window on, to one of the
+ * windows of 20 ms that the two have by turns. */
 static void who_wakes_for_good(void) {
         model_init(&m, 9);
         (void) model_process(&m, tenant(weighted(1)), MSEC);
@@ -187,7 +189,7 @@ static void who_wakes_for_good(void) {
         ASSERT_NEAR(share(1, SEC), 50, 2);
 }
 
-/* A tenant that slept for an hour has no more coming to it than one that slept for a second. */
+/* A tenant that was idle for an hour has no more credit than one that was idle for a second. */
 static void nobody_saves_up(void) {
         double before;
 
@@ -239,8 +241,8 @@ static void tenants_come_and_go(void) {
         ASSERT_NEAR(share(2, 5 * SEC), 30, 1);
 }
 
-/* A new arbiter goes on where the old one was, and opens nothing before what the old one opened is
- * over. */
+/* A new arbiter continues where the old one ended, and opens no window before the old arbiter's
+ * window has drained. */
 static void another_takes_over(void) {
         model_init(&m, 15);
         (void) model_process(&m, tenant(fixed(30)), 300 * USEC);
@@ -268,12 +270,12 @@ static void there_is_an_end_to_tenants(void) {
         free(e);
 }
 
-/* ---- trouble ---- */
+/* ---- false reports and failures ---- */
 
-/* Beside somebody who does or says something odd, an honest tenant has its share; and he has no
- * more than his. */
+/* Beside a tenant with false reports, the honest tenants have their shares. The tenant with the
+ * false reports has at most `most` percent. */
 static void beside_a_liar(ModelLie lie, double most) {
-        double less = lie == LIE_BLOCKED ? 2 : 1.5; /* it gets windows behind its work */
+        double less = lie == LIE_BLOCKED ? 2 : 1.5; /* it gets windows that ignore its backlog */
         Shares s;
 
         model_init(&m, 20 + lie);
@@ -302,7 +304,7 @@ static void liars(void) {
         beside_a_liar(LIE_BUSY_LITTLE, 21.5);
 }
 
-/* Whatever bits a row has there: a time within the window, or none. */
+/* For any bits in a row, the aggregate's first_launch is a time within the window, or 0. */
 static void when_a_row_began(void) {
         const uint64_t opened = 4000 * SEC, now = opened + 5 * MSEC;
         ReportAggregate t = REPORT_AGGREGATE_NULL;
@@ -311,7 +313,7 @@ static void when_a_row_began(void) {
         report_aggregate_begin(&t, opened, 0);
         report_aggregate_add(&t, 0, &said, 1, now, SEC);
         ASSERT_INT(t.first_launch, 0);
-        said.first_launch = WORK_BEGAN(opened - 10 * MSEC); /* of another window */
+        said.first_launch = WORK_BEGAN(opened - 10 * MSEC); /* in an earlier window */
         report_aggregate_add(&t, 1, &said, 1, now, SEC);
         ASSERT_INT(t.first_launch, 0);
         said.first_launch = WORK_BEGAN(now + MSEC);
@@ -329,14 +331,14 @@ static void when_a_row_began(void) {
                 ASSERT_TRUE(t.first_launch == 0 ||
                             (t.first_launch + WORK_BEGAN_GRAIN >= opened && t.first_launch <= now));
         }
-        report_aggregate_begin(&t, 0, 0); /* it never had a window */
+        report_aggregate_begin(&t, 0, 0); /* the container had no window yet */
         said.first_launch = WORK_BEGAN(now);
         report_aggregate_add(&t, 0, &said, 0, now, SEC);
         ASSERT_INT(t.first_launch, 0);
 }
 
-/* Kernels that outlive their windows by far, whatever was said of them: where nobody else wants the
- * card, they are paid for in full, from the first one on. */
+/* Kernels that are much longer than their windows, reported truly or not: without other tenants
+ * they are charged in full, from the first one on. */
 static void alone_with_long_kernels(void) {
         static const uint64_t kernels[] = {20 * MSEC, 50 * MSEC, 500 * MSEC};
 
@@ -354,8 +356,8 @@ static void alone_with_long_kernels(void) {
         }
 }
 
-/* Both said too little of their kernels for a while, as a gate does that has not measured them yet.
- * That is forgotten. */
+/* Two tenants report too short estimates for a while, as launch hooks do before they have measured
+ * their kernels. Later both have their shares again. */
 static void patience_comes_back(void) {
         ModelProcess *p[2];
         Shares s;
@@ -374,8 +376,8 @@ static void patience_comes_back(void) {
         ASSERT_NEAR(s.of[1], 60, 1);
 }
 
-/* Short requests, of which it says nothing: what it launches is seen all the same, and it never
- * waits for long. */
+/* A tenant alone on the card has short requests and reports no use. The arbiter sees the launches,
+ * and no request waits for long. */
 static void a_light_program_alone(void) {
         ModelProcess *p;
 
@@ -390,8 +392,8 @@ static void a_light_program_alone(void) {
         ASSERT_TRUE(p->longest < 30 * MSEC);
 }
 
-/* Stopped with work in flight, as a sibling goes on: that one has the container's share, and nobody
- * pays for what was not used. */
+/* One of a container's two processes is stopped with work in flight. The other one has the
+ * container's share, and no tenant is charged for time that was not used. */
 static void one_of_two_is_stopped(void) {
         ModelProcess *p;
         Shares s;
@@ -410,7 +412,7 @@ static void one_of_two_is_stopped(void) {
         ASSERT_NEAR(s.of[0], 30, 2);
         ASSERT_NEAR(s.of[1], 20, 1);
         model_run(&m, m.now + 5 * SEC);
-        ASSERT_INT(m.events, 1); /* that its work has ended only it can say */
+        ASSERT_INT(m.events, 1); /* only the stopped process could report the end of its work */
         p->stopped = false;
         p->look = m.now;
         model_run(&m, m.now + 40 * SEC);
@@ -418,7 +420,8 @@ static void one_of_two_is_stopped(void) {
         ASSERT_NEAR(s.of[0], 30, 2);
 }
 
-/* Nobody else wants the card, so its window could go on for ever. */
+/* A kernel that does not end is reported, although no other tenant wants the card and its window
+ * could stay open. */
 static void a_kernel_that_hangs_alone(void) {
         static const TenantPolicy natives[] = {
                 {.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = 1},
@@ -434,8 +437,8 @@ static void a_kernel_that_hangs_alone(void) {
         }
 }
 
-/* Short of processors: it comes when a window would be over. The time until it comes is charged
- * like work, so it has less than its cap. */
+/* A process that gets a processor late launches when its window is nearly over. The time until the
+ * launch is charged like work, so the tenant may have less than its cap. */
 static void who_is_always_late(void) {
         Shares s;
 
@@ -448,8 +451,8 @@ static void who_is_always_late(void) {
         ASSERT_TRUE(s.of[0] > 26 && s.of[0] < 31);
 }
 
-/* Silent rows, one pass after the other: for 100 ms and four times what is in flight, and as long
- * as somebody else has work. */
+/* A row that stops changing is left out of the aggregate after 100 ms and four times its amount in
+ * flight, while another row has work. */
 static void who_is_silent_is_left_out(void) {
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport stuck = {.want_since = 1, .in_flight = 10 * MSEC}, other = {.want_since = 2, .drained = 7};
@@ -472,11 +475,11 @@ static void who_is_silent_is_left_out(void) {
         report_aggregate_end(&t, now);
         ASSERT_TRUE(!t.drained && t.stuck_since == 0);
         ASSERT_TRUE(t.silent_busy > 1400 * MSEC &&
-                    t.silent_busy <= 1501 * MSEC); /* no more than there was time for */
+                    t.silent_busy <= 1501 * MSEC); /* at most the time that passed */
 }
 
-/* Killed while it was left out: half of the time, and four times what it said and a second at
- * most. */
+/* A process is killed while its row is left out. The charge is half of the time since, at most four
+ * times its amount in flight and a second. */
 static void who_dies_silent(void) {
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport stuck = {.want_since = 1, .in_flight = MSEC}, other = {.want_since = 2, .drained = 7};
@@ -497,8 +500,9 @@ static void who_dies_silent(void) {
         ASSERT_INT(t.silent_busy, 50 * MSEC + 4 * MSEC + SEC);
 }
 
-/* When a window's work was over, by the word of its rows: of who wanted before it closed it is when
- * that was seen, and so of one that is about to. */
+/* drained_at is when the work of a window ended, by the reports of its rows. A row that still wants
+ * the card writes the time of its drain into want_since. If that time is before the close or in the
+ * future, the time at which the arbiter saw the drain counts. */
 static void when_a_row_was_over(void) {
         const uint64_t closed = 4000 * SEC, now = closed + 5 * MSEC;
         ReportAggregate t = REPORT_AGGREGATE_NULL;
@@ -513,22 +517,22 @@ static void when_a_row_was_over(void) {
                 report_aggregate_end(&t, now + i * MSEC);
                 if (i < 2)
                         ASSERT_INT(t.drained_at, closed + (1 + i) * MSEC);
-                else /* which stays what it was */
+                else /* the time of the first sight stays */
                         ASSERT_INT(t.drained_at, now + 2 * MSEC);
                 said[1].drained = i >= 1 ? 7 : 6;
         }
         said[0].drained = 8;
-        said[0].want_since = now + SEC; /* to come */
+        said[0].want_since = now + SEC; /* in the future */
         report_aggregate_begin(&t, closed - SEC, closed);
         report_aggregate_add(&t, 0, &said[0], 8, now, SEC);
         ASSERT_INT(t.drained_at, now);
         report_aggregate_begin(&t, closed - SEC, closed);
-        report_aggregate_add(&t, 1, &said[1], 8, now, SEC); /* of another window */
+        report_aggregate_add(&t, 1, &said[1], 8, now, SEC); /* it drained another window */
         ASSERT_INT(t.drained_at, 0);
 }
 
-/* Once in a window is the arbiter woken, where it follows another one: who drains then does not
- * ring. Gates that know nothing of that ring, and everybody has his share all the same. */
+/* Three tenants take turns: all with the present launch hooks, then two of them with those of an
+ * old library. The number of the arbiter's steps is bounded, and each tenant has its share. */
 static void few_wake_ups(void) {
         uint64_t steps[2];
 
@@ -562,8 +566,8 @@ static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
         (void) engine_step(e, now);
 }
 
-/* What a gate finds out behind a window was used all the same; but not more than there was time
- * for, and not what was paid already. */
+/* Use that is reported after the window's end is charged too: at most the time that passed, and not
+ * what was charged before. */
 static void what_is_said_late(void) {
         Engine *e = malloc(sizeof *e);
         TenantPolicy t = fixed(30);
@@ -575,7 +579,7 @@ static void what_is_said_late(void) {
         say(e, SEC, SEC, 0);
         ASSERT_TRUE(e->tenants[0].window.open);
         say(e, SEC + 2 * MSEC, SEC, 2 * MSEC);
-        for (unsigned i = 1; i < 20; i++) /* idle, closed, over */
+        for (unsigned i = 1; i < 20; i++) /* the window becomes idle, closes and drains */
                 say(e, SEC + 2 * MSEC + i * MSEC / 5, 0, 2 * MSEC);
         ASSERT_INT(e->tenants[0].state, ENGINE_CLOSED);
         say(e, SEC + 100 * MSEC, 0, 2 * MSEC);
@@ -590,9 +594,9 @@ static void what_is_said_late(void) {
         free(e);
 }
 
-/* Work of a minute, of which it says at first that it was 5 s: 10 s are charged beyond those after
- * which it counted as hung, and the rest when it is said. More than the time that passed is
- * never. */
+/* An overrun of a minute reports at first that it used 5 s. The charge is 20 s: the 10 s after
+ * which it counts as hung, and 10 s more. Use that is reported later is charged then, but never
+ * more than the time that passed. */
 static void what_is_found_out_of_an_overdue_window(void) {
         Engine *e = malloc(sizeof *e);
         TenantReport report = {
@@ -615,14 +619,15 @@ static void what_is_found_out_of_an_overdue_window(void) {
         ASSERT_NEAR((double) e->tenants[0].window.used, 20 * SEC, 100 * MSEC);
         say(e, now, 0, 55 * SEC);
         ASSERT_NEAR((double) e->tenants[0].window.used, 65 * SEC,
-                    100 * MSEC); /* of it 5 s were charged already */
+                    100 * MSEC); /* 5 s of it were charged before */
         say(e, now, 0, 1000 * SEC);
         ASSERT_NEAR((double) e->tenants[0].window.used, 70 * SEC, 100 * MSEC);
         ASSERT_TRUE(e->tenants[0].account.balance < -45 * (int64_t) SEC);
         free(e);
 }
 
-/* Under a work-conserving policy: who wants and does nothing has little of the others' time. */
+/* Under a work-conserving policy, a tenant that wants the card and launches nothing takes little of
+ * the other tenants' time. */
 static void the_absent_waste_little(void) {
         model_init(&m, 30);
         (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
@@ -639,8 +644,8 @@ static void stop_while_it_works(void) {
                 p->look = m.now;
 }
 
-/* A process that is stopped whenever its kernel runs, of which nobody knew the length, beside a
- * process of the same container that works: what it had is charged when it says so. */
+/* A process is stopped whenever its kernel of unknown length runs, beside a working process of the
+ * same container. Its use is charged when it reports it. */
 static void stopped_with_work_on_the_card(void) {
         Charges c;
 
@@ -670,7 +675,7 @@ static void stopped_and_killed_in_a_window(void) {
         ASSERT_NEAR(s.of[0], 50, 1);
         p->stopped = false;
         p->look = m.now;
-        model_run(&m, m.now + 60 * SEC); /* it pays for what might have been */
+        model_run(&m, m.now + 60 * SEC); /* it pays for what it may have used */
         s = shares(10 * SEC);
         ASSERT_NEAR(s.of[0], 50, 1);
         ASSERT_NEAR(s.of[1], 40, 1);
@@ -692,11 +697,11 @@ static void bells_are_lost(void) {
         model_run(&m, 3 * SEC);
         s = shares(10 * SEC);
         printf("# without bells: %.2f of 50, %.2f of 40\n", s.of[0], s.of[1]);
-        ASSERT_NEAR(s.of[0], 47, 4); /* whoever does not ring pays for the time until he is seen */
+        ASSERT_NEAR(s.of[0], 47, 4); /* without a doorbell, a process pays until the arbiter sees it */
         ASSERT_NEAR(s.of[1], 38, 4);
 }
 
-/* An arbiter that always comes late, on a machine that is busy with something else. */
+/* An arbiter that always wakes late, on a busy machine. */
 static void the_arbiter_is_late(void) {
         Shares s;
 
@@ -711,8 +716,8 @@ static void the_arbiter_is_late(void) {
         ASSERT_NEAR(s.of[1], 20, 2);
 }
 
-/* Frozen, in a debugger, without memory: what was used meanwhile by the gates' own percentages is
- * nobody's debt. */
+/* The arbiter does nothing for a while: frozen, in a debugger, without memory. What the tenants use
+ * meanwhile, under the launch hooks' own percentages, becomes no debt. */
 static void the_arbiter_stands_still(void) {
         uint64_t stops[] = {300 * MSEC, SEC, 5 * SEC, 60 * SEC};
 
@@ -734,8 +739,8 @@ static void the_arbiter_stands_still(void) {
         }
 }
 
-/* A kernel that was on the card when it stood still is paid for but for that time, and told of
- * once. */
+/* A kernel that is on the card while the arbiter does nothing is charged except for that time, and
+ * reported once. */
 static void a_kernel_while_the_arbiter_stands_still(void) {
         model_init(&m, 75);
         (void) model_process(&m, tenant(fixed(20)), 30 * SEC);
@@ -749,8 +754,9 @@ static void a_kernel_while_the_arbiter_stands_still(void) {
         ASSERT_TRUE(m.engine.tenants[0].window.used > 10 * SEC);
 }
 
-/* A kernel of half a minute: reported once, charged in full when it has ended, and the others run
- * beside it. Its first 10 s are paid back to them: of later ones nobody knows whether it runs. */
+/* A kernel of half a minute is reported once and charged in full when it has ended, and the other
+ * tenant runs beside it. Its first 10 s are paid back to that tenant. Later ones are not, because
+ * the arbiter does not know whether the kernel still runs. */
 static void a_kernel_that_will_not_end(void) {
         Shares s;
 
@@ -760,10 +766,10 @@ static void a_kernel_that_will_not_end(void) {
         model_run(&m, 20 * SEC);
         ASSERT_INT(m.events, 1);
         s = shares(5 * SEC);
-        ASSERT_NEAR(s.of[0], 25, 4); /* the driver takes turns with what cannot be stopped */
+        ASSERT_NEAR(s.of[0], 25, 4); /* the card's turns include the kernel, which cannot be stopped */
         model_run(&m, 71 * SEC);
         printf("# over 70 s: %.2f of 50\n", (double) m.tenants[0].ran / 7e8);
-        ASSERT_TRUE((double) m.tenants[0].ran / 7e8 > 30); /* but some of that is paid back when it is over */
+        ASSERT_TRUE((double) m.tenants[0].ran / 7e8 > 30); /* part of the loss is paid back later */
         ASSERT_INT(m.events, 1);
         ASSERT_TRUE(m.engine.tenants[1].account.balance < 0 &&
                     m.engine.tenants[1].account.balance >= -2 * ACCOUNT_DEBT_NS);
@@ -772,8 +778,9 @@ static void a_kernel_that_will_not_end(void) {
         ASSERT_INT(s.of[1], 0);
 }
 
-/* Many processes that each launch a long kernel at once, whatever they say of it: in the mean that
- * is no more than the cap, because nothing of it is forgiven. */
+/* Many processes of a container launch a long kernel each at once, with true and false reports. In
+ * an hour the container has at most one such round more than its cap, because all of it stays a
+ * debt. */
 static void many_long_kernels_at_once(void) {
         for (unsigned lie = 0; lie < 4; lie++) {
                 double had, beside;
@@ -790,14 +797,14 @@ static void many_long_kernels_at_once(void) {
                 beside = lie >= 2 ? 100 * (double) m.tenants[1].ran / (3600 * (double) SEC) : 50;
                 printf("# 14 kernels of 5 s at once: %.2f of 10, beside it %.2f of 50\n", had, beside);
                 ASSERT_TRUE(had < 10 + 100.0 * 70 / 3600 && had > 8);
-                ASSERT_TRUE(beside > 44); /* half of the card, while that is on it */
+                ASSERT_TRUE(beside > 44); /* half of the card, while those kernels are on it */
                 ASSERT_TRUE(m.engine.tenants[0].window.used <= m.now - SEC);
         }
 }
 
-/* A container that was stopped for a while with work on the card cannot be told from one whose
- * kernel goes on: each of its processes is charged for as long as a kernel may take, and has paid
- * for that by the time that it goes on. */
+/* A container that is stopped with work on the card looks like one with a long kernel. Each of its
+ * processes is charged for as long as a kernel may take, and that debt is paid when the container
+ * continues. */
 static void who_was_stopped_for_long(void) {
         ModelProcess *p;
         uint64_t used;
@@ -821,9 +828,9 @@ static void who_was_stopped_for_long(void) {
         ASSERT_NEAR(s.of[1], 50, 1);
 }
 
-/* Beside one that hangs the card gives a kernel of 8 s its half: what that takes longer is not its
- * owner's fault, and who is blamed may be killed for it. When the one that hangs is gone, what
- * still runs has as long as anybody. */
+/* Beside a hung kernel, a kernel of 8 s has half of the card and takes longer. It is not reported
+ * for that, because its process might be killed. When the hung kernel is gone, the usual limit
+ * applies to a kernel that still runs. */
 static void who_waits_for_it_is_not_blamed(void) {
         model_init(&m, 36);
         (void) model_process(&m, tenant(fixed(30)), 40 * SEC);
@@ -849,7 +856,7 @@ static void how_long_is_long(void) {
         model_run(&m, 60 * SEC);
         ASSERT_TRUE(m.events > 1);
         ASSERT_INT(m.overrun_tenant, 0);
-        ASSERT_TRUE(m.repeats > 1); /* each of them lasts for more than twice that */
+        ASSERT_TRUE(m.repeats > 1); /* each kernel lasts for more than twice the limit */
 }
 
 static void the_clock_stands_and_jumps(void) {
@@ -866,9 +873,9 @@ static void the_clock_stands_and_jumps(void) {
                 engine_report(e, 5 * SEC, i, &report);
         next = engine_step(e, 5 * SEC);
         ASSERT_TRUE(next > 5 * SEC && e->tenants[0].window.open);
-        next = engine_step(e, SEC); /* backwards */
+        next = engine_step(e, SEC); /* the clock steps back */
         ASSERT_TRUE(next > SEC && e->now == 5 * SEC);
-        next = engine_step(e, 86400 * SEC); /* the lid was closed */
+        next = engine_step(e, 86400 * SEC); /* the clock jumps by a day */
         ASSERT_TRUE(next > 86400 * SEC);
         for (int i = 0; i < 2; i++)
                 ASSERT_TRUE(!e->tenants[i].window.open || e->tenants[i].window.closes < 86401 * SEC);
@@ -877,7 +884,7 @@ static void the_clock_stands_and_jumps(void) {
         free(e);
 }
 
-/* ---- all at once ---- */
+/* ---- random mixtures ---- */
 
 static void check_accounts(void) {
         for (uint32_t i = 0; i < m.engine.n; i++) {
@@ -885,13 +892,14 @@ static void check_accounts(void) {
 
                 if (t->state == ENGINE_FREE)
                         continue;
-                ASSERT_TRUE(t->account.balance >= -(int64_t) (m.now - SEC)); /* the card's time */
+                ASSERT_TRUE(t->account.balance >= -(int64_t) (m.now - SEC)); /* at most the card's time */
                 ASSERT_TRUE(account_tokens(&t->account) <=
                             ACCOUNT_DEBT_NS + ACCOUNT_CREDIT_NS + 2 * ACCOUNT_BURST_NS);
         }
 }
 
-/* The model itself asserts that no two windows are open and no number is used twice. */
+/* Tenants with random policies, kernels, reports and lifetimes. The model asserts that no two
+ * windows are open and that no number is opened twice. */
 static void whatever_happens(void) {
         static const uint64_t kernels[] = {5 * USEC, 200 * USEC, 3 * MSEC, 40 * MSEC, 700 * MSEC};
 
@@ -930,7 +938,7 @@ static void whatever_happens(void) {
         }
 }
 
-/* Nobody who is honest starves: in every ten seconds each has something. */
+/* None of 20 honest tenants starves: each has its share in any ten seconds. */
 static void nobody_starves(void) {
         model_init(&m, 50);
         for (unsigned i = 0; i < 20; i++)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Programs with pauses between their kernels, as servers have: what they use is what they are
- * charged. On the model. */
+/* Programs with pauses between their kernels, as servers have: each is charged what it used. On the
+ * model. */
 
 #include "measured.h"
 
 typedef struct RestCase {
-        uint32_t cap, other; /* percent; of one who always wants the card */
+        uint32_t cap, other; /* percent; other: of a tenant that always wants the card */
         uint64_t request, rest, kernel;
 } RestCase;
 
@@ -58,10 +58,10 @@ static void check(const RestCase *c, const Seen *s, double could, const char *wh
         ASSERT_TRUE(s->had >= 0.97 * least(c->cap, could));
         ASSERT_TRUE(s->had <= c->cap + 0.5);
         ASSERT_NEAR(s->charged, s->had, 1);
-        ASSERT_TRUE(s->granted >= s->had - 0.1); /* or the audit would tell of it */
+        ASSERT_TRUE(s->granted >= s->had - 0.1); /* otherwise the audit would report it */
 }
 
-/* What it could use is what it has where nobody is held. */
+/* Alone on the card, a tenant has what it uses without a gate, or its cap if that is smaller. */
 static void alone(void) {
         TenantPolicy native =
                 tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE}, &(ComputeRequest){.percent = 0});
@@ -73,7 +73,8 @@ static void alone(void) {
         }
 }
 
-/* And here with all that the other one leaves. That one has his share. */
+/* Beside a tenant that always wants the card, it has what it uses with all of the rest as its cap,
+ * or its own cap if that is smaller. The other tenant has its share. */
 static void beside_another(void) {
         for (size_t i = 0; i < N_CASES; i++) {
                 const RestCase *c = &cases[i];
@@ -85,8 +86,8 @@ static void beside_another(void) {
         }
 }
 
-/* A window that nobody waits for stays open in a rest; who comes then need not wait for
- * anything. */
+/* A window for which no other tenant waits stays open during a pause. A tenant that begins to want
+ * the card in that pause does not wait for the window's end. */
 static void who_comes_in_a_rest(void) {
         ModelProcess *p;
 
@@ -112,8 +113,8 @@ static void start(TenantPolicy policy, uint64_t kernel, uint64_t request, uint64
         p->rest = rest;
 }
 
-/* Who pauses for longer than it takes to hand the card over gives it away at once: else each pause
- * of each of them is time that nobody has. */
+/* A tenant that pauses for longer than a handover takes gives the card away at once. Otherwise the
+ * time of each pause would be lost for all tenants. */
 static void each_in_the_others_pauses(void) {
         static const uint64_t pairs[][2] = {
                 {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
@@ -135,12 +136,12 @@ static void each_in_the_others_pauses(void) {
         b = charges(20 * SEC, NULL);
         printf("# three with pauses: had %.1f, %.1f, %.1f\n", b.had[0], b.had[1], b.had[2]);
         ASSERT_TRUE(b.had[1] >= 29);
-        ASSERT_TRUE(b.had_all >= 60); /* 42, where each pause is waited for */
+        ASSERT_TRUE(b.had_all >= 60); /* less if the card waited for the end of each pause */
         ASSERT_NEAR(b.charged_all, b.had_all, 1);
 }
 
-/* Pauses that are shorter than it takes to hand the card over are held, and whoever holds pays: one
- * who looks at the right times does not take several of them for a long one. */
+/* Pauses shorter than a handover keep the card, and the tenant is charged for them. Several short
+ * pauses in a row are not taken for one long pause. */
 static void pauses_in_a_row(void) {
         const CardCompute card = {.policy = COMPUTE_WEIGHTED, .prio_ratio = 80};
         const ComputeRequest first = {.weight = 1, .high_priority = true};
@@ -158,8 +159,8 @@ static void pauses_in_a_row(void) {
         ASSERT_TRUE(s.of[1] >= 10);
 }
 
-/* Of the others such a program has the card no longer than it takes to see that it pauses, or it
- * would have all of it for next to nothing. */
+/* Beside other tenants, a program with short pauses keeps the card only until the arbiter sees a
+ * pause. Otherwise it would have all of the card for hardly any work. */
 static void pauses_in_a_row_of_others(void) {
         Shares s;
 
@@ -172,8 +173,8 @@ static void pauses_in_a_row_of_others(void) {
         ASSERT_TRUE(s.of[0] >= 45);
 }
 
-/* A program that pauses for long now and then, and shortly between its kernels, keeps the card in
- * the short ones: it is as fast beside another one who has nothing coming to him as it was. */
+/* A program has a long pause now and then, and short pauses between its kernels. It keeps the card
+ * during the short ones, so beside a tenant with a small share it is hardly slower than alone. */
 static void pauses_of_both_kinds(void) {
         ModelProcess *p;
         double alone = 1;
@@ -194,12 +195,11 @@ static void pauses_of_both_kinds(void) {
                         alone = (double) m.tenants[0].ran;
         }
         printf("# pauses of both kinds: %.2f of alone\n", (double) m.tenants[0].ran / alone);
-        ASSERT_TRUE((double) m.tenants[0].ran >=
-                    0.9 * alone); /* 0.83, where each pause gives the card away */
+        ASSERT_TRUE((double) m.tenants[0].ran >= 0.9 * alone); /* less if each pause gave the card away */
 }
 
-/* Pauses shorter than 0.2 ms in a row are not told, and beside others they are held; whoever holds
- * pays, so nobody loses his share by it. */
+/* Short pauses in a row are not reported, and beside another tenant they keep the card. They are
+ * charged, so the other tenant keeps its share. */
 static void short_pauses(void) {
         const RestCase c[] = {{50, 40, 50 * USEC, 100 * USEC, 50 * USEC},
                               {30, 60, 20 * USEC, 20 * USEC, 20 * USEC}};
@@ -213,8 +213,8 @@ static void short_pauses(void) {
         }
 }
 
-/* Who has rests and lies about what he used gains what a window has of slack, at most a twentieth
- * and 0.1 ms. */
+/* A tenant with pauses that reports a false use gains at most the tolerance of a window: a
+ * twentieth and 0.1 ms. */
 static void liars_with_rests(void) {
         static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
 

@@ -12,7 +12,7 @@ static Model models[MODEL_CARDS];
 static Model *cards[MODEL_CARDS];
 static uint32_t n_cards;
 static Joined joined;
-static bool alone; /* each card decides for itself */
+static bool alone; /* each card decides by itself */
 
 static TenantPolicy fixed(uint32_t percent) {
         return tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED}, &(ComputeRequest){.percent = percent});
@@ -57,12 +57,12 @@ static uint64_t ran(uint32_t card, const ModelProcess *p) {
         return cards[card]->tenants[p->tenant].ran;
 }
 
-/* ---- programs whose ranks wait for each other ---- */
+/* ---- programs with ranks that wait for each other ---- */
 
 typedef struct Pattern {
         const char *name;
         uint64_t kernel;
-        uint32_t every; /* so many kernels, of which the last one is an all-reduce */
+        uint32_t every; /* the last of every so many kernels is an all-reduce */
         uint64_t request, rest;
 } Pattern;
 
@@ -154,7 +154,8 @@ static uint32_t draw(uint32_t below) {
         return (uint32_t) (seed >> 33) % below;
 }
 
-/* Pauses of a rank or of a tenant of one card, and what the processor is late by. */
+/* Changes one thing at random: the pause of a rank, the pause of a tenant of one card, or the delay
+ * of a card's processes or of its arbiter. */
 static void change(ModelProcess *ranks[RING][2], ModelProcess *singles[]) {
         static const uint64_t rests[] = {0, 0, 300 * USEC, 3 * MSEC, 20 * MSEC};
 
@@ -214,7 +215,7 @@ static void rings(void) {
 
 /* ---- a set that is alone on its cards ---- */
 
-/* Under a cap a request waits until the tokens suffice, and no longer. */
+/* Under a cap a request waits until the tokens suffice, and no longer than that. */
 static void capped_alone(void) {
         ModelProcess *p[2];
 
@@ -234,7 +235,7 @@ static void capped_alone(void) {
         }
 }
 
-/* An all-reduce that began on one card while the other rank is still busy with the processor. */
+/* An all-reduce begins on one card while the other rank still computes on the processor. */
 static void late_rank(void) {
         ModelProcess *p[2];
         uint64_t before;
@@ -255,8 +256,8 @@ static void late_rank(void) {
         ASSERT_TRUE(cards[0]->events == 0);
 }
 
-/* A process that has seen the window's end before the window became longer does not count what it
- * launches in one of the same number. */
+/* A process that has reported the window's end does not count its later launches in a window of the
+ * same number. So an extension after that report gets a new number. */
 static void extended_after_its_end(void) {
         static Engine e;
         TenantPolicy policy = weighted(1, false);
@@ -278,9 +279,9 @@ static void extended_after_its_end(void) {
         ASSERT_TRUE(e.tenants[0].window.number != number);
 }
 
-/* ---- sets that are none ---- */
+/* ---- containers that use one card at a time ---- */
 
-/* A container that uses one of its two cards is as if it had one. */
+/* A container that uses one of its two cards is scheduled like a container with one card. */
 static void idle_card(void) {
         ModelProcess *p, *beside[2];
 
@@ -295,7 +296,8 @@ static void idle_card(void) {
         ASSERT_TRUE(ran(1, beside[1]) > 98 * 5 * SEC / 100);
 }
 
-/* The stages of a pipeline: a card whose stage has ended holds up the next one for 5 ms at most. */
+/* The stages of a pipeline: when a stage on one card has ended, that card delays the stage on the
+ * next one by at most 5 ms. */
 static void change_of_cards(void) {
         ModelProcess *p[2];
 
@@ -320,7 +322,7 @@ static void change_of_cards(void) {
         ASSERT_TRUE(p[1]->n_latencies >= 40 && p[1]->longest < 20 * MSEC);
 }
 
-/* A kernel that does not end holds up neither the container's other card nor other tenants. */
+/* A kernel that does not end delays neither the container's other card nor other tenants. */
 static void endless_kernel(void) {
         ModelProcess *p[2], *beside[2];
         uint64_t before[3];
@@ -340,7 +342,7 @@ static void endless_kernel(void) {
         ASSERT_TRUE(ran(1, beside[1]) - before[2] > 45 * 5 * SEC / 100);
 }
 
-/* A window for a launch behind a kernel that does not end costs what the card gave it. */
+/* A window for a launch behind a kernel that does not end is charged by what the card gave it. */
 static void endless_kernel_is_charged_once(void) {
         ModelProcess *p[2];
         double had, charged;
@@ -355,7 +357,7 @@ static void endless_kernel_is_charged_once(void) {
         (void) rank(0, 0, weighted(1, false), 300 * USEC);
         for (uint32_t i = 0; i < 90000; i++) {
                 run(100 * USEC);
-                if (i % 1000 == 0) /* it says that a launch waits */
+                if (i % 1000 == 0) /* it reports a waiting launch */
                         p[0]->look = cards[0]->now;
                 if (cards[0]->engine.tenants[0].window.ignore_backlog && p[1]->arrived == 0) {
                         p[1]->look = cards[1]->now;
@@ -370,8 +372,8 @@ static void endless_kernel_is_charged_once(void) {
         ASSERT_TRUE(charged > had - 0.5 && charged < had + 0.5);
 }
 
-/* Kernels queued behind something that the last of them ends get in as on one card, with work on
- * another card or without. */
+/* Kernels that cannot begin before the last of them is launched are all launched, as on one card,
+ * while the container has work on its other card. */
 static void queue_behind(void) {
         ModelProcess *p[2];
         uint64_t from;
@@ -391,7 +393,8 @@ static void queue_behind(void) {
         printf("# 40 behind: %.2f s\n", (double) (cards[0]->now - from) / 1e9);
 }
 
-/* What a container says of one card does not cost other tenants their share of its other card. */
+/* A false report about one card costs other tenants nothing of their share of the container's other
+ * card. */
 static void false_reports(void) {
         static const ModelLie lies[] = {LIE_NEVER_DRAINS, LIE_ABSENT, LIE_SHORT, LIE_BLOCKED, LIE_IDLE};
 
@@ -411,7 +414,7 @@ static void false_reports(void) {
         }
 }
 
-/* A joined window goes on in a pause, and that is not the loss of who waits for the card. */
+/* A joined window stays open during a pause. A tenant that waits for the card keeps its share. */
 static void paused_windows(void) {
         static const uint64_t works[] = {100 * USEC, 10 * USEC}, rests[] = {300 * USEC, 450 * USEC};
 
@@ -431,7 +434,8 @@ static void paused_windows(void) {
         }
 }
 
-/* A container of which one card is late after each window pays for the other one, which idles. */
+/* A container that is late on one card after each window is charged for its other card, which idles
+ * meanwhile. */
 static void kept_card(void) {
         ModelProcess *p, *beside;
 
@@ -446,7 +450,8 @@ static void kept_card(void) {
         ASSERT_TRUE(ran(1, beside) > 40 * 5 * SEC / 100);
 }
 
-/* A card that leaves the set, and another arbiter that takes over, hold up nothing. */
+/* When a card leaves the set, and when another arbiter takes over, the tenants keep their
+ * shares. */
 static void leaves_and_takes_over(void) {
         ModelProcess *p[3], *beside;
         uint64_t before[2];
@@ -469,7 +474,7 @@ static void leaves_and_takes_over(void) {
         ASSERT_TRUE(ran(0, beside) - before[1] > 45 * 5 * SEC / 100);
 }
 
-/* High priority on one of the cards comes first; the set has what it leaves. */
+/* A tenant with high priority on one of the cards goes first, and the set has what it leaves. */
 static void high_priority(void) {
         ModelProcess *p[2], *high;
         uint64_t longest = 0;

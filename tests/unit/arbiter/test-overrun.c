@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Work that goes on beside another one's window, because it was thought to be shorter, its process
- * was killed, or nobody said when it ended: all that is charged is the card's time, and everybody
- * has his share; on the model. */
+/* Work that continues during another tenant's window: it was underestimated, its process was
+ * killed, or its end was not reported. All charges together equal the card's time, and each tenant
+ * has its share. On the model. */
 
 #include "measured.h"
 
@@ -38,23 +38,23 @@ static void what_is_longer_than_it_was_thought(void) {
                 }
 }
 
-/* A window that is open all the time beside an overdue kernel, as that of a conserving one is whom
- * nobody else waits for. */
+/* A window that stays open beside an overrun: its tenant is work-conserving, and no other tenant
+ * waits for the card. */
 static void a_window_that_goes_on(void) {
-        static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC,
-                                           5 * SEC}; /* the last two with windows behind */
+        /* With the last two, windows that ignore the backlog open. */
+        static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC, 5 * SEC};
 
         for (unsigned i = 0; i < 4; i++) {
                 Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, kernels[i] < SEC ? 2.5 : 5);
-                if (kernels[i] < SEC) /* of longer ones there are few in that time */
+                if (kernels[i] < SEC) /* longer ones are too few in that time */
                         ASSERT_NEAR(b.had[0], 33.3, 2);
         }
 }
 
-/* Who comes first opens a window beside the two: of three at once, too, no time is charged
- * twice. */
+/* A high-priority tenant opens a window beside the work of two others. No time is charged twice
+ * when the work of three tenants is on the card at once. */
 static void three_at_once(void) {
         TenantPolicy high = tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
                                           &(ComputeRequest){.high_priority = true});
@@ -73,8 +73,8 @@ static void three_at_once(void) {
         ASSERT_NEAR(b.charged_all, b.had_all, 4);
 }
 
-/* Whatever lies he tells beside such a kernel: its owner loses nothing by them, and he has no more
- * than is his. */
+/* A tenant with any of the false reports runs beside underestimated kernels. The owner of these
+ * kernels keeps its share, and the tenant with the false report has no more than its own. */
 static void nobody_gains_beside_it(void) {
         for (int lie = LIE_NONE; lie <= (int) LIE_BLOCKED; lie++) {
                 Charges b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
@@ -83,8 +83,8 @@ static void nobody_gains_beside_it(void) {
         }
 }
 
-/* Nor does he gain who never says when his work was over, and has kernels that go on in another
- * one's window. */
+/* A tenant does not report when its work ended, and its kernels continue in the other tenant's
+ * window. It gains nothing by that. */
 static void who_does_not_say_when_it_was_over(void) {
         for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
                 Charges b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
@@ -94,7 +94,8 @@ static void who_does_not_say_when_it_was_over(void) {
         }
 }
 
-/* What it says to have used itself says when it was over, too. */
+/* A tenant reports the end of its work too early. The use that it reports later tells the true
+ * end. */
 static void who_says_that_it_was_over_sooner(void) {
         static const uint64_t kernels[] = {1500 * USEC, 2 * MSEC, 2200 * USEC, 3 * MSEC};
 
@@ -106,7 +107,7 @@ static void who_says_that_it_was_over_sooner(void) {
         }
 }
 
-/* They take turns with each other, and with whoever has a window. */
+/* Two overruns take turns with each other, and with the tenant that has a window. */
 static void two_overdue_at_once(void) {
         static const uint64_t kernels[] = {60 * MSEC, 300 * MSEC};
 
@@ -126,9 +127,9 @@ static void two_overdue_at_once(void) {
         }
 }
 
-/* Kernels of seconds, and known: each is overdue nearly all of the time. Whoever ends pays the
- * others back at once, also what one of them paid in his window beside another one, before he was
- * overdue himself. */
+/* Kernels of seconds, with known lengths: each is in OVERRUN for most of its time. When one ends,
+ * the other tenants are paid back at once. That includes what one of them paid in its own window
+ * beside the overrun, before it was in OVERRUN itself. */
 static void two_long_ones_and_a_third(void) {
         static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
 
@@ -161,8 +162,8 @@ static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, u
         return charges(200 * SEC, NULL);
 }
 
-/* Who is overdue beside one who never says that he has ended pays as if that one were not there: or
- * a container that was stopped, or an accomplice, makes his cap void, and somebody else has
+/* An overrun beside a tenant that never reports its end is charged as if that tenant were absent.
+ * Otherwise a stopped container or an accomplice would void the cap, and a third tenant would have
  * less. */
 static void beside_one_who_never_ends(void) {
         Charges b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
@@ -176,7 +177,8 @@ static void beside_one_who_never_ends(void) {
         ASSERT_TRUE(b.had[2] >= 29);
 }
 
-/* Who has been there for long gets nothing back that somebody pays who came later. */
+/* A tenant that was long beside an overrun without end is not paid back by tenants that came
+ * later. */
 static void who_comes_beside_one_who_never_ends(void) {
         Charges b;
 
@@ -193,14 +195,14 @@ static void who_comes_beside_one_who_never_ends(void) {
         ASSERT_TRUE(b.had[3] >= 34);
 }
 
-/* A row with work in flight of which nothing more is ever said: what it used is the time since it
- * last said any, whatever else of it moved. */
+/* A process ends with work in flight and without a last report. Its use is the time since it last
+ * reported any, although other words of its row changed later. */
 static void what_the_dead_had(void) {
         static ReportAggregate t;
         RowReport said = {.want_since = 1, .in_flight = MSEC};
 
         t = REPORT_AGGREGATE_NULL;
-        for (uint64_t i = 0; i < 50; i++) { /* wants is said anew */
+        for (uint64_t i = 0; i < 50; i++) { /* only want_since changes */
                 said.want_since = 1 + i;
                 report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
                 report_aggregate_add(&t, 0, &said, 7, SEC + i * MSEC, SEC);
@@ -217,7 +219,7 @@ static void what_the_dead_had(void) {
         ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
         t.rows[0] = (RowState){.report = {.want_since = 1},
                                .unreported_since = SEC,
-                               .known = true}; /* it had nothing there */
+                               .known = true}; /* nothing was in flight */
         report_aggregate_forget(&t, 0, 101 * SEC);
         ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
 }
@@ -233,8 +235,8 @@ static void kill_the_first(void) {
                 model_begin_again(&m, p);
 }
 
-/* Processes that are killed so long after their first launch, with a kernel on the card of which
- * nobody knows how long it takes, and begun again. */
+/* A process is killed a fixed time after its first launch, with a kernel of unknown length on the
+ * card, and started again; all the time. */
 static void who_is_killed_all_the_time(void) {
         static const uint64_t kernels[] = {12 * MSEC, 60 * MSEC},
                               lives[] = {3 * MSEC, 8 * MSEC, 15 * MSEC, 40 * MSEC};
@@ -250,10 +252,11 @@ static void who_is_killed_all_the_time(void) {
                 b = charges(20 * SEC, kill_the_first);
                 printf("# %g ms, killed after %g ms: %.1f of 30, beside it %.1f of 60, charged %.1f\n",
                        (double) kernels[i % 2] / 1e6, (double) life / 1e6, b.had[0], b.had[1], b.charged_all);
-                /* The tails of two windows are charged by halves, whatever the card's turns were. */
+                /* The tails of two windows are charged by halves, in whatever turns the card ran
+                 * them. */
                 ASSERT_NEAR(b.charged_all, b.had_all, 3);
                 ASSERT_NEAR(b.had[0], 30,
-                            3.5); /* the card's turns are whole milliseconds, and his is first */
+                            3.5); /* turns are whole milliseconds, and this tenant has the first */
                 ASSERT_NEAR(b.had[1], 60, 3);
         }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Who comes first, and what is left to the others; on the model. */
+/* High priority, and what it leaves to the other tenants; on the model. */
 
 #include <stdlib.h>
 
@@ -67,8 +67,8 @@ static TenantPolicy first(void) {
                              &(ComputeRequest){.high_priority = true});
 }
 
-/* What is left of the card is all of the others', whenever they come: also who comes when the first
- * two have had it for ten minutes. */
+/* The tenants without high priority divide what it leaves, whenever they begin: one of them begins
+ * at once, after 2 s, or after ten minutes. */
 static void who_comes_late_beside_high_priority(void) {
         static const uint64_t seconds[] = {0, 2, 600};
 
@@ -103,8 +103,8 @@ static void who_rests_beside_high_priority(void) {
         ASSERT_TRUE(p->longest < 100 * MSEC);
 }
 
-/* Who had more than his weight before, because he came first, or owes for a long kernel under
- * another weight, is not made to wait for it. */
+/* A tenant had more than its weight through high priority. After a change of policy it does not
+ * have to wait for that, nor for a debt under another weight. */
 static void what_was_before_is_forgotten(void) {
         model_init(&m, 12);
         (void) model_process(&m, tenant(first()), MSEC);
@@ -120,7 +120,7 @@ static void what_was_before_is_forgotten(void) {
         ASSERT_NEAR(share(0, 5 * SEC), 33.3, 2);
 }
 
-/* As many ns of the card, whatever the weights are. */
+/* A debt is the same number of ns of the card under any weight. */
 static void a_debt_keeps_its_length(void) {
         const TenantPolicy light = weighted(1), heavy = weighted(1000);
         Account a;
@@ -132,8 +132,7 @@ static void a_debt_keeps_its_length(void) {
         ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST_NS * 16 / 1000);
         account_set_weight(&a, &heavy, &light, 5000);
         ASSERT_INT(a.clock, 5000 - ACCOUNT_BURST_NS * 16);
-        account_set_weight(&a, &heavy, &light,
-                           INT64_MAX / 2); /* of one who sleeps for years, no more than there can be */
+        account_set_weight(&a, &heavy, &light, INT64_MAX / 2); /* an idle time of years does not overflow */
         ASSERT_TRUE(a.clock < INT64_MAX / 2 && a.clock > 0);
 }
 

@@ -10,7 +10,8 @@
 static void check(const TableCase *c, uint64_t seed) {
         TableResult r = table_run(c, seed);
         double kernels = 100 * (double) c->kernel * c->n_tenants / ((double) SEC * c->seconds);
-        /* Of several processes the time held is charged less a switch, and this card has no switches. */
+        /* The time held by several processes is charged less a switch, and this card has no
+         * switches. */
         double several = c->n_processes > 1 ? 1.3 : 0;
 
         if (r.error_1 <= table_bound(c, 1) + several && r.error_10 <= table_bound(c, 10) + several &&
@@ -49,9 +50,9 @@ static void three_tenants(void) {
         check_all(3, 4);
 }
 
-/* Programs that are late at each hand-over, as where processors are short: for 0.2 ms, then up to 2
- * ms, a tenth of that at least. Alone they lose little of it. Beside others a late start is charged,
- * because the card was kept from them: of each window the mean of the delays. */
+/* Programs that launch late in each window, as on a machine with too few processors: by at most 0.2
+ * ms to 2 ms, and at least a tenth of that. Alone they lose little of their share. Beside others
+ * the mean delay of each window is charged, because the card was kept from the others. */
 static void late(void) {
         double worst[2] = {100, 100};
 

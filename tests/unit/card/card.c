@@ -41,7 +41,7 @@ const CardCosts card_free = {.slice = MSEC,
                              .wake_most = 50 * USEC,
                              .timer = 10 * USEC};
 
-typedef struct Hooks { /* a copy of the launch hooks, for one process at a time */
+typedef struct Hooks { /* a copy of the launch hooks; one process at a time uses it */
         void *library;
         Gate *(*gate)(void);
         void (*enter)(Gate *, AdmittedLaunch *, CuHandle, uint64_t, CuHandle, bool);
@@ -57,14 +57,14 @@ struct CardProcess {
         DriverContext *context;
         void (*program)(void *argument);
         void *argument;
-        int row_lock; /* a description of its own */
+        int row_lock; /* an open file description of its own */
 };
 
 struct CardTenant {
         ArbiterTenant base;
         bool gated;
         SliceCounters *counters;
-        uint32_t window; /* as it was written last */
+        uint32_t window; /* as the arbiter wrote it last */
         uint32_t rows;
 };
 
@@ -72,10 +72,10 @@ static struct {
         CardCosts costs;
         ArbiterCard arbiter;
         uint64_t steps, stopped_until, next_heartbeat;
-        uint32_t bell; /* the arbiter sleeps on it */
+        uint32_t bell; /* the futex word on which the arbiter sleeps */
         CardTenant tenants[CARD_TENANTS];
         CardProcess processes[CARD_PROCESSES];
-        Hooks hooks[CARD_PROCESSES]; /* kept from one world to the next */
+        Hooks hooks[CARD_PROCESSES]; /* used again by the next simulation */
         uint32_t n_tenants, n_processes, pid;
 } world;
 
@@ -83,7 +83,7 @@ static uint64_t wake_delay(void) {
         return world.costs.wake_least + fibers_draw(world.costs.wake_most - world.costs.wake_least + 1);
 }
 
-/* ---- what the hooks have in place of the system ---- */
+/* ---- what the hooks call in place of the system ---- */
 
 static CardProcess *current(void) {
         return fibers_owner();
@@ -97,7 +97,7 @@ uint64_t launch_now(void) {
         return fibers_now();
 }
 
-/* The arbiter measures its processor time, which stands still: interrupts are no part of a test. */
+/* The processor time that the arbiter measures stands still: interrupts are not simulated. */
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret) {
@@ -236,7 +236,8 @@ static void *function(const Hooks *h, const char *name) {
         return p;
 }
 
-/* A library that is loaded twice is one: each copy is a file of its own. */
+/* dlopen() returns the same library for the same file. So each copy is loaded from a file of its
+ * own. */
 static void load_hooks(Hooks *h) {
         char bytes[1 << 16], path[32];
         int from = open(LAUNCH_HOOKS, O_RDONLY | O_CLOEXEC), to = memfd_create("hooks", MFD_CLOEXEC);
@@ -249,7 +250,7 @@ static void load_hooks(Hooks *h) {
         h->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (!h->library)
                 TEST_FAIL_("%s", dlerror());
-        ASSERT_OK(close(from)); /* the other one stays: a new file of its number would be taken for it */
+        ASSERT_OK(close(from)); /* `to` stays open: dlopen() would take a new file of its number for it */
         h->gate = (Gate * (*) (void) ) function(h, "admission_gate");
         h->enter = (void (*)(Gate *, AdmittedLaunch *, CuHandle, uint64_t, CuHandle, bool)) function(
                 h, "admission_enter");
@@ -335,7 +336,7 @@ uint64_t card_charged(const CardTenant *t) {
         return t->gated ? t->base.channel.limits->schedule.used : 0;
 }
 
-/* ---- the world ---- */
+/* ---- the simulation ---- */
 
 static void clear(void) {
         for (uint32_t i = 0; i < world.n_processes; i++) {

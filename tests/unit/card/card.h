@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A card, the driver of its processes, the launch hooks of libaliquot.so as they are, and the
- * arbiter as it is, on a virtual clock. What is simulated is the card (sim/engine), the driver's
- * calls, and the kernel's futexes, each with its cost. Each process has a copy of the hooks, with
- * state of its own. Times are ns. */
+/* A card, the driver of its processes, the real launch hooks of libaliquot.so, and the real
+ * arbiter, on a virtual clock. The card (sim/engine), the driver's calls and the kernel's futexes
+ * are simulated, each with its cost. Each process has a copy of the hooks with state of its own.
+ * Times are ns. */
 
 #include "fibers.h"
 
@@ -27,8 +27,8 @@ typedef struct CardCosts {
         uint64_t step, ring;            /* of the arbiter's step, and of ringing the doorbell */
 } CardCosts;
 
-/* As a real card is expected to behave (docs/internals/card-model.md says from where), and
- * one on which nothing costs anything but time slices of a millisecond. */
+/* The expected costs of a real card (docs/internals/card-model.md has the sources), and a card
+ * without costs, with time slices of a millisecond. */
 extern const CardCosts card_real, card_free;
 
 typedef struct CardTenant CardTenant;
@@ -42,20 +42,21 @@ void card_arbiter_stops(uint64_t until); /* it makes no step before then */
 CardTenant *card_tenant(const CardCompute *compute, const ComputeRequest *request);
 CardProcess *card_process(CardTenant *t, void (*program)(void *argument), void *argument);
 void card_kill(CardProcess *p);
-uint64_t card_ran(const CardTenant *t);     /* ns of the card, ever */
-uint64_t card_charged(const CardTenant *t); /* ns, ever, as the arbiter has written it */
-uint64_t card_steps(void);                  /* of the arbiter, ever */
+uint64_t card_ran(const CardTenant *t);     /* ns of the card that the tenant has used */
+uint64_t card_charged(const CardTenant *t); /* ns that it was charged, as the arbiter has written them */
+uint64_t card_steps(void);                  /* of the arbiter since card_begin() */
 
-/* ---- for programs ---- */
+/* ---- for programs, which run as fibers ---- */
 
-/* A kernel of so many ns into a stream (0: the default one), by way of the hooks. function: any
- * number but 0, one for each kind of work. */
+/* Launches a kernel of so many ns into a stream (0: the default one), through the hooks. function:
+ * any number but 0, one for each kind of work. */
 void card_launch(unsigned stream, uintptr_t function, uint64_t ns);
 void card_copy(unsigned stream, bool up, uint64_t ns);  /* by a copy engine: to the card, or from it */
 unsigned card_stream(void);                             /* a new stream */
-void card_stream_wait(unsigned stream, unsigned other); /* for what is in the other one by now */
-void card_synchronize(unsigned stream);                 /* until all of it is done */
-void card_compute(uint64_t ns);                         /* of a processor */
+void card_stream_wait(unsigned stream, unsigned other); /* for the work that is in the other one now */
+void card_synchronize(unsigned stream);                 /* until all work of the stream is done */
+void card_compute(uint64_t ns);                         /* uses a processor */
 void card_sleep(uint64_t ns);
-/* Behind what is in the stream: the driver's thread calls it, and what follows waits for it. */
+/* Puts a host function into the stream. The driver's thread calls it, and later work of the stream
+ * waits for its return. */
 void card_host_func(unsigned stream, void (*run)(void *data), void *data);

@@ -23,7 +23,7 @@ typedef struct Call { /* a host function behind an entry */
         uint64_t position;
         void (*run)(void *data);
         void *data;
-        bool fences; /* what follows in its stream waits for its end */
+        bool fences; /* later work of its stream waits for its end */
 } Call;
 
 struct DriverContext {
@@ -31,7 +31,7 @@ struct DriverContext {
         EngineUser user;
         bool ended;
         unsigned n_streams;
-        uint64_t last[ENGINE_CHANNELS]; /* entries ever */
+        uint64_t last[ENGINE_CHANNELS]; /* number of entries so far */
         uint64_t n_fences;
         Mark marks[EVENTS], *holder[ENGINE_CHANNELS][ENGINE_RING_SIZE];
         Call calls[CALLS];
@@ -83,13 +83,13 @@ static uint64_t expect(DriverContext *c, unsigned channel, uint64_t position) {
         return at > fibers_now() ? at : fibers_now() + USEC / 10;
 }
 
-/* Behind a host function nothing is expected before it has returned. */
+/* No end is expected for work behind a host function before that function has returned. */
 static void wait_entry(DriverContext *c, unsigned channel, uint64_t position) {
         while (!is_done(c, channel, position, NULL))
                 fibers_sleep_on(&c->n_fences, expect(c, channel, position));
 }
 
-/* An event whose entry's slot is used again keeps its time. */
+/* An event keeps its time when the slot of its entry is used again. */
 static void settle_mark(DriverContext *c, Mark *m) {
         if (!m->done && m->recorded && is_done(c, m->channel, m->position, &m->at))
                 m->done = true;

@@ -13,8 +13,8 @@ struct Fiber {
         ucontext_t context;
         void (*run)(void *argument);
         void *argument, *owner, *stack;
-        const void *word; /* that it sleeps on; NULL: none */
-        uint64_t at;      /* when it goes on */
+        const void *word; /* the word on which it sleeps; NULL: none */
+        uint64_t at;      /* when it continues */
         bool used, stopped;
 };
 

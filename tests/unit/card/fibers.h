@@ -10,7 +10,7 @@
 
 typedef struct Fiber Fiber;
 
-void fibers_begin(uint64_t seed); /* no fiber is left, and the clock begins anew */
+void fibers_begin(uint64_t seed); /* drops all fibers and resets the clock */
 void fibers_run(uint64_t until);
 uint64_t fibers_now(void);
 uint64_t fibers_draw(uint64_t below); /* pseudo-random, from the seed */
@@ -21,10 +21,10 @@ void *fibers_owner(void);
 void fibers_end(const void *owner);                /* its fibers never run again; not for the one that runs */
 void fibers_stop(const void *owner, bool stopped); /* as with SIGSTOP and SIGCONT */
 
-/* For the fiber that runs. */
-void fibers_spend(uint64_t ns); /* computes for so long */
+/* The next three are for the fiber that runs. */
+void fibers_spend(uint64_t ns); /* computes for that time */
 void fibers_sleep_until(uint64_t when);
-void fibers_sleep_on(const void *word, uint64_t until); /* until then, or until somebody wakes it */
+void fibers_sleep_on(const void *word, uint64_t until); /* until then, or until fibers_wake() */
 
-/* Those that sleep on the word go on `delay` later. */
+/* The fibers that sleep on the word continue `delay` later. */
 void fibers_wake(const void *word, uint64_t delay);

@@ -101,7 +101,7 @@ typedef struct PatternProgram {
         uintptr_t functions; /* the first number of its functions */
         unsigned streams[CARD_CHANNELS];
         unsigned round;
-        uint64_t paced, rested, rests_since; /* since: 0: it does not rest */
+        uint64_t paced, rested, rests_since; /* since: when the rest began; 0: none */
         bool locked;
         PatternRange host_func;
 } PatternProgram;
@@ -241,7 +241,7 @@ static uint64_t rested_of(const PatternProgram *p) {
 
 PatternResult pattern_run(const PatternCase *c, uint64_t seed) {
         static PatternProgram p;
-        static uintptr_t functions = FIRST_FUNCTION; /* nothing is known of them from the cases before */
+        static uintptr_t functions = FIRST_FUNCTION; /* new ones for each case: their length is not known */
         const Pattern *w = c->pattern;
         uint64_t ran, other_ran, rested, steps, ns = (c->beside ? w->beside : w->seconds) * SEC;
         CardTenant *t, *other = NULL;

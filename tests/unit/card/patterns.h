@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Real programs' patterns as data, run on the card of card.h. Where their figures are from stands
- * in docs/internals/patterns.md. */
+/* Patterns of real programs as data, run on the card of card.h. docs/internals/patterns.md has the
+ * sources of their figures. */
 
 #include "card.h"
 
@@ -15,7 +15,7 @@ typedef enum PatternAct {
         PATTERN_WAIT,      /* the program waits for the stream */
         PATTERN_COMPUTE,   /* of a processor */
         PATTERN_PAUSE,     /* the program waits for something else */
-        PATTERN_PACE,      /* until so long after the last time, if that is not over */
+        PATTERN_PACE,      /* until so long after the last time, if that is still to come */
         PATTERN_REST,      /* a pause that is not counted as the program's time */
         PATTERN_HOST_FUNC, /* in the stream; it takes the lock, then computes */
         PATTERN_LOCK,
@@ -40,7 +40,7 @@ typedef struct Pattern {
         unsigned n_streams;               /* beside the default one, which is stream 0 */
         bool rotates;                     /* each time the steps' streams are the next ones */
         uint32_t warm, seconds, beside;   /* not counted; counted, alone and beside another tenant */
-        PatternStep steps[PATTERN_STEPS]; /* again and again */
+        PatternStep steps[PATTERN_STEPS]; /* repeated without end */
 } Pattern;
 
 extern const Pattern patterns[];

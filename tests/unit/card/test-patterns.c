@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Real programs' patterns on the virtual clock: what they do under a limit, alone on the card. The
- * aims are the same for all. Where one is not met, the bound is what the engine reaches today, so
- * that it cannot get worse unnoticed. docs/internals/patterns.md lists these. */
+/* Patterns of real programs on the virtual clock: what they do under a limit, alone on the card.
+ * The aims are the same for all. Where an aim is not met, the bound is what the engine reaches now,
+ * so that it cannot get worse unnoticed. docs/internals/patterns.md lists these. */
 
 #include "patterns.h"
 #include "test.h"
 
-/* At a cap of p the work is at least p - 2 % of what the program does alone without Aliquot. Its
- * share is no more than p and one point. */
+/* At a cap of p percent, the work is at least p - 2 percent of what the program does alone without
+ * Aliquot. Its share is at most p and one point. */
 #define WORK_LESS   2
 #define SHARE_MORE  1
 #define MOST_SLOWER 2    /* percent, without a limit that binds */
@@ -127,7 +127,7 @@ static void host_functions(void) {
         check("host functions, a lock");
 }
 
-/* The names above are the table's, each once. */
+/* The names above are those of the table, each once. */
 static void all_are_tested(void) {
         ASSERT_INT(patterns_n, 8);
         for (size_t i = 0; i < sizeof not_met / sizeof not_met[0]; i++)

@@ -9,7 +9,7 @@
 
 #include "test.h"
 
-/* ---- the gate, without files ---- */
+/* ---- a gate without files ---- */
 
 SliceLimits limits;
 SliceCounters counters;
@@ -29,7 +29,7 @@ _Atomic int over;
 
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct Driver driver;
-static uint64_t waits_for; /* end of the event that our stream was told to wait for */
+static uint64_t waits_for; /* end of the event that the library's stream was told to wait for */
 
 static int get_current(CuHandle *ret) {
         *ret = (CuHandle) &driver;
@@ -75,13 +75,13 @@ static bool is_dead(CuHandle stream) {
         return (uintptr_t) stream < STREAM_NAMES && dead[(uintptr_t) stream];
 }
 
-/* ---- questions ---- */
+/* ---- the driver's calls ---- */
 
 static int cuda_event_record(CuHandle e, CuHandle stream) {
         ASSERT_FALSE(is_dead(stream));
         (void) pthread_mutex_lock(&lock);
         ASSERT_FALSE(((Event *) e)->destroyed);
-        ASSERT_INT(driver.capturing, 0); /* nothing of ours goes into what is captured */
+        ASSERT_INT(driver.capturing, 0); /* the library records nothing in a capture */
         ((Event *) e)->at = driver.end > launch_now() ? driver.end : launch_now();
         (void) pthread_mutex_unlock(&lock);
         return stream == (CuHandle) 99 ? 400 : 0;
@@ -109,7 +109,7 @@ static int event_elapsed(float *ret, CuHandle from, CuHandle to) {
 }
 
 static int stream_create(CuHandle *ret, unsigned flags) {
-        ASSERT_INT(flags, 1); /* it waits for nobody's default stream */
+        ASSERT_INT(flags, 1); /* CU_STREAM_NON_BLOCKING: no wait for the default stream */
         (void) pthread_mutex_lock(&lock);
         *ret = (CuHandle) (uintptr_t) (1000 + driver.n_streams++);
         (void) pthread_mutex_unlock(&lock);
@@ -173,7 +173,7 @@ void put(unsigned number, void *function) {
         atomic_store(&real_table[number], (uintptr_t) function);
 }
 
-/* Says that the oldest batch is over, if it is. */
+/* Calls the host function of the oldest batch if its time has come. Returns whether it did. */
 bool one_is_over(void) {
         CuHostFn run = NULL;
         void *data = NULL;
@@ -194,7 +194,7 @@ void all_is_over(void) {
                 ;
 }
 
-/* The arbiter is this test: as long as the test goes on, it is not away. */
+/* This test is the arbiter: while the test continues, the arbiter counts as present. */
 static void write_heartbeat(void) {
         atomic_store(&limits.schedule.seen, launch_now() + 9000 * MSEC);
 }
@@ -208,7 +208,7 @@ void *driving(void *unused) {
         return unused;
 }
 
-/* The driver's thread. */
+/* Starts the driver's thread. */
 pthread_t drive(void) {
         pthread_t t;
 
@@ -238,7 +238,8 @@ void begin(void) {
         put(REAL_cuThreadExchangeStreamCaptureMode, (void *) exchange_mode);
         context_destroy_now(process_get(&gate), 0, false);
         all_is_over();
-        memset(driver.events, 0, sizeof driver.events); /* those of contexts that have ended below somebody */
+        /* Contexts of the tests before may have ended while threads used their events. */
+        memset(driver.events, 0, sizeof driver.events);
         driver.n_live = 0;
         memset(&limits, 0, sizeof limits);
         memset(&counters, 0, sizeof counters);
@@ -247,7 +248,7 @@ void begin(void) {
         for (size_t i = 0; i < STREAM_NAMES; i++)
                 dead[i] = false;
         driver.end = launch_now();
-        gate.pid++; /* what was before is another process's */
+        gate.pid++; /* a new process: it has no state of the tests before */
         gate.cards[0].usable = true;
         gate.cards[0].slice.limits = &limits;
         gate.cards[0].slice.counters = &counters;
@@ -291,7 +292,7 @@ void end_all(void) {
         settle();
 }
 
-/* Closes what is open, waits for it, and measures it. */
+/* Closes open batches, waits for them, and measures them. */
 void settle(void) {
         int card;
 

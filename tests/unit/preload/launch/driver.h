@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A driver of the tests' own: a card with one timeline, which all streams share, and host functions
- * that come when their time has come and the test asks for them, or a thread does. The gate is one
- * without files. */
+/* A driver for these tests: a card with one timeline, which all streams share. Host functions are
+ * called when their time has come, by the test or by a thread. The gate has no files. */
 
 #include <pthread.h>
 
@@ -28,7 +27,7 @@ struct Driver {
                 uint64_t at;
         } calls[CALLS];
         unsigned n_calls, n_called;
-        int capturing; /* what a stream says */
+        int capturing; /* what cuStreamIsCapturing reports */
         int mode;
         int context_error;
 };
@@ -37,25 +36,26 @@ extern SliceLimits limits;
 extern SliceCounters counters;
 extern Gate gate;
 extern struct Driver driver;
-extern pthread_mutex_t lock; /* of the driver */
-extern _Atomic int over;     /* threads of a test may end */
+extern pthread_mutex_t lock; /* protects the driver */
+extern _Atomic int over;     /* ends the threads of a test */
 extern __thread int mode_of_thread;
 
 SliceWork *row(void);
-void begin(void); /* the driver whole, the card idle, a window open */
+void begin(void); /* resets the driver and the gate; the card is idle, and a window is open */
 void put(unsigned number, void *function);
 
-void stream_is_dead(CuHandle stream,
-                    bool is); /* the application has destroyed it: nobody may name it again */
-extern void (*_Atomic when_asked)(CuHandle stream); /* in cuStreamQuery, and of no stream in cuEventQuery */
+/* The application has destroyed the stream: no call may name it again. */
+void stream_is_dead(CuHandle stream, bool is);
+/* Called in cuStreamQuery, and in cuEventQuery with NULL. */
+extern void (*_Atomic when_asked)(CuHandle stream);
 
 void launch_in(uintptr_t stream, uintptr_t function, uint64_t nsec, int result);
-void end_work(void); /* as if all of the card's work were over by now */
-void end_all(void);  /* and measures it */
-void settle(void);   /* closes what is open, waits for it, and measures it */
+void end_work(void); /* all of the card's work ends now */
+void end_all(void);  /* end_work() and settle() */
+void settle(void);   /* closes open batches, waits for them, and measures them */
 
-bool one_is_over(void); /* says that the oldest batch is over, if it is */
+bool one_is_over(void); /* calls the oldest host function if its time has come */
 void all_is_over(void);
-void *driving(void *unused); /* the driver's thread, until it is over */
+void *driving(void *unused); /* the driver's thread; ends with `over` */
 pthread_t drive(void);
 void stop(pthread_t t);

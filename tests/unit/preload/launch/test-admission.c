@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The gate on a driver of the tests' own. The arbiter is this test, too. */
+/* The launch hooks on a driver of the tests' own. The test is the arbiter, too. */
 
 #include "preload/launch/admission.h"
 #include "preload/launch/batch.h"
@@ -24,15 +24,15 @@ static void launch(uint64_t nsec) {
         launch_in(16, 0x1000, nsec, 0);
 }
 
-/* As much as there was time for: idle time between may count, where this thread was held up, but
- * nothing more than has passed. */
+/* The most that may be charged since `begin_at`: the time that has passed, with a margin. Idle time
+ * between launches may count if this thread was delayed. */
 static uint64_t most_since(uint64_t begin_at) {
         uint64_t now = launch_now();
 
         return ((driver.end > now ? driver.end : now) - begin_at) * 5 / 4 + 2 * MSEC;
 }
 
-/* What was used in the end; the page may say more, until what follows has made up for it. */
+/* Checks the measured use. The page may report more, until later work has made up for it. */
 static void between(uint64_t least, uint64_t most) {
         int64_t used = process_get(&gate)->usage[0].used;
 
@@ -77,8 +77,8 @@ static void busy_is_the_cards_time(void) {
         between(1000 * 30000 * 9 / 10, most_since(begin_at));
 }
 
-/* What was launched in a stream that is destroyed goes on and is measured; the stream itself is not
- * asked about any more. */
+/* The work of a stream that is destroyed continues and is measured. The driver is not asked about
+ * that stream any more. */
 static void a_stream_that_ends(void) {
         uint64_t begin_at;
 
@@ -117,8 +117,8 @@ static void *charging(void *unused) {
         return unused;
 }
 
-/* What was estimated is not what was used, also for whoever looks in between: what the page said
- * once it says for good. */
+/* The page never reports estimates as use, not even to a reader while another thread charges:
+ * `busy` does not decrease, and in the end it is the measured use. */
 static void estimates_are_not_said(void) {
         pthread_t charger;
 
@@ -132,8 +132,8 @@ static void estimates_are_not_said(void) {
         ASSERT_INT(row()->busy, 100000 * 1000);
 }
 
-/* Two streams, one card: each stream's kernels last as long as both together, and that is what the
- * card had to do. */
+/* Two streams on one card: each stream's kernels last as long as those of both together. The use is
+ * the card's time, counted once. */
 static void union_over_streams(void) {
         uint64_t begin_at;
         pthread_t driver_thread;
@@ -150,8 +150,8 @@ static void union_over_streams(void) {
         between(1000 * 20000 * 9 / 10, most_since(begin_at));
 }
 
-/* And a kernel is thought to be as long as it is, not as all of theirs; by and by, because this
- * thread may be held up. */
+/* The estimate of a kernel in many streams becomes its own length, not that of all streams'
+ * kernels. This thread may be delayed, so it may take several rounds. */
 static void lengths_in_many_streams(void) {
         bool known = false;
         pthread_t driver_thread;
@@ -181,14 +181,15 @@ static void a_stream_that_cannot_be_marked(void) {
         begin();
         for (unsigned i = 0; i < 10; i++)
                 launch_in(99, 0x1000, 30000, 0);
-        while (process_get(&gate)->usage[0].in_flight >
-               0) /* until its time has passed, nobody sees its end */
+        /* The driver cannot report the end of this work: it counts until its estimated time has
+         * passed. */
+        while (process_get(&gate)->usage[0].in_flight > 0)
                 unbatched_poll(process_get(&gate), 0, launch_now());
         ASSERT_INT(process_get(&gate)->usage[0].launches, 0);
         ASSERT_TRUE(row()->busy > 0);
 }
 
-/* No places, no events: what is launched is held to depth, and charged by the clock. */
+/* Without events there are no batches: launches are held to the depth, and charged by the clock. */
 static void without_batches(void) {
         uint64_t begin_at, most = 0, now;
 
@@ -207,7 +208,7 @@ static void without_batches(void) {
 
 static void captured_work_is_no_work(void) {
         begin();
-        limits.schedule.window = 0; /* closed: it would wait */
+        limits.schedule.window = 0; /* closed: a launch would wait */
         driver.capturing = 1;
         launch(1000);
         driver.capturing = 2;
@@ -216,7 +217,7 @@ static void captured_work_is_no_work(void) {
         ASSERT_INT(row()->busy, 0);
 }
 
-/* All the driver's calls but the launch may be missing. */
+/* Any call of the driver except the launch may be missing. */
 static void an_old_driver(void) {
         static const unsigned missing[] = {
                 REAL_cuLaunchHostFunc,   REAL_cuStreamIsCapturing, REAL_cuThreadExchangeStreamCaptureMode,
@@ -229,7 +230,7 @@ static void an_old_driver(void) {
                 for (unsigned k = 0; k < 50; k++)
                         launch(300000);
                 do
-                        settle(); /* where nobody tells, it is asked for until it is over */
+                        settle(); /* without host functions, the test polls until the work is measured */
                 while (missing[i] == REAL_cuLaunchHostFunc && row()->busy == 0);
                 ASSERT_TRUE(row()->busy > 0);
                 ASSERT_INT(process_get(&gate)->usage[0].closed,
@@ -241,12 +242,12 @@ static void no_context(void) {
         begin();
         driver.context_error = 201;
         limits.schedule.window = 0;
-        launch_in(16, 0x1000, 1000, 201); /* the driver is to say what is wrong */
+        launch_in(16, 0x1000, 1000, 201); /* the driver reports the error */
         launch_in(16, 0x1000, 1000, 201);
         ASSERT_INT(row()->wants, 0);
 }
 
-/* More contexts than there are places for, one after the other, and each with work in flight. */
+/* More contexts than there are entries for, one after the other. Each ends with work in flight. */
 static void contexts_come_and_go(void) {
         unsigned live;
 
@@ -271,14 +272,15 @@ static uint32_t n_closed(void) {
         return process_get(&gate)->usage[0].closed;
 }
 
-/* False: this thread was held up until the card was idle again. */
+/* One round of the test below. Returns false if this thread was delayed until the card was idle
+ * again. refused: the driver refuses to destroy the context. */
 static bool leaves_on_the_card(bool refused) {
         uint64_t begin_at;
         uint32_t closed;
 
         begin();
         begin_at = driver.end;
-        for (unsigned i = 0; i < 4; i++) { /* as long as it is known to be, and then as long as it is not */
+        for (unsigned i = 0; i < 4; i++) { /* teaches the length of the function; the next launch is longer */
                 launch(10 * 1000);
                 settle();
         }
@@ -302,8 +304,8 @@ static bool leaves_on_the_card(bool refused) {
         return true;
 }
 
-/* What is on the card when a context ends is in flight and charged until the driver has waited for
- * it; a driver that refuses ends nothing. */
+/* Work that is on the card when its context ends is in flight and charged until the driver has
+ * waited for it. If the driver refuses to destroy the context, nothing ends. */
 static void what_a_context_leaves_on_the_card(void) {
         unsigned tries = 0;
 
@@ -313,8 +315,9 @@ static void what_a_context_leaves_on_the_card(void) {
                 ASSERT_TRUE(tries++ < 100);
 }
 
-/* The driver's thread is with somebody else's function: whoever waits asks himself, and what comes
- * late is not taken for what is on the card then. */
+/* The driver's thread is occupied by a host function of the program. A waiting thread queries the
+ * events itself. A host function that comes late is not taken for the end of the work that is on
+ * the card then. */
 static void host_functions_that_come_late(void) {
         ProcessUsage *m;
         int card;
@@ -329,9 +332,9 @@ static void host_functions_that_come_late(void) {
                 ASSERT_INT(m->closed, 1);
                 (void) usleep(20000);
                 batch_poll(process_get(&gate), c, BATCH_POLL_CLOSE, launch_now());
-                ASSERT_INT(m->closed, 1); /* nobody waits */
+                ASSERT_INT(m->closed, 1); /* no thread waits, so no event is queried */
                 since = launch_now();
-                do { /* from its estimated end on, which is late where this thread was held up */
+                do { /* from the estimated end on; the estimate may be late if this thread was delayed */
                         ASSERT_TRUE(launch_now() - since < 100 * 1000 * MSEC);
                         batch_poll(process_get(&gate), c, BATCH_POLL_ASK, launch_now());
                         (void) usleep(100);
@@ -396,7 +399,7 @@ static void begin_primary(int users) {
         retained = users;
 }
 
-/* Who gives it back while others have it ends nothing. */
+/* A release of the primary context ends nothing while it has other users. */
 static void primary_is_given_back(void) {
         unsigned live, tries = 0;
         uint32_t closed;
@@ -409,10 +412,10 @@ static void primary_is_given_back(void) {
                 ASSERT_TRUE(n_closed() > 0);
                 release_primary();
                 closed = n_closed();
-        } while (launch_now() >= driver.end); /* this thread was held up */
+        } while (launch_now() >= driver.end); /* again if this thread was delayed */
         ASSERT_TRUE(closed > 0);
         live = driver.n_live;
-        release_primary(); /* the last one: nothing of ours is there any more, nor may be named */
+        release_primary(); /* by the last user: the library has no events left in it, and may not use them */
         ASSERT_INT(driver.n_live, live);
         ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
         ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
@@ -434,8 +437,8 @@ static void *launching(void *argument) {
         return NULL;
 }
 
-/* Windows open and close under 64 threads; contexts end below them now and then. All get through,
- * and the sums come to rest. */
+/* Windows open and close while 64 threads launch. All launches pass, and all counters return to
+ * 0. */
 static void threads(void) {
         pthread_t launchers[THREADS], helper;
         uint32_t number = 1;
@@ -476,8 +479,8 @@ static void *ending(void *unused) {
         return unused;
 }
 
-/* Somebody says that contexts may end while others launch in them, and they do not: what these have
- * in hands is theirs, and nothing stays in flight for ever. */
+/* The program announces the end of contexts while other threads launch in them, and they do not
+ * end. These threads keep their batches, and nothing stays in flight for ever. */
 static void contexts_end_below_threads(void) {
         pthread_t launchers[THREADS], helper, ender;
 
@@ -503,8 +506,8 @@ static void contexts_end_below_threads(void) {
         ASSERT_INT(row()->wants, 0);
 }
 
-/* Nothing is charged that is not measured, also where the driver's thread was held up while it said
- * so. */
+/* Waits until all batches are measured, also if the driver's thread was delayed. Then nothing is
+ * charged by an estimate. */
 static void come_to_rest(void) {
         settle();
         while (process_get(&gate)->usage[0].closed > 0)
@@ -512,16 +515,16 @@ static void come_to_rest(void) {
         settle();
 }
 
-/* Whatever held this thread up while it was measured. */
+/* Whether enough short lengths were measured. Delays of this thread count as length. */
 static bool is_known_to_be_short(void) {
         const Estimate *e = estimate_find(&process_get(&gate)->estimates, 0x1000, 1);
 
         return !estimate_is_uncertain(e) && estimate_nsec(e) < MSEC / 10;
 }
 
-/* A function that was tried with little work, often enough to be known, and then gets much of it:
- * what runs behind the last mark, of which nobody sees the end, is paid for, too, and when nothing
- * runs nothing is. */
+/* A function is launched with little work, often enough to be known, and then with much work. The
+ * work behind the last mark, the end of which is not observed, is charged too. Idle time is not
+ * charged. */
 static void more_work_than_before(void) {
         pthread_t helper;
         unsigned tries = 0;
@@ -538,7 +541,7 @@ static void more_work_than_before(void) {
                 }
                 come_to_rest();
         } while (!is_known_to_be_short());
-        (void) usleep(2000); /* the next one is measured */
+        (void) usleep(2000); /* so that the next launch is measured */
         used = process_get(&gate)->usage[0].used;
         for (unsigned i = 0; i < 4; i++)
                 launch(20 * MSEC);
@@ -562,8 +565,8 @@ static void *launch_long(void *n) {
         return NULL;
 }
 
-/* Known to be short, and then very long: before the first one's end is seen no more than so many
- * pass. */
+/* A function is known as short, and then its kernels become very long. Before the end of the first
+ * one is seen, at most LAUNCHES_IN_FLIGHT launches pass. */
 static void not_too_many_at_once(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
@@ -584,7 +587,7 @@ static void not_too_many_at_once(void) {
         ASSERT_TRUE(n <= LAUNCHES_IN_FLIGHT);
         over = 0;
         ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
-        while (n < 200) { /* as if they had been short */
+        while (n < 200) { /* ends the work as if it were short */
                 (void) pthread_mutex_lock(&lock);
                 driver.end = launch_now();
                 for (unsigned i = 0; i < CALLS; i++)
@@ -606,7 +609,8 @@ static void *launch_one(void *unused) {
         return unused;
 }
 
-/* The driver takes a launch without a context: it is the last one that nobody counts. */
+/* The driver accepts a launch although the thread had no context. Only that first launch is not
+ * counted: the next one waits for a window. */
 static void without_context(void) {
         pthread_t launcher;
 
@@ -632,8 +636,8 @@ static void *launch_many(void *n) {
         return NULL;
 }
 
-/* The first one of them does not end when it should: what comes behind it waits until it is known
- * how long they are. */
+/* Launches take longer than estimated. When the first one does not end in time, the following ones
+ * wait until the length is known. */
 static void what_is_late_holds_the_others(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
@@ -653,7 +657,7 @@ static void what_is_late_holds_the_others(void) {
         while (n < 450)
                 (void) usleep(1000);
         least = launch_now() - begin_at;
-        ASSERT_TRUE(least >= 300 * MSEC); /* all in one go, as it was estimated, would be a tenth of it */
+        ASSERT_TRUE(least >= 300 * MSEC); /* with the old estimate, all would pass in a tenth of that */
         ASSERT_OK(pthread_join(launcher, NULL));
         over = 1;
         ASSERT_OK(pthread_join(helper, NULL));
@@ -665,9 +669,9 @@ static void wait_for_the_card(void) {
                 (void) usleep(50);
 }
 
-/* By turns short and long, each alone on the card, the long ones before a mark is due again: when
- * nobody saw their end, the next ones of that function are looked at more closely, and then all of
- * them. */
+/* Launches of a function are short and long by turns, each alone on the card. The long ones end
+ * before the next mark is due. When an end was not observed, more launches of the function are
+ * marked, and then all of them. */
 static void by_turns_short_and_long(void) {
         pthread_t helper;
         int64_t before;
@@ -703,7 +707,8 @@ static uint32_t most_in_flight(unsigned n, uint64_t nsec) {
         return most;
 }
 
-/* What was hardly measured, or was short and then long before, is launched a few at a time. */
+/* A function that was hardly measured, or that was both short and long before, has few launches in
+ * flight. */
 static void few_until_it_is_known(void) {
         pthread_t helper;
 
@@ -724,8 +729,8 @@ static void few_until_it_is_known(void) {
         settle();
 }
 
-/* It is not over before something happens that this thread does later: that must not be for
- * ever. */
+/* A launch waits for work that does not end before this same thread does something later. The
+ * launch must pass after a while. */
 static void nobody_is_held_for_ever(void) {
         uint64_t begin_at;
         unsigned tries = 0;
@@ -741,7 +746,7 @@ static void nobody_is_held_for_ever(void) {
                 settle();
         } while (!is_known_to_be_short());
         (void) usleep(2000);
-        launch(1000); /* marked, and seen by nobody */
+        launch(1000); /* marked, but its end is not observed */
         driver.end = launch_now() + FAR * 1000 * MSEC;
         for (unsigned i = 0; i < EVENTS; i++)
                 driver.events[i].at = driver.end;
@@ -759,8 +764,8 @@ static void nobody_is_held_for_ever(void) {
         settle();
 }
 
-/* The window has closed by its time, and the arbiter has not said so yet: what it waits for is said
- * all the same. */
+/* The window has ended by its time, and the arbiter has not written that yet. The drain is reported
+ * nevertheless. */
 static void over_by_its_time(void) {
         begin();
         launch(MSEC);
@@ -778,7 +783,7 @@ static bool rung(int doorbell) {
         return read(doorbell, &byte, 1) == 1;
 }
 
-/* A page with a doorbell; the descriptor to hear it by. */
+/* Gives the gate's slice a doorbell. Returns a descriptor that reads from it. */
 static int make_doorbell(char home[], char doorbell[64]) {
         int fd;
 
@@ -798,8 +803,8 @@ static void remove_doorbell(int fd, const char *home, const char *doorbell) {
         (void) rmdir(home);
 }
 
-/* Who goes on wanting says when it was over, and rings where somebody waits for that; who does not
- * always rings. */
+/* A process that still wants the card reports the time of its drain, and rings unless the arbiter
+ * has set SCHED_F_NO_NOTIFY. A process that does not want the card always rings. */
 static void drained_and_not_waited_for(void) {
         char home[] = "/tmp/launch-XXXXXX", doorbell[64];
         int fd = make_doorbell(home, doorbell);
@@ -821,7 +826,8 @@ static void drained_and_not_waited_for(void) {
         remove_doorbell(fd, home, doorbell);
 }
 
-/* In its open window, once in a pause; and of short ones that come in a row only now and then. */
+/* A process that becomes idle in its open window rings once for that pause. Of short pauses in a
+ * row it rings only for some. */
 static void idle_in_its_window(void) {
         char home[] = "/tmp/launch-XXXXXX", doorbell[64];
         int fd = make_doorbell(home, doorbell);
@@ -835,20 +841,20 @@ static void idle_in_its_window(void) {
                 bool was_short = i >= 2, lately = i == 2;
 
                 usage->idle_at = launch_now() - (was_short ? 0 : 1000 * MSEC);
-                usage->rang_for_pause = 1; /* for the pause that ends */
+                usage->rang_for_pause = 1; /* it rang for the pause that ends now */
                 process_report_want(process_get(&gate), 0, launch_now());
                 ASSERT_TRUE(rung(fd));
-                usage->short_pause = was_short; /* whatever held this thread up */
+                usage->short_pause = was_short; /* set again, because this thread may have been delayed */
                 usage->rang_at = launch_now() - (lately ? 0 : 1000 * MSEC);
                 if (lately)
-                        usage->rang_at = launch_now() + 1000 * MSEC; /* just now, however long this takes */
+                        usage->rang_at = launch_now() + 1000 * MSEC; /* just now, even on a slow machine */
                 process_report_idle(process_get(&gate), 0);
                 ASSERT_INT(row()->wants, 0);
                 ASSERT_INT(rung(fd), !lately);
                 process_report_idle(process_get(&gate), 0);
                 ASSERT_FALSE(rung(fd));
         }
-        limits.schedule.flags = 0; /* nobody counts windows */
+        limits.schedule.flags = 0; /* without windows */
         process_report_want(process_get(&gate), 0, launch_now());
         ASSERT_TRUE(rung(fd));
         process_report_idle(process_get(&gate), 0);
@@ -856,8 +862,8 @@ static void idle_in_its_window(void) {
         remove_doorbell(fd, home, doorbell);
 }
 
-/* Threads that come at the same time, first of all or after a fork: whoever is second has it whole,
- * too. */
+/* Threads that use a gate at the same time, when it is new or after a fork. Each of them sees it
+ * complete. */
 static pthread_barrier_t all_here;
 static Gate fresh[2];
 

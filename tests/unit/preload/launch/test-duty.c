@@ -31,7 +31,7 @@ static void time_makes_balance(void) {
         ASSERT_TRUE(!duty_take(&usage, 1));
         ASSERT_INT(after(10 * MSEC), 5 * MSEC);
         ASSERT_INT(after(10 * MSEC), 10 * MSEC);
-        ASSERT_INT(after(MSEC / 100), 10 * MSEC); /* not looked at so often */
+        ASSERT_INT(after(MSEC / 100), 10 * MSEC); /* too soon after the last look */
 }
 
 static void a_period_is_all_that_is_saved(void) {
@@ -52,7 +52,7 @@ static void what_was_taken_too_much_is_waited_for(void) {
         ASSERT_TRUE(duty_take(&usage, 1));
 }
 
-/* A thread that read the clock earlier, or a clock that was set back, makes and takes nothing. */
+/* A thread that read the clock earlier, or a clock that was set back, adds and takes nothing. */
 static void a_clock_that_goes_back(void) {
         begin();
         ASSERT_INT(after(10 * MSEC), 5 * MSEC);
@@ -61,16 +61,16 @@ static void a_clock_that_goes_back(void) {
         ASSERT_INT(after(2 * MSEC), 6 * MSEC);
 }
 
-/* Whether the other one lives cannot be asked here, so it counts. */
+/* The test cannot provide the other process's lock, so that process counts as alive. */
 static void another_process_has_half(void) {
         begin();
         counters.rows[7].work.busy = 1;
-        (void) after(100 * MSEC); /* now it is counted */
+        (void) after(100 * MSEC); /* the other process is counted from now on */
         usage.balance = 0;
         ASSERT_INT(after(8 * MSEC), 2 * MSEC);
         counters.rows[7].work.busy = 2;
         ASSERT_INT(after(1000 * MSEC), 10 * MSEC);
-        ASSERT_INT(after(1000 * MSEC), 20 * MSEC); /* it has had nothing since */
+        ASSERT_INT(after(1000 * MSEC), 20 * MSEC); /* the other process has used nothing since */
 }
 
 int main(void) {

@@ -46,8 +46,8 @@ static void then_by_quarters(void) {
         ASSERT_TRUE(estimate_nsec(one.of) >= 1 && estimate_nsec(one.of) < 10);
 }
 
-/* The thread that launched was held up once; or the function has got other work, which is known
- * with the second one. */
+/* One measurement differs much. Either the thread that launched was delayed once, or the function
+ * has got other work: a second measurement tells which. */
 static void another_length(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
@@ -64,9 +64,9 @@ static void another_length(void) {
         ASSERT_TRUE(estimate_nsec(one.of) >= 400000 - 1 && estimate_nsec(one.of) <= 400000);
         ASSERT_FALSE(estimate_is_uncertain(one.of));
         estimate_learn(&one, 1, 1000, true);
-        ASSERT_FALSE(estimate_is_uncertain(one.of)); /* who is thought too long waits too long, and no more */
+        ASSERT_FALSE(estimate_is_uncertain(one.of)); /* an estimate that is too long only delays launches */
         estimate_learn(&one, 1, 3000000, true);
-        ASSERT_TRUE(estimate_nsec(one.of) < 1000000); /* once on either side is nothing */
+        ASSERT_TRUE(estimate_nsec(one.of) < 1000000); /* one outlier on either side changes little */
         estimate_learn(&one, 1, 900, true);
         estimate_learn(&one, 1, 800, true);
         ASSERT_TRUE(estimate_nsec(one.of) >= 900 - 1 && estimate_nsec(one.of) <= 900);
@@ -102,8 +102,8 @@ static void learn(Estimate *e, uint64_t nsec, unsigned times) {
                 estimate_learn(&one, 1, nsec, true);
 }
 
-/* Trusted by and by; no more than a little as long as it is now short, now long; and again when
- * that was long ago. */
+/* The number of launches that may be in flight grows with the measurements. It stays small while
+ * the length is now short, now long, and grows again a long time after that. */
 static void now_short_now_long(void) {
         Estimate *e = estimate_find(&table, 0x5000, 1);
 
@@ -113,7 +113,7 @@ static void now_short_now_long(void) {
         ASSERT_TRUE(estimate_is_new(e));
         learn(e, 5000, 10);
         ASSERT_INT(estimate_max_launches(e), 64);
-        learn(e, 400000, 1); /* its thread was held up */
+        learn(e, 400000, 1); /* the thread that launched was delayed */
         learn(e, 5000, 10);
         ASSERT_INT(estimate_max_launches(e), 64);
         learn(e, 5 * 1000000, 1);
@@ -131,7 +131,8 @@ static void now_short_now_long(void) {
         ASSERT_INT(estimate_max_launches(e), 64);
 }
 
-/* More functions than places: all are served, and those that were used last are known. */
+/* More functions than entries: each one gets an entry, and the functions that were used last are
+ * known. */
 static void more_than_there_is_room_for(void) {
         for (uintptr_t i = 1; i < 100000; i++) {
                 EstimateShare one = {estimate_find(&table, i * 16, i), 1};

@@ -8,7 +8,7 @@
 #define DAY  (86400 * 1000 * MSEC)
 
 static Heartbeat beat;
-static uint64_t now, seen, apart; /* by the arbiter's clock, the first two */
+static uint64_t now, seen, apart; /* now, seen: on the arbiter's clock */
 
 static bool look(void) {
         return heartbeat_is_alive(&beat, seen, now + apart);
@@ -21,8 +21,8 @@ static void begin(uint64_t lies_between) {
         apart = lies_between;
 }
 
-/* It looks each `turn` for so long, and the arbiter is there each 100 ms. How often it was said to
- * be away. */
+/* The process looks every `turn` for a time of `span`, and the arbiter writes every 100 ms. Returns
+ * how often the arbiter was taken for absent. */
 static unsigned live(uint64_t span, uint64_t turn) {
         unsigned away = 0;
 
@@ -41,7 +41,7 @@ static void one_clock(void) {
         ASSERT_TRUE(heartbeat_time(&beat, now) == now);
         now = seen + SCHED_STALE_NSEC;
         ASSERT_TRUE(look());
-        for (unsigned i = 0; i < 25; i++) { /* longer than that: it is looked at once more, for as long */
+        for (unsigned i = 0; i < 25; i++) { /* older than that: the process waits as long once more */
                 now += 10 * MSEC;
                 ASSERT_TRUE(look());
         }
@@ -56,7 +56,8 @@ static void one_clock(void) {
         ASSERT_FALSE(look());
 }
 
-/* Ahead by a day, behind by a day, by a second, and by less than one notices. */
+/* The clock of the process is ahead or behind by a day, ahead by a second or 0.3 s, or behind by 20
+ * s. */
 static void another_clock(void) {
         const uint64_t between[] = {DAY, (uint64_t) -DAY, 1000 * MSEC, (uint64_t) - (20000 * MSEC),
                                     300 * MSEC};
@@ -67,19 +68,19 @@ static void another_clock(void) {
                 ASSERT_TRUE(heartbeat_time(&beat, now + apart) <= now);
                 ASSERT_TRUE(heartbeat_time(&beat, now + apart) >= now - 3 * MSEC);
                 ASSERT_INT(live(10000 * MSEC, 90 * MSEC), 0);
-                now += 300 * MSEC; /* since it was seen last */
+                now += 300 * MSEC; /* since the last heartbeat */
                 (void) look();
                 now += 251 * MSEC;
                 ASSERT_FALSE(look());
                 now += DAY;
                 ASSERT_FALSE(look());
-                ASSERT_INT(live(10000 * MSEC, MSEC), 0); /* and here it is again */
+                ASSERT_INT(live(10000 * MSEC, MSEC), 0); /* the arbiter is back */
                 ASSERT_TRUE(heartbeat_time(&beat, now + apart) <= now);
                 ASSERT_TRUE(heartbeat_time(&beat, now + apart) >= now - 3 * MSEC);
         }
 }
 
-/* Nobody is let go because he looks now and then only, or has just begun. */
+/* A process that looks seldom, or has just begun, does not take the arbiter for absent. */
 static void who_looks_seldom_and_who_is_new(void) {
         begin(DAY);
         ASSERT_INT(live(10000 * MSEC, MSEC), 0);
@@ -90,8 +91,8 @@ static void who_looks_seldom_and_who_is_new(void) {
         }
 }
 
-/* Two that look at the same time, and one of them was put off between its looks at the word and at
- * the clock. */
+/* Two threads look at the same time. One of them is preempted between its reads of the heartbeat
+ * and of the clock. */
 static void who_was_put_off(void) {
         begin(DAY);
         for (unsigned i = 0; i < 1000; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Functions of the program's between launches, on a driver of the test's own; the test calls them
- * as the driver would. */
+/* Host functions of the program between launches, on a driver of the test's own. The test calls
+ * them as the driver would. */
 
 #include "preload/launch/host_func.h"
 
@@ -35,8 +35,8 @@ static ProcessUsage *usage(void) {
         return &process_get(&gate)->usage[0];
 }
 
-/* So many, and no more; each has what it was given, and is free again when it is called, or was
- * refused. */
+/* There are PLACES slots and no more. Each function gets its own argument. A slot is free again
+ * when the function was called, or when the driver refused it. */
 static void places(void) {
         static unsigned by[PLACES];
         HostFuncSlot *all[PLACES];
@@ -66,8 +66,9 @@ static void places(void) {
         ASSERT_INT(called, 2 * (PLACES * (PLACES - 1) / 2));
 }
 
-/* What is captured is called as often as the graph is launched; and where there is no context the
- * driver is to say so. */
+/* A host function is not wrapped in a capture, because it is called at each launch of the graph. It
+ * is not wrapped without a context either, because the driver reports that error, nor without a
+ * limit. */
 static void none_of_these(void) {
         unsigned by = 1;
 
@@ -82,7 +83,7 @@ static void none_of_these(void) {
         ASSERT_TRUE(give(count, &by) == NULL);
 }
 
-/* After the context's end the driver may call it still: the place stays. */
+/* The driver may still call the function after the context has failed, so the slot stays. */
 static void after_a_fault(void) {
         unsigned by = 1;
         HostFuncSlot *p;
@@ -115,7 +116,8 @@ static void *launching(void *unused) {
         return unused;
 }
 
-/* Work for the card that does not begin, because it is behind a function that is under way. */
+/* Launches work that does not begin, because it is behind a host function that runs. Returns the
+ * thread that runs the function. */
 static pthread_t begin_behind(void) {
         pthread_t caller;
         HostFuncSlot *p;
@@ -136,8 +138,9 @@ static void end_behind(pthread_t caller) {
         end_all();
 }
 
-/* The window is closed, and a launch held: the row says that it is over. A window that opens has
- * room for that launch, and then what is in flight is said again. */
+/* The window is closed, and a launch waits. The row reports the window's work as drained, because
+ * the work is blocked by a host function. The next window has room for the launch, and then the row
+ * reports the work in flight again. */
 static void it_stands_until_a_launch_is_let_in(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait;
@@ -159,8 +162,8 @@ static void it_stands_until_a_launch_is_let_in(void) {
         ASSERT_TRUE(usage()->host_wait != 0);
 }
 
-/* It did not wait for the launch: that is in flight again at once, and the next ones are given
- * longer. */
+/* The host function ends without the launch, so it did not wait for it. Its work is reported in
+ * flight again at once, and the next host functions are given more time. */
 static void one_that_ends_by_itself(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait = usage()->host_wait;
@@ -179,7 +182,7 @@ static void one_that_ends_by_itself(void) {
         end_behind(caller);
 }
 
-/* Work that has begun may just be long. */
+/* Work that has begun may just be long, so it does not count as blocked. */
 static void what_has_begun_does_not_stand(void) {
         pthread_t caller, launcher;
         HostFuncSlot *p;
@@ -201,8 +204,8 @@ static void what_has_begun_does_not_stand(void) {
         end_behind(caller);
 }
 
-/* One that takes long, in a stream of its own: what is launched meanwhile does not wait for it.
- * With nothing in flight there is nothing to wait for. */
+/* A launch does not wait for a long host function while nothing is in flight, although both are in
+ * one stream. */
 static void one_of_another_stream(void) {
         pthread_t caller, launcher;
         uint64_t waited;
@@ -215,7 +218,7 @@ static void one_of_another_stream(void) {
         ASSERT_OK(pthread_create(&caller, NULL, calling, p));
         while (usage()->host_running_since == 0)
                 (void) usleep(100);
-        atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC); /* as it has learnt */
+        atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC); /* as if measured */
         waited = usage()->waited;
         limits.schedule.depth = 5 * MSEC;
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
@@ -226,7 +229,7 @@ static void one_of_another_stream(void) {
         end_behind(caller);
 }
 
-/* With the arbiter there. */
+/* Waits for 0.1 ms, with the arbiter present. */
 static void rest(unsigned times) {
         ASSERT_TRUE(times < 600000); /* a minute */
         limits.schedule.seen = launch_now() + 9000 * MSEC;
@@ -238,12 +241,12 @@ static void *launching_what_is_new(void *unused) {
         return unused;
 }
 
-/* It is said to stand, so no window is behind it: what would be too much with this launch lets it
- * in all the same, if later. */
+/* The work is reported as blocked, so no window ignores its backlog. A launch that exceeds the
+ * limit of blocked work is admitted nevertheless, but later. */
 static void what_stands_lets_in_what_is_long(void) {
         pthread_t caller = begin_behind(), launcher;
 
-        atomic_store(&usage()->in_flight, 38 * MSEC); /* 40 may stand, and what is new counts as 4 */
+        atomic_store(&usage()->in_flight, 38 * MSEC); /* the limit is 40, and a new function counts as 4 */
         limits.schedule.window = 1 << 1;
         ASSERT_OK(pthread_create(&launcher, NULL, launching_what_is_new, NULL));
         while (row()->drained != 1 || row()->in_flight != 0)
@@ -257,8 +260,8 @@ static void what_stands_lets_in_what_is_long(void) {
         end_behind(caller);
 }
 
-/* There is more in flight than when it was said: the row says so, and the next window is behind
- * it. */
+/* More work is in flight than when it was reported as blocked, so no launch is admitted. The row
+ * reports it in flight again, and the next window ignores the backlog. */
 static void what_lets_nobody_in_is_taken_back(void) {
         pthread_t caller = begin_behind(), launcher;
 
@@ -290,8 +293,9 @@ static bool is_behind(uintptr_t key) {
         return host_func_time(usage(), key, launch_now()) != 0;
 }
 
-/* What a launch may be behind: of its own stream; of the legacy one, under either name, all are,
- * and it is behind all. */
+/* A launch is behind the host functions of its own stream. The legacy default stream has two
+ * handles: its host functions are ahead of all launches, and its launches are behind all host
+ * functions. */
 static void streams(void) {
         HostFuncSlot *p;
 
@@ -309,7 +313,7 @@ static void streams(void) {
                 admission_host_func_given(&gate, p, 1);
                 ASSERT_FALSE(is_behind(16) || is_behind(legacy));
         }
-        p = give_in(2); /* the thread's own: whose lane is another's once in a while */
+        p = give_in(2); /* the per-thread stream, which has the thread's own key */
         ASSERT_TRUE(is_behind(spin_self()));
         host_func_run(p);
 }
@@ -319,7 +323,7 @@ static void *launching_in_32(void *unused) {
         return unused;
 }
 
-/* With work in flight and room for more: functions that take long hold launches into their stream,
+/* With work in flight and room for more: long host functions delay launches into their own stream,
  * and no others. */
 static void they_hold_their_own_stream(void) {
         pthread_t launcher;
@@ -343,8 +347,8 @@ static void they_hold_their_own_stream(void) {
         end_all();
 }
 
-/* ns until the next one is taken to wait for a launch, when one has ended just after the last of
- * many that were let in. */
+/* A host function ends just after the last of many admitted launches. Returns the ns after which
+ * the next one is taken to wait for a launch. held: another launch waits. */
 static uint64_t learnt(bool held) {
         pthread_t caller;
         HostFuncSlot *p;
@@ -365,8 +369,9 @@ static uint64_t learnt(bool held) {
         return usage()->host_wait;
 }
 
-/* Who holds a lock below many launches gives it back behind the last, and holds none then. A
- * machine may be slow, and the end late. */
+/* A host function that waits for a lock ends behind the last launch under that lock, when no launch
+ * waits. Then the next wait is shorter. On a slow machine the end may be late, so this is tried
+ * several times. */
 static void one_that_waits_for_many(void) {
         unsigned shorter = 0;
 

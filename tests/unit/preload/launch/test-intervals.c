@@ -22,7 +22,7 @@ static void nothing(void) {
         ASSERT_INT(s.n, 0);
 }
 
-/* A long one that lands after short ones that ran beside it. */
+/* A long interval arrives after the short ones within it. */
 static void late_and_long(void) {
         Intervals s = {0};
 
@@ -31,8 +31,8 @@ static void late_and_long(void) {
         ASSERT_INT(intervals_add(&s, 0, 100), 80);
 }
 
-/* Against one flag per moment, in any order; as long as there are fewer gaps than are remembered it
- * is exact. */
+/* Compared with one flag per moment, in any order. The result is exact while there are no more gaps
+ * than the set remembers. */
 static void as_counted(void) {
         uint32_t state = 1;
 
@@ -65,9 +65,9 @@ static void never_too_much(void) {
         ASSERT_INT(sum, 5000);
         for (uint64_t i = 0; i < 1000; i++)
                 sum += intervals_add(&s, i * 10, i * 10 + 5);
-        ASSERT_INT(sum, 5000); /* what is forgotten counts as full */
+        ASSERT_INT(sum, 5000); /* a forgotten gap counts as busy */
         ASSERT_INT(intervals_add(&s, 0, 20000),
-                   15 * 5 + 20000 - 9995); /* the gaps that are known, and what comes */
+                   15 * 5 + 20000 - 9995); /* the remembered gaps, and what is new behind them */
 }
 
 int main(void) {

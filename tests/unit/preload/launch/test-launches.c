@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The list of what the gate stands in front of, beside the list of what the simulated libcuda
+/* Compares the list of functions that the gate interposes with the list that the simulated libcuda
  * serves. */
 
 #include "preload/launch/launches.h"
@@ -29,7 +29,8 @@ static bool starts(const char *text, const char *with) {
         return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* By what they are called, so that a launch that is served one day is missed here. */
+/* Judges by the beginning of the name. So a launch function that is served in future, and not
+ * interposed, makes this test fail. */
 static bool is_for_the_gate(const char *name) {
         return starts(name, "cuLaunch") || starts(name, "cuGraphLaunch") || starts(name, "cuCtxDestroy") ||
                starts(name, "cuCtxDetach") || starts(name, "cuDevicePrimaryCtxRelease") ||
@@ -56,7 +57,7 @@ static void all_that_is_served(void) {
         ASSERT_TRUE(n >= 15);
 }
 
-/* Names of old headers that libcuda exports still, and the simulated one does not. */
+/* Names of old headers that libcuda still exports, and the simulated one does not. */
 static void old_names(void) {
         static const char *const old[] = {"cuLaunch",
                                           "cuLaunchGrid",

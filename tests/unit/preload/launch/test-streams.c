@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Streams that are destroyed while other threads look after what is open in them: the driver is
- * asked about none of them any more. */
+/* Streams that are destroyed while other threads poll the open batches in them: the driver is not
+ * asked about a destroyed stream. */
 
 #include <pthread.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@
 
 enum { WORKERS = 8, ROUNDS = 300, NAMES = 4, FIRST_NAME = 4096 };
 
-static _Atomic bool asking;       /* a thread is with the driver */
-static _Atomic bool stays;        /* until the stream is destroyed */
-static _Atomic bool destroyed;    /* its owner was told that it may be */
+static _Atomic bool asking;       /* a thread is in a call of the driver */
+static _Atomic bool stays;        /* that call lasts until the stream is destroyed */
+static _Atomic bool destroyed;    /* the library has returned, so the stream may be destroyed */
 static _Atomic unsigned given_up; /* destructions that did not wait until the other thread was done */
 
 static Context *here(void) {
@@ -29,7 +29,8 @@ static Context *here(void) {
         return context_get(process_get(&gate), (uintptr_t) &driver, &card);
 }
 
-/* True: within the time that a destruction waits for other threads, so it has waited for them. */
+/* Returns true if it took less than the limit of that wait, so it has waited for all other
+ * threads. */
 static bool end_stream(CuHandle stream) {
         uint64_t since = launch_now();
 
@@ -58,7 +59,7 @@ static unsigned n_open(void) {
         return n_in(BATCH_OPEN);
 }
 
-/* Events are asked about by who has a batch in hands, and by who has not. */
+/* Makes queries of STREAM slow, and queries of events while a thread holds a batch. */
 static void ask_slowly(CuHandle stream) {
         uint64_t since = launch_now();
 
@@ -84,7 +85,8 @@ static void *tying(void *unused) {
         return unused;
 }
 
-/* By the estimates, which are too long where this thread was held up while they were made. */
+/* Whether each open batch is past its estimated end. The estimates are too long if this thread was
+ * delayed while they were made. */
 static bool open_is_due(void) {
         bool due = true;
 
@@ -93,7 +95,7 @@ static bool open_is_due(void) {
         return due;
 }
 
-/* One batch is on the card, and one is open behind it, over by the estimates: both have not
+/* Leaves one batch on the card, and one open behind it and past its estimated end. Neither has
  * begun. */
 static void leave_one_open(void) {
         uint64_t since;
@@ -106,7 +108,7 @@ static void leave_one_open(void) {
                 all_is_over();
         }
         settle();
-        (void) usleep(2000); /* what comes is measured */
+        (void) usleep(2000); /* so that the next launch is measured */
         driver.end = launch_now() + FAR * 1000 * MSEC;
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
         tend(BATCH_POLL_CLOSE);
@@ -129,8 +131,8 @@ static void all_is_paid(void) {
         ASSERT_INT(row()->in_flight, 0);
 }
 
-/* What may not be asked about is over by the clock, some time after its estimated end; or by its
- * last mark, where it has one. */
+/* A batch that may not be queried ends by the clock, some time after its estimated end; or by its
+ * last mark, if it has one. */
 static void wait_for_open(void) {
         end_work();
         while (n_open() > 0) {
@@ -164,7 +166,7 @@ static void destroyed_in_time(void *(*thread)(void *) ) {
         }
 }
 
-/* Who destroys it waits until the other thread has its answer, and has marked its end or put it
+/* The destruction waits until the other thread has its answer, and has closed the batch or put it
  * back. */
 static void asked_about(void) {
         destroyed_in_time(tending);
@@ -178,8 +180,8 @@ static void asked_whether_it_began(void) {
         all_is_paid();
 }
 
-/* The other thread has no answer for longer than anybody waits, and then does not go on as if the
- * stream were there. Another one gets its name. */
+/* The other thread has no answer for longer than the destruction waits. It then does not continue
+ * as if the stream existed. A new stream gets the same handle. */
 static void not_waited_for_without_end(void) {
         leave_one_open();
         stays = true;
@@ -193,15 +195,15 @@ static void not_waited_for_without_end(void) {
         all_is_paid();
 }
 
-/* What was left of a stream of that name is not the new one's. */
+/* A batch of a destroyed stream is not taken for one of a new stream with the same handle. */
 static void a_name_that_comes_again(void) {
         leave_one_open();
         stays = true;
         destroyed_below(tending);
         ASSERT_INT(n_open(), 1);
         stream_is_dead(STREAM, false);
-        process_get(&gate)->usage[0].closed_end =
-                launch_now() + FAR * 1000 * MSEC; /* what comes does not wait, and tend */
+        /* So the launch neither waits nor polls. */
+        process_get(&gate)->usage[0].closed_end = launch_now() + FAR * 1000 * MSEC;
         launch_in((uintptr_t) STREAM, 0x1000, 1000, 0);
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
                 ASSERT_TRUE(here()->batches[i].destroyed_stream != (uintptr_t) STREAM);
@@ -209,7 +211,7 @@ static void a_name_that_comes_again(void) {
         all_is_paid();
 }
 
-/* The context ends with it: nor is it asked about then. */
+/* The context ends after the stream: the driver is not asked about the stream then either. */
 static void left_to_its_context(void) {
         leave_one_open();
         stays = true;
@@ -230,7 +232,7 @@ static void ended_without_a_limit(void) {
         all_is_paid();
 }
 
-/* A capture does not end by that. */
+/* The destruction of a stream in a capture records nothing, because that would end the capture. */
 static void ended_in_a_capture(void) {
         leave_one_open();
         driver.capturing = 1;
