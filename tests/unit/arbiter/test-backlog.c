@@ -29,7 +29,7 @@ static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside,
                 ASSERT_TRUE(!beside || other > 49);
                 ASSERT_TRUE(m.now - from <= within);
         }
-        printf("# %u behind at %u %%: %.2f s\n", n, percent, (double) (m.now - from) / 1e9);
+        printf("# %u kernels of blocked work at %u %%: %.2f s\n", n, percent, (double) (m.now - from) / 1e9);
         ASSERT_INT(m.events, 0);
         p->needs = 0;
         model_run(&m, m.now + 100 * SEC); /* it pays its debt, and then has its share again */
@@ -38,7 +38,7 @@ static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside,
         ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < percent + 0.5);
 }
 
-static void work_behind_what_waits_for_it(void) {
+static void blocked_work_is_launched(void) {
         queue_behind(50, 40, false, false, 3 * SEC);
         queue_behind(100, 40, false, false, 3 * SEC);
         queue_behind(20, 40, false, true, 4 * SEC);
@@ -49,7 +49,7 @@ static void work_behind_what_waits_for_it(void) {
 
 /* A tenant blocks its own work ten times, each time until a thousand kernels are queued. In the
  * mean it has no more than its share. The other tenant has its share in the end. */
-static void who_pretends_to_be_held_up(void) {
+static void false_blocked_work(void) {
         ModelProcess *p;
         Shares s;
 
@@ -64,7 +64,7 @@ static void who_pretends_to_be_held_up(void) {
                 p->needs = 0;
                 model_run(&m, m.now + 2 * SEC);
         }
-        printf("# who pretends: %.2f of 20, beside him %.2f of 50\n",
+        printf("# falsely blocked: %.2f of 20, beside it %.2f of 50\n",
                100 * (double) p->ran / (double) (m.now - SEC),
                100 * (double) m.tenants[1].ran / (double) (m.now - SEC));
         ASSERT_TRUE(100 * (double) p->ran / (double) (m.now - SEC) < 20);
@@ -77,7 +77,7 @@ static void who_pretends_to_be_held_up(void) {
 
 /* A kernel that hangs is reported in time, although a launch waits behind it and gets windows that
  * ignore the backlog. */
-static void who_hangs_and_waits_is_told_of(void) {
+static void hung_kernel_with_waiting_launch(void) {
         ModelProcess *p;
 
         for (unsigned beside = 0; beside < 2; beside++) {
@@ -97,6 +97,6 @@ static void who_hangs_and_waits_is_told_of(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(work_behind_what_waits_for_it), TEST(who_pretends_to_be_held_up),
-                         TEST(who_hangs_and_waits_is_told_of));
+        return TEST_MAIN(TEST(blocked_work_is_launched), TEST(false_blocked_work),
+                         TEST(hung_kernel_with_waiting_launch));
 }

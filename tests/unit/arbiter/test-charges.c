@@ -34,7 +34,7 @@ static Charges run(const char *what) {
 
 /* Underestimated work continues beside the windows of another tenant. During that tenant's pauses
  * the work has the card to itself. */
-static void rests_beside_what_is_longer(void) {
+static void pauses_beside_underestimated_work(void) {
         static const uint64_t kernels[] = {12 * MSEC, 50 * MSEC, 200 * MSEC};
 
         for (unsigned i = 0; i < 3; i++) {
@@ -43,7 +43,7 @@ static void rests_beside_what_is_longer(void) {
                 model_init(&m, 7);
                 start(tenant(fixed(40)), (Program){.kernel = kernels[i], .lie = LIE_SHORT});
                 start(tenant(fixed(50)), server);
-                b = run("40 % with kernels nobody knows, 50 % with rests");
+                b = run("40 % with underestimated kernels, 50 % with pauses");
                 ASSERT_TRUE(b.had[0] < 41.5);
                 ASSERT_NEAR(b.charged[1], b.had[1], 2.5);
                 ASSERT_NEAR(b.charged_all, b.had_all, 2);
@@ -52,7 +52,7 @@ static void rests_beside_what_is_longer(void) {
 
 /* A high-priority tenant with pauses: each of its requests arrives during a kernel of another
  * tenant, which keeps the card until its turn ends. */
-static void who_comes_first_with_rests(void) {
+static void high_priority_with_pauses(void) {
         TenantPolicy first = tenant_policy(&(CardCompute){.policy = COMPUTE_FIXED, .prio_ratio = 99},
                                            &(ComputeRequest){.percent = 60, .high_priority = true});
         Charges b;
@@ -61,7 +61,7 @@ static void who_comes_first_with_rests(void) {
         start(tenant(first), server);
         start(tenant(fixed(20)), busy);
         start(tenant(fixed(20)), (Program){50 * USEC, 200 * USEC, 300 * USEC, LIE_NONE});
-        b = run("60 % that comes first, 20 % and 20 %");
+        b = run("60 % with high priority, 20 % and 20 %");
         ASSERT_TRUE(b.had[1] < 21);
         ASSERT_NEAR(b.charged[0], b.had[0], 2.5);
         ASSERT_NEAR(b.charged_all, b.had_all, 3);
@@ -69,7 +69,7 @@ static void who_comes_first_with_rests(void) {
 
 /* Each process of a container counts all of the card's time during which the container's other
  * processes had work too. The charge counts that time once. */
-static void several_processes_with_rests(void) {
+static void several_processes_with_pauses(void) {
         for (unsigned n = 2; n <= 16; n *= 2) {
                 uint32_t several;
                 Charges b;
@@ -79,7 +79,7 @@ static void several_processes_with_rests(void) {
                 for (unsigned i = 0; i < n; i++)
                         start(several, (Program){50 * USEC, 200 * USEC, 2 * MSEC, LIE_NONE});
                 start(tenant(fixed(50)), (Program){MSEC, 2 * MSEC, MSEC, LIE_NONE});
-                b = run("40 %, several processes with rests");
+                b = run("40 %, several processes with pauses");
                 ASSERT_NEAR(b.charged[0], b.had[0], 2);
                 ASSERT_NEAR(b.charged_all, b.had_all, 2);
         }
@@ -94,12 +94,12 @@ static double request_of(uint32_t cap, uint64_t request) {
 
 /* The last part of a request waits until there are tokens for another window. A tenant loses no
  * more than that wait by a cap of 30 % instead of 40 %. */
-static void requests_of_more_than_a_window(void) {
+static void requests_longer_than_a_window(void) {
         for (uint64_t ms = 5; ms <= 7; ms++)
                 ASSERT_TRUE(request_of(30, ms * MSEC) > 0.8 * request_of(40, ms * MSEC));
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(rests_beside_what_is_longer), TEST(who_comes_first_with_rests),
-                         TEST(several_processes_with_rests), TEST(requests_of_more_than_a_window));
+        return TEST_MAIN(TEST(pauses_beside_underestimated_work), TEST(high_priority_with_pauses),
+                         TEST(several_processes_with_pauses), TEST(requests_longer_than_a_window));
 }

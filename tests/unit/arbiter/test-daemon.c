@@ -217,7 +217,7 @@ static void windows_follow_each_other(void) {
         end(&b);
 }
 
-static void never_two_at_once(void) {
+static void one_window_at_a_time(void) {
         Slicedir b = begin();
         unsigned seen[2] = {0};
         Daemon d;
@@ -309,7 +309,7 @@ static void cards_open_together(void) {
 }
 
 /* A second arbiter waits for the first one to end, and then continues where that one was. */
-static void another_takes_over(void) {
+static void second_arbiter_takes_over(void) {
         Slicedir b = begin();
         uint32_t number;
         Daemon first, second;
@@ -371,7 +371,7 @@ static void end_somehow(Daemon *d, bool kills) {
 /* The agent compares `granted` with `used` over minutes. So the next arbiter continues both sums,
  * however the one before ended, and grants nothing for the time between. The page of the
  * container's next start begins at 0. */
-static void what_was_granted_goes_on(void) {
+static void granted_sum_continues(void) {
         uint64_t begun = now_nsec(), given = 0, charged = 0, came;
         Slicedir b = begin();
         Gate *g;
@@ -398,7 +398,7 @@ static void what_was_granted_goes_on(void) {
         end(&b);
 }
 
-static void a_page_that_is_made_anew(void) {
+static void page_is_made_again(void) {
         Slicedir b = begin();
         Daemon d;
         Gate *g, *again;
@@ -441,7 +441,7 @@ static void slices_come_and_go(void) {
 }
 
 /* A process is killed with work on the card. The other tenant still gets its windows. */
-static void the_dead_are_not_waited_for(void) {
+static void killed_process_does_not_block(void) {
         Slicedir b = begin();
         Gate *g, *dead;
         pid_t pid;
@@ -492,7 +492,7 @@ static void replace_doorbell(mode_t type) {
                 ASSERT_OK(symlink("/dev/zero", file));
 }
 
-static void whatever_stands_there(void) {
+static void damaged_pages(void) {
         static uint8_t garbage[sizeof(SliceCounters)];
         Slicedir b = begin();
         Gate *g;
@@ -527,7 +527,7 @@ static void whatever_stands_there(void) {
 }
 
 /* A tenant rings its doorbell as fast as it can. The other tenant still gets its windows. */
-static void one_who_rings_without_end(void) {
+static void endless_doorbell(void) {
         Slicedir b = begin();
         Gate *g, *other;
         pid_t pid;
@@ -555,7 +555,7 @@ static void one_who_rings_without_end(void) {
 
 /* Rows that want the card and have no living process: the arbiter checks at most 8 of them at a
  * time, and all of them in the end. */
-static void few_questions_at_a_time(void) {
+static void few_lock_checks_at_a_time(void) {
         Slicedir b = begin();
         char directory[192];
         TenantReport report;
@@ -636,7 +636,7 @@ static bool is_leasable(const char *file) {
         return is;
 }
 
-static void a_page_that_is_leased(void) {
+static void leased_page(void) {
         static const char *const names[] = {"limits", "counters"};
         static const int kinds[] = {F_RDLCK, F_WRLCK};
 
@@ -701,7 +701,7 @@ static bool is_watching(pid_t arbiter) {
         return false;
 }
 
-static void it_is_told_of_new_pages(void) {
+static void arbiter_watches_for_new_pages(void) {
         Slicedir b = begin();
         Daemon d = start();
 
@@ -712,7 +712,7 @@ static void it_is_told_of_new_pages(void) {
 
 /* ---- processes that wait for leased files ---- */
 
-static void a_waiter_that_has_ended_is_replaced(void) {
+static void ended_waiter_is_replaced(void) {
         Slicedir b = begin();
         Leased l = {.n = 0};
         char file[192], page[160];
@@ -752,9 +752,9 @@ static void a_waiter_that_has_ended_is_replaced(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(a_page_that_is_leased), TEST(a_waiter_that_has_ended_is_replaced),
-                TEST(it_is_told_of_new_pages), TEST(windows_follow_each_other), TEST(never_two_at_once),
-                TEST(cards_open_together), TEST(another_takes_over), TEST(what_was_granted_goes_on),
-                TEST(a_page_that_is_made_anew), TEST(slices_come_and_go), TEST(the_dead_are_not_waited_for),
-                TEST(whatever_stands_there), TEST(one_who_rings_without_end), TEST(few_questions_at_a_time));
+                TEST(leased_page), TEST(ended_waiter_is_replaced), TEST(arbiter_watches_for_new_pages),
+                TEST(windows_follow_each_other), TEST(one_window_at_a_time), TEST(cards_open_together),
+                TEST(second_arbiter_takes_over), TEST(granted_sum_continues), TEST(page_is_made_again),
+                TEST(slices_come_and_go), TEST(killed_process_does_not_block), TEST(damaged_pages),
+                TEST(endless_doorbell), TEST(few_lock_checks_at_a_time));
 }

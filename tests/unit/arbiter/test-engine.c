@@ -13,7 +13,7 @@ static uint64_t next_random(uint64_t *seed) {
 
 /* ---- policies ---- */
 
-static void fair_share_leaves_empty_places_idle(void) {
+static void fair_share_leaves_unused_shares_idle(void) {
         TenantPolicy t = tenant_policy(&(CardCompute){.policy = COMPUTE_FAIR, .max_inst = 4},
                                        &(ComputeRequest){.percent = 0});
 
@@ -101,7 +101,7 @@ static void soft_caps_bind_under_contention_only(void) {
         ASSERT_NEAR(s.of[1], 70, 1.5);
 }
 
-static void native_gates_nobody(void) {
+static void native_gates_no_tenant(void) {
         model_init(&m, 5);
         for (unsigned i = 0; i < 2; i++)
                 (void) model_process(&m,
@@ -128,7 +128,7 @@ static void caps_beside_weights(void) {
         ASSERT_NEAR(s.of[2], 35, 1);
 }
 
-static void wishes_are_taken_as_they_can_be(void) {
+static void requests_become_policies(void) {
         TenantPolicy t =
                 tenant_policy(&(CardCompute){.policy = COMPUTE_UNSET}, &(ComputeRequest){.percent = 30});
 
@@ -160,7 +160,7 @@ static void wishes_are_taken_as_they_can_be(void) {
 
 /* ---- tenants that wake ---- */
 
-static void who_wakes_has_its_share_back(void) {
+static void woken_tenant_is_served_soon(void) {
         ModelProcess *p;
 
         model_init(&m, 8);
@@ -177,7 +177,7 @@ static void who_wakes_has_its_share_back(void) {
 
 /* A tenant that wants the card again has its full share from the next window on, to one of the
  * windows of 20 ms that the two have by turns. */
-static void who_wakes_for_good(void) {
+static void woken_tenant_has_its_share(void) {
         model_init(&m, 9);
         (void) model_process(&m, tenant(weighted(1)), MSEC);
         (void) tenant(weighted(1));
@@ -190,7 +190,7 @@ static void who_wakes_for_good(void) {
 }
 
 /* A tenant that was idle for an hour has no more credit than one that was idle for a second. */
-static void nobody_saves_up(void) {
+static void idle_time_gives_no_credit(void) {
         double before;
 
         model_init(&m, 10);
@@ -204,7 +204,7 @@ static void nobody_saves_up(void) {
 
 /* ---- changes ---- */
 
-static void policies_change_under_way(void) {
+static void policies_change_while_running(void) {
         model_init(&m, 13);
         for (unsigned i = 0; i < 2; i++)
                 (void) model_process(&m, tenant(fixed(20)), 100 * USEC);
@@ -243,7 +243,7 @@ static void tenants_come_and_go(void) {
 
 /* A new arbiter continues where the old one ended, and opens no window before the old arbiter's
  * window has drained. */
-static void another_takes_over(void) {
+static void new_arbiter_continues(void) {
         model_init(&m, 15);
         (void) model_process(&m, tenant(fixed(30)), 300 * USEC);
         (void) model_process(&m, tenant(fixed(60)), 300 * USEC);
@@ -256,7 +256,7 @@ static void another_takes_over(void) {
         ASSERT_NEAR(share(1, 10 * SEC), 60, 1);
 }
 
-static void there_is_an_end_to_tenants(void) {
+static void number_of_tenants_is_limited(void) {
         Engine *e = malloc(sizeof *e);
         TenantPolicy t = fixed(5);
 
@@ -284,13 +284,13 @@ static void beside_a_liar(ModelLie lie, double most) {
         model_process(&m, tenant(fixed(20)), 500 * USEC)->lie = lie;
         model_run(&m, 12 * SEC);
         s = shares(20 * SEC);
-        printf("# lie %d: %.2f %.2f, he %.2f\n", lie, s.of[0], s.of[1], s.of[2]);
+        printf("# lie %d: %.2f %.2f, with the lie %.2f\n", lie, s.of[0], s.of[1], s.of[2]);
         ASSERT_NEAR(s.of[0], 50, less);
         ASSERT_NEAR(s.of[1], 30, 1.5);
         ASSERT_TRUE(s.of[2] <= most);
 }
 
-static void liars(void) {
+static void false_reports(void) {
         beside_a_liar(LIE_NONE, 20.5);
         beside_a_liar(LIE_BUSY_ZERO, 21);
         beside_a_liar(LIE_BUSY_BACK, 21);
@@ -305,7 +305,7 @@ static void liars(void) {
 }
 
 /* For any bits in a row, the aggregate's first_launch is a time within the window, or 0. */
-static void when_a_row_began(void) {
+static void first_launch_of_rows(void) {
         const uint64_t opened = 4000 * SEC, now = opened + 5 * MSEC;
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport said = {.want_since = 1, .first_launch = 0};
@@ -339,7 +339,7 @@ static void when_a_row_began(void) {
 
 /* Kernels that are much longer than their windows, reported truly or not: without other tenants
  * they are charged in full, from the first one on. */
-static void alone_with_long_kernels(void) {
+static void long_kernels_alone(void) {
         static const uint64_t kernels[] = {20 * MSEC, 50 * MSEC, 500 * MSEC};
 
         for (unsigned i = 0; i < 6; i++) {
@@ -358,7 +358,7 @@ static void alone_with_long_kernels(void) {
 
 /* Two tenants report too short estimates for a while, as launch hooks do before they have measured
  * their kernels. Later both have their shares again. */
-static void patience_comes_back(void) {
+static void estimates_recover(void) {
         ModelProcess *p[2];
         Shares s;
 
@@ -378,7 +378,7 @@ static void patience_comes_back(void) {
 
 /* A tenant alone on the card has short requests and reports no use. The arbiter sees the launches,
  * and no request waits for long. */
-static void a_light_program_alone(void) {
+static void unreported_short_requests(void) {
         ModelProcess *p;
 
         model_init(&m, 51);
@@ -394,7 +394,7 @@ static void a_light_program_alone(void) {
 
 /* One of a container's two processes is stopped with work in flight. The other one has the
  * container's share, and no tenant is charged for time that was not used. */
-static void one_of_two_is_stopped(void) {
+static void stopped_sibling_process(void) {
         ModelProcess *p;
         Shares s;
 
@@ -422,7 +422,7 @@ static void one_of_two_is_stopped(void) {
 
 /* A kernel that does not end is reported, although no other tenant wants the card and its window
  * could stay open. */
-static void a_kernel_that_hangs_alone(void) {
+static void hung_kernel_alone(void) {
         static const TenantPolicy natives[] = {
                 {.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = 1},
                 {.gated = true, .rate = POLICY_PPM, .weight = 1}};
@@ -439,7 +439,7 @@ static void a_kernel_that_hangs_alone(void) {
 
 /* A process that gets a processor late launches when its window is nearly over. The time until the
  * launch is charged like work, so the tenant may have less than its cap. */
-static void who_is_always_late(void) {
+static void late_process(void) {
         Shares s;
 
         model_init(&m, 53);
@@ -453,7 +453,7 @@ static void who_is_always_late(void) {
 
 /* A row that stops changing is left out of the aggregate after 100 ms and four times its amount in
  * flight, while another row has work. */
-static void who_is_silent_is_left_out(void) {
+static void silent_row_is_left_out(void) {
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport stuck = {.want_since = 1, .in_flight = 10 * MSEC}, other = {.want_since = 2, .drained = 7};
         uint64_t now = SEC;
@@ -480,7 +480,7 @@ static void who_is_silent_is_left_out(void) {
 
 /* A process is killed while its row is left out. The charge is half of the time since, at most four
  * times its amount in flight and a second. */
-static void who_dies_silent(void) {
+static void silent_process_is_killed(void) {
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport stuck = {.want_since = 1, .in_flight = MSEC}, other = {.want_since = 2, .drained = 7};
 
@@ -503,7 +503,7 @@ static void who_dies_silent(void) {
 /* drained_at is when the work of a window ended, by the reports of its rows. A row that still wants
  * the card writes the time of its drain into want_since. If that time is before the close or in the
  * future, the time at which the arbiter saw the drain counts. */
-static void when_a_row_was_over(void) {
+static void drain_time_of_rows(void) {
         const uint64_t closed = 4000 * SEC, now = closed + 5 * MSEC;
         ReportAggregate t = REPORT_AGGREGATE_NULL;
         RowReport said[3] = {{.want_since = closed + MSEC, .drained = 7},
@@ -568,7 +568,7 @@ static void say(Engine *e, uint64_t now, uint64_t wants, uint64_t busy) {
 
 /* Use that is reported after the window's end is charged too: at most the time that passed, and not
  * what was charged before. */
-static void what_is_said_late(void) {
+static void late_reports(void) {
         Engine *e = malloc(sizeof *e);
         TenantPolicy t = fixed(30);
         int64_t before;
@@ -597,7 +597,7 @@ static void what_is_said_late(void) {
 /* An overrun of a minute reports at first that it used 5 s. The charge is 20 s: the 10 s after
  * which it counts as hung, and 10 s more. Use that is reported later is charged then, but never
  * more than the time that passed. */
-static void what_is_found_out_of_an_overdue_window(void) {
+static void late_reports_of_an_overrun(void) {
         Engine *e = malloc(sizeof *e);
         TenantReport report = {
                 .want_since = SEC, .in_flight = MSEC, .first_launch = SEC, .n_active = 1, .n_working = 1};
@@ -628,7 +628,7 @@ static void what_is_found_out_of_an_overdue_window(void) {
 
 /* Under a work-conserving policy, a tenant that wants the card and launches nothing takes little of
  * the other tenants' time. */
-static void the_absent_waste_little(void) {
+static void tenant_without_launches(void) {
         model_init(&m, 30);
         (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
         model_process(&m, tenant(weighted(1)), MSEC)->lie = LIE_ABSENT;
@@ -688,7 +688,7 @@ static void stopped_and_killed_in_a_window(void) {
         ASSERT_NEAR(s.of[0], 50, 1);
 }
 
-static void bells_are_lost(void) {
+static void lost_doorbells(void) {
         Shares s;
 
         model_init(&m, 32);
@@ -696,13 +696,13 @@ static void bells_are_lost(void) {
         model_process(&m, tenant(fixed(40)), MSEC)->lost_doorbell = true;
         model_run(&m, 3 * SEC);
         s = shares(10 * SEC);
-        printf("# without bells: %.2f of 50, %.2f of 40\n", s.of[0], s.of[1]);
+        printf("# without doorbells: %.2f of 50, %.2f of 40\n", s.of[0], s.of[1]);
         ASSERT_NEAR(s.of[0], 47, 4); /* without a doorbell, a process pays until the arbiter sees it */
         ASSERT_NEAR(s.of[1], 38, 4);
 }
 
 /* An arbiter that always wakes late, on a busy machine. */
-static void the_arbiter_is_late(void) {
+static void late_arbiter(void) {
         Shares s;
 
         model_init(&m, 33);
@@ -718,7 +718,7 @@ static void the_arbiter_is_late(void) {
 
 /* The arbiter does nothing for a while: frozen, in a debugger, without memory. What the tenants use
  * meanwhile, under the launch hooks' own percentages, becomes no debt. */
-static void the_arbiter_stands_still(void) {
+static void suspended_arbiter(void) {
         uint64_t stops[] = {300 * MSEC, SEC, 5 * SEC, 60 * SEC};
 
         for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
@@ -741,7 +741,7 @@ static void the_arbiter_stands_still(void) {
 
 /* A kernel that is on the card while the arbiter does nothing is charged except for that time, and
  * reported once. */
-static void a_kernel_while_the_arbiter_stands_still(void) {
+static void kernel_while_arbiter_is_suspended(void) {
         model_init(&m, 75);
         (void) model_process(&m, tenant(fixed(20)), 30 * SEC);
         (void) model_process(&m, tenant(fixed(50)), MSEC);
@@ -757,7 +757,7 @@ static void a_kernel_while_the_arbiter_stands_still(void) {
 /* A kernel of half a minute is reported once and charged in full when it has ended, and the other
  * tenant runs beside it. Its first 10 s are paid back to that tenant. Later ones are not, because
  * the arbiter does not know whether the kernel still runs. */
-static void a_kernel_that_will_not_end(void) {
+static void kernel_of_half_a_minute(void) {
         Shares s;
 
         model_init(&m, 34);
@@ -805,7 +805,7 @@ static void many_long_kernels_at_once(void) {
 /* A container that is stopped with work on the card looks like one with a long kernel. Each of its
  * processes is charged for as long as a kernel may take, and that debt is paid when the container
  * continues. */
-static void who_was_stopped_for_long(void) {
+static void container_stopped_for_long(void) {
         ModelProcess *p;
         uint64_t used;
         Shares s;
@@ -831,7 +831,7 @@ static void who_was_stopped_for_long(void) {
 /* Beside a hung kernel, a kernel of 8 s has half of the card and takes longer. It is not reported
  * for that, because its process might be killed. When the hung kernel is gone, the usual limit
  * applies to a kernel that still runs. */
-static void who_waits_for_it_is_not_blamed(void) {
+static void kernel_beside_a_hung_one_is_not_reported(void) {
         model_init(&m, 36);
         (void) model_process(&m, tenant(fixed(30)), 40 * SEC);
         model_run(&m, 2 * SEC);
@@ -845,7 +845,7 @@ static void who_waits_for_it_is_not_blamed(void) {
         ASSERT_TRUE(m.events > 1);
 }
 
-static void how_long_is_long(void) {
+static void configured_overrun_limit(void) {
         model_init(&m, 37);
         m.engine.overrun_limit = 2 * SEC;
         (void) model_process(&m, tenant(fixed(30)), 1500 * MSEC);
@@ -859,7 +859,7 @@ static void how_long_is_long(void) {
         ASSERT_TRUE(m.repeats > 1); /* each kernel lasts for more than twice the limit */
 }
 
-static void the_clock_stands_and_jumps(void) {
+static void clock_steps_and_jumps(void) {
         Engine *e = malloc(sizeof *e);
         TenantReport report = {.want_since = 1, .n_active = 1, .drained = true};
         TenantPolicy t = fixed(30);
@@ -900,7 +900,7 @@ static void check_accounts(void) {
 
 /* Tenants with random policies, kernels, reports and lifetimes. The model asserts that no two
  * windows are open and that no number is opened twice. */
-static void whatever_happens(void) {
+static void random_mixtures(void) {
         static const uint64_t kernels[] = {5 * USEC, 200 * USEC, 3 * MSEC, 40 * MSEC, 700 * MSEC};
 
         for (uint64_t round = 1; round <= 40; round++) {
@@ -939,7 +939,7 @@ static void whatever_happens(void) {
 }
 
 /* None of 20 honest tenants starves: each has its share in any ten seconds. */
-static void nobody_starves(void) {
+static void no_tenant_starves(void) {
         model_init(&m, 50);
         for (unsigned i = 0; i < 20; i++)
                 (void) model_process(&m, tenant(fixed(5)), (i + 1) * 700 * USEC);
@@ -953,22 +953,23 @@ static void nobody_starves(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(wishes_are_taken_as_they_can_be), TEST(fair_share_leaves_empty_places_idle),
-                TEST(preemptive_shares_among_those_with_work), TEST(weights), TEST(far_apart_weights),
-                TEST(soft_caps_bind_under_contention_only), TEST(native_gates_nobody),
-                TEST(caps_beside_weights), TEST(who_wakes_has_its_share_back), TEST(who_wakes_for_good),
-                TEST(nobody_saves_up), TEST(policies_change_under_way), TEST(tenants_come_and_go),
-                TEST(another_takes_over), TEST(there_is_an_end_to_tenants), TEST(liars),
-                TEST(when_a_row_began), TEST(alone_with_long_kernels), TEST(patience_comes_back),
-                TEST(what_is_said_late), TEST(the_absent_waste_little), TEST(stopped_with_work_on_the_card),
-                TEST(stopped_and_killed_in_a_window), TEST(bells_are_lost), TEST(the_arbiter_is_late),
-                TEST(the_arbiter_stands_still), TEST(a_kernel_while_the_arbiter_stands_still),
-                TEST(a_kernel_that_will_not_end), TEST(many_long_kernels_at_once),
-                TEST(who_was_stopped_for_long), TEST(what_is_found_out_of_an_overdue_window),
-                TEST(who_waits_for_it_is_not_blamed), TEST(how_long_is_long),
-                TEST(the_clock_stands_and_jumps), TEST(whatever_happens), TEST(nobody_starves),
-                TEST(a_light_program_alone), TEST(one_of_two_is_stopped), TEST(a_kernel_that_hangs_alone),
-                TEST(who_is_always_late), TEST(who_is_silent_is_left_out), TEST(who_dies_silent),
-                TEST(when_a_row_was_over), TEST(few_wake_ups));
+        return TEST_MAIN(TEST(requests_become_policies), TEST(fair_share_leaves_unused_shares_idle),
+                         TEST(preemptive_shares_among_those_with_work), TEST(weights),
+                         TEST(far_apart_weights), TEST(soft_caps_bind_under_contention_only),
+                         TEST(native_gates_no_tenant), TEST(caps_beside_weights),
+                         TEST(woken_tenant_is_served_soon), TEST(woken_tenant_has_its_share),
+                         TEST(idle_time_gives_no_credit), TEST(policies_change_while_running),
+                         TEST(tenants_come_and_go), TEST(new_arbiter_continues),
+                         TEST(number_of_tenants_is_limited), TEST(false_reports), TEST(first_launch_of_rows),
+                         TEST(long_kernels_alone), TEST(estimates_recover), TEST(late_reports),
+                         TEST(tenant_without_launches), TEST(stopped_with_work_on_the_card),
+                         TEST(stopped_and_killed_in_a_window), TEST(lost_doorbells), TEST(late_arbiter),
+                         TEST(suspended_arbiter), TEST(kernel_while_arbiter_is_suspended),
+                         TEST(kernel_of_half_a_minute), TEST(many_long_kernels_at_once),
+                         TEST(container_stopped_for_long), TEST(late_reports_of_an_overrun),
+                         TEST(kernel_beside_a_hung_one_is_not_reported), TEST(configured_overrun_limit),
+                         TEST(clock_steps_and_jumps), TEST(random_mixtures), TEST(no_tenant_starves),
+                         TEST(unreported_short_requests), TEST(stopped_sibling_process),
+                         TEST(hung_kernel_alone), TEST(late_process), TEST(silent_row_is_left_out),
+                         TEST(silent_process_is_killed), TEST(drain_time_of_rows), TEST(few_wake_ups));
 }

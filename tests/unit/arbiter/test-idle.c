@@ -88,7 +88,7 @@ static void beside_another(void) {
 
 /* A window for which no other tenant waits stays open during a pause. A tenant that begins to want
  * the card in that pause does not wait for the window's end. */
-static void who_comes_in_a_rest(void) {
+static void window_open_in_a_pause(void) {
         ModelProcess *p;
 
         model_init(&m, 3);
@@ -115,7 +115,7 @@ static void start(TenantPolicy policy, uint64_t kernel, uint64_t request, uint64
 
 /* A tenant that pauses for longer than a handover takes gives the card away at once. Otherwise the
  * time of each pause would be lost for all tenants. */
-static void each_in_the_others_pauses(void) {
+static void tenants_use_each_others_pauses(void) {
         static const uint64_t pairs[][2] = {
                 {200 * USEC, 360 * USEC}, {MSEC, 1060 * USEC}, {100 * USEC, 260 * USEC}};
         Charges b;
@@ -142,7 +142,7 @@ static void each_in_the_others_pauses(void) {
 
 /* Pauses shorter than a handover keep the card, and the tenant is charged for them. Several short
  * pauses in a row are not taken for one long pause. */
-static void pauses_in_a_row(void) {
+static void short_pauses_in_a_row(void) {
         const CardCompute card = {.policy = COMPUTE_WEIGHTED, .prio_ratio = 80};
         const ComputeRequest first = {.weight = 1, .high_priority = true};
         Shares s;
@@ -152,7 +152,7 @@ static void pauses_in_a_row(void) {
         start(weighted(1), MSEC, 0, 0);
         model_run(&m, 3 * SEC);
         s = shares(20 * SEC);
-        printf("# 20 us of work and 75 of pause, who comes first: had %.1f of 21 at most, the other one "
+        printf("# 20 us of work and 75 of pause, high priority: had %.1f of 21 at most, the other "
                "%.1f\n",
                s.of[0], s.of[1]);
         ASSERT_TRUE(s.of[0] >= 12);
@@ -161,7 +161,7 @@ static void pauses_in_a_row(void) {
 
 /* Beside other tenants, a program with short pauses keeps the card only until the arbiter sees a
  * pause. Otherwise it would have all of the card for hardly any work. */
-static void pauses_in_a_row_of_others(void) {
+static void short_pauses_of_another_tenant(void) {
         Shares s;
 
         model_init(&m, 5);
@@ -215,7 +215,7 @@ static void short_pauses(void) {
 
 /* A tenant with pauses that reports a false use gains at most the tolerance of a window: a
  * twentieth and 0.1 ms. */
-static void liars_with_rests(void) {
+static void false_reports_with_pauses(void) {
         static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
 
         for (size_t i = 0; i < N_CASES; i++)
@@ -231,8 +231,8 @@ static void liars_with_rests(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(who_comes_in_a_rest),
-                         TEST(each_in_the_others_pauses), TEST(pauses_in_a_row),
-                         TEST(pauses_in_a_row_of_others), TEST(pauses_of_both_kinds), TEST(short_pauses),
-                         TEST(liars_with_rests));
+        return TEST_MAIN(TEST(alone), TEST(beside_another), TEST(window_open_in_a_pause),
+                         TEST(tenants_use_each_others_pauses), TEST(short_pauses_in_a_row),
+                         TEST(short_pauses_of_another_tenant), TEST(pauses_of_both_kinds), TEST(short_pauses),
+                         TEST(false_reports_with_pauses));
 }

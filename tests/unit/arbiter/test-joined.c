@@ -436,7 +436,7 @@ static void paused_windows(void) {
 
 /* A container that is late on one card after each window is charged for its other card, which idles
  * meanwhile. */
-static void kept_card(void) {
+static void other_card_is_late(void) {
         ModelProcess *p, *beside;
 
         begin(2, 14);
@@ -452,7 +452,7 @@ static void kept_card(void) {
 
 /* When a card leaves the set, and when another arbiter takes over, the tenants keep their
  * shares. */
-static void leaves_and_takes_over(void) {
+static void card_leaves_and_arbiter_is_replaced(void) {
         ModelProcess *p[3], *beside;
         uint64_t before[2];
 
@@ -499,6 +499,6 @@ int main(void) {
         return TEST_MAIN(TEST(all_reduce), TEST(rings), TEST(capped_alone), TEST(late_rank),
                          TEST(extended_after_its_end), TEST(idle_card), TEST(change_of_cards),
                          TEST(endless_kernel), TEST(endless_kernel_is_charged_once), TEST(queue_behind),
-                         TEST(false_reports), TEST(paused_windows), TEST(kept_card),
-                         TEST(leaves_and_takes_over), TEST(high_priority));
+                         TEST(false_reports), TEST(paused_windows), TEST(other_card_is_late),
+                         TEST(card_leaves_and_arbiter_is_replaced), TEST(high_priority));
 }

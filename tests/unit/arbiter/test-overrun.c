@@ -21,7 +21,7 @@ static Charges two(TenantPolicy a, uint64_t kernel_a, ModelLie lie_a, TenantPoli
         return r;
 }
 
-static void what_is_longer_than_it_was_thought(void) {
+static void underestimated_kernels(void) {
         static const uint64_t kernels[] = {6 * MSEC, 12 * MSEC, 20 * MSEC, 60 * MSEC},
                               others[] = {100 * USEC, MSEC, 20 * MSEC};
 
@@ -40,7 +40,7 @@ static void what_is_longer_than_it_was_thought(void) {
 
 /* A window that stays open beside an overrun: its tenant is work-conserving, and no other tenant
  * waits for the card. */
-static void a_window_that_goes_on(void) {
+static void window_stays_open_beside_overrun(void) {
         /* With the last two, windows that ignore the backlog open. */
         static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC, 5 * SEC};
 
@@ -55,7 +55,7 @@ static void a_window_that_goes_on(void) {
 
 /* A high-priority tenant opens a window beside the work of two others. No time is charged twice
  * when the work of three tenants is on the card at once. */
-static void three_at_once(void) {
+static void work_of_three_tenants_at_once(void) {
         TenantPolicy high = tenant_policy(&(CardCompute){.policy = COMPUTE_WEIGHTED, .prio_ratio = 80},
                                           &(ComputeRequest){.high_priority = true});
         ModelProcess *p;
@@ -75,7 +75,7 @@ static void three_at_once(void) {
 
 /* A tenant with any of the false reports runs beside underestimated kernels. The owner of these
  * kernels keeps its share, and the tenant with the false report has no more than its own. */
-static void nobody_gains_beside_it(void) {
+static void false_reports_beside_overrun(void) {
         for (int lie = LIE_NONE; lie <= (int) LIE_BLOCKED; lie++) {
                 Charges b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
 
@@ -85,7 +85,7 @@ static void nobody_gains_beside_it(void) {
 
 /* A tenant does not report when its work ended, and its kernels continue in the other tenant's
  * window. It gains nothing by that. */
-static void who_does_not_say_when_it_was_over(void) {
+static void unreported_end(void) {
         for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
                 Charges b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
 
@@ -96,7 +96,7 @@ static void who_does_not_say_when_it_was_over(void) {
 
 /* A tenant reports the end of its work too early. The use that it reports later tells the true
  * end. */
-static void who_says_that_it_was_over_sooner(void) {
+static void end_reported_too_early(void) {
         static const uint64_t kernels[] = {1500 * USEC, 2 * MSEC, 2200 * USEC, 3 * MSEC};
 
         for (unsigned i = 0; i < 4; i++) {
@@ -108,7 +108,7 @@ static void who_says_that_it_was_over_sooner(void) {
 }
 
 /* Two overruns take turns with each other, and with the tenant that has a window. */
-static void two_overdue_at_once(void) {
+static void two_overruns_at_once(void) {
         static const uint64_t kernels[] = {60 * MSEC, 300 * MSEC};
 
         for (unsigned i = 0; i < 2; i++) {
@@ -130,7 +130,7 @@ static void two_overdue_at_once(void) {
 /* Kernels of seconds, with known lengths: each is in OVERRUN for most of its time. When one ends,
  * the other tenants are paid back at once. That includes what one of them paid in its own window
  * beside the overrun, before it was in OVERRUN itself. */
-static void two_long_ones_and_a_third(void) {
+static void two_long_overruns_and_a_third_tenant(void) {
         static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
 
         for (unsigned i = 0; i < 2; i++) {
@@ -165,21 +165,22 @@ static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, u
 /* An overrun beside a tenant that never reports its end is charged as if that tenant were absent.
  * Otherwise a stopped container or an accomplice would void the cap, and a third tenant would have
  * less. */
-static void beside_one_who_never_ends(void) {
+static void overrun_beside_endless_one(void) {
         Charges b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
 
-        printf("# 10 %% beside one who never ends: had %.1f, an honest one %.1f of 60\n", b.had[0], b.had[2]);
+        printf("# 10 %% beside an endless overrun: had %.1f, an honest tenant %.1f of 60\n", b.had[0],
+               b.had[2]);
         ASSERT_TRUE(b.had[0] <= 10.5);
         ASSERT_TRUE(b.had[2] >= 58);
         b = with_an_accomplice(30, 2 * SEC, LIE_NONE, 30);
-        printf("# two honest ones beside one who never ends: had %.1f, %.1f of 30\n", b.had[0], b.had[2]);
+        printf("# two honest tenants beside an endless overrun: had %.1f, %.1f of 30\n", b.had[0], b.had[2]);
         ASSERT_TRUE(b.had[0] >= 28 && b.had[0] <= 31);
         ASSERT_TRUE(b.had[2] >= 29);
 }
 
 /* A tenant that was long beside an overrun without end is not paid back by tenants that came
  * later. */
-static void who_comes_beside_one_who_never_ends(void) {
+static void later_tenants_beside_endless_overrun(void) {
         Charges b;
 
         model_init(&m, 5);
@@ -190,14 +191,14 @@ static void who_comes_beside_one_who_never_ends(void) {
         (void) model_process(&m, tenant(fixed(35)), MSEC);
         (void) charges(60 * SEC, NULL);
         b = charges(120 * SEC, NULL);
-        printf("# who was there had %.1f of 30, who came %.1f of 35\n", b.had[1], b.had[3]);
+        printf("# early tenant: had %.1f of 30; later tenant: %.1f of 35\n", b.had[1], b.had[3]);
         ASSERT_TRUE(b.had[1] <= 32);
         ASSERT_TRUE(b.had[3] >= 34);
 }
 
 /* A process ends with work in flight and without a last report. Its use is the time since it last
  * reported any, although other words of its row changed later. */
-static void what_the_dead_had(void) {
+static void use_of_a_killed_process(void) {
         static ReportAggregate t;
         RowReport said = {.want_since = 1, .in_flight = MSEC};
 
@@ -237,7 +238,7 @@ static void kill_the_first(void) {
 
 /* A process is killed a fixed time after its first launch, with a kernel of unknown length on the
  * card, and started again; all the time. */
-static void who_is_killed_all_the_time(void) {
+static void process_is_killed_repeatedly(void) {
         static const uint64_t kernels[] = {12 * MSEC, 60 * MSEC},
                               lives[] = {3 * MSEC, 8 * MSEC, 15 * MSEC, 40 * MSEC};
 
@@ -262,10 +263,10 @@ static void who_is_killed_all_the_time(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(what_is_longer_than_it_was_thought), TEST(a_window_that_goes_on),
-                         TEST(three_at_once), TEST(nobody_gains_beside_it),
-                         TEST(who_does_not_say_when_it_was_over), TEST(who_says_that_it_was_over_sooner),
-                         TEST(two_overdue_at_once), TEST(two_long_ones_and_a_third),
-                         TEST(beside_one_who_never_ends), TEST(who_comes_beside_one_who_never_ends),
-                         TEST(what_the_dead_had), TEST(who_is_killed_all_the_time));
+        return TEST_MAIN(TEST(underestimated_kernels), TEST(window_stays_open_beside_overrun),
+                         TEST(work_of_three_tenants_at_once), TEST(false_reports_beside_overrun),
+                         TEST(unreported_end), TEST(end_reported_too_early), TEST(two_overruns_at_once),
+                         TEST(two_long_overruns_and_a_third_tenant), TEST(overrun_beside_endless_one),
+                         TEST(later_tenants_beside_endless_overrun), TEST(use_of_a_killed_process),
+                         TEST(process_is_killed_repeatedly));
 }

@@ -69,7 +69,7 @@ static TenantPolicy first(void) {
 
 /* The tenants without high priority divide what it leaves, whenever they begin: one of them begins
  * at once, after 2 s, or after ten minutes. */
-static void who_comes_late_beside_high_priority(void) {
+static void late_tenant_beside_high_priority(void) {
         static const uint64_t seconds[] = {0, 2, 600};
 
         for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++) {
@@ -88,7 +88,7 @@ static void who_comes_late_beside_high_priority(void) {
         }
 }
 
-static void who_rests_beside_high_priority(void) {
+static void pauses_beside_high_priority(void) {
         ModelProcess *p;
 
         model_init(&m, 12);
@@ -105,7 +105,7 @@ static void who_rests_beside_high_priority(void) {
 
 /* A tenant had more than its weight through high priority. After a change of policy it does not
  * have to wait for that, nor for a debt under another weight. */
-static void what_was_before_is_forgotten(void) {
+static void policy_change_forgets_past_use(void) {
         model_init(&m, 12);
         (void) model_process(&m, tenant(first()), MSEC);
         (void) model_process(&m, tenant(weighted(1)), MSEC);
@@ -138,6 +138,6 @@ static void a_debt_keeps_its_length(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(high_priority_is_hardly_disturbed), TEST(high_priority_is_bounded),
-                         TEST(who_comes_late_beside_high_priority), TEST(who_rests_beside_high_priority),
-                         TEST(what_was_before_is_forgotten), TEST(a_debt_keeps_its_length));
+                         TEST(late_tenant_beside_high_priority), TEST(pauses_beside_high_priority),
+                         TEST(policy_change_forgets_past_use), TEST(a_debt_keeps_its_length));
 }

@@ -78,7 +78,7 @@ static void late(void) {
                                            tenants, c.n_processes, c.caps[0], (double) c.kernel / 1e3,
                                            (double) c.late / 1e6, r.sum, bound);
                 }
-        printf("# sums of those who are late, at least: %.2f %%, %.2f %% of several processes\n", worst[0],
+        printf("# sums of late programs, at least: %.2f %%, %.2f %% of several processes\n", worst[0],
                worst[1]);
 }
 

@@ -318,7 +318,7 @@ static void processes_are_killed_in_turn(void) {
         }
         ran[0] = 1000 * (card_ran(a) - ran[0]) / (40 * 47 * MSEC + 780 * 317 * USEC);
         ran[1] = 1000 * (card_ran(b) - ran[1]) / (40 * 47 * MSEC + 780 * 317 * USEC);
-        printf("# 50 %% whose third process is killed all the time: %.1f, beside 50 %%: %.1f\n",
+        printf("# 50 %%, a third process is killed repeatedly: %.1f, beside 50 %%: %.1f\n",
                (double) ran[0] / 10, (double) ran[1] / 10);
         ASSERT_TRUE(ran[0] >= 130); /* at each end, work that was not reported is charged */
         ASSERT_TRUE(ran[1] >= 460);

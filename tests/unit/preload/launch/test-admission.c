@@ -40,7 +40,7 @@ static void between(uint64_t least, uint64_t most) {
         ASSERT_TRUE((int64_t) row()->busy >= used);
 }
 
-static void what_is_limited(void) {
+static void which_slices_are_limited(void) {
         begin();
         ASSERT_TRUE(admission_gate() == &gate);
         limits.schedule.flags = 0;
@@ -79,7 +79,7 @@ static void busy_is_the_cards_time(void) {
 
 /* The work of a stream that is destroyed continues and is measured. The driver is not asked about
  * that stream any more. */
-static void a_stream_that_ends(void) {
+static void destroyed_stream_is_measured(void) {
         uint64_t begin_at;
 
         begin();
@@ -119,7 +119,7 @@ static void *charging(void *unused) {
 
 /* The page never reports estimates as use, not even to a reader while another thread charges:
  * `busy` does not decrease, and in the end it is the measured use. */
-static void estimates_are_not_said(void) {
+static void estimates_are_not_reported(void) {
         pthread_t charger;
 
         begin();
@@ -177,7 +177,7 @@ static void refused_launches_cost_nothing(void) {
         ASSERT_INT(process_get(&gate)->usage[0].used, 0);
 }
 
-static void a_stream_that_cannot_be_marked(void) {
+static void stream_without_marks(void) {
         begin();
         for (unsigned i = 0; i < 10; i++)
                 launch_in(99, 0x1000, 30000, 0);
@@ -206,7 +206,7 @@ static void without_batches(void) {
         between(100 * MSEC * 8 / 10, most_since(begin_at));
 }
 
-static void captured_work_is_no_work(void) {
+static void captured_launches_are_not_counted(void) {
         begin();
         limits.schedule.window = 0; /* closed: a launch would wait */
         driver.capturing = 1;
@@ -306,7 +306,7 @@ static bool leaves_on_the_card(bool refused) {
 
 /* Work that is on the card when its context ends is in flight and charged until the driver has
  * waited for it. If the driver refuses to destroy the context, nothing ends. */
-static void what_a_context_leaves_on_the_card(void) {
+static void context_ends_with_work_on_the_card(void) {
         unsigned tries = 0;
 
         while (!leaves_on_the_card(false))
@@ -318,7 +318,7 @@ static void what_a_context_leaves_on_the_card(void) {
 /* The driver's thread is occupied by a host function of the program. A waiting thread queries the
  * events itself. A host function that comes late is not taken for the end of the work that is on
  * the card then. */
-static void host_functions_that_come_late(void) {
+static void late_host_functions(void) {
         ProcessUsage *m;
         int card;
 
@@ -400,7 +400,7 @@ static void begin_primary(int users) {
 }
 
 /* A release of the primary context ends nothing while it has other users. */
-static void primary_is_given_back(void) {
+static void primary_context_is_released(void) {
         unsigned live, tries = 0;
         uint32_t closed;
 
@@ -481,7 +481,7 @@ static void *ending(void *unused) {
 
 /* The program announces the end of contexts while other threads launch in them, and they do not
  * end. These threads keep their batches, and nothing stays in flight for ever. */
-static void contexts_end_below_threads(void) {
+static void contexts_end_while_threads_launch(void) {
         pthread_t launchers[THREADS], helper, ender;
 
         begin();
@@ -525,7 +525,7 @@ static bool is_known_to_be_short(void) {
 /* A function is launched with little work, often enough to be known, and then with much work. The
  * work behind the last mark, the end of which is not observed, is charged too. Idle time is not
  * charged. */
-static void more_work_than_before(void) {
+static void function_gets_more_work(void) {
         pthread_t helper;
         unsigned tries = 0;
         int64_t used;
@@ -567,7 +567,7 @@ static void *launch_long(void *n) {
 
 /* A function is known as short, and then its kernels become very long. Before the end of the first
  * one is seen, at most LAUNCHES_IN_FLIGHT launches pass. */
-static void not_too_many_at_once(void) {
+static void launches_in_flight_are_bounded(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
 
@@ -638,7 +638,7 @@ static void *launch_many(void *n) {
 
 /* Launches take longer than estimated. When the first one does not end in time, the following ones
  * wait until the length is known. */
-static void what_is_late_holds_the_others(void) {
+static void late_launch_delays_the_next(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
         uint64_t begin_at, least;
@@ -672,7 +672,7 @@ static void wait_for_the_card(void) {
 /* Launches of a function are short and long by turns, each alone on the card. The long ones end
  * before the next mark is due. When an end was not observed, more launches of the function are
  * marked, and then all of them. */
-static void by_turns_short_and_long(void) {
+static void alternating_lengths(void) {
         pthread_t helper;
         int64_t before;
 
@@ -709,7 +709,7 @@ static uint32_t most_in_flight(unsigned n, uint64_t nsec) {
 
 /* A function that was hardly measured, or that was both short and long before, has few launches in
  * flight. */
-static void few_until_it_is_known(void) {
+static void few_launches_until_measured(void) {
         pthread_t helper;
 
         begin();
@@ -731,7 +731,7 @@ static void few_until_it_is_known(void) {
 
 /* A launch waits for work that does not end before this same thread does something later. The
  * launch must pass after a while. */
-static void nobody_is_held_for_ever(void) {
+static void launch_wait_is_bounded(void) {
         uint64_t begin_at;
         unsigned tries = 0;
 
@@ -766,7 +766,7 @@ static void nobody_is_held_for_ever(void) {
 
 /* The window has ended by its time, and the arbiter has not written that yet. The drain is reported
  * nevertheless. */
-static void over_by_its_time(void) {
+static void window_ends_by_its_time(void) {
         begin();
         launch(MSEC);
         settle();
@@ -805,7 +805,7 @@ static void remove_doorbell(int fd, const char *home, const char *doorbell) {
 
 /* A process that still wants the card reports the time of its drain, and rings unless the arbiter
  * has set SCHED_F_NO_NOTIFY. A process that does not want the card always rings. */
-static void drained_and_not_waited_for(void) {
+static void drain_rings_the_doorbell(void) {
         char home[] = "/tmp/launch-XXXXXX", doorbell[64];
         int fd = make_doorbell(home, doorbell);
 
@@ -828,7 +828,7 @@ static void drained_and_not_waited_for(void) {
 
 /* A process that becomes idle in its open window rings once for that pause. Of short pauses in a
  * row it rings only for some. */
-static void idle_in_its_window(void) {
+static void pause_rings_the_doorbell(void) {
         char home[] = "/tmp/launch-XXXXXX", doorbell[64];
         int fd = make_doorbell(home, doorbell);
         ProcessUsage *usage;
@@ -880,7 +880,7 @@ static void *coming(void *makes) {
         return NULL;
 }
 
-static void several_come_first(void) {
+static void threads_use_new_gate_together(void) {
         pthread_t comers[COMERS];
 
         ASSERT_OK(pthread_barrier_init(&all_here, NULL, COMERS));
@@ -894,15 +894,17 @@ static void several_come_first(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(what_is_limited), TEST(busy_is_the_cards_time), TEST(a_stream_that_ends),
-                TEST(launches_are_counted), TEST(estimates_are_not_said), TEST(union_over_streams),
-                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
-                TEST(a_stream_that_cannot_be_marked), TEST(captured_work_is_no_work), TEST(an_old_driver),
-                TEST(no_context), TEST(contexts_come_and_go), TEST(what_a_context_leaves_on_the_card),
-                TEST(host_functions_that_come_late), TEST(after_a_fault), TEST(primary_is_given_back),
-                TEST(threads), TEST(contexts_end_below_threads), TEST(more_work_than_before),
-                TEST(what_is_late_holds_the_others), TEST(without_batches), TEST(not_too_many_at_once),
-                TEST(without_context), TEST(nobody_is_held_for_ever), TEST(by_turns_short_and_long),
-                TEST(few_until_it_is_known), TEST(over_by_its_time), TEST(several_come_first),
-                TEST(drained_and_not_waited_for), TEST(idle_in_its_window));
+                TEST(which_slices_are_limited), TEST(busy_is_the_cards_time),
+                TEST(destroyed_stream_is_measured), TEST(launches_are_counted),
+                TEST(estimates_are_not_reported), TEST(union_over_streams), TEST(lengths_in_many_streams),
+                TEST(refused_launches_cost_nothing), TEST(stream_without_marks),
+                TEST(captured_launches_are_not_counted), TEST(an_old_driver), TEST(no_context),
+                TEST(contexts_come_and_go), TEST(context_ends_with_work_on_the_card),
+                TEST(late_host_functions), TEST(after_a_fault), TEST(primary_context_is_released),
+                TEST(threads), TEST(contexts_end_while_threads_launch), TEST(function_gets_more_work),
+                TEST(late_launch_delays_the_next), TEST(without_batches),
+                TEST(launches_in_flight_are_bounded), TEST(without_context), TEST(launch_wait_is_bounded),
+                TEST(alternating_lengths), TEST(few_launches_until_measured), TEST(window_ends_by_its_time),
+                TEST(threads_use_new_gate_together), TEST(drain_rings_the_doorbell),
+                TEST(pause_rings_the_doorbell));
 }

@@ -25,7 +25,7 @@ static int64_t after(uint64_t nsec) {
         return usage.balance;
 }
 
-static void time_makes_balance(void) {
+static void balance_grows_with_time(void) {
         begin();
         ASSERT_INT(usage.balance, 0);
         ASSERT_TRUE(!duty_take(&usage, 1));
@@ -34,13 +34,13 @@ static void time_makes_balance(void) {
         ASSERT_INT(after(MSEC / 100), 10 * MSEC); /* too soon after the last look */
 }
 
-static void a_period_is_all_that_is_saved(void) {
+static void balance_is_limited_to_a_period(void) {
         begin();
         ASSERT_INT(after(3600 * 1000 * MSEC), 20 * MSEC);
         ASSERT_INT(after(MSEC), 20 * MSEC);
 }
 
-static void what_was_taken_too_much_is_waited_for(void) {
+static void debt_is_waited_for(void) {
         begin();
         (void) after(2 * MSEC);
         ASSERT_TRUE(duty_take(&usage, 101 * MSEC));
@@ -53,7 +53,7 @@ static void what_was_taken_too_much_is_waited_for(void) {
 }
 
 /* A thread that read the clock earlier, or a clock that was set back, adds and takes nothing. */
-static void a_clock_that_goes_back(void) {
+static void clock_goes_back(void) {
         begin();
         ASSERT_INT(after(10 * MSEC), 5 * MSEC);
         duty_fill(&usage, &slice, 50, now - 9 * MSEC);
@@ -74,7 +74,6 @@ static void another_process_has_half(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(time_makes_balance), TEST(a_period_is_all_that_is_saved),
-                         TEST(what_was_taken_too_much_is_waited_for), TEST(a_clock_that_goes_back),
-                         TEST(another_process_has_half));
+        return TEST_MAIN(TEST(balance_grows_with_time), TEST(balance_is_limited_to_a_period),
+                         TEST(debt_is_waited_for), TEST(clock_goes_back), TEST(another_process_has_half));
 }

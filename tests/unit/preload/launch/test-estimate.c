@@ -12,7 +12,7 @@ static Estimate *entry(uintptr_t function, uint64_t blocks, uint64_t nsec) {
         return e;
 }
 
-static void told_apart(void) {
+static void entries_by_function_and_blocks(void) {
         Estimate *e = entry(0x1000, 7, 500);
 
         ASSERT_TRUE(estimate_find(&table, 0x1000, 7) == e);
@@ -24,14 +24,14 @@ static void told_apart(void) {
         ASSERT_INT(estimate_nsec(estimate_find(&table, 0x2000, 1)), ESTIMATE_COLD_NS);
 }
 
-static void the_first_measurement_counts_whole(void) {
+static void first_measurement_counts_fully(void) {
         EstimateShare one = {entry(0x3000, 1, 0), 10};
 
         estimate_learn(&one, 1, 12340, true);
         ASSERT_INT(estimate_nsec(one.of), 1234);
 }
 
-static void then_by_quarters(void) {
+static void later_measurements_count_a_quarter(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
         estimate_learn(&one, 1, 2000, true);
@@ -48,7 +48,7 @@ static void then_by_quarters(void) {
 
 /* One measurement differs much. Either the thread that launched was delayed once, or the function
  * has got other work: a second measurement tells which. */
-static void another_length(void) {
+static void length_changes(void) {
         EstimateShare one = {entry(0x3000, 1, 1000), 1};
 
         estimate_learn(&one, 1, 900000, true);
@@ -72,7 +72,7 @@ static void another_length(void) {
         ASSERT_TRUE(estimate_nsec(one.of) >= 900 - 1 && estimate_nsec(one.of) <= 900);
 }
 
-static void what_the_others_leave(void) {
+static void unmeasured_entry_gets_the_rest(void) {
         EstimateShare two[] = {{entry(0x3000, 1, 1000), 2}, {entry(0x4000, 1, 0), 3}};
 
         estimate_learn(two, 2, 5000, true);
@@ -104,7 +104,7 @@ static void learn(Estimate *e, uint64_t nsec, unsigned times) {
 
 /* The number of launches that may be in flight grows with the measurements. It stays small while
  * the length is now short, now long, and grows again a long time after that. */
-static void now_short_now_long(void) {
+static void varying_length(void) {
         Estimate *e = estimate_find(&table, 0x5000, 1);
 
         ASSERT_INT(estimate_max_launches(e), 4);
@@ -133,7 +133,7 @@ static void now_short_now_long(void) {
 
 /* More functions than entries: each one gets an entry, and the functions that were used last are
  * known. */
-static void more_than_there_is_room_for(void) {
+static void more_functions_than_entries(void) {
         for (uintptr_t i = 1; i < 100000; i++) {
                 EstimateShare one = {estimate_find(&table, i * 16, i), 1};
 
@@ -145,7 +145,8 @@ static void more_than_there_is_room_for(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(told_apart), TEST(the_first_measurement_counts_whole), TEST(then_by_quarters),
-                         TEST(another_length), TEST(what_the_others_leave), TEST(shares_move_together),
-                         TEST(now_short_now_long), TEST(more_than_there_is_room_for));
+        return TEST_MAIN(TEST(entries_by_function_and_blocks), TEST(first_measurement_counts_fully),
+                         TEST(later_measurements_count_a_quarter), TEST(length_changes),
+                         TEST(unmeasured_entry_gets_the_rest), TEST(shares_move_together),
+                         TEST(varying_length), TEST(more_functions_than_entries));
 }

@@ -33,7 +33,7 @@ static unsigned live(uint64_t span, uint64_t turn) {
         return away;
 }
 
-static void one_clock(void) {
+static void same_clock(void) {
         begin(0);
         ASSERT_TRUE(look());
         ASSERT_INT(live(10000 * MSEC, MSEC), 0);
@@ -58,7 +58,7 @@ static void one_clock(void) {
 
 /* The clock of the process is ahead or behind by a day, ahead by a second or 0.3 s, or behind by 20
  * s. */
-static void another_clock(void) {
+static void clock_with_offset(void) {
         const uint64_t between[] = {DAY, (uint64_t) -DAY, 1000 * MSEC, (uint64_t) - (20000 * MSEC),
                                     300 * MSEC};
 
@@ -81,7 +81,7 @@ static void another_clock(void) {
 }
 
 /* A process that looks seldom, or has just begun, does not take the arbiter for absent. */
-static void who_looks_seldom_and_who_is_new(void) {
+static void seldom_and_new_readers(void) {
         begin(DAY);
         ASSERT_INT(live(10000 * MSEC, MSEC), 0);
         ASSERT_INT(live(100000 * MSEC, 5000 * MSEC), 0);
@@ -93,7 +93,7 @@ static void who_looks_seldom_and_who_is_new(void) {
 
 /* Two threads look at the same time. One of them is preempted between its reads of the heartbeat
  * and of the clock. */
-static void who_was_put_off(void) {
+static void preempted_reader(void) {
         begin(DAY);
         for (unsigned i = 0; i < 1000; i++) {
                 uint64_t before = seen;
@@ -108,6 +108,6 @@ static void who_was_put_off(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(one_clock), TEST(another_clock), TEST(who_looks_seldom_and_who_is_new),
-                         TEST(who_was_put_off));
+        return TEST_MAIN(TEST(same_clock), TEST(clock_with_offset), TEST(seldom_and_new_readers),
+                         TEST(preempted_reader));
 }

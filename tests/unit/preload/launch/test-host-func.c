@@ -37,7 +37,7 @@ static ProcessUsage *usage(void) {
 
 /* There are PLACES slots and no more. Each function gets its own argument. A slot is free again
  * when the function was called, or when the driver refused it. */
-static void places(void) {
+static void number_of_slots(void) {
         static unsigned by[PLACES];
         HostFuncSlot *all[PLACES];
 
@@ -69,7 +69,7 @@ static void places(void) {
 /* A host function is not wrapped in a capture, because it is called at each launch of the graph. It
  * is not wrapped without a context either, because the driver reports that error, nor without a
  * limit. */
-static void none_of_these(void) {
+static void functions_without_slot(void) {
         unsigned by = 1;
 
         begin();
@@ -141,7 +141,7 @@ static void end_behind(pthread_t caller) {
 /* The window is closed, and a launch waits. The row reports the window's work as drained, because
  * the work is blocked by a host function. The next window has room for the launch, and then the row
  * reports the work in flight again. */
-static void it_stands_until_a_launch_is_let_in(void) {
+static void blocked_until_a_launch_is_admitted(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait;
 
@@ -164,7 +164,7 @@ static void it_stands_until_a_launch_is_let_in(void) {
 
 /* The host function ends without the launch, so it did not wait for it. Its work is reported in
  * flight again at once, and the next host functions are given more time. */
-static void one_that_ends_by_itself(void) {
+static void function_ends_without_the_launch(void) {
         pthread_t caller = begin_behind(), launcher;
         uint64_t wait = usage()->host_wait;
 
@@ -183,7 +183,7 @@ static void one_that_ends_by_itself(void) {
 }
 
 /* Work that has begun may just be long, so it does not count as blocked. */
-static void what_has_begun_does_not_stand(void) {
+static void begun_work_is_not_blocked(void) {
         pthread_t caller, launcher;
         HostFuncSlot *p;
 
@@ -206,7 +206,7 @@ static void what_has_begun_does_not_stand(void) {
 
 /* A launch does not wait for a long host function while nothing is in flight, although both are in
  * one stream. */
-static void one_of_another_stream(void) {
+static void long_function_with_nothing_in_flight(void) {
         pthread_t caller, launcher;
         uint64_t waited;
         HostFuncSlot *p;
@@ -243,7 +243,7 @@ static void *launching_what_is_new(void *unused) {
 
 /* The work is reported as blocked, so no window ignores its backlog. A launch that exceeds the
  * limit of blocked work is admitted nevertheless, but later. */
-static void what_stands_lets_in_what_is_long(void) {
+static void blocked_work_and_a_long_launch(void) {
         pthread_t caller = begin_behind(), launcher;
 
         atomic_store(&usage()->in_flight, 38 * MSEC); /* the limit is 40, and a new function counts as 4 */
@@ -262,7 +262,7 @@ static void what_stands_lets_in_what_is_long(void) {
 
 /* More work is in flight than when it was reported as blocked, so no launch is admitted. The row
  * reports it in flight again, and the next window ignores the backlog. */
-static void what_lets_nobody_in_is_taken_back(void) {
+static void blocked_report_is_withdrawn(void) {
         pthread_t caller = begin_behind(), launcher;
 
         limits.schedule.window = 1 << 1;
@@ -325,7 +325,7 @@ static void *launching_in_32(void *unused) {
 
 /* With work in flight and room for more: long host functions delay launches into their own stream,
  * and no others. */
-static void they_hold_their_own_stream(void) {
+static void functions_delay_their_own_stream(void) {
         pthread_t launcher;
         uint64_t waited;
         HostFuncSlot *p;
@@ -372,7 +372,7 @@ static uint64_t learnt(bool held) {
 /* A host function that waits for a lock ends behind the last launch under that lock, when no launch
  * waits. Then the next wait is shorter. On a slow machine the end may be late, so this is tried
  * several times. */
-static void one_that_waits_for_many(void) {
+static void function_waits_for_many_launches(void) {
         unsigned shorter = 0;
 
         for (unsigned i = 0; i < 200 && shorter == 0; i++)
@@ -383,9 +383,10 @@ static void one_that_waits_for_many(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(places), TEST(none_of_these), TEST(after_a_fault),
-                         TEST(it_stands_until_a_launch_is_let_in), TEST(one_that_ends_by_itself),
-                         TEST(what_has_begun_does_not_stand), TEST(one_of_another_stream),
-                         TEST(what_stands_lets_in_what_is_long), TEST(what_lets_nobody_in_is_taken_back),
-                         TEST(streams), TEST(they_hold_their_own_stream), TEST(one_that_waits_for_many));
+        return TEST_MAIN(TEST(number_of_slots), TEST(functions_without_slot), TEST(after_a_fault),
+                         TEST(blocked_until_a_launch_is_admitted), TEST(function_ends_without_the_launch),
+                         TEST(begun_work_is_not_blocked), TEST(long_function_with_nothing_in_flight),
+                         TEST(blocked_work_and_a_long_launch), TEST(blocked_report_is_withdrawn),
+                         TEST(streams), TEST(functions_delay_their_own_stream),
+                         TEST(function_waits_for_many_launches));
 }

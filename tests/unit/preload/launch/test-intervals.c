@@ -14,7 +14,7 @@ static void union_not_sum(void) {
         ASSERT_INT(s.n, 1);
 }
 
-static void nothing(void) {
+static void empty_interval(void) {
         Intervals s = {0};
 
         ASSERT_INT(intervals_add(&s, 100, 100), 0);
@@ -23,7 +23,7 @@ static void nothing(void) {
 }
 
 /* A long interval arrives after the short ones within it. */
-static void late_and_long(void) {
+static void long_interval_arrives_late(void) {
         Intervals s = {0};
 
         ASSERT_INT(intervals_add(&s, 0, 10), 10);
@@ -33,7 +33,7 @@ static void late_and_long(void) {
 
 /* Compared with one flag per moment, in any order. The result is exact while there are no more gaps
  * than the set remembers. */
-static void as_counted(void) {
+static void same_as_one_flag_per_moment(void) {
         uint32_t state = 1;
 
         for (unsigned round = 0; round < 2000; round++) {
@@ -56,7 +56,7 @@ static void as_counted(void) {
         }
 }
 
-static void never_too_much(void) {
+static void more_gaps_than_remembered(void) {
         uint64_t sum = 0;
         Intervals s = {0};
 
@@ -71,6 +71,6 @@ static void never_too_much(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(union_not_sum), TEST(nothing), TEST(late_and_long), TEST(as_counted),
-                         TEST(never_too_much));
+        return TEST_MAIN(TEST(union_not_sum), TEST(empty_interval), TEST(long_interval_arrives_late),
+                         TEST(same_as_one_flag_per_moment), TEST(more_gaps_than_remembered));
 }

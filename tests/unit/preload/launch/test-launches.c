@@ -39,7 +39,7 @@ static bool is_for_the_gate(const char *name) {
                starts(name, "cuStreamAddCallback") || strcmp(name, "cuInit") == 0;
 }
 
-static void all_that_is_served(void) {
+static void served_launches_are_interposed(void) {
         unsigned n = 0;
 
         for (size_t i = 0; i < sizeof theirs / sizeof *theirs; i++) {
@@ -75,7 +75,7 @@ static void old_names(void) {
                         TEST_FAIL_("%s is exported, and the gate does not know it", old[i]);
 }
 
-static void none_twice(void) {
+static void no_entry_twice(void) {
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
                 ASSERT_TRUE(is_for_the_gate(ours[i].name));
                 ASSERT_TRUE(find(ours, sizeof ours / sizeof *ours, ours[i].symbol) == &ours[i]);
@@ -83,5 +83,5 @@ static void none_twice(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(all_that_is_served), TEST(old_names), TEST(none_twice));
+        return TEST_MAIN(TEST(served_launches_are_interposed), TEST(old_names), TEST(no_entry_twice));
 }

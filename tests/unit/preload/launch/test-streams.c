@@ -168,13 +168,13 @@ static void destroyed_in_time(void *(*thread)(void *) ) {
 
 /* The destruction waits until the other thread has its answer, and has closed the batch or put it
  * back. */
-static void asked_about(void) {
+static void destroyed_during_a_query(void) {
         destroyed_in_time(tending);
         ASSERT_INT(n_open(), 0);
         all_is_paid();
 }
 
-static void asked_whether_it_began(void) {
+static void destroyed_during_a_check_of_begin(void) {
         destroyed_in_time(tying);
         ASSERT_INT(n_open(), 0);
         all_is_paid();
@@ -182,7 +182,7 @@ static void asked_whether_it_began(void) {
 
 /* The other thread has no answer for longer than the destruction waits. It then does not continue
  * as if the stream existed. A new stream gets the same handle. */
-static void not_waited_for_without_end(void) {
+static void destruction_wait_is_bounded(void) {
         leave_one_open();
         stays = true;
         destroyed_below(tending);
@@ -196,7 +196,7 @@ static void not_waited_for_without_end(void) {
 }
 
 /* A batch of a destroyed stream is not taken for one of a new stream with the same handle. */
-static void a_name_that_comes_again(void) {
+static void handle_is_used_again(void) {
         leave_one_open();
         stays = true;
         destroyed_below(tending);
@@ -212,7 +212,7 @@ static void a_name_that_comes_again(void) {
 }
 
 /* The context ends after the stream: the driver is not asked about the stream then either. */
-static void left_to_its_context(void) {
+static void context_ends_after_stream(void) {
         leave_one_open();
         stays = true;
         destroyed_below(tending);
@@ -222,7 +222,7 @@ static void left_to_its_context(void) {
         all_is_paid();
 }
 
-static void ended_without_a_limit(void) {
+static void destroyed_without_a_limit(void) {
         leave_one_open();
         limits.schedule.flags = 0;
         limits.policy = 6; /* native */
@@ -233,7 +233,7 @@ static void ended_without_a_limit(void) {
 }
 
 /* The destruction of a stream in a capture records nothing, because that would end the capture. */
-static void ended_in_a_capture(void) {
+static void destroyed_in_a_capture(void) {
         leave_one_open();
         driver.capturing = 1;
         destroy(STREAM);
@@ -274,7 +274,7 @@ static void *looking_after(void *unused) {
         return unused;
 }
 
-static void many_at_once(void) {
+static void many_threads_at_once(void) {
         pthread_t workers[WORKERS], helper, other;
 
         begin();
@@ -300,7 +300,8 @@ static void many_at_once(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(asked_about), TEST(asked_whether_it_began), TEST(not_waited_for_without_end),
-                         TEST(a_name_that_comes_again), TEST(left_to_its_context),
-                         TEST(ended_without_a_limit), TEST(ended_in_a_capture), TEST(many_at_once));
+        return TEST_MAIN(TEST(destroyed_during_a_query), TEST(destroyed_during_a_check_of_begin),
+                         TEST(destruction_wait_is_bounded), TEST(handle_is_used_again),
+                         TEST(context_ends_after_stream), TEST(destroyed_without_a_limit),
+                         TEST(destroyed_in_a_capture), TEST(many_threads_at_once));
 }
