@@ -522,8 +522,8 @@ static size_t find(uint32_t cmd) {
         return i;
 }
 
-/* Are they refused before the object is looked for? Lists at a pointer were always
- * (embedded_param_copy.c). */
+/* Whether parameters of a wrong size are refused before the object is looked up. Lists at a pointer
+ * are, in every release (embedded_param_copy.c). */
 static bool is_checked_first(const SimRelease *release, uint32_t cmd) {
         return release->wrong_size == RM_ERR_INVALID_ARGUMENT || cmd == RM_CTRL_FB_INFO ||
                cmd == RM_CTRL_SURFACE_INFO;

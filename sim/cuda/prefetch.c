@@ -17,7 +17,7 @@ static CUresult prefetch(CUstream handle, CUdeviceptr at, size_t size, int devic
         if (!range || range->kind != RANGE_MANAGED || size == 0 || size > range->start + range->size - at)
                 return CUDA_ERROR_INVALID_VALUE;
         range->prefetch_location = device;
-        range->users = 1; /* there was one */
+        range->users = 1; /* the range has a prefetch location */
         return CUDA_SUCCESS;
 }
 

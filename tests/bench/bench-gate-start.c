@@ -69,7 +69,7 @@ static uint64_t private_memory(void) {
         return sum;
 }
 
-/* Says so to the driver that is none: the file refuses, the gate passes that on. */
+/* Opens the file that stands for the driver and makes a call on it. The call fails. */
 static int first_call(const char *device) {
         RmAlloc a = {.new = 0x1D00001, .class_ = RM_CLASS_ROOT_CLIENT};
         int fd = open(device, O_RDWR | O_CLOEXEC);

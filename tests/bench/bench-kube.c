@@ -33,7 +33,7 @@ static pid_t serve(uint16_t *ret_port) {
                         load_fail("the server did not start");
                 return pid;
         }
-        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* at worst it outlives us */
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this fails, the server may outlive the benchmark */
         if (sd_event_new(&event) < 0 || http_server_new(event, &options, handle, NULL, &server, NULL) < 0)
                 _exit(3);
         *ret_port = http_server_port(server);
