@@ -12,7 +12,7 @@
  * would end the agent. It takes clients at 16 addresses for that, which is not out of reach: see
  * docs/monitoring.md. More connections would cost more memory, because each may hold an answer that
  * is not read. */
-enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_PEER = 8, IDLE_SEC = 15 };
+enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_ADDRESS = 8, IDLE_SEC = 15 };
 
 /* An older census says nothing of now. */
 enum { CENSUSES_MISSED = 10 };
@@ -343,7 +343,7 @@ int agent_metrics_serve(Agent *a, Fault *fault) {
                 .listen = a->o.metrics_listen,
                 .max_body = BODY_MAX,
                 .max_connections = CONNECTIONS_MAX,
-                .max_of_peer = CONNECTIONS_OF_PEER,
+                .max_of_address = CONNECTIONS_OF_ADDRESS,
                 .idle_sec = IDLE_SEC,
         };
 

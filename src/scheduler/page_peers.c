@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/page_peers.h"
 
-#include <string.h>
-
-enum { ALL = 2 /* buckets of a peer */, V6_PREFIX = 8 /* bytes */ };
+enum { ALL = 2 /* buckets of a peer */ };
 
 #define EACH ((usec_t) USEC_PER_SEC / PAGE_PEERS_RATE) /* until one review of a peer is back */
-
-static const unsigned char v4_mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-/* A host may have every address of its IPv6 prefix. */
-static HttpPeer shorten(const HttpPeer *peer) {
-        HttpPeer prefix = *peer;
-
-        if (memcmp(prefix.address, v4_mapped, sizeof v4_mapped) != 0)
-                memset(prefix.address + V6_PREFIX, 0, sizeof prefix.address - V6_PREFIX);
-        return prefix;
-}
 
 /* The peer's place, else the one that it may have. */
 static PagePeer *find(PagePeers *p, const HttpPeer *peer) {
@@ -25,7 +12,7 @@ static PagePeer *find(PagePeers *p, const HttpPeer *peer) {
         for (size_t i = 0; i < PAGE_PEERS_MAX; i++) {
                 PagePeer *one = &p->peers[i];
 
-                if (one->full != 0 && memcmp(&one->is, peer, sizeof *peer) == 0)
+                if (one->full != 0 && http_peer_equal(&one->is, peer))
                         return one;
                 if (one->full < fullest->full)
                         fullest = one;
@@ -42,14 +29,13 @@ static usec_t later(usec_t full, usec_t each, usec_t now) {
 }
 
 bool page_peers_take(PagePeers *p, const HttpPeer *peer, usec_t now) {
-        HttpPeer is = shorten(peer);
-        PagePeer *place = find(p, &is);
-        usec_t full = memcmp(&place->is, &is, sizeof is) == 0 ? place->full : 0;
+        PagePeer *place = find(p, peer);
+        usec_t full = http_peer_equal(&place->is, peer) ? place->full : 0;
 
         if (!has_one(full, EACH, PAGE_PEERS_BURST, now) ||
             !has_one(p->full, EACH / ALL, ALL * PAGE_PEERS_BURST, now))
                 return false;
-        *place = (PagePeer){.is = is, .full = later(full, EACH, now)};
+        *place = (PagePeer){.is = *peer, .full = later(full, EACH, now)};
         p->full = later(p->full, EACH / ALL, now);
         return true;
 }

@@ -6,12 +6,12 @@
  * one twice as large. So a peer that invents tokens takes at most half of all reviews, and a user
  * at another address still gets a first one.
  *
- * A peer is an IPv4 address, or the first 64 bits of an IPv6 address. PAGE_PEERS_MAX of them are
- * remembered. Of more, the one with the fullest bucket is forgotten, and its next review finds a
- * full one; the bucket of all peers still counts. Pure: the time is an argument. */
+ * PAGE_PEERS_MAX peers (http_peer.h) are remembered. Of more, the one with the fullest bucket is
+ * forgotten, and its next review finds a full one; the bucket of all peers still counts. Pure: the
+ * time is an argument. */
 
 #include "base/clock.h"
-#include "net/http/http_exchange.h"
+#include "net/http/http_peer.h"
 
 enum { PAGE_PEERS_MAX = 64, PAGE_PEERS_BURST = 20, PAGE_PEERS_RATE = 10 };
 

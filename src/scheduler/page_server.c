@@ -24,8 +24,8 @@
 enum {
         /* Streams, and the short requests beside them; a browser opens up to six connections. */
         CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
-        /* From one address on the port with the login, so that others reach it, too. All viewers
-         * behind one proxy fit in. */
+        /* From one peer (http_peer.h) on the port with the login, so that others reach it, too. All
+         * viewers behind one proxy fit in. */
         CONNECTIONS_OF_PEER = CONNECTIONS_MAX - 16,
         /* A connection that sends half a request, or reads nothing, is closed after this time. */
         IDLE_SEC = 30,

@@ -184,18 +184,8 @@ const char *http_request_header(HttpExchange *x, const char *name) {
 HttpPeer http_exchange_peer(const HttpExchange *x) {
         const union MHD_ConnectionInfo *info =
                 MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        HttpPeer peer = {{0}};
 
-        if (info && info->client_addr && info->client_addr->sa_family == AF_INET6)
-                memcpy(peer.address,
-                       &((const struct sockaddr_in6 *) (const void *) info->client_addr)->sin6_addr,
-                       sizeof peer.address);
-        else if (info && info->client_addr && info->client_addr->sa_family == AF_INET) {
-                peer.address[10] = peer.address[11] = 0xff;
-                memcpy(peer.address + 12,
-                       &((const struct sockaddr_in *) (const void *) info->client_addr)->sin_addr, 4);
-        }
-        return peer;
+        return http_peer_of(info ? info->client_addr : NULL);
 }
 
 /* ---- answers ---- */

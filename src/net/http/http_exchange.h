@@ -6,6 +6,7 @@
  * later from the loop. The answer ends the exchange. */
 
 #include "base/buf.h"
+#include "net/http/http_peer.h"
 
 typedef struct HttpExchange HttpExchange;
 
@@ -24,10 +25,6 @@ const char *http_query(HttpExchange *x, const char *name);
  * long as the exchange. */
 const char *http_request_header(HttpExchange *x, const char *name);
 
-/* The address of the peer: IPv6, or IPv4 as ::ffff:a.b.c.d. All 0 where it is not known. */
-typedef struct HttpPeer {
-        unsigned char address[16];
-} HttpPeer;
 HttpPeer http_exchange_peer(const HttpExchange *x);
 
 /* Adds one header to the answer, at most HTTP_HEADERS_MAX; call it before the answer. Name and

@@ -63,17 +63,6 @@ static void a_refusal_changes_nothing(void) {
         ASSERT_TRUE(memcmp(&p, &before, sizeof p) == 0);
 }
 
-static void a_prefix_of_ipv6_is_one_peer(void) {
-        HttpPeer a = {{0x20, 0x01, 0x0d, 0xb8, 0, 1, 0, 2, 3}}, b = a, other = a;
-        PagePeers p = {0};
-
-        b.address[15] = 9;
-        other.address[7] = 9;
-        ASSERT_INT(take_all(&p, a, BEGIN), PAGE_PEERS_BURST);
-        ASSERT_INT(take_all(&p, b, BEGIN), 0);
-        ASSERT_INT(take_all(&p, other, BEGIN), PAGE_PEERS_BURST);
-}
-
 static void more_peers_than_are_remembered_are_served(void) {
         PagePeers p = {0};
 
@@ -87,5 +76,5 @@ static void more_peers_than_are_remembered_are_served(void) {
 int main(void) {
         return TEST_MAIN(TEST(a_peer_has_a_bucket_of_its_own), TEST(one_peer_does_not_keep_another_out),
                          TEST(all_peers_together_are_bounded), TEST(a_refusal_changes_nothing),
-                         TEST(a_prefix_of_ipv6_is_one_peer), TEST(more_peers_than_are_remembered_are_served));
+                         TEST(more_peers_than_are_remembered_are_served));
 }
