@@ -201,7 +201,6 @@ static bool is_alive(int dir, SlicedirEntry *slice) {
         return owned;
 }
 
-/* On a file system of its own. Only the agent makes such slices, and only it removes them. */
 bool slicedir_has_own_tmpfs(const Slicedir *d, int dir) {
         struct stat here, above;
 
@@ -220,6 +219,13 @@ void slicedir_slice_path(const Slicedir *d, const char *id,
 }
 
 /* ---- removing ---- */
+
+/* A slice that is not alive. One of the agent is only the agent's to remove, also when its tmpfs
+ * has no owner yet, or is not visible in this mount namespace. */
+static bool may_remove(int dir, const SlicedirEntry *slice) {
+        return slice->own_tmpfs ? strncmp(slice->owner, SLICEDIR_RUN, strlen(SLICEDIR_RUN)) == 0
+                                : !slicedir_is_mountpoint(dir);
+}
 
 static void remove_card(int dir, const char *name) {
         _cleanup_close_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -273,7 +279,7 @@ static int visit_one(Slicedir *d, const char *id, int (*visit)(void *userdata, c
         slice->own_tmpfs = slicedir_has_own_tmpfs(d, dir);
         if (is_alive(dir, slice))
                 return visit(userdata, slice);
-        if (d->lock >= 0 && !slice->own_tmpfs && !slicedir_is_mountpoint(dir))
+        if (d->lock >= 0 && may_remove(dir, slice))
                 slicedir_remove(d, id);
         return 0;
 }

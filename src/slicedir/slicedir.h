@@ -10,9 +10,10 @@
  *     DIR/ID/N/             one per card: the slice page (slice/page.h)
  *
  * The node agent and `aliquot run` use the same directory: `aliquot run` of root counts the agent's
- * slices, and `aliquot smi` shows both. Where the agent can mount one, each of its slices is a file
- * system of its own (slice_tmpfs.h). A slice of `aliquot run` is alive while its owner's lock is
- * held, a process has a row, or an open file holds memory charged to a row.
+ * slices, and `aliquot smi` shows both. Where one can be mounted, each slice of the agent and of
+ * `aliquot run --cdi` is a file system of its own (slice_tmpfs.h). A slice of `aliquot run` is
+ * alive while its owner's lock is held, a process has a row, or an open file holds memory charged
+ * to a row.
  *
  * A process that makes pages keeps them open (held_fds.h). It changes the times of DIR to tell
  * watchers that there are new ones. */
@@ -26,7 +27,8 @@ enum { SLICEDIR_CARDS_MAX = 32, SLICEDIR_OWNER_SIZE = 256, SLICEDIR_PATH_SIZE = 
 #define SLICEDIR_DEFAULT     "/run/aliquot/slices"
 #define SLICEDIR_PRELOAD     "ld.so.preload"
 #define SLICEDIR_PRELOAD_RUN "preload"
-#define SLICEDIR_AGENT       "agent " /* begins the owner's line of an agent; others: "run " */
+#define SLICEDIR_AGENT       "agent " /* begins the owner's line of an agent */
+#define SLICEDIR_RUN         "run "   /* and that of `aliquot run` */
 
 typedef struct SlicedirEntry {
         char id[SLICEDIR_ID_SIZE];
@@ -85,9 +87,11 @@ void slicedir_remove(Slicedir *d, const char *id);
 /* Removes the slice unless it is alive. Under the lock. */
 void slicedir_remove_dead(Slicedir *d, const char *id);
 
-/* Makes DIR/ID with one slice page per spec, under the lock. *ret_owner is a descriptor that keeps
- * the slice alive, as its copies do: inherited over fork, closed at exec. 0, or negative errno with
- * a fault, and nothing is left behind (-ENOSPC: the directory is full). */
+/* Makes DIR/ID with one slice page per spec, under the lock. Where d->proc is set, but no tmpfs can
+ * be mounted as slice_tmpfs.h says, the slice has none. owner begins with SLICEDIR_RUN. *ret_owner
+ * is a descriptor that keeps the slice alive, as its copies do: inherited over fork, closed at
+ * exec. 0, or negative errno with a fault, and nothing is left behind (-ENOSPC: the directory is
+ * full). */
 int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
                     int *ret_owner, Fault *fault);
 

@@ -62,6 +62,63 @@ static int explain_full(const Slicedir *d, int r, Fault *fault) {
         return r == -ENOSPC ? fault_wrap(fault, r, "the slice directory %s is full", d->path) : r;
 }
 
+static int open_slice(const Slicedir *d, const char *id, int *ret, Fault *fault) {
+        int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (dir < 0)
+                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, d->path,
+                                 strerror(errno));
+        *ret = dir;
+        return 0;
+}
+
+/* A run that was killed before it wrote the owner has left a tmpfs. An agent makes slices without
+ * the lock, but never one with the name of a slice of `aliquot run`. */
+static bool is_unfinished(const Slicedir *d, const char *id) {
+        _cleanup_close_ int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        return dir >= 0 && slicedir_has_own_tmpfs(d, dir) &&
+               faccessat(dir, SLICEDIR_OWNER, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+static int make_directory(Slicedir *d, const char *id, int *ret, Fault *fault) {
+        _cleanup_close_ int dir = -1;
+        int r = mkdirat(d->fd, id, SLICEDIR_MODE) < 0 ? -errno : 0;
+
+        if (r == -EEXIST && d->proc && is_unfinished(d, id)) {
+                slicedir_remove(d, id);
+                r = mkdirat(d->fd, id, SLICEDIR_MODE) < 0 ? -errno : 0;
+        }
+        if (r < 0)
+                return fault_set(fault, r, "cannot make slice %s: %s", id, strerror(-r));
+        r = open_slice(d, id, &dir, fault);
+        if (r == 0 && fchmod(dir, SLICEDIR_MODE) < 0) /* users of containers, too, whatever the umask is */
+                r = fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno));
+        if (r == 0)
+                *ret = TAKE_FD(dir);
+        else
+                slicedir_remove(d, id);
+        return r;
+}
+
+/* The directory becomes a mount point after it is one, so that a run that is killed before the
+ * mount leaves an empty slice, which is removed as any other. */
+static int try_own_tmpfs(const Slicedir *d, const char *id, size_t n, int *dir, Fault *fault) {
+        char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE];
+        Fault ignored = FAULT_NULL;
+        int below = *dir, r;
+
+        slicedir_slice_path(d, id, path);
+        if (!d->proc || slice_tmpfs_mount(path, n, d->proc, &ignored) < 0)
+                return 0;
+        r = fchmod(below, SLICEDIR_MOUNTPOINT_MODE) < 0
+                    ? fault_set(fault, -errno, "cannot change the mode of %s: %s", path, strerror(errno))
+                    : open_slice(d, id, dir, fault);
+        if (r == 0)
+                (void) close(below);
+        return r;
+}
+
 int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
                     int *ret_owner, Fault *fault) {
         _cleanup_close_ int dir = -1, held = -1;
@@ -70,12 +127,10 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
         if (n > SLICEDIR_CARDS_MAX || strlen(id) >= SLICEDIR_ID_SIZE)
                 return fault_set(fault, -E2BIG, "slice %s: more than %d cards, or a longer name than %d", id,
                                  SLICEDIR_CARDS_MAX, SLICEDIR_ID_SIZE - 1);
-        if (mkdirat(d->fd, id, 0755) < 0)
-                return fault_set(fault, -errno, "cannot make slice %s: %s", id, strerror(errno));
-        dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = dir < 0 || fchmod(dir, 0755) < 0 /* users of containers, too, whatever the umask is */
-                    ? fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno))
-                    : 0;
+        r = make_directory(d, id, &dir, fault);
+        if (r < 0)
+                return r;
+        r = try_own_tmpfs(d, id, n, &dir, fault);
         if (r == 0)
                 r = create_owner(dir, owner, &held, fault);
         if (r == 0)
@@ -139,16 +194,6 @@ static void give_back(int dir) {
                         (void) slice_files_give_back(fd);
                 (void) snprintf(name, sizeof name, "%u", i + 1);
         }
-}
-
-static int open_slice(const Slicedir *d, const char *id, int *ret, Fault *fault) {
-        int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-
-        if (dir < 0)
-                return fault_set(fault, -errno, "cannot open slice %s in %s: %s", id, d->path,
-                                 strerror(errno));
-        *ret = dir;
-        return 0;
 }
 
 /* Mounts a tmpfs on a slice's directory that is still empty. A slice with an owner stays where it

@@ -98,6 +98,21 @@ class Podman(Lab):
                                            "(echo x >> $f) 2>/dev/null && echo wrote $f; done; echo tried")
         self.assertEqual(text, "tried\n")
 
+    def test_it_fills_only_the_file_system_of_its_slice(self):
+        """In a pid namespace of its own: its first process sees what the command mounts, as that of a host does.
+        It ends last, because all others are killed then: podman removes the container after the command."""
+        alone = ["unshare", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no pid namespace with a /proc of its own")
+        last = '"$@"; status=$?; set -- /proc/[0-9]*; while [ $# -gt 1 ]; do sleep 0.1; set -- /proc/[0-9]*; done; exit $status'
+        fill = ("x=12345678; while [ ${#x} -lt 4096 ]; do x=$x$x; done; n=0; "
+                "while [ $n -lt 4096 ] && echo $x >> /.aliquot/slice/0/counters; do n=$((n + 1)); done 2>/dev/null; echo $n")
+        p = subprocess.run([*alone, "sh", "-c", last, "sh", *self.command("--", *self.inside("sh", "-c", fill))],
+                           env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual(p.returncode, 0, p.stderr)
+        self.assertLess(int(p.stdout), 256)  # of 4 KiB each
+        self.assertEqual((self.files(), os.listdir(self.board)), ([], ["lock"]))
+
     def test_compute_is_limited(self):
         """The program ends with the container's input, because `podman kill` may come too early for the container."""
         work = self.inside("sh", "-c", "aliquot-sample --seconds 600 & read line; kill $!", options=["-i"])

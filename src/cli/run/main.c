@@ -161,7 +161,7 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
         r = slicing_choose(m, &o->size.request, chosen, fault);
         if (r != 0)
                 return r;
-        (void) snprintf(owner, sizeof owner, "run %ld %s", (long) getpid(), o->command[0]);
+        (void) snprintf(owner, sizeof owner, SLICEDIR_RUN "%ld %s", (long) getpid(), o->command[0]);
         owner[strcspn(owner, "\n")] = '\0';
         for (uint32_t i = 0; i < o->size.request.cards; i++) {
                 ret->cards[i] = &m->cards[chosen[i]];
@@ -315,6 +315,7 @@ static int run(const Options *o, const Programs *programs) {
                 r = open_slicedir(o->slicedir, &slicedir, &fault);
         if (r == 0)
                 r = make_absolute(&slicedir, &fault);
+        slicedir.proc = o->cdi ? "/proc" : NULL; /* a container may write all that it likes */
         if (r == 0)
                 r = take(o, &machine, &slicedir, &taken, &fault);
         if (r != 0)

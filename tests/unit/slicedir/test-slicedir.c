@@ -297,7 +297,8 @@ static void pages_are_held_open(void) {
         ASSERT_INT(leases_any("pod"), 0);
         ASSERT_OK(fcntl(old, F_SETLEASE, F_WRLCK)); /* no process holds the old file any more */
         ASSERT_OK(close(old));
-        run = put(&b, "run", "run 1 x");
+        b.proc = NULL;
+        run = put(&b, "run", SLICEDIR_RUN "1 x");
         ASSERT_INT(leases_any("run"), 0);
         ASSERT_OK(close(run));
         slicedir_remove(&b, "run");
@@ -717,7 +718,8 @@ static void older_and_half_made(void) {
         ASSERT_TRUE(stands_apart(&b, "half"));
         update(&b, "half");
         ASSERT_OK(unlink(text));
-        run = put(&b, "run", "run 1 x");
+        b.proc = NULL;
+        run = put(&b, "run", SLICEDIR_RUN "1 x");
         ASSERT_TRUE(!stands_apart(&b, "run"));
         ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL));
         ASSERT_TRUE(!is_there("old") && !is_there("half") && is_there("run"));
@@ -827,6 +829,74 @@ static void a_container_with_a_full_tmpfs_starts_again(void) {
         in_namespaces(filled_and_started_again);
 }
 
+static int fill_counters(const char *id) {
+        char zeros[4096] = "";
+        int fd = open_counters(id, 0);
+
+        ASSERT_TRUE(lseek(fd, 0, SEEK_END) > 0);
+        for (int i = 0; i < 1000; i++)
+                if (write(fd, zeros, sizeof zeros) <= 0)
+                        return fd;
+        TEST_FAIL_("%s took as much as the host has", id);
+}
+
+/* Two cards. The second look is one of a program that mounts nothing itself, as `aliquot smi`. */
+static void slice_of_run(void) {
+        Slicedir b = open_apart("size=8m"), look;
+        char text[256];
+        int owner, fd;
+
+        owner = put(&b, "train", SLICEDIR_RUN "1 true");
+        ASSERT_TRUE(stands_apart(&b, "train"));
+        fd = fill_counters("train");
+        ASSERT_INT(errno, ENOSPC);
+        ASSERT_OK(close(fd));
+        look = open_board();
+        ASSERT_INT(count(&look, true), 1);
+        ASSERT_OK(slicedir_sweep(&look, keep_pod, NULL)); /* of an agent */
+        ASSERT_INT(count(&look, true), 1);
+        ASSERT_OK(close(owner));
+        held_fds_done(&b.held);
+        ASSERT_INT(count(&look, true), 0);
+        ASSERT_FALSE(is_there("train"));
+
+        (void) snprintf(text, sizeof text, "%s/train", path); /* a run that was killed here */
+        ASSERT_OK(mkdir(text, 0));
+        ASSERT_OK(mount("x", text, "tmpfs", 0, "size=64k"));
+        ASSERT_INT(count(&look, true), 0);
+        ASSERT_TRUE(is_there("train"));
+        owner = put(&b, "train", SLICEDIR_RUN "1 true");
+        ASSERT_INT(count(&look, true), 1);
+        ASSERT_OK(umount2(text, MNT_DETACH)); /* as a program sees it in another mount namespace */
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&look, true), 0);
+        ASSERT_TRUE(is_there("train"));
+        _exit(0);
+}
+
+static void a_slice_of_run_with_its_own_tmpfs(void) {
+        in_namespaces(slice_of_run);
+}
+
+/* No file system of its own, where pid 1 would not see it. */
+static void unseen_slice_of_run(void) {
+        Slicedir b = open_apart("size=8m");
+        int owner;
+
+        b.proc = "/nowhere";
+        owner = put(&b, "train", SLICEDIR_RUN "1 true");
+        ASSERT_FALSE(stands_apart(&b, "train"));
+        ASSERT_INT(count(&b, true), 1);
+        ASSERT_OK(close(owner));
+        ASSERT_INT(count(&b, true), 0);
+        ASSERT_FALSE(is_there("train"));
+        _exit(0);
+}
+
+static void a_slice_of_run_that_the_host_does_not_see(void) {
+        in_namespaces(unseen_slice_of_run);
+}
+
 int main(void) {
         int r = TEST_MAIN(
                 TEST(slices_live_as_long_as_their_owner), TEST(slices_live_as_long_as_a_process_has_a_row),
@@ -840,7 +910,8 @@ int main(void) {
                 TEST(a_full_directory_refuses), TEST(slices_with_their_own_tmpfs),
                 TEST(older_slices_stay_and_unfinished_ones_go),
                 TEST(a_slice_that_the_host_does_not_see_is_not_made),
-                TEST(a_container_fills_only_its_own_tmpfs), TEST(a_container_with_a_full_tmpfs_starts_again));
+                TEST(a_container_fills_only_its_own_tmpfs), TEST(a_container_with_a_full_tmpfs_starts_again),
+                TEST(a_slice_of_run_with_its_own_tmpfs), TEST(a_slice_of_run_that_the_host_does_not_see));
 
         end();
         return r;
