@@ -34,6 +34,7 @@ typedef struct AgentOptions {
         bool kills_hung;       /* with a hung kernel */
         uint32_t hung;         /* seconds until a kernel counts as hung */
         bool keeps_nvidia_off; /* a label keeps NVIDIA's device plugin off the node */
+        bool writes_links;     /* the ConfigMap of node/topology_map.h */
         bool known_drivers;    /* no isolated slice with a driver newer than ours */
         usec_t census;         /* between two reads of what processes hold; 0: 1 s */
         int arbiter;           /* borrowed; the arbiter reports hung kernels there; -1: nowhere */

@@ -123,6 +123,14 @@ static const ReflectorHandler pods_handler = {on_pods_begin, on_pod_object, on_p
 static void on_nodes_begin(void *userdata) {
 }
 
+/* A Node that was deleted and created again has another UID. */
+static void take_uid(Agent *a, Str uid) {
+        if (a->node_uid && str_eq(str_from(a->node_uid), uid))
+                return;
+        free(a->node_uid);
+        a->node_uid = str_dup(uid); /* NULL without memory: the next event of the Node sets it */
+}
+
 static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Fault fault = FAULT_NULL;
@@ -137,8 +145,8 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
                 node_defaults_apply(&a->o.defaults, &node);
         if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
                 return;
-        if (r == 0 && !a->node_uid)
-                a->node_uid = str_dup(node.meta.uid);
+        if (r == 0)
+                take_uid(a, node.meta.uid);
         if (r == 0) {
                 agent_tell_pending(a);
                 r = agent_observe_node(a, &node, object, event == REFLECTOR_LISTED);
