@@ -41,6 +41,7 @@ typedef struct Preempt {
         bool any;         /* a node has been answered */
         VictimCost best;  /* of the answered nodes */
         PlanNodes plan;   /* of the gang that is being placed */
+        bool left_out;    /* a node where a victim is being placed; of a pod without cards */
         bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
         VictimCost later; /* the cheapest of those */
         JsonWriter writer;
@@ -111,6 +112,7 @@ static int answer_node(Preempt *p, Str name, const VictimList *v) {
                 return may_answer(p) && node && v->n > 0
                                ? answer_ours(p, name, node->ledger_node, v, being_placed)
                                : 0;
+        p->left_out |= being_placed;
         if (!being_placed)
                 write_answer(p, name, v);
         return 0;
@@ -261,13 +263,22 @@ static int answer(Preempt *p, Str body, Fault *fault) {
         return 0;
 }
 
+/* Victims of a pod without cards are not compared: it waits where no node can be answered. */
+static bool is_to_wait(const Preempt *p) {
+        const VerbContext *c = p->context;
+
+        if (!p->ours)
+                return p->left_out && !p->any;
+        return p->unsettled && !(p->any && victim_cost_compare(&p->later, &p->best) >= 0) &&
+               unsettled_may_wait(view_pod_find(c->view, p->pod.uid), c->now);
+}
+
 /* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
 static bool waits_for_gang(const Preempt *p) {
         const VerbContext *c = p->context;
         Sleeper *note;
 
-        if (!c->sleepers || !p->unsettled || (p->any && victim_cost_compare(&p->later, &p->best) >= 0) ||
-            !unsettled_may_wait(view_pod_find(c->view, p->pod.uid), c->now))
+        if (!c->sleepers || !is_to_wait(p))
                 return false;
         note = sleepers_note(c->sleepers, p->namespace_, p->name, p->pod.uid);
         if (note)

@@ -189,7 +189,8 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
                 if (w->n_kicks == WAKER_BURST)
                         return now;
                 if (!known || !known->request) {
-                        sleepers_forget(&w->sleepers, pod->uid);
+                        if (!pod->waits_for_gang) /* a pod without cards waits for no room */
+                                sleepers_forget(&w->sleepers, pod->uid);
                         continue;
                 }
                 if (pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||

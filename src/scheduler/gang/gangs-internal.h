@@ -27,6 +27,10 @@ void gangs_begin(Gangs *gs, Gang *g, usec_t now);
 /* Answers all held Binds, and ends the plan. */
 void gangs_give_back(Gangs *gs, Gang *g, const char *why, usec_t now);
 
+/* The attempt has ended, and no member had a place in it. So no place ends, and no member gets a
+ * grant, which would tell that other pods need not wait any more. */
+void gangs_tell_settled(const Gangs *gs);
+
 /* The attempt has failed; why: in g->why. */
 void gangs_give_up(Gangs *gs, Gang *g, usec_t now);
 usec_t gangs_backoff(unsigned failures);

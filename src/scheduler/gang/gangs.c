@@ -46,9 +46,7 @@ void gangs_end_places(Gangs *gs, Gang *g) {
                 gangs_end_place(gs, m);
 }
 
-/* No member had a place in the attempt. So no place ends, and no member gets a grant, which would
- * tell that other pods need not wait any more. */
-static void tell_settled(const Gangs *gs) {
+void gangs_tell_settled(const Gangs *gs) {
         if (gs->hooks.on_settled)
                 gs->hooks.on_settled(gs->hooks.userdata);
 }
@@ -72,7 +70,7 @@ void gangs_give_back(Gangs *gs, Gang *g, const char *why, usec_t now) {
                 return;
         gs->assembling = NULL;
         if (!planned)
-                tell_settled(gs);
+                gangs_tell_settled(gs);
 }
 
 static usec_t doubled(usec_t first, unsigned times) {
@@ -157,7 +155,7 @@ static void release(Gangs *gs, Gang *g, usec_t now) {
         gs->inside = false;
         gang_table_count(g);
         if (!cards)
-                tell_settled(gs);
+                gangs_tell_settled(gs);
 }
 
 /* ---- the states ---- */

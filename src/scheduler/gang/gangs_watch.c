@@ -92,17 +92,22 @@ int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now) {
 
 void gangs_pod_gone(Gangs *gs, Str uid, usec_t now) {
         GangMember *m = gang_table_find(&gs->table, uid);
+        bool planned, ends;
         Gang *g;
 
         if (!m)
                 return;
         g = m->gang;
+        ends = gs->assembling == g && g->members == m && !m->next;
+        planned = m->place != NULL;
         m->terminating = true;
         follow(gs, m, now);
-        if (g->members == m && !m->next && gs->assembling == g)
+        if (ends)
                 gs->assembling = NULL;
         if (!gang_table_remove(&gs->table, m))
                 gangs_settle(gs, g, now);
+        if (ends && !planned)
+                gangs_tell_settled(gs);
 }
 
 void gangs_list_begin(Gangs *gs) {

@@ -577,7 +577,8 @@ static void a_pod_that_can_never_run_keeps_its_reason(void) {
         teardown(&f);
 }
 
-#define VICTIMS "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"%s\"}],\"NumPDBViolations\":0}}"
+#define ONE(node, uid) "\"" node "\":{\"Pods\":[{\"UID\":\"" uid "\"}]}"
+#define VICTIMS        "\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"%s\"}],\"NumPDBViolations\":0}}"
 
 static const char *preempt(Fixture *f, const char *pod, const char *victim) {
         char rest[256];
@@ -617,6 +618,8 @@ static void members_preempt_no_pods(void) {
                  .allocation = "{\\\"0\\\":{\\\"0\\\":7}}")
 #define HIGH                                                                                                 \
         pod_json("high", .mem = "7", .priority = 100, .phase = "Pending", .state = "waiting", .spec = PROFILE)
+
+#define CPU_ONLY pod_json("high", .priority = 100, .phase = "Pending", .state = "waiting", .spec = PROFILE)
 
 /* n1 has 8 units planned for the gang, and 7 of a pod that may be evicted. */
 static void setup_planned(Fixture *f) {
@@ -700,6 +703,65 @@ static void a_preemption_beside_a_gang_without_cards_is_woken(void) {
         }
 }
 
+#define GANG_OF_ONE                                                                                          \
+        "\"pod-group.scheduling.sigs.k8s.io/name\":\"one\","                                                 \
+        "\"pod-group.scheduling.sigs.k8s.io/min-available\":\"1\""
+
+/* The gang ends with its only member. */
+static void a_gang_of_one_that_goes_wakes_a_preemption(void) {
+        const char *only =
+                pod_json("a", .phase = "Pending", .state = "waiting", .labels = GANG_OF_ONE, .spec = PROFILE);
+        Fixture f;
+
+        setup(&f);
+        see(&f, HIGH);
+        see(&f, only);
+        look(&f);
+        answer_patches(&f, 1);
+        ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
+        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        feed(f.view, VIEW_PODS, REFLECTOR_DELETED, only);
+        expect_woken(&f);
+        teardown(&f);
+}
+
+/* It needs the cpu of a member. */
+static void a_preemption_without_cards_is_woken(void) {
+        Answer answers[2] = {0};
+        Fixture f;
+
+        setup(&f);
+        see(&f, CPU_ONLY);
+        begin(&f);
+        (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
+        (void) verb(&f, verb_filter, CPU_ONLY, "\"NodeNames\":[\"n1\"]");
+        ASSERT_TEXT(preempt(&f, CPU_ONLY, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
+        ASSERT_TRUE(sleeper(&f) && sleeper(&f)->waits_for_gang);
+        place_both(&f, answers);
+        for (int i = 0; i < 2; i++)
+                fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
+        see_bound(&f, "a", "n1");
+        see_bound(&f, "b", "n2");
+        expect_woken(&f);
+        ASSERT_CONTAINS(preempt(&f, CPU_ONLY, "uid-a"), "\"UID\":\"uid-a\"");
+        teardown(&f);
+}
+
+/* Another node can be answered: the pod waits for nothing. */
+static void a_preemption_without_cards_goes_elsewhere(void) {
+        Fixture f;
+
+        setup(&f);
+        see(&f, CPU_ONLY);
+        begin(&f);
+        (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
+        ASSERT_CONTAINS(verb(&f, verb_preempt, CPU_ONLY,
+                             "\"NodeNameToMetaVictims\":{" ONE("n1", "uid-a") "," ONE("n2", "hog") "}"),
+                        "\"UID\":\"hog\"");
+        ASSERT_TRUE(!sleeper(&f));
+        teardown(&f);
+}
+
 /* Also where one gang after the other is being placed, and the pod found room in between. */
 static void a_preemption_waits_once(void) {
         Fixture f;
@@ -729,8 +791,6 @@ static void the_evictor_waits_as_well(void) {
 #define WHOLE                                                                                                \
         pod_json("high", .mem = "15", .priority = 100, .phase = "Pending", .state = "waiting",               \
                  .spec = PROFILE)
-#define ONE(node, uid) "\"" node "\":{\"Pods\":[{\"UID\":\"" uid "\"}]}"
-
 /* The plan has one node for each member, and filter has sent member a to n1. n3 has a pod that may
  * be evicted. */
 static void setup_others(Fixture *f) {
@@ -867,7 +927,9 @@ int main(void) {
                 TEST(a_held_member_has_its_slot), TEST(a_gang_may_need_two_units),
                 TEST(a_refused_member_leaves_no_note), TEST(a_hold_that_ends_frees_its_slot),
                 TEST(a_preemption_waits_for_the_gang),
-                TEST(a_preemption_beside_a_gang_without_cards_is_woken), TEST(a_preemption_waits_once),
+                TEST(a_preemption_beside_a_gang_without_cards_is_woken),
+                TEST(a_gang_of_one_that_goes_wakes_a_preemption), TEST(a_preemption_without_cards_is_woken),
+                TEST(a_preemption_without_cards_goes_elsewhere), TEST(a_preemption_waits_once),
                 TEST(a_job_of_whole_cards_goes_to_the_fewest_nodes),
                 TEST(a_gang_may_have_a_whole_card_and_a_unit), TEST(a_preemption_waits_for_the_bindings),
                 TEST(a_binding_that_fails_ends_the_wait), TEST(the_evictor_waits_as_well),

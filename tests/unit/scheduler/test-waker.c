@@ -89,6 +89,24 @@ static void a_failed_wake_is_repeated(void) {
         teardown(&f);
 }
 
+/* It asks for no cards, so that the watch has no request of it. */
+static void a_pod_without_cards_waits_for_the_gang_alone(void) {
+        Fixture f;
+
+        setup(&f);
+        feed(f.view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json("p", .phase = "Pending", .state = "waiting"));
+        sleeper(&f)->waits_for_gang = true;
+        waker_room(f.waker, STR("n1"));
+        expect_no_wake(&f);
+        ASSERT_TRUE(sleeper(&f));
+        waker_settled(f.waker);
+        answer_wake(&f, 200);
+        waker_room(f.waker, STR("n1"));
+        expect_no_wake(&f);
+        ASSERT_TRUE(!sleeper(&f));
+        teardown(&f);
+}
+
 /* The pod was refused after the first of two wakes. */
 static void room_after_the_end_of_a_gang_wakes_again(void) {
         Fixture f;
@@ -133,6 +151,7 @@ static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(a_pod_that_waits_for_a_gang_is_not_dropped), TEST(a_pod_is_woken_once_for_room),
-                         TEST(a_failed_wake_is_repeated), TEST(room_after_the_end_of_a_gang_wakes_again),
+                         TEST(a_pod_without_cards_waits_for_the_gang_alone), TEST(a_failed_wake_is_repeated),
+                         TEST(room_after_the_end_of_a_gang_wakes_again),
                          TEST(room_soon_after_a_wake_is_not_forgotten));
 }
