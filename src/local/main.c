@@ -38,7 +38,7 @@ static const Option option_list[] = {
          "then run the containers as isolated processes of this machine, on the simulated cards of their "
          "nodes, and print what each of them got and said",
          OPTION_TO_FLAG(Options, logs)},
-        {"logs-timeout", "SECONDS", "stop commands that run longer (default 2)",
+        {"logs-timeout", "SECONDS", "stop commands that run longer (default 10)",
          OPTION_TO_NUMBER(Options, logs_timeout, 1, 3600)},
         {"ignore-cgpu-disable", NULL,
          "with --logs: hold containers to their slices that say CGPU_DISABLE, too",
@@ -177,7 +177,7 @@ static int run(const Options *o, const Manifests *manifests) {
 int local_main(int argc, char **argv) {
         _cleanup_free_ const char **files = calloc((size_t) argc + 1, sizeof *files);
         _cleanup_(manifests_done) Manifests manifests = MANIFESTS_NULL;
-        Options o = {.logs_timeout = 2, .files = files};
+        Options o = {.logs_timeout = 10, .files = files};
         Fault fault = FAULT_NULL;
         int r;
 
