@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
+#include "base/timestamp.h"
 #include "kube/escape.h"
 #include "kube/lease.h"
 #include "kube/random.h"
-#include "kube/timestamp.h"
 
 /* Why two instances never lead at once. A leader counts from the moment before it sent the renewal
  * that succeeded, and stops after renew_deadline. A candidate counts from the moment when it saw

@@ -5,8 +5,8 @@
 #include <inttypes.h>
 
 #include "base/hash.h"
+#include "base/timestamp.h"
 #include "kube/escape.h"
-#include "kube/timestamp.h"
 #include "wire/json_write.h"
 
 /* Two tables: Events that were written, so that repeats are only counted, and objects, so that one

@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 #include "base/log.h"
+#include "base/timestamp.h"
 #include "kube/api.h"
 #include "kube/escape.h"
-#include "kube/timestamp.h"
 #include "node/startup_taint.h"
 #include "share/mode.h"
 #include "wire/annotation.h"

@@ -5,8 +5,8 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/timestamp.h"
 #include "kube/escape.h"
-#include "kube/timestamp.h"
 #include "wire/json_write.h"
 
 #define RETRY_BASE (1 * USEC_PER_SEC)

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/timestamp.h"
 #include "kube/escape.h"
-#include "kube/timestamp.h"
 #include "scheduler/policy_bind.h"
 #include "scheduler/policy_probe.h"
 #include "share/fault_join.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/policy_member.h"
 
+#include "base/timestamp.h"
 #include "scheduler/policy_spec.h"
-#include "scheduler/policy_time.h"
 #include "wire/object-internal.h"
 
 typedef struct Condition {
@@ -28,7 +28,7 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
                         continue;
                 m->scheduled = str_eq(c.status, STR("True"));
                 m->failed = str_eq(c.status, STR("False"));
-                m->since = policy_time_seconds(c.since);
+                m->since = timestamp_read(c.since);
         }
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/quantity.h"
+#include "base/timestamp.h"
 #include "scheduler/label_syntax.h"
 #include "scheduler/policy_time.h"
 #include "share/fault_join.h"
@@ -333,7 +334,7 @@ int policy_spec_judge(PolicyDraft *d) {
         }
         judge_shadows(d);
         judge_counting(d);
-        s->created = policy_time_seconds(s->meta.creation_timestamp);
+        s->created = timestamp_read(s->meta.creation_timestamp);
         s->identity = str_hash64(d->spec_text, str_hash64(s->meta.uid, 0));
         return 0;
 }

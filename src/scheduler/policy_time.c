@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/policy_time.h"
 
-#include <time.h>
-
 #include "base/cleanup.h"
 
 enum { YEAR = 366 * 24 * 3600 };
@@ -63,19 +61,4 @@ bool policy_time_duration(Str text, uint64_t *ret_seconds) {
         }
         *ret_seconds = (uint64_t) sum;
         return true;
-}
-
-uint64_t policy_time_seconds(Str text) {
-        struct tm tm = {0};
-        char copy[sizeof "2026-11-21T00:00:00"];
-        time_t t;
-
-        if (text.len < sizeof copy - 1)
-                return 0;
-        memcpy(copy, text.data, sizeof copy - 1);
-        copy[sizeof copy - 1] = '\0';
-        if (!strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm))
-                return 0;
-        t = timegm(&tm);
-        return t > 0 ? (uint64_t) t : 0;
 }

@@ -2,10 +2,10 @@
 #include "cli/doctor/check_control.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/base64.h"
 #include "base/buf.h"
+#include "base/timestamp.h"
 #include "cli/doctor/check_cluster.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/webhook/certificate.h"
@@ -83,17 +83,11 @@ static size_t count_pods(const Facts *f, const char *component, bool leading) {
         return n;
 }
 
-/* Seconds since 1970 of an RFC 3339 time in UTC; 0 when it is none. */
-static int64_t seconds_of(const char *text) {
-        struct tm tm = {0};
-
-        return strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? timegm(&tm) : 0;
-}
-
 void check_control_leader(const Facts *f, Finding *ret) {
         const Fact *lease = &f->cluster.api[API_LEASE];
         const char *holder = fact_text(lease->json, "spec", "holderIdentity", NULL);
-        int64_t age = lease->date - seconds_of(fact_text(lease->json, "spec", "renewTime", NULL)),
+        int64_t age = lease->date -
+                      (int64_t) timestamp_read(str_from(fact_text(lease->json, "spec", "renewTime", NULL))),
                 duration = json_integer_value(fact_at(lease->json, "spec", "leaseDurationSeconds", NULL));
 
         if (lease->state != FACT_ABSENT && !check_cluster_knows(f, API_LEASE, ret))
@@ -289,7 +283,7 @@ static void check_skew(const char *whose, int64_t ahead, Finding *ret) {
  * Ready, or one from the future, tells of a skew. */
 static void check_node_clock(const Facts *f, const json_t *lease, int64_t now, Finding *ret) {
         const char *name = fact_text(lease, "metadata", "name", NULL);
-        int64_t ahead = seconds_of(fact_text(lease, "spec", "renewTime", NULL)) - now;
+        int64_t ahead = (int64_t) timestamp_read(str_from(fact_text(lease, "spec", "renewTime", NULL))) - now;
         char whose[300];
 
         (void) snprintf(whose, sizeof whose, "the clock of %s", name);

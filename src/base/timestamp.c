@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/timestamp.h"
+#include "base/timestamp.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 static struct tm utc_of(uint64_t realtime_nsec) {
@@ -28,4 +29,19 @@ Timestamp timestamp_micro(uint64_t realtime_nsec) {
 
         (void) snprintf(t.text + n, sizeof t.text - n, ".%06uZ", (unsigned) (realtime_nsec / 1000 % 1000000));
         return t;
+}
+
+uint64_t timestamp_read(Str text) {
+        struct tm tm = {0};
+        char copy[sizeof "2026-11-21T00:00:00"];
+        time_t t;
+
+        if (text.len < sizeof copy - 1)
+                return 0;
+        memcpy(copy, text.data, sizeof copy - 1);
+        copy[sizeof copy - 1] = '\0';
+        if (!strptime(copy, "%Y-%m-%dT%H:%M:%S", &tm))
+                return 0;
+        t = timegm(&tm);
+        return t > 0 ? (uint64_t) t : 0;
 }
