@@ -9,7 +9,6 @@ import random
 import resource
 import shutil
 import signal
-import socket
 import struct
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from api import Api, ApiError, Relay, StoreServer, pod_path  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
 from grpc_wire import GPU, GPU_CORE, GPU_MEM  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
+from ports import free_port  # noqa: E402
 from scheduler import (ALLOCATION, ASSIGNED, CORE, COUNT_LABEL, HELD, INIT, Scheduler, cards_of, demand,  # noqa: E402
                        limit)
 
@@ -32,30 +32,6 @@ NODE = "n1"
 PODS = "/api/v1/namespaces/default/pods"
 NODE_PATH = "/api/v1/nodes/" + NODE
 EIGHT_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB,4xA10-32G:32510MiB"
-
-
-_RESERVED = []  # a socket for each port that free_port() has returned
-
-
-def free_port():
-    """A TCP port of the loopback for a program that is started later, perhaps more than once. The
-    kernel gives no connection this port. No other test gets it until this process ends: an abstract
-    socket with the port in its name reserves it."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
-        low, high = map(int, f.read().split())
-    ports = [p for p in range(10240, 61000) if not low <= p <= high] or range(10240, 61000)
-    while True:
-        port = random.SystemRandom().choice(ports)
-        mark = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            mark.bind(f"\0aliquot-test-port-{port}")
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", port))
-        except OSError:
-            mark.close()
-            continue
-        _RESERVED.append(mark)
-        return port
 
 
 def card_mib(cards):

@@ -11,7 +11,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path.insert(0, os.path.join(ROOT, "tests/fake"))
 
 from api import Api, ApiError  # noqa: E402
+from ports import free_port  # noqa: E402
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 KUBE_SCHEDULER = os.environ.get("KUBE_SCHEDULER", "kube-scheduler")
@@ -44,12 +44,6 @@ def until(what, predicate, seconds=120, every=0.1):
         if time.monotonic() > end:
             raise AssertionError(f"not within {seconds} s: {what() if callable(what) else what}")
         time.sleep(every)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def node(name, cards=CARDS, cpu="8", group="small"):

@@ -9,7 +9,6 @@ takes get Events; the API server has accepted those that can be listed. Nodes, p
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,10 @@ import unittest
 import urllib.request
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+sys.path.insert(0, os.path.join(ROOT, "tests/fake"))
+
+from ports import free_port  # noqa: E402
+
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 KUBE_SCHEDULER = os.environ.get("KUBE_SCHEDULER", "kube-scheduler")
 ALIQUOT = os.environ.get("ALIQUOT", os.path.join(ROOT, "build/aliquot"))
@@ -77,12 +80,6 @@ def holder(name, on, allocation, mem, core=None, labels=None):
 def events(name, reason):
     found = json.loads(kubectl("get", "events", "-n", NAME, "-o", "json", "--field-selector", f"involvedObject.name={name},reason={reason}"))
     return sorted(found["items"], key=lambda e: e["metadata"]["creationTimestamp"])
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Programs:
