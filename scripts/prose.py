@@ -7,7 +7,7 @@
   *-figures.md and reference.md.
 - A comment in src or sim holds no measured figure.
 
-Usage: prose.py [FILE...]; without a file, all of the tree. Rooms in scripts/prose-pending.txt are not judged."""
+Usage: prose.py [FILE...]; without a file, all of the tree."""
 import collections
 import io
 import os
@@ -119,11 +119,6 @@ def room_of(path):
     return path if path.endswith(".md") else os.path.dirname(path) or "."
 
 
-def pending(here):
-    with open(os.path.join(here, "prose-pending.txt"), encoding="utf-8") as f:
-        return [line.split()[0] for line in f if line.strip() and not line.startswith("#")]
-
-
 def long_lines(path, text):
     """Lines that are nothing but comment, and are longer than COLUMNS."""
     inside = False
@@ -175,14 +170,13 @@ class Judge:
 
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
-    skipped = pending(here)
     files = sys.argv[1:]
     if not files:
         endings = [ending[1:] for ending in READERS]
         files = subprocess.run([os.path.join(here, "sources.sh"), *endings], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     judge = Judge()
     for path in files:
-        if os.path.splitext(path)[1] in READERS and not any(path.startswith(room) for room in skipped):
+        if os.path.splitext(path)[1] in READERS:
             judge.read(path)
     faults = [*judge.faults, *judge.persons()]
     print("\n".join(faults))
