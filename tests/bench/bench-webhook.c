@@ -140,7 +140,7 @@ static void peer_dial(Peer *p, const Files *f, uint16_t port) {
                         break;
                 (void) close(p->fd);
                 if (clock_monotonic_usec() > end)
-                        load_fail("nobody listens on port %u", port);
+                        load_fail("the webhook does not listen on port %u", port);
                 (void) usleep(10000);
         }
         /* As Go does; slower without. */

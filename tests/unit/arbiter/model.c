@@ -249,14 +249,14 @@ static void begin_request(Model *m, ModelProcess *p) {
         end_pause(m, p);
 }
 
-/* The report of LIE_IDLE and LIE_IDLE_LITTLE: no want while the process has work on the card, and a
- * want again shortly before that work ends. */
+/* The report of MISREPORT_IDLE and MISREPORT_IDLE_LITTLE: no want while the process has work on
+ * the card, and a want again shortly before that work ends. */
 static void say_rests(Model *m, ModelProcess *p) {
         bool rests = p->left > 0, did = p->report.want_since == 0;
 
         p->report.want_since = rests ? 0 : m->now;
         p->report.in_flight = 0;
-        p->report.busy = p->lie == LIE_IDLE ? 0 : p->measured / 1000;
+        p->report.busy = p->misreport == MISREPORT_IDLE ? 0 : p->measured / 1000;
         if (rests != did)
                 ring(m, p);
         p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
@@ -269,27 +269,27 @@ static void tell(Model *m, ModelProcess *p) {
                 (waits ? WORK_F_WAITER : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_F_BLOCKED : 0U);
         p->report.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
         p->report.busy = p->measured;
-        if (p->lie == LIE_BUSY_ZERO)
+        if (p->misreport == MISREPORT_BUSY_ZERO)
                 p->report.busy = 0;
-        else if (p->lie == LIE_BUSY_BACK)
+        else if (p->misreport == MISREPORT_BUSY_BACK)
                 p->report.busy = UINT64_MAX - m->now;
-        else if (p->lie == LIE_BUSY_LITTLE)
+        else if (p->misreport == MISREPORT_BUSY_LITTLE)
                 p->report.busy = p->measured / 1000;
-        else if (p->lie == LIE_BUSY_JUMPS)
+        else if (p->misreport == MISREPORT_BUSY_JUMPS)
                 p->report.busy = m->now * 1000;
-        if (p->lie == LIE_SHORT || p->lie == LIE_OVER)
+        if (p->misreport == MISREPORT_SHORT || p->misreport == MISREPORT_OVER)
                 p->report.in_flight = min_u64(p->report.in_flight, USEC);
-        if (p->lie == LIE_LATE)
+        if (p->misreport == MISREPORT_LATE)
                 p->report.first_launch = WORK_BEGAN(m->tenants[p->tenant].opened + 2 * MSEC);
-        if (p->lie == LIE_FUTURE) {
+        if (p->misreport == MISREPORT_FUTURE) {
                 p->report.want_since = UINT64_MAX - 5;
                 p->report.drained = UINT32_MAX;
         }
-        if (p->lie == LIE_IDLE || p->lie == LIE_IDLE_LITTLE)
+        if (p->misreport == MISREPORT_IDLE || p->misreport == MISREPORT_IDLE_LITTLE)
                 say_rests(m, p);
-        if (p->lie == LIE_BLOCKED)
+        if (p->misreport == MISREPORT_BLOCKED)
                 p->report.flags = WORK_F_MASK;
-        if (p->lie == LIE_NEVER_DRAINS || p->lie == LIE_BLOCKED) {
+        if (p->misreport == MISREPORT_NEVER_DRAINS || p->misreport == MISREPORT_BLOCKED) {
                 p->report.in_flight = UINT64_MAX;
                 p->report.drained = 0;
         }
@@ -308,7 +308,7 @@ static void look(Model *m, ModelProcess *p) {
         uint64_t depth = room_of(m, p), told;
 
         p->look = UINT64_MAX;
-        if (p->stopped || p->dead || p->lie == LIE_ABSENT)
+        if (p->stopped || p->dead || p->misreport == MISREPORT_ABSENT)
                 return;
         if (p->request > 0 && p->arrived == 0)
                 begin_request(m, p);
@@ -326,11 +326,11 @@ static void look(Model *m, ModelProcess *p) {
         if (m->now < m->back && p->look == UINT64_MAX)
                 p->look = m->now + MODEL_POLL;
         told = p->report.drained;
-        if (t->gated && !is_open(m, p) && p->left == 0 && p->lie != LIE_NEVER_DRAINS &&
-            p->lie != LIE_BLOCKED) {
+        if (t->gated && !is_open(m, p) && p->left == 0 && p->misreport != MISREPORT_NEVER_DRAINS &&
+            p->misreport != MISREPORT_BLOCKED) {
                 p->report.drained = t->number;
                 if (told != t->number && !p->old && p->report.want_since != 0)
-                        p->report.want_since = p->lie == LIE_OVER ? t->closes : m->now;
+                        p->report.want_since = p->misreport == MISREPORT_OVER ? t->closes : m->now;
                 if (told != t->number && p->window == t->number)
                         ring(m, p);
         }
@@ -484,7 +484,7 @@ void model_begin_again(Model *m, ModelProcess *p) {
         report_aggregate_forget(&m->tenants[p->tenant].aggregate, row, m->now);
         *p = (ModelProcess){.tenant = p->tenant,
                             .kernel = p->kernel,
-                            .lie = p->lie,
+                            .misreport = p->misreport,
                             .report.want_since = m->now,
                             .look = m->now + 300 * USEC};
         ring(m, p);

@@ -21,29 +21,29 @@ enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096, MODEL_CAR
 #define MSEC UINT64_C(1000000)
 #define SEC  UINT64_C(1000000000)
 
-typedef enum ModelLie {
-        LIE_NONE,
-        LIE_BUSY_ZERO,    /* reports that it has used nothing */
-        LIE_BUSY_BACK,    /* reports a use that decreases */
-        LIE_BUSY_JUMPS,   /* reports a use of years */
-        LIE_NEVER_DRAINS, /* always reports work in flight */
-        LIE_FUTURE,       /* reports a want from the far future on, and a drain of windows to come */
-        LIE_ABSENT,       /* wants the card and launches nothing */
-        LIE_SHORT,        /* reports at most 1 us of work in flight */
-        LIE_LATE,         /* reports a first launch 2 ms after its window opened */
-        LIE_BLOCKED,      /* always reports work in flight that has not begun, and a waiting launch */
-        LIE_IDLE,         /* reports no want while it has work on the card, and a use of 0 */
-        LIE_IDLE_LITTLE,  /* the same, and a thousandth of its use */
-        LIE_BUSY_LITTLE,  /* reports a thousandth of its use */
-        LIE_OVER          /* reports that its work ended with its window, and at most 1 us in flight */
-} ModelLie;
+typedef enum ModelMisreport {
+        MISREPORT_NONE,
+        MISREPORT_BUSY_ZERO,    /* reports that it has used nothing */
+        MISREPORT_BUSY_BACK,    /* reports a use that decreases */
+        MISREPORT_BUSY_JUMPS,   /* reports a use of years */
+        MISREPORT_NEVER_DRAINS, /* always reports work in flight */
+        MISREPORT_FUTURE,       /* reports a want from the far future on, and a drain of windows to come */
+        MISREPORT_ABSENT,       /* wants the card and launches nothing */
+        MISREPORT_SHORT,        /* reports at most 1 us of work in flight */
+        MISREPORT_LATE,         /* reports a first launch 2 ms after its window opened */
+        MISREPORT_BLOCKED,      /* always reports work in flight that has not begun, and a waiting launch */
+        MISREPORT_IDLE,         /* reports no want while it has work on the card, and a use of 0 */
+        MISREPORT_IDLE_LITTLE,  /* the same, and a thousandth of its use */
+        MISREPORT_BUSY_LITTLE,  /* reports a thousandth of its use */
+        MISREPORT_OVER          /* reports that its work ended with its window, and at most 1 us in flight */
+} ModelMisreport;
 
 typedef struct ModelProcess ModelProcess;
 struct ModelProcess {
         uint32_t tenant;
         uint64_t kernel;        /* ns, of each kernel */
         uint64_t request, rest; /* ns of work, then ns of pause; request 0: work without end */
-        ModelLie lie;
+        ModelMisreport misreport;
         bool lost_doorbell, stopped, dead;
         /* An old library: it rings at each drain without the time, and not when it becomes idle. */
         bool old;

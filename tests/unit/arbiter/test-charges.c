@@ -7,17 +7,17 @@
 
 typedef struct Program {
         uint64_t kernel, request, rest; /* ns; request 0: it always wants the card */
-        ModelLie lie;
+        ModelMisreport misreport;
 } Program;
 
-static const Program server = {200 * USEC, MSEC, MSEC, LIE_NONE}, busy = {MSEC, 0, 0, LIE_NONE};
+static const Program server = {200 * USEC, MSEC, MSEC, MISREPORT_NONE}, busy = {MSEC, 0, 0, MISREPORT_NONE};
 
 static void start(uint32_t of, Program p) {
         ModelProcess *process = model_process(&m, of, p.kernel);
 
         process->request = p.request;
         process->rest = p.rest;
-        process->lie = p.lie;
+        process->misreport = p.misreport;
 }
 
 static Charges run(const char *what) {
@@ -41,7 +41,7 @@ static void pauses_beside_underestimated_work(void) {
                 Charges b;
 
                 model_init(&m, 7);
-                start(tenant(fixed(40)), (Program){.kernel = kernels[i], .lie = LIE_SHORT});
+                start(tenant(fixed(40)), (Program){.kernel = kernels[i], .misreport = MISREPORT_SHORT});
                 start(tenant(fixed(50)), server);
                 b = run("40 % with underestimated kernels, 50 % with pauses");
                 ASSERT_TRUE(b.had[0] < 41.5);
@@ -60,7 +60,7 @@ static void high_priority_with_pauses(void) {
         model_init(&m, 5);
         start(tenant(first), server);
         start(tenant(fixed(20)), busy);
-        start(tenant(fixed(20)), (Program){50 * USEC, 200 * USEC, 300 * USEC, LIE_NONE});
+        start(tenant(fixed(20)), (Program){50 * USEC, 200 * USEC, 300 * USEC, MISREPORT_NONE});
         b = run("60 % with high priority, 20 % and 20 %");
         ASSERT_TRUE(b.had[1] < 21);
         ASSERT_NEAR(b.charged[0], b.had[0], 2.5);
@@ -77,8 +77,8 @@ static void several_processes_with_pauses(void) {
                 model_init(&m, 3);
                 several = tenant(fixed(40));
                 for (unsigned i = 0; i < n; i++)
-                        start(several, (Program){50 * USEC, 200 * USEC, 2 * MSEC, LIE_NONE});
-                start(tenant(fixed(50)), (Program){MSEC, 2 * MSEC, MSEC, LIE_NONE});
+                        start(several, (Program){50 * USEC, 200 * USEC, 2 * MSEC, MISREPORT_NONE});
+                start(tenant(fixed(50)), (Program){MSEC, 2 * MSEC, MSEC, MISREPORT_NONE});
                 b = run("40 %, several processes with pauses");
                 ASSERT_NEAR(b.charged[0], b.had[0], 2);
                 ASSERT_NEAR(b.charged_all, b.had_all, 2);
@@ -87,7 +87,7 @@ static void several_processes_with_pauses(void) {
 
 static double request_of(uint32_t cap, uint64_t request) {
         model_init(&m, 12);
-        start(tenant(fixed(cap)), (Program){100 * USEC, request, 15 * MSEC, LIE_NONE});
+        start(tenant(fixed(cap)), (Program){100 * USEC, request, 15 * MSEC, MISREPORT_NONE});
         start(tenant(fixed(60)), busy);
         return run("requests of more than a window").had[0];
 }

@@ -274,34 +274,34 @@ static void number_of_tenants_is_limited(void) {
 
 /* Beside a tenant with false reports, the honest tenants have their shares. The tenant with the
  * false reports has at most `most` percent. */
-static void beside_a_liar(ModelLie lie, double most) {
-        double less = lie == LIE_BLOCKED ? 2 : 1.5; /* it gets windows that ignore its backlog */
+static void with_false_reports(ModelMisreport misreport, double most) {
+        double less = misreport == MISREPORT_BLOCKED ? 2 : 1.5; /* it gets windows that ignore its backlog */
         Shares s;
 
-        model_init(&m, 20 + lie);
+        model_init(&m, 20 + misreport);
         (void) model_process(&m, tenant(fixed(50)), 100 * USEC);
         (void) model_process(&m, tenant(fixed(30)), MSEC);
-        model_process(&m, tenant(fixed(20)), 500 * USEC)->lie = lie;
+        model_process(&m, tenant(fixed(20)), 500 * USEC)->misreport = misreport;
         model_run(&m, 12 * SEC);
         s = shares(20 * SEC);
-        printf("# lie %d: %.2f %.2f, with the lie %.2f\n", lie, s.of[0], s.of[1], s.of[2]);
+        printf("# misreport %d: %.2f %.2f, with the misreport %.2f\n", misreport, s.of[0], s.of[1], s.of[2]);
         ASSERT_NEAR(s.of[0], 50, less);
         ASSERT_NEAR(s.of[1], 30, 1.5);
         ASSERT_TRUE(s.of[2] <= most);
 }
 
 static void false_reports(void) {
-        beside_a_liar(LIE_NONE, 20.5);
-        beside_a_liar(LIE_BUSY_ZERO, 21);
-        beside_a_liar(LIE_BUSY_BACK, 21);
-        beside_a_liar(LIE_BUSY_JUMPS, 20.5);
-        beside_a_liar(LIE_NEVER_DRAINS, 20.5);
-        beside_a_liar(LIE_FUTURE, 21);
-        beside_a_liar(LIE_ABSENT, 0);
-        beside_a_liar(LIE_SHORT, 21);
-        beside_a_liar(LIE_LATE, 21);
-        beside_a_liar(LIE_BLOCKED, 20.5);
-        beside_a_liar(LIE_BUSY_LITTLE, 21.5);
+        with_false_reports(MISREPORT_NONE, 20.5);
+        with_false_reports(MISREPORT_BUSY_ZERO, 21);
+        with_false_reports(MISREPORT_BUSY_BACK, 21);
+        with_false_reports(MISREPORT_BUSY_JUMPS, 20.5);
+        with_false_reports(MISREPORT_NEVER_DRAINS, 20.5);
+        with_false_reports(MISREPORT_FUTURE, 21);
+        with_false_reports(MISREPORT_ABSENT, 0);
+        with_false_reports(MISREPORT_SHORT, 21);
+        with_false_reports(MISREPORT_LATE, 21);
+        with_false_reports(MISREPORT_BLOCKED, 20.5);
+        with_false_reports(MISREPORT_BUSY_LITTLE, 21.5);
 }
 
 /* For any bits in a row, the aggregate's first_launch is a time within the window, or 0. */
@@ -347,7 +347,8 @@ static void long_kernels_alone(void) {
 
                 model_init(&m, 41 + i);
                 begin = m.now;
-                model_process(&m, tenant(fixed(30)), kernel)->lie = i % 2 ? LIE_SHORT : LIE_NONE;
+                model_process(&m, tenant(fixed(30)), kernel)->misreport =
+                        i % 2 ? MISREPORT_SHORT : MISREPORT_NONE;
                 for (unsigned second = 1; second <= 30; second++) {
                         model_run(&m, begin + second * SEC);
                         ASSERT_TRUE(m.tenants[0].ran <= 30 * SEC / 100 * second + kernel + 2 * QUANTUM_NS);
@@ -365,10 +366,10 @@ static void estimates_recover(void) {
         model_init(&m, 48);
         for (unsigned i = 0; i < 2; i++) {
                 p[i] = model_process(&m, tenant(fixed(i == 0 ? 20 : 60)), 200 * MSEC);
-                p[i]->lie = LIE_SHORT;
+                p[i]->misreport = MISREPORT_SHORT;
         }
         model_run(&m, 10 * SEC);
-        p[0]->lie = p[1]->lie = LIE_NONE;
+        p[0]->misreport = p[1]->misreport = MISREPORT_NONE;
         model_run(&m, 30 * SEC);
         s = shares(60 * SEC);
         printf("# after they were wrong: %.2f of 20, %.2f of 60\n", s.of[0], s.of[1]);
@@ -383,7 +384,7 @@ static void unreported_short_requests(void) {
 
         model_init(&m, 51);
         p = model_process(&m, tenant(fixed(30)), 20 * USEC);
-        p->lie = LIE_BUSY_ZERO;
+        p->misreport = MISREPORT_BUSY_ZERO;
         p->request = 100 * USEC;
         p->rest = 2 * MSEC;
         model_run(&m, 20 * SEC);
@@ -631,7 +632,7 @@ static void late_reports_of_an_overrun(void) {
 static void tenant_without_launches(void) {
         model_init(&m, 30);
         (void) model_process(&m, tenant(weighted(1)), 100 * USEC);
-        model_process(&m, tenant(weighted(1)), MSEC)->lie = LIE_ABSENT;
+        model_process(&m, tenant(weighted(1)), MSEC)->misreport = MISREPORT_ABSENT;
         model_run(&m, 5 * SEC);
         ASSERT_TRUE(share(0, 5 * SEC) > 98);
 }
@@ -650,7 +651,7 @@ static void stopped_with_work_on_the_card(void) {
         Charges c;
 
         model_init(&m, 9);
-        model_process(&m, tenant(fixed(30)), 2 * SEC)->lie = LIE_SHORT;
+        model_process(&m, tenant(fixed(30)), 2 * SEC)->misreport = MISREPORT_SHORT;
         (void) model_process(&m, 0, MSEC);
         (void) model_process(&m, tenant(fixed(60)), MSEC);
         model_run(&m, 3 * SEC);
@@ -782,19 +783,20 @@ static void kernel_of_half_a_minute(void) {
  * an hour the container has at most one such round more than its cap, because all of it stays a
  * debt. */
 static void many_long_kernels_at_once(void) {
-        for (unsigned lie = 0; lie < 4; lie++) {
+        for (unsigned misreport = 0; misreport < 4; misreport++) {
                 double had, beside;
 
-                model_init(&m, 60 + lie);
+                model_init(&m, 60 + misreport);
                 m.per_process = true;
                 (void) tenant(fixed(10));
                 for (unsigned i = 0; i < 14; i++)
-                        model_process(&m, 0, 5 * SEC)->lie = lie % 2 ? LIE_BUSY_ZERO : LIE_NONE;
-                if (lie >= 2)
+                        model_process(&m, 0, 5 * SEC)->misreport =
+                                misreport % 2 ? MISREPORT_BUSY_ZERO : MISREPORT_NONE;
+                if (misreport >= 2)
                         (void) model_process(&m, tenant(fixed(50)), MSEC);
                 model_run(&m, 3600 * SEC);
                 had = 100 * (double) m.tenants[0].ran / (3600 * (double) SEC);
-                beside = lie >= 2 ? 100 * (double) m.tenants[1].ran / (3600 * (double) SEC) : 50;
+                beside = misreport >= 2 ? 100 * (double) m.tenants[1].ran / (3600 * (double) SEC) : 50;
                 printf("# 14 kernels of 5 s at once: %.2f of 10, beside it %.2f of 50\n", had, beside);
                 ASSERT_TRUE(had < 10 + 100.0 * 70 / 3600 && had > 8);
                 ASSERT_TRUE(beside > 44); /* half of the card, while those kernels are on it */
@@ -919,8 +921,9 @@ static void random_mixtures(void) {
                         for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {
                                 ModelProcess *p = model_process(&m, at, kernels[next_random(&seed) % 5]);
 
-                                p->lie = next_random(&seed) % 4 == 0 ? (ModelLie) (next_random(&seed) % 7)
-                                                                     : LIE_NONE;
+                                p->misreport = next_random(&seed) % 4 == 0
+                                                       ? (ModelMisreport) (next_random(&seed) % 7)
+                                                       : MISREPORT_NONE;
                                 p->request = next_random(&seed) % 2 ? next_random(&seed) % (20 * MSEC) : 0;
                                 p->rest = next_random(&seed) % (50 * MSEC);
                                 p->lost_doorbell = next_random(&seed) % 8 == 0;

@@ -24,7 +24,7 @@ typedef struct Seen {
         uint64_t longest;                    /* ns */
 } Seen;
 
-static Seen run(const RestCase *c, TenantPolicy policy, bool beside, ModelLie lie) {
+static Seen run(const RestCase *c, TenantPolicy policy, bool beside, ModelMisreport misreport) {
         ModelProcess *p;
         uint64_t used, granted;
         Shares s;
@@ -33,7 +33,7 @@ static Seen run(const RestCase *c, TenantPolicy policy, bool beside, ModelLie li
         p = model_process(&m, tenant(policy), c->kernel);
         p->request = c->request;
         p->rest = c->rest;
-        p->lie = lie;
+        p->misreport = misreport;
         if (beside)
                 (void) model_process(&m, tenant(fixed(c->other)), 500 * USEC);
         model_run(&m, 3 * SEC);
@@ -67,9 +67,9 @@ static void alone(void) {
                 tenant_policy(&(CardCompute){.policy = COMPUTE_NATIVE}, &(ComputeRequest){.percent = 0});
 
         for (size_t i = 0; i < N_CASES; i++) {
-                Seen s = run(&cases[i], fixed(cases[i].cap), false, LIE_NONE);
+                Seen s = run(&cases[i], fixed(cases[i].cap), false, MISREPORT_NONE);
 
-                check(&cases[i], &s, run(&cases[i], native, false, LIE_NONE).had, "alone");
+                check(&cases[i], &s, run(&cases[i], native, false, MISREPORT_NONE).had, "alone");
         }
 }
 
@@ -78,9 +78,9 @@ static void alone(void) {
 static void beside_another(void) {
         for (size_t i = 0; i < N_CASES; i++) {
                 const RestCase *c = &cases[i];
-                Seen s = run(c, fixed(c->cap), true, LIE_NONE);
+                Seen s = run(c, fixed(c->cap), true, MISREPORT_NONE);
 
-                check(c, &s, run(c, fixed(100 - c->other), true, LIE_NONE).had, "beside another");
+                check(c, &s, run(c, fixed(100 - c->other), true, MISREPORT_NONE).had, "beside another");
                 ASSERT_NEAR(s.other, c->other, 0.5);
                 ASSERT_TRUE(s.longest <= c->request * 100 / c->cap + 25 * MSEC);
         }
@@ -205,7 +205,7 @@ static void short_pauses(void) {
                               {30, 60, 20 * USEC, 20 * USEC, 20 * USEC}};
 
         for (size_t i = 0; i < 2; i++) {
-                Seen s = run(&c[i], fixed(c[i].cap), true, LIE_NONE);
+                Seen s = run(&c[i], fixed(c[i].cap), true, MISREPORT_NONE);
 
                 printf("# short pauses: %.2f of %u, charged %.2f\n", s.had, c[i].cap, s.charged);
                 ASSERT_TRUE(s.had <= c[i].cap);
@@ -216,14 +216,15 @@ static void short_pauses(void) {
 /* A tenant with pauses that reports a false use gains at most the tolerance of a window: a
  * twentieth and 0.1 ms. */
 static void false_reports_with_pauses(void) {
-        static const ModelLie lies[] = {LIE_BUSY_ZERO, LIE_BUSY_LITTLE, LIE_BUSY_BACK, LIE_SHORT, LIE_LATE};
+        static const ModelMisreport misreports[] = {MISREPORT_BUSY_ZERO, MISREPORT_BUSY_LITTLE,
+                                                    MISREPORT_BUSY_BACK, MISREPORT_SHORT, MISREPORT_LATE};
 
         for (size_t i = 0; i < N_CASES; i++)
-                for (size_t k = 0; k < 2 * sizeof lies / sizeof lies[0]; k++) {
-                        Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, lies[k / 2]);
+                for (size_t k = 0; k < 2 * sizeof misreports / sizeof misreports[0]; k++) {
+                        Seen s = run(&cases[i], fixed(cases[i].cap), k % 2, misreports[k / 2]);
 
                         if (s.had > cases[i].cap * 1.1)
-                                TEST_FAIL_("case %zu, lie %u: %.2f of %u", i, lies[k / 2], s.had,
+                                TEST_FAIL_("case %zu, misreport %u: %.2f of %u", i, misreports[k / 2], s.had,
                                            cases[i].cap);
                         if (k % 2)
                                 ASSERT_NEAR(s.other, cases[i].other, 2.5);

@@ -351,7 +351,7 @@ static void endless_kernel_is_charged_once(void) {
         begin(2, 12);
         p[0] = rank(0, 1, weighted(1, false), 100 * SEC);
         p[1] = rank(1, 1, weighted(1, false), 100 * USEC);
-        p[0]->lie = LIE_SHORT;
+        p[0]->misreport = MISREPORT_SHORT;
         p[1]->request = MSEC;
         p[1]->rest = 1000 * SEC;
         (void) rank(0, 0, weighted(1, false), 300 * USEC);
@@ -396,19 +396,21 @@ static void queue_behind(void) {
 /* A false report about one card costs other tenants nothing of their share of the container's other
  * card. */
 static void false_reports(void) {
-        static const ModelLie lies[] = {LIE_NEVER_DRAINS, LIE_ABSENT, LIE_SHORT, LIE_BLOCKED, LIE_IDLE};
+        static const ModelMisreport misreports[] = {MISREPORT_NEVER_DRAINS, MISREPORT_ABSENT, MISREPORT_SHORT,
+                                                    MISREPORT_BLOCKED, MISREPORT_IDLE};
 
-        for (uint32_t k = 0; k < sizeof lies / sizeof lies[0]; k++) {
+        for (uint32_t k = 0; k < sizeof misreports / sizeof misreports[0]; k++) {
                 ModelProcess *beside[2];
 
                 begin(2, 8);
-                rank(0, 1, fixed(50), 300 * USEC)->lie = lies[k];
+                rank(0, 1, fixed(50), 300 * USEC)->misreport = misreports[k];
                 (void) rank(1, 1, fixed(50), 300 * USEC);
                 for (uint32_t i = 0; i < 2; i++)
                         beside[i] = rank(i, 0, fixed(50), 300 * USEC);
                 run(5 * SEC);
                 for (uint32_t i = 0; i < 2; i++) {
-                        printf("# lie %u, card %u: %.1f %%\n", lies[k], i, (double) ran(i, beside[i]) / 5e7);
+                        printf("# misreport %u, card %u: %.1f %%\n", misreports[k], i,
+                               (double) ran(i, beside[i]) / 5e7);
                         ASSERT_TRUE(ran(i, beside[i]) > 45 * 5 * SEC / 100);
                 }
         }

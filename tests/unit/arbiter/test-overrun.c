@@ -6,18 +6,18 @@
 
 #include "measured.h"
 
-static Charges two(TenantPolicy a, uint64_t kernel_a, ModelLie lie_a, TenantPolicy b, uint64_t kernel_b,
-                   ModelLie lie_b) {
+static Charges two(TenantPolicy a, uint64_t kernel_a, ModelMisreport misreport_a, TenantPolicy b,
+                   uint64_t kernel_b, ModelMisreport misreport_b) {
         Charges r;
 
         model_init(&m, 12);
-        model_process(&m, tenant(a), kernel_a)->lie = lie_a;
-        model_process(&m, tenant(b), kernel_b)->lie = lie_b;
+        model_process(&m, tenant(a), kernel_a)->misreport = misreport_a;
+        model_process(&m, tenant(b), kernel_b)->misreport = misreport_b;
         model_run(&m, 5 * SEC);
         r = charges(40 * SEC, NULL);
-        printf("# %g ms, lie %d: %.1f, charged %.1f; %g ms, lie %d: %.1f, charged %.1f\n",
-               (double) kernel_a / 1e6, lie_a, r.had[0], r.charged[0], (double) kernel_b / 1e6, lie_b,
-               r.had[1], r.charged[1]);
+        printf("# %g ms, misreport %d: %.1f, charged %.1f; %g ms, misreport %d: %.1f, charged %.1f\n",
+               (double) kernel_a / 1e6, misreport_a, r.had[0], r.charged[0], (double) kernel_b / 1e6,
+               misreport_b, r.had[1], r.charged[1]);
         return r;
 }
 
@@ -27,12 +27,14 @@ static void underestimated_kernels(void) {
 
         for (unsigned i = 0; i < 4; i++)
                 for (unsigned k = 0; k < 3; k++) {
-                        Charges b = two(fixed(30), kernels[i], LIE_SHORT, fixed(60), others[k], LIE_NONE);
+                        Charges b = two(fixed(30), kernels[i], MISREPORT_SHORT, fixed(60), others[k],
+                                        MISREPORT_NONE);
 
                         ASSERT_NEAR(b.charged_all, b.had_all, 1.8);
                         ASSERT_NEAR(b.had[0], 30, 2);
                         ASSERT_NEAR(b.had[1], 60, 2);
-                        b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), others[k], LIE_NONE);
+                        b = two(weighted(1), kernels[i], MISREPORT_SHORT, weighted(2), others[k],
+                                MISREPORT_NONE);
                         ASSERT_NEAR(b.charged_all, b.had_all, 2);
                         ASSERT_NEAR(b.had[0], 33.3, 2);
                 }
@@ -45,7 +47,7 @@ static void window_stays_open_beside_overrun(void) {
         static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC, 5 * SEC};
 
         for (unsigned i = 0; i < 4; i++) {
-                Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(2), MSEC, LIE_NONE);
+                Charges b = two(weighted(1), kernels[i], MISREPORT_SHORT, weighted(2), MSEC, MISREPORT_NONE);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, kernels[i] < SEC ? 2.5 : 5);
                 if (kernels[i] < SEC) /* longer ones are too few in that time */
@@ -62,7 +64,7 @@ static void work_of_three_tenants_at_once(void) {
         Charges b;
 
         model_init(&m, 33);
-        model_process(&m, tenant(fixed(30)), 12 * MSEC)->lie = LIE_SHORT;
+        model_process(&m, tenant(fixed(30)), 12 * MSEC)->misreport = MISREPORT_SHORT;
         (void) model_process(&m, tenant(fixed(60)), MSEC);
         p = model_process(&m, tenant(high), 200 * USEC);
         p->request = 2 * MSEC;
@@ -76,8 +78,9 @@ static void work_of_three_tenants_at_once(void) {
 /* A tenant with any of the false reports runs beside underestimated kernels. The owner of these
  * kernels keeps its share, and the tenant with the false report has no more than its own. */
 static void false_reports_beside_overrun(void) {
-        for (int lie = LIE_NONE; lie <= (int) LIE_BLOCKED; lie++) {
-                Charges b = two(fixed(30), 12 * MSEC, LIE_SHORT, fixed(60), MSEC, (ModelLie) lie);
+        for (int misreport = MISREPORT_NONE; misreport <= (int) MISREPORT_BLOCKED; misreport++) {
+                Charges b = two(fixed(30), 12 * MSEC, MISREPORT_SHORT, fixed(60), MSEC,
+                                (ModelMisreport) misreport);
 
                 ASSERT_TRUE(b.had[0] > 29 && b.had[1] < 61);
         }
@@ -87,7 +90,7 @@ static void false_reports_beside_overrun(void) {
  * window. It gains nothing by that. */
 static void unreported_end(void) {
         for (uint64_t kernel = 500 * USEC; kernel < 40 * MSEC; kernel *= 3) {
-                Charges b = two(fixed(30), kernel, LIE_FUTURE, fixed(60), MSEC, LIE_NONE);
+                Charges b = two(fixed(30), kernel, MISREPORT_FUTURE, fixed(60), MSEC, MISREPORT_NONE);
 
                 ASSERT_TRUE(b.had[0] < 31);
                 ASSERT_NEAR(b.had[1], 60, 1.5);
@@ -100,7 +103,7 @@ static void end_reported_too_early(void) {
         static const uint64_t kernels[] = {1500 * USEC, 2 * MSEC, 2200 * USEC, 3 * MSEC};
 
         for (unsigned i = 0; i < 4; i++) {
-                Charges b = two(fixed(30), kernels[i], LIE_OVER, fixed(60), MSEC, LIE_NONE);
+                Charges b = two(fixed(30), kernels[i], MISREPORT_OVER, fixed(60), MSEC, MISREPORT_NONE);
 
                 ASSERT_TRUE(b.had[0] < 32);
                 ASSERT_NEAR(b.had[1], 60, 2);
@@ -112,13 +115,14 @@ static void two_overruns_at_once(void) {
         static const uint64_t kernels[] = {60 * MSEC, 300 * MSEC};
 
         for (unsigned i = 0; i < 2; i++) {
-                Charges b = two(weighted(1), kernels[i], LIE_SHORT, weighted(1), kernels[i], LIE_SHORT);
+                Charges b = two(weighted(1), kernels[i], MISREPORT_SHORT, weighted(1), kernels[i],
+                                MISREPORT_SHORT);
 
                 ASSERT_NEAR(b.charged_all, b.had_all, 3);
                 ASSERT_NEAR(b.had[0], 50, 3);
                 model_init(&m, 5);
                 for (unsigned k = 0; k < 2; k++)
-                        model_process(&m, tenant(weighted(1)), kernels[i])->lie = LIE_SHORT;
+                        model_process(&m, tenant(weighted(1)), kernels[i])->misreport = MISREPORT_SHORT;
                 (void) model_process(&m, tenant(weighted(1)), MSEC);
                 model_run(&m, 5 * SEC);
                 b = charges(40 * SEC, NULL);
@@ -149,14 +153,14 @@ static void two_long_overruns_and_a_third_tenant(void) {
         }
 }
 
-static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, uint32_t third) {
+static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelMisreport misreport, uint32_t third) {
         uint32_t a;
 
         model_init(&m, 5);
-        model_process(&m, tenant(fixed(cap)), kernel)->lie = lie;
+        model_process(&m, tenant(fixed(cap)), kernel)->misreport = misreport;
         a = tenant(fixed(30));
         for (unsigned i = 0; i < 8; i++)
-                model_process(&m, a, 20 * MSEC)->lie = LIE_NEVER_DRAINS;
+                model_process(&m, a, 20 * MSEC)->misreport = MISREPORT_NEVER_DRAINS;
         (void) model_process(&m, tenant(fixed(third)), MSEC);
         model_run(&m, 25 * SEC);
         return charges(200 * SEC, NULL);
@@ -166,13 +170,13 @@ static Charges with_an_accomplice(uint32_t cap, uint64_t kernel, ModelLie lie, u
  * Otherwise a stopped container or an accomplice would void the cap, and a third tenant would have
  * less. */
 static void overrun_beside_endless_one(void) {
-        Charges b = with_an_accomplice(10, 500 * MSEC, LIE_SHORT, 60);
+        Charges b = with_an_accomplice(10, 500 * MSEC, MISREPORT_SHORT, 60);
 
         printf("# 10 %% beside an endless overrun: had %.1f, an honest tenant %.1f of 60\n", b.had[0],
                b.had[2]);
         ASSERT_TRUE(b.had[0] <= 10.5);
         ASSERT_TRUE(b.had[2] >= 58);
-        b = with_an_accomplice(30, 2 * SEC, LIE_NONE, 30);
+        b = with_an_accomplice(30, 2 * SEC, MISREPORT_NONE, 30);
         printf("# two honest tenants beside an endless overrun: had %.1f, %.1f of 30\n", b.had[0], b.had[2]);
         ASSERT_TRUE(b.had[0] >= 28 && b.had[0] <= 31);
         ASSERT_TRUE(b.had[2] >= 29);
@@ -184,10 +188,10 @@ static void later_tenants_beside_endless_overrun(void) {
         Charges b;
 
         model_init(&m, 5);
-        model_process(&m, tenant(fixed(5)), MSEC)->lie = LIE_NEVER_DRAINS;
+        model_process(&m, tenant(fixed(5)), MSEC)->misreport = MISREPORT_NEVER_DRAINS;
         (void) model_process(&m, tenant(fixed(30)), MSEC);
         model_run(&m, 900 * SEC);
-        model_process(&m, tenant(fixed(30)), 500 * MSEC)->lie = LIE_SHORT;
+        model_process(&m, tenant(fixed(30)), 500 * MSEC)->misreport = MISREPORT_SHORT;
         (void) model_process(&m, tenant(fixed(35)), MSEC);
         (void) charges(60 * SEC, NULL);
         b = charges(120 * SEC, NULL);
@@ -247,7 +251,7 @@ static void process_is_killed_repeatedly(void) {
 
                 life = lives[i / 2];
                 model_init(&m, 12);
-                model_process(&m, tenant(fixed(30)), kernels[i % 2])->lie = LIE_SHORT;
+                model_process(&m, tenant(fixed(30)), kernels[i % 2])->misreport = MISREPORT_SHORT;
                 (void) model_process(&m, tenant(fixed(60)), MSEC);
                 model_run(&m, 2 * SEC);
                 b = charges(20 * SEC, kill_the_first);

@@ -111,7 +111,7 @@ static void no_mixture_of_tenants_is_reported(void) {
         for (uint64_t seed = 1; seed <= 100; seed++) {
                 uint64_t state = seed;
                 uint32_t n = 2 + (uint32_t) (next_random(&state) % 3);
-                ModelLie lie = (ModelLie) (next_random(&state) % (LIE_LATE + 1));
+                ModelMisreport misreport = (ModelMisreport) (next_random(&state) % (MISREPORT_LATE + 1));
 
                 model_init(&m, seed);
                 for (uint32_t i = 0; i < n; i++) {
@@ -127,18 +127,18 @@ static void no_mixture_of_tenants_is_reported(void) {
                                         p->rest = (1 + next_random(&state) % 3000) * MSEC;
                                 }
                                 p->lost_doorbell = next_random(&state) % 4 == 0;
-                                p->lie = i + 1 == n && k == 0 ? lie : LIE_NONE;
+                                p->misreport = i + 1 == n && k == 0 ? misreport : MISREPORT_NONE;
                         }
                 }
                 m.late = next_random(&state) % 3 == 0 ? MSEC : 0;
                 run(n, 12);
                 for (uint32_t i = 0; i + 1 < n; i++)
                         if (j.reported_after[i] != 0)
-                                printf("seed %llu lie %d: tenant %u of %u\n", (unsigned long long) seed,
-                                       (int) lie, i, n);
+                                printf("seed %llu misreport %d: tenant %u of %u\n", (unsigned long long) seed,
+                                       (int) misreport, i, n);
                 for (uint32_t i = 0; i + 1 < n; i++)
                         ASSERT_INT(j.reported_after[i], 0);
-                if (lie == LIE_NONE)
+                if (misreport == MISREPORT_NONE)
                         ASSERT_INT(j.reported_after[n - 1], 0);
         }
 }
@@ -193,12 +193,13 @@ static void a_harmless_bypass_is_not_reported(void) {
 
 /* A container that reports years of use, or work that never ends, is given nothing for it. */
 static void false_reports_give_no_time(void) {
-        static const ModelLie lies[] = {LIE_BUSY_JUMPS, LIE_BUSY_ZERO, LIE_NEVER_DRAINS, LIE_FUTURE,
-                                        LIE_ABSENT};
+        static const ModelMisreport misreports[] = {MISREPORT_BUSY_JUMPS, MISREPORT_BUSY_ZERO,
+                                                    MISREPORT_NEVER_DRAINS, MISREPORT_FUTURE,
+                                                    MISREPORT_ABSENT};
 
-        for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        for (size_t i = 0; i < sizeof misreports / sizeof misreports[0]; i++) {
                 model_init(&m, 9);
-                model_process(&m, weighted(1), 2 * MSEC)->lie = lies[i];
+                model_process(&m, weighted(1), 2 * MSEC)->misreport = misreports[i];
                 (void) model_process(&m, weighted(3), 2 * MSEC);
                 bypass(2 * MSEC);
                 run(2, 20);

@@ -80,7 +80,7 @@ static void *tending(void *unused) {
         return unused;
 }
 
-static void *tying(void *unused) {
+static void *checking_blocked(void *unused) {
         (void) batch_is_blocked(process_get(&gate), here(), launch_now());
         return unused;
 }
@@ -175,7 +175,7 @@ static void destroyed_during_a_query(void) {
 }
 
 static void destroyed_during_a_check_of_begin(void) {
-        destroyed_in_time(tying);
+        destroyed_in_time(checking_blocked);
         ASSERT_INT(n_open(), 0);
         all_is_paid();
 }
