@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Launches that wait for windows: libaliquot.so before the simulated libcuda.so.1, and this program as the arbiter.
 
-    launch.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER BARE_CUDA IDLE_CUDA [TEST...]
+    launch.py LIBRARY ALIQUOT_SIM TURN_RUN TURN_LINKED TURN_LIBRARY FOLDER BARE_CUDA IDLE_CUDA COPY_RUN [TEST...]
 """
 import ctypes
 import mmap
@@ -25,7 +25,7 @@ import slice_page  # noqa: E402
 from patience import PATIENCE, until  # noqa: E402
 from sim_lab import Machine, enter_namespace  # noqa: E402
 
-LIBRARY, SIM, RUN, LINKED, TURN, FOLDER, BARE, IDLE = (os.path.abspath(a) for a in sys.argv[1:9])
+LIBRARY, SIM, RUN, LINKED, TURN, FOLDER, BARE, IDLE, COPY_RUN = (os.path.abspath(a) for a in sys.argv[1:10])
 MIB, MSEC = 1 << 20, 1000000
 HOUR = 3600 * 1000 * MSEC
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -139,7 +139,8 @@ class Slice:
 
 
 class Program:
-    def __init__(self, test, machine, slices, task, kind="kernel", n=100, us=100, way="local", preload=True, before=(), **more):
+    def __init__(self, test, machine, slices, task, kind="kernel", n=100, us=100, way="local", preload=True, before=(), command=None,
+                 **more):
         self.counter = tempfile.NamedTemporaryFile()
         self.counter.truncate(4096)
         self.numbers = mmap.mmap(self.counter.fileno(), 4096)
@@ -148,7 +149,8 @@ class Program:
         if preload:
             environment["LD_PRELOAD"] = LIBRARY
         self.heard = b""
-        command = [LINKED if way == "linked" else RUN]
+        if command is None:
+            command = [LINKED if way == "linked" else RUN]
         if way in ("library", "library-deepbind"):
             command = [sys.executable, "-c", OPENER, TURN, "8" if way == "library-deepbind" else "0"]
             way = "local"
@@ -156,7 +158,7 @@ class Program:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         test.addCleanup(self.end)
 
-    def hears(self, word):
+    def line(self, word):
         deadline = time.monotonic() + PATIENCE
         while b"\n" not in self.heard:
             if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
@@ -166,8 +168,19 @@ class Program:
                 raise AssertionError("the program ended with %s instead of %s" % (self.process.wait(), word))
             self.heard += words
         line, self.heard = self.heard.split(b"\n", 1)
-        if line.decode() != word:
+        return line.decode()
+
+    def hears(self, word):
+        line = self.line(word)
+        if line != word:
             raise AssertionError("%s instead of %s" % (line, word))
+
+    def asks(self, symbol, size):
+        self.process.stdin.write(b"%s %d\n" % (symbol.encode(), size))
+        self.process.stdin.flush()
+
+    def has_said(self):
+        return self.heard != b"" or bool(select.select([self.process.stdout], [], [], 0)[0])
 
     def go_on(self):
         self.process.stdin.write(b"\n")
@@ -265,6 +278,56 @@ class Turnstile(unittest.TestCase):
         said = subprocess.run([sys.executable, "-c", TWO, FOLDER + "/libcuda.so.1", self.copy_of_driver()], env=environment, check=True,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
         self.assertEqual(said, "0 0 3 0\n")
+
+    # ---- copies and fills ----
+
+    def copies(self, slices):
+        """A program that makes one copy for each line. Returns it and the hooked symbols."""
+        program = Program(self, self.machine, slices, "", command=[COPY_RUN])
+        symbols = []
+        while not symbols or symbols[-1] != "ready":
+            symbols.append(program.line("a symbol"))
+        return program, symbols[:-1]
+
+    def test_copies_are_held(self):
+        slices = Slice(self, self.machine)
+        slices.here()
+        program, symbols = self.copies(slices)
+        self.assertGreater(len(symbols), 50)
+        for symbol in symbols:
+            with self.subTest(symbol):
+                until(lambda: slices.row()[0] == 0, "idle")
+                program.asks(symbol, 65536)
+                until(lambda: slices.row()[0] != 0, "a copy that waits")
+                self.assertFalse(program.has_said())
+                slices.open(depth=HOUR)
+                program.hears("done " + symbol)
+                slices.close()
+
+    def test_copies_that_are_not_held(self):
+        """To the host, between cards, or of less than 64 KiB."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program, _ = self.copies(slices)
+        for symbol, size in (("cuMemcpyDtoH_v2", 1 << 20), ("cuMemcpyDtoHAsync_v2", 1 << 20), ("cuMemcpyAtoH_v2", 65536),
+                             ("cuMemcpyHtoD_v2", 65535), ("cuMemsetD8Async", 65535)):
+            program.asks(symbol, size)
+            program.hears("done " + symbol)
+        self.assertEqual(slices.row()[0], 0)
+
+    def test_copies_beside_kernels(self):
+        """A kernel may wait for what a copy brings, so the copy passes though the window is closed."""
+        slices = Slice(self, self.machine)
+        slices.here()
+        program, _ = self.copies(slices)
+        slices.open(depth=HOUR)
+        program.asks("kernel", 600 * 1000 * 1000)  # ends with the program
+        program.hears("done kernel")
+        slices.close()
+        for symbol in ("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuMemcpyDtoDAsync_v2"):
+            program.asks(symbol, 1 << 20)
+            program.hears("done " + symbol)
+        self.assertNotEqual(slices.row()[0], 0)
 
     # ---- without a limit ----
 
@@ -724,4 +787,4 @@ if __name__ == "__main__":
         print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
         sys.exit(77)
     enter_namespace(SIM)
-    unittest.main(argv=sys.argv[:1] + sys.argv[9:], verbosity=2)
+    unittest.main(argv=sys.argv[:1] + sys.argv[10:], verbosity=2)

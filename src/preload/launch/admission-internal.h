@@ -22,6 +22,7 @@ typedef struct LaunchRequest { /* one launch that is to be admitted */
         uint64_t crowded_since;      /* too many launches in flight since then; 0: there are not */
         uint64_t backlog;            /* ns in flight that this window does not count */
         uint32_t max_launches, room; /* launches in flight: by the estimate; beside the backlog */
+        bool copy;                   /* a copy or fill */
         bool cold;                   /* the estimate is uncertain */
         bool fills;                  /* no further launch fits */
 } LaunchRequest;

@@ -50,8 +50,8 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
                                       l->now);
 }
 
-void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
-                     bool twin) {
+static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
+                      bool twin) {
         ProcessState *a = process_get(g);
         bool pushed;
 
@@ -69,6 +69,26 @@ void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blo
         admission_pop_context(pushed);
 }
 
+void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
+                     bool twin) {
+        l->copy = l->blocks = false;
+        enter_any(g, l, function, blocks, stream, twin);
+}
+
+/* Copies of one kind and a similar size have an estimate, as the launches of a function have. */
+void admission_enter_copy(Gate *g, AdmittedLaunch *l, const Copy *copy, CuHandle stream, bool twin) {
+        static char keys[COPY_FILL + 1];
+        uint64_t size = MIN_HELD_BYTES;
+
+        while (size < copy->bytes && size < UINT64_MAX / 2)
+                size *= 2;
+        l->copy = true;
+        l->blocks = copy->blocks;
+        enter_any(g, l, &keys[copy->kind], size, stream, twin);
+        if (l->process && l->blocks)
+                process_begin_call(l->process, l->card, l->nsec, l->now);
+}
+
 /* Whether the error ends the context: its work is gone, and no callback will come. */
 static bool is_fatal(int result) {
         return (result >= 700 && result < 720 && result != 701 && result != 708) || result == 214 ||
@@ -78,7 +98,7 @@ static bool is_fatal(int result) {
 static void leave(AdmittedLaunch *l, int result) {
         ProcessState *a = l->process;
         bool made = result == CU_SUCCESS;
-        LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills};
+        LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills, l->copy};
 
         if (l->batch)
                 batch_add(a, l->batch, &done);
@@ -86,8 +106,12 @@ static void leave(AdmittedLaunch *l, int result) {
                 unbatched_launched(a, l->card, l->stream, l->estimate, l->nsec, l->now);
         else
                 process_return(a, l->card, l->nsec, 1);
+        if (l->copy && !(l->batch && made))
+                process_copies_ended(a, l->card, 1);
         if (is_fatal(result) && l->context)
                 context_destroy_now(a, l->handle, false);
+        if (l->blocks)
+                process_end_call(a, l->card);
         if (l->waited && atomic_load(&a->usage[l->card].closed) == 0)
                 process_report_idle(a, l->card); /* it reported work, and has none on the card */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Holds kernel launches until the container's window is open. While the arbiter is away, a
- * container with a percentage limits itself: each process has its part of the rate as a balance.
+/* Holds kernel launches and copies until the container's window is open. While the arbiter is away,
+ * a container with a percentage limits itself: each process has its part of the rate as a balance.
  * Its launches wait when that is used up (duty.h). admission.c handles launches and host functions,
  * admission_check.c decides, and admission_wait.c waits. admission_context.c handles the end of
  * contexts and streams. */
@@ -20,6 +20,8 @@ typedef struct AdmittedLaunch {
         uint64_t nsec, now;
         uint32_t card;
         bool waited, fills; /* fills: no further launch fits into the depth */
+        bool copy;          /* a copy or fill */
+        bool blocks;        /* the driver's call lasts as long as the copy */
         bool foreign;       /* the context is not the current one */
         bool no_context;    /* there is no current context */
 } AdmittedLaunch;
@@ -33,7 +35,18 @@ Gate *admission_gate(void);
  * at once. */
 void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
                      bool twin);
-/* After the launch. result: what the driver returned. */
+
+/* The same before a copy or fill. While kernels of its process are in flight it is admitted at
+ * once, because one of them may wait for it. */
+typedef enum CopyKind { COPY_NOT_HELD, COPY_FROM_HOST, COPY_FROM_ANY, COPY_IN_CARD, COPY_FILL } CopyKind;
+typedef struct Copy {
+        CopyKind kind;
+        bool blocks; /* the driver returns when it is done */
+        uint64_t bytes;
+} Copy;
+enum { MIN_HELD_BYTES = 65536 }; /* smaller copies are not limited */
+void admission_enter_copy(Gate *g, AdmittedLaunch *l, const Copy *copy, CuHandle stream, bool twin);
+/* After the launch or copy. result: what the driver returned. */
 void admission_leave(AdmittedLaunch *l, int result);
 
 /* Before the driver gets a host function of the application, for a stream as in a launch. Returns

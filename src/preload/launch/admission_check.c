@@ -54,6 +54,8 @@ static bool has_too_many(LaunchRequest *k) {
 static Admission admit(LaunchRequest *k) {
         uint32_t n = atomic_fetch_add_explicit(&k->usage->launches, 1, memory_order_relaxed);
 
+        if (k->copy)
+                (void) atomic_fetch_add(&k->usage->copies, 1);
         k->fills = k->fills || n + 1 >= backlog_launches(k) + k->room;
         host_func_admitted(k->usage, k->now);
         return PASS;
@@ -148,13 +150,19 @@ static void note_restart(LaunchRequest *k, uint64_t in_flight) {
                 k->room = ESTIMATE_FEW;
 }
 
+/* A kernel in flight may wait for what this copy brings. */
+static bool is_copy_behind_kernels(const LaunchRequest *k) {
+        return k->copy && atomic_load(&k->usage->launches) > atomic_load(&k->usage->copies);
+}
+
 static Admission admit_by_window(LaunchRequest *k) {
         const SliceSchedule *t = &k->limits->schedule;
         uint64_t in_flight = atomic_load_explicit(&k->usage->in_flight, memory_order_relaxed);
         uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), hosts, room;
 
         assume_length(k, depth);
-        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED))
+        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED) ||
+            is_copy_behind_kernels(k))
                 return admit_at_once(k);
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & SCHED_WINDOW_OPEN))

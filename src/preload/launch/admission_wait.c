@@ -52,6 +52,7 @@ static void drop_lost_work(LaunchRequest *k) {
                 return;
         atomic_store(&k->usage->in_flight, 0);
         atomic_store(&k->usage->launches, 0);
+        atomic_store(&k->usage->copies, 0);
         k->held_since = k->now;
 }
 
@@ -109,6 +110,7 @@ void admission_wait(AdmittedLaunch *l, CuHandle stream) {
                            .usage = &l->process->usage[l->card],
                            .card = l->card,
                            .stream = stream,
+                           .copy = l->copy,
                            .max_launches = estimate_max_launches(l->estimate),
                            .cold = estimate_is_uncertain(l->estimate),
                            .nsec = estimate_nsec(l->estimate),

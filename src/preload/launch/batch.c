@@ -38,7 +38,7 @@ static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, uintptr_t ke
         b->stream = stream;
         __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
         atomic_store_explicit(&b->destroyed_stream, BATCH_NO_STREAM, memory_order_relaxed);
-        b->n_shares = b->n_launches = b->n_others = 0;
+        b->n_shares = b->n_launches = b->n_others = b->n_copies = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
@@ -51,6 +51,21 @@ static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, uintptr_t ke
         ok = cuda_event_record(&b->begin, stream);
         (void) launch_relax_capture(mode);
         return ok;
+}
+
+/* The stream is idle, so its closed batches have ended, though their callbacks are still to come.
+ * They are charged before the open one: each is charged from the end of the last. */
+static void finish_closed_before(ProcessState *a, const Batch *b) {
+        Context *c = b->context;
+
+        if (atomic_load_explicit(&a->usage[c->card].closed, memory_order_relaxed) == 0)
+                return;
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                uint32_t state = atomic_load(&c->batches[i].state);
+
+                if (batch_is_closed(state) && __atomic_load_n(&c->batches[i].key, __ATOMIC_RELAXED) == b->key)
+                        batch_finish_closed(a, &c->batches[i], state);
+        }
 }
 
 /* If the stream is idle, the batch's work has ended and is charged. If it is still at work beyond
@@ -73,6 +88,7 @@ bool batch_settle_idle(ProcessState *a, Batch *b, uint64_t now) {
                 atomic_store(&b->over, now);
                 return false;
         }
+        finish_closed_before(a, b);
         if (!measure_unclosed(a, b, now))
                 batch_charge_unseen(a, b, now);
         return true;
@@ -215,6 +231,7 @@ static void mark_newest(Batch *b, const Estimate *e) {
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         if (l->made) {
                 add_share(b, l->estimate);
+                b->n_copies += l->copy;
                 (void) atomic_fetch_add(&b->nsec, l->nsec);
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {

@@ -26,6 +26,7 @@ typedef struct LaunchOutcome {
         uint64_t nsec, now; /* estimated length; when it was admitted */
         bool made;          /* the driver accepted it */
         bool mark;          /* its end matters: launches wait */
+        bool copy;          /* a copy or fill */
 } LaunchOutcome;
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 

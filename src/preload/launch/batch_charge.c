@@ -33,6 +33,7 @@ static uint64_t provisional_cost(const Batch *b, uint64_t now) {
 void batch_charge(ProcessState *a, Batch *b, uint64_t charged) {
         b->charged = charged;
         process_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_launches);
+        process_copies_ended(a, b->context->card, b->n_copies);
 }
 
 static void charge_provisional(ProcessState *a, Batch *b, uint64_t now) {

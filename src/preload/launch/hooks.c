@@ -250,6 +250,9 @@ typedef struct Hook {
         uintptr_t ours;
 } Hook;
 
+#define IN_COPY_HOOKS(name, symbol, twin) extern const char aliquot_##symbol[] EXPORTED(#symbol);
+GATE_COPIES(IN_COPY_HOOKS)
+
 #define HOOK(name, symbol, twin) {#name, #symbol, twin, (uintptr_t) aliquot_##symbol},
 static const Hook hooks[REAL_HOOKED] = {GATE_CUDA(HOOK)};
 

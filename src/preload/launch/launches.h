@@ -46,5 +46,33 @@
         X(cuGetProcAddress, cuGetProcAddress, 0) X(cuGetProcAddress, cuGetProcAddress_ptsz, 1)               \
         X(cuGetProcAddress, cuGetProcAddress_v2, 0) X(cuGetProcAddress, cuGetProcAddress_v2_ptsz, 1)
 
-#define GATE_CUDA(X) GATE_LAUNCHES(X) GATE_HOSTS(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X)
+/* Copies to the card and within it, and fills. Copies to the host, between cards and in batches are
+ * never held, nor are prefetches. The functions without _v2 take addresses of 32 bits, which no
+ * memory of today's cards has. */
+#define GATE_COPY(X, name, symbol, own) X(name, symbol, 0) X(name, symbol##_##own, 1)
+#define GATE_COPIES(X)                                                                                       \
+        GATE_COPY(X, cuMemcpy, cuMemcpy, ptds) GATE_COPY(X, cuMemcpyAsync, cuMemcpyAsync, ptsz)              \
+        GATE_COPY(X, cuMemcpyHtoD, cuMemcpyHtoD_v2, ptds) GATE_COPY(X, cuMemcpyDtoD, cuMemcpyDtoD_v2, ptds)  \
+        GATE_COPY(X, cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpyHtoA, cuMemcpyHtoA_v2, ptds) GATE_COPY(X, cuMemcpyDtoA, cuMemcpyDtoA_v2, ptds)  \
+        GATE_COPY(X, cuMemcpyAtoD, cuMemcpyAtoD_v2, ptds) GATE_COPY(X, cuMemcpyAtoA, cuMemcpyAtoA_v2, ptds)  \
+        GATE_COPY(X, cuMemcpyHtoAAsync, cuMemcpyHtoAAsync_v2, ptsz)                                          \
+        GATE_COPY(X, cuMemcpy2D, cuMemcpy2D_v2, ptds) GATE_COPY(X, cuMemcpy3D, cuMemcpy3D_v2, ptds)          \
+        GATE_COPY(X, cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, ptds)                                      \
+        GATE_COPY(X, cuMemcpy2DAsync, cuMemcpy2DAsync_v2, ptsz)                                              \
+        GATE_COPY(X, cuMemcpy3DAsync, cuMemcpy3DAsync_v2, ptsz)                                              \
+        GATE_COPY(X, cuMemsetD8, cuMemsetD8_v2, ptds) GATE_COPY(X, cuMemsetD16, cuMemsetD16_v2, ptds)        \
+        GATE_COPY(X, cuMemsetD32, cuMemsetD32_v2, ptds) GATE_COPY(X, cuMemsetD2D8, cuMemsetD2D8_v2, ptds)    \
+        GATE_COPY(X, cuMemsetD2D16, cuMemsetD2D16_v2, ptds)                                                  \
+        GATE_COPY(X, cuMemsetD2D32, cuMemsetD2D32_v2, ptds)                                                  \
+        GATE_COPY(X, cuMemsetD8Async, cuMemsetD8Async, ptsz)                                                 \
+        GATE_COPY(X, cuMemsetD16Async, cuMemsetD16Async, ptsz)                                               \
+        GATE_COPY(X, cuMemsetD32Async, cuMemsetD32Async, ptsz)                                               \
+        GATE_COPY(X, cuMemsetD2D8Async, cuMemsetD2D8Async, ptsz)                                             \
+        GATE_COPY(X, cuMemsetD2D16Async, cuMemsetD2D16Async, ptsz)                                           \
+        GATE_COPY(X, cuMemsetD2D32Async, cuMemsetD2D32Async, ptsz)
+
+#define GATE_CUDA(X)                                                                                         \
+        GATE_LAUNCHES(X) GATE_HOSTS(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X) GATE_COPIES(X)
 /* clang-format on */

@@ -90,16 +90,25 @@ void process_correct(ProcessState *a, uint32_t card, int64_t nsec) {
         report_busy(a, card);
 }
 
+/* A count may have been cleared meanwhile. */
+static void subtract(_Atomic uint32_t *count, uint32_t n) {
+        uint32_t was = atomic_load_explicit(count, memory_order_relaxed);
+
+        while (n > 0 && !atomic_compare_exchange_weak(count, &was, was > n ? was - n : 0))
+                ;
+}
+
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches) {
         ProcessUsage *m = &a->usage[card];
         uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
-        uint32_t n = atomic_load_explicit(&m->launches, memory_order_relaxed);
 
         while (!atomic_compare_exchange_weak(&m->in_flight, &was, was > nsec ? was - nsec : 0))
                 ;
-        while (launches > 0 &&
-               !atomic_compare_exchange_weak(&m->launches, &n, n > launches ? n - launches : 0))
-                ;
+        subtract(&m->launches, launches);
+}
+
+void process_copies_ended(ProcessState *a, uint32_t card, uint32_t n) {
+        subtract(&a->usage[card].copies, n);
 }
 
 /* In one step: an estimate in `used` could be reported by another thread, for good. */
@@ -265,6 +274,25 @@ void process_report_idle(ProcessState *a, uint32_t card) {
         report_drained(a, card, is_idle);
         if (atomic_load(&m->closed) > 0 || has_waiters(m))
                 process_report_want(a, card, launch_now());
+}
+
+/* Other work is expected to end no later than by this call's estimate. */
+void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t now) {
+        ProcessUsage *m = &a->usage[card];
+        uint64_t due = atomic_load(&m->closed_end);
+
+        while (due < now + nsec && !atomic_compare_exchange_weak(&m->closed_end, &due, now + nsec))
+                ;
+        (void) atomic_fetch_add(&m->closed, 1);
+        process_report_want(a, card, now);
+}
+
+void process_end_call(ProcessState *a, uint32_t card) {
+        ProcessUsage *m = &a->usage[card];
+
+        if (atomic_fetch_sub(&m->closed, 1) == 1)
+                process_report_idle(a, card);
+        process_wake(a, card);
 }
 
 void process_report_first_launch(ProcessState *a, uint32_t card, uint32_t window, uint64_t now) {

@@ -42,6 +42,7 @@ typedef struct Batch {
         uint32_t number;                     /* of its newest callback; a late one has an older number */
         _Atomic uint32_t n_callbacks;        /* callbacks under way */
         uint32_t n_shares, n_launches, n_others; /* others: launches of further kinds */
+        uint32_t n_copies;                       /* of n_launches */
         bool measured;                           /* the event `begin` is recorded */
         bool learns;                             /* contains launches with few measurements */
         bool exact, marked;                      /* an event behind each launch; the last launch has one */
@@ -89,6 +90,11 @@ ProcessState *process_known(void);  /* the same, for callbacks in the driver's t
  * not made, or are not waited for. */
 void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
 void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches);
+void process_copies_ended(ProcessState *a, uint32_t card, uint32_t n); /* with charge or return */
+/* Around a call of the driver that may last as long as its work, of so many ns: the process reports
+ * work on the card. */
+void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t now);
+void process_end_call(ProcessState *a, uint32_t card);
 /* Corrects a charge: measured minus charged, ns. */
 void process_correct(ProcessState *a, uint32_t card, int64_t nsec);
 

@@ -30,7 +30,8 @@ typedef struct ProcessUsage {
         _Atomic uint32_t window;          /* window of the newest launch */
         _Atomic uint32_t restarted;  /* it launches after a pause, and none of these launches has ended */
         _Atomic uint64_t closed_end; /* expected end of the closed batches */
-        _Atomic uint32_t launches;   /* launches in flight */
+        _Atomic uint32_t launches;   /* launches in flight, with copies */
+        _Atomic uint32_t copies;     /* copies and fills among them */
         /* Launches without a batch (unbatched.h). */
         _Atomic uint32_t n_unbatched;                /* their sum */
         _Atomic uint64_t unbatched, unbatched_until; /* ns of in_flight; their expected end */

@@ -41,6 +41,7 @@ enum {
         X(cuEventElapsedTime)                                                                                \
         X(cuEventQuery)                                                                                      \
         X(cuEventRecord)                                                                                     \
+        X(cuPointerGetAttribute)                                                                             \
         X(cuStreamCreate)                                                                                    \
         X(cuStreamGetCtx)                                                                                    \
         X(cuStreamIsCapturing)                                                                               \

@@ -41,10 +41,13 @@ const CardCosts card_free = {.slice = MSEC,
                              .wake_most = 50 * USEC,
                              .timer = 10 * USEC};
 
+enum { COPY_BYTES_PER_NS = 12 }; /* GB/s, as in patterns.c */
+
 typedef struct Hooks { /* a copy of the launch hooks; one process at a time uses it */
         void *library;
         Gate *(*gate)(void);
         void (*enter)(Gate *, AdmittedLaunch *, CuHandle, uint64_t, CuHandle, bool);
+        void (*enter_copy)(Gate *, AdmittedLaunch *, const Copy *, CuHandle, bool);
         void (*leave)(AdmittedLaunch *, int);
         HostFuncSlot *(*host_func)(Gate *, const HostFunc *, CuHandle, bool);
         void (*host_func_run)(void *);
@@ -254,6 +257,8 @@ static void load_hooks(Hooks *h) {
         h->gate = (Gate * (*) (void) ) function(h, "admission_gate");
         h->enter = (void (*)(Gate *, AdmittedLaunch *, CuHandle, uint64_t, CuHandle, bool)) function(
                 h, "admission_enter");
+        h->enter_copy = (void (*)(Gate *, AdmittedLaunch *, const Copy *, CuHandle, bool)) function(
+                h, "admission_enter_copy");
         h->leave = (void (*)(AdmittedLaunch *, int)) function(h, "admission_leave");
         h->host_func = (HostFuncSlot * (*) (Gate *, const HostFunc *, CuHandle, bool) )
                 function(h, "admission_host_func");
@@ -385,8 +390,33 @@ void card_launch(unsigned stream, uintptr_t f, uint64_t ns) {
         p->hooks->leave(&l, CU_SUCCESS);
 }
 
+static void drive_copy(const CardProcess *p, unsigned stream, bool up, uint64_t ns, bool blocks) {
+        driver_copy(p->context, stream, up, ns);
+        if (blocks)
+                driver_wait(p->context, stream);
+}
+
+static void copy(unsigned stream, bool up, uint64_t ns, bool blocks) {
+        CardProcess *p = current();
+        Gate *g = p->gate && up ? p->hooks->gate() : NULL;
+        Copy one = {.kind = COPY_FROM_HOST, .blocks = blocks, .bytes = ns * COPY_BYTES_PER_NS};
+        AdmittedLaunch l;
+
+        if (!g) {
+                drive_copy(p, stream, up, ns, blocks);
+                return;
+        }
+        p->hooks->enter_copy(g, &l, &one, driver_handle(stream), false);
+        drive_copy(p, stream, up, ns, blocks);
+        p->hooks->leave(&l, CU_SUCCESS);
+}
+
 void card_copy(unsigned stream, bool up, uint64_t ns) {
-        driver_copy(current()->context, stream, up, ns);
+        copy(stream, up, ns, false);
+}
+
+void card_copy_and_wait(uint64_t ns) {
+        copy(0, true, ns, true);
 }
 
 unsigned card_stream(void) {

@@ -51,8 +51,9 @@ uint64_t card_steps(void);                  /* of the arbiter since card_begin()
 /* Launches a kernel of so many ns into a stream (0: the default one), through the hooks. function:
  * any number but 0, one for each kind of work. */
 void card_launch(unsigned stream, uintptr_t function, uint64_t ns);
-void card_copy(unsigned stream, bool up, uint64_t ns);  /* by a copy engine: to the card, or from it */
-unsigned card_stream(void);                             /* a new stream */
+void card_copy(unsigned stream, bool up, uint64_t ns); /* by a copy engine: to the card, or from it */
+void card_copy_and_wait(uint64_t ns); /* to the card, by a call that returns when it is done */
+unsigned card_stream(void);           /* a new stream */
 void card_stream_wait(unsigned stream, unsigned other); /* for the work that is in the other one now */
 void card_synchronize(unsigned stream);                 /* until all work of the stream is done */
 void card_compute(uint64_t ns);                         /* uses a processor */

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The types of libcuda that copy_hooks.c reads. tests/unit/preload/launch/test-launches.c compares
+ * them with the simulated libcuda's, which are compared with NVIDIA's header. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/launch/real.h"
+
+enum {
+        COPY_MEMORY_HOST = 1,           /* CU_MEMORYTYPE_HOST */
+        COPY_MEMORY_UNIFIED = 4,        /* CU_MEMORYTYPE_UNIFIED */
+        COPY_ATTRIBUTE_MEMORY_TYPE = 2, /* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
+};
+
+typedef struct CopyRowsSide {
+        size_t x, y;
+        unsigned type;
+        const void *host;
+        uint64_t device;
+        CuHandle array;
+        size_t pitch;
+} CopyRowsSide;
+
+typedef struct CopyRows { /* CUDA_MEMCPY2D */
+        CopyRowsSide from, to;
+        size_t width, height; /* width: bytes */
+} CopyRows;
+
+typedef struct CopyBoxSide {
+        size_t x, y, z, lod;
+        unsigned type;
+        const void *host;
+        uint64_t device;
+        CuHandle array;
+        void *reserved;
+        size_t pitch, height;
+} CopyBoxSide;
+
+typedef struct CopyBox { /* CUDA_MEMCPY3D */
+        CopyBoxSide from, to;
+        size_t width, height, depth; /* width: bytes */
+} CopyBox;
