@@ -251,6 +251,16 @@ class Topology(Node):
         self.assertEqual([notes["topology.kubernetes.io/gpu-" + k] for k in ("group", "visible")], ["1,3", "1,3"])
         lab.wait(lambda: [d["usedGPU"] for d in lab.inspect()["nodes"][0]["devs"]] == [1, 1, 1, 1], "the extender has all four")
 
+    def test_one_card_has_no_keys_of_the_older_form(self):
+        """The older form has memory only. A key of it on a whole card would be taken off again, as a foreign change."""
+        lab = self.lab(mode="topology", cards=self.CARDS)
+        lab.schedule(with_extender=True)
+        lab.create(pod("a", container("main", cards=1)))
+        lab.wait_phase("a", "Running")
+        lab.wait(lambda: lab.get("a")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")
+        self.assertEqual([k for k in lab.get("a")["metadata"]["annotations"] if k.startswith("ALIYUN_COM_GPU_MEM")], [])
+        self.assertEqual(lab.metrics()["aliquot_node_repairs_total"], 0, "nothing was wrong")
+
     def test_the_mode_changes_when_the_cards_are_free(self):
         lab = self.lab(mode="topology", cards=self.CARDS)
         lab.create(pod("a", container("main", cards=1), nodeName="n1"))

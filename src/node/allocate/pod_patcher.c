@@ -68,19 +68,25 @@ size_t pod_patcher_waiting(const PodPatcher *p) {
 
 /* ---- the patch ---- */
 
-static void write_assigned(const RosterPod *pod, Buf *out) {
-        JsonWriter w;
+/* The older form has memory on one card: neither whole cards nor several. */
+static bool has_older_form(const RosterPod *pod) {
         const Slice *slices;
-        bool one_card = true;
         size_t n;
 
         slices = grant_slices(pod->grant, &n);
         for (size_t i = 1; i < n; i++)
-                one_card = one_card && slices[i].card == slices[0].card;
+                if (slices[i].card != slices[0].card)
+                        return false;
+        return !share_mode_has_whole(ledger_node_mode(grant_node(pod->grant)));
+}
+
+static void write_assigned(const RosterPod *pod, Buf *out) {
+        JsonWriter w;
+
         json_write_init(&w, out);
         json_write_object(&w, NULL);
         json_write_text(&w, ANNOTATION_ASSIGNED, "true");
-        if (one_card)
+        if (has_older_form(pod))
                 json_write_text(&w, ANNOTATION_OLD_ASSIGNED, "true");
         json_write_object_end(&w);
 }
