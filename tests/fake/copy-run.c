@@ -2,11 +2,11 @@
 
 /* Copies and fills on the simulated card, one for each line that it reads:
  *
- *     SYMBOL BYTES    calls this function of libcuda; prints "done SYMBOL" when it has returned
- *     kernel US       launches a kernel of so many us into a stream of its own; prints "done kernel"
+ *     SYMBOL BYTES   calls this function of libcuda; prints "done SYMBOL" when it has returned
+ *     kernel US      launches a kernel of so many us into a new stream; prints "done kernel"
  *
- * It first prints the copies and fills of launches.h in a line each, then "ready". The functions are
- * looked up with dlsym(). */
+ * It first prints the copies and fills of launches.h in a line each, then "ready". The functions
+ * are looked up with dlsym(). */
 
 #include <dlfcn.h>
 
