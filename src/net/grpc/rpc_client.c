@@ -17,6 +17,9 @@ enum {
 #define DEFAULT_TIMEOUT  (10 * USEC_PER_SEC)
 #define TIMEOUT_ACCURACY USEC_PER_MSEC
 
+/* After the I/O: a process that was stopped beyond the deadline uses an answer that has arrived. */
+#define DEADLINE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
+
 /* A request waits for a connection, or is a stream of the session, or is finished and waits until
  * its `done` is called. */
 struct RpcRequest {
@@ -346,6 +349,8 @@ int rpc_call(RpcClient *c, const char *method, Str message, usec_t timeout, RpcD
         if (e == 0)
                 e = sd_event_add_time_relative(c->event, &r->deadline, CLOCK_MONOTONIC, r->timeout,
                                                TIMEOUT_ACCURACY, on_deadline, r);
+        if (e >= 0)
+                e = sd_event_source_set_priority(r->deadline, DEADLINE_PRIORITY);
         if (e < 0) {
                 request_destroy(r);
                 return e;

@@ -210,6 +210,15 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static int start_deadline(PreferredCall *call) {
+        int r = sd_event_add_time_relative(call->resolver->node->event, &call->deadline, CLOCK_MONOTONIC,
+                                           CALL_DEADLINE, 0, on_deadline, call);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(call->deadline, POD_RESOURCES_DEADLINE_PRIORITY);
+        return r < 0 ? r : 0;
+}
+
 static int read_request(PreferredCall *call, const PreferredRequest *request, Fault *fault) {
         int r;
 
@@ -255,8 +264,7 @@ void resolver_preferred(Resolver *r, DeviceKind kind, RpcCall *rpc, const Prefer
         r->calls = call;
         e = read_request(call, request, &fault);
         if (e == 0)
-                e = sd_event_add_time_relative(r->node->event, &call->deadline, CLOCK_MONOTONIC,
-                                               CALL_DEADLINE, 0, on_deadline, call);
+                e = start_deadline(call);
         if (e != 0) {
                 fail(rpc, e, &fault);
                 resolver_call_free(call);

@@ -258,8 +258,10 @@ int pod_resources_list(PodResources *p, usec_t timeout, PodResourcesDone done, v
                                 .userdata = userdata};
         r = sd_event_add_time(p->event, &c->deadline, CLOCK_MONOTONIC, c->expires, TIMER_ACCURACY,
                               on_deadline, c);
+        if (r >= 0)
+                r = sd_event_source_set_priority(c->deadline, POD_RESOURCES_DEADLINE_PRIORITY);
         if (r < 0) {
-                free(c);
+                call_destroy(c);
                 return r;
         }
         queue_append(&p->waiting, c);

@@ -10,6 +10,10 @@
 #include "base/clock.h"
 #include "node/kubelet/pod_list.h"
 
+/* Of timers that end the wait for an answer of the kubelet: after the I/O. A process that was
+ * stopped beyond its deadline uses an answer that has arrived. */
+#define POD_RESOURCES_DEADLINE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
+
 typedef struct PodResources PodResources;
 typedef struct PodResourcesCall PodResourcesCall;
 
