@@ -54,8 +54,8 @@ static void warn_of_untold(Agent *a, const CardCensus *census) {
                         continue;
                 (void) fault_set(
                         &why, 0,
-                        "the driver does not tell what processes use of %s, so somebody may use more "
-                        "than his share unseen: %s",
+                        "the driver does not report what processes use of %s, so a container may use more "
+                        "than its share unseen: %s",
                         census->spans[i].uuid, census->spans[i].untold);
                 agent_tell_once(a, REASON_USE_UNTOLD, &why);
                 return;
@@ -70,8 +70,8 @@ static void on_usage(void *userdata, const CardCensus *census) {
         if (census->untold[0] != '\0') {
                 (void) fault_set(
                         &why, 0,
-                        "not all that hold memory of the cards are known, so somebody may hold more than his "
-                        "slice unseen: %s",
+                        "not all processes that hold memory of the cards are known, so a container may hold "
+                        "more than its slice unseen: %s",
                         census->untold);
                 agent_tell_once(a, REASON_PROCESSES_UNTOLD, &why);
         }

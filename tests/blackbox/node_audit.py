@@ -448,7 +448,7 @@ class Audit(Events):
         self.assertEqual(self.events(lab, "GPUUseUntold"), [])
         self.use(lab, (1, 101, 90), more=["fail uses 1 3"])
         lab.wait(lambda: self.events(lab, "GPUUseUntold"), "an Event of the node says so")
-        self.assertRegex(self.events(lab, "GPUUseUntold")[0], "does not tell what processes use of GPU-1, .*: Some Error$")
+        self.assertRegex(self.events(lab, "GPUUseUntold")[0], "does not report what processes use of GPU-1, .*: Some Error$")
         self.assertEqual(self.util(lab), {})
 
 

@@ -95,8 +95,11 @@ bool census_end(Census *c, const ProbeReport *r, CardCensus *ret) {
                             .n_uses = c->n_uses,
                             .spans = c->spans,
                             .n_spans = c->uses_cut ? 0 : c->n_spans};
-        if (c->cut)
-                ret->untold = "the cards have more processes than can be kept";
+        if (c->cut) {
+                (void) snprintf(c->untold, sizeof c->untold, "the cards have more than %d processes together",
+                                CARD_USAGE_MAX);
+                ret->untold = c->untold;
+        }
         census_forget(c);
         return c->usage != NULL;
 }

@@ -56,6 +56,7 @@ typedef struct Census {
         size_t n_spans;
         bool uses_cut;
         bool cut; /* this census did not fit */
+        char untold[64];
 } Census;
 
 /* Makes room, so that censuses are taken. 0 or -ENOMEM; call census_done() in any case. */
