@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "wire/annotation.h"
 #include "wire/object-internal.h"
+#include "wire/pod_gang.h"
 #include "wire/resize_keys.h"
 #include "wire/topology_keys.h"
 
@@ -234,6 +235,11 @@ static const JsonField pod_annotation_fields[] = {
         JSON_FIELD(Pod, annotations.resize_mem, ANNOTATION_RESIZE_MEM, json_field_str),
         JSON_FIELD(Pod, annotations.resize_core, ANNOTATION_RESIZE_CORE, json_field_str),
         JSON_FIELD(Pod, names_gang, ANNOTATION_GANG_NAME, json_field_present),
+        JSON_FIELD(Pod, gang_keys.min, ANNOTATION_GANG_MIN, json_field_present),
+        JSON_FIELD(Pod, gang_keys.groups, KEY_GANG_GROUPS, json_field_present),
+        JSON_FIELD(Pod, gang_keys.groups, ANNOTATION_GANG_GROUPS, json_field_present),
+        JSON_FIELD(Pod, gang_keys.match, KEY_GANG_MATCH, json_field_str),
+        JSON_FIELD(Pod, gang_keys.match, ANNOTATION_GANG_MATCH, json_field_str),
         JSON_FIELD(Pod, annotations.cpuset, ANNOTATION_CPUSET, json_field_str),
         JSON_FIELD(Pod, annotations.numa_spec, ANNOTATION_NUMA_SPEC, json_field_str),
 };
@@ -243,6 +249,9 @@ static const JsonField pod_label_fields[] = {
         JSON_FIELD(Pod, gpu_count_label, LABEL_POD_COUNT, json_field_str),
         JSON_FIELD(Pod, names_gang, LABEL_GANG_NAME, json_field_present),
         JSON_FIELD(Pod, names_gang, LABEL_GANG, json_field_present),
+        JSON_FIELD(Pod, gang_keys.min, LABEL_GANG_MIN, json_field_present),
+        JSON_FIELD(Pod, gang_keys.match, KEY_GANG_MATCH, json_field_str),
+        JSON_FIELD(Pod, gang_keys.pod_group, LABEL_POD_GROUP, json_field_present),
         JSON_FIELD(Pod, topology_job, LABEL_TOPOLOGY_JOB, json_field_str),
 };
 OBJECT_DECODER(read_pod_labels, pod_label_fields)

@@ -62,12 +62,21 @@ typedef struct PodAnnotations {
         Str include_gpu_type, exclude_gpu_type, include_gpu_uuid, exclude_gpu_uuid;
 } PodAnnotations;
 
+/* What the pod's keys of gangs say besides the gang's name. */
+typedef struct PodGangKeys {
+        bool min;       /* it has a number of members */
+        bool groups;    /* KEY_GANG_GROUPS, ANNOTATION_GANG_GROUPS */
+        bool pod_group; /* LABEL_POD_GROUP */
+        Str match;      /* KEY_GANG_MATCH, ANNOTATION_GANG_MATCH; empty when absent */
+} PodGangKeys;
+
 typedef struct Pod {
         ObjectMeta meta;
         PodAnnotations annotations;
         Str gpu_count_label; /* LABEL_POD_COUNT */
         bool names_gang;     /* a label or an annotation of pod_gang.h is there, and counts */
-        Str topology_job;    /* LABEL_TOPOLOGY_JOB */
+        PodGangKeys gang_keys;
+        Str topology_job; /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
         Str cpu, overhead_cpu;    /* requests of cpu by spec.resources and spec.overhead; empty when absent */
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */

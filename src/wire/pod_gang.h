@@ -4,7 +4,16 @@
 /* What a pod says about its gang (docs/gangs.md). Like every object a view (wire/object.h). It is
  * decoded apart from Pod, because few pods of a cluster are members of a gang. */
 
+#include "wire/annotation.h"
 #include "wire/object.h"
+
+/* Keys of users without an effect here: an Event says so. Those of ACK are labels or annotations,
+ * the next two are Koordinator's, the last is scheduler-plugins'. */
+#define KEY_GANG_GROUPS        LABEL_GANG "/groups"
+#define KEY_GANG_MATCH         LABEL_GANG "/match-policy"
+#define ANNOTATION_GANG_GROUPS "gang.scheduling.koordinator.sh/groups"
+#define ANNOTATION_GANG_MATCH  "gang.scheduling.koordinator.sh/match-policy"
+#define LABEL_POD_GROUP        "scheduling.x-k8s.io/pod-group"
 
 typedef struct PodGang {
         /* The label LABEL_GANG_NAME, else LABEL_GANG, else ANNOTATION_GANG_NAME, else
