@@ -9,6 +9,7 @@
 #include "share/pod_grant.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"
+#include "wire/pod_gang.h"
 #include "wire/topology_keys.h"
 
 /* ---- a bound pod ---- */
@@ -136,10 +137,37 @@ static const char *unserved_key(const View *v, const Pod *pod) {
         return NULL;
 }
 
-static void report_unserved(View *v, ViewPod *pod, const Pod *object) {
-        const char *text = pod->told_unserved ? NULL : unserved_key(v, object);
+/* The same for the keys of a gang: members without a share have them, too. */
+static const char *unserved_gang_key(const View *v, const Pod *pod) {
+        const PodGangKeys *keys = &pod->gang_keys;
+
+        if (!str_is_empty(pod->topology_job))
+                return NULL;
+        if (!pod->names_gang)
+                return keys->pod_group ? "label " LABEL_POD_GROUP " has no effect: PodGroup objects are not "
+                                         "read, and a gang has the labels " LABEL_GANG_NAME
+                                         " and " LABEL_GANG_MIN
+                                       : NULL;
+        if (!v->has_gangs)
+                return "the pod's gang has no effect: gangs are off, and the pods are placed one by one";
+        if (!keys->min)
+                return "the pod names a gang and has no label " LABEL_GANG_MIN
+                       ": PodGroup objects are not read, "
+                       "and a gang without the number on any member is placed pod by pod";
+        if (keys->groups)
+                return "the groups of the pod's gang have no effect: each gang is placed by itself";
+        if (!str_is_empty(keys->match) && !str_eq(keys->match, STR("once-satisfied")))
+                return "the match-policy of the pod's gang has no effect: it is once-satisfied for all gangs";
+        return NULL;
+}
+
+/* Calls on_unserved_key, once for each pod. has_share: the pod asks for a resource of ours. */
+static void report_unserved(View *v, ViewPod *pod, const Pod *object, bool has_share) {
+        const char *text = has_share ? unserved_key(v, object) : NULL;
 
         if (!text)
+                text = unserved_gang_key(v, object);
+        if (!text || pod->told_unserved)
                 return;
         pod->told_unserved = true;
         if (v->on_unserved_key)
@@ -182,8 +210,7 @@ static int pod_wait(View *v, const Pod *object, ReflectorEvent event) {
         if (!pod)
                 return -ENOMEM;
         pod->carried = pod_system_keys(object);
-        if (r == 0)
-                report_unserved(v, pod, object);
+        report_unserved(v, pod, object, r == 0);
         if (r == 0)
                 return view_pod_set_request(pod, &request);
         pod->asks_nothing = true;

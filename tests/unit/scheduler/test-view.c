@@ -287,6 +287,66 @@ static void unserved_keys_are_told_once(void) {
         ASSERT_TRUE(view_pod_find(v, STR("u0"))->request->whole);
 }
 
+/* Keys of gangs without effect, on pods with and without a share. NULL: all that the pod says has
+ * an effect. */
+static void unserved_keys_of_gangs_are_told(void) {
+#define NAME "\"pod-group.scheduling.sigs.k8s.io/name\":\"g\""
+#define MIN  ",\"pod-group.scheduling.sigs.k8s.io/min-available\":\"2\""
+        static const struct {
+                const char *keys, *text;
+                bool off;
+        } cases[] = {
+                {"\"labels\":{" NAME MIN "}", NULL, false},
+                {"\"labels\":{" NAME MIN "}", "the pod's gang has no effect: gangs are off", true},
+                {"\"labels\":{" NAME "}", "has no label pod-group.scheduling.sigs.k8s.io/min-available",
+                 false},
+                {"\"labels\":{\"pod-group.scheduling.sigs.k8s.io\":\"g\"}", "PodGroup objects are not read",
+                 false},
+                {"\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"}",
+                 "label scheduling.x-k8s.io/pod-group has no effect", false},
+                {"\"labels\":{\"scheduling.x-k8s.io/pod-group\":\"g\"," NAME MIN "}", NULL, false},
+                {"\"labels\":{" NAME MIN "},\"annotations\":{\"pod-group.scheduling.sigs.k8s.io/groups\":"
+                 "\"[]\"}",
+                 "the groups of the pod's gang have no effect", false},
+                {"\"annotations\":{\"gang.scheduling.koordinator.sh/name\":\"g\","
+                 "\"gang.scheduling.koordinator.sh/min-available\":\"2\"}",
+                 NULL, false},
+                {"\"annotations\":{\"gang.scheduling.koordinator.sh/name\":\"g\","
+                 "\"gang.scheduling.koordinator.sh/min-available\":\"2\","
+                 "\"gang.scheduling.koordinator.sh/groups\":\"[]\"}",
+                 "the groups of the pod's gang have no effect", false},
+                {"\"labels\":{" NAME MIN ",\"pod-group.scheduling.sigs.k8s.io/match-policy\":"
+                 "\"waiting-and-running\"}",
+                 "the match-policy of the pod's gang has no effect", false},
+                {"\"labels\":{" NAME MIN ",\"pod-group.scheduling.sigs.k8s.io/match-policy\":"
+                 "\"once-satisfied\"}",
+                 NULL, false},
+        };
+
+        for (size_t i = 0; i < 2 * ELEMENTSOF(cases); i++) {
+                _cleanup_(view_freep) View *v = one_node();
+                Told t = {0};
+                char text[1024];
+
+                v->on_unserved_key = on_odd;
+                v->userdata = &t;
+                v->has_gangs = !cases[i / 2].off;
+                (void) snprintf(text, sizeof text,
+                                "{\"metadata\":{\"name\":\"p\",\"namespace\":\"default\",\"uid\":\"u\",%s},"
+                                "\"spec\":{\"schedulerName\":\"ack-co-scheduler\",\"containers\":[{\"name\":"
+                                "\"main\",\"resources\":{\"limits\":{\"%s\":\"2\"}}}]},\"status\":{"
+                                "\"phase\":\"Pending\"}}",
+                                cases[i / 2].keys, i % 2 == 0 ? "aliyun.com/gpu-mem" : "cpu");
+                for (int k = 0; k < 2; k++) /* told once */
+                        feed(v, VIEW_PODS, REFLECTOR_MODIFIED, text);
+                ASSERT_INT(t.n, cases[i / 2].text ? 1 : 0);
+                if (cases[i / 2].text)
+                        ASSERT_CONTAINS(t.text, cases[i / 2].text);
+        }
+#undef NAME
+#undef MIN
+}
+
 /* With gangs the label of a job has an effect, on pods of whole cards. */
 static void jobs_are_told_where_they_have_no_effect(void) {
         static const char *const resources[] = {"aliyun.com/gpu", "aliyun.com/gpu-mem"};
@@ -799,7 +859,8 @@ int main(void) {
                 TEST(two_pods_that_claim_the_same_slice_both_count),
                 TEST(annotations_say_where_and_limits_how_much),
                 TEST(what_differs_is_told_once_and_again_when_it_changes), TEST(unserved_keys_are_told_once),
-                TEST(jobs_are_told_where_they_have_no_effect), TEST(a_list_drops_what_did_not_come_by),
+                TEST(unserved_keys_of_gangs_are_told), TEST(jobs_are_told_where_they_have_no_effect),
+                TEST(a_list_drops_what_did_not_come_by),
                 TEST(an_unreadable_object_in_a_list_keeps_everything), TEST(nodes_come_and_go),
                 TEST(one_wrong_key_leaves_the_others_in_force),
                 TEST(wrong_keys_are_told_where_no_agent_reports_them), TEST(unserved_modes_are_told_once),
