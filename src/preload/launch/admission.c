@@ -32,6 +32,7 @@ static int first_limited(const Gate *g) {
 /* With the launch's context current. */
 static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle named) {
         ProcessState *a = process_get(g);
+        unsigned how = l->copy || blocks == 0 ? 0 : BATCH_OPEN_KERNEL;
         int card;
 
         l->context = context_get(a, l->handle, &card);
@@ -44,10 +45,10 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         admission_wait(l, named);
         process_count_launch(a, l->card);
+        if (estimate_is_uncertain(l->estimate) || estimate_varies(l->estimate))
+                how |= BATCH_OPEN_COLD;
         if (l->context)
-                l->batch = batch_open(a, l->context, l->handle, named, batch_key(named),
-                                      estimate_is_uncertain(l->estimate) || estimate_varies(l->estimate),
-                                      l->now);
+                l->batch = batch_open(a, l->context, l->handle, named, how, l->now);
 }
 
 static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,

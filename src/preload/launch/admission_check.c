@@ -117,7 +117,6 @@ static void note_backlog(LaunchRequest *k, uint64_t in_flight) {
         ProcessUsage *m = k->usage;
         uint32_t known = atomic_load(&m->backlog_window);
         uint64_t before;
-
         bool behind = atomic_load_explicit(&k->limits->schedule.flags, memory_order_relaxed) &
                       SCHED_F_IGNORE_BACKLOG;
 

@@ -14,10 +14,10 @@ enum {
 
 /* Single launches that find the card idle are measured once per MARK_PAUSE_NS: an event for each
  * would cost more than the launch. */
-static bool worth_measuring(ProcessState *a, const Batch *b, bool cold, uint64_t now) {
+static bool worth_measuring(ProcessState *a, const Batch *b, unsigned how, uint64_t now) {
         const ProcessUsage *m = &a->usage[b->context->card];
 
-        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_funcs) > 0 ||
+        return (how & BATCH_OPEN_COLD) || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_funcs) > 0 ||
                atomic_load(&m->n_marked) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE_NS;
 }
 
@@ -31,25 +31,31 @@ static bool is_sampled(ProcessUsage *m, uint64_t now) {
         return (now * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SAMPLE_EACH == 0;
 }
 
-static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, uintptr_t key, bool cold, uint64_t now) {
+static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, unsigned how, uint64_t now) {
+        bool ok, idle;
         int mode;
-        bool ok;
 
         b->stream = stream;
-        __atomic_store_n(&b->key, key, __ATOMIC_RELAXED);
+        __atomic_store_n(&b->key, batch_key(stream), __ATOMIC_RELAXED);
         atomic_store_explicit(&b->destroyed_stream, BATCH_NO_STREAM, memory_order_relaxed);
         b->n_shares = b->n_launches = b->n_others = b->n_copies = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
+        b->begin_at = b->call_time = 0;
         b->learns = b->marked = false;
         b->exact = is_sampled(&a->usage[b->context->card], now);
-        b->measured = b->exact || worth_measuring(a, b, cold, now);
+        b->measured = b->exact || worth_measuring(a, b, how, now);
         if (!b->measured)
                 return true;
+        /* The stream may have work that is not counted in `launches`, as copies to the host. */
+        idle = (how & BATCH_OPEN_KERNEL) && atomic_load(&a->usage[b->context->card].launches) <= 1 &&
+               batch_can_be_marked(b) && launch_stream_is_done(stream);
         mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         ok = cuda_event_record(&b->begin, stream);
         (void) launch_relax_capture(mode);
+        if (idle)
+                b->begin_at = launch_now();
         return ok;
 }
 
@@ -72,15 +78,9 @@ static void finish_closed_before(ProcessState *a, const Batch *b) {
  * its expected end, the estimate was too small: the difference is added to the work in flight. A
  * captured stream is not queried, since that would invalidate the capture. */
 bool batch_settle_idle(ProcessState *a, Batch *b, uint64_t now) {
-        int mode;
-        bool done;
-
-        if (now <= atomic_load(&b->over) || batch_stream_is_destroyed(b) || real_is_captured(b->stream))
+        if (now <= atomic_load(&b->over) || !batch_can_be_marked(b))
                 return false;
-        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        done = launch_stream_is_done(b->stream);
-        (void) launch_relax_capture(mode);
-        if (!done) {
+        if (!launch_stream_is_done(b->stream)) {
                 uint64_t more = now - atomic_load(&b->over);
 
                 (void) atomic_fetch_add(&a->usage[b->context->card].in_flight, more);
@@ -113,7 +113,8 @@ static bool is_settled(ProcessState *a, Batch *b, uint64_t now) {
         return true;
 }
 
-static Batch *take_open(ProcessState *a, Batch *b, uintptr_t handle, uintptr_t key, bool cold, uint64_t now) {
+static Batch *take_open(ProcessState *a, Batch *b, uintptr_t handle, uintptr_t key, unsigned how,
+                        uint64_t now) {
         if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
                 return NULL;
         if (b->key != key || b->handle != handle ||
@@ -121,18 +122,19 @@ static Batch *take_open(ProcessState *a, Batch *b, uintptr_t handle, uintptr_t k
                 batch_reopen(a, b, now);
                 return NULL;
         }
-        if (!is_settled(a, b, now) || start_batch(a, b, b->stream, key, cold, now))
+        if (!is_settled(a, b, now) || start_batch(a, b, b->stream, how, now))
                 return b;
         batch_release(b);
         return NULL;
 }
 
-Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
+Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, unsigned how,
                   uint64_t now) {
+        uintptr_t key = batch_key(stream);
         Batch *b;
 
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                b = take_open(a, &c->batches[i], handle, key, cold, now);
+                b = take_open(a, &c->batches[i], handle, key, how, now);
                 if (b)
                         return b;
         }
@@ -142,8 +144,7 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                     !batch_take(b, BATCH_FREE))
                         continue;
                 b->handle = handle;
-                if (!batch_context_has_ended(b->context, b->handle) &&
-                    start_batch(a, b, stream, key, cold, now))
+                if (!batch_context_has_ended(b->context, b->handle) && start_batch(a, b, stream, how, now))
                         return b;
                 batch_release(b);
                 return NULL;
@@ -228,8 +229,25 @@ static void mark_newest(Batch *b, const Estimate *e) {
         (void) launch_relax_capture(mode);
 }
 
+/* An idle card executes the event at the begin at once, but a kernel at the earliest when the
+ * driver's launch call submits it. So the time of that call is not the kernel's. If the stream is
+ * idle again, the call has waited for the kernel (CUDA_LAUNCH_BLOCKING). The kernel may begin
+ * during the call if the thread loses its processor, or if the application delays the return, so
+ * only MAX_CALL_NS is noted. Copies and the kernels of a graph may always begin during it. */
+static void note_call_time(Batch *b) {
+        uint64_t nsec;
+
+        if (b->begin_at == 0 || b->n_launches > 0)
+                return;
+        nsec = launch_now() - b->begin_at;
+        if (batch_can_be_marked(b) && !launch_stream_is_done(b->stream))
+                b->call_time = nsec < MAX_CALL_NS ? nsec : MAX_CALL_NS;
+}
+
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         if (l->made) {
+                if (!batch_context_has_ended(b->context, b->handle))
+                        note_call_time(b);
                 add_share(b, l->estimate);
                 b->n_copies += l->copy;
                 (void) atomic_fetch_add(&b->nsec, l->nsec);

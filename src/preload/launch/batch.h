@@ -17,10 +17,11 @@ static inline uintptr_t batch_key(CuHandle stream) {
 }
 
 /* Returns an open batch of the stream for a launch that follows, owned until batch_add(); NULL:
- * none is available, or the context has ended. key: identifies the stream (Batch.key). uncertain:
- * the length of the launch is not known. */
-Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, uintptr_t key, bool cold,
-                  uint64_t now);
+ * none is available, or the context has ended. COLD: the length of the launch is not known.
+ * KERNEL: it is of one kernel. */
+enum { BATCH_OPEN_COLD = 1, BATCH_OPEN_KERNEL = 2 };
+Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, unsigned how, uint64_t now);
+
 typedef struct LaunchOutcome {
         Estimate *estimate;
         uint64_t nsec, now; /* estimated length; when it was admitted */

@@ -7,25 +7,9 @@ bool batch_is_overdue(ProcessState *a, uint32_t card, CuHandle stream, uint64_t 
         bool late = atomic_load_explicit(&m->closed, memory_order_relaxed) > 0 &&
                     now > atomic_load_explicit(&m->closed_end, memory_order_relaxed) + LATE_NS +
                                     WRONG * in_flight;
-        int mode;
 
-        if (!late)
-                return false;
-        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        late = !real_is_captured(stream) &&
-               !launch_stream_is_done(stream); /* otherwise the callback is late, or the context has ended */
-        (void) launch_relax_capture(mode);
-        return late;
-}
-
-/* An event may be queried by any thread. */
-static bool is_running(const Batch *b) {
-        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
-        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        bool runs = b->marked && query && query(b->end) == CU_ERROR_NOT_READY;
-
-        (void) launch_relax_capture(mode);
-        return runs;
+        /* If the stream is idle, the callback is late, or the context has ended. */
+        return late && !real_is_captured(stream) && !launch_stream_is_done(stream);
 }
 
 static void poll_open(ProcessState *a, Batch *b, bool close, uint64_t now) {
@@ -36,7 +20,7 @@ static void poll_open(ProcessState *a, Batch *b, bool close, uint64_t now) {
         if (!batch_take(b, BATCH_OPEN))
                 return;
         if (batch_is_of_other_thread(b) || batch_stream_is_destroyed(b)) {
-                if (now <= over + FOREIGN_LATE_NS || is_running(b)) {
+                if (now <= over + FOREIGN_LATE_NS || (b->marked && cuda_event_is_pending(b->end))) {
                         batch_reopen(a, b, now);
                 } else {
                         if (!measure_unclosed(a, b, now))
@@ -56,52 +40,39 @@ static void poll_open(ProcessState *a, Batch *b, bool close, uint64_t now) {
  * not measured or reused, so the event is the one of this batch. A thread that ends the context
  * then leaves the events alone. */
 static void query_closed(ProcessState *a, Batch *b, uint32_t state) {
-        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
-        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         Context *c = b->context;
 
         (void) atomic_fetch_add(&c->n_users, 1);
         if (atomic_load(&b->state) == state && !batch_context_has_ended(c, b->handle) &&
-            (!query || query(b->end) != CU_ERROR_NOT_READY))
+            !cuda_event_is_pending(b->end))
                 batch_finish_closed(a, b, state);
         (void) atomic_fetch_sub(&c->n_users, 1);
-        (void) launch_relax_capture(mode);
 }
 
 /* ---- work that has not begun ---- */
 
-typedef enum Begun { NOT_BEGUN, BEGUN, NOT_KNOWN } Begun;
-
-static Begun has_begun(const Batch *b) {
-        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
-        int r = b->measured && query ? query(b->begin) : 0;
-
-        return !b->measured || !query ? NOT_KNOWN : r == CU_ERROR_NOT_READY ? NOT_BEGUN : BEGUN;
+/* Whether none of the batch's work has begun; false if that is not known. */
+static bool has_not_begun(const Batch *b) {
+        return !batch_context_has_ended(b->context, b->handle) && b->measured &&
+               cuda_event_is_pending(b->begin);
 }
 
 /* Called with n_users above 0, so that the events stay those of this batch. */
-static Begun closed_has_begun(const Batch *b, uint32_t state) {
-        Begun begun;
-
-        if (atomic_load(&b->state) != state || batch_context_has_ended(b->context, b->handle))
-                return NOT_KNOWN;
-        begun = has_begun(b);
-        return atomic_load(&b->state) == state ? begun : NOT_KNOWN;
+static bool closed_has_not_begun(const Batch *b, uint32_t state) {
+        return atomic_load(&b->state) == state && has_not_begun(b) && atomic_load(&b->state) == state;
 }
 
-static Begun open_has_begun(ProcessState *a, Batch *b, uint64_t now) {
-        Begun begun = NOT_KNOWN;
+static bool open_has_not_begun(ProcessState *a, Batch *b, uint64_t now) {
+        bool not_begun;
 
         if (!batch_take(b, BATCH_OPEN))
-                return NOT_KNOWN;
-        if (!batch_context_has_ended(b->context, b->handle))
-                begun = has_begun(b);
+                return false;
+        not_begun = has_not_begun(b);
         batch_reopen(a, b, now);
-        return begun;
+        return not_begun;
 }
 
 bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now) {
-        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         uint32_t closed = 0;
         bool blocked = true;
 
@@ -110,13 +81,12 @@ bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now) {
                 uint32_t state = atomic_load(&c->batches[i].state);
 
                 if (batch_is_closed(state))
-                        blocked = closed_has_begun(&c->batches[i], state) == NOT_BEGUN;
+                        blocked = closed_has_not_begun(&c->batches[i], state);
                 else if (state == BATCH_OPEN)
-                        blocked = open_has_begun(a, &c->batches[i], now) == NOT_BEGUN;
+                        blocked = open_has_not_begun(a, &c->batches[i], now);
                 closed += batch_is_closed(state);
         }
         (void) atomic_fetch_sub(&c->n_users, 1);
-        (void) launch_relax_capture(mode);
         return blocked && closed > 0 && closed == atomic_load(&a->usage[c->card].closed);
 }
 

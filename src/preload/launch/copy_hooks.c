@@ -6,10 +6,7 @@
 
 #include "preload/launch/admission.h"
 #include "preload/launch/copy_hooks.h"
-
-#define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
-
-#define LIKELY(e) __builtin_expect(!!(e), 1)
+#include "preload/launch/hooks.h"
 
 /* What is known of a copy. to: its destination if its kind depends on that. */
 typedef struct Given {

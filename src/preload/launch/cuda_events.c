@@ -32,8 +32,20 @@ void cuda_event_drop(CuHandle *event) {
         *event = NULL;
 }
 
+bool cuda_event_is_pending(CuHandle event) {
+        EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
+        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        bool pending = query && query(event) == CU_ERROR_NOT_READY;
+
+        (void) launch_relax_capture(mode);
+        return pending;
+}
+
 bool launch_stream_is_done(CuHandle stream) {
         StreamCall *query = (StreamCall *) real_get(REAL_cuStreamQuery);
+        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        bool done = !query || query(stream) != CU_ERROR_NOT_READY;
 
-        return !query || query(stream) != CU_ERROR_NOT_READY;
+        (void) launch_relax_capture(mode);
+        return done;
 }

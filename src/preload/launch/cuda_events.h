@@ -14,6 +14,9 @@ bool cuda_event_record(CuHandle *event,
 /* Destroys the event and sets it to NULL. */
 void cuda_event_drop(CuHandle *event);
 
+/* Whether the card has not executed the event yet, as far as the driver can tell. Any thread may
+ * ask. */
+bool cuda_event_is_pending(CuHandle event);
 /* Whether all work of the stream has ended, or the stream is not valid. Invalidates a capture. */
 bool launch_stream_is_done(CuHandle stream);
 

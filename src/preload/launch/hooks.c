@@ -8,10 +8,6 @@
 #include "preload/launch/hooks.h"
 #include "preload/memory/hook.h"
 
-#define EXPORTED(name) __asm__(name) __attribute__((visibility("default")))
-
-#define LIKELY(e) __builtin_expect(!!(e), 1)
-
 /* One hook, exported under its symbol. function, blocks, stream: expressions for the kernel or
  * graph, its grid size and its stream. */
 #define LAUNCH(symbol, twin, types, names, function, blocks, stream)                                         \

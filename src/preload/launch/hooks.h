@@ -6,6 +6,11 @@
 
 #include "preload/launch/real.h"
 
+/* The attributes of a hook, which has the name of its symbol. */
+#define EXPORTED(symbol) __asm__(symbol) __attribute__((visibility("default")))
+
+#define LIKELY(e) __builtin_expect(!!(e), 1)
+
 /* The number of an exported symbol, below REAL_HOOKED; -1: it is not hooked. */
 int hooks_find(const char *symbol);
 

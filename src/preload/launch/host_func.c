@@ -77,7 +77,6 @@ static bool is_of(uint64_t since, const ProcessUsage *m) {
 
 bool host_func_mark_blocked(ProcessUsage *m, bool reported) {
         uint64_t since = atomic_load(&m->host_running_since);
-
         uint32_t allowed = atomic_load(&m->backlog_allowed);
 
         if (reported ? host_func_is_blocked(m)

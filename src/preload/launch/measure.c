@@ -9,8 +9,8 @@ static uint64_t nsec_of(float msec, uint64_t origin) {
         return origin + (uint64_t) (int64_t) ((double) msec * 1e6);
 }
 
-/* The times of begin and end on the context's clock. The first measured batch defines that
- * clock. */
+/* The times of begin and end on the context's clock, without Batch.call_time, or without half of
+ * the span if that is less. The first measured batch defines that clock. */
 static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
         ElapsedCall *elapsed = (ElapsedCall *) real_get(REAL_cuEventElapsedTime);
         float from = 0, to;
@@ -34,6 +34,9 @@ static bool times(Context *c, Batch *b, uint64_t *ret_from, uint64_t *ret_to) {
                 c->origin_nsec = *ret_from;
                 b->begin = spare;
         }
+        if (*ret_to > *ret_from)
+                *ret_from +=
+                        (*ret_to - *ret_from) / 2 < b->call_time ? (*ret_to - *ret_from) / 2 : b->call_time;
         return true;
 }
 

@@ -53,7 +53,9 @@ typedef struct Batch {
         _Atomic uintptr_t destroyed_stream; /* a destroyed stream: must not be queried */
         _Atomic uint64_t nsec;              /* estimate of its launches */
         uint64_t began, charged;            /* time of the first launch; ns charged */
-        _Atomic uint64_t over;              /* expected end by the estimates */
+        uint64_t begin_at;     /* `begin` was recorded then in an idle stream, for a kernel; or 0 */
+        uint64_t call_time;    /* ns from then to the end of the first launch call */
+        _Atomic uint64_t over; /* expected end by the estimates */
         EstimateShare shares[BATCH_KINDS];
 } Batch;
 

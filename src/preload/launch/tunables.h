@@ -82,6 +82,9 @@
  * guess. */
 #define MAX_HOLDERS_NS  UINT64_C(100000000)
 #define HOLDERS_POLL_NS 20000 /* guess */
+/* Of a launch call, at most this is not counted as time of its kernel. guess: such calls take some
+ * microseconds. */
+#define MAX_CALL_NS UINT64_C(20000)
 /* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second.
  * guess. */
 #define MAX_ORIGIN_AGE_MS 500.0F

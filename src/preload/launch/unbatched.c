@@ -9,7 +9,7 @@ enum { MEASURE_EACH = 16 };
 typedef enum Followed { OVER, NOT_OVER, UNKNOWN } Followed;
 
 static Followed wait_until_done(CuHandle stream, uint64_t since) {
-        int (*query)(CuHandle) = (int (*)(CuHandle)) real_get(REAL_cuStreamQuery);
+        StreamCall *query = (StreamCall *) real_get(REAL_cuStreamQuery);
         uint64_t pause = MIN_FOLLOW_POLL_NS;
         int r;
 

@@ -27,7 +27,7 @@ static const NotMet not_met[] = {
         {.pattern = "eager inference", .whole = 9, .weighted = 5, .steps = 2750},
         {.pattern = "decode with graphs", .whole = 7, .steps = 1500},
         {.pattern = "training step", .whole = 7},
-        {.pattern = "copy and compute", .whole = 10},
+        {.pattern = "copy and compute", .whole = 12},
         {.pattern = "video, three streams", .steps = 1350},
         {.pattern = "notebook", .whole = 6},
         {.pattern = "host functions, a lock", .whole = 20, .work = {7}},

@@ -96,6 +96,79 @@ static void destroyed_stream_is_measured(void) {
         between(8 * MSEC * 9 / 10, most_since(begin_at));
 }
 
+/* One launch, the first of a new process, in a stream that has `queued` ns of other work. The card
+ * gets its work, `work` ns, after `before` ns of the driver's call, which returns `after` ns later.
+ * Returns the measured use, ns. ret_most: the time from the begin of the call to the end of the
+ * work. */
+typedef struct SlowCall {
+        uint64_t queued, n_blocks, before, work, after;
+} SlowCall;
+
+static uint64_t used_by(SlowCall c, uint64_t *ret_most) {
+        AdmittedLaunch l;
+        uint64_t called_at;
+
+        begin();
+        driver.end += c.queued;
+        admission_enter(&gate, &l, (CuHandle) 0x1000, c.n_blocks, (CuHandle) 16, false);
+        called_at = launch_now();
+        while (launch_now() < called_at + c.before)
+                ;
+        (void) pthread_mutex_lock(&lock);
+        driver.end = (driver.end > launch_now() ? driver.end : launch_now()) + c.work;
+        (void) pthread_mutex_unlock(&lock);
+        *ret_most = driver.end - called_at;
+        while (launch_now() < called_at + c.before + c.after)
+                ;
+        admission_leave(&l, 0);
+        settle();
+        return (uint64_t) process_get(&gate)->usage[0].used;
+}
+
+/* The event at the begin is over before the launch call submits the kernel, so that call is not the
+ * kernel's time. This thread may be delayed after the call, so it may take several rounds. */
+static void launch_call_is_not_charged(void) {
+        unsigned tries = 0;
+        uint64_t most;
+
+        while (used_by((SlowCall){.n_blocks = 1, .before = MSEC, .work = MSEC}, &most) >= most)
+                ASSERT_TRUE(tries++ < 1000);
+}
+
+/* A call that returns late: the kernel runs meanwhile. */
+static void late_return_is_charged(void) {
+        uint64_t most;
+
+        ASSERT_TRUE(used_by((SlowCall){.n_blocks = 1, .work = 20 * MSEC, .after = 10 * MSEC}, &most) >=
+                    19 * MSEC);
+        ASSERT_TRUE(used_by((SlowCall){.n_blocks = 1, .work = MSEC / 60, .after = MSEC / 75}, &most) >=
+                    MSEC / 125);
+}
+
+/* The event at the begin is over when the work before it is, so the kernel begins at once. */
+static void launch_behind_uncounted_work_is_charged(void) {
+        uint64_t most;
+
+        ASSERT_TRUE(used_by((SlowCall){.queued = 10 * MSEC, .n_blocks = 1, .before = MSEC, .work = MSEC},
+                            &most) >= MSEC * 999 / 1000);
+}
+
+/* With CUDA_LAUNCH_BLOCKING the call lasts as long as the kernel. */
+static void launch_call_that_waits_is_charged(void) {
+        uint64_t most;
+
+        ASSERT_TRUE(used_by((SlowCall){.n_blocks = 1, .work = MSEC, .after = 2 * MSEC}, &most) >=
+                    MSEC * 999 / 1000);
+}
+
+/* The kernels of a graph may begin before its launch call returns. */
+static void launch_call_of_a_graph_is_charged(void) {
+        uint64_t most;
+
+        ASSERT_TRUE(used_by((SlowCall){.n_blocks = 0, .before = MSEC, .work = MSEC}, &most) >=
+                    2 * MSEC * 999 / 1000);
+}
+
 static void launches_are_counted(void) {
         uint32_t before;
 
@@ -895,11 +968,13 @@ static void threads_use_new_gate_together(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(which_slices_are_limited), TEST(busy_is_the_cards_time),
-                TEST(destroyed_stream_is_measured), TEST(launches_are_counted),
-                TEST(estimates_are_not_reported), TEST(union_over_streams), TEST(lengths_in_many_streams),
-                TEST(refused_launches_cost_nothing), TEST(stream_without_marks),
-                TEST(captured_launches_are_not_counted), TEST(an_old_driver), TEST(no_context),
-                TEST(contexts_come_and_go), TEST(context_ends_with_work_on_the_card),
+                TEST(destroyed_stream_is_measured), TEST(launch_call_is_not_charged),
+                TEST(late_return_is_charged), TEST(launch_behind_uncounted_work_is_charged),
+                TEST(launch_call_that_waits_is_charged), TEST(launch_call_of_a_graph_is_charged),
+                TEST(launches_are_counted), TEST(estimates_are_not_reported), TEST(union_over_streams),
+                TEST(lengths_in_many_streams), TEST(refused_launches_cost_nothing),
+                TEST(stream_without_marks), TEST(captured_launches_are_not_counted), TEST(an_old_driver),
+                TEST(no_context), TEST(contexts_come_and_go), TEST(context_ends_with_work_on_the_card),
                 TEST(late_host_functions), TEST(after_a_fault), TEST(primary_context_is_released),
                 TEST(threads), TEST(contexts_end_while_threads_launch), TEST(function_gets_more_work),
                 TEST(late_launch_delays_the_next), TEST(without_batches),
