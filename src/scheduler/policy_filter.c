@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "share/refusal_reason.h"
 #include "wire/pod_profile.h"
 
@@ -285,11 +286,41 @@ static bool is_a_hint(Choosing *c, const Candidate *first) {
         return true;
 }
 
+/* After how many nodes with room kube-scheduler stops looking in a cluster of `nodes`, where
+ * percentageOfNodesToScore is not set (numFeasibleNodesToFind, schedule_one.go). */
+static size_t default_sample(size_t nodes) {
+        enum { FEWEST = 100, MOST_PERCENT = 50, FEWEST_PERCENT = 5 };
+        size_t less = nodes / 125, percent = FEWEST_PERCENT;
+
+        if (less < MOST_PERCENT - FEWEST_PERCENT)
+                percent = MOST_PERCENT - less;
+        return nodes * percent / 100 > FEWEST ? nodes * percent / 100 : FEWEST;
+}
+
+/* Nodes of an earlier unit may be missing in a sample. The log says so, once for each policy. Fewer
+ * nodes in any other number are those that kube-scheduler's own filters passed. */
+static void report_sample(Choosing *c, const Candidate *first) {
+        size_t n = 0, nodes = directory_size(c->table->directory);
+
+        if (c->policy->told_sample)
+                return;
+        for (; first; first = first->next)
+                n++;
+        if (n >= nodes || n != default_sample(nodes))
+                return;
+        c->policy->told_sample = true;
+        log_warning("policy=" STR_FMT " kube-scheduler offers %zu of %zu nodes, the number at which it stops "
+                    "looking by default: set percentageOfNodesToScore to 100, or a later unit may open while "
+                    "an earlier one has room",
+                    STR_ARG(c->policy->key), n, nodes);
+}
+
 static int choose(void *userdata, void *state, Candidate *first) {
         PolicyTable *t = userdata;
         Choosing *c = state;
         const char *why = NULL;
 
+        report_sample(c, first);
         policy_table_settle(t, c->now);
         c->choice = (PolicyChoice){.verdict = POLICY_WAITS, .unit = c->policy->spec.n_units};
         if (!policy_table_is_ready(t, c->policy))

@@ -49,6 +49,7 @@ typedef struct Policy {
         char why[101];                      /* why a pod of it waited last */
         size_t n_notes;                     /* pods that are NOTED */
         bool was_ready;                     /* its pods have been woken since */
+        bool told_sample;                   /* the log says that kube-scheduler offers a sample */
         struct PolicyReport *report;        /* the keeper's (policy_keeper.h); freed by free() */
 } Policy;
 

@@ -174,6 +174,42 @@ static void units_fill_in_order(void) {
         teardown(&f);
 }
 
+/* The names n1 to nN, quoted. */
+static const char *names_of(unsigned n, char *ret, size_t size) {
+        size_t at = 0;
+
+        ret[0] = '\0';
+        for (unsigned i = 1; i <= n; i++)
+                at += (size_t) snprintf(ret + at, size - at, "%s\"n%u\"", i > 1 ? "," : "", i);
+        return ret;
+}
+
+/* Of 300 nodes kube-scheduler looks for 48 % by default, and of 150 for 100. */
+static void a_sample_of_the_nodes_is_noticed(void) {
+        static const struct {
+                unsigned nodes, offered;
+                bool told;
+        } cases[] = {{300, 144, true},  {300, 143, false}, {300, 145, false},
+                     {300, 300, false}, {150, 100, true},  {150, 99, false},
+                     {100, 100, false}, {90, 43, false},   {6000, 300, true}};
+        char names[8192];
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Fixture f;
+
+                setup(&f, SPEC("", ""));
+                for (unsigned k = 6; k <= cases[i].nodes; k++) { /* list() has five */
+                        char name[16];
+
+                        (void) snprintf(name, sizeof name, "n%u", k);
+                        feed_node(f.view, name, "a", REFLECTOR_ADDED);
+                }
+                (void) ask(&f, POD("p1"), names_of(cases[i].offered, names, sizeof names));
+                ASSERT_TRUE(f.view->policies->policies->told_sample == cases[i].told);
+                teardown(&f);
+        }
+}
+
 /* Shares of a card: room is what the cards have, too. */
 static void cards_are_room(void) {
         Fixture f;
@@ -639,7 +675,7 @@ static void an_open_bind_survives_a_change(void) {
 
 int main(void) {
         return TEST_MAIN(
-                TEST(units_fill_in_order), TEST(cards_are_room),
+                TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed), TEST(cards_are_room),
                 TEST(the_binding_has_labels_annotations_and_cost), TEST(a_failed_binding_frees_its_place),
                 TEST(a_note_ends), TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
                 TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
