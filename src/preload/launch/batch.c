@@ -7,7 +7,7 @@
 
 enum {
         MARKS_FIRST = 64,   /* of a process: functions may be tried with small inputs first */
-        MARK_LAUNCHES = 32, /* in a batch; LAUNCHES_IN_FLIGHT may be in flight */
+        MARK_LAUNCHES = 32, /* in a batch; ESTIMATE_MOST may be in flight */
         MARKS_COLD = 4,     /* of unmeasured functions, on the card at once */
         SAMPLE_EACH = 4,    /* one batch in so many gets an event behind each launch */
 };

@@ -74,12 +74,6 @@ static const Own before_libc[] = {BEFORE_LIBC(ENTRY)};
 
 static _Atomic uintptr_t real_dlopen, real_dlsym, real_dlvsym;
 
-static bool same(const char *a, const char *b) {
-        for (; *a != '\0' && *a == *b; a++)
-                b++;
-        return *a == *b;
-}
-
 /* Without libdl there is no real function. */
 static void *no_function(void) {
         return NULL;
@@ -100,7 +94,7 @@ static const Own *find_before_libc(const char *name) {
         if (name[0] != 'i' && name[0] != 'm')
                 return NULL;
         for (size_t i = 0; i < sizeof before_libc / sizeof *before_libc; i++)
-                if (same(name, before_libc[i].name))
+                if (hooks_same(name, before_libc[i].name))
                         return &before_libc[i];
         return NULL;
 }
@@ -109,8 +103,8 @@ static bool is_hooked(const char *name) {
         if (!name)
                 return false;
         if ((name[0] == 'c' && name[1] == 'u') || (name[0] == 'd' && name[1] == 'l'))
-                return same(name, "dlopen") || same(name, "dlsym") || same(name, "dlvsym") ||
-                       hooks_find(name) >= 0;
+                return hooks_same(name, "dlopen") || hooks_same(name, "dlsym") ||
+                       hooks_same(name, "dlvsym") || hooks_find(name) >= 0;
         return find_before_libc(name) != NULL;
 }
 
@@ -132,11 +126,11 @@ static void *replacement(void *found, const char *name) {
                 return found;
         if (own)
                 return is_of_libc(p, name) ? (void *) (uintptr_t) own->ours : found;
-        if (p == atomic_load_explicit(&real_dlopen, memory_order_relaxed))
+        if (p == find_real(&real_dlopen, "dlopen"))
                 return (void *) (uintptr_t) own_dlopen;
-        if (p == atomic_load_explicit(&real_dlsym, memory_order_relaxed))
+        if (p == find_real(&real_dlsym, "dlsym"))
                 return (void *) (uintptr_t) own_dlsym;
-        if (p == atomic_load_explicit(&real_dlvsym, memory_order_relaxed))
+        if (p == find_real(&real_dlvsym, "dlvsym"))
                 return (void *) (uintptr_t) own_dlvsym;
         ours = hooks_replace(p);
         if (ours == 0 && hooks_find(name) >= 0 && real_owns(name, p))
@@ -145,19 +139,11 @@ static void *replacement(void *found, const char *name) {
 }
 
 static void *find_hooked(void *handle, const char *name) {
-        Dlsym *real = (Dlsym *) find_real(&real_dlsym, "dlsym");
-
-        (void) find_real(&real_dlvsym, "dlvsym");
-        (void) find_real(&real_dlopen, "dlopen");
-        return replacement(real(handle, name), name);
+        return replacement(((Dlsym *) find_real(&real_dlsym, "dlsym"))(handle, name), name);
 }
 
 static void *find_hooked_version(void *handle, const char *name, const char *version) {
-        Dlvsym *real = (Dlvsym *) find_real(&real_dlvsym, "dlvsym");
-
-        (void) find_real(&real_dlsym, "dlsym");
-        (void) find_real(&real_dlopen, "dlopen");
-        return replacement(real(handle, name, version), name);
+        return replacement(((Dlvsym *) find_real(&real_dlvsym, "dlvsym"))(handle, name, version), name);
 }
 
 /* RTLD_NEXT of an object before this library: the next definition is our hook. */

@@ -5,14 +5,10 @@
 
 #include "preload/launch/tunables.h"
 
-enum {
-        SURPRISE =
-                256, /* weight of a surprise; each measurement without one takes 1 off; above one SURPRISE the length varies */
-        SURPRISES_MAX = 16 * SURPRISE,
-        AVERAGE_PART = 4, /* one measurement moves the average by 1/AVERAGE_PART */
-        OUTLIER =
-                4, /* more than OUTLIER times the average is an outlier: the launching thread may have been delayed */
-};
+/* SURPRISE is the weight of a surprise, of which each other measurement takes 1 off. Above it the
+ * length varies. One measurement moves the average by 1/AVERAGE_PART. More than OUTLIER times the
+ * average is an outlier: the launching thread may have been delayed. */
+enum { SURPRISE = 256, SURPRISES_MAX = 16 * SURPRISE, AVERAGE_PART = 4, OUTLIER = 4 };
 
 static uint64_t mixed(uintptr_t function, uint64_t blocks) {
         uint64_t k =

@@ -14,6 +14,7 @@ enum {
         ESTIMATE_WAYS = 4,
         ESTIMATE_FEW = 4,    /* launches in flight of an unmeasured function; doubles with each measurement */
         ESTIMATE_STEADY = 4, /* times */
+        ESTIMATE_MOST = ESTIMATE_FEW << ESTIMATE_STEADY,
 };
 
 typedef struct Estimate {

@@ -252,7 +252,7 @@ GATE_COPIES(IN_COPY_HOOKS)
 #define HOOK(name, symbol, twin) {#name, #symbol, twin, (uintptr_t) aliquot_##symbol},
 static const Hook hooks[REAL_HOOKED] = {GATE_CUDA(HOOK)};
 
-static bool same(const char *a, const char *b) {
+bool hooks_same(const char *a, const char *b) {
         for (; *a != '\0' && *a == *b; a++)
                 b++;
         return *a == *b;
@@ -260,7 +260,7 @@ static bool same(const char *a, const char *b) {
 
 int hooks_find(const char *symbol) {
         for (int i = 0; i < REAL_HOOKED; i++)
-                if (same(hooks[i].symbol, symbol))
+                if (hooks_same(hooks[i].symbol, symbol))
                         return i;
         return -1;
 }
@@ -276,7 +276,7 @@ uintptr_t hooks_replace(uintptr_t function) {
  * address. */
 uintptr_t hooks_for(const char *name, bool twin) {
         for (unsigned i = 0; i < REAL_cuCtxDestroy; i++)
-                if (hooks[i].twin == twin && same(hooks[i].name, name))
+                if (hooks[i].twin == twin && hooks_same(hooks[i].name, name))
                         return hooks[i].ours;
         return 0;
 }

@@ -11,6 +11,8 @@
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 
+bool hooks_same(const char *a, const char *b); /* of two texts */
+
 /* The number of an exported symbol, below REAL_HOOKED; -1: it is not hooked. */
 int hooks_find(const char *symbol);
 

@@ -223,25 +223,20 @@ static void on_end(ProcessState *a, uint32_t card, uint32_t lane) {
 }
 
 /* Frees the slot before the call: the function may queue the next one. */
-static HostFuncSlot take_call(HostFuncSlot *p) {
-        HostFuncSlot taken = {0, p->card, p->lane, p->call};
+void host_func_callback(CuHandle stream, CuResult result, void *slot) {
+        HostFuncSlot *p = slot;
+        uint32_t card = p->card, lane = p->lane;
+        HostFunc call = p->call;
 
         atomic_store(&p->used, 0);
-        return taken;
+        on_begin(process_known(), card);
+        if (call.run)
+                call.run(call.data);
+        else
+                call.back(stream, result, call.data);
+        on_end(process_known(), card, lane);
 }
 
 void host_func_run(void *slot) {
-        HostFuncSlot p = take_call(slot);
-
-        on_begin(process_known(), p.card);
-        p.call.run(p.call.data);
-        on_end(process_known(), p.card, p.lane);
-}
-
-void host_func_callback(CuHandle stream, CuResult result, void *slot) {
-        HostFuncSlot p = take_call(slot);
-
-        on_begin(process_known(), p.card);
-        p.call.back(stream, result, p.call.data);
-        on_end(process_known(), p.card, p.lane);
+        host_func_callback(NULL, CU_SUCCESS, slot);
 }

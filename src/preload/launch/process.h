@@ -22,9 +22,7 @@
 enum {
         PROCESS_CONTEXTS = 512, /* slots, created as needed */
         CONTEXT_BATCHES = 48,   /* per context */
-        LAUNCHES_IN_FLIGHT =
-                64, /* launches in flight of one process, so that their ends are seen and their lengths known */
-        BATCH_KINDS = 8, /* kinds of launches per batch that are measured apart */
+        BATCH_KINDS = 8,        /* kinds of launches per batch that are measured apart */
 };
 
 typedef enum BatchState {

@@ -639,7 +639,7 @@ static void *launch_long(void *n) {
 }
 
 /* A function is known as short, and then its kernels become very long. Before the end of the first
- * one is seen, at most LAUNCHES_IN_FLIGHT launches pass. */
+ * one is seen, at most ESTIMATE_MOST launches pass. */
 static void launches_in_flight_are_bounded(void) {
         static _Atomic unsigned n;
         pthread_t helper, launcher;
@@ -657,7 +657,7 @@ static void launches_in_flight_are_bounded(void) {
         ASSERT_OK(pthread_create(&launcher, NULL, launch_long, (void *) &n));
         while (process_get(&gate)->usage[0].waiters == 0 && n < 200)
                 (void) usleep(100);
-        ASSERT_TRUE(n <= LAUNCHES_IN_FLIGHT);
+        ASSERT_TRUE(n <= ESTIMATE_MOST);
         over = 0;
         ASSERT_OK(pthread_create(&helper, NULL, driving, NULL));
         while (n < 200) { /* ends the work as if it were short */
