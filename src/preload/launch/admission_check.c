@@ -199,6 +199,10 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         if (percent == 0) /* there is no limit to keep */
                 return admit_at_once(k);
         duty_fill(k->usage, &k->process->gate->cards[k->card].slice, percent, k->now);
+        if (is_copy_behind_kernels(k)) {
+                (void) atomic_fetch_sub(&k->usage->balance, (int64_t) k->nsec);
+                return admit_at_once(k);
+        }
         if ((in_flight >= LOCAL_DEPTH_NS && !may_go_into_debt(k) && !host_func_excludes_backlog(k->usage)) ||
             (in_flight != 0 && has_too_many(k)))
                 return WAIT_DEPTH;

@@ -42,7 +42,8 @@ void batch_poll(ProcessState *a, Context *c, unsigned how, uint64_t now);
 void batch_close_of_stream(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
 
 /* Whether all work of this process on the card is in this context and none of it has begun. Such
- * work waits for an event, for a host function or for the card. False if that is not known. */
+ * work waits for an event, for a host function or for the card. False if that is not known. Of a
+ * copy that a thread waits for it is not known, and it is taken to wait behind the other work. */
 bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now);
 
 /* Whether the work on the card takes many times its estimate. Then no further launch is admitted

@@ -87,7 +87,8 @@ bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now) {
                 closed += batch_is_closed(state);
         }
         (void) atomic_fetch_sub(&c->n_users, 1);
-        return blocked && closed > 0 && closed == atomic_load(&a->usage[c->card].closed);
+        return blocked && closed > 0 &&
+               closed + atomic_load(&a->usage[c->card].calls) == atomic_load(&a->usage[c->card].closed);
 }
 
 /* ---- all of them ---- */

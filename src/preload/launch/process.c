@@ -284,12 +284,14 @@ void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t 
         while (due < now + nsec && !atomic_compare_exchange_weak(&m->closed_end, &due, now + nsec))
                 ;
         (void) atomic_fetch_add(&m->closed, 1);
+        (void) atomic_fetch_add(&m->calls, 1);
         process_report_want(a, card, now);
 }
 
 void process_end_call(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
 
+        (void) atomic_fetch_sub(&m->calls, 1);
         if (atomic_fetch_sub(&m->closed, 1) == 1)
                 process_report_idle(a, card);
         process_wake(a, card);

@@ -21,7 +21,8 @@ typedef struct ProcessUsage {
         _Atomic int64_t balance;
         _Atomic uint64_t filled, counted;
         _Atomic uint32_t peers;
-        _Atomic uint32_t closed, waiters; /* closed batches on the card; waiting threads */
+        _Atomic uint32_t closed, waiters; /* closed batches on the card, and calls; waiting threads */
+        _Atomic uint32_t calls;           /* calls that may last as long as their work */
         _Atomic uint64_t waited;          /* a waiting thread last ran then; one may end without a word */
         _Atomic uint32_t wake;            /* futex: work has ended */
         _Atomic uint64_t marked;          /* a batch was last closed then */

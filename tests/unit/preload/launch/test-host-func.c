@@ -162,6 +162,25 @@ static void blocked_until_a_launch_is_admitted(void) {
         ASSERT_TRUE(usage()->host_wait != 0);
 }
 
+/* A thread waits for its copy, which is behind the same host function. */
+static void copy_is_blocked_with_the_work_before_it(void) {
+        pthread_t caller = begin_behind(), launcher;
+        AdmittedLaunch copy;
+
+        admission_enter_copy(&gate, &copy, &(Copy){COPY_FROM_HOST, true, 1 << 20}, NULL, false);
+        limits.schedule.window = 1 << 1;
+        ASSERT_OK(pthread_create(&launcher, NULL, launching, NULL));
+        while (row()->drained != 1 || row()->in_flight != 0)
+                (void) usleep(100);
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
+        ASSERT_OK(pthread_join(launcher, NULL));
+        ASSERT_TRUE(row()->in_flight > 0);
+        end_work();
+        admission_leave(&copy, 0);
+        end_behind(caller);
+        ASSERT_INT(usage()->closed, 0);
+}
+
 /* The host function ends without the launch, so it did not wait for it. Its work is reported in
  * flight again at once, and the next host functions are given more time. */
 static void function_ends_without_the_launch(void) {
@@ -384,9 +403,10 @@ static void function_waits_for_many_launches(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(number_of_slots), TEST(functions_without_slot), TEST(after_a_fault),
-                         TEST(blocked_until_a_launch_is_admitted), TEST(function_ends_without_the_launch),
-                         TEST(begun_work_is_not_blocked), TEST(long_function_with_nothing_in_flight),
-                         TEST(blocked_work_and_a_long_launch), TEST(blocked_report_is_withdrawn),
-                         TEST(streams), TEST(functions_delay_their_own_stream),
-                         TEST(function_waits_for_many_launches));
+                         TEST(blocked_until_a_launch_is_admitted),
+                         TEST(copy_is_blocked_with_the_work_before_it),
+                         TEST(function_ends_without_the_launch), TEST(begun_work_is_not_blocked),
+                         TEST(long_function_with_nothing_in_flight), TEST(blocked_work_and_a_long_launch),
+                         TEST(blocked_report_is_withdrawn), TEST(streams),
+                         TEST(functions_delay_their_own_stream), TEST(function_waits_for_many_launches));
 }
