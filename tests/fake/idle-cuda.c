@@ -87,6 +87,17 @@ int cuThreadExchangeStreamCaptureMode(int *mode) {
         return before < 0;
 }
 
+static int unlisted(void) {
+        return 0;
+}
+
+/* Each name has an address that is not the exported one. */
+IDLE(cuGetProcAddress_v2)(const char *name, void **ret, int version, uint64_t flags, int *status);
+int cuGetProcAddress_v2(const char *name, void **ret, int version, uint64_t flags, int *status) {
+        *ret = (void *) unlisted;
+        return 0;
+}
+
 IDLE(cuLaunchHostFunc)(void *stream, void (*run)(void *), void *data);
 int cuLaunchHostFunc(void *stream, void (*run)(void *), void *data) {
         run(data);

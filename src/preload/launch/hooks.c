@@ -202,16 +202,19 @@ STREAM_ENDS(cuStreamDestroy_v2)
 
 /* ---- functions by name ---- */
 
-enum { PER_THREAD = 2 }; /* flag of cuGetProcAddress(): per-thread default stream */
+enum {
+        PER_THREAD = 2,   /* flag of cuGetProcAddress(): per-thread default stream */
+        WIDE_SINCE = 3020 /* version since which addresses have 64 bits (_v2) */
+};
 
-static void put_ours(const char *symbol, void **function, bool twin) {
+static void put_ours(const char *symbol, void **function, int version, bool twin) {
         uintptr_t ours;
 
         if (!symbol || !function || !*function)
                 return;
         ours = hooks_replace((uintptr_t) *function);
         if (ours == 0)
-                ours = hooks_for(symbol, twin);
+                ours = hooks_for(symbol, version, twin);
         if (ours != 0)
                 *function = (void *) ours;
 }
@@ -223,7 +226,7 @@ static void put_ours(const char *symbol, void **function, bool twin) {
                 CuResult r = real ? real names : CU_ERROR_NOT_INITIALIZED;                                   \
                                                                                                              \
                 if (r == CU_SUCCESS)                                                                         \
-                        put_ours(name, function, twin || (flags & PER_THREAD));                              \
+                        put_ours(name, function, version, twin || (flags & PER_THREAD));                     \
                 return r;                                                                                    \
         }
 
@@ -274,8 +277,8 @@ uintptr_t hooks_replace(uintptr_t function) {
 
 /* Variants of a name with other arguments (cuCtxDestroy onwards) can only be told apart by
  * address. */
-uintptr_t hooks_for(const char *name, bool twin) {
-        for (unsigned i = 0; i < REAL_cuCtxDestroy; i++)
+uintptr_t hooks_for(const char *name, int version, bool twin) {
+        for (unsigned i = 0; i < (version < WIDE_SINCE ? REAL_cuMemcpy : REAL_cuCtxDestroy); i++)
                 if (hooks[i].twin == twin && hooks_same(hooks[i].name, name))
                         return hooks[i].ours;
         return 0;

@@ -19,8 +19,8 @@ int hooks_find(const char *symbol);
 /* The hook of a function of libcuda, given by address; 0: not hooked. */
 uintptr_t hooks_replace(uintptr_t function);
 
-/* The hook for a name that cuGetProcAddress() answered with an address other than the exported one;
- * 0: none. */
-uintptr_t hooks_for(const char *name, bool twin);
+/* The hook for a name that cuGetProcAddress() answered with an address other than the exported one.
+ * version: the one that was asked for, as 12010. 0: none. */
+uintptr_t hooks_for(const char *name, int version, bool twin);
 
 uintptr_t hooks_at(unsigned number);

@@ -74,5 +74,5 @@
         GATE_COPY(X, cuMemsetD2D32Async, cuMemsetD2D32Async, ptsz)
 
 #define GATE_CUDA(X)                                                                                         \
-        GATE_LAUNCHES(X) GATE_HOSTS(X) GATE_STARTS(X) GATE_ENDS(X) GATE_LOOKUPS(X) GATE_COPIES(X)
+        GATE_LAUNCHES(X) GATE_HOSTS(X) GATE_STARTS(X) GATE_COPIES(X) GATE_ENDS(X) GATE_LOOKUPS(X)
 /* clang-format on */

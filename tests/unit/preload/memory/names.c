@@ -5,6 +5,7 @@
  * line of the first check that fails. */
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,29 @@ static int comes_from(void *function, const char *part) {
         Dl_info info;
 
         return function && dladdr(function, &info) != 0 && strstr(info.dli_fname, part) != NULL;
+}
+
+typedef int GetProcAddress(const char *name, void **ret, int version, uint64_t flags, int *status);
+
+static int is_ours(GetProcAddress *get, const char *name, int version) {
+        void *p = NULL;
+
+        CHECK(get(name, &p, version, 0, NULL) == 0 && p);
+        return comes_from(p, "libaliquot");
+}
+
+/* The functions that cuGetProcAddress() gives, where they are not the exported ones. Copies of old
+ * versions have addresses of 32 bits, and are left alone. */
+static void of_get_proc_address(void *library) {
+        GetProcAddress *get;
+        void *p = dlsym(library, "cuGetProcAddress_v2");
+
+        CHECK(comes_from(p, "libaliquot"));
+        memcpy(&get, &p, sizeof get);
+        CHECK(is_ours(get, "cuLaunchKernel", 4000) && is_ours(get, "cuMemcpyHtoD", 12000) &&
+              is_ours(get, "cuMemcpyAsync", 4000) && is_ours(get, "cuMemsetD32Async", 3020));
+        CHECK(!is_ours(get, "cuMemcpyHtoD", 2000) && !is_ours(get, "cuMemcpyDtoH", 12000) &&
+              !is_ours(get, "cuStreamQuery", 12000) && !is_ours(get, "cuCtxDestroy", 12000));
 }
 
 static void of_library(void *library, const char *cuda) {
@@ -89,6 +113,7 @@ int main(int argc, char **argv) {
         library = dlopen(cuda, RTLD_NOW | RTLD_LOCAL);
         CHECK(library);
         of_library(library, cuda);
+        of_get_proc_address(library);
         CHECK(dlclose(library) == 0);
         CHECK(dlopen(cuda, RTLD_NOW | RTLD_GLOBAL) != NULL);
         CHECK(comes_from(dlsym(RTLD_NEXT, "cuLaunchKernel"), "libaliquot"));
