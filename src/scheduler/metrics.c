@@ -225,6 +225,14 @@ static void write_view(const ViewStats *s, Buf *out) {
         }
 }
 
+static void write_policies(const PolicyTable *t, Buf *out) {
+        const char *name = "aliquot_scheduler_policy_notes_expired_total";
+
+        metric_text_head(out, name, "counter",
+                         "Pods counted in a unit of a ResourcePolicy by filter, and not bound in time.");
+        buf_appendf(out, "%s %llu\n", name, (unsigned long long) t->notes_expired);
+}
+
 static void write_webhook(const WebhookCounts *c, Buf *out) {
         static const char *const verdicts[REVIEW_VERDICTS_] = {
                 [REVIEW_ALLOWED] = "allowed", [REVIEW_PATCHED] = "patched", [REVIEW_REFUSED] = "refused"};
@@ -276,6 +284,7 @@ void metrics_write(const Metrics *m, const View *v, const MetricsState *state, B
         write_nodes(v, out);
         write_counters(m, out);
         write_view(&v->stats, out);
+        write_policies(v->policies, out);
         if (state->webhook)
                 write_webhook(state->webhook, out);
         write_watches(v, state, out);

@@ -111,6 +111,7 @@ typedef struct PolicyTable {
         NodeLabelKeys keys;                         /* labels of nodes that are kept */
         uint64_t schedulers[POLICY_SCHEDULERS_MAX]; /* those that ask, by the hash of their name */
         size_t n_schedulers;
+        uint64_t notes_expired; /* pods that were NOTED and not bound in time, since the start */
         /* Two policies select a pod that is asked about; may be NULL. Called once for a pod. */
         void (*on_overlap)(void *userdata, const PolicyPod *pod, const Policy *second);
         void *userdata;

@@ -199,8 +199,10 @@ static void recount(PolicyTable *t) {
 }
 
 void policy_table_settle(PolicyTable *t, usec_t now) {
-        while (t->notes && t->notes->until <= now)
+        while (t->notes && t->notes->until <= now) {
                 policy_table_place(t, t->notes, POLICY_POD_PENDING, t->notes->policy->spec.n_units, now);
+                t->notes_expired++;
+        }
         if (t->stale)
                 recount(t);
 }

@@ -663,6 +663,7 @@ static void metrics_are_as_dashboards_know_them(void) {
         histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 51);
         histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 7 * USEC_PER_SEC);
         f.metrics.binds[METRICS_BIND_UNKNOWN] = 3;
+        f.view->policies->notes_expired = 7;
         f.extender.leading = true;
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
         ASSERT_TEXT(f.type, "text/plain; version=0.0.4; charset=utf-8");
@@ -671,6 +672,7 @@ static void metrics_are_as_dashboards_know_them(void) {
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_binds_total{outcome=\"unknown\"} 3\n");
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_view_objects_total{kind=\"nodes\"} 4\n");
         ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_view_lists_total{kind=\"pods\"} 1\n");
+        ASSERT_CONTAINS(f.out.data, "\naliquot_scheduler_policy_notes_expired_total 7\n");
         teardown(&f);
 }
 

@@ -273,8 +273,10 @@ static void a_note_ends(void) {
         ASSERT_NAMES(ask(&f, POD("p1"), ALL), "\"a1\",\"a2\"");
         ASSERT_NAMES(ask(&f, POD("p1"), ALL), "\"a1\",\"a2\"");
         ASSERT_NAMES(ask(&f, POD("p2"), ALL), "\"b1\",\"b2\"");
+        ASSERT_INT(f.view->policies->notes_expired, 0);
         f.now += POLICY_NOTE_LASTS + 1;
         ASSERT_NAMES(ask(&f, POD("p2"), ALL), "\"a1\",\"a2\"");
+        ASSERT_INT(f.view->policies->notes_expired, 2);
         teardown(&f);
 }
 
