@@ -355,6 +355,8 @@ static void functions_delay_their_own_stream(void) {
         atomic_store(&usage()->host_nsec, UINT64_C(3600000) * MSEC);
         limits.schedule.depth = 1000 * MSEC;
         waited = usage()->waited;
+        /* If this thread loses its processor here, the work in flight must not become late. */
+        atomic_store(&usage()->closed_end, launch_now() + FAR * 1000 * MSEC);
         launch_in(16, 0x1000, 1000, 0);
         ASSERT_TRUE(usage()->waited == waited && usage()->in_flight > 0);
         ASSERT_OK(pthread_create(&launcher, NULL, launching_in_32, NULL));
