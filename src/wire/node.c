@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "wire/annotation.h"
 #include "wire/object-internal.h"
+#include "wire/resize_keys.h"
 
 static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.cards, ANNOTATION_CARDS, json_field_str),
@@ -22,6 +23,7 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.change_pending, ANNOTATION_CHANGE_PENDING, json_field_str),
         JSON_FIELD(Node, annotations.place_while_changing, ANNOTATION_PLACE_WHILE_CHANGING, json_field_str),
         JSON_FIELD(Node, annotations.unit_change, ANNOTATION_UNIT_CHANGE, json_field_str),
+        JSON_FIELD(Node, annotations.growth, ANNOTATION_GROWTH, json_field_str),
         JSON_FIELD(Node, annotations.cordon_cards, ANNOTATION_CORDON_CARDS, json_field_str),
 };
 OBJECT_DECODER(read_node_annotations, node_annotation_fields)
