@@ -32,9 +32,11 @@ struct LedgerNode {
         NodeDescription now; /* in force */
         LedgerCard *cards;   /* described, or named by a grant; sorted by index */
         size_t n_cards, cards_room;
-        Grant *grants;  /* of pods */
-        Grant *held;    /* of pods that are gone, charged like the others */
-        Grant *dormant; /* of pods whose own grant is here: not charged */
+        Grant *grants;               /* of pods */
+        Grant *held;                 /* of pods that are gone, charged like the others */
+        Grant *dormant;              /* of pods whose own grant is here: not charged */
+        struct LedgerGrowth *growth; /* charged beside the grants (ledger_growth.h) */
+        uint64_t growth_serial;
         size_t n_charged, n_with_core, n_pending;
         uint64_t pending, pending_core;
         NodeCpu cpu;

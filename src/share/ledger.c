@@ -6,6 +6,7 @@
 
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
+#include "share/ledger_growth.h"
 
 int ledger_new(Ledger **ret) {
         Ledger *l = calloc(1, sizeof *l);
@@ -17,7 +18,7 @@ int ledger_new(Ledger **ret) {
 }
 
 static void node_free(LedgerNode *n) {
-        assert(!n->grants && !n->held && !n->dormant && n->n_charged == 0 && n->pending == 0);
+        assert(!n->grants && !n->held && !n->dormant && !n->growth && n->n_charged == 0 && n->pending == 0);
         assert(n->cpu.shares == 0 && n->load.parts == 0 && n->load.cpu == 0);
         for (size_t i = 0; i < n->n_cards; i++)
                 assert(n->cards[i].used == 0 && n->cards[i].core_used == 0 && n->cards[i].pods == 0);
@@ -215,6 +216,7 @@ static bool card_check(const LedgerNode *n, size_t i) {
                 return false;
         add_up(&sums, n->grants, c->index);
         add_up(&sums, n->held, c->index);
+        ledger_growth_sum(n, c->index, &sums.mem, &sums.core);
         return sums.mem == c->used && sums.core == c->core_used && sums.pods == c->pods;
 }
 

@@ -88,7 +88,8 @@ void ledger_card_drop_stale(LedgerNode *n) {
         for (size_t i = 0; i < n->n_cards; i++) {
                 const LedgerCard *c = &n->cards[i];
 
-                if (c->units > 0 || c->pods > 0 || ledger_card_shape(n, c) || is_named(n->dormant, c->index))
+                if (c->units > 0 || c->pods > 0 || c->used > 0 || c->core_used > 0 ||
+                    ledger_card_shape(n, c) || is_named(n->dormant, c->index))
                         n->cards[kept++] = *c;
         }
         n->n_cards = kept;

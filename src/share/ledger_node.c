@@ -9,6 +9,7 @@
 #include "share/held.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
+#include "share/ledger_growth.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 
@@ -49,6 +50,18 @@ static int take_held(LedgerNode *n, Str annotation, Fault *fault) {
         return r;
 }
 
+/* The same for what slices may hold above their limits. */
+static int take_growth(LedgerNode *n, Str annotation, Fault *fault) {
+        Fault why = FAULT_NULL, said = FAULT_NULL;
+        int r = ledger_growth_set(n, annotation, &why);
+
+        if (r <= 0)
+                return r;
+        (void) fault_set(&said, 0, "%s: the growth listed before still counts", why.text);
+        fault_join(fault, &said);
+        return r;
+}
+
 int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
         LedgerNode *n = ledger_node_ensure(l, node->meta.name);
         HeldList none = {0};
@@ -63,9 +76,14 @@ int ledger_node_set(Ledger *l, const Node *node, Fault *fault) {
                 r = take_held(n, node->annotations.held_slices, &wrong);
         said = r > 0 ? r : said;
         if (r >= 0)
+                r = take_growth(n, node->annotations.growth, &wrong);
+        said = r > 0 ? r : said;
+        if (r >= 0)
                 r = bring_into_force(n, &d);
-        if (r < 0 && !n->described)
-                held_replace(n, &none); /* an unknown node holds no slices */
+        if (r < 0 && !n->described) { /* an unknown node holds no slices */
+                held_replace(n, &none);
+                ledger_growth_drop(n);
+        }
         n->described = n->described || r >= 0;
         node_description_done(&d);
         ledger_card_drop_stale(n);
@@ -84,6 +102,7 @@ void ledger_node_remove(Ledger *l, Str name) {
                 return;
         n->described = false;
         held_replace(n, &none); /* without the node object no agent reports them any more */
+        ledger_growth_drop(n);
         node_description_done(&n->now);
         (void) ledger_card_apply_described(n); /* only removes: needs no memory */
         ledger_summary_update(n);

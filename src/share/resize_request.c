@@ -38,7 +38,7 @@ static int check_amount(const Key *key, const ResizeLimit *l, uint64_t amount, F
                 return fault_set(fault, RESIZE_REQUEST_E_REFUSED,
                                  "annotation %s gives container %u (\"%.*s\") 0, must be %u at least",
                                  key->name, l->index, STR_ARG(l->name), least_of(key, l));
-        if (amount > limit_of(key, l))
+        if (amount > (l->grows ? UINT32_MAX : limit_of(key, l)))
                 return fault_set(
                         fault, RESIZE_REQUEST_E_REFUSED,
                         "annotation %s gives container %u (\"%.*s\") %llu, and its limit of %s is %u: "

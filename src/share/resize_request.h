@@ -4,8 +4,8 @@
 /* The sizes that the annotations ANNOTATION_RESIZE_MEM and ANNOTATION_RESIZE_CORE of a running pod
  * ask for. Each is a number, for a pod with one container that has such a limit, or JSON with the
  * index in spec.containers: {"0":6,"1":2}. A container that is not named has its limit. A slice
- * shrinks below its limit and grows back to it. Growth beyond the limit is refused: the kubelet and
- * kube-scheduler count the limit, so that amount is not theirs to give to other pods. Pure. */
+ * shrinks below its limit and grows back to it. Growth beyond the limit is refused where the caller
+ * does not allow it: the kubelet and kube-scheduler count the limit. Pure. */
 
 #include "base/fault.h"
 #include "base/str.h"
@@ -16,6 +16,7 @@ typedef struct ResizeLimit {
         uint32_t index;     /* in spec.containers */
         uint32_t mem, core; /* its limits: units of all its cards, percent; 0: none */
         uint32_t cards;     /* that its memory is on: it is divided by them */
+        bool grows;         /* sizes above the limit are allowed */
 } ResizeLimit;
 
 typedef struct ResizeSize {

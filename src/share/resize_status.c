@@ -55,7 +55,7 @@ static bool take_number(Str *s, uint32_t *ret) {
 
 static bool take_size(Str *s, Str before, uint32_t *ret_size, uint32_t *ret_limit) {
         return take(s, before) && take_number(s, ret_size) && take(s, STR(" of ")) &&
-               take_number(s, ret_limit) && *ret_size <= *ret_limit;
+               take_number(s, ret_limit);
 }
 
 static bool take_container(Str *s, ResizeInForce *ret) {
@@ -127,7 +127,8 @@ bool resize_status_fulfils(const ResizeStatus *s, Str mem, Str core) {
                 limits[i] = (ResizeLimit){.index = s->list[i].index,
                                           .mem = s->list[i].limit.mem,
                                           .core = s->list[i].limit.core,
-                                          .cards = 1};
+                                          .cards = 1,
+                                          .grows = true};
         if (resize_request_read(mem, core, limits, s->n, wanted, NULL) != 0)
                 return false;
         for (size_t i = 0; i < s->n; i++)

@@ -8,6 +8,8 @@ static const ResizeLimit limits[] = {
 };
 static const ResizeLimit wide[] = {{.name = {"main", 4}, .index = 0, .mem = 8, .cards = 4}};
 
+static const ResizeLimit grows[] = {
+        {.name = {"main", 4}, .index = 0, .mem = 8, .core = 60, .cards = 2, .grows = true}};
 static const ResizeLimit uneven[] = {{.name = {"main", 4}, .index = 0, .mem = 10, .cards = 3}};
 
 typedef struct Case {
@@ -22,6 +24,7 @@ typedef struct Case {
 #define MAIN   limits, 1
 #define WIDE   wide, 1
 #define UNEVEN uneven, 1
+#define GROWS  grows, 1
 
 static const Case cases[] = {
         {"", "", BOTH, {8, 60, 4, 0}, NULL},
@@ -37,6 +40,9 @@ static const Case cases[] = {
         {"9", "", UNEVEN, {9, 0}, NULL},
         {"10", "", UNEVEN, {10, 0}, NULL},
         {"8", "", UNEVEN, {0}, "must be a multiple of its 3 cards"},
+        {"12", "65", GROWS, {12, 65}, NULL},
+        {"13", "", GROWS, {0}, "must be a multiple of its 2 cards"},
+        {"4294967296", "", GROWS, {0}, "does not grow beyond its limit"},
         {"2", "", UNEVEN, {0}, "must be a multiple of its 3 cards"},
         {"9",
          "",

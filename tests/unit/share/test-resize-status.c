@@ -58,7 +58,6 @@ static void other_texts_are_malformed(void) {
                 "mine",
                 "in force: ",
                 "in force: container 0: gpu-mem 6",
-                "in force: container 0: gpu-mem 9 of 8",
                 "in force: container 0: gpu-mem 6 of 8 and more",
                 "in force: container 0: gpu-mem 6 of 8; ",
                 "in force: container 0: gpu-mem 99999999999 of 99999999999",
@@ -93,6 +92,17 @@ static void assert_fulfils(const char *mem, const char *core, bool expected) {
                 TEST_FAIL_("\"%s\", \"%s\"", mem, core);
 }
 
+static void a_size_above_the_limit_is_read(void) {
+        static const Str text = STR("in force: container 0: gpu-mem 12 of 8, gpu-core 70 of 60");
+        ResizeStatus status;
+
+        ASSERT_OK(resize_status_read(text, &status));
+        ASSERT_INT(status.list[0].size.mem, 12);
+        ASSERT_INT(status.list[0].size.core, 70);
+        ASSERT_TRUE(resize_status_fulfils(&status, STR("12"), STR("70")));
+        ASSERT_FALSE(resize_status_fulfils(&status, STR("13"), STR("70")));
+}
+
 /* two: 6 of 8 and 50 of 60, 4 of 4. */
 static void a_wish_is_fulfilled(void) {
         assert_fulfils("{\"0\":6}", "50", true);
@@ -125,6 +135,6 @@ static void too_many_containers(void) {
 int main(void) {
         return TEST_MAIN(TEST(what_is_written_is_read), TEST(what_waits_is_read),
                          TEST(a_refusal_may_quote_anything), TEST(other_texts_are_malformed),
-                         TEST(a_size_is_found_by_the_index), TEST(a_wish_is_fulfilled),
-                         TEST(too_many_containers));
+                         TEST(a_size_is_found_by_the_index), TEST(a_size_above_the_limit_is_read),
+                         TEST(a_wish_is_fulfilled), TEST(too_many_containers));
 }

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "share/growth.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "wire/annotation.h"
+#include "wire/json_field.h"
+#include "wire/json_write.h"
+#include "wire/resize_keys.h"
+
+enum { MEM_MAX = 1 << 20, CORE_MAX = 100 }; /* of one card */
+
+/* ---- reading ---- */
+
+typedef struct EntryText {
+        Str uid;
+        int64_t container, card, mem, core;
+} EntryText;
+
+static const JsonField entry_fields[] = {
+        JSON_FIELD(EntryText, uid, "uid", json_field_str),
+        JSON_FIELD(EntryText, container, "container", json_field_i64),
+        JSON_FIELD(EntryText, card, "card", json_field_i64),
+        JSON_FIELD(EntryText, mem, "mem", json_field_i64),
+        JSON_FIELD(EntryText, core, "core", json_field_i64),
+};
+
+static bool is_within(int64_t value, int64_t most) {
+        return value >= 0 && value <= most;
+}
+
+/* One more than n entries. The room doubles, so that a list of n costs at most 2 n copies. */
+static bool has_room(Growth *g, Arena *arena) {
+        GrowthEntry *list;
+
+        if (g->n > 0 && (g->n & (g->n - 1)) != 0)
+                return true;
+        list = arena_new(arena, GrowthEntry, g->n > 0 ? 2 * g->n : 1);
+        if (!list)
+                return false;
+        if (g->n > 0)
+                memcpy(list, g->list, g->n * sizeof *list);
+        g->list = list;
+        return true;
+}
+
+static void add_entry(JsonReader *r, const EntryText *text, Arena *arena, Growth *g) {
+        GrowthEntry e = {.uid = text->uid,
+                         .container = (uint32_t) text->container,
+                         .card = (uint32_t) text->card,
+                         .size = {(uint32_t) text->mem, (uint32_t) text->core}};
+
+        if (str_is_empty(e.uid) || e.uid.len > UINT16_MAX || !is_within(text->container, UINT16_MAX) ||
+            !is_within(text->card, CARD_INDEX_MAX) || !is_within(text->mem, MEM_MAX) ||
+            !is_within(text->core, CORE_MAX))
+                json_fault(r, "an entry has no uid, or a number that is too large");
+        else if (growth_find(g, e.uid, e.container, e.card))
+                json_fault(r, "two entries of one slice");
+        else if (g->n == GROWTH_MAX)
+                json_fault(r, "more than 1024 entries");
+        else if (!has_room(g, arena))
+                json_no_memory(r);
+        else
+                g->list[g->n++] = e;
+}
+
+static void read_slices(JsonReader *r, Arena *arena, void *ret_growth) {
+        if (!json_array_begin(r))
+                return;
+        while (json_array_next(r)) {
+                EntryText text = {.container = -1, .card = -1};
+
+                json_field_decode(r, arena, entry_fields, ELEMENTSOF(entry_fields), &text);
+                if (!json_failed(r))
+                        add_entry(r, &text, arena, ret_growth);
+        }
+}
+
+static void read_serial(JsonReader *r, Arena *arena, void *ret) {
+        json_u64(r, ret);
+}
+
+static const JsonField growth_fields[] = {
+        JSON_FIELD(Growth, serial, "serial", read_serial),
+        JSON_NESTED("slices", read_slices),
+};
+
+int growth_read(Str text, Arena *arena, Growth *ret, Fault *fault) {
+        Growth g = {.serial = 0};
+        JsonReader reader;
+        int r;
+
+        *ret = g;
+        if (str_is_empty(text))
+                return 0;
+        json_init(&reader, text);
+        json_field_decode(&reader, arena, growth_fields, ELEMENTSOF(growth_fields), &g);
+        if (!json_failed(&reader) && (g.serial == 0 || g.serial > INT64_MAX))
+                json_fault(&reader, "serial must be a number from 1");
+        r = json_finish(&reader, fault);
+        if (r == 0)
+                *ret = g;
+        return r > 0 ? fault_wrap(fault, GROWTH_E_MALFORMED, "annotation %s", ANNOTATION_GROWTH) : r;
+}
+
+/* ---- writing ---- */
+
+void growth_write(const Growth *g, Buf *out) {
+        JsonWriter w;
+
+        json_write_init(&w, out);
+        json_write_object(&w, NULL);
+        json_write_u64(&w, "serial", g->serial);
+        json_write_array(&w, "slices");
+        for (size_t i = 0; i < g->n; i++) {
+                const GrowthEntry *e = &g->list[i];
+
+                if (e->size.mem == 0 && e->size.core == 0)
+                        continue;
+                json_write_object(&w, NULL);
+                json_write_str(&w, "uid", e->uid);
+                json_write_u64(&w, "container", e->container);
+                json_write_u64(&w, "card", e->card);
+                json_write_u64(&w, "mem", e->size.mem);
+                json_write_u64(&w, "core", e->size.core);
+                json_write_object_end(&w);
+        }
+        json_write_array_end(&w);
+        json_write_object_end(&w);
+}
+
+GrowthEntry *growth_find(const Growth *g, Str uid, uint32_t container, uint32_t card) {
+        for (size_t i = 0; i < g->n; i++) {
+                GrowthEntry *e = &g->list[i];
+
+                if (e->container == container && e->card == card && str_eq(e->uid, uid))
+                        return e;
+        }
+        return NULL;
+}
+
+int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
+        GrowthEntry *e = growth_find(g, entry->uid, entry->container, entry->card);
+
+        if (e) {
+                e->size = growth_larger(e->size, entry->size);
+                return 0;
+        }
+        if (g->n == GROWTH_MAX)
+                return -E2BIG;
+        if (!has_room(g, arena))
+                return -ENOMEM;
+        g->list[g->n++] = *entry;
+        return 0;
+}
+
+/* ---- what the agent makes of an entry ---- */
+
+GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use) {
+        GrowthSize used = growth_larger(use->in_force, use->held);
+
+        return growth_larger(use->in_force, growth_smaller(entry, growth_larger(use->wanted, used)));
+}
+
+bool growth_may_take(GrowthSize entry, const GrowthUse *use) {
+        GrowthSize take = growth_smaller(entry, use->wanted);
+
+        return take.mem > use->in_force.mem || take.core > use->in_force.core;
+}

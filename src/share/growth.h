@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Growth beyond the limits of pods: ANNOTATION_GROWTH of their node (docs/internals/resize.md).
+ *
+ *     {"serial":7,"slices":[{"uid":"...","container":0,"card":1,"mem":4,"core":10}]}
+ *
+ * An entry is what a main container may hold on a card above the part of its limit there. Each card
+ * of the node is charged with its entries as long as they stand there. Only the leading scheduler
+ * raises an entry, and only the node's agent lowers one. Each writer makes the serial larger, and
+ * its patch has the resourceVersion of the object that it read. Pure. */
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/fault.h"
+
+enum { GROWTH_E_MALFORMED = 1, GROWTH_MAX = 1024 };
+
+typedef struct GrowthSize {
+        uint32_t mem, core; /* units, percent */
+} GrowthSize;
+
+typedef struct GrowthEntry {
+        Str uid;                  /* of the pod */
+        uint32_t container, card; /* index in spec.containers, index of the card */
+        GrowthSize size;          /* above the limit */
+} GrowthEntry;
+
+typedef struct Growth {
+        uint64_t serial; /* 0: the annotation is absent */
+        GrowthEntry *list;
+        size_t n;
+} Growth;
+
+/* Reads the annotation; an empty text has no entry and the serial 0. The entries live in the
+ * arena. 0; GROWTH_E_MALFORMED with a fault; or -ENOMEM. *ret is set in each
+ * case. */
+int growth_read(Str text, Arena *arena, Growth *ret, Fault *fault);
+
+/* Entries of size 0 are left out. */
+void growth_write(const Growth *g, Buf *out);
+
+/* NULL: there is none. */
+GrowthEntry *growth_find(const Growth *g, Str uid, uint32_t container, uint32_t card);
+
+/* Raises the entry to this size, and makes it where it is missing. 0, -ENOMEM, or -E2BIG: there are
+ * GROWTH_MAX entries. */
+int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry);
+
+static inline GrowthSize growth_larger(GrowthSize a, GrowthSize b) {
+        return (GrowthSize){a.mem > b.mem ? a.mem : b.mem, a.core > b.core ? a.core : b.core};
+}
+
+static inline GrowthSize growth_smaller(GrowthSize a, GrowthSize b) {
+        return (GrowthSize){a.mem < b.mem ? a.mem : b.mem, a.core < b.core ? a.core : b.core};
+}
+
+static inline bool growth_is_same(GrowthSize a, GrowthSize b) {
+        return a.mem == b.mem && a.core == b.core;
+}
+
+/* What the agent knows of a slice, all of it above the limit. */
+typedef struct GrowthUse {
+        GrowthSize in_force, wanted;
+        GrowthSize held; /* by the container's processes */
+} GrowthUse;
+
+/* The entry as the agent writes it: what is in force and what is held stay charged. What is
+ * permitted and no longer wanted is given back. */
+GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use);
+
+/* Whether the entry permits more than is in force, and that is wanted. */
+bool growth_may_take(GrowthSize entry, const GrowthUse *use);

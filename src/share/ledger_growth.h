@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the ledger charges for growth beyond limits (share/growth.h), beside the grants. These are
+ * the entries of the node's annotation, and what the leading scheduler has reserved. Of a slice
+ * with both, the larger one is charged. Nothing depends on the pod's object: processes may run on
+ * after it is gone. The agent takes the entry away when they have ended. */
+
+#include "share/growth.h"
+#include "share/ledger.h"
+
+typedef struct LedgerGrowth LedgerGrowth;
+
+/* Puts the entries of the annotation into force, in place of the earlier ones. A reservation ends
+ * where its serial has come (ledger_growth_settle()), or the annotation is gone. When the text does
+ * not decode, the entries of before stay. 0, -ENOMEM, or LEDGER_E_NODE with a fault. */
+int ledger_growth_set(LedgerNode *n, Str annotation, Fault *fault);
+
+/* The node object is gone, and all of it with it. */
+void ledger_growth_drop(LedgerNode *n);
+
+/* The annotation's serial; 0: the node has none, and no growth is possible there. */
+uint64_t ledger_growth_serial(const LedgerNode *n);
+
+/* What is charged for a slice above its limit. */
+GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
+
+/* Reserves the size of the entry for this slice, where the card has room for what is not charged
+ * yet. 0; -ENOMEM; or LEDGER_GROWTH_E_ROOM with a fault that names card, free and missing
+ * amount. */
+enum { LEDGER_GROWTH_E_ROOM = 1 };
+int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault);
+
+/* The reservations of the pod are in the annotation from this serial on. They stay charged until
+ * the ledger has seen it. */
+void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial);
+
+/* Ends the reservations of the pod, which were never written. */
+void ledger_growth_release(LedgerNode *n, Str uid);
+
+/* Whether the pod has a reservation that is not in the annotation yet. */
+bool ledger_growth_is_reserved(const LedgerNode *n, Str uid);
+
+/* For ledger.c, which checks each sum: what is charged on the card. */
+void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core);
