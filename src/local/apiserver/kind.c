@@ -30,6 +30,8 @@ const StoreKind store_kinds[STORE_N_KINDS] = {
          .namespaced = true},
         {CORE("persistentvolumeclaims", "PersistentVolumeClaim"), .singular = "persistentvolumeclaim",
          .short_name = "pvc", .namespaced = true, .status = true},
+        {CORE("resourcequotas", "ResourceQuota"), .singular = "resourcequota", .short_name = "quota",
+         .namespaced = true, .status = true},
         {CORE("events", "Event"), .singular = "event", .short_name = "ev", .namespaced = true,
          .selectable = {"involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
                         "involvedObject.uid", "reason", "source", "type"}},

@@ -23,7 +23,7 @@ typedef struct StoreKind {
         const char *selectable[STORE_SELECTABLE_MAX];
 } StoreKind;
 
-enum { STORE_N_KINDS = 17 };
+enum { STORE_N_KINDS = 18 };
 
 extern const StoreKind store_kinds[STORE_N_KINDS];
 

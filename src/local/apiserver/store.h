@@ -3,7 +3,7 @@
 
 /* The part of the Kubernetes API that our programs use, in memory, over loopback HTTP. The
  * resources are nodes, pods, configmaps, secrets, services, events, leases, jobs, deployments,
- * statefulsets, namespaces and poddisruptionbudgets.
+ * statefulsets, namespaces, resourcequotas and poddisruptionbudgets.
  *
  * It has lists in pages with continue tokens, and watches with bookmarks and 410 for forgotten
  * versions. It also has create, get, update, merge patch, delete and status, and pods/NAME/binding
