@@ -89,6 +89,10 @@ static const Option option_list[] = {
         {"evict-for-cards", NULL,
          "evict pods of lower priority where a node has room for a pod and none of its cards has",
          OPTION_TO_FLAG(Options, scheduler.evict_for_cards)},
+        {"grow-beyond-limits", NULL,
+         "let running slices grow beyond the limits of their pods where their card has room; the node agents "
+         "need the same",
+         OPTION_TO_FLAG(Options, scheduler.grow)},
         {"gangs", NULL,
          "place all members of a gang or none; needs a kube-scheduler that asks about every pod",
          OPTION_TO_FLAG(Options, scheduler.gangs)},

@@ -12,6 +12,7 @@
 #include "scheduler/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/follower.h"
+#include "scheduler/grower.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
 #include "scheduler/page_server.h"
@@ -50,6 +51,7 @@ struct Scheduler {
         PolicyKeeper *policy_keeper;
         Binder *binder;
         Evictor *evictor; /* NULL: not asked for */
+        Grower *grower;   /* NULL: not asked for */
         Waker *waker;
         Assembler *assembler; /* NULL: gangs are off */
         Extender extender;
@@ -154,6 +156,8 @@ static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent ev
                 assembler_pod(s->assembler, pod, object, event);
         if (s->page)
                 page_server_pod(s->page, pod);
+        if (s->grower)
+                grower_pod(s->grower, pod);
 }
 
 static void on_list_begin(void *userdata, ViewKind kind) {
@@ -383,6 +387,18 @@ static int start_evictor(Scheduler *s) {
         return r;
 }
 
+static int start_grower(Scheduler *s) {
+        GrowerOptions options = {
+                .client = s->client,
+                .view = s->view,
+                .recorder = s->recorder,
+                .may_not_act = may_not_bind,
+                .userdata = s,
+        };
+
+        return grower_new(&options, &s->grower);
+}
+
 static bool may_wake(void *userdata) {
         return !may_not_bind(userdata);
 }
@@ -492,6 +508,8 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 assembler_set_binder(s->assembler, s->binder);
         if (r == 0 && o->evict_for_cards)
                 r = start_evictor(s);
+        if (r == 0 && o->grow)
+                r = start_grower(s);
         if (r == 0)
                 r = start_waker(s);
         if (r == 0)
@@ -532,6 +550,7 @@ Scheduler *scheduler_free(Scheduler *s) {
         http_reload_free(s->reload);
         http_server_free(s->server); /* closes open exchanges, which abandons their binds */
         evictor_free(s->evictor);
+        grower_free(s->grower);
         s->waker = waker_free(s->waker);
         binder_free(s->binder);
         extender_done(&s->extender);

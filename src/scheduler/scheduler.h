@@ -21,6 +21,7 @@ typedef struct SchedulerOptions {
         bool evict_for_cards;   /* the evictor (evictor.h) */
         bool by_fragment;       /* NODE_ORDER_FRAGMENTATION, else NODE_ORDER_BINPACK (share/node_order.h) */
         bool gangs;             /* gangs (assembler.h) */
+        bool grow;              /* slices beyond their limits (grower.h) */
         uint32_t filter_best;   /* so many nodes filter answers at most (filter.c); 0: all */
         bool spare_idle_cards;  /* pods that ask for nothing go to other nodes (prioritize.c) */
         const char *identity;   /* of the Lease; NULL: host name and pid */

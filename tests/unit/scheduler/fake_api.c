@@ -73,6 +73,13 @@ int kube_merge_patch(KubeClient *c, const char *path, const char *subresource, S
                    ret);
 }
 
+int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret) {
+        FakeKind kind = strcmp(request->method, "GET") == 0 ? FAKE_GET : FAKE_PATCH;
+
+        return add(kind, &(KubeBinding){.name = str_from(request->path), .annotations = request->body}, done,
+                   userdata, ret);
+}
+
 void kube_url_escape(Buf *out, Str s) {
         buf_append_str(out, s);
 }

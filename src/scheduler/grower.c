@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/grower.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "kube/escape.h"
+#include "scheduler/growth_wish.h"
+#include "share/ledger_growth.h"
+#include "wire/node.h"
+
+#define TICK           (1 * USEC_PER_SEC)
+#define AGAIN          (30 * USEC_PER_SEC) /* after a quota, an error, or a permit that was given back */
+#define REASON_REFUSED "GPUGrowthRefused"
+/* Of a call: as that of a Binding (kube/api.c), so that no permit of a former leader arrives. */
+#define TIMEOUT (4 * USEC_PER_SEC)
+
+typedef struct Wish {
+        UT_hash_handle hh; /* by uid */
+        Str namespace_, name, uid;
+        GrowthWish asked;
+        bool is_static; /* a static pod: its UID changes with its mirror */
+        uint64_t told;  /* hash of the last Event's note; 0: none */
+        usec_t again;   /* not before */
+        char texts[];   /* of the above */
+} Wish;
+
+struct Grower {
+        GrowerOptions o;
+        Wish *wishes;
+        sd_event_source *timer;
+        KubeCall *call;
+        char *uid, *node; /* of the pod whose growth is under way; NULL: none */
+        uint64_t serial;  /* of the patch under way */
+        /* Hash of the resourceVersion of the last patch, and of one with an unknown outcome. */
+        uint64_t sent, unknown; /* 0: none */
+};
+
+int grower_new(const GrowerOptions *options, Grower **ret) {
+        Grower *g = calloc(1, sizeof *g);
+
+        if (!g)
+                return -ENOMEM;
+        g->o = *options;
+        *ret = g;
+        return 0;
+}
+
+static void drop(Grower *g, Wish *w) {
+        HASH_DELETE(hh, g->wishes, w);
+        free(w);
+}
+
+Grower *grower_free(Grower *g) {
+        Wish *w, *next;
+
+        if (!g)
+                return NULL;
+        kube_call_free(g->call);
+        sd_event_source_disable_unref(g->timer);
+        HASH_ITER(hh, g->wishes, w, next)
+        drop(g, w);
+        free(g->uid);
+        free(g->node);
+        free(g);
+        return NULL;
+}
+
+static Wish *find(const Grower *g, Str uid) {
+        Wish *w;
+
+        HASH_FIND(hh, g->wishes, uid.data, uid.len, w);
+        return w;
+}
+
+static Grant *grant_of(const Grower *g, Str uid) {
+        const ViewPod *pod = view_pod_find(g->o.view, uid);
+
+        return pod && !pod->reserved ? pod->grant : NULL;
+}
+
+static void tell(const Grower *g, Wish *w, const char *note) {
+        uint64_t hash = str_hash64(str_from(note), 0) | 1;
+
+        if (!w || w->told == hash)
+                return;
+        w->told = hash;
+        kube_event(g->o.recorder, &(KubeEvent){.kind = "Pod",
+                                               .namespace_ = w->namespace_,
+                                               .name = w->name,
+                                               .uid = w->uid,
+                                               .type = "Warning",
+                                               .reason = REASON_REFUSED,
+                                               .note = note,
+                                               .replaces = true});
+}
+
+/* ---- the pod whose growth is under way ---- */
+
+static void look_later(Grower *g);
+
+/* Its reservation stays until the ledger sees this serial; 0: the permit was never written. */
+static void end(Grower *g, uint64_t serial) {
+        LedgerNode *n = ledger_node_find(g->o.view->ledger, str_from(g->node));
+        Wish *w = find(g, str_from(g->uid));
+
+        if (w)
+                w->again = clock_monotonic_usec() + AGAIN;
+        if (n)
+                ledger_growth_settle(n, str_from(g->uid), serial);
+        free(TAKE_PTR(g->uid));
+        free(TAKE_PTR(g->node));
+        g->sent = g->unknown = 0;
+        look_later(g);
+}
+
+static void refuse(Grower *g, const char *note) {
+        tell(g, find(g, str_from(g->uid)), note);
+        end(g, 0);
+}
+
+static int call(Grower *g, const KubeRequest *request, KubeDone done) {
+        KubeRequest r = *request;
+
+        r.timeout = TIMEOUT;
+        return kube_call(g->o.client, &r, done, g, &g->call);
+}
+
+static bool is_good(const KubeReply *reply) {
+        return reply->outcome == KUBE_DONE && reply->status / 100 == 2;
+}
+
+/* ---- the patch ---- */
+
+static void on_written(void *userdata, const KubeReply *reply) {
+        Grower *g = userdata;
+
+        g->call = NULL;
+        if (is_good(reply)) {
+                log_info("growth permitted: uid=%s node=%s", g->uid, g->node);
+                end(g, g->serial);
+                return;
+        }
+        if (reply->outcome == KUBE_UNKNOWN || reply->status >= 500)
+                g->unknown = g->sent;
+        if (g->unknown == 0 && reply->outcome == KUBE_DONE && reply->status != 409 && reply->status != 429) {
+                refuse(g, reply->fault.text);
+                return;
+        }
+        /* The node has changed, or the outcome is not known: the next look reads the node. */
+        log_info("the growth of a slice on node %s waits: %s", g->node, reply->fault.text);
+        look_later(g);
+}
+
+static int node_path(const Grower *g, Buf *out) {
+        buf_append_str(out, STR("/api/v1/nodes/"));
+        kube_url_escape(out, str_from(g->node));
+        return buf_result(out);
+}
+
+static int send_patch(Grower *g, const Growth *growth, Str version) {
+        _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
+
+        growth_wish_patch(growth, version, &patch);
+        g->sent = str_hash64(version, 0) | 1;
+        if (node_path(g, &path) < 0 || buf_result(&patch) < 0)
+                return -ENOMEM;
+        return call(g,
+                    &(KubeRequest){.method = "PATCH",
+                                   .path = path.data,
+                                   .content_type = "application/merge-patch+json",
+                                   .body = buf_str(&patch)},
+                    on_written);
+}
+
+/* The node as the API server has it now, without a cache. */
+static void permit(Grower *g, const Node *node, Arena *arena) {
+        const Grant *grant = grant_of(g, str_from(g->uid));
+        Fault fault = FAULT_NULL;
+        Growth growth;
+        int r = growth_read(node->annotations.growth, arena, &growth, &fault);
+
+        if (g->unknown != (str_hash64(node->meta.resource_version, 0) | 1))
+                g->unknown = 0; /* the node is another one by now, so that patch fails */
+        if (r != 0 || growth.serial == 0) {
+                refuse(g, r > 0 ? fault.text : "the node's agent lets no slice grow");
+                return;
+        }
+        r = grant ? growth_wish_raise(grant, arena, &growth) : 0;
+        if (r == 0) { /* an earlier patch was carried out, or the pod holds nothing any more */
+                end(g, growth.serial);
+                return;
+        }
+        if (r == -E2BIG) {
+                refuse(g, "the node has too many slices that have grown");
+                return;
+        }
+        g->serial = ++growth.serial;
+        if (r < 0 || g->o.may_not_act(g->o.userdata) ||
+            send_patch(g, &growth, node->meta.resource_version) < 0)
+                look_later(g);
+}
+
+static void on_node(void *userdata, const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Grower *g = userdata;
+        Node node;
+
+        g->call = NULL;
+        if (is_good(reply) && node_decode(reply->body, &arena, &node, NULL) == 0)
+                permit(g, &node, &arena);
+        else if (reply->outcome == KUBE_DONE && reply->status == 404)
+                end(g, 0);
+        else {
+                log_warning("the growth of a slice waits: %s", reply->fault.text);
+                look_later(g);
+        }
+}
+
+static void read_node(Grower *g) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        if (node_path(g, &path) < 0 ||
+            call(g, &(KubeRequest){.method = "GET", .path = path.data}, on_node) < 0)
+                look_later(g);
+}
+
+/* ---- the quotas ---- */
+
+static void on_quotas(void *userdata, const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Grower *g = userdata;
+        const Grant *grant = grant_of(g, str_from(g->uid));
+        Wish *w = find(g, str_from(g->uid));
+        Fault fault = FAULT_NULL;
+        GrowthEntry *entries = NULL;
+        Str name = {NULL, 0};
+        size_t n = 0;
+
+        g->call = NULL;
+        if (!w || !grant) {
+                end(g, 0);
+                return;
+        }
+        if (!is_good(reply) || growth_wish_entries(grant, &w->asked, &arena, &entries, &n) < 0 ||
+            growth_wish_quota(reply->body, entries, n, &arena, &name, &fault) != 0) {
+                (void) fault_set(&fault, 0, "the ResourceQuotas of the namespace cannot be read: %s",
+                                 reply->fault.text);
+                refuse(g, fault.text);
+                return;
+        }
+        if (str_is_empty(name)) {
+                read_node(g);
+                return;
+        }
+        (void) fault_set(&fault, 0,
+                         "a slice does not grow beyond its limit where a ResourceQuota counts the limits: "
+                         "quota \"" STR_FMT "\" of the namespace names the resource",
+                         STR_ARG(name));
+        refuse(g, fault.text);
+}
+
+static void read_quotas(Grower *g, const Wish *w) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        buf_append_str(&path, STR("/api/v1/namespaces/"));
+        kube_url_escape(&path, w->namespace_);
+        buf_append_str(&path, STR("/resourcequotas"));
+        if (buf_result(&path) < 0 ||
+            call(g, &(KubeRequest){.method = "GET", .path = path.data}, on_quotas) < 0)
+                end(g, 0);
+}
+
+/* ---- the choice ---- */
+
+/* Returns whether a growth is under way now. */
+static bool begin(Grower *g, Wish *w, LedgerNode *n) {
+        g->uid = str_dup(w->uid);
+        g->node = str_dup(ledger_node_name(n));
+        if (!g->uid || !g->node) {
+                ledger_growth_release(n, w->uid);
+                free(TAKE_PTR(g->uid));
+                free(TAKE_PTR(g->node));
+                return false;
+        }
+        read_quotas(g, w);
+        return true;
+}
+
+enum { E_NEVER = 1 };
+
+/* 0, -ENOMEM, or positive with a fault for an Event. */
+static int reserve_wish(Wish *w, LedgerNode *n, const GrowthEntry *entries, size_t count, Fault *fault) {
+        if (w->is_static)
+                return fault_set(fault, E_NEVER, "a static pod does not grow beyond its limit");
+        if (ledger_growth_serial(n) == 0)
+                return fault_set(fault, E_NEVER,
+                                 "the agent of node " STR_FMT " lets no slice grow beyond its limit",
+                                 STR_ARG(ledger_node_name(n)));
+        return growth_wish_reserve(n, entries, count, fault);
+}
+
+static bool try_wish(Grower *g, Wish *w) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        const Grant *grant = grant_of(g, w->uid);
+        LedgerNode *n = grant ? grant_node(grant) : NULL;
+        Fault fault = FAULT_NULL;
+        GrowthEntry *entries;
+        size_t count;
+        int r;
+
+        if (!n || !share_mode_is_isolated(ledger_node_mode(n)) ||
+            growth_wish_entries(grant, &w->asked, &arena, &entries, &count) < 0 || count == 0 ||
+            ledger_growth_is_reserved(n, w->uid) || growth_wish_is_charged(n, entries, count))
+                return false;
+        r = reserve_wish(w, n, entries, count, &fault);
+        if (r > 0)
+                tell(g, w, fault.text);
+        return r == 0 && begin(g, w, n);
+}
+
+static void look(Grower *g) {
+        usec_t now = clock_monotonic_usec();
+        Wish *w, *next;
+
+        if (g->call || g->o.may_not_act(g->o.userdata))
+                return;
+        if (g->uid) {
+                read_node(g);
+                return;
+        }
+        HASH_ITER(hh, g->wishes, w, next) {
+                if (!view_pod_find(g->o.view, w->uid))
+                        drop(g, w); /* a list did not have the pod any more */
+                else if (w->again <= now && try_wish(g, w))
+                        return;
+        }
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Grower *g = userdata;
+
+        g->timer = sd_event_source_disable_unref(g->timer);
+        look(g);
+        look_later(g);
+        return 0;
+}
+
+static void look_later(Grower *g) {
+        if (!g->timer && (g->wishes || g->uid) &&
+            sd_event_add_time_relative(kube_client_event(g->o.client), &g->timer, CLOCK_MONOTONIC, TICK, 0,
+                                       on_timer, g) < 0)
+                log_error("out of memory: growth waits for the next change of a pod");
+}
+
+/* ---- the pods ---- */
+
+static Wish *wish_new(const Pod *pod) {
+        const PodAnnotations *a = &pod->annotations;
+        Wish *w = calloc(1, sizeof *w + pod->meta.namespace_.len + pod->meta.name.len + pod->meta.uid.len +
+                                    a->resize_mem.len + a->resize_core.len);
+        char *at = w ? w->texts : NULL;
+
+        if (!w)
+                return NULL;
+        w->namespace_ = str_put(&at, pod->meta.namespace_);
+        w->name = str_put(&at, pod->meta.name);
+        w->uid = str_put(&at, pod->meta.uid);
+        w->asked.mem = str_put(&at, a->resize_mem);
+        w->asked.core = str_put(&at, a->resize_core);
+        w->is_static = !str_is_empty(a->mirror);
+        return w;
+}
+
+static bool is_same(const Wish *w, const Pod *pod) {
+        return str_eq(w->asked.mem, pod->annotations.resize_mem) &&
+               str_eq(w->asked.core, pod->annotations.resize_core);
+}
+
+void grower_pod(Grower *g, const Pod *pod) {
+        Wish *w = find(g, pod->meta.uid);
+        bool asks =
+                grant_of(g, pod->meta.uid) && !pod->meta.terminating &&
+                (!str_is_empty(pod->annotations.resize_mem) || !str_is_empty(pod->annotations.resize_core));
+
+        if (w && asks && is_same(w, pod))
+                return;
+        if (w)
+                drop(g, w);
+        if (!asks)
+                return;
+        w = wish_new(pod);
+        if (w)
+                HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
+        if (!w || !hash_added(w, hh)) {
+                free(w);
+                log_error("out of memory: a slice does not grow before its pod changes");
+        }
+        look(g);
+        look_later(g);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Lets slices grow beyond the limits of their pods, where the administrator allows it
+ * (docs/internals/resize.md). Only the leader permits. Per wish, one at a time:
+ *
+ *     reserve in the ledger -> GET resourcequotas -> GET node -> PATCH node -> settled
+ *         | no room              | a quota            | the permit     | 409, or an unknown
+ *         v                      v names it           v is there       v outcome: GET node again
+ *       Event                  Event                 settled
+ *
+ * A reservation is charged until the watch shows the annotation with the permit, so a pod that is
+ * placed meanwhile sees less room. What was not permitted is tried again each second. */
+
+#include "kube/event.h"
+#include "scheduler/view.h"
+
+typedef struct Grower Grower;
+
+typedef struct GrowerOptions {
+        KubeClient *client; /* these outlive it */
+        View *view;
+        KubeEventRecorder *recorder;
+        /* NULL when this replica leads and its view is in sync; else why it may not act. */
+        const char *(*may_not_act)(void *userdata);
+        void *userdata;
+} GrowerOptions;
+
+int grower_new(const GrowerOptions *options, Grower **ret); /* 0 or -ENOMEM */
+Grower *grower_free(Grower *g);                             /* before view, recorder and client */
+
+/* A pod came, changed or went; the view has it already. */
+void grower_pod(Grower *g, const Pod *pod);
+
+DEFINE_CLEANUP(Grower *, grower_free)

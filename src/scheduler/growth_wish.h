@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod asks for above its limits, whether a ResourceQuota stands against it, what the ledger
+ * charges for it, and how a permit is written. No I/O. */
+
+#include "share/growth.h"
+#include "share/ledger.h"
+
+/* The two annotations of a pod (share/resize_request.h). */
+typedef struct GrowthWish {
+        Str mem, core;
+} GrowthWish;
+
+/* The entries that would permit what the annotations ask for, one for each slice that grows. No
+ * entry: the annotations ask for no more than the limits, or cannot be read, which the node's agent
+ * reports. The entries live in the arena, and their UID in the grant. 0 or -ENOMEM. */
+int growth_wish_entries(const Grant *grant, const GrowthWish *wish, Arena *arena, GrowthEntry **ret,
+                        size_t *ret_n);
+
+/* The name of the first ResourceQuota in this list of the API server that names the resource of an
+ * entry; empty: none does. 0, GROWTH_WISH_E_MALFORMED with a fault, or -ENOMEM. */
+enum { GROWTH_WISH_E_MALFORMED = 1 };
+int growth_wish_quota(Str list, const GrowthEntry *entries, size_t n, Arena *arena, Str *ret_name,
+                      Fault *fault);
+
+/* Whether the ledger charges these sizes already. */
+bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, size_t count);
+
+/* Reserves all of them or none, as ledger_growth_reserve(). */
+int growth_wish_reserve(LedgerNode *n, const GrowthEntry *entries, size_t count, Fault *fault);
+
+/* Raises the node's entries to what is reserved for the pod. Returns how many were lower, -E2BIG:
+ * the node has GROWTH_MAX entries, or -ENOMEM. */
+int growth_wish_raise(const Grant *grant, Arena *arena, Growth *growth);
+
+/* The merge patch of a node that was read with this resourceVersion. */
+void growth_wish_patch(const Growth *growth, Str version, Buf *out);

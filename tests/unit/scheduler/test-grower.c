@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/grower.h"
+
+#include "fake_api.h"
+#include "fixture.h"
+#include "scheduler/growth_wish.h"
+#include "share/ledger_growth.h"
+
+#define NO_QUOTAS "{\"kind\":\"ResourceQuotaList\",\"items\":[]}"
+#define EMPTY     "{\\\"serial\\\":1,\\\"slices\\\":[]}"
+/* 4 units of card 0 for the pod "a". */
+#define PERMIT                                                                                               \
+        "{\\\"serial\\\":2,\\\"slices\\\":[{\\\"uid\\\":\\\"uid-a\\\",\\\"container\\\":0,\\\"card\\\":0,"   \
+        "\\\"mem\\\":4,\\\"core\\\":0}]}"
+
+static const char *forbidden;
+
+static const char *may_not_act(void *userdata) {
+        return forbidden;
+}
+
+typedef struct Lab {
+        sd_event *event;
+        View *view;
+        Grower *grower;
+} Lab;
+
+static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
+        grower_pod(userdata, pod);
+}
+
+/* As the watch and a GET have it. version: its resourceVersion. */
+static const char *node_with(const char *growth, const char *version) {
+        static char members[1024];
+
+        (void) snprintf(members, sizeof members,
+                        ",\"resourceVersion\":\"%s\",\"annotations\":{\"aliquot.dev/grown-slices\":\"%s\"}",
+                        version, growth);
+        return node_json("n", "cgpu", 32, 2, members);
+}
+
+static void see_node(Lab *lab, const char *growth, const char *version) {
+        feed(lab->view, VIEW_NODES, REFLECTOR_ADDED, node_with(growth, version));
+}
+
+static void see_pod(Lab *lab, const char *name, const char *mem, const char *wish) {
+        char allocation[64], annotations[64];
+
+        (void) snprintf(allocation, sizeof allocation, "{\\\"0\\\":{\\\"0\\\":%s}}", mem);
+        (void) snprintf(annotations, sizeof annotations, ",\"aliquot.dev/gpu-mem\":\"%s\"", wish);
+        feed(lab->view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json(.name = name, .node = "n", .mem = mem, .allocation = allocation,
+                      .annotations = annotations));
+}
+
+static Lab lab_new(void) {
+        Lab lab = {.event = NULL};
+
+        forbidden = NULL;
+        ASSERT_OK(sd_event_new(&lab.event) < 0);
+        ASSERT_OK(view_new(&lab.view));
+        ASSERT_OK(grower_new(&(GrowerOptions){.client = fake_client(lab.event),
+                                              .view = lab.view,
+                                              .may_not_act = may_not_act},
+                             &lab.grower));
+        lab.view->on_pod = on_pod;
+        lab.view->userdata = lab.grower;
+        see_node(&lab, EMPTY, "10");
+        return lab;
+}
+
+static void lab_done(Lab *lab) {
+        grower_free(lab->grower);
+        view_free(lab->view);
+        sd_event_unref(lab->event);
+}
+
+/* Timers run until there is a call of this kind. */
+static KubeCall *await(Lab *lab, FakeKind kind, const char *path) {
+        for (int i = 0; !fake_call(kind) && i < 100; i++)
+                ASSERT_TRUE(sd_event_run(lab->event, 10 * USEC_PER_SEC) >= 0);
+        ASSERT_TRUE(fake_call(kind) != NULL);
+        ASSERT_TEXT(fake_name(fake_call(kind)), path);
+        return fake_call(kind);
+}
+
+#define QUOTAS "/api/v1/namespaces/default/resourcequotas"
+#define NODE   "/api/v1/nodes/n"
+
+static void to_the_patch(Lab *lab) {
+        see_pod(lab, "a", "8", "12");
+        fake_reply(await(lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS);
+        fake_reply(await(lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "11"));
+}
+
+static void a_permit_is_charged_before_and_after_the_watch_shows_it(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        ASSERT_USED(lab.view, "n", 0, 12);
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), "\"resourceVersion\":\"11\"");
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), PERMIT);
+        see_node(&lab, EMPTY, "11"); /* the watch lags */
+        ASSERT_USED(lab.view, "n", 0, 12);
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "{}");
+        see_node(&lab, EMPTY, "11");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, PERMIT, "12");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, "{\\\"serial\\\":3,\\\"slices\\\":[]}", "13"); /* the agent gives it back */
+        ASSERT_USED(lab.view, "n", 0, 8);
+        see_pod(&lab, "b", "2", "2"); /* each wish is looked at */
+        ASSERT_INT(fake_n_calls(), 0);
+        lab_done(&lab);
+}
+
+static void a_conflict_reads_the_node_again(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 409, "");
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200,
+                   node_with("{\\\"serial\\\":8,\\\"slices\\\":[]}", "20"));
+        ASSERT_CONTAINS(fake_annotations(await(&lab, FAKE_PATCH, NODE)), "{\\\"serial\\\":9,");
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), "\"resourceVersion\":\"20\"");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        lab_done(&lab);
+}
+
+static void after_a_lost_answer_the_node_tells(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_UNKNOWN, 0, "");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(PERMIT, "12"));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, PERMIT, "12");
+        see_node(&lab, "{\\\"serial\\\":3,\\\"slices\\\":[]}", "13");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        lab_done(&lab);
+}
+
+/* A patch with an unknown outcome fails on a node that has changed since. */
+static void a_refusal_after_a_lost_answer(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_UNKNOWN, 0, "");
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "11"));
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 403, "");
+        ASSERT_USED(lab.view, "n", 0, 12); /* the first one may be carried out yet */
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "12"));
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 403, "");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        lab_done(&lab);
+}
+
+static void a_static_pod_does_not_grow(void) {
+        Lab lab = lab_new();
+
+        feed(lab.view, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json(.name = "a", .node = "n", .mem = "8", .allocation = "{\\\"0\\\":{\\\"0\\\":8}}",
+                      .annotations =
+                              ",\"aliquot.dev/gpu-mem\":\"12\",\"kubernetes.io/config.mirror\":\"h\""));
+        ASSERT_TEXT(fake_last_note(), "a static pod does not grow beyond its limit");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        lab_done(&lab);
+}
+
+static void what_cannot_be_read_is_no_wish(void) {
+        static const char *const values[] = {"0", "-1", "x", "18446744073709551616", "8", "4", "[12]"};
+
+        for (size_t i = 0; i < ELEMENTSOF(values); i++) {
+                Lab lab = lab_new();
+
+                see_pod(&lab, "a", "8", values[i]);
+                ASSERT_INT(fake_n_calls(), 0);
+                ASSERT_USED(lab.view, "n", 0, 8);
+                lab_done(&lab);
+        }
+}
+
+static void a_refused_patch_charges_nothing(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 403, "");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        ASSERT_CONTAINS(fake_last_note(), "the API server said 403");
+        lab_done(&lab);
+}
+
+static void a_quota_that_names_the_resource_refuses(void) {
+        Lab lab = lab_new();
+
+        see_pod(&lab, "a", "8", "12");
+        ASSERT_USED(lab.view, "n", 0, 12); /* reserved while the quotas are read */
+        fake_reply(
+                await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200,
+                "{\"items\":[{\"metadata\":{\"name\":\"cpu\"},\"spec\":{\"hard\":{\"requests.cpu\":\"4\"}}},"
+                "{\"metadata\":{\"name\":\"team\"},\"spec\":{\"hard\":{\"requests.aliyun.com/"
+                "gpu-mem\":\"40\"}}}]}");
+        ASSERT_CONTAINS(fake_last_note(), "quota \"team\" of the namespace names the resource");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        ASSERT_INT(fake_n_calls(), 0);
+        lab_done(&lab);
+}
+
+static void an_event_names_what_is_missing(void) {
+        Lab lab = lab_new();
+
+        see_pod(&lab, "b", "6", "6");
+        see_pod(&lab, "a", "8", "12");
+        ASSERT_TEXT(fake_last_note(),
+                    "gpu0 of node n has 2 of gpu-mem free, 4 more are needed: 2 are missing");
+        ASSERT_USED(lab.view, "n", 0, 14);
+        ASSERT_INT(fake_n_calls(), 0);
+        feed(lab.view, VIEW_PODS, REFLECTOR_DELETED, pod_json(.name = "b", .node = "n", .mem = "6"));
+        (void) await(&lab, FAKE_GET, QUOTAS);
+        ASSERT_USED(lab.view, "n", 0, 12);
+        lab_done(&lab);
+}
+
+static void a_replica_that_does_not_lead_permits_nothing(void) {
+        Lab lab = lab_new();
+
+        forbidden = "not leading";
+        see_pod(&lab, "a", "8", "12");
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 8);
+        forbidden = NULL;
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS);
+        forbidden = "not leading"; /* any more */
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "11"));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 12); /* it stays reserved: it was not decided */
+        lab_done(&lab);
+}
+
+static void a_pod_that_ends_gives_its_reservation_back(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        feed(lab.view, VIEW_PODS, REFLECTOR_DELETED, pod_json(.name = "a", .node = "n", .mem = "8"));
+        ASSERT_USED(lab.view, "n", 0, 4); /* the patch may be carried out */
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 409, "");
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "20"));
+        ASSERT_USED(lab.view, "n", 0, 0);
+        lab_done(&lab);
+}
+
+static void without_an_agent_that_agrees_nothing_grows(void) {
+        Lab lab = lab_new();
+
+        feed(lab.view, VIEW_NODES, REFLECTOR_ADDED, node_json("n", "cgpu", 32, 2, ""));
+        see_pod(&lab, "a", "8", "12");
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_TEXT(fake_last_note(), "the agent of node n lets no slice grow beyond its limit");
+        lab_done(&lab);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
+                         TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
+                         TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
+                         TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
+                         TEST(a_quota_that_names_the_resource_refuses), TEST(an_event_names_what_is_missing),
+                         TEST(a_replica_that_does_not_lead_permits_nothing),
+                         TEST(a_pod_that_ends_gives_its_reservation_back),
+                         TEST(without_an_agent_that_agrees_nothing_grows));
+}
