@@ -16,6 +16,7 @@
 #include "node/agent_metrics.h"
 #include "node/agent_tell.h"
 #include "node/allocate/orphans.h"
+#include "node/allocate/slice_growth.h"
 #include "node/allocate/start_verifier.h"
 #include "node/audit/compute_audit.h"
 #include "node/audit/hung_filter.h"
@@ -75,6 +76,7 @@ struct Agent {
         Fault told_change;            /* the pending change of the last Event */
         Cordon cordon;                /* in force */
         CordonTold told_cordon;
+        SliceGrowth growth;         /* lent to `context` */
         CardIndexes told_out;       /* cards that pods know to be out of service */
         Fault other_plugin;         /* what another plugin offers of the same cards; "": nothing */
         char *node_uid, *node_text; /* of the Node object; NULL: it is not known yet */
@@ -108,6 +110,7 @@ int agent_set_cards(Agent *a, const CardList *cards);
 void agent_save_fences(void *userdata, const CardFences *fences);
 int agent_observe_node(Agent *a, const Node *node, Str text, bool listed); /* as publisher_observe() */
 void agent_look_at_resize(Agent *a, RosterPod *pod); /* and again later, if something waits */
+void agent_plan_growth(Agent *a);                    /* after it: gives permits back, or accepts them */
 void agent_apply_config(Agent *a); /* slices came or went, or another mode or unit is wanted */
 /* The node does not share yet, and another plugin that is kept off offers its cards still. */
 bool agent_waits_for_other_plugin(const Agent *a);

@@ -22,6 +22,7 @@ static void on_dying_change(void *userdata) {
         Agent *a = userdata;
 
         isolation_sweep(&a->isolation, &a->records);
+        agent_plan_growth(a);
         agent_apply_config(a);
 }
 
@@ -34,7 +35,8 @@ static int build_allocate(Agent *a) {
                               .records = &a->records,
                               .inventory = &a->inventory,
                               .isolation = &a->isolation,
-                              .client = a->client};
+                              .client = a->client,
+                              .growth = &a->growth};
         r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"), &node->pod_resources);
         if (r == 0)
                 r = pod_patcher_new(a->client, &a->roster, &node->pod_patcher);
@@ -150,6 +152,7 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
                 return fault_set(fault, -ENOMEM, "out of memory");
         a->o = *options;
         a->told_cordon.reason = "";
+        a->growth.enabled = options->grows;
         a->cordon.roster = &a->roster;
         a->cordon.records = &a->records;
         a->event = event;
@@ -195,6 +198,7 @@ Agent *agent_free(Agent *a) {
         sd_event_source_disable_unref(a->list_again);
         sd_event_source_disable_unref(a->resize_again);
         sd_event_source_disable_unref(a->last_wait);
+        slice_growth_done(&a->growth);
         free(a->node_uid);
         free(a->node_text);
         free(a->checkpoint);

@@ -33,6 +33,7 @@ typedef struct AgentOptions {
         bool kills_overuse;    /* with more of a card's time than the share, as the driver reports it */
         bool kills_hung;       /* with a hung kernel */
         uint32_t hung;         /* seconds until a kernel counts as hung */
+        bool grows;            /* slices beyond their limits, as the scheduler permits */
         bool keeps_nvidia_off; /* a label keeps NVIDIA's device plugin off the node */
         bool writes_links;     /* the ConfigMap of node/topology_map.h */
         bool known_drivers;    /* no isolated slice with a driver newer than ours */

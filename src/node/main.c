@@ -109,6 +109,10 @@ static const Option option_list[] = {
         {"keep-nvidia-plugin-off", NULL,
          "by a label of the GPU Operator, and share no card before that plugin is gone",
          OPTION_TO_FLAG(Options, agent.keeps_nvidia_off)},
+        {"grow-beyond-limits", NULL,
+         "let running slices grow beyond the limits of their pods, as the scheduler permits; it needs the "
+         "same",
+         OPTION_TO_FLAG(Options, agent.grows)},
         {"ignore-cgpu-disable", NULL, "isolate containers that say CGPU_DISABLE, too",
          OPTION_TO_FLAG(Options, agent.ignores_disable)},
         {"on-excess", "report|kill",

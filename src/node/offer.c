@@ -281,11 +281,14 @@ static void tell_wrong_keys(Agent *a) {
 }
 
 int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
-        bool had_cards = a->roster.has_cards;
+        bool had_cards = a->roster.has_cards, grown = false;
         char *copy = str_dup(text);
+        int r;
 
-        if (!copy)
+        if (!copy || slice_growth_observe(&a->growth, node->annotations.growth, &grown) < 0) {
+                free(copy);
                 return -ENOMEM;
+        }
         free(a->node_text);
         a->node_text = copy;
         a->wanted_unit_fault = FAULT_NULL;
@@ -306,9 +309,13 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         feed_ledger(a);
         /* Pods are checked only once the cards' contents are known, and the pods may have been
          * listed before that. */
-        for (RosterPod *pod = a->roster.pods; pod && !had_cards && a->roster.synced; pod = pod->hh.next) {
+        for (RosterPod *pod = a->roster.pods; pod && (!had_cards || grown) && a->roster.synced;
+             pod = pod->hh.next) {
                 agent_look_at_resize(a, pod);
-                repair_look(a->repair, pod);
+                if (!had_cards)
+                        repair_look(a->repair, pod);
         }
-        return publisher_observe(a->publisher, node, text, listed);
+        r = publisher_observe(a->publisher, node, text, listed);
+        agent_plan_growth(a);
+        return r;
 }

@@ -12,6 +12,7 @@
 #include "share/mode.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"
+#include "wire/resize_keys.h"
 
 #define RETRY_BASE (200 * USEC_PER_MSEC)
 #define RETRY_CAP  (30 * USEC_PER_SEC)
@@ -33,6 +34,7 @@ typedef enum NodeField {
         FIELD_CHANGE_PENDING,
         FIELD_METADATA_, /* end of the metadata */
         FIELD_GPU_COUNT = FIELD_METADATA_,
+        FIELD_GROWTH, /* desired by publisher_set_growth() alone */
         FIELDS_,
 } NodeField;
 
@@ -77,7 +79,7 @@ typedef struct Condition {
         char *desired[CONDITION_SINCE];    /* NULL: left as it is */
 } Condition;
 
-typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PARTS_ } Part;
+typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PART_GROWTH, PARTS_ } Part;
 
 struct Publisher {
         KubeClient *client;
@@ -86,6 +88,7 @@ struct Publisher {
         Condition conditions[CONDITIONS_];
         char *other_taints; /* a JSON list, while the startup taint is there; NULL: it is not */
         char *version_text; /* resourceVersion of the observed object */
+        char *growth_seen;  /* what desired[FIELD_GROWTH] was made of; NULL: nothing is desired */
         bool offers;        /* the observed object has all resources that its mode offers */
         uint64_t version;   /* resourceVersion of the newest object; 0: not known */
         KubeCall *call;
@@ -132,6 +135,7 @@ Publisher *publisher_free(Publisher *p) {
         }
         free(p->other_taints);
         free(p->version_text);
+        free(p->growth_seen);
         free(p->path);
         free(p);
         return NULL;
@@ -175,6 +179,9 @@ static bool part_differs(const Publisher *p, Part part) {
                 return differs(p, FIELD_GPU_COUNT);
         if (part == PART_TAINT)
                 return p->other_taints && p->offers;
+        if (part == PART_GROWTH)
+                return p->growth_seen && p->version_text && differs(p, FIELD_GROWTH) &&
+                       !is_other(p->growth_seen, p->observed[FIELD_GROWTH]);
         for (int i = 0; part == PART_METADATA && i < FIELD_METADATA_; i++)
                 if (differs(p, i))
                         return true;
@@ -263,6 +270,19 @@ static void write_taints(const Publisher *p, JsonWriter *w) {
         json_write_object_end(w);
 }
 
+/* Both the agent and the leading scheduler write this annotation, each on what it has read. */
+static void write_growth(const Publisher *p, JsonWriter *w) {
+        json_write_object(w, "metadata");
+        json_write_text(w, "resourceVersion", p->version_text);
+        json_write_object(w, "annotations");
+        if (p->desired[FIELD_GROWTH][0] != '\0')
+                json_write_text(w, ANNOTATION_GROWTH, p->desired[FIELD_GROWTH]);
+        else
+                json_write_null(w, ANNOTATION_GROWTH);
+        json_write_object_end(w);
+        json_write_object_end(w);
+}
+
 static void sync_node(Publisher *p);
 
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -340,7 +360,9 @@ static int send_part(Publisher *p, Part part) {
                                        JsonWriter *) = {[PART_METADATA] = write_metadata,
                                                         [PART_COUNT] = write_count,
                                                         [PART_CONDITIONS] = write_conditions,
-                                                        [PART_TAINT] = write_taints};
+                                                        [PART_TAINT] = write_taints,
+                                                        [PART_GROWTH] = write_growth};
+        bool is_status = part == PART_COUNT || part == PART_CONDITIONS;
         _cleanup_buf_ Buf patch = BUF_NULL, path = BUF_NULL;
         JsonWriter w;
 
@@ -348,7 +370,7 @@ static int send_part(Publisher *p, Part part) {
         json_write_object(&w, NULL);
         writers[part](p, &w);
         json_write_object_end(&w);
-        buf_appendf(&path, "%s%s", p->path, part == PART_METADATA || part == PART_TAINT ? "" : "/status");
+        buf_appendf(&path, "%s%s", p->path, is_status ? "/status" : "");
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         if (is_too_soon(p, part, str_hash64(buf_str(&patch), 0))) {
@@ -438,6 +460,7 @@ static int observe(Publisher *p, const Node *node, Str text) {
                 [FIELD_UNIT_IN_FORCE] = node->annotations.unit_in_force,
                 [FIELD_CHANGE_PENDING] = node->annotations.change_pending,
                 [FIELD_GPU_COUNT] = node->allocatable_count,
+                [FIELD_GROWTH] = node->annotations.growth,
         };
 
         for (size_t i = 0; i < ELEMENTSOF(observed); i++)
@@ -467,6 +490,16 @@ static int set_desired_text(char **to, const char *text) {
                 return set_text(to, str_from(text));
         free(*to);
         *to = NULL;
+        return 0;
+}
+
+int publisher_set_growth(Publisher *p, const char *seen, const char *text) {
+        if (!seen && !p->growth_seen)
+                return 0;
+        if (set_desired_text(&p->growth_seen, seen) < 0 ||
+            set_desired_text(&p->desired[FIELD_GROWTH], seen ? text : NULL) < 0)
+                return -ENOMEM;
+        sync_node(p);
         return 0;
 }
 

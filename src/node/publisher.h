@@ -37,6 +37,11 @@ int publisher_observe(Publisher *p, const Node *node, Str text, bool listed);
 /* The desired object from now on (copied). Returns 0 or -ENOMEM. */
 int publisher_set_desired(Publisher *p, const DesiredNode *node);
 
+/* Writes this text into ANNOTATION_GROWTH while the observed object has the text `seen` there, and
+ * the API server no newer object; "": absent. After another writer's change nothing is written
+ * before the next call. seen NULL: nothing is to be written. 0 or -ENOMEM. */
+int publisher_set_growth(Publisher *p, const char *seen, const char *text);
+
 /* Whether the observed object is the desired one and no call is under way. */
 bool publisher_is_done(const Publisher *p);
 

@@ -58,7 +58,29 @@ static int on_resize_again(sd_event_source *source, uint64_t usec, void *userdat
         a->resize_again = sd_event_source_disable_unref(a->resize_again);
         for (RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 agent_look_at_resize(a, pod);
+        agent_plan_growth(a);
         return 0;
+}
+
+static void look_at_resizes_later(Agent *a, const char *what) {
+        if (!a->resize_again && sd_event_add_time_relative(a->event, &a->resize_again, CLOCK_MONOTONIC,
+                                                           RESIZE_AGAIN, 0, on_resize_again, a) < 0)
+                log_error("out of memory: %s is resized when it changes", what);
+}
+
+void agent_plan_growth(Agent *a) {
+        const Roster *roster = &a->roster;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        const char *seen = a->growth.seen ? a->growth.seen : "";
+        bool waits = false;
+        int r;
+
+        if (!roster->synced || roster->listing || !roster->has_cards)
+                return;
+        r = slice_growth_plan(&a->growth, &a->context, &text, &waits);
+        if (r < 0 ||
+            publisher_set_growth(a->publisher, r > 0 ? seen : NULL, text.data ? text.data : "") < 0 || waits)
+                look_at_resizes_later(a, "a slice");
 }
 
 void agent_look_at_resize(Agent *a, RosterPod *pod) {
@@ -67,10 +89,8 @@ void agent_look_at_resize(Agent *a, RosterPod *pod) {
                                     .on_refused = agent_tell_resize_refused,
                                     .userdata = a};
 
-        if (slice_resize_look(&resize, pod) && !a->resize_again &&
-            sd_event_add_time_relative(a->event, &a->resize_again, CLOCK_MONOTONIC, RESIZE_AGAIN, 0,
-                                       on_resize_again, a) < 0)
-                log_error("out of memory: pod=%s/%s is resized when it changes", pod->namespace_, pod->name);
+        if (slice_resize_look(&resize, pod))
+                look_at_resizes_later(a, pod->name);
 }
 
 static void on_pods_end(void *userdata) {
@@ -88,6 +108,7 @@ static void on_pods_end(void *userdata) {
                 agent_look_at_resize(a, pod);
                 repair_look(a->repair, pod);
         }
+        agent_plan_growth(a);
         agent_apply_config(a);
         start_verifier_wake(a->start_verifier);
 }
@@ -110,6 +131,7 @@ static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
                 return;
         if (!pod)
                 isolation_sweep(&a->isolation, &a->records);
+        agent_plan_growth(a);
         agent_apply_config(a);
         start_verifier_wake(a->start_verifier);
 }

@@ -242,11 +242,11 @@ class Lab:
 
     # ---- scheduling ----
 
-    def schedule(self, with_extender=False):
+    def schedule(self, with_extender=False, extra=()):
         if with_extender:
             port = free_port()
             self.extender = Agent([self.aliquot, "scheduler", "--kubeconfig", self.kubeconfig, "--listen",
-                                   f"127.0.0.1:{port}", "--no-leader-election"])
+                                   f"127.0.0.1:{port}", "--no-leader-election", *extra])
             self.extender_address = f"127.0.0.1:{port}"
             self.wait(lambda: self._extender_is_ready(port), "the extender is ready")
         self.scheduler = Scheduler(self.api, NODE, self.units, self.seed, self.extender and self.extender_address)

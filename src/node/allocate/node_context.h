@@ -32,5 +32,6 @@ typedef struct NodeContext {
         Isolation *isolation;        /* NULL: none */
         PodResources *pod_resources; /* the kubelet's List; set before the first call of the kubelet */
         KubeClient *client;
-        PodPatcher *pod_patcher; /* set before the first call of the kubelet */
+        PodPatcher *pod_patcher;          /* set before the first call of the kubelet */
+        const struct SliceGrowth *growth; /* slice_growth.h; NULL: no slice grows beyond its limit */
 } NodeContext;

@@ -3,49 +3,10 @@
 
 #include <errno.h>
 
-#include "share/resize_status.h"
+#include "node/allocate/slice_growth.h"
 #include "wire/annotation.h"
 
-enum { CONTAINERS_MAX = RESIZE_STATUS_CONTAINERS, RESIZE_E_REFUSED = 1 };
-
-/* The containers of a pod that can have another size: main ones with a limit. */
-typedef struct Resizable {
-        const RosterContainer *containers[CONTAINERS_MAX];
-        ResizeLimit limits[CONTAINERS_MAX];
-        ResizeSize wanted[CONTAINERS_MAX];
-        size_t n;
-} Resizable;
-
-/* Its devices say it. A placement may have other cards than the pod asks for. */
-static uint32_t cards_of(const Record *record, const RosterPod *pod, const RosterContainer *c) {
-        const RecordContainer *given = record_container(record, str_from(c->name));
-        uint32_t n = given ? device_set_count_cards(&given->given[DEVICE_MEM]) : 0;
-
-        return n > 0 ? n : pod->request.cards;
-}
-
-static void find_containers(const RosterPod *pod, const Record *record, Resizable *ret) {
-        ret->n = 0;
-        for (size_t i = 0; i < pod->n_containers && ret->n < CONTAINERS_MAX; i++) {
-                const RosterContainer *c = &pod->containers[i];
-
-                if (c->kind != CONTAINER_MAIN)
-                        continue;
-                ret->containers[ret->n] = c;
-                ret->limits[ret->n++] = (ResizeLimit){.name = str_from(c->name),
-                                                      .index = c->index,
-                                                      .mem = roster_asks(pod, c, DEVICE_MEM),
-                                                      .core = roster_asks(pod, c, DEVICE_CORE),
-                                                      .cards = cards_of(record, pod, c)};
-        }
-}
-
-static ResizeSize size_in_force(const Record *record, const ResizeLimit *l) {
-        const RecordContainer *given = record_container(record, l->name);
-
-        return (ResizeSize){given && given->size_mem > 0 ? given->size_mem : l->mem,
-                            given && given->size_core > 0 ? given->size_core : l->core};
-}
+enum { RESIZE_E_REFUSED = 1 };
 
 static bool has_size(const Record *record) {
         for (size_t i = 0; i < record->n_containers; i++)
@@ -83,7 +44,7 @@ static int check_changes(const SliceResize *s, const RosterPod *pod, const Recor
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < all->n; i++)
-                if (!is_same(size_in_force(record, &all->limits[i]), all->wanted[i]))
+                if (!is_same(resizable_in_force(record, &all->limits[i]), all->wanted[i]))
                         r = check_container(s, pod, all->containers[i], fault);
         return r;
 }
@@ -93,17 +54,17 @@ static void set_sizes(Record *record, const Resizable *all, const ResizeSize *si
         for (size_t i = 0; i < all->n; i++) {
                 const ResizeLimit *l = &all->limits[i];
 
-                record_set_size(record, l->name, sizes[i].mem < l->mem ? sizes[i].mem : 0,
-                                sizes[i].core < l->core ? sizes[i].core : 0);
+                record_set_size(record, l->name, sizes[i].mem != l->mem ? sizes[i].mem : 0,
+                                sizes[i].core != l->core ? sizes[i].core : 0);
         }
 }
 
 static int keep_sizes(const SliceResize *s, Record *record, const Resizable *all, Fault *fault) {
-        ResizeSize before[CONTAINERS_MAX];
+        ResizeSize before[RESIZABLE_MAX];
         int r;
 
         for (size_t i = 0; i < all->n; i++)
-                before[i] = size_in_force(record, &all->limits[i]);
+                before[i] = resizable_in_force(record, &all->limits[i]);
         set_sizes(record, all, all->wanted);
         r = records_save(s->node->records, record, fault);
         if (r != 0)
@@ -127,29 +88,33 @@ static int write_pages(const SliceResize *s, const Record *record, const Resizab
         return r;
 }
 
-static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all, Fault *fault) {
+/* *ret_waits: growth is not permitted yet, and the fault says so. */
+static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all, bool *ret_waits,
+                  Fault *fault) {
         int r = resize_request_read(str_from(pod->resize[0]), str_from(pod->resize[1]), all->limits, all->n,
                                     all->wanted, fault);
 
         if (r == 0)
                 r = check_changes(s, pod, record, all, fault);
+        if (r == 0)
+                *ret_waits = slice_growth_cut(s->node->growth, s->node, pod, record, all, fault);
         return r == 0 ? keep_sizes(s, record, all, fault) : r;
 }
 
 /* ---- the status ---- */
 
-/* r: of the decision, with its fault; w: of the pages. While a page could not be written, the
- * status names no size. */
+/* r: of the decision, with its fault; negative: it waits. w: of the pages. While a page could not
+ * be written, the status names no size. */
 static void write_status(const Record *record, const Resizable *all, int r, const Fault *fault, int w,
                          const Fault *pages, Buf *out) {
-        ResizeInForce list[CONTAINERS_MAX];
+        ResizeInForce list[RESIZABLE_MAX];
         Str said = str_from(w != 0 ? pages->text : fault->text);
 
         for (size_t i = 0; i < all->n; i++) {
                 const ResizeLimit *l = &all->limits[i];
 
                 list[i] = (ResizeInForce){
-                        .index = l->index, .size = size_in_force(record, l), .limit = {l->mem, l->core}};
+                        .index = l->index, .size = resizable_in_force(record, l), .limit = {l->mem, l->core}};
         }
         if (w != 0 || r < 0)
                 resize_status_write_waiting(said, list, w != 0 ? 0 : all->n, out);
@@ -185,18 +150,19 @@ bool slice_resize_look(const SliceResize *s, RosterPod *pod) {
         _cleanup_buf_ Buf text = BUF_NULL;
         Fault fault = FAULT_NULL, pages = FAULT_NULL;
         Resizable all = {.n = 0};
+        bool waits = false;
         int r, w;
 
         if (!is_concerned(s, pod, record))
                 return false;
-        find_containers(pod, record, &all);
-        r = resize(s, pod, record, &all, &fault);
+        resizable_find(pod, record, slice_growth_is_possible(s->node->growth), &all);
+        r = resize(s, pod, record, &all, &waits, &fault);
         if (r == -ENOMEM)
                 return true;
         w = write_pages(s, record, &all, &pages);
         if (pod->resize[0] || pod->resize[1] || r != 0 || w != 0)
-                write_status(record, &all, r, &fault, w, &pages, &text);
+                write_status(record, &all, r != 0 || !waits ? r : -EAGAIN, &fault, w, &pages, &text);
         if (!text.broken)
                 set_status(s, pod, &text, r > 0 && w == 0 ? &fault : NULL);
-        return r < 0 || w != 0 || text.broken;
+        return r < 0 || w != 0 || waits || text.broken;
 }

@@ -7,7 +7,8 @@
  * differs, so an agent that was killed between two steps completes them when it starts again. The
  * status says what waits when a file cannot be written.
  *
- * A slice never exceeds its limit, so no other pod and no ledger is concerned. */
+ * A slice exceeds its limit only as far as the leading scheduler has permitted (slice_growth.h).
+ * Otherwise no other pod and no ledger is concerned. */
 
 #include "node/allocate/node_context.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/start_check.h"
 
+#include "node/allocate/slice_growth.h"
 #include "wire/annotation.h"
 
 /* "3 of gpu0, 2 of gpu1" */
@@ -119,6 +120,28 @@ static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fa
         return 0;
 }
 
+/* Waits for slices that have grown, or hold more than their size, where they leave no room for
+ * these devices. Then a former leader placed the pod, or another scheduler. */
+static int check_room(const StartCheck *check, const RosterPod *pod, Fault *fault) {
+        const NodeContext *node = check->node;
+        uint32_t card, count;
+        size_t at = 0;
+
+        while (check->kind == DEVICE_MEM && slice_growth_is_possible(node->growth) &&
+               device_set_next_card(check->set, &at, &card, &count)) {
+                CardInUse use = slice_growth_in_use(node, card, str_from(pod->uid), check->set);
+                const CardInfo *info = inventory_card(node->inventory, card);
+
+                if (info && use.above > 0 && use.devices + use.above > info->units)
+                        return fault_set(
+                                fault, START_CHECK_E_WAIT,
+                                "pod %s/%s waits: slices of gpu%u that have grown beyond their limits "
+                                "leave no room",
+                                pod->namespace_, pod->name, card);
+        }
+        return 0;
+}
+
 static int keep_record(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
                        Fault *fault) {
         const NodeContext *node = check->node;
@@ -191,6 +214,8 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
                 r = check_cover(check, pod, c, fault);
         if (r == 0)
                 r = check_holder(check, pod, fault);
+        if (r == 0)
+                r = check_room(check, pod, fault);
         if (r == 0)
                 r = keep_record(check, pod, c, fault);
         if (r == 0)

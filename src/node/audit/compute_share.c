@@ -28,11 +28,15 @@ static const ComputeRequest *request_of(const RosterPod *pod, const char *name) 
 
 uint32_t compute_share_of_container(const ComputeShare *s, const RosterPod *pod, const RecordContainer *given,
                                     uint32_t card) {
+        uint32_t percent = given ? device_set_count(&given->given[DEVICE_CORE], card) : 0;
+
         if (!given || device_set_count(&given->given[DEVICE_MEM], card) == 0)
                 return 0;
+        if (percent > 0 && given->size_core > percent) /* it has grown */
+                percent = given->size_core;
         if (!s->ignores_disable && roster_is_not_isolated(pod, given->name))
                 return POLICY_PPM;
-        return cap_of(s, request_of(pod, given->name), device_set_count(&given->given[DEVICE_CORE], card));
+        return cap_of(s, request_of(pod, given->name), percent);
 }
 
 uint32_t compute_share_of_pod(const ComputeShare *s, const RosterPod *pod, const Record *record,

@@ -202,7 +202,10 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
 
         if (given && !a->o.ignores_disable && roster_is_not_isolated(pod, given->name))
                 return UINT64_MAX;
-        return dev > 0 && units <= dev ? MIB * visible_mib(card->mib, units, dev) : 0;
+        if (units == 0 || units > dev)
+                return 0;
+        units += roster_growth(a->o.roster, pod, given->name, index);
+        return MIB * visible_mib(card->mib, units < dev ? units : dev, dev);
 }
 
 /* The most that the pod may hold at one time: its init containers run before the others. */

@@ -81,6 +81,11 @@ int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, co
 int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,
                      Fault *fault);
 
+/* Units of a card that the processes of a container hold or may take, by its page and counters,
+ * rounded up. 0 for a container that has no page, or is not isolated. All of the card where the
+ * directory of its slice cannot be opened. */
+uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordContainer *given, uint32_t index);
+
 /* Whether library and pages of this container are where its mounts lead. A runtime may make an
  * empty directory of a missing source (containerd) and start the container. True where the mode
  * does not isolate. */

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "share/ledger_growth.h"
 #include "share/pod_grant.h"
 #include "share/refusal_format.h"
 #include "wire/annotation.h"
@@ -499,6 +500,18 @@ uint32_t roster_pod_units(const RosterPod *pod) {
         }
         all = all > 0 ? all : init;
         return all > UINT32_MAX ? UINT32_MAX : (uint32_t) all;
+}
+
+uint32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card) {
+        const LedgerNode *n = roster_ledger_node(r);
+
+        for (size_t i = 0; n && i < pod->n_containers; i++) {
+                const RosterContainer *c = &pod->containers[i];
+
+                if (c->kind == CONTAINER_MAIN && strcmp(c->name, container) == 0)
+                        return ledger_growth_of(n, str_from(pod->uid), c->index, card).mem;
+        }
+        return 0;
 }
 
 uint32_t roster_asks(const RosterPod *pod, const RosterContainer *c, DeviceKind kind) {

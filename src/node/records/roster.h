@@ -94,12 +94,10 @@ LedgerNode *roster_ledger_node(const Roster *r); /* NULL before the node object 
 RosterPod *roster_find(const Roster *r, Str uid);
 RosterPod *roster_find_name(const Roster *r, Str namespace_, Str name);
 
-/* The name of the container with that runtime ID; NULL when the pod's status has no such
- * container. */
+/* The name of the container with that runtime ID; NULL when the pod's status has none. */
 const char *roster_container_name(const RosterPod *pod, const char *id);
 
-/* Whether the container asks not to be isolated (CGPU_DISABLE). The caller knows whether the node
- * honours that. */
+/* Whether the container asks not to be isolated (CGPU_DISABLE). The node may not honour that. */
 bool roster_is_not_isolated(const RosterPod *pod, const char *container);
 
 /* Places a pod on cards of this node: the slices replace what it held. Returns 0 or -ENOMEM. */
@@ -107,6 +105,8 @@ int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n);
 
 /* Units of the whole pod on all cards, as in ALIYUN_COM_GPU_MEM_POD. */
 uint32_t roster_pod_units(const RosterPod *pod);
+/* Units of a card that the Node permits the container above its limit. */
+uint32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card);
 
 /* Computes how many devices of this kind a container must have on each card, sorted by card. ret
  * has room for CARD_INDEX_MAX + 1. Returns the number of cards; 0 when the pod has no placement

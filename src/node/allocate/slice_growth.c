@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/allocate/slice_growth.h"
+
+#include <errno.h>
+
+#include "share/growth.h"
+
+void slice_growth_done(SliceGrowth *g) {
+        free(g->seen);
+        free(g->mine);
+        *g = (SliceGrowth){.enabled = false};
+}
+
+int slice_growth_observe(SliceGrowth *g, Str annotation, bool *ret_changed) {
+        char *copy = NULL;
+
+        *ret_changed = !str_eq(str_from(g->seen), annotation);
+        if (!*ret_changed)
+                return 0;
+        if (!str_is_empty(annotation)) {
+                copy = str_dup(annotation);
+                if (!copy)
+                        return -ENOMEM;
+        }
+        free(g->seen);
+        g->seen = copy;
+        return 0;
+}
+
+bool slice_growth_is_possible(const SliceGrowth *g) {
+        return g && (g->enabled || g->seen);
+}
+
+/* ---- what a slice holds ---- */
+
+static uint32_t above(uint32_t size, uint32_t limit) {
+        return size > limit ? size - limit : 0;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b) {
+        return a > b ? a : b;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b) {
+        return a < b ? a : b;
+}
+
+/* Units above its devices that the processes of a container hold. */
+static uint32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card, uint32_t count) {
+        return node->isolation ? above(isolation_held(node->isolation, node->inventory, c, card), count) : 0;
+}
+
+/* Units of each card that the record's size has above the devices there. */
+static uint32_t size_above(const RecordContainer *c, uint32_t count) {
+        uint32_t n = device_set_count_cards(&c->given[DEVICE_MEM]);
+
+        return n > 0 ? above(c->size_mem / n, count) : 0;
+}
+
+static uint32_t above_devices(const NodeContext *node, const RecordContainer *c, uint32_t card) {
+        uint32_t count = device_set_count(&c->given[DEVICE_MEM], card);
+
+        return count == 0 || c->init ? 0 : larger(size_above(c, count), held_above(node, c, card, count));
+}
+
+/* An init container and later containers may have the same devices. */
+static bool is_counted(const Record *record, size_t before, DeviceId id) {
+        for (size_t i = 0; i < before; i++)
+                if (record->containers[i].started &&
+                    device_set_has(&record->containers[i].given[DEVICE_MEM], id))
+                        return true;
+        return false;
+}
+
+static uint32_t count_new(const Record *record, size_t before, const DeviceSet *set, uint32_t card) {
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < set->n; i++)
+                n += device_card(set->ids[i]) == card && !(record && is_counted(record, before, set->ids[i]));
+        return n;
+}
+
+CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more) {
+        const Record *own = records_find(node->records, pod);
+        CardInUse use = {.devices = more ? count_new(own, own ? own->n_containers : 0, more, card) : 0};
+
+        for (const Record *record = node->records->by_uid; record; record = record->hh.next)
+                for (size_t i = 0; i < record->n_containers; i++) {
+                        const RecordContainer *c = &record->containers[i];
+
+                        if (!c->started)
+                                continue;
+                        use.devices += count_new(record, i, &c->given[DEVICE_MEM], card);
+                        use.above += above_devices(node, c, card);
+                }
+        return use;
+}
+
+/* ---- sizes that rise ---- */
+
+static bool is_mine(const SliceGrowth *g) {
+        return g->mine && g->seen && strcmp(g->mine, g->seen) == 0;
+}
+
+/* The smallest permit of the container's cards. None where the cards have unequal parts of the
+ * limit, because a size that is not the limit is divided equally. */
+static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const RecordContainer *c,
+                            const ResizeLimit *l) {
+        GrowthSize least = {UINT32_MAX, UINT32_MAX};
+        uint32_t card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
+                const GrowthEntry *e = growth_find(seen, str_from(pod->uid), l->index, card);
+
+                if (!e || (uint64_t) count * l->cards != l->mem)
+                        return (GrowthSize){0, 0};
+                least = growth_smaller(least, e->size);
+        }
+        return at > 0 ? least : (GrowthSize){0, 0};
+}
+
+/* Whether each card of the container has these units beside what is held and may be held there. */
+static bool has_room(const NodeContext *node, const RecordContainer *c, uint32_t more) {
+        uint32_t card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
+                const CardInfo *info = inventory_card(node->inventory, card);
+                CardInUse use = slice_growth_in_use(node, card, STR(""), NULL);
+
+                if (!info || use.devices + use.above + more > info->units)
+                        return false;
+        }
+        return true;
+}
+
+/* The largest size that may be in force: what is, or what is permitted beside the others. */
+static ResizeSize most_of(const SliceGrowth *g, const NodeContext *node, const Growth *seen,
+                          const RosterPod *pod, const Record *record, const ResizeLimit *l) {
+        const RecordContainer *c = record_container(record, l->name);
+        ResizeSize now = resizable_in_force(record, l);
+        ResizeSize most = {larger(now.mem, l->mem), larger(now.core, l->core)};
+        GrowthSize more;
+
+        if (!c || !g->enabled || !is_mine(g))
+                return most;
+        more = permitted(seen, pod, c, l);
+        if (has_room(node, c, above(l->mem + more.mem * l->cards, most.mem) / (l->cards > 0 ? l->cards : 1)))
+                most.mem = larger(most.mem, l->mem + more.mem * l->cards);
+        most.core = larger(most.core, l->core + more.core);
+        return most;
+}
+
+bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const RosterPod *pod,
+                      const Record *record, Resizable *all, Fault *why) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        bool cut = false;
+        Growth seen;
+
+        if (!slice_growth_is_possible(g))
+                return false;
+        (void) growth_read(str_from(g->seen), &arena, &seen, NULL); /* else there is no permit */
+        for (size_t i = 0; i < all->n; i++) {
+                ResizeSize most = most_of(g, node, &seen, pod, record, &all->limits[i]), *w = &all->wanted[i];
+
+                if (w->mem <= most.mem && w->core <= most.core)
+                        continue;
+                if (!cut)
+                        (void) fault_set(
+                                why, 0,
+                                "the scheduler has not permitted what container %u asks for above its "
+                                "limit; its Events say why",
+                                all->limits[i].index);
+                *w = (ResizeSize){smaller(w->mem, most.mem), smaller(w->core, most.core)};
+                cut = true;
+        }
+        return cut;
+}
+
+/* ---- the annotation ---- */
+
+static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
+        return above(size, limit) / (cards > 0 ? cards : 1);
+}
+
+static GrowthSize above_limit(ResizeSize size, const ResizeLimit *l) {
+        return (GrowthSize){part_of(size.mem, l->mem, l->cards), part_of(size.core, l->core, l->cards)};
+}
+
+/* Whether the agent would give this container a larger size: slice_resize.c refuses the others. */
+static bool may_grow(const NodeContext *node, const RosterPod *pod, const RosterContainer *c) {
+        return node->isolation && !pod->terminating && (!c->not_isolated || node->isolation->ignores_disable);
+}
+
+/* What an entry's slice has, wants and holds. All zero for a container that is not there. */
+static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const GrowthEntry *e) {
+        const Record *record = records_find(node->records, e->uid);
+        GrowthUse use = {.held = {0, 0}};
+        const RecordContainer *c;
+        Resizable all;
+
+        resizable_find(pod, record, true, &all);
+        for (size_t i = 0; i < all.n; i++)
+                all.wanted[i] = resizable_in_force(record, &all.limits[i]);
+        (void) resize_request_read(str_from(pod->resize[0]), str_from(pod->resize[1]), all.limits, all.n,
+                                   all.wanted, NULL); /* a refusal leaves what is in force */
+        for (size_t i = 0; i < all.n; i++) {
+                const ResizeLimit *l = &all.limits[i];
+
+                if (l->index != e->container)
+                        continue;
+                use.in_force = above_limit(resizable_in_force(record, l), l);
+                use.wanted =
+                        may_grow(node, pod, all.containers[i]) ? above_limit(all.wanted[i], l) : use.in_force;
+                c = record ? record_container(record, l->name) : NULL;
+                if (c && c->started)
+                        use.held.mem = held_above(node, c, e->card,
+                                                  device_set_count(&c->given[DEVICE_MEM], e->card));
+        }
+        return use;
+}
+
+/* Adds empty entries for what records have above limits, where the annotation was lost. */
+static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
+        int r = 0;
+
+        for (const RosterPod *pod = node->roster->pods; pod && r == 0; pod = pod->hh.next) {
+                const Record *record = pod->grant ? records_find(node->records, str_from(pod->uid)) : NULL;
+                Resizable all = {.n = 0};
+
+                if (record)
+                        resizable_find(pod, record, true, &all);
+                for (size_t i = 0; i < all.n; i++) {
+                        GrowthSize size =
+                                above_limit(resizable_in_force(record, &all.limits[i]), &all.limits[i]);
+                        const RecordContainer *c = record_container(record, all.limits[i].name);
+                        uint32_t card, count;
+                        size_t at = 0;
+
+                        while (r == 0 && (size.mem > 0 || size.core > 0) &&
+                               device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
+                                r = growth_raise(growth, arena,
+                                                 &(GrowthEntry){.uid = str_from(pod->uid),
+                                                                .container = all.limits[i].index,
+                                                                .card = card});
+                }
+        }
+        return r;
+}
+
+typedef struct Changes {
+        bool differs, takes, waits, holds;
+} Changes;
+
+/* An entry of a pod that is gone stays while its record does: its processes may hold all of it. */
+static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
+        const RosterPod *pod = roster_find(node->roster, e->uid);
+        GrowthSize keep = {0, 0};
+
+        if (pod && pod->grant) {
+                GrowthUse use = use_of(node, pod, e);
+
+                keep = growth_keep(e->size, &use);
+                c->takes |= growth_may_take(keep, &use);
+                c->waits |= use.held.mem > larger(use.in_force.mem, use.wanted.mem);
+        } else if (records_find(node->records, e->uid))
+                keep = e->size;
+        c->differs |= !growth_is_same(keep, e->size);
+        c->holds |= keep.mem > 0 || keep.core > 0;
+        e->size = keep;
+}
+
+int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Changes c = {.differs = false};
+        Growth growth;
+        int r = growth_read(str_from(g->seen), &arena, &growth, NULL);
+
+        *ret_waits = false;
+        c.differs = r > 0 || (g->enabled && !g->seen);
+        g->serial = g->serial > growth.serial ? g->serial : growth.serial;
+        if (r >= 0)
+                r = add_records(node, &arena, &growth);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < growth.n; i++)
+                update_entry(node, &growth.list[i], &c);
+        *ret_waits = c.waits;
+        if (!g->enabled && !c.holds)
+                return g->seen != NULL; /* nothing is charged, and nothing may be */
+        if (!c.differs && (!c.takes || !g->enabled || is_mine(g)))
+                return 0;
+        growth.serial = g->serial + 1;
+        growth_write(&growth, ret);
+        free(g->mine);
+        g->mine = ret->broken ? NULL : str_dup(buf_str(ret));
+        return g->mine ? 1 : -ENOMEM;
+}

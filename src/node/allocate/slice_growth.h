@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent's part of growth beyond limits (share/growth.h; docs/internals/resize.md). The leading
+ * scheduler raises an entry of the node's annotation. The agent first writes the annotation itself,
+ * with another serial. When the API server shows exactly that text, no older patch can change it
+ * any more, and sizes may rise up to its entries. An entry falls only as far as the slice's size in
+ * force and its counters, so memory that processes hold stays charged. */
+
+#include "node/allocate/node_context.h"
+#include "node/allocate/resizable.h"
+
+typedef struct SliceGrowth {
+        bool enabled;    /* new growth is accepted */
+        char *seen;      /* the annotation as it was seen last; NULL: absent */
+        uint64_t serial; /* the largest that was seen or written */
+        char *mine;      /* as this process would have it; NULL: it has not written */
+} SliceGrowth;
+
+void slice_growth_done(SliceGrowth *g);
+
+/* The annotation as the Node object has it now. *ret_changed: it is another one. 0 or -ENOMEM. */
+int slice_growth_observe(SliceGrowth *g, Str annotation, bool *ret_changed);
+
+/* Whether the annotations of pods may ask for more than the limits. */
+bool slice_growth_is_possible(const SliceGrowth *g);
+
+/* Cuts the wanted sizes of a pod's containers to what may be in force now. Returns whether one of
+ * them was cut: then *why says what is missing. */
+bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const RosterPod *pod,
+                      const Record *record, Resizable *all, Fault *why);
+
+/* The annotation as it must be, after sizes have risen or fallen. Returns 0 where it is so already,
+ * 1 with the text, or -ENOMEM. *ret_waits: an entry waits for processes to free memory. Call it
+ * once all pods and the cards are known. */
+int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits);
+
+/* Units of a card that containers which have started hold or may hold: their devices, and what is
+ * above them. more: the devices that a container of `pod` is about to start with; NULL: none. */
+typedef struct CardInUse {
+        uint32_t devices, above;
+} CardInUse;
+CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more);

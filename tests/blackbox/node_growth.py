@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Slices that grow beyond the limits of their pods: node_growth.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
+
+import json
+import unittest
+
+from isolation_case import MIB, Started, alone
+from node_case import ONE_CARD, TWO_CARDS
+from node_lab import PODS, container, pod
+
+import page as layout  # on the path of node_lab
+
+GROWTH = "aliquot.dev/grown-slices"
+STATUS = "aliquot.dev/resize-status"
+REFUSED = "GPUGrowthRefused"
+SWITCH = ["--grow-beyond-limits"]
+
+
+class Growth(Started):
+    def grown(self, cards=ONE_CARD):
+        lab = self.lab(cards=cards, extra=SWITCH)
+        lab.wait(lambda: lab.node_annotation(GROWTH), "the agent lets slices grow")
+        lab.schedule(with_extender=True, extra=SWITCH)
+        return lab
+
+    def run_pod(self, lab, name, mem, core=0):
+        uid = lab.create(pod(name, container("main", mem, core)))
+        return uid, self.started(lab, uid)
+
+    def ask(self, lab, name="a", **sizes):
+        lab.annotate(f"{PODS}/{name}", **sizes)
+
+    def until(self, lab, c, mib, status, name="a"):
+        def is_so():
+            found = lab.get(name)["metadata"].get("annotations", {}).get(STATUS)
+            return self.limits(c).limit // MIB == mib and found == status
+        lab.wait(is_so, f"{mib} MiB, {status}: {lab.get(name)['metadata'].get('annotations', {}).get(STATUS)}")
+
+    def entries(self, lab):
+        return {(e["uid"], e["card"]): (e["mem"], e["core"]) for e in json.loads(lab.node_annotation(GROWTH))["slices"]}
+
+    def used(self, lab):
+        """What the scheduler's ledger counts of the card."""
+        return lab.inspect()["nodes"][0]["devs"][0]["usedGPU"]
+
+    def hold(self, c, mib):
+        """Sets the counter of what processes hold."""
+        with open(self.counters(c), "r+b") as f:
+            f.seek(layout.USED)
+            f.write((mib * MIB // layout.UNIT << layout.USED_SHIFT).to_bytes(8, "little"))
+
+    def test_it_grows_and_shrinks(self):
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 6, 40)
+        self.ask(lab, gpu_mem="10", gpu_core="60")
+        self.until(lab, c, 10773, "in force: container 0: gpu-mem 10 of 6, gpu-core 60 of 40")
+        self.assertEqual((self.entries(lab), self.limits(c).core), ({(uid, 0): (4, 20)}, 60))
+        lab.wait(lambda: self.used(lab) == 10, "the ledger counts it")
+        # What is left of the card is all that another pod gets.
+        late = lab.create(pod("b", container("main", 7)))
+        self.hold(c, 9000)
+        self.ask(lab, gpu_mem=None, gpu_core=None)
+        self.until(lab, c, 6464, None)
+        lab.wait(lambda: self.entries(lab).get((uid, 0)) == (3, 0), "9000 MiB are 9 units")
+        self.assertEqual(lab.running(late), [])
+        self.hold(c, 1000)
+        lab.wait(lambda: self.entries(lab) == {}, "nothing is charged above the limit")
+        lab.wait(lambda: self.used(lab) in (6, 13), "the ledger counts the limit")
+        self.started(lab, late)
+        lab.wait(lambda: self.used(lab) == 13, "both limits")
+
+    def test_without_room(self):
+        lab = self.grown()
+        self.run_pod(lab, "b", 8)
+        uid, c = self.run_pod(lab, "a", 4)
+        self.ask(lab, gpu_mem="12")
+        text = "gpu0 of node n1 has 3 of gpu-mem free, 8 more are needed: 5 are missing"
+        lab.wait(lambda: any(text in e for e in lab.events(REFUSED)), "an Event says what is missing")
+        self.assertEqual((self.limits(c).limit // MIB, self.entries(lab)), (4309, {}))
+        lab.api.delete(f"{PODS}/b")
+        self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 4")
+        self.assertEqual(self.entries(lab), {(uid, 0): (8, 0)})
+
+    def test_a_quota(self):
+        lab = self.grown()
+        _, c = self.run_pod(lab, "a", 4)
+        lab.api.post("/api/v1/namespaces/default/resourcequotas", {
+            "metadata": {"name": "team"}, "spec": {"hard": {"requests.aliyun.com/gpu-mem": "8"}}})
+        self.ask(lab, gpu_mem="6")
+        lab.wait(lambda: any('quota "team"' in e for e in lab.events(REFUSED)), "an Event names the quota")
+        self.assertEqual((self.limits(c).limit // MIB, self.entries(lab)), (4309, {}))
+        self.assertEqual(self.used(lab), 4)
+
+    def test_a_container_that_is_not_isolated(self):
+        """The scheduler does not know the agent's options; the agent gives the permit back."""
+        lab = self.grown()
+        uid = lab.create(pod("a", container("main", 6, env=[{"name": "CGPU_DISABLE", "value": "true"}])))
+        self.started(lab, uid)
+        self.ask(lab, gpu_mem="9")
+        lab.wait(lambda: any("is not isolated" in e for e in lab.events("GPUResizeRefused")), "it is refused")
+        lab.wait(lambda: any("growth permitted" in line for line in list(lab.extender.log)), "a permit")
+        lab.wait(lambda: self.entries(lab) == {}, "the agent gives it back")
+        lab.wait(lambda: self.used(lab) == 6, "the ledger counts the limit")
+
+    def test_restarts(self):
+        """Of the agent, of the scheduler, of the container; each has what the API and the records say."""
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 6)
+        self.ask(lab, gpu_mem="9")
+        status = "in force: container 0: gpu-mem 9 of 6"
+        self.until(lab, c, 9696, status)
+        lab.restart_agent()
+        lab.extender.kill()
+        lab.wait_ready()
+        lab.schedule(with_extender=True, extra=SWITCH)
+        lab.wait(lambda: self.used(lab) == 9, "a new ledger counts it")
+        self.until(lab, c, 9696, status)
+        self.ask(lab, gpu_mem="12")
+        self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 6")
+        # An agent that finds the annotation gone writes it from its records.
+        lab.annotate(grown_slices=None)
+        lab.wait(lambda: lab.node_annotation(GROWTH) and self.entries(lab) == {(uid, 0): (6, 0)}, "it is there again")
+        lab.wait(lambda: self.used(lab) == 12, "and is counted")
+        lab.api.delete(f"{PODS}/a")
+        lab.wait(lambda: self.entries(lab) == {}, "nothing is left of it")
+        lab.wait(lambda: self.used(lab) == 0, "the card is free")
+
+    def test_on_two_cards(self):
+        lab = self.grown(TWO_CARDS)
+        uid = lab.create(pod("a", container("main", 8), cards=2))
+        c = self.started(lab, uid)
+        self.ask(lab, gpu_mem="14")
+        self.until(lab, c, 7541, "in force: container 0: gpu-mem 14 of 8")
+        self.assertEqual((self.limits(c, 1).limit // MIB, self.entries(lab)), (7541, {(uid, 0): (3, 0), (uid, 1): (3, 0)}))
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, c, 4309, None)
+        lab.wait(lambda: self.entries(lab) == {}, "nothing is charged above the limit")
+
+    def test_a_container_and_the_kubelet_start_again(self):
+        lab = self.grown()
+        uid = lab.create(pod("a", container("main", 6), restartPolicy="Always"))
+        c = self.started(lab, uid)
+        self.ask(lab, gpu_mem="9")
+        status = "in force: container 0: gpu-mem 9 of 6"
+        self.until(lab, c, 9696, status)
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again")
+        lab.kubelet.restart()
+        lab.wait_ready()
+        self.until(lab, lab.kubelet.runtime.of(uid, "main"), 9696, status)
+        self.assertEqual((self.entries(lab), self.used(lab)), ({(uid, 0): (3, 0)}, 9))
+
+    def test_a_pod_that_is_deleted_by_force(self):
+        """What its processes may hold is charged until they have ended."""
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 6)
+        self.ask(lab, gpu_mem="12")
+        self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 6")
+        kubelet = lab.kubelet
+        remove, kubelet._remove = kubelet._remove, lambda obj: None  # its processes run on
+        old = lab.get("a")
+        lab.api.delete(f"{PODS}/a", grace=0)
+        lab.wait(lambda: lab.held(), "the agent heard of it")
+        lab.wait(lambda: self.used(lab) == 12, "the ledger counts the slice and its growth")
+        self.assertEqual(self.entries(lab), {(uid, 0): (6, 0)})
+        late = self.place(lab, pod("b", container("main", 6)), 0)
+        self.not_started(lab, "leave no room")
+        kubelet._remove = remove
+        kubelet.events.put(("DELETED", old))
+        lab.wait(lambda: self.entries(lab) == {}, "its processes have ended")
+        self.started(lab, late)
+        lab.wait(lambda: self.used(lab) == 6, "the card has the other pod alone")
+
+    def test_nonsense(self):
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 6)
+        for text in "4294967295", "18446744073709551616", "0", "-1", "1e3", '{"0":4294967295}', '{"0":9,"0":9}', '{"7":9}', "[9]":
+            self.ask(lab, gpu_mem=text)
+            lab.wait(lambda: (lab.get("a")["metadata"]["annotations"].get(STATUS) or "").startswith(("refused: ", "waits: ")), text)
+            self.assertEqual((self.limits(c).limit // MIB, self.entries(lab), self.used(lab)), (6464, {}, 6), text)
+            self.ask(lab, gpu_mem=None)
+            self.until(lab, c, 6464, None)
+        self.ask(lab, gpu_mem="9")
+        self.until(lab, c, 9696, "in force: container 0: gpu-mem 9 of 6")
+        for text in "x", '{"serial":0,"slices":[]}', '{"serial":1,"slices":[{"uid":"","mem":9}]}', '{"serial":9}':
+            lab.annotate(grown_slices=text)
+            lab.wait(lambda t=text: lab.node_annotation(GROWTH) != t, f"{text} is written again")
+            lab.wait(lambda: self.entries(lab) == {(uid, 0): (3, 0)}, "as the record says")
+        lab.wait(lambda: self.used(lab) == 9, "the ledger counts it")
+
+    def test_it_is_switched_off_again(self):
+        """What is in force stays, and nothing more is accepted."""
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 6)
+        self.ask(lab, gpu_mem="9")
+        self.until(lab, c, 9696, "in force: container 0: gpu-mem 9 of 6")
+        lab.agent.stop()
+        lab.extra = []
+        lab.start_agent()
+        lab.wait_ready()
+        self.ask(lab, gpu_mem="12")
+        lab.wait(lambda: (lab.get("a")["metadata"]["annotations"].get(STATUS) or "").startswith("waits: "), "it waits")
+        self.assertEqual((self.limits(c).limit // MIB, self.entries(lab)[uid, 0] >= (3, 0)), (9696, True))
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, c, 6464, None)
+        lab.wait(lambda: lab.node_annotation(GROWTH) is None, "the annotation is gone")
+        lab.wait(lambda: self.used(lab) == 6, "the ledger counts the limit")
+
+    def test_it_waits_where_other_schedulers_placed_a_pod(self):
+        """kube-scheduler alone counts limits: the container starts when the slice has shrunk."""
+        lab = self.grown()
+        _, c = self.run_pod(lab, "a", 6)
+        self.ask(lab, gpu_mem="12")
+        self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 6")
+        late = self.place(lab, pod("b", container("main", 6)), 0)
+        self.not_started(lab, "slices of gpu0 that have grown beyond their limits leave no room")
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, c, 6464, None)
+        self.started(lab, late)
+
+    def test_the_switch_of_the_agent_is_off(self):
+        lab = self.lab(cards=ONE_CARD)
+        lab.schedule(with_extender=True, extra=SWITCH)
+        _, c = self.run_pod(lab, "a", 6)
+        self.ask(lab, gpu_mem="7")
+        lab.wait(lambda: any("lets no slice grow" in e for e in lab.events(REFUSED)), "an Event of the scheduler")
+        lab.wait(lambda: any("does not grow beyond its limit" in e for e in lab.events("GPUResizeRefused")), "and of the agent")
+        self.assertEqual((self.limits(c).limit // MIB, lab.node_annotation(GROWTH)), (6464, None))
+
+
+if __name__ == "__main__":
+    alone()
+    unittest.main(verbosity=2)
