@@ -96,6 +96,7 @@ CHART = {
     "placeWhileChanging": ("node", "place-while-changing", ("yes", "1")), "deviceAccess": ("node", "device-access", ("auto", "x")),
     "ignoreCgpuDisable": ("node", "ignore-cgpu-disable", ("yes",)), "knownDriversOnly": ("node", "known-drivers-only", ("yes",)),
     "keepNvidiaPluginOff": ("node", "keep-nvidia-plugin-off", ("yes",)), "topologyConfigMaps": ("node", "topology-config-map", ("yes",)),
+    "growBeyondLimits": ("node", "grow-beyond-limits", ("yes",)),
 }
 
 # Not wrong in any value, or tried elsewhere.

@@ -123,6 +123,13 @@ class Chart(unittest.TestCase):
         self.refused("topologyConfigMaps", *IMAGES, "--kube-version", "1.29.0", "--set", "topologyConfigMaps=true")
         self.refused("topologyConfigMaps", *IMAGES, "--kube-version", "1.30.0", "--set", "topologyConfigMaps=true,admissionPolicies=false")
 
+    def test_growth_beyond_limits_is_off_unless_asked_for(self):
+        for switch in (False, True):
+            o = self.rendered(*IMAGES, "--set", f"growBeyondLimits={str(switch).lower()}")
+            for key in (("Deployment", "kube-system", "aliquot-scheduler"), ("DaemonSet", "kube-system", "gpushare-device-plugin-ds")):
+                self.assertEqual("--grow-beyond-limits" in o[key]["spec"]["template"]["spec"]["containers"][0]["args"], switch)
+            self.assertEqual(("ClusterRole", "", "aliquot-scheduler-growth") in o, switch)
+
     def test_objects_for_prometheus_where_asked_for(self):
         monitors = {("PodMonitor", "kube-system", "aliquot-node"), ("PodMonitor", "kube-system", "aliquot-scheduler"),
                     ("PrometheusRule", "kube-system", "aliquot")}

@@ -239,6 +239,18 @@ class Contract(Case):
         (component,) = load(os.path.join(KUSTOMIZE, "topology-config-maps/kustomization.yaml"))
         self.assertIn("--topology-config-map", component["patches"][0]["patch"])
 
+    def test_growth_beyond_limits_is_off_unless_asked_for(self):
+        used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]]
+        self.assertNotIn("resourcequotas", used)
+        role, binding = load(os.path.join(CHART, "objects/growth/growth-rbac.yaml"))
+        self.assertEqual([(rule["resources"], rule["verbs"]) for rule in role["rules"]], [(["nodes"], ["get", "patch"]), (["resourcequotas"], ["list"])])
+        self.assertEqual(binding["roleRef"]["name"], role["metadata"]["name"])
+        (component,) = load(os.path.join(KUSTOMIZE, "grow-beyond-limits/kustomization.yaml"))
+        for verb, kind, name in (("scheduler", "Deployment", "aliquot-scheduler"), ("node", "DaemonSet", "gpushare-device-plugin-ds")):
+            self.assertNotIn("--grow-beyond-limits", self.container(kind, name)["args"])
+            self.assertIn("--grow-beyond-limits", [p for p in component["patches"] if p["target"]["name"] == name][0]["patch"])
+            self.assertIn("--grow-beyond-limits", subprocess.run([PROGRAM, verb, "--help"], capture_output=True, text=True, check=True).stdout)
+
     def test_the_page_with_a_login_is_off_unless_asked_for(self):
         names = {o["metadata"]["name"] for o in self.of("ClusterRole") + self.of("ClusterRoleBinding") + self.of("Service")}
         self.assertFalse({n for n in names if "page" in n})

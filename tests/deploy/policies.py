@@ -324,7 +324,7 @@ class Policies(unittest.TestCase):
 
     def test_nodes_of_the_node_agent(self):
         own = {"aliquot.dev/" + key: "x" for key in
-               ("cards", "gpu-mem-unit", "held-slices", "mode-in-force", "gpu-mem-unit-in-force", "change-pending")}
+               ("cards", "gpu-mem-unit", "held-slices", "mode-in-force", "gpu-mem-unit-in-force", "change-pending", "grown-slices")}
         labels = {"aliyun.accelerator/nvidia_" + key: "x" for key in ("name", "mem", "count")}
         self.patch(agent(N1), None, "node", N1, {"metadata": {"annotations": own, "labels": {
             **labels, "aliquot.dev/holds-slices": "true", "nvidia.com/gpu.deploy.device-plugin": "false"}}})
@@ -411,6 +411,7 @@ class Policies(unittest.TestCase):
             self.condition(who, "conditions of a Node", N1, "Ready", "False")
             self.patch(who, "conditions of a Node", "node", N1, {"status": {"conditions": []}}, "status")
         self.patch(scheduler(), "this annotation of a Node", "node", N1, annotations(**{"aliquot.dev/cards": "x"}), "status")
+        self.patch(scheduler(), None, "node", N1, annotations(**{"aliquot.dev/grown-slices": "x"}), "status")
         self.patch(scheduler(), "this label of a Node", "node", N1, {"metadata": {"labels": {"aliquot.dev/holds-slices": "true"}}})
         # These policies do not limit other accounts.
         self.condition(eve(), None, N1, "Ready", "False")
