@@ -8,7 +8,9 @@
 enum { RANK_NONE, RANK_SPENT, RANK_CONSERVING, RANK_CAPPED, RANK_HIGH };
 
 /* enough: the tokens that a tenant with a cap needs for a window, ns. */
-static int rank(const EngineTenant *t, int64_t tokens, int64_t enough) {
+static int rank(const EngineTenant *t, int64_t enough) {
+        int64_t tokens = account_tokens(&t->account);
+
         if (t->policy.high && tokens > 0)
                 return RANK_HIGH;
         if (t->policy.conserving)
@@ -34,6 +36,10 @@ static int64_t tokens_needed(const EngineTenant *t) {
         return t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS;
 }
 
+static int rank_of(const EngineTenant *t) {
+        return rank(t, tokens_needed(t));
+}
+
 static bool is_waiting(const EngineTenant *t, bool closing) {
         if (!t->policy.gated || !wants(t) || (t->planned_end != 0 && !closing))
                 return false;
@@ -54,9 +60,7 @@ int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t n
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int r = t != but && is_waiting(t, closing) && now >= not_before(t)
-                                ? rank(t, account_tokens(&t->account), tokens_needed(t))
-                                : RANK_NONE;
+                int r = t != but && is_waiting(t, closing) && now >= not_before(t) ? rank_of(t) : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
                         continue;
@@ -73,16 +77,12 @@ bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, u
         int mine, others;
 
         account_charge(&after.account, &owner->policy, (int64_t) more, clock);
-        mine = rank(&after, account_tokens(&after.account), (int64_t) QUANTUM_NS / 2);
+        mine = rank(&after, (int64_t) QUANTUM_NS / 2);
         if (!other)
                 return mine != RANK_NONE;
-        others = rank(other, account_tokens(&other->account), (int64_t) QUANTUM_NS);
+        others = rank(other, (int64_t) QUANTUM_NS);
         account_charge(&after.account, &owner->policy, (int64_t) QUANTUM_NS, clock);
         return mine != RANK_NONE && is_before(&after, mine, other, others);
-}
-
-static int rank_of(const EngineTenant *t) {
-        return rank(t, account_tokens(&t->account), tokens_needed(t));
 }
 
 bool pick_is_first(const Engine *e, const EngineTenant *t, int other) {

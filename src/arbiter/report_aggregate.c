@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "arbiter/report_aggregate.h"
 
-#include "arbiter/tunables.h"
+#include "arbiter/window.h"
 
 void report_aggregate_begin(ReportAggregate *t, uint64_t opened, uint64_t closed) {
         t->window_opened = opened;
         t->window_closed = closed;
-        t->first_launch = t->stuck_since = t->drained_at = 0;
+        t->report.first_launch = t->report.stuck_since = t->report.drained_at = 0;
         t->all = t->counted = (ReportSum){.drained = true, .blocked = true};
-        t->ended = false;
-        t->n_rows = 0;
-}
-
-static uint64_t min_u64(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
-static uint64_t since(uint64_t then, uint64_t now) {
-        return now > then ? now - then : 0;
+        t->report.ended = false;
+        t->report.n_rows = 0;
 }
 
 static uint64_t four_times(uint64_t in_flight) {
@@ -60,11 +52,11 @@ static void update_row(ReportAggregate *t, RowState *r, const RowReport *report,
         if (r->known && is_same(&r->report, report))
                 return;
         if (r->silent_since != 0)
-                t->silent_busy += min_u64(more, since(r->silent_since, now));
+                t->report.silent_busy += min_u64(more, since(r->silent_since, now));
         else
-                t->busy += more;
-        t->n_launched += r->known ? (uint32_t) (report->launched - r->report.launched) : 0; /* wraps */
-        t->n_changes++;
+                t->report.busy += more;
+        t->report.n_launched += r->known ? (uint32_t) (report->launched - r->report.launched) : 0; /* wraps */
+        t->report.n_changes++;
         *r = (RowState){.report = *report,
                         .changed_at = now,
                         .unreported_since =
@@ -115,16 +107,16 @@ void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *rep
         bool drains = window != 0 && report->drained == window && (!r->known || r->report.drained != window);
 
         update_row(t, r, report, now, most);
-        t->n_rows++;
+        t->report.n_rows++;
         if (drains)
                 r->drained_at = drained_time(t, report, now);
-        if (window != 0 && report->drained == window && r->drained_at > t->drained_at)
-                t->drained_at = r->drained_at;
-        t->ended |= window != 0 && report->drained == window;
-        if (r->silent_since != 0 && (t->stuck_since == 0 || r->silent_since < t->stuck_since))
-                t->stuck_since = r->silent_since;
-        if (then != 0 && (t->first_launch == 0 || then < t->first_launch))
-                t->first_launch = then;
+        if (window != 0 && report->drained == window && r->drained_at > t->report.drained_at)
+                t->report.drained_at = r->drained_at;
+        t->report.ended |= window != 0 && report->drained == window;
+        if (r->silent_since != 0 && (t->report.stuck_since == 0 || r->silent_since < t->report.stuck_since))
+                t->report.stuck_since = r->silent_since;
+        if (then != 0 && (t->report.first_launch == 0 || then < t->report.first_launch))
+                t->report.first_launch = then;
         if (r->silent_since != 0 || is_idle(report))
                 return;
         r->stalled = is_stalled(t, r, window, now);
@@ -138,20 +130,20 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
         bool leaves = t->counted.want_since != 0;
         const ReportSum *s = leaves ? &t->counted : &t->all;
 
-        if (t->window_closed != 0 && t->died_at > t->window_closed && t->died_at > t->drained_at)
-                t->drained_at = t->died_at;
-        t->in_flight = s->in_flight;
-        t->want_since = s->want_since;
-        t->n_active = s->n_active;
-        t->n_working = s->n_working;
-        t->drained = s->drained;
-        t->waiter = s->waiter;
-        t->blocked = s->waiter && s->blocked;
+        if (t->window_closed != 0 && t->died_at > t->window_closed && t->died_at > t->report.drained_at)
+                t->report.drained_at = t->died_at;
+        t->report.in_flight = s->in_flight;
+        t->report.want_since = s->want_since;
+        t->report.n_active = s->n_active;
+        t->report.n_working = s->n_working;
+        t->report.drained = s->drained;
+        t->report.waiter = s->waiter;
+        t->report.blocked = s->waiter && s->blocked;
         for (uint32_t i = 0; leaves && t->counted.n_active < t->all.n_active && i < SLICE_ROWS; i++)
                 if (t->rows[i].stalled) {
                         t->rows[i].stalled = false;
                         t->rows[i].silent_since = now;
-                        t->stuck_since = t->stuck_since != 0 ? t->stuck_since : now;
+                        t->report.stuck_since = t->report.stuck_since != 0 ? t->report.stuck_since : now;
                 }
 }
 
@@ -164,9 +156,9 @@ void report_aggregate_forget(ReportAggregate *t, uint32_t row, uint64_t now) {
         RowState *r = &t->rows[row];
 
         if (r->silent_since != 0)
-                t->silent_busy += unreported(r, since(r->silent_since, now) / 2);
+                t->report.silent_busy += unreported(r, since(r->silent_since, now) / 2);
         else if (r->known && r->report.in_flight > 0) {
-                t->busy += unreported(r, since(r->unreported_since, now));
+                t->report.busy += unreported(r, since(r->unreported_since, now));
                 t->died_at = now;
         }
         *r = (RowState){.known = false};

@@ -4,6 +4,7 @@
 /* Adds up what the processes of a container report of their work. The rows of the counters file are
  * untrusted: sums may go back or jump, work may never end, times may lie in the future. Pure. */
 
+#include "arbiter/tenant_report.h"
 #include "slice/page.h"
 
 typedef struct RowReport { /* one row as it was read */
@@ -31,21 +32,14 @@ typedef struct ReportSum {
 
 typedef struct ReportAggregate {
         RowState rows[SLICE_ROWS];
-        ReportSum all, counted;         /* valid between begin and end */
-        uint64_t window_closed;         /* the newest window closed then; 0: it is open */
-        uint64_t n_launched, n_changes; /* sums: launches; changes of a row's report */
-        uint64_t silent_busy;           /* sum, ns: used by rows while they were left out, not in busy */
-        uint64_t stuck_since;           /* the first silent row is left out since then; 0: none is */
-        uint64_t busy, in_flight;       /* ns; busy: since the aggregate began, never decreases */
-        uint64_t want_since;            /* the oldest work; 0: no process has work */
-        uint64_t window_opened, first_launch; /* when the newest window opened; its first launch; 0: none */
-        uint64_t drained_at; /* when the newest window's work ended; 0: no row has reported so */
-        uint64_t died_at;    /* a row with work in flight lost its process then; 0: never */
-        uint32_t n_rows, n_active, n_working; /* rows read; with work; with work on the card */
-        bool drained, ended, waiter, blocked; /* as in TenantReport */
+        ReportSum all, counted; /* valid between begin and end */
+        TenantReport report;    /* the sum, valid after end; busy: since the aggregate began */
+        uint64_t window_opened; /* the newest window opened then; 0: none has */
+        uint64_t window_closed; /* the newest window closed then; 0: it is open */
+        uint64_t died_at;       /* a row with work in flight lost its process then; 0: never */
 } ReportAggregate;
 
-#define REPORT_AGGREGATE_NULL ((ReportAggregate){.drained = true})
+#define REPORT_AGGREGATE_NULL ((ReportAggregate){.report = {.drained = true}})
 
 /* One pass over the rows: begin, add for each living row, end. opened, closed: times of the
  * tenant's newest window; closed is 0 while it is open. window: its number. Between two passes a
@@ -54,7 +48,7 @@ typedef struct ReportAggregate {
  * A row is silent if its work outlives its window for long and its report does not change: the
  * process is stopped, or dead while a child holds its lock. While other rows of the container have
  * work, silent rows are left out until their report changes. What they then report is added to
- * silent_busy, up to the time since they were left out. */
+ * report.silent_busy, up to the time since they were left out. */
 void report_aggregate_begin(ReportAggregate *t, uint64_t opened, uint64_t closed);
 void report_aggregate_add(ReportAggregate *t, uint32_t row, const RowReport *report, uint32_t window,
                           uint64_t now, uint64_t most);

@@ -166,59 +166,34 @@ static void add_row(SliceChannel *s, uint32_t row, const RowReport *report, uint
                         s->next_start[s->read_kind] = s->position;
                 }
         }
-        if (!s->is_row[row]) {
-                s->is_row[row] = true;
-                s->rows[s->n_rows++] = (uint8_t) row;
-        }
+        s->is_row[row] = !s->dead[row];
         if (!s->dead[row])
                 report_aggregate_add(&s->aggregate, row, report, s->window.number, now, MAX_ROW_BUSY_NS);
 }
 
-static void read_all(SliceChannel *s, uint64_t now, bool check_liveness) {
-        SliceRow rows[SLICE_ROWS];
-        ssize_t n = pread(s->counters, rows, sizeof rows, offsetof(SliceCounters, rows));
+/* Reads the work of one row. False: the file is cut short, so the row is not there. */
+static bool read_work(const SliceChannel *s, uint32_t row, SliceWork *ret) {
+        size_t at = offsetof(SliceCounters, rows) + row * sizeof(SliceRow) + offsetof(SliceRow, work);
 
-        s->swept_at = now;
+        return pread(s->counters, ret, sizeof *ret, (off_t) at) == (ssize_t) sizeof *ret;
+}
+
+/* Reads the rows that have or had work, or all of them. */
+static void read_rows(SliceChannel *s, uint64_t now, bool all, bool check_liveness) {
+        SliceRow rows[SLICE_ROWS];
+        ssize_t n = all ? pread(s->counters, rows, sizeof rows, offsetof(SliceCounters, rows)) : 0;
+
         for (uint32_t k = 0; k < SLICE_ROWS; k++) {
-                uint32_t i = (s->start + k) % SLICE_ROWS;
+                uint32_t i = s->position = (s->start + k) % SLICE_ROWS;
                 RowReport report;
 
-                if (n <= 0 || i >= (size_t) n / sizeof(SliceRow))
-                        continue; /* cut short: the row is not there */
+                if (all ? n < (ssize_t) ((i + 1) * sizeof(SliceRow))
+                        : !s->is_row[i] || !read_work(s, i, &rows[i].work))
+                        continue;
                 report = row_report(&rows[i].work);
-                s->position = i;
                 if (s->is_row[i] || report.want_since != 0 || report.in_flight != 0)
                         add_row(s, i, &report, now, check_liveness);
         }
-}
-
-static void read_known(SliceChannel *s, uint64_t now, bool check_liveness) {
-        for (uint32_t k = 0; k < s->n_rows; k++) {
-                uint32_t row = s->rows[s->position = (s->start + k) % s->n_rows];
-                off_t at = (off_t) (offsetof(SliceCounters, rows) + row * sizeof(SliceRow) +
-                                    offsetof(SliceRow, work));
-                SliceWork work;
-                RowReport report;
-
-                if (s->dead[row] && !check_liveness)
-                        continue;
-                if (pread(s->counters, &work, sizeof work, at) != (ssize_t) sizeof work)
-                        continue; /* cut short: the row is not there */
-                report = row_report(&work);
-                add_row(s, row, &report, now, check_liveness);
-        }
-}
-
-static void forget_dead(SliceChannel *s) {
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < s->n_rows; i++) {
-                if (s->dead[s->rows[i]])
-                        s->is_row[s->rows[i]] = false;
-                else
-                        s->rows[n++] = s->rows[i];
-        }
-        s->n_rows = n;
 }
 
 void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_liveness, TenantReport *ret) {
@@ -227,33 +202,16 @@ void slice_channel_read(SliceChannel *s, uint64_t now, bool all, bool check_live
         report_aggregate_begin(&s->aggregate, s->window_opened, closed ? s->window.closes : 0);
         if (check_liveness)
                 s->liveness_at = now;
+        if (all)
+                s->swept_at = now;
         s->n_checks_left = LIVENESS_CHECKS;
         s->check_skipped = false;
         s->read_kind = (all ? 2U : 0U) + (check_liveness ? 1U : 0U);
         s->start = s->next_start[s->read_kind];
-        if (s->counters >= 0 && all)
-                read_all(s, now, check_liveness);
-        else if (s->counters >= 0)
-                read_known(s, now, check_liveness);
-        if (check_liveness)
-                forget_dead(s);
+        if (s->counters >= 0)
+                read_rows(s, now, all, check_liveness);
         report_aggregate_end(&s->aggregate, now);
-        *ret = (TenantReport){.want_since = s->aggregate.want_since,
-                              .busy = s->aggregate.busy,
-                              .in_flight = s->aggregate.in_flight,
-                              .n_launched = s->aggregate.n_launched,
-                              .n_changes = s->aggregate.n_changes,
-                              .silent_busy = s->aggregate.silent_busy,
-                              .stuck_since = s->aggregate.stuck_since,
-                              .n_rows = s->aggregate.n_rows,
-                              .n_active = s->aggregate.n_active,
-                              .n_working = s->aggregate.n_working,
-                              .first_launch = s->aggregate.first_launch,
-                              .drained = s->aggregate.drained,
-                              .drained_at = s->aggregate.drained_at,
-                              .ended = s->aggregate.ended,
-                              .waiter = s->aggregate.waiter,
-                              .blocked = s->aggregate.blocked};
+        *ret = s->aggregate.report;
 }
 
 /* ---- writing ---- */

@@ -27,14 +27,12 @@ typedef struct SliceChannel {
         uint32_t rings;
         uint64_t liveness_paused_until; /* no liveness checks before: the last one took long */
         uint32_t n_checks_left;         /* liveness checks left in this reading */
-        uint32_t start, position;       /* positions in the list of rows: first of this reading; current */
+        uint32_t start, position;       /* rows: first of this reading; current */
         uint32_t
                 next_start[4]; /* by kind: where the next reading starts, so that no row is skipped forever */
         uint32_t read_kind;
-        bool check_skipped; /* a row's liveness could not be checked in this reading */
-        uint32_t n_rows;
-        uint8_t rows[SLICE_ROWS]; /* rows with work, now or before */
-        bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
+        bool check_skipped;                        /* a row's liveness could not be checked in this reading */
+        bool is_row[SLICE_ROWS], dead[SLICE_ROWS]; /* has or had work, and is alive; is not */
 } SliceChannel;
 
 /* Opens the files in `directory`. 0; SLICE_FILES_E_DAMAGED: not a slice page, or one without a

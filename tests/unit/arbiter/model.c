@@ -341,7 +341,6 @@ static void look(Model *m, ModelProcess *p) {
 
 static void read_rows(Model *m, uint32_t tenant) {
         ModelTenant *t = &m->tenants[tenant];
-        TenantReport report;
 
         report_aggregate_begin(&t->aggregate, t->opened,
                                !t->window.open && t->window.closes <= m->now ? t->window.closes : 0);
@@ -350,23 +349,7 @@ static void read_rows(Model *m, uint32_t tenant) {
                         report_aggregate_add(&t->aggregate, i, &m->processes[i].report, t->window.number,
                                              m->now, 10 * SEC);
         report_aggregate_end(&t->aggregate, m->now);
-        report = (TenantReport){.want_since = t->aggregate.want_since,
-                                .busy = t->aggregate.busy,
-                                .in_flight = t->aggregate.in_flight,
-                                .n_launched = t->aggregate.n_launched,
-                                .n_changes = t->aggregate.n_changes,
-                                .silent_busy = t->aggregate.silent_busy,
-                                .stuck_since = t->aggregate.stuck_since,
-                                .n_rows = t->aggregate.n_rows,
-                                .n_active = t->aggregate.n_active,
-                                .n_working = t->aggregate.n_working,
-                                .waiter = t->aggregate.waiter,
-                                .blocked = t->aggregate.blocked,
-                                .first_launch = t->aggregate.first_launch,
-                                .drained = t->aggregate.drained,
-                                .drained_at = t->aggregate.drained_at,
-                                .ended = t->aggregate.ended};
-        engine_report(&m->engine, m->now, (uint32_t) t->engine, &report);
+        engine_report(&m->engine, m->now, (uint32_t) t->engine, &t->aggregate.report);
 }
 
 static void wake_processes(Model *m, uint32_t tenant) {

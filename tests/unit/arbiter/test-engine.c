@@ -312,29 +312,30 @@ static void first_launch_of_rows(void) {
 
         report_aggregate_begin(&t, opened, 0);
         report_aggregate_add(&t, 0, &said, 1, now, SEC);
-        ASSERT_INT(t.first_launch, 0);
+        ASSERT_INT(t.report.first_launch, 0);
         said.first_launch = WORK_BEGAN(opened - 10 * MSEC); /* in an earlier window */
         report_aggregate_add(&t, 1, &said, 1, now, SEC);
-        ASSERT_INT(t.first_launch, 0);
+        ASSERT_INT(t.report.first_launch, 0);
         said.first_launch = WORK_BEGAN(now + MSEC);
         report_aggregate_add(&t, 2, &said, 1, now, SEC);
-        ASSERT_INT(t.first_launch, 0);
+        ASSERT_INT(t.report.first_launch, 0);
         said.first_launch = WORK_BEGAN(opened + 2 * MSEC);
         report_aggregate_add(&t, 3, &said, 1, now, SEC);
         said.first_launch = WORK_BEGAN(opened + 3 * MSEC);
         report_aggregate_add(&t, 4, &said, 1, now, SEC);
-        ASSERT_NEAR((double) (t.first_launch - opened), 2 * MSEC, WORK_BEGAN_GRAIN);
+        ASSERT_NEAR((double) (t.report.first_launch - opened), 2 * MSEC, WORK_BEGAN_GRAIN);
         for (uint32_t i = 0; i < 100000; i++) {
                 said.first_launch = i * UINT32_C(2654435761);
                 report_aggregate_begin(&t, opened, 0);
                 report_aggregate_add(&t, 0, &said, 1, now, SEC);
-                ASSERT_TRUE(t.first_launch == 0 ||
-                            (t.first_launch + WORK_BEGAN_GRAIN >= opened && t.first_launch <= now));
+                ASSERT_TRUE(
+                        t.report.first_launch == 0 ||
+                        (t.report.first_launch + WORK_BEGAN_GRAIN >= opened && t.report.first_launch <= now));
         }
         report_aggregate_begin(&t, 0, 0); /* the container had no window yet */
         said.first_launch = WORK_BEGAN(now);
         report_aggregate_add(&t, 0, &said, 0, now, SEC);
-        ASSERT_INT(t.first_launch, 0);
+        ASSERT_INT(t.report.first_launch, 0);
 }
 
 /* Kernels that are much longer than their windows, reported truly or not: without other tenants
@@ -465,18 +466,18 @@ static void silent_row_is_left_out(void) {
                 if (i >= 500)
                         report_aggregate_add(&t, 1, &other, 7, now, SEC);
                 report_aggregate_end(&t, now);
-                ASSERT_INT(t.drained, i >= 500);
-                ASSERT_INT(t.n_active, 1);
-                ASSERT_INT(t.stuck_since != 0, i >= 500);
+                ASSERT_INT(t.report.drained, i >= 500);
+                ASSERT_INT(t.report.n_active, 1);
+                ASSERT_INT(t.report.stuck_since != 0, i >= 500);
                 other.busy += i;
         }
         stuck.busy = 10 * SEC;
         report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
         report_aggregate_add(&t, 0, &stuck, 7, now, 100 * SEC);
         report_aggregate_end(&t, now);
-        ASSERT_TRUE(!t.drained && t.stuck_since == 0);
-        ASSERT_TRUE(t.silent_busy > 1400 * MSEC &&
-                    t.silent_busy <= 1501 * MSEC); /* at most the time that passed */
+        ASSERT_TRUE(!t.report.drained && t.report.stuck_since == 0);
+        ASSERT_TRUE(t.report.silent_busy > 1400 * MSEC &&
+                    t.report.silent_busy <= 1501 * MSEC); /* at most the time that passed */
 }
 
 /* A process is killed while its row is left out. The charge is half of the time since, at most four
@@ -491,14 +492,14 @@ static void silent_process_is_killed(void) {
                 report_aggregate_add(&t, 1, &other, 7, SEC + i * SEC, SEC);
                 report_aggregate_end(&t, SEC + i * SEC);
         }
-        ASSERT_TRUE(t.stuck_since != 0 && t.drained);
+        ASSERT_TRUE(t.report.stuck_since != 0 && t.report.drained);
         report_aggregate_forget(&t, 0, 2 * SEC + 100 * MSEC);
-        ASSERT_INT(t.silent_busy, 50 * MSEC);
+        ASSERT_INT(t.report.silent_busy, 50 * MSEC);
         report_aggregate_forget(&t, 0, 200 * SEC);
-        ASSERT_INT(t.silent_busy, 50 * MSEC);
+        ASSERT_INT(t.report.silent_busy, 50 * MSEC);
         t.rows[1] = (RowState){.report = stuck, .silent_since = SEC, .known = true};
         report_aggregate_forget(&t, 1, 200 * SEC);
-        ASSERT_INT(t.silent_busy, 50 * MSEC + 4 * MSEC + SEC);
+        ASSERT_INT(t.report.silent_busy, 50 * MSEC + 4 * MSEC + SEC);
 }
 
 /* drained_at is when the work of a window ended, by the reports of its rows. A row that still wants
@@ -517,19 +518,19 @@ static void drain_time_of_rows(void) {
                         report_aggregate_add(&t, row, &said[row], 7, now + i * MSEC, SEC);
                 report_aggregate_end(&t, now + i * MSEC);
                 if (i < 2)
-                        ASSERT_INT(t.drained_at, closed + (1 + i) * MSEC);
+                        ASSERT_INT(t.report.drained_at, closed + (1 + i) * MSEC);
                 else /* the time of the first sight stays */
-                        ASSERT_INT(t.drained_at, now + 2 * MSEC);
+                        ASSERT_INT(t.report.drained_at, now + 2 * MSEC);
                 said[1].drained = i >= 1 ? 7 : 6;
         }
         said[0].drained = 8;
         said[0].want_since = now + SEC; /* in the future */
         report_aggregate_begin(&t, closed - SEC, closed);
         report_aggregate_add(&t, 0, &said[0], 8, now, SEC);
-        ASSERT_INT(t.drained_at, now);
+        ASSERT_INT(t.report.drained_at, now);
         report_aggregate_begin(&t, closed - SEC, closed);
         report_aggregate_add(&t, 1, &said[1], 8, now, SEC); /* it drained another window */
-        ASSERT_INT(t.drained_at, 0);
+        ASSERT_INT(t.report.drained_at, 0);
 }
 
 /* Three tenants take turns: all with the present launch hooks, then two of them with those of an

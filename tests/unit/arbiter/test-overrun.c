@@ -216,17 +216,17 @@ static void use_of_a_killed_process(void) {
         report_aggregate_begin(&t, SEC, SEC + 5 * MSEC);
         report_aggregate_forget(&t, 0, SEC + 60 * MSEC);
         report_aggregate_end(&t, SEC + 60 * MSEC);
-        ASSERT_TRUE(t.drained);
-        ASSERT_INT(t.busy, 60 * MSEC);
-        ASSERT_INT(t.drained_at, SEC + 60 * MSEC);
+        ASSERT_TRUE(t.report.drained);
+        ASSERT_INT(t.report.busy, 60 * MSEC);
+        ASSERT_INT(t.report.drained_at, SEC + 60 * MSEC);
         t.rows[0] = (RowState){.report = said, .unreported_since = SEC, .known = true};
         report_aggregate_forget(&t, 0, 100 * SEC);
-        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+        ASSERT_INT(t.report.busy, 60 * MSEC + SEC + 4 * MSEC);
         t.rows[0] = (RowState){.report = {.want_since = 1},
                                .unreported_since = SEC,
                                .known = true}; /* nothing was in flight */
         report_aggregate_forget(&t, 0, 101 * SEC);
-        ASSERT_INT(t.busy, 60 * MSEC + SEC + 4 * MSEC);
+        ASSERT_INT(t.report.busy, 60 * MSEC + SEC + 4 * MSEC);
 }
 
 static uint64_t life, dies;
