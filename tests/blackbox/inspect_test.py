@@ -549,6 +549,23 @@ class OnATerminal(Inspect):
         self.assertRegex(out, r"\ngpu-worker-01  none +core_mem +3 GiB   30%     1\n")
         self.assertIn("; 1 pod without a card\n", out)
 
+    def test_growth_beyond_limits_counts(self):
+        grown = {"serial": 3, "slices": [{"uid": "u", "container": 0, "card": 0, "mem": 4, "core": 20},
+                                         {"uid": "v", "container": 0, "card": 1, "mem": 1, "core": 0}]}
+        node = worker(cards=1, more={"aliquot.dev/grown-slices": json.dumps(grown)})
+        _, out, _ = self.show("-o", "cards", objects=(node, share("a", 0, 2, 30)))
+        self.assertRegex(out, r"\ngpu-worker-01 +0 .* 6/[0-9]+ GiB +50% +1  ok\n")
+        self.assertRegex(out, r"\ngpu-worker-01 +1 .* 1/0 GiB +0% +0  missing\n")
+        self.assertIn("allocated 7/", out)
+        self.assertIn("SlicesGrown: the sums include 5 of gpu-mem and 20 percent of gpu-core above limits of pods", " ".join(out.split()))
+        _, out, _ = self.show("-o", "json", objects=(node, share("a", 0, 2, 30)))
+        self.assertEqual([(c["usedGPU"], c.get("usedCore", 0)) for c in json.loads(out)["nodes"][0]["devs"]], [(6, 50), (1, 0)])
+        node["metadata"]["annotations"]["aliquot.dev/grown-slices"] = "nonsense"
+        status, out, err = self.show("-o", "cards", objects=(node, share("a", 0, 2, 30)))
+        self.assertEqual(status, 0)
+        self.assertIn(" 2/", out)
+        self.assertIn("aliquot.dev/grown-slices", err)
+
     def test_cordoned_cards(self):
         said = ("GPUShareCardsCordoned", "gpu1, gpu2 take no new slice; held by default/a")
         node = worker(cards=3, sick=[2], conditions=[said], more={"aliquot.dev/cordon-cards": "1, 2"})

@@ -10,6 +10,7 @@
 #include "cli/inspect/node_notes.h"
 #include "share/card_indexes.h"
 #include "share/fault_join.h"
+#include "share/growth.h"
 #include "share/memory_unit.h"
 #include "wire/annotation.h"
 #include "wire/card_info.h"
@@ -187,6 +188,31 @@ static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *faul
         return 0;
 }
 
+/* The scheduler charges these amounts beside the pods' limits. */
+static int node_growth(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
+        Fault why = FAULT_NULL;
+        InspectUse *grown;
+        Growth growth;
+        int r = growth_read(node->annotations.growth, &i->scratch, &growth, &why);
+
+        if (r < 0)
+                return r;
+        if (r > 0) {
+                fault_join(fault, &why);
+                return 0;
+        }
+        grown = arena_new(&i->rows, InspectUse, growth.n);
+        if (!grown)
+                return -ENOMEM;
+        for (size_t k = 0; k < growth.n; k++)
+                grown[k] = (InspectUse){.card = growth.list[k].card,
+                                        .mem = growth.list[k].size.mem,
+                                        .core = growth.list[k].size.core};
+        row->grown = grown;
+        row->n_grown = growth.n;
+        return 0;
+}
+
 static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *row, Fault *fault) {
         Str mode = node->annotations.mode_in_force;
 
@@ -200,6 +226,8 @@ static int node_row(Inspect *i, const Node *node, uint64_t count, InspectNode *r
         if (!row->mode.data || !row->ip.data)
                 return -ENOMEM;
         r = node_cards(i, node, count, row, fault);
+        if (r >= 0)
+                r = node_growth(i, node, row, fault);
         if (r < 0)
                 return r;
         return node_unit(i, node, row, fault);

@@ -61,12 +61,26 @@ static void sort_rows(Inspect *i) {
                 qsort(i->pods, i->n_pods, sizeof *i->pods, compare_pods_by_node);
 }
 
+static void include_cards(InspectNode *node, const InspectUse *uses, size_t n) {
+        for (size_t u = 0; u < n; u++)
+                if (uses[u].card >= node->n_cards)
+                        node->n_cards = (size_t) uses[u].card + 1;
+}
+
+static void add_uses(InspectNode *node, const InspectUse *uses, size_t n) {
+        for (size_t u = 0; u < n; u++) {
+                node->cards[uses[u].card].used_mem += uses[u].mem;
+                node->cards[uses[u].card].used_core += uses[u].core;
+                node->used_mem += uses[u].mem;
+                node->used_core += uses[u].core;
+        }
+}
+
 static int node_sum(Inspect *i, InspectNode *node) {
         node->n_cards = node->n_described;
+        include_cards(node, node->grown, node->n_grown);
         for (size_t p = 0; p < node->n_pods; p++)
-                for (size_t u = 0; u < node->pods[p].n_uses; u++)
-                        if (node->pods[p].uses[u].card >= node->n_cards)
-                                node->n_cards = (size_t) node->pods[p].uses[u].card + 1;
+                include_cards(node, node->pods[p].uses, node->pods[p].n_uses);
         node->cards = arena_new(&i->view, InspectCard, node->n_cards);
         if (!node->cards)
                 return -ENOMEM;
@@ -80,14 +94,11 @@ static int node_sum(Inspect *i, InspectNode *node) {
 
                 node->pending_mem += pod->pending_mem;
                 node->pending_core += pod->pending_core;
-                for (size_t u = 0; u < pod->n_uses; u++) {
-                        node->cards[pod->uses[u].card].used_mem += pod->uses[u].mem;
-                        node->cards[pod->uses[u].card].used_core += pod->uses[u].core;
+                add_uses(node, pod->uses, pod->n_uses);
+                for (size_t u = 0; u < pod->n_uses; u++)
                         node->cards[pod->uses[u].card].n_pods++;
-                        node->used_mem += pod->uses[u].mem;
-                        node->used_core += pod->uses[u].core;
-                }
         }
+        add_uses(node, node->grown, node->n_grown);
         node->used_mem += node->pending_mem;
         node->used_core += node->pending_core;
         return 0;

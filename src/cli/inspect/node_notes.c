@@ -2,8 +2,10 @@
 #include "cli/inspect/node_notes.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/buf.h"
+#include "share/growth.h"
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 
@@ -102,6 +104,32 @@ static int add_held(Notes *notes, Str annotation, Arena *arena) {
         return 0;
 }
 
+/* No pod of the report has these amounts; the sums of the cards include them. */
+static int add_grown(Notes *notes, Str annotation, Arena *arena) {
+        unsigned long long mem = 0, core = 0;
+        Growth growth;
+        char text[128];
+        Str copy;
+        int r = growth_read(annotation, arena, &growth, NULL);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < growth.n; i++) {
+                mem += growth.list[i].size.mem;
+                core += growth.list[i].size.core;
+        }
+        if (mem == 0 && core == 0)
+                return 0;
+        (void) snprintf(text, sizeof text,
+                        "the sums include %llu of gpu-mem and %llu percent of gpu-core above limits of pods",
+                        mem, core);
+        copy = arena_str(arena, str_from(text));
+        if (!copy.data)
+                return -ENOMEM;
+        add(notes, STR("SlicesGrown"), copy);
+        return 0;
+}
+
 static int keep(const Notes *notes, Arena *arena, InspectNode *ret) {
         if (notes->n == 0)
                 return 0;
@@ -137,5 +165,7 @@ int node_notes_read(Str object, const Node *node, Arena *scratch, Arena *arena, 
                 add(&notes, STR("GPUShareChangePending"), node->annotations.change_pending);
         if (!str_is_empty(node->annotations.held_slices))
                 status = add_held(&notes, node->annotations.held_slices, scratch);
+        if (status >= 0 && !str_is_empty(node->annotations.growth))
+                status = add_grown(&notes, node->annotations.growth, scratch);
         return status < 0 ? status : keep(&notes, arena, ret);
 }

@@ -104,7 +104,7 @@ static void node_rows(Grid *g, const InspectNode *n, Counts *counts) {
 
         for (size_t card = 0; card < n->n_cards; card++) {
                 /* an index that the node's list of cards leaves out */
-                if (n->cards[card].total_mem == 0 && n->cards[card].n_pods == 0 &&
+                if (n->cards[card].total_mem == 0 && n->cards[card].used_mem == 0 &&
                     !(card < n->n_described && n->facts[card].known))
                         continue;
                 card_row(g, n, card);

@@ -53,7 +53,9 @@ typedef struct InspectNode {
         uint64_t *card_units;           /* by card index, as the node describes them */
         size_t n_described;
         InspectCardFacts *facts; /* n_described, or NULL */
-        Str mode;                /* in force; empty: not known */
+        const InspectUse *grown; /* what slices may hold above their limits, by card */
+        size_t n_grown;
+        Str mode; /* in force; empty: not known */
         bool change_pending;
         InspectNote *notes;
         size_t n_notes;
@@ -64,5 +66,5 @@ typedef struct InspectNode {
         size_t n_pods;
         InspectCard *cards; /* its own, and those that its pods claim */
         size_t n_cards;
-        uint64_t used_mem, pending_mem, used_core, pending_core; /* used includes pending */
+        uint64_t used_mem, pending_mem, used_core, pending_core; /* used includes pending and grown */
 } InspectNode;
