@@ -156,23 +156,27 @@ int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
                 r = lacks(n, c, " of gpu-mem", more.mem, ledger_card_free(n, c), fault);
         else if (more.core > ledger_card_core_free(n, c))
                 r = lacks(n, c, " percent of gpu-core", more.core, ledger_card_core_free(n, c), fault);
-        charge_all(n, false);
         if (r == 0) {
+                charge_all(n, false);
                 g->reserved = growth_larger(g->reserved, e->size);
                 g->settled = UINT64_MAX;
+                charge_all(n, true);
         }
-        charge_all(n, true);
         drop_empty(n);
         ledger_card_drop_stale(n);
-        ledger_summary_update(n);
+        if (r == 0) /* else its rank is still right */
+                ledger_summary_update(n);
         return r;
 }
 
 void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial) {
+        bool found = false;
+
         charge_all(n, false);
         for (LedgerGrowth *g = n->growth; g; g = g->next) {
                 if (!is_of(g, uid) || g->settled != UINT64_MAX)
                         continue;
+                found = true;
                 g->settled = serial;
                 if (serial <= n->growth_serial)
                         g->reserved = (GrowthSize){0, 0};
@@ -180,7 +184,8 @@ void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial) {
         charge_all(n, true);
         drop_empty(n);
         ledger_card_drop_stale(n);
-        ledger_summary_update(n);
+        if (found)
+                ledger_summary_update(n);
 }
 
 void ledger_growth_release(LedgerNode *n, Str uid) {
