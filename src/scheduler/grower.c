@@ -20,6 +20,7 @@ typedef struct Wish {
         Str namespace_, name, uid;
         GrowthWish asked;
         bool is_static; /* a static pod: its UID changes with its mirror */
+        bool is_begun;  /* its growth is under way */
         uint64_t told;  /* hash of the last Event's note; 0: none */
         usec_t again;   /* not before */
         char texts[];   /* of the above */
@@ -27,10 +28,11 @@ typedef struct Wish {
 
 struct Grower {
         GrowerOptions o;
-        Wish *wishes;
-        sd_event_source *timer;
+        Wish *wishes, *next; /* next: the one to try first; NULL: the first of all */
+        sd_event_source *soon, *timer;
         KubeCall *call;
         char *uid, *node; /* of the pod whose growth is under way; NULL: none */
+        bool mem, core;   /* what is reserved for it */
         uint64_t serial;  /* of the patch under way */
         /* Hash of the resourceVersion of the last patch, and of one with an unknown outcome. */
         uint64_t sent, unknown; /* 0: none */
@@ -42,11 +44,15 @@ int grower_new(const GrowerOptions *options, Grower **ret) {
         if (!g)
                 return -ENOMEM;
         g->o = *options;
+        g->o.tick = options->tick > 0 ? options->tick : TICK;
+        g->o.again = options->again > 0 ? options->again : AGAIN;
         *ret = g;
         return 0;
 }
 
 static void drop(Grower *g, Wish *w) {
+        if (g->next == w)
+                g->next = w->hh.next;
         HASH_DELETE(hh, g->wishes, w);
         free(w);
 }
@@ -57,6 +63,7 @@ Grower *grower_free(Grower *g) {
         if (!g)
                 return NULL;
         kube_call_free(g->call);
+        sd_event_source_disable_unref(g->soon);
         sd_event_source_disable_unref(g->timer);
         HASH_ITER(hh, g->wishes, w, next)
         drop(g, w);
@@ -97,25 +104,36 @@ static void tell(const Grower *g, Wish *w, const char *note) {
 
 /* ---- the pod whose growth is under way ---- */
 
+static void look_soon(Grower *g);
 static void look_later(Grower *g);
 
-/* Its reservation stays until the ledger sees this serial; 0: the permit was never written. */
-static void end(Grower *g, uint64_t serial) {
-        LedgerNode *n = ledger_node_find(g->o.view->ledger, str_from(g->node));
+/* The wish that the growth under way began with. NULL: its pod asks for something else by now. */
+static Wish *begun(const Grower *g) {
         Wish *w = find(g, str_from(g->uid));
 
-        if (w)
-                w->again = clock_monotonic_usec() + AGAIN;
+        return w && w->is_begun ? w : NULL;
+}
+
+/* Its reservation stays until the ledger sees this serial; 0: the permit was never written. The
+ * next wish that is due begins at once. */
+static void end(Grower *g, uint64_t serial) {
+        LedgerNode *n = ledger_node_find(g->o.view->ledger, str_from(g->node));
+        Wish *w = begun(g);
+
+        if (w) {
+                w->again = clock_monotonic_usec() + g->o.again;
+                w->is_begun = false;
+        }
         if (n)
                 ledger_growth_settle(n, str_from(g->uid), serial);
         free(TAKE_PTR(g->uid));
         free(TAKE_PTR(g->node));
         g->sent = g->unknown = 0;
-        look_later(g);
+        look_soon(g);
 }
 
 static void refuse(Grower *g, const char *note) {
-        tell(g, find(g, str_from(g->uid)), note);
+        tell(g, begun(g), note);
         end(g, 0);
 }
 
@@ -186,8 +204,8 @@ static void permit(Grower *g, const Node *node, Arena *arena) {
                 refuse(g, r > 0 ? fault.text : "the node's agent lets no slice grow");
                 return;
         }
-        r = grant ? growth_wish_raise(grant, arena, &growth) : 0;
-        if (r == 0) { /* an earlier patch was carried out, or the pod holds nothing any more */
+        r = grant && (begun(g) || g->unknown != 0) ? growth_wish_raise(grant, arena, &growth) : 0;
+        if (r == 0) { /* an earlier patch was carried out, or the pod asks for it no more */
                 end(g, growth.serial);
                 return;
         }
@@ -203,16 +221,20 @@ static void permit(Grower *g, const Node *node, Arena *arena) {
 
 static void on_node(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
+        Fault fault = reply->fault;
         Grower *g = userdata;
         Node node;
+        int r = is_good(reply) ? node_decode(reply->body, &arena, &node, &fault) : 0;
 
         g->call = NULL;
-        if (is_good(reply) && node_decode(reply->body, &arena, &node, NULL) == 0)
+        if (is_good(reply) && r == 0)
                 permit(g, &node, &arena);
         else if (reply->outcome == KUBE_DONE && reply->status == 404)
                 end(g, 0);
+        else if (g->unknown == 0 && r >= 0 && !kube_reply_is_transient(reply))
+                refuse(g, fault.text);
         else {
-                log_warning("the growth of a slice waits: %s", reply->fault.text);
+                log_warning("the growth of a slice waits: %s", fault.text);
                 look_later(g);
         }
 }
@@ -230,20 +252,15 @@ static void read_node(Grower *g) {
 static void on_quotas(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Grower *g = userdata;
-        const Grant *grant = grant_of(g, str_from(g->uid));
-        Wish *w = find(g, str_from(g->uid));
         Fault fault = FAULT_NULL;
-        GrowthEntry *entries = NULL;
         Str name = {NULL, 0};
-        size_t n = 0;
 
         g->call = NULL;
-        if (!w || !grant) {
+        if (!begun(g) || !grant_of(g, str_from(g->uid))) {
                 end(g, 0);
                 return;
         }
-        if (!is_good(reply) || growth_wish_entries(grant, &w->asked, &arena, &entries, &n) < 0 ||
-            growth_wish_quota(reply->body, entries, n, &arena, &name, &fault) != 0) {
+        if (!is_good(reply) || growth_wish_quota(reply->body, g->mem, g->core, &arena, &name, &fault) != 0) {
                 (void) fault_set(&fault, 0, "the ResourceQuotas of the namespace cannot be read: %s",
                                  reply->fault.text);
                 refuse(g, fault.text);
@@ -273,8 +290,8 @@ static void read_quotas(Grower *g, const Wish *w) {
 
 /* ---- the choice ---- */
 
-/* Returns whether a growth is under way now. */
-static bool begin(Grower *g, Wish *w, LedgerNode *n) {
+/* entries: what is reserved. Returns whether a growth is under way now. */
+static bool begin(Grower *g, Wish *w, LedgerNode *n, const GrowthEntry *entries, size_t count) {
         g->uid = str_dup(w->uid);
         g->node = str_dup(ledger_node_name(n));
         if (!g->uid || !g->node) {
@@ -283,6 +300,12 @@ static bool begin(Grower *g, Wish *w, LedgerNode *n) {
                 free(TAKE_PTR(g->node));
                 return false;
         }
+        g->mem = g->core = false;
+        for (size_t i = 0; i < count; i++) {
+                g->mem |= entries[i].size.mem > 0;
+                g->core |= entries[i].size.core > 0;
+        }
+        w->is_begun = true;
         read_quotas(g, w);
         return true;
 }
@@ -316,12 +339,13 @@ static bool try_wish(Grower *g, Wish *w) {
         r = reserve_wish(w, n, entries, count, &fault);
         if (r > 0)
                 tell(g, w, fault.text);
-        return r == 0 && begin(g, w, n);
+        return r == 0 && begin(g, w, n, entries, count);
 }
 
+/* Tries the wishes in turn, beginning behind the last one that began, so that none of them keeps
+ * the others from their turn. */
 static void look(Grower *g) {
         usec_t now = clock_monotonic_usec();
-        Wish *w, *next;
 
         if (g->call || g->o.may_not_act(g->o.userdata))
                 return;
@@ -329,7 +353,10 @@ static void look(Grower *g) {
                 read_node(g);
                 return;
         }
-        HASH_ITER(hh, g->wishes, w, next) {
+        for (unsigned left = HASH_COUNT(g->wishes); left > 0; left--) {
+                Wish *w = g->next ? g->next : g->wishes;
+
+                g->next = w->hh.next;
                 if (!view_pod_find(g->o.view, w->uid))
                         drop(g, w); /* a list did not have the pod any more */
                 else if (w->again <= now && try_wish(g, w))
@@ -348,9 +375,24 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void look_later(Grower *g) {
         if (!g->timer && (g->wishes || g->uid) &&
-            sd_event_add_time_relative(kube_client_event(g->o.client), &g->timer, CLOCK_MONOTONIC, TICK, 0,
-                                       on_timer, g) < 0)
+            sd_event_add_time_relative(kube_client_event(g->o.client), &g->timer, CLOCK_MONOTONIC, g->o.tick,
+                                       0, on_timer, g) < 0)
                 log_error("out of memory: growth waits for the next change of a pod");
+}
+
+static int on_soon(sd_event_source *source, void *userdata) {
+        Grower *g = userdata;
+
+        g->soon = sd_event_source_disable_unref(g->soon);
+        look(g);
+        look_later(g);
+        return 0;
+}
+
+/* In the next round of the event loop, because the caller is in the middle of its own work. */
+static void look_soon(Grower *g) {
+        if (!g->soon && sd_event_add_defer(kube_client_event(g->o.client), &g->soon, on_soon, g) < 0)
+                look_later(g);
 }
 
 /* ---- the pods ---- */
@@ -378,10 +420,10 @@ static bool is_same(const Wish *w, const Pod *pod) {
 }
 
 void grower_pod(Grower *g, const Pod *pod) {
+        const GrowthWish asked = {pod->annotations.resize_mem, pod->annotations.resize_core};
+        const Grant *grant = grant_of(g, pod->meta.uid);
         Wish *w = find(g, pod->meta.uid);
-        bool asks =
-                grant_of(g, pod->meta.uid) && !pod->meta.terminating &&
-                (!str_is_empty(pod->annotations.resize_mem) || !str_is_empty(pod->annotations.resize_core));
+        bool asks = grant && !pod->meta.terminating && growth_wish_is_above(grant, &asked);
 
         if (w && asks && is_same(w, pod))
                 return;
@@ -395,7 +437,9 @@ void grower_pod(Grower *g, const Pod *pod) {
         if (!w || !hash_added(w, hh)) {
                 free(w);
                 log_error("out of memory: a slice does not grow before its pod changes");
+                return;
         }
-        look(g);
+        if (!g->uid && !g->o.may_not_act(g->o.userdata))
+                (void) try_wish(g, w);
         look_later(g);
 }

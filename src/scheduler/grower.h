@@ -10,7 +10,9 @@
  *       Event                  Event                 settled
  *
  * A reservation is charged until the watch shows the annotation with the permit, so a pod that is
- * placed meanwhile sees less room. What was not permitted is tried again each second. */
+ * placed meanwhile sees less room. What was not permitted is tried again each second, or 30
+ * seconds after an answer of the API server, each wish in its turn. When the annotations of the pod
+ * change before the PATCH, the wish ends without a permit, and the new one is tried. */
 
 #include "kube/event.h"
 #include "scheduler/view.h"
@@ -24,6 +26,8 @@ typedef struct GrowerOptions {
         /* NULL when this replica leads and its view is in sync; else why it may not act. */
         const char *(*may_not_act)(void *userdata);
         void *userdata;
+        usec_t tick;  /* from one look at the wishes to the next; 0: a second */
+        usec_t again; /* a wish waits so long after its growth has ended; 0: 30 seconds */
 } GrowerOptions;
 
 int grower_new(const GrowerOptions *options, Grower **ret); /* 0 or -ENOMEM */

@@ -92,6 +92,16 @@ int growth_wish_entries(const Grant *grant, const GrowthWish *wish, Arena *arena
         return r < 0 ? r : 0;
 }
 
+bool growth_wish_is_above(const Grant *grant, const GrowthWish *wish) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        GrowthEntry *entries;
+        size_t n;
+
+        if (str_is_empty(wish->mem) && str_is_empty(wish->core))
+                return false;
+        return growth_wish_entries(grant, wish, &arena, &entries, &n) < 0 || n > 0;
+}
+
 /* ---- the ledger ---- */
 
 bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, size_t count) {
@@ -222,16 +232,10 @@ static int visit(void *userdata, Str item) {
         return e > 0 ? GROWTH_WISH_E_MALFORMED : e;
 }
 
-int growth_wish_quota(Str list, const GrowthEntry *entries, size_t n, Arena *arena, Str *ret_name,
-                      Fault *fault) {
-        Search s = {.arena = arena};
-        int r;
+int growth_wish_quota(Str list, bool mem, bool core, Arena *arena, Str *ret_name, Fault *fault) {
+        Search s = {.arena = arena, .mem = mem, .core = core};
+        int r = list_items_each(list, visit, &s, fault);
 
-        for (size_t i = 0; i < n; i++) {
-                s.mem |= entries[i].size.mem > 0;
-                s.core |= entries[i].size.core > 0;
-        }
-        r = list_items_each(list, visit, &s, fault);
         *ret_name = s.found;
         return r;
 }

@@ -18,11 +18,14 @@ typedef struct GrowthWish {
 int growth_wish_entries(const Grant *grant, const GrowthWish *wish, Arena *arena, GrowthEntry **ret,
                         size_t *ret_n);
 
-/* The name of the first ResourceQuota in this list of the API server that names the resource of an
- * entry; empty: none does. 0, GROWTH_WISH_E_MALFORMED with a fault, or -ENOMEM. */
+/* Whether the annotations ask for something above a limit, or there is no memory to tell. */
+bool growth_wish_is_above(const Grant *grant, const GrowthWish *wish);
+
+/* The name of the first ResourceQuota in this list of the API server that names a resource which
+ * grows (mem: gpu-mem, core: gpu-core); empty: none does. 0, GROWTH_WISH_E_MALFORMED with a fault,
+ * or -ENOMEM. */
 enum { GROWTH_WISH_E_MALFORMED = 1 };
-int growth_wish_quota(Str list, const GrowthEntry *entries, size_t n, Arena *arena, Str *ret_name,
-                      Fault *fault);
+int growth_wish_quota(Str list, bool mem, bool core, Arena *arena, Str *ret_name, Fault *fault);
 
 /* Whether the ledger charges these sizes already. */
 bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, size_t count);

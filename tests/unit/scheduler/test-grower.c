@@ -4,10 +4,14 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/growth_wish.h"
+#include "share/ledger-internal.h"
 #include "share/ledger_growth.h"
 
 #define NO_QUOTAS "{\"kind\":\"ResourceQuotaList\",\"items\":[]}"
-#define EMPTY     "{\\\"serial\\\":1,\\\"slices\\\":[]}"
+#define TEAM_QUOTA                                                                                           \
+        "{\"items\":[{\"metadata\":{\"name\":\"cpu\"},\"spec\":{\"hard\":{\"requests.cpu\":\"4\"}}},"        \
+        "{\"metadata\":{\"name\":\"team\"},\"spec\":{\"hard\":{\"requests.aliyun.com/gpu-mem\":\"40\"}}}]}"
+#define EMPTY "{\\\"serial\\\":1,\\\"slices\\\":[]}"
 /* 4 units of card 0 for the pod "a". */
 #define PERMIT                                                                                               \
         "{\\\"serial\\\":2,\\\"slices\\\":[{\\\"uid\\\":\\\"uid-a\\\",\\\"container\\\":0,\\\"card\\\":0,"   \
@@ -53,7 +57,8 @@ static void see_pod(Lab *lab, const char *name, const char *mem, const char *wis
                       .annotations = annotations));
 }
 
-static Lab lab_new(void) {
+/* As in GrowerOptions. */
+static Lab lab_with(usec_t tick, usec_t again) {
         Lab lab = {.event = NULL};
 
         forbidden = NULL;
@@ -61,12 +66,18 @@ static Lab lab_new(void) {
         ASSERT_OK(view_new(&lab.view));
         ASSERT_OK(grower_new(&(GrowerOptions){.client = fake_client(lab.event),
                                               .view = lab.view,
-                                              .may_not_act = may_not_act},
+                                              .may_not_act = may_not_act,
+                                              .tick = tick,
+                                              .again = again},
                              &lab.grower));
         lab.view->on_pod = on_pod;
         lab.view->userdata = lab.grower;
         see_node(&lab, EMPTY, "10");
         return lab;
+}
+
+static Lab lab_new(void) {
+        return lab_with(1, 0);
 }
 
 static void lab_done(Lab *lab) {
@@ -109,8 +120,8 @@ static void a_permit_is_charged_before_and_after_the_watch_shows_it(void) {
         ASSERT_USED(lab.view, "n", 0, 12);
         see_node(&lab, "{\\\"serial\\\":3,\\\"slices\\\":[]}", "13"); /* the agent gives it back */
         ASSERT_USED(lab.view, "n", 0, 8);
-        see_pod(&lab, "b", "2", "2"); /* each wish is looked at */
-        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_TRUE(sd_event_run(lab.event, 10 * USEC_PER_SEC) > 0); /* all wishes are looked at */
+        ASSERT_INT(fake_n_calls(), 0);                               /* this one has to wait */
         lab_done(&lab);
 }
 
@@ -197,14 +208,133 @@ static void a_quota_that_names_the_resource_refuses(void) {
 
         see_pod(&lab, "a", "8", "12");
         ASSERT_USED(lab.view, "n", 0, 12); /* reserved while the quotas are read */
-        fake_reply(
-                await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200,
-                "{\"items\":[{\"metadata\":{\"name\":\"cpu\"},\"spec\":{\"hard\":{\"requests.cpu\":\"4\"}}},"
-                "{\"metadata\":{\"name\":\"team\"},\"spec\":{\"hard\":{\"requests.aliyun.com/"
-                "gpu-mem\":\"40\"}}}]}");
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, TEAM_QUOTA);
         ASSERT_CONTAINS(fake_last_note(), "quota \"team\" of the namespace names the resource");
         ASSERT_USED(lab.view, "n", 0, 8);
         ASSERT_INT(fake_n_calls(), 0);
+        lab_done(&lab);
+}
+
+static void a_wish_that_changes_hides_no_quota(void) {
+        Lab lab = lab_new();
+
+        see_pod(&lab, "a", "8", "12");
+        see_pod(&lab, "a", "8", "8"); /* while the quotas are read */
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, TEAM_QUOTA);
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 8);
+        see_pod(&lab, "a", "8", "12");
+        see_pod(&lab, "a", "8", "16");
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS); /* those for 12 */
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS);
+        ASSERT_USED(lab.view, "n", 0, 16);
+        see_pod(&lab, "a", "8", "8"); /* while the node is read */
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "11"));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 8);
+        lab_done(&lab);
+}
+
+/* The first patch may be carried out yet, so the reservation stays until the node tells. */
+static void a_wish_that_changes_after_a_lost_answer(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        see_pod(&lab, "a", "8", "8");
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_UNKNOWN, 0, "");
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(EMPTY, "11"));
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 409, "");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(PERMIT, "12"));
+        ASSERT_INT(fake_n_calls(), 0);
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, "{\\\"serial\\\":3,\\\"slices\\\":[]}", "13");
+        ASSERT_USED(lab.view, "n", 0, 8);
+        lab_done(&lab);
+}
+
+/* The two have a namespace each, of which the quota refuses. */
+static void each_wish_has_its_turn(void) {
+        static const char *const paths[] = {QUOTAS, "/api/v1/namespaces/another/resourcequotas"};
+        Lab lab = lab_with(0, 1);
+        char other[4096], *at;
+
+        (void) snprintf(other, sizeof other, "%s",
+                        pod_json(.name = "b", .node = "n", .mem = "2",
+                                 .allocation = "{\\\"0\\\":{\\\"0\\\":2}}",
+                                 .annotations = ",\"aliquot.dev/gpu-mem\":\"3\""));
+        at = strstr(other, "default");
+        ASSERT_TRUE(at != NULL);
+        memcpy(at, "another", strlen("another"));
+        forbidden = "not leading"; /* until there are both */
+        see_pod(&lab, "a", "8", "12");
+        feed(lab.view, VIEW_PODS, REFLECTOR_ADDED, other);
+        forbidden = NULL;
+        for (size_t i = 0; i < 6; i++) {
+                fake_reply(await(&lab, FAKE_GET, paths[i % 2]), KUBE_DONE, 200, TEAM_QUOTA);
+                if (i == 0) { /* the next one does not wait for a second to pass */
+                        ASSERT_TRUE(sd_event_run(lab.event, 0) > 0);
+                        ASSERT_INT(fake_n_calls(), 1);
+                }
+        }
+        lab_done(&lab);
+}
+
+static void a_node_that_cannot_be_read_refuses(void) {
+        static const struct {
+                unsigned status;
+                const char *body, *note;
+        } answers[] = {{403, "", "the API server said 403"}, {200, "[", ""}};
+
+        for (size_t i = 0; i < ELEMENTSOF(answers); i++) {
+                Lab lab = lab_new();
+                unsigned before = fake_n_events();
+
+                see_pod(&lab, "a", "8", "12");
+                fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS);
+                fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 503, "");
+                ASSERT_USED(lab.view, "n", 0, 12);
+                ASSERT_INT(fake_n_events(), before);
+                fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, answers[i].status, answers[i].body);
+                ASSERT_USED(lab.view, "n", 0, 8);
+                ASSERT_INT(fake_n_events(), before + 1);
+                ASSERT_CONTAINS(fake_last_note(), answers[i].note);
+                lab_done(&lab);
+        }
+}
+
+static void a_node_that_cannot_be_read_after_a_lost_answer(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_UNKNOWN, 0, "");
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 403, "");
+        ASSERT_USED(lab.view, "n", 0, 12); /* the patch may be carried out yet */
+        (void) await(&lab, FAKE_GET, NODE);
+        lab_done(&lab);
+}
+
+/* A reservation without room changes nothing, so what the ledger has computed of the node stays. */
+static void a_wish_without_room_keeps_the_rank(void) {
+        Lab lab = lab_new();
+        const Request request = {.mem = 2, .cards = 1};
+        LedgerNode *n = ledger_node_find(lab.view->ledger, STR("n"));
+        uint64_t *ranks;
+
+        ASSERT_TRUE(n != NULL);
+        see_pod(&lab, "a", "8", "8");
+        ranks = rank_cache_row(&lab.view->ledger->ranks, &request, 1, lab.view->ledger->room);
+        ASSERT_TRUE(ranks != NULL);
+        ranks[n->slot] = 77;
+        for (int i = 0; i < 2; i++) {
+                const GrowthEntry entry = {STR("uid-a"), 0, 0, {i == 0 ? 20 : 4, 0}};
+                Fault fault = FAULT_NULL;
+
+                ASSERT_INT(growth_wish_reserve(n, &entry, 1, &fault), i == 0 ? LEDGER_GROWTH_E_ROOM : 0);
+                ASSERT_INT(ranks[n->slot], i == 0 ? 77 : 0);
+        }
+        ledger_growth_release(n, STR("uid-a"));
+        ASSERT_USED(lab.view, "n", 0, 8);
         lab_done(&lab);
 }
 
@@ -262,12 +392,16 @@ static void without_an_agent_that_agrees_nothing_grows(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
-                         TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
-                         TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
-                         TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
-                         TEST(a_quota_that_names_the_resource_refuses), TEST(an_event_names_what_is_missing),
-                         TEST(a_replica_that_does_not_lead_permits_nothing),
-                         TEST(a_pod_that_ends_gives_its_reservation_back),
-                         TEST(without_an_agent_that_agrees_nothing_grows));
+        return TEST_MAIN(
+                TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
+                TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
+                TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
+                TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
+                TEST(a_quota_that_names_the_resource_refuses), TEST(an_event_names_what_is_missing),
+                TEST(a_wish_that_changes_hides_no_quota), TEST(a_wish_that_changes_after_a_lost_answer),
+                TEST(each_wish_has_its_turn), TEST(a_node_that_cannot_be_read_refuses),
+                TEST(a_node_that_cannot_be_read_after_a_lost_answer),
+                TEST(a_wish_without_room_keeps_the_rank), TEST(a_replica_that_does_not_lead_permits_nothing),
+                TEST(a_pod_that_ends_gives_its_reservation_back),
+                TEST(without_an_agent_that_agrees_nothing_grows));
 }
