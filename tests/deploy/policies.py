@@ -207,6 +207,9 @@ class Policies(unittest.TestCase):
         mirror["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Node", "name": N1, "controller": True,
                                                   "uid": node["metadata"]["uid"]}]  # NodeRestriction asks for it
         self.create(kubelet, None, mirror)
+        resized = copy.deepcopy(mirror)
+        resized["metadata"]["annotations"].update({key: "1" for key in RESIZE_KEYS})
+        self.create(kubelet, None, resized)
         self.create(eve(), "only kubelets create such pods", pod(annotations={"kubernetes.io/config.mirror": "h"}, nodeName=N1))
         self.create(eve(), ASSIGNED, mirror)
 
@@ -231,7 +234,17 @@ class Policies(unittest.TestCase):
             self.patch(["--as=ada"], "user ada may not update pods/resize", "pod", "two", annotations(**{key: "1"}))
             self.patch([], None, "pod", "two", annotations(**{key: "1"}))  # system:masters
             self.patch(eve(), None, "pod", "one", annotations(**{key: ""}))  # as if it were absent
-            self.create(eve(), None, pod(annotations={key: "1"}))
+            self.create(eve(), f"pod {NAME}/new: the annotations aliquot.dev/gpu-mem and aliquot.dev/gpu-core resize it, and user eve may not",
+                        pod(annotations={key: "1"}))
+            nameless = pod(annotations={key: "1"})
+            nameless["metadata"]["generateName"] = nameless["metadata"].pop("name") + "-"
+            self.create(eve(), "user eve may not update pods/resize", nameless)
+            self.create(["--as=ada"], "user ada may not update pods/resize", nameless)
+            self.create(eve(), "user eve may not update pods/resize", pod(annotations={key: "1"}, namespace="kube-system"))
+            self.create([], None, nameless)  # system:masters
+            self.create([], None, pod(annotations={key: "1"}))
+            self.create(eve(), None, pod(annotations={key: ""}))
+            self.create(eve(), None, pod())
 
     def test_system_keys_that_are_there(self):
         kubectl("-n", NAME, "annotate", "pod", "two", ASSIGNED + "=false")
