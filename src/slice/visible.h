@@ -12,3 +12,8 @@
 static inline uint64_t visible_mib(uint64_t card_mib, uint64_t units, uint64_t dev) {
         return card_mib * units / dev;
 }
+
+/* The fewest units for which visible_mib() is at least mib, which is at most card_mib. */
+static inline uint64_t visible_units(uint64_t card_mib, uint64_t mib, uint64_t dev) {
+        return (mib * dev + card_mib - 1) / card_mib;
+}

@@ -44,6 +44,9 @@ class Growth(Started):
         """What the scheduler's ledger counts of the card."""
         return lab.inspect()["nodes"][0]["devs"][0]["usedGPU"]
 
+    def status(self, lab, name="a"):
+        return lab.get(name)["metadata"].get("annotations", {}).get(STATUS) or ""
+
     def hold(self, c, mib):
         """Sets the counter of what processes hold."""
         with open(self.counters(c), "r+b") as f:
@@ -177,7 +180,7 @@ class Growth(Started):
         uid, c = self.run_pod(lab, "a", 6)
         for text in "4294967295", "18446744073709551616", "0", "-1", "1e3", '{"0":4294967295}', '{"0":9,"0":9}', '{"7":9}', "[9]":
             self.ask(lab, gpu_mem=text)
-            lab.wait(lambda: (lab.get("a")["metadata"]["annotations"].get(STATUS) or "").startswith(("refused: ", "waits: ")), text)
+            lab.wait(lambda: self.status(lab).startswith(("refused: ", "waits: ")), text)
             self.assertEqual((self.limits(c).limit // MIB, self.entries(lab), self.used(lab)), (6464, {}, 6), text)
             self.ask(lab, gpu_mem=None)
             self.until(lab, c, 6464, None)
@@ -196,12 +199,14 @@ class Growth(Started):
         self.ask(lab, gpu_mem="9")
         self.until(lab, c, 9696, "in force: container 0: gpu-mem 9 of 6")
         lab.agent.stop()
+        self.ask(lab, gpu_mem="12")
+        lab.wait(lambda: self.entries(lab) == {(uid, 0): (6, 0)}, "the scheduler permits it")
         lab.extra = []
         lab.start_agent()
         lab.wait_ready()
-        self.ask(lab, gpu_mem="12")
-        lab.wait(lambda: (lab.get("a")["metadata"]["annotations"].get(STATUS) or "").startswith("waits: "), "it waits")
-        self.assertEqual((self.limits(c).limit // MIB, self.entries(lab)[uid, 0] >= (3, 0)), (9696, True))
+        lab.wait(lambda: self.status(lab).startswith("waits: "), "it waits")
+        lab.wait(lambda: self.entries(lab) == {(uid, 0): (3, 0)}, "the agent gives it back")
+        self.assertEqual(self.limits(c).limit // MIB, 9696)
         self.ask(lab, gpu_mem=None)
         self.until(lab, c, 6464, None)
         lab.wait(lambda: lab.node_annotation(GROWTH) is None, "the annotation is gone")
@@ -218,6 +223,39 @@ class Growth(Started):
         self.ask(lab, gpu_mem=None)
         self.until(lab, c, 6464, None)
         self.started(lab, late)
+
+    def test_counters_with_any_number(self):
+        """They count up to the pod's entry: without one, a container cannot hold up its neighbours."""
+        lab = self.grown()
+        _, c = self.run_pod(lab, "a", 4)
+        uid, grown = self.run_pod(lab, "b", 4)
+        self.hold(c, 1 << 20)
+        self.ask(lab, "b", gpu_mem="6")
+        self.until(lab, grown, 6464, "in force: container 0: gpu-mem 6 of 4", "b")
+        self.hold(grown, 1 << 20)
+        self.run_pod(lab, "late", 5)
+        self.ask(lab, "b", gpu_mem=None)
+        self.until(lab, grown, 4309, None, "b")
+        # The counters of a slice that has grown keep its own charge, and nothing beyond it.
+        self.assertEqual(self.entries(lab), {(uid, 0): (2, 0)})
+        self.hold(grown, 0)
+        lab.wait(lambda: self.entries(lab) == {}, "nothing is charged above the limit")
+
+    def test_a_permit_without_room(self):
+        """The agent looks itself: two containers do not both get the units that one of them has room for."""
+        lab = self.grown()
+        uid = lab.create(pod("a", container("one", 2), container("two", 2)))
+        one, two = self.started(lab, uid, "one"), self.started(lab, uid, "two")
+        self.run_pod(lab, "b", 7)
+        self.ask(lab, gpu_mem='{"0":6,"1":6}')
+        lab.wait(lambda: lab.events(REFUSED), "the scheduler refuses it")
+        slices = [{"uid": uid, "container": i, "card": 0, "mem": 4, "core": 0} for i in (0, 1)]
+        lab.annotate(grown_slices=json.dumps({"serial": 100, "slices": slices}))  # as a wrong scheduler would
+        text = "waits: growth of container 1 is permitted, but gpu0 of the node has no room for it yet"
+        lab.wait(lambda: self.status(lab).startswith(text), "the second one waits")
+        self.assertEqual([self.limits(c).limit // MIB for c in (one, two)], [6464, 2154])
+        lab.api.delete(f"{PODS}/b")
+        self.until(lab, two, 6464, "in force: container 0: gpu-mem 6 of 2; container 1: gpu-mem 6 of 2")
 
     def test_the_switch_of_the_agent_is_off(self):
         lab = self.lab(cards=ONE_CARD)

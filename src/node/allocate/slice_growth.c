@@ -57,10 +57,44 @@ static uint32_t size_above(const RecordContainer *c, uint32_t count) {
         return n > 0 ? above(c->size_mem / n, count) : 0;
 }
 
-static uint32_t above_devices(const NodeContext *node, const RecordContainer *c, uint32_t card) {
-        uint32_t count = device_set_count(&c->given[DEVICE_MEM], card);
+/* The annotation as it was seen last. 0; GROWTH_E_MALFORMED or -ENOMEM, both without an entry. */
+static int read_seen(const SliceGrowth *g, Arena *arena, Growth *ret) {
+        return growth_read(str_from(g ? g->seen : NULL), arena, ret, NULL);
+}
 
-        return count == 0 || c->init ? 0 : larger(size_above(c, count), held_above(node, c, card, count));
+/* What a pod is charged with on a card. */
+static uint64_t charged(const Growth *seen, Str uid, uint32_t card) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < seen->n; i++)
+                if (seen->list[i].card == card && str_eq(seen->list[i].uid, uid))
+                        sum += seen->list[i].size.mem;
+        return sum;
+}
+
+/* Units above its devices that a pod has in force or holds on a card. A container can write any
+ * number into its counters, so without a charge they count for nothing. known: the annotation could
+ * be read. */
+static uint64_t above_devices(const NodeContext *node, const Record *record, uint32_t card,
+                              const Growth *seen, bool known) {
+        uint64_t sizes = 0, held = 0, most;
+
+        for (size_t i = 0; i < record->n_containers; i++) {
+                const RecordContainer *c = &record->containers[i];
+                uint32_t count = device_set_count(&c->given[DEVICE_MEM], card), size;
+
+                if (!c->started || c->init || count == 0)
+                        continue;
+                size = size_above(c, count);
+                sizes += size;
+                held += larger(size, held_above(node, c, card, count));
+        }
+        if (held <= sizes || !known)
+                return held;
+        most = charged(seen, str_from(record->uid), card);
+        if (held < most)
+                most = held;
+        return most > sizes ? most : sizes;
 }
 
 /* An init container and later containers may have the same devices. */
@@ -83,16 +117,17 @@ static uint32_t count_new(const Record *record, size_t before, const DeviceSet *
 CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more) {
         const Record *own = records_find(node->records, pod);
         CardInUse use = {.devices = more ? count_new(own, own ? own->n_containers : 0, more, card) : 0};
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Growth seen;
+        bool known = read_seen(node->growth, &arena, &seen) >= 0;
 
-        for (const Record *record = node->records->by_uid; record; record = record->hh.next)
-                for (size_t i = 0; i < record->n_containers; i++) {
-                        const RecordContainer *c = &record->containers[i];
-
-                        if (!c->started)
-                                continue;
-                        use.devices += count_new(record, i, &c->given[DEVICE_MEM], card);
-                        use.above += above_devices(node, c, card);
-                }
+        for (const Record *record = node->records->by_uid; record; record = record->hh.next) {
+                for (size_t i = 0; i < record->n_containers; i++)
+                        if (record->containers[i].started)
+                                use.devices +=
+                                        count_new(record, i, &record->containers[i].given[DEVICE_MEM], card);
+                use.above += above_devices(node, record, card, &seen, known);
+        }
         return use;
 }
 
@@ -102,8 +137,16 @@ static bool is_mine(const SliceGrowth *g) {
         return g->mine && g->seen && strcmp(g->mine, g->seen) == 0;
 }
 
-/* The smallest permit of the container's cards. None where the cards have unequal parts of the
- * limit, because a size that is not the limit is divided equally. */
+/* What one look at a pod has given its containers beyond their sizes in force, by card. */
+typedef struct Given {
+        uint32_t units[CARD_INDEX_MAX + 1];
+} Given;
+
+static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
+        return above(size, limit) / (cards > 0 ? cards : 1);
+}
+
+/* The smallest permit of the container's cards. */
 static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const RecordContainer *c,
                             const ResizeLimit *l) {
         GrowthSize least = {UINT32_MAX, UINT32_MAX};
@@ -113,15 +156,29 @@ static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const Reco
         while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
                 const GrowthEntry *e = growth_find(seen, str_from(pod->uid), l->index, card);
 
-                if (!e || (uint64_t) count * l->cards != l->mem)
+                if (!e)
                         return (GrowthSize){0, 0};
                 least = growth_smaller(least, e->size);
         }
         return at > 0 ? least : (GrowthSize){0, 0};
 }
 
-/* Whether each card of the container has these units beside what is held and may be held there. */
-static bool has_room(const NodeContext *node, const RecordContainer *c, uint32_t more) {
+/* Whether its cards have equal parts of the limit: a size that is not the limit is divided
+ * equally. */
+static bool has_equal_parts(const RecordContainer *c, const ResizeLimit *l) {
+        uint32_t card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
+                if ((uint64_t) count * l->cards != l->mem)
+                        return false;
+        return true;
+}
+
+/* Whether each card of the container has these units beside what is held, may be held and was given
+ * there. *ret: the first one that has not. */
+static bool has_room(const NodeContext *node, const RecordContainer *c, const Given *given, uint32_t more,
+                     uint32_t *ret) {
         uint32_t card, count;
         size_t at = 0;
 
@@ -129,50 +186,73 @@ static bool has_room(const NodeContext *node, const RecordContainer *c, uint32_t
                 const CardInfo *info = inventory_card(node->inventory, card);
                 CardInUse use = slice_growth_in_use(node, card, STR(""), NULL);
 
-                if (!info || use.devices + use.above + more > info->units)
+                *ret = card;
+                if (!info || use.devices + use.above + given->units[card] + more > info->units)
                         return false;
         }
         return true;
 }
 
-/* The largest size that may be in force: what is, or what is permitted beside the others. */
-static ResizeSize most_of(const SliceGrowth *g, const NodeContext *node, const Growth *seen,
-                          const RosterPod *pod, const Record *record, const ResizeLimit *l) {
-        const RecordContainer *c = record_container(record, l->name);
-        ResizeSize now = resizable_in_force(record, l);
-        ResizeSize most = {larger(now.mem, l->mem), larger(now.core, l->core)};
-        GrowthSize more;
+static void give(const RecordContainer *c, uint32_t more, Given *given) {
+        uint32_t card, count;
+        size_t at = 0;
 
-        if (!c || !g->enabled || !is_mine(g))
-                return most;
-        more = permitted(seen, pod, c, l);
-        if (has_room(node, c, above(l->mem + more.mem * l->cards, most.mem) / (l->cards > 0 ? l->cards : 1)))
-                most.mem = larger(most.mem, l->mem + more.mem * l->cards);
-        most.core = larger(most.core, l->core + more.core);
-        return most;
+        while (more > 0 && device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
+                given->units[card] += more;
+}
+
+/* Cuts one container's wanted size to what is in force, or is permitted and has room. mine: permits
+ * that no other program can change any more. Returns whether it was cut, with the reason. */
+static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record *record, const ResizeLimit *l,
+                    const Growth *mine, ResizeSize *w, Given *given, Fault *why) {
+        const RecordContainer *c = record_container(record, l->name);
+        ResizeSize now = resizable_in_force(record, l), asked = *w;
+        uint32_t mem = larger(now.mem, l->mem), core = larger(now.core, l->core), more, card = 0;
+        GrowthSize permit = c ? permitted(mine, pod, c, l) : (GrowthSize){0, 0};
+
+        w->core = smaller(asked.core, larger(core, l->core + permit.core));
+        w->mem = smaller(asked.mem, larger(mem, l->mem + permit.mem * l->cards));
+        more = part_of(w->mem, mem, l->cards);
+        if (w->mem > mem && !has_equal_parts(c, l)) {
+                (void) fault_set(why, 0,
+                                 "growth of container %u is permitted, but its cards have unequal parts of "
+                                 "its limit",
+                                 l->index);
+                w->mem = mem;
+        } else if (w->mem > mem && !has_room(node, c, given, more, &card)) {
+                (void) fault_set(why, 0,
+                                 "growth of container %u is permitted, but gpu%u of the node has no room for "
+                                 "it yet",
+                                 l->index, card);
+                w->mem = mem;
+        } else if (w->mem < asked.mem || w->core < asked.core)
+                (void) fault_set(why, 0,
+                                 "the scheduler has not permitted what container %u asks for above its "
+                                 "limit; its Events say why",
+                                 l->index);
+        if (c)
+                give(c, part_of(w->mem, mem, l->cards), given);
+        return w->mem < asked.mem || w->core < asked.core;
 }
 
 bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const RosterPod *pod,
                       const Record *record, Resizable *all, Fault *why) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
+        Growth mine = {.serial = 0};
+        Given given = {{0}};
         bool cut = false;
-        Growth seen;
 
         if (!slice_growth_is_possible(g))
                 return false;
-        (void) growth_read(str_from(g->seen), &arena, &seen, NULL); /* else there is no permit */
+        if (g->enabled && is_mine(g))
+                (void) read_seen(g, &arena, &mine); /* else there is no permit */
         for (size_t i = 0; i < all->n; i++) {
-                ResizeSize most = most_of(g, node, &seen, pod, record, &all->limits[i]), *w = &all->wanted[i];
+                Fault fault = FAULT_NULL;
 
-                if (w->mem <= most.mem && w->core <= most.core)
+                if (!cut_one(node, pod, record, &all->limits[i], &mine, &all->wanted[i], &given, &fault))
                         continue;
                 if (!cut)
-                        (void) fault_set(
-                                why, 0,
-                                "the scheduler has not permitted what container %u asks for above its "
-                                "limit; its Events say why",
-                                all->limits[i].index);
-                *w = (ResizeSize){smaller(w->mem, most.mem), smaller(w->core, most.core)};
+                        *why = fault;
                 cut = true;
         }
         return cut;
@@ -180,20 +260,19 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
 
 /* ---- the annotation ---- */
 
-static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
-        return above(size, limit) / (cards > 0 ? cards : 1);
-}
-
 static GrowthSize above_limit(ResizeSize size, const ResizeLimit *l) {
         return (GrowthSize){part_of(size.mem, l->mem, l->cards), part_of(size.core, l->core, l->cards)};
 }
 
 /* Whether the agent would give this container a larger size: slice_resize.c refuses the others. */
 static bool may_grow(const NodeContext *node, const RosterPod *pod, const RosterContainer *c) {
-        return node->isolation && !pod->terminating && (!c->not_isolated || node->isolation->ignores_disable);
+        return node->growth && node->growth->enabled && node->isolation && !pod->terminating &&
+               share_mode_is_isolated(node->inventory->mode) &&
+               (!c->not_isolated || node->isolation->ignores_disable);
 }
 
-/* What an entry's slice has, wants and holds. All zero for a container that is not there. */
+/* What an entry's slice has, wants and holds. All zero for a container that is not there, or does
+ * not have the card. */
 static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const GrowthEntry *e) {
         const Record *record = records_find(node->records, e->uid);
         GrowthUse use = {.held = {0, 0}};
@@ -210,10 +289,12 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
 
                 if (l->index != e->container)
                         continue;
+                c = record ? record_container(record, l->name) : NULL;
+                if (c && c->given[DEVICE_MEM].n > 0 && device_set_count(&c->given[DEVICE_MEM], e->card) == 0)
+                        return use; /* the container does not have this card */
                 use.in_force = above_limit(resizable_in_force(record, l), l);
                 use.wanted =
                         may_grow(node, pod, all.containers[i]) ? above_limit(all.wanted[i], l) : use.in_force;
-                c = record ? record_container(record, l->name) : NULL;
                 if (c && c->started)
                         use.held.mem = held_above(node, c, e->card,
                                                   device_set_count(&c->given[DEVICE_MEM], e->card));
@@ -263,7 +344,7 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
 
                 keep = growth_keep(e->size, &use);
                 c->takes |= growth_may_take(keep, &use);
-                c->waits |= use.held.mem > larger(use.in_force.mem, use.wanted.mem);
+                c->waits |= smaller(use.held.mem, keep.mem) > larger(use.in_force.mem, use.wanted.mem);
         } else if (records_find(node->records, e->uid))
                 keep = e->size;
         c->differs |= !growth_is_same(keep, e->size);

@@ -36,8 +36,10 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits);
 
 /* Units of a card that containers which have started hold or may hold: their devices, and what is
- * above them. more: the devices that a container of `pod` is about to start with; NULL: none. */
+ * above them. That is the size in force, or what the counters say, up to the pod's entries in the
+ * annotation. more: the devices that a container of `pod` is about to start with; NULL: none. */
 typedef struct CardInUse {
-        uint32_t devices, above;
+        uint32_t devices;
+        uint64_t above;
 } CardInUse;
 CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more);

@@ -82,8 +82,8 @@ int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c,
                      Fault *fault);
 
 /* Units of a card that the processes of a container hold or may take, by its page and counters,
- * rounded up. 0 for a container that has no page, or is not isolated. All of the card where the
- * directory of its slice cannot be opened. */
+ * rounded up. 0 for a container that has no page, or is not isolated. UINT32_MAX: not known, as the
+ * card is missing or a file could not be read. The counters have what the container wrote. */
 uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordContainer *given, uint32_t index);
 
 /* Whether library and pages of this container are where its mounts lead. A runtime may make an

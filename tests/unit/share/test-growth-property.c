@@ -421,7 +421,7 @@ static void container_starts(World *w) {
 
 static void process_allocates(World *w) {
         ModelPod *pod = any_pod(w);
-        uint32_t size = pod->limit + pod->above, to = pick(w, size + 1);
+        uint32_t size = pod->limit + pod->above, to = pick(w, (size > pod->held ? size : pod->held) + 1);
 
         if (pod->started && (to <= pod->held || to <= size))
                 pod->held = to;

@@ -401,6 +401,11 @@ static void units(void) {
                 ASSERT_INT(visible_mib(published[i].card, published[i].units, published[i].dev),
                            published[i].visible);
                 ASSERT_INT(memory_unit_count(published[i].card, MEMORY_UNIT_GIB), published[i].dev);
+                for (uint64_t mib = 1, units = 0; mib <= published[i].card; mib++) {
+                        while (visible_mib(published[i].card, units, published[i].dev) < mib)
+                                units++;
+                        ASSERT_INT(visible_units(published[i].card, mib, published[i].dev), units);
+                }
         }
         for (size_t i = 0; i < ELEMENTSOF(forms); i++) {
                 _cleanup_buf_ Buf out = BUF_NULL;
