@@ -252,7 +252,7 @@ static void read_node(Grower *g) {
 static void on_quotas(void *userdata, const KubeReply *reply) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Grower *g = userdata;
-        Fault fault = FAULT_NULL;
+        Fault fault = reply->fault;
         Str name = {NULL, 0};
 
         g->call = NULL;
@@ -261,8 +261,7 @@ static void on_quotas(void *userdata, const KubeReply *reply) {
                 return;
         }
         if (!is_good(reply) || growth_wish_quota(reply->body, g->mem, g->core, &arena, &name, &fault) != 0) {
-                (void) fault_set(&fault, 0, "the ResourceQuotas of the namespace cannot be read: %s",
-                                 reply->fault.text);
+                (void) fault_wrap(&fault, 0, "the ResourceQuotas of the namespace cannot be read");
                 refuse(g, fault.text);
                 return;
         }

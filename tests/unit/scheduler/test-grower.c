@@ -215,6 +215,26 @@ static void a_quota_that_names_the_resource_refuses(void) {
         lab_done(&lab);
 }
 
+static void quotas_that_cannot_be_read_refuse(void) {
+        static const struct {
+                unsigned status;
+                const char *body, *text;
+        } cases[] = {{403, "", "cannot be read: the API server said 403"},
+                     {200, "{\"items\":[", "cannot be read: "}};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Lab lab = lab_new();
+                const char *at;
+
+                see_pod(&lab, "a", "8", "12");
+                fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, cases[i].status, cases[i].body);
+                at = strstr(fake_last_note(), cases[i].text);
+                ASSERT_TRUE(at && strlen(at) > strlen("cannot be read: ")); /* it has the reason */
+                ASSERT_USED(lab.view, "n", 0, 8);
+                lab_done(&lab);
+        }
+}
+
 static void a_wish_that_changes_hides_no_quota(void) {
         Lab lab = lab_new();
 
@@ -397,9 +417,10 @@ int main(void) {
                 TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
                 TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
                 TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
-                TEST(a_quota_that_names_the_resource_refuses), TEST(an_event_names_what_is_missing),
-                TEST(a_wish_that_changes_hides_no_quota), TEST(a_wish_that_changes_after_a_lost_answer),
-                TEST(each_wish_has_its_turn), TEST(a_node_that_cannot_be_read_refuses),
+                TEST(a_quota_that_names_the_resource_refuses), TEST(quotas_that_cannot_be_read_refuse),
+                TEST(an_event_names_what_is_missing), TEST(a_wish_that_changes_hides_no_quota),
+                TEST(a_wish_that_changes_after_a_lost_answer), TEST(each_wish_has_its_turn),
+                TEST(a_node_that_cannot_be_read_refuses),
                 TEST(a_node_that_cannot_be_read_after_a_lost_answer),
                 TEST(a_wish_without_room_keeps_the_rank), TEST(a_replica_that_does_not_lead_permits_nothing),
                 TEST(a_pod_that_ends_gives_its_reservation_back),
