@@ -7,11 +7,17 @@ PATIENCE = 120  # seconds until a wait fails; no test asserts that something was
 
 def until(condition, what):
     """Polls until the condition holds and returns its value. It sleeps as long as the check took,
-    so expensive checks are rare."""
+    so expensive checks are rare. A condition that reads a field which is not written yet does not
+    hold; the error is raised at the deadline."""
     deadline = time.monotonic() + PATIENCE
     while True:
         begun = time.monotonic()
-        result = condition()
+        try:
+            result = condition()
+        except (KeyError, IndexError, TypeError):
+            if begun > deadline:
+                raise
+            result = None
         if result:
             return result
         now = time.monotonic()

@@ -165,12 +165,18 @@ class Kubelet:
         return {name: self.latency[name] + list(values) for name, values in self.manager.latency.items()}
 
     def wait(self, condition, timeout=30.0):
-        """Waits until condition() holds, which is checked at each change. Returns its last value."""
+        """Waits until condition() holds, which is checked at each change. Returns its last value. A condition
+        that reads a field which is not written yet does not hold; the error is raised at the deadline."""
         deadline = time.monotonic() + timeout
         with self.condition:
             while True:
-                value = condition()
                 left = deadline - time.monotonic()
+                try:
+                    value = condition()
+                except (KeyError, IndexError, TypeError):
+                    if left <= 0:
+                        raise
+                    value = None
                 if value or left <= 0:
                     return value
                 self.condition.wait(min(left, 0.05))
