@@ -125,10 +125,12 @@ class Chart(unittest.TestCase):
 
     def test_growth_beyond_limits_is_off_unless_asked_for(self):
         for switch in (False, True):
-            o = self.rendered(*IMAGES, "--set", f"growBeyondLimits={str(switch).lower()}")
+            o = self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", f"growBeyondLimits={str(switch).lower()}")
             for key in (("Deployment", "kube-system", "aliquot-scheduler"), ("DaemonSet", "kube-system", "gpushare-device-plugin-ds")):
                 self.assertEqual("--grow-beyond-limits" in o[key]["spec"]["template"]["spec"]["containers"][0]["args"], switch)
             self.assertEqual(("ClusterRole", "", "aliquot-scheduler-growth") in o, switch)
+        self.refused("growBeyondLimits", *IMAGES, "--kube-version", "1.29.0", "--set", "growBeyondLimits=true")
+        self.refused("growBeyondLimits", *IMAGES, "--kube-version", "1.30.0", "--set", "growBeyondLimits=true,admissionPolicies=false")
 
     def test_objects_for_prometheus_where_asked_for(self):
         monitors = {("PodMonitor", "kube-system", "aliquot-node"), ("PodMonitor", "kube-system", "aliquot-scheduler"),

@@ -274,6 +274,10 @@ class Policies(unittest.TestCase):
             bind(eve(), None, binding())
             bind(eve(), None, binding(["x/y"]))
             bind(eve(), f"annotation {KEYS[0]}", binding(KEYS))
+            for key in RESIZE_KEYS:
+                bind(eve(), f"pod {NAME}/free: the annotations aliquot.dev/gpu-mem and aliquot.dev/gpu-core resize it, and user eve may not",
+                     binding([key]))
+                bind([], None, binding([key]))  # system:masters
 
     def test_pods_of_the_node_agent(self):
         every = annotations(**{key: "x" for key in KEYS})
