@@ -111,6 +111,8 @@ def fill(merged, spec):
     for name in "null", "zero", "full", "random", "urandom":
         make_target(f"{merged}/dev/{name}", False)
         mount("/dev/" + name, f"{merged}/dev/{name}", None, MS_BIND)
+    if spec["root"] == "sealed":  # before the directories of the host, which may be below /tmp
+        mount("tmpfs", merged + "/tmp", "tmpfs", MS_NOSUID | MS_NODEV)
     for folder in spec["host"]:
         bind(folder, merged + folder, True)
     for inside, host, read_only in sorted(spec["mounts"], key=lambda m: m[0].count("/")):  # outer paths first
@@ -124,7 +126,6 @@ def enter(merged, sealed):
     os.chdir("/")
     mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV)
     if sealed:
-        mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV)
         mount(None, "/", None, MS_REMOUNT | MS_BIND | MS_RDONLY)
 
 
