@@ -469,6 +469,10 @@ uint16_t cluster_page_port(const Cluster *c) {
         return c->scheduler ? scheduler_page_port(c->scheduler) : 0;
 }
 
+uint16_t cluster_metrics_port(const Cluster *c) {
+        return c->scheduler ? scheduler_port(c->scheduler) : 0;
+}
+
 int cluster_serve(Cluster *c) {
         static const int ends[] = {SIGINT, SIGTERM};
         sigset_t set;

@@ -34,7 +34,8 @@ int cluster_schedule(Cluster *c, Fault *fault);
 /* Before cluster_schedule(): the scheduler serves its page there (page_server.h). The text outlives
  * the cluster. */
 void cluster_offer_page(Cluster *c, const char *listen);
-uint16_t cluster_page_port(const Cluster *c); /* 0: none */
+uint16_t cluster_page_port(const Cluster *c);    /* 0: none */
+uint16_t cluster_metrics_port(const Cluster *c); /* of the scheduler, on 127.0.0.1; 0: none */
 
 /* Serves the page until SIGINT or SIGTERM. Both stay blocked afterwards, and SIGPIPE ignored.
  * Returns 0 or negative errno. */

@@ -132,12 +132,14 @@ static int print_logs(Cluster *c, const Options *o) {
         return r == 0 ? write_output(&out) : r;
 }
 
-/* The address as the caller wrote it, with the port that it got. */
+/* The page's address as the caller wrote it, with the port that it got. */
 static int serve_page(Cluster *c, const char *listen) {
         int host = (int) (strrchr(listen, ':') - listen);
 
-        if (fprintf(stderr, "aliquot local: page at http://%.*s:%u/ until SIGINT or SIGTERM\n", host, listen,
-                    cluster_page_port(c)) < 0)
+        if (fprintf(stderr,
+                    "aliquot local: metrics at http://127.0.0.1:%u/metrics\n"
+                    "aliquot local: page at http://%.*s:%u/ until SIGINT or SIGTERM\n",
+                    cluster_metrics_port(c), host, listen, cluster_page_port(c)) < 0)
                 return -errno;
         return cluster_serve(c);
 }

@@ -75,6 +75,8 @@ class Page(unittest.TestCase):
         files = ["-f", os.path.join(ROOT, "samples/share/node.yaml"), "-f", os.path.join(ROOT, "samples/share/job.yaml")]
         process, url = self.start(*files)
         self.assertIn("<title>Aliquot</title>", self.get(url))
+        metrics = self.get(re.search(r"metrics at (http://127\.0\.0\.1:\d+/metrics)\n", self.said)[1])
+        self.assertIn('aliquot_scheduler_node_memory_used_bytes{node="cn-beijing.192.168.1.10"', metrics)
         state = self.state(url)
         self.assertEqual([(n["name"], n["cards"]) for n in state["nodes"]], [("cn-beijing.192.168.1.10", [[0, 16, 4, 0, 1]])])
         self.assertEqual(json.loads(self.get(url + "node/cn-beijing.192.168.1.10"))["slices"][0]["mem"], 4)

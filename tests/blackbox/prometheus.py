@@ -77,8 +77,8 @@ class Prometheus(Started):
     def both(self):
         return [self.text(f"127.0.0.1:{self.node.metrics_port}"), self.text(self.node.extender_address)]
 
-    def serve(self):
-        """Starts Prometheus with the rules, which do not wait before they fire."""
+    def serve(self, *more):
+        """Starts Prometheus with the rules, which do not wait before they fire. more: addresses."""
         folder, port = os.path.join(self.node.dir, "prometheus"), free_port()
         os.mkdir(folder)
         now = rules()
@@ -87,7 +87,7 @@ class Prometheus(Started):
                 rule.pop("for", None)
         config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": ["rules.yaml"],
                   "scrape_configs": [{"job_name": "aliquot", "static_configs": [{"targets": [
-                      f"127.0.0.1:{self.node.metrics_port}", self.node.extender_address]}]}]}
+                      f"127.0.0.1:{self.node.metrics_port}", self.node.extender_address, *more]}]}]}
         for name, content in ("rules.yaml", now), ("config.yaml", config):
             with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
                 yaml.safe_dump(content, f)
@@ -97,7 +97,7 @@ class Prometheus(Started):
         self.addCleanup(server.wait)
         self.addCleanup(server.terminate)
         self.address = f"http://127.0.0.1:{port}/api/v1/"
-        until(lambda: len(self.ask("up == 1")) == 2, "Prometheus has scraped both")
+        until(lambda: len(self.ask("up == 1")) == 2 + len(more), "Prometheus has scraped all")
 
     def get(self, path):
         try:
@@ -168,6 +168,17 @@ class Prometheus(Started):
         for title, query in queries():
             query = query.replace("$node", ".*").replace("$__rate_interval", "1m")
             until(lambda: self.live() and self.ask(query), f"{title}: {query} returns data")
+
+    def test_a_cluster_of_one_process(self):
+        """Prometheus scrapes `aliquot local`, at the address that it prints."""
+        share = os.path.join(ROOT, "samples/share/")
+        local = subprocess.Popen([self.node.aliquot, "local", "--page", "127.0.0.1:0", "-f", share + "node.yaml", "-f", share + "job.yaml"],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(local.communicate)
+        self.addCleanup(local.terminate)
+        told = next(found[1] for found in (re.search("metrics at http://(.*)/metrics$", line) for line in local.stderr) if found)
+        self.serve(told)
+        until(lambda: self.ask(f'aliquot_scheduler_memory_used_bytes{{instance="{told}"}}') == [4 << 30], "what its pod holds")
 
     def test_alerts_of_running_programs(self):
         lab = self.node
