@@ -61,7 +61,7 @@ ETC = ("mv /etc /other", "python3 -c 'import os; os.rename(\"/etc\", \"/other\")
 ROOTS_WITH_MOVABLE_ETC = ("redirect", "bare", "plain")
 
 # The runtime's default seccomp profile refuses these.
-NAMESPACE = ("unshare -Urm sh -c 'mount --bind /dev/null /etc/ld.so.preload && ASK'", "unshare -Urm sh -c 'mount --bind /tmp TOP && ASK'")
+NAMESPACE = ("unshare -Urm sh -c 'mount --bind /dev/null /etc/ld.so.preload && ASK'", "mkdir /other; unshare -Urm sh -c 'mount --bind /other TOP && ASK'")
 
 # None of these is refused. CHROOT: a root with the program's libraries and no preload file; the
 # working directory stays outside.
