@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "blackbox"))
+sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", name) for name in ("blackbox", "fake")]
 
 from page_browser_driver import PROGRAM, Browser  # noqa: E402
 from page_lab import Lab, node, pod  # noqa: E402
