@@ -257,6 +257,23 @@ class Growth(Started):
         lab.api.delete(f"{PODS}/b")
         self.until(lab, two, 6464, "in force: container 0: gpu-mem 6 of 2; container 1: gpu-mem 6 of 2")
 
+    def test_a_container_that_has_not_started(self):
+        """Its size above the limit counts from the record on, and its start waits for room beside the others."""
+        lab = self.grown()
+        start, late = lab.kubelet._start_container, {"two"}
+        lab.kubelet._start_container = lambda p, c, init: c["name"] not in late and start(p, c, init)
+        uid = lab.create(pod("a", container("one", 2), container("two", 2)))
+        self.started(lab, uid, "one")
+        self.ask(lab, gpu_mem='{"1":9}')
+        lab.wait(lambda: self.status(lab).endswith("container 1: gpu-mem 9 of 2"), "its record has the size")
+        self.assertEqual(self.entries(lab), {(uid, 0): (7, 0)})
+        self.started(lab, self.place(lab, pod("b", container("main", 5)), 0))
+        late.clear()
+        lab.kubelet._work(lab.kubelet.pods[uid])
+        self.not_started(lab, "default/a waits: slices of gpu0 that have grown beyond their limits leave no room")
+        lab.api.delete(f"{PODS}/b")
+        self.assertEqual(self.limits(self.started(lab, uid, "two")).limit // MIB, 9696)
+
     def test_the_switch_of_the_agent_is_off(self):
         lab = self.lab(cards=ONE_CARD)
         lab.schedule(with_extender=True, extra=SWITCH)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "node/allocate/card_in_use.h"
 #include "share/growth.h"
 
 void slice_growth_done(SliceGrowth *g) {
@@ -50,85 +51,9 @@ static uint32_t held_above(const NodeContext *node, const RecordContainer *c, ui
         return node->isolation ? above(isolation_held(node->isolation, node->inventory, c, card), count) : 0;
 }
 
-/* Units of each card that the record's size has above the devices there. */
-static uint32_t size_above(const RecordContainer *c, uint32_t count) {
-        uint32_t n = device_set_count_cards(&c->given[DEVICE_MEM]);
-
-        return n > 0 ? above(c->size_mem / n, count) : 0;
-}
-
 /* The annotation as it was seen last. 0; GROWTH_E_MALFORMED or -ENOMEM, both without an entry. */
 static int read_seen(const SliceGrowth *g, Arena *arena, Growth *ret) {
         return growth_read(str_from(g ? g->seen : NULL), arena, ret, NULL);
-}
-
-/* What a pod is charged with on a card. */
-static uint64_t charged(const Growth *seen, Str uid, uint32_t card) {
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < seen->n; i++)
-                if (seen->list[i].card == card && str_eq(seen->list[i].uid, uid))
-                        sum += seen->list[i].size.mem;
-        return sum;
-}
-
-/* Units above its devices that a pod has in force or holds on a card. A container can write any
- * number into its counters, so without a charge they count for nothing. known: the annotation could
- * be read. */
-static uint64_t above_devices(const NodeContext *node, const Record *record, uint32_t card,
-                              const Growth *seen, bool known) {
-        uint64_t sizes = 0, held = 0, most;
-
-        for (size_t i = 0; i < record->n_containers; i++) {
-                const RecordContainer *c = &record->containers[i];
-                uint32_t count = device_set_count(&c->given[DEVICE_MEM], card), size;
-
-                if (!c->started || c->init || count == 0)
-                        continue;
-                size = size_above(c, count);
-                sizes += size;
-                held += larger(size, held_above(node, c, card, count));
-        }
-        if (held <= sizes || !known)
-                return held;
-        most = charged(seen, str_from(record->uid), card);
-        if (held < most)
-                most = held;
-        return most > sizes ? most : sizes;
-}
-
-/* An init container and later containers may have the same devices. */
-static bool is_counted(const Record *record, size_t before, DeviceId id) {
-        for (size_t i = 0; i < before; i++)
-                if (record->containers[i].started &&
-                    device_set_has(&record->containers[i].given[DEVICE_MEM], id))
-                        return true;
-        return false;
-}
-
-static uint32_t count_new(const Record *record, size_t before, const DeviceSet *set, uint32_t card) {
-        uint32_t n = 0;
-
-        for (size_t i = 0; i < set->n; i++)
-                n += device_card(set->ids[i]) == card && !(record && is_counted(record, before, set->ids[i]));
-        return n;
-}
-
-CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more) {
-        const Record *own = records_find(node->records, pod);
-        CardInUse use = {.devices = more ? count_new(own, own ? own->n_containers : 0, more, card) : 0};
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        Growth seen;
-        bool known = read_seen(node->growth, &arena, &seen) >= 0;
-
-        for (const Record *record = node->records->by_uid; record; record = record->hh.next) {
-                for (size_t i = 0; i < record->n_containers; i++)
-                        if (record->containers[i].started)
-                                use.devices +=
-                                        count_new(record, i, &record->containers[i].given[DEVICE_MEM], card);
-                use.above += above_devices(node, record, card, &seen, known);
-        }
-        return use;
 }
 
 /* ---- sizes that rise ---- */
@@ -177,17 +102,17 @@ static bool has_equal_parts(const RecordContainer *c, const ResizeLimit *l) {
 
 /* Whether each card of the container has these units beside what is held, may be held and was given
  * there. *ret: the first one that has not. */
-static bool has_room(const NodeContext *node, const RecordContainer *c, const Given *given, uint32_t more,
-                     uint32_t *ret) {
-        uint32_t card, count;
+static bool has_room(const NodeContext *node, const RosterPod *pod, const RecordContainer *c,
+                     const Given *given, uint32_t more, uint32_t *ret) {
+        const DeviceSet *set = &c->given[DEVICE_MEM];
+        uint32_t count;
         size_t at = 0;
 
-        while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
-                const CardInfo *info = inventory_card(node->inventory, card);
-                CardInUse use = slice_growth_in_use(node, card, STR(""), NULL);
+        while (device_set_next_card(set, &at, ret, &count)) {
+                CardInUse use = card_in_use(node, DEVICE_MEM, *ret, str_from(pod->uid), set);
 
-                *ret = card;
-                if (!info || use.devices + use.above + given->units[card] + more > info->units)
+                if (use.devices + use.above + given->units[*ret] + more >
+                    card_in_use_capacity(node, DEVICE_MEM, *ret))
                         return false;
         }
         return true;
@@ -219,7 +144,7 @@ static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record 
                                  "its limit",
                                  l->index);
                 w->mem = mem;
-        } else if (w->mem > mem && !has_room(node, c, given, more, &card)) {
+        } else if (w->mem > mem && !has_room(node, pod, c, given, more, &card)) {
                 (void) fault_set(why, 0,
                                  "growth of container %u is permitted, but gpu%u of the node has no room for "
                                  "it yet",

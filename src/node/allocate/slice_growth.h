@@ -34,12 +34,3 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
  * 1 with the text, or -ENOMEM. *ret_waits: an entry waits for processes to free memory. Call it
  * once all pods and the cards are known. */
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits);
-
-/* Units of a card that containers which have started hold or may hold: their devices, and what is
- * above them. That is the size in force, or what the counters say, up to the pod's entries in the
- * annotation. more: the devices that a container of `pod` is about to start with; NULL: none. */
-typedef struct CardInUse {
-        uint32_t devices;
-        uint64_t above;
-} CardInUse;
-CardInUse slice_growth_in_use(const NodeContext *node, uint32_t card, Str pod, const DeviceSet *more);

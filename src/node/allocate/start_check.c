@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/start_check.h"
 
+#include "node/allocate/card_in_use.h"
 #include "node/allocate/slice_growth.h"
 #include "wire/annotation.h"
 
@@ -124,22 +125,14 @@ static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fa
  * these devices. Then a former leader placed the pod, or another scheduler. */
 static int check_room(const StartCheck *check, const RosterPod *pod, Fault *fault) {
         const NodeContext *node = check->node;
-        uint32_t card, count;
-        size_t at = 0;
+        uint32_t card = 0;
 
-        while (check->kind == DEVICE_MEM && slice_growth_is_possible(node->growth) &&
-               device_set_next_card(check->set, &at, &card, &count)) {
-                CardInUse use = slice_growth_in_use(node, card, str_from(pod->uid), check->set);
-                const CardInfo *info = inventory_card(node->inventory, card);
-
-                if (info && use.above > 0 && use.devices + use.above > info->units)
-                        return fault_set(
-                                fault, START_CHECK_E_WAIT,
-                                "pod %s/%s waits: slices of gpu%u that have grown beyond their limits "
-                                "leave no room",
-                                pod->namespace_, pod->name, card);
-        }
-        return 0;
+        if (check->kind != DEVICE_MEM || !slice_growth_is_possible(node->growth) ||
+            card_in_use_lets_start(node, check->kind, str_from(pod->uid), check->set, &card))
+                return 0;
+        return fault_set(fault, START_CHECK_E_WAIT,
+                         "pod %s/%s waits: slices of gpu%u that have grown beyond their limits leave no room",
+                         pod->namespace_, pod->name, card);
 }
 
 static int keep_record(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What containers of this node hold or may hold of a card, by records, pages and counters. It is
+ * the second barrier beside the ledger, where slices grow beyond limits (slice_growth.h).
+ *
+ * Devices count once their container has started. A size above them counts as soon as it stands in
+ * the record: the container starts with a page of that size. */
+
+#include "node/allocate/node_context.h"
+
+/* Units of memory, or percent of compute. */
+typedef struct CardInUse {
+        uint32_t devices;
+        /* The size in force above the devices, or what the counters say, up to the pod's entries in
+         * the annotation of the node. */
+        uint64_t above;
+} CardInUse;
+
+/* more: the devices that a container of `pod` is about to start with; NULL: none. */
+CardInUse card_in_use(const NodeContext *node, DeviceKind kind, uint32_t card, Str pod,
+                      const DeviceSet *more);
+
+/* 0 where the node does not have the card. */
+uint32_t card_in_use_capacity(const NodeContext *node, DeviceKind kind, uint32_t card);
+
+/* Whether a container of `pod` may start with these devices. It may not where slices that have
+ * grown, or hold more than their size, leave no room for them. *ret_card: the first card without
+ * room. */
+bool card_in_use_lets_start(const NodeContext *node, DeviceKind kind, Str pod, const DeviceSet *set,
+                            uint32_t *ret_card);
