@@ -158,9 +158,13 @@ int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
 /* ---- what the agent makes of an entry ---- */
 
 GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use) {
-        GrowthSize used = growth_larger(use->in_force, use->held);
+        GrowthSize kept = growth_smaller(entry, growth_larger(use->wanted, use->held));
 
-        return growth_larger(use->in_force, growth_smaller(entry, growth_larger(use->wanted, used)));
+        return growth_larger(growth_permit(use->permit, use), kept);
+}
+
+GrowthSize growth_permit(GrowthSize entry, const GrowthUse *use) {
+        return growth_larger(use->in_force, growth_smaller(entry, use->held));
 }
 
 bool growth_may_take(GrowthSize entry, const GrowthUse *use) {

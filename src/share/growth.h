@@ -62,12 +62,18 @@ static inline bool growth_is_same(GrowthSize a, GrowthSize b) {
 /* What the agent knows of a slice, all of it above the limit. */
 typedef struct GrowthUse {
         GrowthSize in_force, wanted;
-        GrowthSize held; /* by the container's processes */
+        GrowthSize held;   /* by the container's processes */
+        GrowthSize permit; /* of the record: the most that may be held, after the annotation was lost */
 } GrowthUse;
 
 /* The entry as the agent writes it: what is in force and what is held stay charged. What is
- * permitted and no longer wanted is given back. */
+ * permitted and no longer wanted is given back. Counters have any number, so what is held is
+ * charged up to the entry and the record's permit. */
 GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use);
+
+/* The record's permit beside such an entry: without what is wanted only, which the scheduler would
+ * have to permit again. */
+GrowthSize growth_permit(GrowthSize entry, const GrowthUse *use);
 
 /* Whether the entry permits more than is in force, and that is wanted. */
 bool growth_may_take(GrowthSize entry, const GrowthUse *use);

@@ -274,6 +274,32 @@ class Growth(Started):
         lab.api.delete(f"{PODS}/b")
         self.assertEqual(self.limits(self.started(lab, uid, "two")).limit // MIB, 9696)
 
+    def test_a_lost_annotation_after_a_shrink(self):
+        """What the processes still hold is charged again, up to what was permitted, and keeps others from starting."""
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 4)
+        self.ask(lab, gpu_mem="12")
+        self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 4")
+        self.hold(c, 10000)
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, c, 4309, None)
+        lab.wait(lambda: self.entries(lab) == {(uid, 0): (6, 0)}, "10000 MiB are 10 units")
+        lab.agent.stop()
+        lab.annotate(grown_slices=None)
+        self.hold(c, 1 << 20)
+        lab.start_agent()
+        lab.wait_ready()
+        lab.wait(lambda: lab.node_annotation(GROWTH) and self.entries(lab) == {(uid, 0): (6, 0)}, "no more than before")
+        late = self.place(lab, pod("b", container("main", 6)), 0)
+        self.not_started(lab, "slices of gpu0 that have grown beyond their limits leave no room")
+        self.hold(c, 1000)
+        lab.wait(lambda: self.entries(lab) == {}, "nothing is charged above the limit")
+        self.started(lab, late)
+        self.hold(c, 1 << 20)
+        lab.annotate(grown_slices=None)
+        lab.wait(lambda: lab.node_annotation(GROWTH), "it is there again")
+        self.assertEqual(self.entries(lab), {})
+
     def test_the_switch_of_the_agent_is_off(self):
         lab = self.lab(cards=ONE_CARD)
         lab.schedule(with_extender=True, extra=SWITCH)

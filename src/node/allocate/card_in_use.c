@@ -33,29 +33,34 @@ static uint64_t charged(const Growth *seen, Str uid, uint32_t card) {
         return sum;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b) {
+        return a > b ? a : b;
+}
+
 /* Units above its devices that a pod has in force or holds on a card. A container can write any
- * number into its counters, so without a charge they count for nothing. seen: NULL: the annotation
- * could not be read. */
+ * number into its counters, so they count up to what the annotation charges or its record permits.
+ * seen: NULL: the annotation could not be read. */
 static uint64_t mem_above(const NodeContext *node, const Record *record, uint32_t card, const Growth *seen) {
-        uint64_t sizes = 0, held = 0, most;
+        uint64_t permitted = 0, held = 0, most;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
-                uint32_t count = device_set_count(&c->given[DEVICE_MEM], card), size, holds;
+                uint32_t count = device_set_count(&c->given[DEVICE_MEM], card), size, holds, permit;
 
                 if (c->init || count == 0)
                         continue;
                 size = size_above(c, DEVICE_MEM, count);
                 holds = held_above(node, c, card, count);
-                sizes += size;
-                held += size > holds ? size : holds;
+                permit = record_mem_above(c, card);
+                permitted += larger(size, permit < holds ? permit : holds);
+                held += larger(size, holds);
         }
-        if (held <= sizes || !seen)
+        if (held <= permitted || !seen)
                 return held;
         most = charged(seen, str_from(record->uid), card);
-        if (held < most)
-                most = held;
-        return most > sizes ? most : sizes;
+        if (most < permitted)
+                most = permitted;
+        return most < held ? most : held;
 }
 
 static uint64_t core_above(const Record *record, uint32_t card) {

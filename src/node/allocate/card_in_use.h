@@ -12,8 +12,8 @@
 /* Units of memory, or percent of compute. */
 typedef struct CardInUse {
         uint32_t devices;
-        /* The size in force above the devices, or what the counters say, up to the pod's entries in
-         * the annotation of the node. */
+        /* The size in force above the devices, or what the counters say, up to the permit of the
+         * record or the pod's entries in the annotation of the node. */
         uint64_t above;
 } CardInUse;
 

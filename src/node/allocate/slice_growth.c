@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/log.h"
 #include "node/allocate/card_in_use.h"
 #include "share/growth.h"
 
@@ -220,6 +221,7 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
                 use.in_force = above_limit(resizable_in_force(record, l), l);
                 use.wanted =
                         may_grow(node, pod, all.containers[i]) ? above_limit(all.wanted[i], l) : use.in_force;
+                use.permit.mem = c ? record_mem_above(c, e->card) : 0;
                 if (c && c->started)
                         use.held.mem = held_above(node, c, e->card,
                                                   device_set_count(&c->given[DEVICE_MEM], e->card));
@@ -227,7 +229,8 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
         return use;
 }
 
-/* Adds empty entries for what records have above limits, where the annotation was lost. */
+/* Adds empty entries for what records have or permit above limits, where the annotation was
+ * lost. */
 static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
         int r = 0;
 
@@ -241,10 +244,11 @@ static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
                         GrowthSize size =
                                 above_limit(resizable_in_force(record, &all.limits[i]), &all.limits[i]);
                         const RecordContainer *c = record_container(record, all.limits[i].name);
+                        bool is_above = size.mem > 0 || size.core > 0 || (c && c->permit_mem > 0);
                         uint32_t card, count;
                         size_t at = 0;
 
-                        while (r == 0 && (size.mem > 0 || size.core > 0) &&
+                        while (r == 0 && is_above &&
                                device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
                                 r = growth_raise(growth, arena,
                                                  &(GrowthEntry){.uid = str_from(pod->uid),
@@ -277,6 +281,44 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
         e->size = keep;
 }
 
+/* What the entries leave of the permit of a container, units of all its cards. */
+static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const ResizeLimit *l,
+                            const Growth *growth) {
+        uint32_t most = 0;
+
+        for (size_t i = 0; i < growth->n; i++) {
+                const GrowthEntry *e = &growth->list[i];
+                GrowthUse use;
+
+                if (e->container != l->index || !str_eq(e->uid, str_from(pod->uid)))
+                        continue;
+                use = use_of(node, pod, e);
+                most = larger(most, growth_permit(e->size, &use).mem);
+        }
+        return most > 0 ? l->mem + most * l->cards : 0;
+}
+
+/* Lowers the permits of the records before the annotation falls. A permit that is too large, where
+ * a file could not be written, counts up to the counters. */
+static void lower_permits(const NodeContext *node, const Growth *growth, Changes *c) {
+        for (const RosterPod *pod = node->roster->pods; pod; pod = pod->hh.next) {
+                Record *record = pod->grant ? records_find(node->records, str_from(pod->uid)) : NULL;
+                Resizable all = {.n = 0};
+                Fault fault = FAULT_NULL;
+
+                if (!record || !record->saved)
+                        continue; /* it is saved by what has changed it */
+                resizable_find(pod, record, true, &all);
+                for (size_t i = 0; i < all.n; i++)
+                        record_set_permit(record, all.limits[i].name,
+                                          permit_left(node, pod, &all.limits[i], growth));
+                if (records_save(node->records, record, &fault) == 0)
+                        continue;
+                log_warning("%s", fault.text);
+                c->waits = true;
+        }
+}
+
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Changes c = {.differs = false};
@@ -292,6 +334,7 @@ int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *r
                 return r;
         for (size_t i = 0; i < growth.n; i++)
                 update_entry(node, &growth.list[i], &c);
+        lower_permits(node, &growth, &c);
         *ret_waits = c.waits;
         if (!g->enabled && !c.holds)
                 return g->seen != NULL; /* nothing is charged, and nothing may be */

@@ -49,13 +49,22 @@ static int check_changes(const SliceResize *s, const RosterPod *pod, const Recor
         return r;
 }
 
-/* The limit is written as 0, so that a record without sizes means the limits. */
+static uint32_t permit_of(const Record *record, const ResizeLimit *l) {
+        const RecordContainer *c = record_container(record, l->name);
+
+        return c ? c->permit_mem : 0;
+}
+
+/* The limit is written as 0, so that a record without sizes means the limits. A size above it is
+ * what processes may hold until slice_growth_plan() finds that they hold less. */
 static void set_sizes(Record *record, const Resizable *all, const ResizeSize *sizes) {
         for (size_t i = 0; i < all->n; i++) {
                 const ResizeLimit *l = &all->limits[i];
 
                 record_set_size(record, l->name, sizes[i].mem != l->mem ? sizes[i].mem : 0,
                                 sizes[i].core != l->core ? sizes[i].core : 0);
+                if (sizes[i].mem > l->mem && sizes[i].mem > permit_of(record, l))
+                        record_set_permit(record, l->name, sizes[i].mem);
         }
 }
 

@@ -191,7 +191,13 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-/* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. */
+static uint32_t larger(uint32_t a, uint32_t b) {
+        return a > b ? a : b;
+}
+
+/* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. What it
+ * may hold above its limit stands in the Node's annotation, which can be lost, and in its
+ * record. */
 static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const RecordContainer *given,
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
@@ -204,7 +210,7 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
                 return UINT64_MAX;
         if (units == 0 || units > dev)
                 return 0;
-        units += roster_growth(a->o.roster, pod, given->name, index);
+        units += larger(roster_growth(a->o.roster, pod, given->name, index), record_mem_above(given, index));
         return MIB * visible_mib(card->mib, units < dev ? units : dev, dev);
 }
 

@@ -6,7 +6,8 @@
  *      "containers":[{"name":"main","slice":"gpu3-2-...","init":false,"started":true,
  *                     "mem":["3-0","3-1"],"core":[]}]}
  *
- * "slice" is optional: older agents do not write it, and ignore it. */
+ * "slice", "sizeMem", "sizeCore" and "permitMem" are optional: older agents do not write them,
+ * and ignore them. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -76,6 +77,25 @@ void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core)
         }
 }
 
+void record_set_permit(Record *record, Str container, uint32_t mem) {
+        for (size_t i = 0; i < record->n_containers; i++) {
+                RecordContainer *c = &record->containers[i];
+
+                if (!str_eq(str_from(c->name), container) || c->permit_mem == mem)
+                        continue;
+                c->permit_mem = mem;
+                record->saved = false;
+        }
+}
+
+uint32_t record_mem_above(const RecordContainer *c, uint32_t card) {
+        uint32_t n = device_set_count_cards(&c->given[DEVICE_MEM]);
+        uint32_t count = device_set_count(&c->given[DEVICE_MEM], card);
+        uint32_t most = c->size_mem > c->permit_mem ? c->size_mem : c->permit_mem;
+
+        return count > 0 && most / n > count ? most / n - count : 0;
+}
+
 bool record_has_started(const Record *record) {
         for (size_t i = 0; i < record->n_containers; i++)
                 if (record->containers[i].started)
@@ -134,6 +154,8 @@ void record_write(const Record *record, Buf *out) {
                         json_write_u64(&w, "sizeMem", c->size_mem);
                 if (c->size_core > 0)
                         json_write_u64(&w, "sizeCore", c->size_core);
+                if (c->permit_mem > 0)
+                        json_write_u64(&w, "permitMem", c->permit_mem);
                 for (int kind = 0; kind < DEVICE_KINDS_; kind++)
                         write_set(&w, kind_keys[kind], &c->given[kind], (DeviceKind) kind);
                 json_write_object_end(&w);
@@ -147,7 +169,7 @@ void record_write(const Record *record, Buf *out) {
 typedef struct ContainerText {
         Str name, slice;
         bool init, started;
-        int64_t size_mem, size_core;
+        int64_t size_mem, size_core, permit_mem;
         Str given[DEVICE_KINDS_]; /* raw arrays */
 } ContainerText;
 
@@ -158,6 +180,7 @@ static const JsonField container_fields[] = {
         JSON_FIELD(ContainerText, started, "started", json_field_bool),
         JSON_FIELD(ContainerText, size_mem, "sizeMem", json_field_i64),
         JSON_FIELD(ContainerText, size_core, "sizeCore", json_field_i64),
+        JSON_FIELD(ContainerText, permit_mem, "permitMem", json_field_i64),
         JSON_FIELD(ContainerText, given[DEVICE_MEM], "mem", json_field_raw),
         JSON_FIELD(ContainerText, given[DEVICE_CORE], "core", json_field_raw),
 };
@@ -227,6 +250,7 @@ static int add_container(Record *record, const ContainerText *text, Arena *arena
         c->started = text->started;
         c->size_mem = size_of(text->size_mem);
         c->size_core = size_of(text->size_core);
+        c->permit_mem = size_of(text->permit_mem);
         record->n_containers++;
         if (!c->name)
                 return -ENOMEM;

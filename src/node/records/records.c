@@ -174,7 +174,7 @@ int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, b
         c->given[kind] = copy;
         if (kind == DEVICE_MEM)
                 c->slice[0] = '\0';
-        c->size_mem = c->size_core = 0;
+        c->size_mem = c->size_core = c->permit_mem = 0;
         record->saved = false;
         return 0;
 }

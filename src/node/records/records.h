@@ -25,6 +25,9 @@ typedef struct RecordContainer {
         bool started; /* PreStart verified its memory at least once */
         /* the size in force, units of all its cards and percent; 0: its limit (slice_resize.h) */
         uint32_t size_mem, size_core;
+        /* the most that its processes may hold since it has grown beyond its limit, units of all its
+         * cards; 0: no more than its size (slice_growth.h) */
+        uint32_t permit_mem;
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;
 
@@ -61,6 +64,9 @@ void record_set_started(Record *record, Str container, bool started);
 void record_set_slice(Record *record, Str container, const char *slice);
 /* Sets the size in force of a container; 0: its limit. */
 void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core);
+void record_set_permit(Record *record, Str container, uint32_t mem);
+/* Units of a card that size or permit have above the devices there. */
+uint32_t record_mem_above(const RecordContainer *c, uint32_t card);
 bool record_has_started(const Record *record);           /* any of its containers */
 void record_set_assume(Record *record, uint64_t assume); /* ignored if it is known already */
 

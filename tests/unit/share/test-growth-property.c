@@ -19,9 +19,10 @@
 enum { CARDS = 2, UNITS = 16, PODS = 8, CONTAINERS = 2, TEXT = 4096, HISTORY = 64, PATCHES = 64 };
 
 typedef struct ModelContainer {
-        uint32_t limit, wish; /* wish: above the limit */
-        bool started;         /* it has processes */
-        uint32_t above, held; /* of the record; by the processes */
+        uint32_t limit, wish;   /* wish: above the limit */
+        bool started;           /* it has processes */
+        uint32_t above, permit; /* of the record */
+        uint32_t held;          /* by the processes */
 } ModelContainer;
 
 /* A pod, from its binding until its last process has ended. */
@@ -389,7 +390,8 @@ static GrowthUse use_of(const ModelPod *pod, uint32_t container) {
 
         return (GrowthUse){.in_force.mem = c ? c->above : 0,
                            .wanted.mem = c && pod->in_api ? c->wish : 0,
-                           .held.mem = c ? held_above(c) : 0};
+                           .held.mem = c ? held_above(c) : 0,
+                           .permit.mem = c ? c->permit : 0};
 }
 
 static Growth agent_growth(const World *w, Arena *arena) {
@@ -424,9 +426,28 @@ static void agent_resizes(World *w) {
                 if (in_use(w, pod->card) + start + to - c->above > UNITS)
                         return;
                 c->above = to;
+                c->permit = to > c->permit ? to : c->permit;
                 w->n_grown++;
                 w->n_early += !c->started;
         }
+}
+
+/* Entries for what the records permit, where the annotation was lost. */
+static void add_records(World *w, Growth *g, Arena *arena) {
+        for (size_t i = 0; i < PODS; i++)
+                for (uint32_t k = 0; w->pods[i].saved && k < w->pods[i].n; k++)
+                        if (w->pods[i].containers[k].permit > 0)
+                                ASSERT_OK(growth_raise(g, arena,
+                                                       &(GrowthEntry){.uid = str_from(w->pods[i].uid),
+                                                                      .container = k,
+                                                                      .card = w->pods[i].card}));
+}
+
+static void lower_permit(ModelPod *pod, const GrowthEntry *e) {
+        GrowthUse use = use_of(pod, e->container);
+
+        if (pod && e->container < pod->n)
+                pod->containers[e->container].permit = growth_permit(e->size, &use).mem;
 }
 
 static void agent_writes(World *w) {
@@ -435,20 +456,16 @@ static void agent_writes(World *w) {
         Growth g = agent_growth(w, &arena);
         bool takes = false, differs = g.serial == 0;
 
-        for (size_t i = 0; i < PODS; i++)
-                for (uint32_t k = 0; k < w->pods[i].n; k++)
-                        if (w->pods[i].saved && w->pods[i].containers[k].above > 0)
-                                ASSERT_OK(growth_raise(&g, &arena,
-                                                       &(GrowthEntry){.uid = str_from(w->pods[i].uid),
-                                                                      .container = k,
-                                                                      .card = w->pods[i].card}));
+        add_records(w, &g, &arena);
         for (size_t i = 0; i < g.n; i++) {
-                GrowthUse use = use_of(pod_of(w, g.list[i].uid), g.list[i].container);
+                ModelPod *pod = pod_of(w, g.list[i].uid);
+                GrowthUse use = use_of(pod, g.list[i].container);
                 GrowthSize keep = growth_keep(g.list[i].size, &use);
 
                 takes |= growth_may_take(keep, &use);
                 differs |= !growth_is_same(keep, g.list[i].size);
                 g.list[i].size = keep;
+                lower_permit(pod, &g.list[i]);
         }
         if (!differs && (!takes || is_mine(w)))
                 return;

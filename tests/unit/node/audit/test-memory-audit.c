@@ -193,8 +193,32 @@ static void memory_left_behind_counts(void) {
         end();
 }
 
+/* The Node's annotation is lost: the record has what is in force, and what may be held after a
+ * shrink. */
+static void growth_of_the_record_is_no_excess(void) {
+        Record *record;
+
+        begin();
+        process(10, "aaa");
+        record = records_find(&records, STR(UID));
+        record_set_size(record, STR("main"), 8, 0);
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 8618});
+        ASSERT_INT(reported, 0);
+        record_set_permit(record, STR("main"), 8);
+        record_set_size(record, STR("main"), 0, 0);
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 8618});
+        ASSERT_INT(reported, 0);
+        record_set_permit(record, STR("main"), 0);
+        for (int i = 0; i < 3; i++)
+                CENSUS({10, 8618});
+        ASSERT_INT(reported, 1);
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(reported_while_it_lasts), TEST(one_census_below_does_not_evade),
                          TEST(ending_all_processes_does_not_evade), TEST(all_processes_are_named),
-                         TEST(memory_left_behind_counts));
+                         TEST(memory_left_behind_counts), TEST(growth_of_the_record_is_no_excess));
 }

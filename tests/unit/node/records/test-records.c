@@ -203,9 +203,34 @@ static void holders_are_found(void) {
         end();
 }
 
+static void sizes_and_permits_survive(void) {
+        Records r, again;
+        Record *record;
+        const RecordContainer *c;
+
+        begin();
+        ASSERT_OK(records_open(&r, pods, NULL));
+        give(&r, "u1", "main", false, "3-7");
+        record = records_find(&r, STR("u1"));
+        record_set_size(record, STR("main"), 3, 40);
+        ASSERT_INT(record_mem_above(record_container(record, STR("main")), 3), 2);
+        record_set_permit(record, STR("main"), 5);
+        ASSERT_OK(records_save(&r, record, NULL));
+        records_done(&r);
+        ASSERT_OK(records_open(&again, pods, NULL));
+        c = record_container(records_find(&again, STR("u1")), STR("main"));
+        ASSERT_TRUE(c->size_mem == 3 && c->size_core == 40 && c->permit_mem == 5);
+        ASSERT_INT(record_mem_above(c, 3), 4);
+        ASSERT_INT(record_mem_above(c, 2), 0);
+        give(&again, "u1", "main", false, "3-8"); /* another slice */
+        ASSERT_INT(record_mem_above(c, 3), 0);
+        records_done(&again);
+        end();
+}
+
 int main(void) {
         return TEST_MAIN(TEST(records_survive_a_restart), TEST(a_slice_is_recorded_by_its_name),
                          TEST(keys_of_other_versions_are_ignored), TEST(a_slice_name_is_one_directory),
                          TEST(broken_files_are_set_aside), TEST(a_full_disk_loses_nothing),
-                         TEST(holders_are_found));
+                         TEST(holders_are_found), TEST(sizes_and_permits_survive));
 }
