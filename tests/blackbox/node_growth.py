@@ -300,6 +300,24 @@ class Growth(Started):
         lab.wait(lambda: lab.node_annotation(GROWTH), "it is there again")
         self.assertEqual(self.entries(lab), {})
 
+    def test_compute_that_others_have(self):
+        """Neither a start nor a permit of a wrong scheduler takes what another slice has of the card."""
+        lab = self.grown()
+        uid, c = self.run_pod(lab, "a", 4, 40)
+        self.ask(lab, gpu_core="60")
+        self.until(lab, c, 4309, "in force: container 0: gpu-mem 4 of 4, gpu-core 60 of 40")
+        late = self.place(lab, pod("b", container("main", 4, 50)), 0)
+        self.not_started(lab, "slices of gpu0 that have grown beyond their limits leave no compute")
+        self.ask(lab, gpu_core=None)
+        self.started(lab, late)
+        self.ask(lab, gpu_core="60")
+        lab.wait(lambda: lab.events(REFUSED), "the scheduler refuses it")
+        lab.annotate(grown_slices=json.dumps(
+            {"serial": 100, "slices": [{"uid": uid, "container": 0, "card": 0, "mem": 0, "core": 20}]}))
+        text = "waits: growth of container 0 is permitted, but gpu0 of the node has no compute for it yet"
+        lab.wait(lambda: self.status(lab).startswith(text), "it waits")
+        self.assertEqual(self.limits(c).core, 40)
+
     def test_the_switch_of_the_agent_is_off(self):
         lab = self.lab(cards=ONE_CARD)
         lab.schedule(with_extender=True, extra=SWITCH)

@@ -65,7 +65,7 @@ static bool is_mine(const SliceGrowth *g) {
 
 /* What one look at a pod has given its containers beyond their sizes in force, by card. */
 typedef struct Given {
-        uint32_t units[CARD_INDEX_MAX + 1];
+        uint32_t of[DEVICE_KINDS_][CARD_INDEX_MAX + 1];
 } Given;
 
 static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
@@ -101,30 +101,50 @@ static bool has_equal_parts(const RecordContainer *c, const ResizeLimit *l) {
         return true;
 }
 
-/* Whether each card of the container has these units beside what is held, may be held and was given
+/* Whether each card of the container has so much beside what is held, may be held and was given
  * there. *ret: the first one that has not. */
-static bool has_room(const NodeContext *node, const RosterPod *pod, const RecordContainer *c,
+static bool has_room(const NodeContext *node, DeviceKind kind, const RosterPod *pod, const RecordContainer *c,
                      const Given *given, uint32_t more, uint32_t *ret) {
-        const DeviceSet *set = &c->given[DEVICE_MEM];
+        const DeviceSet *set = &c->given[kind];
         uint32_t count;
         size_t at = 0;
 
         while (device_set_next_card(set, &at, ret, &count)) {
-                CardInUse use = card_in_use(node, DEVICE_MEM, *ret, str_from(pod->uid), set);
+                CardInUse use = card_in_use(node, kind, *ret, str_from(pod->uid), set);
 
-                if (use.devices + use.above + given->units[*ret] + more >
-                    card_in_use_capacity(node, DEVICE_MEM, *ret))
+                if (use.devices + use.above + given->of[kind][*ret] + more >
+                    card_in_use_capacity(node, kind, *ret))
                         return false;
         }
         return true;
 }
 
-static void give(const RecordContainer *c, uint32_t more, Given *given) {
+static void give(const RecordContainer *c, DeviceKind kind, uint32_t more, Given *given) {
         uint32_t card, count;
         size_t at = 0;
 
-        while (more > 0 && device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
-                given->units[card] += more;
+        while (device_set_next_card(&c->given[kind], &at, &card, &count))
+                given->of[kind][card] += more;
+}
+
+/* Takes what is permitted for each card, or says why it has to wait. */
+static bool take(const NodeContext *node, DeviceKind kind, const RosterPod *pod, const RecordContainer *c,
+                 const ResizeLimit *l, uint32_t more, Given *given, Fault *why) {
+        uint32_t card = 0;
+
+        if (kind == DEVICE_MEM && !has_equal_parts(c, l))
+                return fault_set(why, false,
+                                 "growth of container %u is permitted, but its cards have unequal parts of "
+                                 "its limit",
+                                 l->index);
+        if (!has_room(node, kind, pod, c, given, more, &card))
+                return fault_set(
+                        why, false,
+                        "growth of container %u is permitted, but gpu%u of the node has no %s for it "
+                        "yet",
+                        l->index, card, kind == DEVICE_MEM ? "room" : "compute");
+        give(c, kind, more, given);
+        return true;
 }
 
 /* Cuts one container's wanted size to what is in force, or is permitted and has room. mine: permits
@@ -133,31 +153,20 @@ static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record 
                     const Growth *mine, ResizeSize *w, Given *given, Fault *why) {
         const RecordContainer *c = record_container(record, l->name);
         ResizeSize now = resizable_in_force(record, l), asked = *w;
-        uint32_t mem = larger(now.mem, l->mem), core = larger(now.core, l->core), more, card = 0;
+        uint32_t mem = larger(now.mem, l->mem), core = larger(now.core, l->core);
         GrowthSize permit = c ? permitted(mine, pod, c, l) : (GrowthSize){0, 0};
 
-        w->core = smaller(asked.core, larger(core, l->core + permit.core));
         w->mem = smaller(asked.mem, larger(mem, l->mem + permit.mem * l->cards));
-        more = part_of(w->mem, mem, l->cards);
-        if (w->mem > mem && !has_equal_parts(c, l)) {
-                (void) fault_set(why, 0,
-                                 "growth of container %u is permitted, but its cards have unequal parts of "
-                                 "its limit",
-                                 l->index);
-                w->mem = mem;
-        } else if (w->mem > mem && !has_room(node, pod, c, given, more, &card)) {
-                (void) fault_set(why, 0,
-                                 "growth of container %u is permitted, but gpu%u of the node has no room for "
-                                 "it yet",
-                                 l->index, card);
-                w->mem = mem;
-        } else if (w->mem < asked.mem || w->core < asked.core)
+        w->core = smaller(asked.core, larger(core, l->core + permit.core));
+        if (w->mem < asked.mem || w->core < asked.core)
                 (void) fault_set(why, 0,
                                  "the scheduler has not permitted what container %u asks for above its "
                                  "limit; its Events say why",
                                  l->index);
-        if (c)
-                give(c, part_of(w->mem, mem, l->cards), given);
+        if (w->core > core && !take(node, DEVICE_CORE, pod, c, l, w->core - core, given, why))
+                w->core = core;
+        if (w->mem > mem && !take(node, DEVICE_MEM, pod, c, l, part_of(w->mem, mem, l->cards), given, why))
+                w->mem = mem;
         return w->mem < asked.mem || w->core < asked.core;
 }
 
@@ -165,7 +174,7 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
                       const Record *record, Resizable *all, Fault *why) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Growth mine = {.serial = 0};
-        Given given = {{0}};
+        Given given = {.of = {{0}}};
         bool cut = false;
 
         if (!slice_growth_is_possible(g))

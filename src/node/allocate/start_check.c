@@ -122,17 +122,28 @@ static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fa
 }
 
 /* Waits for slices that have grown, or hold more than their size, where they leave no room for
- * these devices. Then a former leader placed the pod, or another scheduler. */
-static int check_room(const StartCheck *check, const RosterPod *pod, Fault *fault) {
-        const NodeContext *node = check->node;
+ * these devices. Then a former leader placed the pod, or another scheduler. Memory and compute have
+ * a call each, and the one for memory makes the container count as started: so each call looks at
+ * both, as far as the record has them. */
+static int check_room(const StartCheck *check, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
+        const Record *record = records_find(check->node->records, str_from(pod->uid));
+        const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
         uint32_t card = 0;
 
-        if (check->kind != DEVICE_MEM || !slice_growth_is_possible(node->growth) ||
-            card_in_use_lets_start(node, check->kind, str_from(pod->uid), check->set, &card))
+        if (!slice_growth_is_possible(check->node->growth))
                 return 0;
-        return fault_set(fault, START_CHECK_E_WAIT,
-                         "pod %s/%s waits: slices of gpu%u that have grown beyond their limits leave no room",
-                         pod->namespace_, pod->name, card);
+        for (int i = 0; i < DEVICE_KINDS_; i++) {
+                DeviceKind kind = (DeviceKind) i;
+                const DeviceSet *set = kind == check->kind ? check->set : given ? &given->given[kind] : NULL;
+
+                if (set && !card_in_use_lets_start(check->node, kind, str_from(pod->uid), set, &card))
+                        return fault_set(
+                                fault, START_CHECK_E_WAIT,
+                                "pod %s/%s waits: slices of gpu%u that have grown beyond their limits "
+                                "leave no %s",
+                                pod->namespace_, pod->name, card, kind == DEVICE_MEM ? "room" : "compute");
+        }
+        return 0;
 }
 
 static int keep_record(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
@@ -208,7 +219,7 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
         if (r == 0)
                 r = check_holder(check, pod, fault);
         if (r == 0)
-                r = check_room(check, pod, fault);
+                r = check_room(check, pod, c, fault);
         if (r == 0)
                 r = keep_record(check, pod, c, fault);
         if (r == 0)

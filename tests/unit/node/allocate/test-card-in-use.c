@@ -95,6 +95,24 @@ static void devices_alone_start_always(void) {
         end();
 }
 
+static void compute_counts_like_memory(void) {
+        Record *a;
+
+        begin();
+        (void) give("a", "one", DEVICE_MEM, 0, 2);
+        a = give("a", "one", DEVICE_CORE, 0, 30);
+        record_set_size(a, STR("one"), 0, 60);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).devices, 0);
+        record_set_started(a, STR("one"), true);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).devices, 30);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).above, 30);
+        ASSERT_TRUE(starts("b", DEVICE_CORE, 30, 40));
+        ASSERT_FALSE(starts("b", DEVICE_CORE, 30, 41));
+        ASSERT_TRUE(starts("b", DEVICE_MEM, 2, 14));
+        end();
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_size_counts_before_its_container_starts), TEST(devices_alone_start_always));
+        return TEST_MAIN(TEST(compute_counts_like_memory), TEST(a_size_counts_before_its_container_starts),
+                         TEST(devices_alone_start_always));
 }
