@@ -77,7 +77,7 @@ void agent_plan_growth(Agent *a) {
 
         if (!roster->synced || roster->listing || !roster->has_cards)
                 return;
-        r = slice_growth_plan(&a->growth, &a->context, &text, &waits);
+        r = slice_growth_plan(&a->growth, &a->context, clock_realtime_nsec() / NSEC_PER_USEC, &text, &waits);
         if (r < 0 ||
             publisher_set_growth(a->publisher, r > 0 ? seen : NULL, text.data ? text.data : "") < 0 || waits)
                 look_at_resizes_later(a, "a slice");

@@ -85,7 +85,7 @@ static void take_over(LedgerNode *n, const Growth *read) {
                 const GrowthEntry *e = growth_find(read, (Str){g->uid, g->uid_len}, g->container, g->card);
 
                 g->seen = e ? e->size : (GrowthSize){0, 0};
-                if (g->settled <= read->serial || (read->serial == 0 && g->settled != UINT64_MAX))
+                if (g->settled <= read->serial)
                         g->reserved = (GrowthSize){0, 0};
         }
         charge_all(n, true);

@@ -12,8 +12,9 @@
 typedef struct LedgerGrowth LedgerGrowth;
 
 /* Puts the entries of the annotation into force, in place of the earlier ones. A reservation ends
- * where its serial has come (ledger_growth_settle()), or the annotation is gone. When the text does
- * not decode, the entries of before stay. 0, -ENOMEM, or LEDGER_E_NODE with a fault. */
+ * where its serial has come (ledger_growth_settle()), or a larger one. An absent annotation ends
+ * none: the watch may be behind, and the permit in a later object. When the text does not decode,
+ * the entries of before stay. 0, -ENOMEM, or LEDGER_E_NODE with a fault. */
 int ledger_growth_set(LedgerNode *n, Str annotation, Fault *fault);
 
 /* The node object is gone, and all of it with it. */

@@ -290,6 +290,10 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
         e->size = keep;
 }
 
+static uint64_t latest(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
 /* What the entries leave of the permit of a container, units of all its cards. */
 static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const ResizeLimit *l,
                             const Growth *growth) {
@@ -328,7 +332,7 @@ static void lower_permits(const NodeContext *node, const Growth *growth, Changes
         }
 }
 
-int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits) {
+int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *ret, bool *ret_waits) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Changes c = {.differs = false};
         Growth growth;
@@ -336,7 +340,7 @@ int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *r
 
         *ret_waits = false;
         c.differs = r > 0 || (g->enabled && !g->seen);
-        g->serial = g->serial > growth.serial ? g->serial : growth.serial;
+        g->serial = latest(latest(g->serial, growth.serial), growth.serial == 0 ? now : 0);
         if (r >= 0)
                 r = add_records(node, &arena, &growth);
         if (r < 0)
@@ -345,7 +349,7 @@ int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *r
                 update_entry(node, &growth.list[i], &c);
         lower_permits(node, &growth, &c);
         *ret_waits = c.waits;
-        if (!g->enabled && !c.holds)
+        if (!g->enabled && !c.holds && !c.differs)
                 return g->seen != NULL; /* nothing is charged, and nothing may be */
         if (!c.differs && (!c.takes || !g->enabled || is_mine(g)))
                 return 0;

@@ -32,5 +32,7 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
 
 /* The annotation as it must be, after sizes have risen or fallen. Returns 0 where it is so already,
  * 1 with the text, or -ENOMEM. *ret_waits: an entry waits for processes to free memory. Call it
- * once all pods and the cards are known. */
-int slice_growth_plan(SliceGrowth *g, const NodeContext *node, Buf *ret, bool *ret_waits);
+ * once all pods and the cards are known. now: since the epoch. The serial of a new annotation
+ * begins with it, so it is larger than each one of an annotation that was lost: a reservation of
+ * the scheduler ends with a serial as large as its own. */
+int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *ret, bool *ret_waits);

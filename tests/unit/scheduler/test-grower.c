@@ -125,6 +125,42 @@ static void a_permit_is_charged_before_and_after_the_watch_shows_it(void) {
         lab_done(&lab);
 }
 
+/* The annotation was lost and written again before the permit; the watch shows it object by
+ * object. */
+static void a_reservation_outlives_a_lost_annotation(void) {
+        Lab lab = lab_new();
+
+        to_the_patch(&lab);
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "{}");
+        feed(lab.view, VIEW_NODES, REFLECTOR_ADDED, node_json("n", "cgpu", 32, 2, ""));
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, EMPTY, "11");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        see_node(&lab, PERMIT, "12");
+        ASSERT_USED(lab.view, "n", 0, 12);
+        feed(lab.view, VIEW_NODES, REFLECTOR_ADDED, node_json("n", "cgpu", 32, 2, ""));
+        ASSERT_USED(lab.view, "n", 0, 8); /* lost after the permit */
+        lab_done(&lab);
+}
+
+/* An annotation of a later time ends it as well, and so does the end of the node. */
+static void a_reservation_ends_with_a_later_serial(void) {
+        for (int i = 0; i < 2; i++) {
+                Lab lab = lab_new();
+
+                to_the_patch(&lab);
+                fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "{}");
+                if (i == 0)
+                        see_node(&lab, "{\\\"serial\\\":1700000000000000,\\\"slices\\\":[]}", "13");
+                else {
+                        feed(lab.view, VIEW_NODES, REFLECTOR_DELETED, node_with(EMPTY, "13"));
+                        see_node(&lab, EMPTY, "14");
+                }
+                ASSERT_USED(lab.view, "n", 0, 8);
+                lab_done(&lab);
+        }
+}
+
 static void a_conflict_reads_the_node_again(void) {
         Lab lab = lab_new();
 
@@ -414,6 +450,7 @@ static void without_an_agent_that_agrees_nothing_grows(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
+                TEST(a_reservation_outlives_a_lost_annotation), TEST(a_reservation_ends_with_a_later_serial),
                 TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
                 TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
                 TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
