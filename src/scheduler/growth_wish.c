@@ -140,7 +140,7 @@ int growth_wish_raise(const Grant *grant, Arena *arena, Growth *growth) {
 
                 if (slices[i].kind != CONTAINER_MAIN)
                         continue;
-                e.size = ledger_growth_of(grant_node(grant), e.uid, e.container, e.card);
+                e.size = ledger_growth_reserved(grant_node(grant), e.uid, e.container, e.card);
                 if (growth_is_same(growth_larger(now, e.size), now))
                         continue;
                 r = growth_raise(growth, arena, &e);

@@ -131,6 +131,12 @@ GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, ui
 
 /* ---- reservations ---- */
 
+GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
+        const LedgerGrowth *g = find(n, uid, container, card);
+
+        return g ? g->reserved : (GrowthSize){0, 0};
+}
+
 static uint32_t above(uint32_t wanted, uint32_t charged_) {
         return wanted > charged_ ? wanted - charged_ : 0;
 }

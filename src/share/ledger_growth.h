@@ -26,6 +26,9 @@ uint64_t ledger_growth_serial(const LedgerNode *n);
 /* What is charged for a slice above its limit. */
 GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
 
+/* What this scheduler has reserved for it, and the ledger has not seen yet. */
+GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
+
 /* Reserves the size of the entry for this slice, where the card has room for what is not charged
  * yet. 0; -ENOMEM; or LEDGER_GROWTH_E_ROOM with a fault that names card, free and missing
  * amount. */

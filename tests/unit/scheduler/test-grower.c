@@ -127,6 +127,30 @@ static void a_permit_is_charged_before_and_after_the_watch_shows_it(void) {
 
 /* The annotation was lost and written again before the permit; the watch shows it object by
  * object. */
+/* The agent has given the entry of container 0 back, and the watch has not shown it yet. */
+static void a_permit_raises_nothing_else_of_the_pod(void) {
+        static const char pod[] =
+                "{\"metadata\":{\"name\":\"a\",\"namespace\":\"default\",\"uid\":\"uid-a\",\"annotations\":{"
+                "\"scheduler.framework.gpushare.allocation\":\"{\\\"0\\\":{\\\"0\\\":2},\\\"1\\\":{\\\"0\\\":"
+                "2}}\","
+                "\"aliquot.dev/gpu-mem\":\"{\\\"1\\\":5}\"}},\"spec\":{\"nodeName\":\"n\",\"containers\":["
+                "{\"name\":\"x\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}},"
+                "{\"name\":\"y\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"2\"}}}]},"
+                "\"status\":{\"phase\":\"Running\"}}";
+        Lab lab = lab_new();
+
+        see_node(&lab, PERMIT, "11");
+        feed(lab.view, VIEW_PODS, REFLECTOR_ADDED, pod);
+        ASSERT_USED(lab.view, "n", 0, 11); /* 4, the stale entry of 4, and the reservation of 3 */
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, NO_QUOTAS);
+        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200,
+                   node_with("{\\\"serial\\\":3,\\\"slices\\\":[]}", "12"));
+        ASSERT_CONTAINS(fake_annotations(await(&lab, FAKE_PATCH, NODE)),
+                        "\\\"slices\\\":[{\\\"uid\\\":\\\"uid-a\\\",\\\"container\\\":1,\\\"card\\\":0,"
+                        "\\\"mem\\\":3,\\\"core\\\":0}]}");
+        lab_done(&lab);
+}
+
 static void a_reservation_outlives_a_lost_annotation(void) {
         Lab lab = lab_new();
 
@@ -450,14 +474,14 @@ static void without_an_agent_that_agrees_nothing_grows(void) {
 int main(void) {
         return TEST_MAIN(
                 TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
-                TEST(a_reservation_outlives_a_lost_annotation), TEST(a_reservation_ends_with_a_later_serial),
-                TEST(a_conflict_reads_the_node_again), TEST(after_a_lost_answer_the_node_tells),
-                TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
-                TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
-                TEST(a_quota_that_names_the_resource_refuses), TEST(quotas_that_cannot_be_read_refuse),
-                TEST(an_event_names_what_is_missing), TEST(a_wish_that_changes_hides_no_quota),
-                TEST(a_wish_that_changes_after_a_lost_answer), TEST(each_wish_has_its_turn),
-                TEST(a_node_that_cannot_be_read_refuses),
+                TEST(a_permit_raises_nothing_else_of_the_pod), TEST(a_reservation_outlives_a_lost_annotation),
+                TEST(a_reservation_ends_with_a_later_serial), TEST(a_conflict_reads_the_node_again),
+                TEST(after_a_lost_answer_the_node_tells), TEST(a_refusal_after_a_lost_answer),
+                TEST(a_static_pod_does_not_grow), TEST(what_cannot_be_read_is_no_wish),
+                TEST(a_refused_patch_charges_nothing), TEST(a_quota_that_names_the_resource_refuses),
+                TEST(quotas_that_cannot_be_read_refuse), TEST(an_event_names_what_is_missing),
+                TEST(a_wish_that_changes_hides_no_quota), TEST(a_wish_that_changes_after_a_lost_answer),
+                TEST(each_wish_has_its_turn), TEST(a_node_that_cannot_be_read_refuses),
                 TEST(a_node_that_cannot_be_read_after_a_lost_answer),
                 TEST(a_wish_without_room_keeps_the_rank), TEST(a_replica_that_does_not_lead_permits_nothing),
                 TEST(a_pod_that_ends_gives_its_reservation_back),

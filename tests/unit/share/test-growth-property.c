@@ -59,8 +59,7 @@ typedef struct World {
         struct {
                 Ledger *ledger;
                 uint64_t seen;
-                char growing[16];              /* the pod with a reservation that is not answered; "": none */
-                uint32_t reserved[CONTAINERS]; /* for it */
+                char growing[16]; /* the pod with a reservation that is not answered; "": none */
                 bool sent;
         } leader;
         struct {
@@ -297,7 +296,6 @@ static int reserve(World *w, const ModelPod *pod) {
         Fault fault = FAULT_NULL;
         int r = 0;
 
-        memset(w->leader.reserved, 0, sizeof w->leader.reserved);
         for (uint32_t i = 0; r == 0 && i < pod->n; i++) {
                 const GrowthEntry e = {.uid = str_from(pod->uid),
                                        .container = i,
@@ -306,7 +304,6 @@ static int reserve(World *w, const ModelPod *pod) {
 
                 if (e.size.mem > 0)
                         r = ledger_growth_reserve(n, &e, &fault);
-                w->leader.reserved[i] = e.size.mem;
         }
         if (r != 0)
                 ledger_growth_release(n, str_from(pod->uid));
@@ -335,12 +332,10 @@ static bool raise_entries(const World *w, const ModelPod *pod, Arena *arena, Gro
         bool raised = false;
 
         for (uint32_t i = 0; pod && pod->in_api && i < pod->n; i++) {
-                const GrowthEntry e = {.uid = str_from(pod->uid),
-                                       .container = i,
-                                       .card = pod->card,
-                                       .size.mem = w->leader.reserved[i]};
+                GrowthEntry e = {.uid = str_from(pod->uid), .container = i, .card = pod->card};
                 const GrowthEntry *there = growth_find(g, e.uid, i, e.card);
 
+                e.size = ledger_growth_reserved(leader_node(w), e.uid, i, e.card);
                 if (e.size.mem <= (there ? there->size.mem : 0))
                         continue;
                 ASSERT_OK(growth_raise(g, arena, &e));
