@@ -34,8 +34,8 @@ bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, siz
 int growth_wish_reserve(LedgerNode *n, const GrowthEntry *entries, size_t count, Fault *fault);
 
 /* Raises the node's entries to what is reserved for the pod. What the ledger has only seen is left
- * as it is: the watch may be behind the agent, which has lowered it. Returns how many were lower, -E2BIG:
- * the node has GROWTH_MAX entries, or -ENOMEM. */
+ * as it is: the watch may be behind the agent, which has lowered it. Returns how many were lower,
+ * -E2BIG: the node has GROWTH_MAX entries, or -ENOMEM. */
 int growth_wish_raise(const Grant *grant, Arena *arena, Growth *growth);
 
 /* The merge patch of a node that was read with this resourceVersion. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/card_in_use.h"
 
-#include "node/allocate/slice_growth.h"
 #include "share/growth.h"
 #include "share/ledger_summary.h"
 

@@ -24,6 +24,14 @@
 #include "node/records/records.h"
 #include "node/records/roster.h"
 
+/* The annotation of what slices may hold above limits (slice_growth.h). */
+typedef struct SliceGrowth {
+        bool enabled;    /* new growth is accepted */
+        char *seen;      /* the annotation as it was seen last; NULL: absent */
+        uint64_t serial; /* the largest that was seen or written */
+        char *mine;      /* as this process would have it; NULL: it has not written */
+} SliceGrowth;
+
 typedef struct NodeContext {
         sd_event *event;
         Roster *roster;
@@ -32,6 +40,6 @@ typedef struct NodeContext {
         Isolation *isolation;        /* NULL: none */
         PodResources *pod_resources; /* the kubelet's List; set before the first call of the kubelet */
         KubeClient *client;
-        PodPatcher *pod_patcher;          /* set before the first call of the kubelet */
-        const struct SliceGrowth *growth; /* slice_growth.h; NULL: no slice grows beyond its limit */
+        PodPatcher *pod_patcher;   /* set before the first call of the kubelet */
+        const SliceGrowth *growth; /* NULL: no slice grows beyond its limit */
 } NodeContext;

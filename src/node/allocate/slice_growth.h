@@ -10,13 +10,6 @@
 #include "node/allocate/node_context.h"
 #include "node/allocate/resizable.h"
 
-typedef struct SliceGrowth {
-        bool enabled;    /* new growth is accepted */
-        char *seen;      /* the annotation as it was seen last; NULL: absent */
-        uint64_t serial; /* the largest that was seen or written */
-        char *mine;      /* as this process would have it; NULL: it has not written */
-} SliceGrowth;
-
 void slice_growth_done(SliceGrowth *g);
 
 /* The annotation as the Node object has it now. *ret_changed: it is another one. 0 or -ENOMEM. */
@@ -32,7 +25,7 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
 
 /* The annotation as it must be, after sizes have risen or fallen. Returns 0 where it is so already,
  * 1 with the text, or -ENOMEM. *ret_waits: an entry waits for processes to free memory. Call it
- * once all pods and the cards are known. now: since the epoch. The serial of a new annotation
- * begins with it, so it is larger than each one of an annotation that was lost: a reservation of
- * the scheduler ends with a serial as large as its own. */
+ * once all pods and the cards are known. now: since the epoch. A new annotation has it as its
+ * serial, and so a larger one than the annotation that was lost. A reservation of the scheduler
+ * ends with such a serial. */
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *ret, bool *ret_waits);

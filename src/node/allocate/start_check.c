@@ -123,8 +123,8 @@ static int check_holder(const StartCheck *check, const RosterPod *pod, Fault *fa
 
 /* Waits for slices that have grown, or hold more than their size, where they leave no room for
  * these devices. Then a former leader placed the pod, or another scheduler. Memory and compute have
- * a call each, and the one for memory makes the container count as started: so each call looks at
- * both, as far as the record has them. */
+ * a call each. The one for memory makes the container count as started, so each call looks at both,
+ * as far as the record has them. */
 static int check_room(const StartCheck *check, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
         const Record *record = records_find(check->node->records, str_from(pod->uid));
         const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;

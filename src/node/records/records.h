@@ -25,8 +25,8 @@ typedef struct RecordContainer {
         bool started; /* PreStart verified its memory at least once */
         /* the size in force, units of all its cards and percent; 0: its limit (slice_resize.h) */
         uint32_t size_mem, size_core;
-        /* the most that its processes may hold since it has grown beyond its limit, units of all its
-         * cards; 0: no more than its size (slice_growth.h) */
+        /* the most that its processes may hold since it has grown beyond its limit, units of all
+         * its cards; 0: no more than its size (slice_growth.h) */
         uint32_t permit_mem;
         DeviceSet given[DEVICE_KINDS_];
 } RecordContainer;

@@ -355,8 +355,8 @@ static void leader_writes(World *w) {
                 return;
         ASSERT_OK(growth_read(str_from(node_at(w, w->version)), &arena, &g, NULL));
         if (g.serial == 0 || !raise_entries(w, pod_of(w, uid), &arena, &g)) {
-                /* Of a pod that is gone, an earlier patch may arrive yet. Where the annotation is lost,
-                 * none of them can. */
+                /* Of a pod that is gone, an earlier patch may arrive yet. After the annotation was
+                 * lost, none can. */
                 ledger_growth_settle(leader_node(w), uid, g.serial);
                 w->leader.growing[0] = '\0';
                 return;
