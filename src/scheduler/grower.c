@@ -15,15 +15,19 @@
 /* Of a call: as that of a Binding (kube/api.c), so that no permit of a former leader arrives. */
 #define TIMEOUT (4 * USEC_PER_SEC)
 
+/* The first pause of a wish is AGAIN halved so many times, and each further one twice as long. */
+enum { HALVED = 5 };
+
 typedef struct Wish {
         UT_hash_handle hh; /* by uid */
         Str namespace_, name, uid;
         GrowthWish asked;
-        bool is_static; /* a static pod: its UID changes with its mirror */
-        bool is_begun;  /* its growth is under way */
-        uint64_t told;  /* hash of the last Event's note; 0: none */
-        usec_t again;   /* not before */
-        char texts[];   /* of the above */
+        bool is_static;   /* a static pod: its UID changes with its mirror */
+        bool is_begun;    /* its growth is under way */
+        uint64_t told;    /* hash of the last Event's note; 0: none */
+        usec_t again;     /* not before */
+        unsigned n_ended; /* growths that have ended, up to HALVED */
+        char texts[];     /* of the above */
 } Wish;
 
 struct Grower {
@@ -121,7 +125,8 @@ static void end(Grower *g, uint64_t serial) {
         Wish *w = begun(g);
 
         if (w) {
-                w->again = clock_monotonic_usec() + g->o.again;
+                w->again = clock_monotonic_usec() + (g->o.again >> (HALVED - w->n_ended));
+                w->n_ended += w->n_ended < HALVED;
                 w->is_begun = false;
         }
         if (n)

@@ -10,9 +10,10 @@
  *       Event                  Event                 settled
  *
  * A reservation is charged until the watch shows the annotation with the permit, so a pod that is
- * placed meanwhile sees less room. What was not permitted is tried again each second, or 30
- * seconds after an answer of the API server, each wish in its turn. When the annotations of the pod
- * change before the PATCH, the wish ends without a permit, and the new one is tried. */
+ * placed meanwhile sees less room. What had no room is tried again each second. After an answer
+ * of the API server the wish waits for a second, and longer each time up to 30: an agent that has
+ * not seen the pod's newest wish gives the permit back. When the annotations of the pod change
+ * before the PATCH, the wish ends without a permit, and the new one is tried. */
 
 #include "kube/event.h"
 #include "scheduler/view.h"
@@ -27,7 +28,7 @@ typedef struct GrowerOptions {
         const char *(*may_not_act)(void *userdata);
         void *userdata;
         usec_t tick;  /* from one look at the wishes to the next; 0: a second */
-        usec_t again; /* a wish waits so long after its growth has ended; 0: 30 seconds */
+        usec_t again; /* the longest pause of a wish after its growth has ended; 0: 30 seconds */
 } GrowerOptions;
 
 int grower_new(const GrowerOptions *options, Grower **ret); /* 0 or -ENOMEM */

@@ -125,6 +125,18 @@ static void a_permit_is_charged_before_and_after_the_watch_shows_it(void) {
         lab_done(&lab);
 }
 
+/* The agent had not seen the pod's newest wish. The pause is shorter than 30 seconds. */
+static void a_permit_that_was_given_back_is_tried_again(void) {
+        Lab lab = lab_with(USEC_PER_SEC / 10, 0);
+
+        to_the_patch(&lab);
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "{}");
+        see_node(&lab, PERMIT, "12");
+        see_node(&lab, "{\\\"serial\\\":3,\\\"slices\\\":[]}", "13");
+        (void) await(&lab, FAKE_GET, QUOTAS);
+        lab_done(&lab);
+}
+
 /* The annotation was lost and written again before the permit; the watch shows it object by
  * object. */
 /* The agent has given the entry of container 0 back, and the watch has not shown it yet. */
@@ -476,12 +488,13 @@ int main(void) {
                 TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
                 TEST(a_permit_raises_nothing_else_of_the_pod), TEST(a_reservation_outlives_a_lost_annotation),
                 TEST(a_reservation_ends_with_a_later_serial), TEST(a_conflict_reads_the_node_again),
-                TEST(after_a_lost_answer_the_node_tells), TEST(a_refusal_after_a_lost_answer),
-                TEST(a_static_pod_does_not_grow), TEST(what_cannot_be_read_is_no_wish),
-                TEST(a_refused_patch_charges_nothing), TEST(a_quota_that_names_the_resource_refuses),
-                TEST(quotas_that_cannot_be_read_refuse), TEST(an_event_names_what_is_missing),
-                TEST(a_wish_that_changes_hides_no_quota), TEST(a_wish_that_changes_after_a_lost_answer),
-                TEST(each_wish_has_its_turn), TEST(a_node_that_cannot_be_read_refuses),
+                TEST(a_permit_that_was_given_back_is_tried_again), TEST(after_a_lost_answer_the_node_tells),
+                TEST(a_refusal_after_a_lost_answer), TEST(a_static_pod_does_not_grow),
+                TEST(what_cannot_be_read_is_no_wish), TEST(a_refused_patch_charges_nothing),
+                TEST(a_quota_that_names_the_resource_refuses), TEST(quotas_that_cannot_be_read_refuse),
+                TEST(an_event_names_what_is_missing), TEST(a_wish_that_changes_hides_no_quota),
+                TEST(a_wish_that_changes_after_a_lost_answer), TEST(each_wish_has_its_turn),
+                TEST(a_node_that_cannot_be_read_refuses),
                 TEST(a_node_that_cannot_be_read_after_a_lost_answer),
                 TEST(a_wish_without_room_keeps_the_rank), TEST(a_replica_that_does_not_lead_permits_nothing),
                 TEST(a_pod_that_ends_gives_its_reservation_back),
