@@ -386,6 +386,8 @@ class WebhookTest(unittest.TestCase):
                          [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"},
                           {"op": "add", "path": "/spec/tolerations",
                            "value": [{"key": "aliyun.com/gpu-mem", "operator": "Exists", "effect": "NoSchedule"}]}])
+        answer = review(connection, "mutate", pod({"gpu": "1"}, schedulerName="ack-co-scheduler"))
+        self.assertEqual([step["path"] for step in json.loads(base64.b64decode(answer["patch"]))], ["/spec/tolerations"])
         self.assertEqual(review(connection, "mutate", pod({})), {"uid": "7", "allowed": True})
         answer = review(connection, "validate", {"spec": {"template": pod({"gpu-mem": 8, "gpu-core.percentage": 33})}},
                         ("apps", "Deployment"))
@@ -394,7 +396,7 @@ class WebhookTest(unittest.TestCase):
                          'spec.template.spec.containers[0].resources.limits["aliyun.com/gpu-core.percentage"]: container '
                          '"main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100')
         metrics = replica.ask("/metrics")[1]
-        for line in 'reviews_total{verdict="patched"} 1', 'reviews_total{verdict="refused"} 1':
+        for line in 'reviews_total{verdict="patched"} 2', 'reviews_total{verdict="refused"} 1':
             self.assertIn(line, metrics)
         self.assertIn("webhook_certificate_end_seconds", metrics)
 

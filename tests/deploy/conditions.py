@@ -44,7 +44,7 @@ def configuration(o, only):
 
 def container(name="c", **limits):
     keys = {"mem": "aliyun.com/gpu-mem", "core": "aliyun.com/gpu-core.percentage", "count": "aliyun.com/gpu-count", "cpu": "cpu",
-            "misspelt": "aliyun.com/gpu-memory"}
+            "whole": "aliyun.com/gpu", "misspelt": "aliyun.com/gpu-memory"}
     c = {"name": name, "image": "x"}
     if limits:
         c["resources"] = {"limits": {keys[k]: str(v) for k, v in limits.items()}}
@@ -88,7 +88,7 @@ PLAIN = [pod(container()), pod(container(cpu=1)), pod(container(), container("d"
          pod(container(), labels={"team": "x"})]
 OURS = [pod(container(mem=3)), pod(container(mem=3, core=30)), pod(container(), container("d", mem=1)),
         pod(container(), init=[container("i"), container("j", mem=1)]), pod(container(mem=4), labels={"aliyun.com/gpu-count": "2"}),
-        pod(container(core=7)), pod(container(count=1)), pod(container(), labels={"aliyun.com/gpu-count": "2"})]
+        pod(container(core=7)), pod(container(count=1)), pod(container(whole=1)), pod(container(), labels={"aliyun.com/gpu-count": "2"})]
 MISSPELT = pod(container(), init=[container("i", misspelt=3)])  # gets a warning, and no scheduler
 
 
@@ -204,9 +204,10 @@ class Conditions(unittest.TestCase):
         self.wait_for(OURS[0], True)
         self.expect(True, OURS)
         self.expect(False, PLAIN + [MISSPELT])
-        self.expect(True, [pod(container(mem=1), schedulerName="default-scheduler")])
-        self.expect(False, [pod(container(mem=1), schedulerName="ack-co-scheduler"), pod(container(mem=1), schedulerName="other"),
-                            pod(container(mem=1), nodeName="n1")])
+        self.expect(True, [pod(container(**asks), schedulerName=name) for asks in ({"mem": 1}, {"whole": 1})
+                           for name in ("default-scheduler", "ack-co-scheduler")])
+        self.expect(False, [pod(container(mem=1), schedulerName="other"), pod(container(mem=1), nodeName="n1"),
+                            pod(container(cpu=1), schedulerName="ack-co-scheduler")])
         self.expect(False, [workload(kind, OURS[0]) for kind in TEMPLATES + ["CronJob"]])
 
     def test_validating_pods(self):

@@ -353,6 +353,14 @@ class Webhooks(Case):
                 self.assertNotIn("matchConditions", hook)
                 self.assertEqual(hook["objectSelector"]["matchExpressions"][0]["key"], "aliquot.dev/webhook")
 
+    def test_pods_of_our_scheduler_are_asked_about(self):
+        """They get toleration and annotation as well. Other schedulers' pods are left alone."""
+        (ours,) = re.findall(r'^#define VERDICT_SCHEDULER +"(.*)"', text(os.path.join(ROOT, "src/scheduler/webhook/verdict.h")), re.M)
+        (mutating,) = [o for o in self.configurations(self.base) if o["kind"].startswith("Mutating")]
+        (hook,) = [hook for hook in mutating["webhooks"] if hook["name"] == "pods.aliquot.dev"]
+        (named,) = [c["expression"] for c in hook["matchConditions"] if c["name"] == "no-scheduler-of-its-own"]
+        self.assertEqual(named, f"!has(object.spec.schedulerName) || object.spec.schedulerName in ['', 'default-scheduler', '{ours}']")
+
     def test_conditions_ask_the_same_of_every_shape(self):
         for o in self.configurations(self.base):
             asks = set()

@@ -33,7 +33,7 @@ int scale_down_read(const Subject *s, Str json, Arena *arena, ScaleDownNeed *ret
         JsonReader reader;
         int r;
 
-        *ret = (ScaleDownNeed){.wanted = subject_is_share(s)};
+        *ret = (ScaleDownNeed){.wanted = subject_asks_for_cards(s)};
         if (!ret->wanted)
                 return 0;
         json_init(&reader, json);

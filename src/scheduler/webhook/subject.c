@@ -122,9 +122,9 @@ int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, F
         return 0;
 }
 
-bool subject_is_share(const Subject *s) {
+bool subject_asks_for_cards(const Subject *s) {
         for (size_t i = 0; i < s->pod.n_containers && !s->is_mirror; i++)
-                if (s->pod.containers[i].gpu_mem.present)
+                if (s->pod.containers[i].gpu_mem.present || s->pod.containers[i].gpu.present)
                         return true;
         return false;
 }

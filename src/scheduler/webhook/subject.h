@@ -28,8 +28,9 @@ const char *subject_kind_path(const SubjectKind *k); /* "", "spec.template." or 
 /* Views of json and arena. 0, SUBJECT_E_MALFORMED with a fault, or -ENOMEM. */
 int subject_decode(const SubjectKind *k, Str json, Arena *arena, Subject *ret, Fault *fault);
 
-/* Whether it asks for gpu-mem, and is not the mirror of a static pod. */
-bool subject_is_share(const Subject *s);
+/* Whether it asks for gpu-mem or for whole cards, and is not the mirror of a static pod. The other
+ * resources of ours come together with gpu-mem. */
+bool subject_asks_for_cards(const Subject *s);
 
 /* Whether the text names one of our resources at all, for objects that cannot be decoded. */
 bool subject_is_ours(Str json);

@@ -56,7 +56,7 @@ int toleration_read(const Subject *s, Str json, Arena *arena, TolerationNeed *re
         JsonReader reader;
         int r;
 
-        *ret = (TolerationNeed){.wanted = str_is_empty(s->pod.node_name) && subject_is_share(s)};
+        *ret = (TolerationNeed){.wanted = str_is_empty(s->pod.node_name) && subject_asks_for_cards(s)};
         if (!ret->wanted)
                 return 0;
         json_init(&reader, json);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Nodes can be kept for pods that ask for gpu-mem by a taint with the resource's name and the
- * effect NoSchedule. A new pod that asks for it tolerates that taint. The API server's admission
- * plugin ExtendedResourceToleration adds the same toleration, before webhooks run; it is off by
- * default (plugin/pkg/admission/extendedresourcetoleration). */
+/* Nodes with cards can be kept for pods that ask for cards by one taint, with the name gpu-mem and
+ * the effect NoSchedule. A new pod that asks for gpu-mem or for whole cards tolerates that taint.
+ * The API server's admission plugin ExtendedResourceToleration adds the same toleration to pods
+ * that ask for gpu-mem, before webhooks run; it is off by default
+ * (plugin/pkg/admission/extendedresourcetoleration). */
 
 #include "scheduler/webhook/subject.h"
 
 typedef struct TolerationNeed {
-        bool wanted;   /* the pod asks for gpu-mem and does not tolerate the taint yet */
+        bool wanted;   /* the pod asks for cards and does not tolerate the taint yet */
         bool has_list; /* it has other tolerations */
 } TolerationNeed;
 

@@ -386,7 +386,10 @@ static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
                 {POD_WITH(LIST("[{\"operator\":\"Exists\"}]"), MAIN(MEM("8"))), NULL},
                 {POD_WITH(LIST("7"), MAIN(MEM("8"))), NULL},
                 {POD_WITH(LIST("[]"), PLAIN), NULL},
+                {POD("", MAIN(GPU)), "[" SCHEDULER "," NEW_LIST "]"},
+                {POD_WITH("\"schedulerName\":\"ack-co-scheduler\",", MAIN(GPU)), "[" NEW_LIST "]"},
                 {BOUND("", MAIN(MEM("8"))), NULL},
+                {BOUND("", MAIN(GPU)), NULL},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -8,6 +8,7 @@
 
 #define KEY   "cluster-autoscaler.kubernetes.io"
 #define SHARE "{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu-mem\":\"8\"}}}"
+#define WHOLE "{\"name\":\"c\",\"resources\":{\"limits\":{\"aliyun.com/gpu\":\"2\"}}}"
 #define POD(members, spec, container)                                                                        \
         "{\"metadata\":{\"name\":\"a\"" members "},\"spec\":{\"schedulerName\":\"x\"," spec                  \
         "\"tolerations\":[{\"operator\":\"Exists\"}],\"containers\":[" container "]}}"
@@ -39,11 +40,12 @@ static void ask(const char *object, bool keeps_nodes, Buf *ret) {
                 ASSERT_TRUE(base64_decode((Str){at + 9, strcspn(at + 9, "\"")}, ret));
 }
 
-static void a_pod_with_a_share_keeps_its_node(void) {
+static void a_pod_with_cards_keeps_its_node(void) {
         static const struct {
                 const char *object, *patch;
         } cases[] = {
                 {POD("", "", SHARE), NEW_NOTES},
+                {POD("", "", WHOLE), NEW_NOTES},
                 {NOTED("null"), NEW_NOTES},
                 {NOTED("{}"), NOTE},
                 {NOTED("{\"a\":\"b\"}"), NOTE},
@@ -63,5 +65,5 @@ static void a_pod_with_a_share_keeps_its_node(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_pod_with_a_share_keeps_its_node));
+        return TEST_MAIN(TEST(a_pod_with_cards_keeps_its_node));
 }
