@@ -32,10 +32,10 @@ typedef struct Choosing {
 
 /* ---- which pods ---- */
 
-static uint64_t waited_of(const PolicyMember *m) {
-        uint64_t now = clock_realtime_nsec() / UINT64_C(1000000000);
+static uint64_t waited_of(PolicyPod *known, const PolicyMember *m) {
+        PolicyPod unknown = {0};
 
-        return m->failed && m->since > 0 && now > m->since ? now - m->since : 0;
+        return policy_table_waited(known ? known : &unknown, m);
 }
 
 static int read_preemption(Choosing *c, Str pod_text) {
@@ -63,7 +63,7 @@ static int prepare(Choosing *c, const CandidatesPod *pod, const PolicyMember *m)
                 c->known->asked = true;
         c->now = pod->now;
         c->nominated = m->nominated;
-        c->asker.waited = waited_of(m);
+        c->asker.waited = waited_of(c->known, m);
         c->states = arena_new(pod->arena, PolicyUnitState, p->spec.n_units);
         c->amounts = arena_new(pod->arena, int64_t, p->n_resources + 1);
         if (!c->states || !c->amounts)

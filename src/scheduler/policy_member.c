@@ -6,12 +6,13 @@
 #include "wire/object-internal.h"
 
 typedef struct Condition {
-        Str type, status, since;
+        Str type, status, reason, since;
 } Condition;
 
 static const JsonField condition_fields[] = {
         JSON_FIELD(Condition, type, "type", json_field_str),
         JSON_FIELD(Condition, status, "status", json_field_str),
+        JSON_FIELD(Condition, reason, "reason", json_field_str),
         JSON_FIELD(Condition, since, "lastTransitionTime", json_field_str),
 };
 
@@ -27,7 +28,8 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
                 if (!str_eq(c.type, STR("PodScheduled")))
                         continue;
                 m->scheduled = str_eq(c.status, STR("True"));
-                m->failed = str_eq(c.status, STR("False"));
+                m->gated = str_eq(c.reason, STR("SchedulingGated"));
+                m->failed = str_eq(c.status, STR("False")) && !m->gated;
                 m->since = timestamp_read(c.since);
         }
 }

@@ -9,9 +9,11 @@
 
 typedef struct PolicyMember {
         StringMap labels, annotations;
-        bool scheduled, failed; /* the condition PodScheduled is True, or False */
-        uint64_t since;         /* its lastTransitionTime, seconds since 1970; 0: not known */
-        bool nominated;         /* status.nominatedNodeName is set: that node alone may be offered */
+        bool scheduled; /* the condition PodScheduled is True */
+        /* It is False: an attempt has failed, or none was made behind a scheduling gate. */
+        bool failed, gated;
+        uint64_t since; /* its lastTransitionTime, seconds since 1970; 0: not known */
+        bool nominated; /* status.nominatedNodeName is set: that node alone may be offered */
 } PolicyMember;
 
 /* Returns 0, OBJECT_E_MALFORMED with a fault that names the path (*ret untouched; fault may be

@@ -72,6 +72,8 @@ typedef struct PolicyPod {
         bool overlap_told;
         bool obeys;           /* its scheduler asks us, or its Binding was ours */
         uint64_t scheduler;   /* hash of the name */
+        bool gated;           /* no attempt was made yet, because of a scheduling gate */
+        uint64_t since;       /* first failed attempt, seconds since 1970; 0: the object says it */
         bool asked;           /* filter has met it, or it was woken because filter had not */
         uint8_t preempted;    /* as in PolicyAsker */
         uint64_t preempts_in; /* bit k: victims in unit k help it, by the last filter */

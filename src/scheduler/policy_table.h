@@ -74,6 +74,12 @@ size_t policy_table_unit_of(const Policy *p, const DirectoryNode *node);
 bool policy_table_group_of(const Policy *p, const StringMap *labels, Arena *arena, PolicyGroup **ret_group,
                            Str *ret_lacking);
 
+/* Seconds since the first failed attempt of the pod; 0: none has failed. m: of the object of the
+ * pod as it is now. The API server writes PodScheduled=False, without a time, into a new pod with a
+ * scheduling gate. The time stays as it is when kube-scheduler changes the reason alone. The table
+ * remembers when that was. */
+uint64_t policy_table_waited(PolicyPod *pod, const PolicyMember *m);
+
 /* The Binding of the pod has ended; it is not open any more. */
 void policy_table_close(PolicyTable *t, Str uid);
 

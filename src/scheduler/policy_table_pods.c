@@ -262,6 +262,16 @@ static int pod_set_place(PolicyTable *t, PolicyPod *pod, Str node) {
         return 0;
 }
 
+uint64_t policy_table_waited(PolicyPod *pod, const PolicyMember *m) {
+        uint64_t now = clock_realtime_nsec() / UINT64_C(1000000000), since;
+
+        if (m->failed && (pod->gated || (m->since == 0 && pod->since == 0)))
+                pod->since = now;
+        pod->gated = m->gated;
+        since = m->since > pod->since ? m->since : pod->since;
+        return m->failed && now > since ? now - since : 0;
+}
+
 /* An attempt failed that filter did not remember, because the watch had not told of the pod.
  * Nothing else would wake it. */
 static void wake_unasked(PolicyPod *pod, const PolicyMember *m) {
@@ -304,6 +314,7 @@ static int pod_set(PolicyTable *t, Policy *p, const Pod *pod, Str object, bool l
                 r = pod_reopen(t, known);
         if (r == 0)
                 r = pod_set_place(t, known, pod->node_name);
+        (void) policy_table_waited(known, m);
         wake_unasked(known, m);
         known->generation = generation;
         return r;

@@ -419,6 +419,45 @@ static void a_pod_waits_with_a_reason(void) {
         teardown(&f);
 }
 
+#define UNSCHEDULED(reason, since)                                                                           \
+        "\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\",\"reason\":\"" reason               \
+        "\",\"lastTransitionTime\":" since "}],"
+
+/* The condition has no time, or the time at which the pod came. The pod waits since its first
+ * attempt without the gate. */
+static void time_behind_a_gate_does_not_count(void) {
+        static const char *const texts[][2] = {
+                {UNSCHEDULED("SchedulingGated", "null"), UNSCHEDULED("Unschedulable", "null")},
+                {UNSCHEDULED("SchedulingGated", "\"2026-01-01T00:00:00Z\""),
+                 UNSCHEDULED("Unschedulable", "\"2026-01-01T00:00:00Z\"")},
+        };
+        Fixture f;
+        PolicyPod *pod;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                const char *gated = texts[i][0], *tried = texts[i][1];
+
+                setup(&f,
+                      SPEC(",\"max\":3",
+                           ",\"whenTryNextUnits\":{\"policy\":\"TimeoutOrExceedMax\",\"timeout\":\"1m\"}"));
+                see(&f, POD("p1", .status = gated));
+                pod = policy_table_find(f.view->policies, STR("uid-p1"));
+                ASSERT_INT(pod->wake, 0);
+                ASSERT_NAMES(ask(&f, POD("p1", .status = gated), "\"b1\""), "");
+                ASSERT_INT(pod->wake, f.now + 61 * USEC_PER_SEC);
+                see(&f, POD("p1", .status = tried));
+                ASSERT_NAMES(ask(&f, POD("p1", .status = tried), "\"b1\""), "");
+                pod->since -= 61;
+                ASSERT_NAMES(ask(&f, POD("p1", .status = tried), "\"b1\""), "\"b1\"");
+                teardown(&f);
+        }
+        /* Kube-scheduler may ask before the watch tells that the gate is off. */
+        setup(&f, SPEC(",\"max\":3", ",\"whenTryNextUnits\":{\"policy\":\"TimeoutOrExceedMax\"}"));
+        see(&f, POD("p1", .status = texts[1][0]));
+        ASSERT_NAMES(ask(&f, POD("p1", .status = texts[1][1]), "\"b1\""), "");
+        teardown(&f);
+}
+
 /* Notes of other pods of the policy may end without a Binding; those of other policies do not
  * matter. */
 static void notes_of_the_policy_wake(void) {
@@ -683,6 +722,7 @@ int main(void) {
                 TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
                 TEST(an_old_object_leaves_a_bound_pod_counted), TEST(amounts_limit_a_unit),
                 TEST(huge_amounts_open_no_unit), TEST(a_pod_waits_with_a_reason),
+                TEST(time_behind_a_gate_does_not_count),
                 TEST(pods_of_schedulers_that_never_asked_do_not_obey), TEST(notes_of_the_policy_wake),
                 TEST(a_pod_that_filter_met_early_is_woken_once), TEST(a_change_waits_for_the_lists),
                 TEST(without_a_policy_all_nodes_are_open), TEST(of_two_policies_the_older_applies),
