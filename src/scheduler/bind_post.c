@@ -133,8 +133,8 @@ bool bind_post_count(Bind *bind) {
 
         if (bind->counted)
                 return true;
-        r = policy_bind_begin(o->view->policies, bind->uid, bind->node, clock_monotonic_usec(), &bind->more,
-                              &bind->labels, &why);
+        r = policy_bind_begin(o->view->policies, bind->namespace_, bind->uid, bind->node,
+                              clock_monotonic_usec(), &bind->more, &bind->labels, &why);
         bind->counted = r == 0;
         if (r == POLICY_E_REFUSED) {
                 o->metrics->refusals[REFUSAL_POLICY]++;

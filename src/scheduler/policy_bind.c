@@ -16,10 +16,6 @@ static int check(PolicyTable *t, PolicyPod *pod, Str node, usec_t now, size_t *r
         char count[64];
         size_t k;
 
-        if (!policy_table_is_ready(t, p))
-                return fault_set(fault, POLICY_E_REFUSED,
-                                 "policy %.*s has changed, its pods are being counted",
-                                 STR_CUT(p->spec.meta.name, NAME_SHOWN));
         k = policy_table_unit_of(p, directory_find(t->directory, node));
         if (k == p->spec.n_units)
                 return fault_set(fault, POLICY_E_REFUSED, "node(s) are in no unit of policy %.*s",
@@ -34,14 +30,22 @@ static int check(PolicyTable *t, PolicyPod *pod, Str node, usec_t now, size_t *r
                          STR_CUT(p->spec.meta.name, NAME_SHOWN), count);
 }
 
-int policy_bind_begin(PolicyTable *t, Str uid, Str node, usec_t now, Buf *annotations, Buf *labels,
-                      Fault *fault) {
+int policy_bind_begin(PolicyTable *t, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
+                      Buf *labels, Fault *fault) {
         PolicyPod *pod = policy_table_find(t, uid);
+        const Policy *unready;
         size_t unit;
         char *copy;
         int r;
 
-        if (!pod || pod->state == POLICY_POD_BOUND)
+        if (pod && pod->state == POLICY_POD_BOUND)
+                return 0;
+        unready = policy_table_unready(t, namespace_);
+        if (unready)
+                return fault_set(fault, POLICY_E_REFUSED,
+                                 "policy %.*s has changed, its pods are being counted",
+                                 STR_CUT(unready->spec.meta.name, NAME_SHOWN));
+        if (!pod)
                 return 0;
         policy_table_settle(t, now);
         pod->obeys = true;

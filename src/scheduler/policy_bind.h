@@ -12,11 +12,13 @@ enum { POLICY_E_REFUSED = 2 };
  *     0                 it may: the members of its annotations, each with a comma before, are
  *                       appended to `annotations`, and its labels to `labels` as a JSON object.
  *                       Nothing for pods without a policy
- *     POLICY_E_REFUSED  the fault has the reason, which is filter's form (refusal_reason.h)
+ *     POLICY_E_REFUSED  the fault has the reason, which is filter's form (refusal_reason.h). Also
+ *                       for each pod of a namespace while a policy of it is not ready, because the
+ *                       table does not know then whether the policy selects the pod
  *     -ENOMEM
  * After 0 policy_bind_end() must be called once, when it is known whether the pod is bound. */
-int policy_bind_begin(PolicyTable *t, Str uid, Str node, usec_t now, Buf *annotations, Buf *labels,
-                      Fault *fault);
+int policy_bind_begin(PolicyTable *t, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
+                      Buf *labels, Fault *fault);
 
 /* Also for pods for which it was not called, because their policy came since: a bound one counts
  * from now on. generation: of the list of pods that was begun last. */

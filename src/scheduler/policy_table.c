@@ -287,6 +287,16 @@ bool policy_table_is_ready(const PolicyTable *t, const Policy *p) {
         return t->pods_listed > p->listed_pods && t->nodes_listed > p->listed_nodes;
 }
 
+const Policy *policy_table_unready(const PolicyTable *t, Str namespace_) {
+        PolicyNamespace *n = NULL;
+
+        HASH_FIND(hh, t->namespaces, namespace_.data, namespace_.len, n);
+        for (const Policy *p = n ? n->first : NULL; p; p = p->next)
+                if (p->spec.wrong.text[0] == '\0' && !policy_table_is_ready(t, p))
+                        return p;
+        return NULL;
+}
+
 bool policy_table_all_ready(const PolicyTable *t) {
         for (const Policy *p = t->policies; p; p = p->hh.next)
                 if (!policy_table_is_ready(t, p))

@@ -58,6 +58,9 @@ void policy_table_know_scheduler(PolicyTable *t, Str name);
 Policy *policy_table_of(const PolicyTable *t, Str namespace_, const StringMap *labels, Policy **ret_other);
 bool policy_table_is_ready(const PolicyTable *t, const Policy *p);
 
+/* A policy of the namespace that is in force and not ready, or NULL. */
+const Policy *policy_table_unready(const PolicyTable *t, Str namespace_);
+
 bool policy_table_all_ready(const PolicyTable *t);
 
 /* Whether pods and nodes have been listed since each policy came. Then the pods that wait are to be

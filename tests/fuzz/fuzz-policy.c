@@ -25,7 +25,8 @@ static void list(View *v) {
 static void bind_pod(View *v) {
         _cleanup_buf_ Buf annotations = BUF_NULL, labels = BUF_NULL;
         Fault fault = FAULT_NULL;
-        int r = policy_bind_begin(v->policies, STR("u"), STR("n"), 1, &annotations, &labels, &fault);
+        int r = policy_bind_begin(v->policies, STR("d"), STR("u"), STR("n"), 1, &annotations, &labels,
+                                  &fault);
 
         assert(r == 0 || (r == POLICY_E_REFUSED && fault.text[0] != '\0'));
         assert(!labels.data || !strstr(labels.data, ",\"aliquot.dev/")); /* a comma is before each key */

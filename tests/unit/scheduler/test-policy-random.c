@@ -266,8 +266,8 @@ static void bind(Lab *l, int i, int node) {
 
         (void) snprintf(uid, sizeof uid, "u%d-%u", i, p->serial);
         (void) snprintf(name, sizeof name, "n%d", node);
-        r = policy_bind_begin(l->view->policies, str_from(uid), str_from(name), l->now, &annotations, &labels,
-                              &fault);
+        r = policy_bind_begin(l->view->policies, STR("default"), str_from(uid), str_from(name), l->now,
+                              &annotations, &labels, &fault);
         p->note_until = 0;
         p->chosen = 0;
         if (unit_of(l, node) == NO_UNIT || is_full(l, p, unit_of(l, node))) {

@@ -554,6 +554,27 @@ static void a_change_waits_for_the_lists(void) {
         teardown(&f);
 }
 
+/* The table has forgotten the pods of a policy that has changed. A Binding of one of them waits. */
+static void no_pod_is_bound_while_a_policy_counts(void) {
+        Fixture f;
+
+        setup(&f, SPEC(",\"max\":1", ""));
+        see(&f, POD("p1"));
+        ASSERT_NAMES(ask(&f, POD("p1"), ALL), "\"a1\",\"a2\"");
+        feed_policy(&f, "web", SPEC(",\"max\":0", ""));
+        ASSERT_TEXT(begin_bind(&f, "p1", "a1").error, "policy web has changed, its pods are being counted");
+        ASSERT_INT(fake_n_calls(), 0);
+        list(&f);
+        see(&f, POD("p1"));
+        ASSERT_TEXT(begin_bind(&f, "p1", "a1").error, "unit 1 of policy web is full: 0 of max 0 pods");
+        bind(&f, "p1", "b1");
+        /* One that is not in force counts no pods. */
+        feed_policy(&f, "web", SPEC(",\"max\":0", ",\"strategy\":\"spread\""));
+        see(&f, POD("p2"));
+        bind(&f, "p2", "a1");
+        teardown(&f);
+}
+
 /* A policy that is not in force, or that is gone, keeps no pod off. */
 static void without_a_policy_all_nodes_are_open(void) {
         Fixture f;
@@ -715,20 +736,21 @@ static void an_open_bind_survives_a_change(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed), TEST(cards_are_room),
-                TEST(the_binding_has_labels_annotations_and_cost), TEST(a_failed_binding_frees_its_place),
-                TEST(a_note_ends), TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
-                TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
-                TEST(an_old_object_leaves_a_bound_pod_counted), TEST(amounts_limit_a_unit),
-                TEST(huge_amounts_open_no_unit), TEST(a_pod_waits_with_a_reason),
-                TEST(time_behind_a_gate_does_not_count),
-                TEST(pods_of_schedulers_that_never_asked_do_not_obey), TEST(notes_of_the_policy_wake),
-                TEST(a_pod_that_filter_met_early_is_woken_once), TEST(a_change_waits_for_the_lists),
-                TEST(without_a_policy_all_nodes_are_open), TEST(of_two_policies_the_older_applies),
-                TEST(labels_of_nodes_are_kept_while_a_policy_wants_them),
-                TEST(a_nominated_node_of_a_later_unit_is_refused_once),
-                TEST(victims_are_looked_for_in_the_right_units), TEST(nodes_may_change_their_unit),
-                TEST(bound_pods_get_what_their_binding_could_not_write),
-                TEST(an_open_bind_survives_a_change));
+        return TEST_MAIN(TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed),
+                         TEST(cards_are_room), TEST(the_binding_has_labels_annotations_and_cost),
+                         TEST(a_failed_binding_frees_its_place), TEST(a_note_ends),
+                         TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
+                         TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
+                         TEST(an_old_object_leaves_a_bound_pod_counted), TEST(amounts_limit_a_unit),
+                         TEST(huge_amounts_open_no_unit), TEST(a_pod_waits_with_a_reason),
+                         TEST(time_behind_a_gate_does_not_count),
+                         TEST(pods_of_schedulers_that_never_asked_do_not_obey),
+                         TEST(notes_of_the_policy_wake), TEST(a_pod_that_filter_met_early_is_woken_once),
+                         TEST(a_change_waits_for_the_lists), TEST(no_pod_is_bound_while_a_policy_counts),
+                         TEST(without_a_policy_all_nodes_are_open), TEST(of_two_policies_the_older_applies),
+                         TEST(labels_of_nodes_are_kept_while_a_policy_wants_them),
+                         TEST(a_nominated_node_of_a_later_unit_is_refused_once),
+                         TEST(victims_are_looked_for_in_the_right_units), TEST(nodes_may_change_their_unit),
+                         TEST(bound_pods_get_what_their_binding_could_not_write),
+                         TEST(an_open_bind_survives_a_change));
 }
