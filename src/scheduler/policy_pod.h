@@ -70,7 +70,7 @@ typedef struct PolicyPod {
         bool counted, summed;       /* what charge() did */
         bool waits;                 /* filter refused it for the policy */
         bool overlap_told;
-        bool obeys;           /* its scheduler asks us, or its Binding was ours */
+        bool obeys;           /* its scheduler asks us */
         uint64_t scheduler;   /* hash of the name */
         bool gated;           /* no attempt was made yet, because of a scheduling gate */
         uint64_t since;       /* first failed attempt, seconds since 1970; 0: the object says it */

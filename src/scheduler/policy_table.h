@@ -12,7 +12,8 @@
  *   - while its Binding is under way (BINDING);
  *   - by its own object (BOUND). Pods of a unit with podLabels or podAnnotations count when they
  *     carry these, or the annotation that the Binding wrote.
- * Pods whose scheduler does not ask us do not obey: they neither count nor are they patched. */
+ * Pods whose scheduler does not ask us do not obey: they neither count nor are they patched. The
+ * annotation alone says nothing, because a user may have written it where no webhook saw it. */
 
 #include "scheduler/policy_pod.h"
 #include "wire/pod.h"

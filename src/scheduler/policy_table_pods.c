@@ -307,7 +307,7 @@ static int pod_set(PolicyTable *t, Policy *p, const Pod *pod, Str object, bool l
                 r = pod_set_group(known, &m->labels);
         pod_set_marks(known, m);
         known->scheduler = str_hash64(pod->scheduler_name, 0);
-        known->obeys |= known->mark.placed || is_known_scheduler(t, known->scheduler);
+        known->obeys |= is_known_scheduler(t, known->scheduler);
         known->terminating = pod->meta.terminating;
         policy_table_charge(known);
         if (r == 0)

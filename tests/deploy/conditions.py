@@ -93,7 +93,7 @@ MISSPELT = pod(container(), init=[container("i", misspelt=3)])  # gets a warning
 
 
 KEYS = ["scheduler.framework.gpushare.allocation", "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation",
-        "aliquot.dev/resize-status", "ALIYUN_COM_GPU_MEM_ASSUME_TIME"]
+        "aliquot.dev/resize-status", "ALIYUN_COM_GPU_MEM_ASSUME_TIME", "aliquot.dev/resource-policy"]
 ACCOUNT = "system:serviceaccount:kube-system:aliquot-"
 
 

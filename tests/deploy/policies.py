@@ -28,6 +28,7 @@ ASSIGNED = "scheduler.framework.gpushare.assigned"
 KEYS = ["scheduler.framework.gpushare.allocation", ASSIGNED, "scheduler.framework.gpushare.assume-time",
         "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation", "aliquot.dev/resize-status"]
 KEYS += ["ALIYUN_COM_GPU_MEM_" + key for key in ("IDX", "DEV", "POD", "ASSIGNED", "ASSUME_TIME")]
+MARK = "aliquot.dev/resource-policy"  # a system key for users; the scheduler patches it
 GATES = [{"name": "aliquot.dev/gang"}, {"name": "kueue.x-k8s.io/admission"}]
 COST = "controller.kubernetes.io/pod-deletion-cost"
 FOREIGN = ["kubernetes.io/x", "app.kubernetes.io/name", "k8s.io/x", "a.k8s.io/x", "x.aliquot.dev/y"]
@@ -193,7 +194,7 @@ class Policies(unittest.TestCase):
                 self.assertNotIn("expressionWarnings", json.dumps(o.get("status", {})))
 
     def test_new_pods(self):
-        for key in KEYS:
+        for key in KEYS + [MARK]:
             self.create([], f"annotation {key} is set by the scheduler and must not be in a new pod", pod(annotations={key: "x"}))
             self.create([], None, pod(annotations={key: ""}))
         self.create([], f"pod kube-system/new: annotation {ASSIGNED}", pod(annotations={ASSIGNED: "x"}, namespace="kube-system"))
@@ -214,7 +215,7 @@ class Policies(unittest.TestCase):
         self.create(eve(), ASSIGNED, mirror)
 
     def test_system_keys_of_pods(self):
-        for key in KEYS:
+        for key in KEYS + [MARK]:
             self.patch(eve(), f'annotation {key} is "", must not become "x"', "pod", "one", annotations(**{key: "x"}))
         self.patch(eve(), None, "pod", "one", annotations(**{key: "x" for key in USER_KEYS}))
         self.patch(eve(), None, "pod", "one", {"metadata": {"labels": {"a": "b"}, "finalizers": ["a/b"]}})
@@ -274,6 +275,7 @@ class Policies(unittest.TestCase):
             bind(eve(), None, binding())
             bind(eve(), None, binding(["x/y"]))
             bind(eve(), f"annotation {KEYS[0]}", binding(KEYS))
+            bind(eve(), f"annotation {MARK}", binding([MARK]))
             for key in RESIZE_KEYS:
                 bind(eve(), f"pod {NAME}/free: the annotations aliquot.dev/gpu-mem and aliquot.dev/gpu-core resize it, and user eve may not",
                      binding([key]))

@@ -24,7 +24,9 @@ static const JsonField annotation_fields[] = {
 #define FIELD(member, key) JSON_FIELD(SystemKeys, values[INDEX_##member], key, json_field_str),
         POD_SYSTEM_KEYS(FIELD)
 #undef FIELD
-                JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_RESIZE_MEM], ANNOTATION_RESIZE_MEM, json_field_str),
+                JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_POLICY], ANNOTATION_RESOURCE_POLICY,
+                           json_field_str),
+        JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_RESIZE_MEM], ANNOTATION_RESIZE_MEM, json_field_str),
         JSON_FIELD(SystemKeys, values[SYSTEM_KEYS_RESIZE_CORE], ANNOTATION_RESIZE_CORE, json_field_str),
 };
 DECODER(read_annotations, annotation_fields)
@@ -56,7 +58,7 @@ int system_keys_read(Str json, Arena *arena, SystemKeys *ret, Fault *fault) {
 uint32_t system_keys_changed(const SystemKeys *old, const SystemKeys *now) {
         uint32_t changed = 0;
 
-        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++)
+        for (size_t i = 0; i <= SYSTEM_KEYS_POLICY; i++)
                 changed |= (uint32_t) !str_eq(old->values[i], now->values[i]) << i;
         return changed;
 }
@@ -72,6 +74,8 @@ uint32_t system_keys_of_new(const SystemKeys *now) {
 static Str key_name(size_t i) {
         if (i < POD_SYSTEM_KEYS_COUNT)
                 return pod_system_key_names[i];
+        if (i == SYSTEM_KEYS_POLICY)
+                return STR(ANNOTATION_RESOURCE_POLICY);
         return i == SYSTEM_KEYS_RESIZE_MEM ? STR(ANNOTATION_RESIZE_MEM) : STR(ANNOTATION_RESIZE_CORE);
 }
 
@@ -86,7 +90,7 @@ static void append_resize_warning(const SystemKeys *now, size_t i, Buf *out) {
 }
 
 void system_keys_warn(const SystemKeys *now, size_t i, Buf *out) {
-        if (i >= POD_SYSTEM_KEYS_COUNT)
+        if (i >= SYSTEM_KEYS_RESIZE_MEM)
                 append_resize_warning(now, i, out);
         else
                 buf_appendf(out, "annotation " STR_FMT " is set by the scheduler; it was removed",
@@ -124,6 +128,6 @@ void system_keys_refuse(const SystemKeys *old, const SystemKeys *now, uint32_t c
                 "pod " STR_FMT "/" STR_FMT ": annotation " STR_FMT
                 " is \"%.*s\", must not become \"%.*s\": aliquot's scheduler and node agent write it, and "
                 "user \"%.*s\" is none of the system accounts (--system-accounts)",
-                STR_ARG(now->namespace_), STR_ARG(now->name), STR_ARG(pod_system_key_names[i]),
-                STR_CUT(was, VALUE_SHOWN), STR_CUT(is, VALUE_SHOWN), STR_CUT(user, 2 * VALUE_SHOWN));
+                STR_ARG(now->namespace_), STR_ARG(now->name), STR_ARG(key_name(i)), STR_CUT(was, VALUE_SHOWN),
+                STR_CUT(is, VALUE_SHOWN), STR_CUT(user, 2 * VALUE_SHOWN));
 }

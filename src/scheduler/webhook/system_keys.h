@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The system keys of a pod (POD_SYSTEM_KEYS) at admission: a new pod carries none, and only system
- * accounts change one. A new pod carries none of the keys that resize a running pod either
+/* The system keys of a pod at admission: those of POD_SYSTEM_KEYS, and the mark of a ResourcePolicy,
+ * which the node agent knows nothing of. A new pod carries none, and only system accounts change
+ * one. A new pod carries none of the keys that resize a running pod either
  * (wire/resize_keys.h); users may change those later. All are decoded apart from the rest of the
  * pod, so that a pod that cannot be decoded for another reason is treated in the same way. */
 
 #include "wire/pod.h"
 
 enum {
-        SYSTEM_KEYS_RESIZE_MEM = POD_SYSTEM_KEYS_COUNT, /* behind the system keys */
+        SYSTEM_KEYS_POLICY = POD_SYSTEM_KEYS_COUNT,
+        SYSTEM_KEYS_RESIZE_MEM, /* behind the system keys */
         SYSTEM_KEYS_RESIZE_CORE,
         SYSTEM_KEYS_COUNT,
 };
 
 typedef struct SystemKeys {
         Str namespace_, name, generate_name; /* of the pod */
-        /* In the order of pod_system_key_names, then the keys of a resize; empty where absent. */
+        /* In the order of pod_system_key_names, then the mark of a ResourcePolicy and the keys of a
+         * resize; empty where absent. */
         Str values[SYSTEM_KEYS_COUNT];
 } SystemKeys;
 

@@ -510,6 +510,7 @@ static void pods_of_schedulers_that_never_asked_do_not_obey(void) {
         Fixture f;
         _cleanup_buf_ Buf patch = BUF_NULL;
         const char *other = "\"schedulerName\":\"volcano\",";
+#define MARK ",\"aliquot.dev/resource-policy\":\"web/0\""
 
         setup(&f, SPEC(",\"max\":1", ""));
         see(&f, POD("v1", .node = "a1", .spec = other));
@@ -529,11 +530,13 @@ static void pods_of_schedulers_that_never_asked_do_not_obey(void) {
         policy_bind_patch(policy_table_find(f.view->policies, STR("uid-v2")), &patch);
         ASSERT_TRUE(patch.len > 0);
         teardown(&f);
-        /* After a restart the annotation of the Binding says it. */
+        /* The annotation alone says nothing: its user may have written it. */
         setup(&f, SPEC(",\"max\":1", ""));
-        see(&f, POD("v1", .node = "a1", .spec = other,
-                    .annotations = ",\"aliquot.dev/resource-policy\":\"web/0\""));
-        ASSERT_NAMES(ask(&f, POD("p1"), ALL), "\"b1\",\"b2\"");
+        see(&f, POD("v1", .node = "a1", .spec = other, .annotations = MARK));
+        see(&f, POD("v2", .spec = other, .annotations = MARK));
+        ASSERT_FALSE(policy_table_find(f.view->policies, STR("uid-v1"))->obeys);
+        ASSERT_NAMES(ask(&f, POD("p1"), ALL), "\"a1\",\"a2\"");
+        ASSERT_NAMES(ask(&f, POD("v2", .spec = other), ALL), "\"b1\",\"b2\"");
         teardown(&f);
 }
 

@@ -523,8 +523,9 @@ static void removes_system_keys_from_new_pods(void) {
 }
 
 static void removes_each_system_key(void) {
-        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
-                Str key = pod_system_key_names[i];
+        for (size_t i = 0; i <= POD_SYSTEM_KEYS_COUNT; i++) {
+                Str key = i < POD_SYSTEM_KEYS_COUNT ? pod_system_key_names[i]
+                                                    : STR("aliquot.dev/resource-policy");
                 _cleanup_buf_ Buf object = BUF_NULL, warning = BUF_NULL;
                 ReviewVerdict verdict;
                 char *answer;

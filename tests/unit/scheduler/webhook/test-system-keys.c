@@ -36,6 +36,23 @@ static void a_warning_is_short(void) {
         ASSERT_CONTAINS(text.data, "limits; it was removed");
 }
 
+/* A pod with it counts in a unit of the policy. The keys of a resize are users' to change. */
+static void the_mark_of_a_policy_is_not_for_users(void) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        _cleanup_buf_ Buf text = BUF_NULL;
+        SystemKeys old = {0}, now;
+
+        ASSERT_OK(system_keys_read(STR("{\"metadata\":{\"namespace\":\"d\",\"name\":\"p\",\"annotations\":{"
+                                       "\"aliquot.dev/resource-policy\":\"web/0\","
+                                       "\"aliquot.dev/gpu-mem\":\"6\"}}}"),
+                                   &arena, &now, NULL));
+        ASSERT_INT(system_keys_changed(&old, &now), 1U << SYSTEM_KEYS_POLICY);
+        system_keys_refuse(&old, &now, 1U << SYSTEM_KEYS_POLICY, STR("eve"), &text);
+        ASSERT_CONTAINS(text.data, "pod d/p: annotation aliquot.dev/resource-policy is \"\", must not become "
+                                   "\"web/0\"");
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(a_pod_without_a_name_has_the_beginning_of_it), TEST(a_warning_is_short));
+        return TEST_MAIN(TEST(a_pod_without_a_name_has_the_beginning_of_it), TEST(a_warning_is_short),
+                         TEST(the_mark_of_a_policy_is_not_for_users));
 }
