@@ -218,6 +218,16 @@ class Conditions(unittest.TestCase):
         self.expect(False, PLAIN)
         self.expect(True, [pod(container(mem=1), nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})])
 
+    def test_validating_members_of_gangs(self):
+        def member(name, gate=False, gang=True, **asks):
+            gates = {"schedulingGates": [{"name": "aliquot.dev/gang"}]} if gate else {}
+            labels = {"pod-group.scheduling.sigs.k8s.io/name": "g"} if gang else {}
+            return pod(container(**asks), labels=labels, schedulerName=name, **gates)
+        self.use(self.validating, "gangs.aliquot.dev")
+        self.wait_for(member("ack-co-scheduler"), True)
+        self.expect(True, [member("ack-co-scheduler", gate=True), member("other", gate=True), member("other", gate=True, gang=False)])
+        self.expect(False, PLAIN + [member("other"), member("ack-co-scheduler", mem=1), member("other", gate=True, mem=1)])
+
     def test_validating_updates_of_pods(self):
         for name, labels in (("a", {}), ("b", {"aliyun.com/gpu-count": "2"})):
             o = pod(container(mem=4), labels=labels)

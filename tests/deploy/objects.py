@@ -361,6 +361,14 @@ class Webhooks(Case):
         (named,) = [c["expression"] for c in hook["matchConditions"] if c["name"] == "no-scheduler-of-its-own"]
         self.assertEqual(named, f"!has(object.spec.schedulerName) || object.spec.schedulerName in ['', 'default-scheduler', '{ours}']")
 
+    def test_our_gate_is_judged_on_pods_of_every_scheduler(self):
+        (validating,) = [o for o in self.configurations(self.base) if o["kind"].startswith("Validating")]
+        (hook,) = [hook for hook in validating["webhooks"] if hook["name"] == "gangs.aliquot.dev"]
+        gate = "has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == 'aliquot.dev/gang')"
+        for c in hook["matchConditions"]:
+            if "schedulerName" in c["expression"] or c["name"] == "names-a-gang":
+                self.assertTrue(" ".join(c["expression"].split()).endswith("|| " + gate), c["name"])
+
     def test_conditions_ask_the_same_of_every_shape(self):
         for o in self.configurations(self.base):
             asks = set()

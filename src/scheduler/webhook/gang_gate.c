@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/webhook/gang_gate.h"
 
+#include "scheduler/webhook/verdict.h"
 #include "wire/annotation.h"
 
 enum { NAME_MAX_BYTES = 253, SHOWN = 64 };
@@ -18,10 +19,15 @@ void gang_gate_write(bool has_gates, Buf *out) {
                                       : STR("\",\"value\":[{\"name\":\"" GATE_GANG "\"}]}"));
 }
 
-int gang_gate_check(const PodGang *gang, const char *path, Buf *why) {
+int gang_gate_check(const PodGang *gang, const Pod *pod, const char *path, Buf *why) {
         uint32_t min;
 
-        if (gang->gated && str_is_empty(gang->name))
+        if (gang->gated && verdict_names_another(pod))
+                buf_appendf(why,
+                            "%sspec.schedulerName: is \"%.*s\", must be " VERDICT_SCHEDULER
+                            ": the gate " GATE_GANG " is taken off pods of that scheduler alone",
+                            path, STR_CUT(pod->scheduler_name, SHOWN));
+        else if (gang->gated && str_is_empty(gang->name))
                 buf_appendf(why,
                             "%sspec.schedulingGates: the gate " GATE_GANG
                             " is for members of gangs; the pod has no label " LABEL_GANG_NAME

@@ -19,7 +19,7 @@ enum { GANG_GATE_E_REFUSED = 1 };
 
 /* Whether the pod says of its gang what can be. Returns 0; GANG_GATE_E_REFUSED, with one sentence
  * appended to *why that names the field; or -ENOMEM. path: as in verdict_on_subject(). */
-int gang_gate_check(const PodGang *gang, const char *path, Buf *why);
+int gang_gate_check(const PodGang *gang, const Pod *pod, const char *path, Buf *why);
 
 /* Appends a sentence when a pod names a gang and is placed by itself all the same. 0 or -ENOMEM. */
 int gang_gate_warn(const PodGang *gang, Buf *out);

@@ -376,7 +376,7 @@ static int validate_gang(const Subject *s, const char *path, Arena *arena, Answe
                 return r < 0 ? r : 0;
         if (!s->pod.names_gang)
                 gang.name = STR(""); /* of a job, and the pod asks for no whole card */
-        r = gang_gate_check(&gang, path, &a->why);
+        r = gang_gate_check(&gang, &s->pod, path, &a->why);
         return r != 0 ? r : gang_gate_warn(&gang, &a->warning);
 }
 

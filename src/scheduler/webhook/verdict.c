@@ -13,6 +13,11 @@
 /* k8s.io/api/core/v1, DefaultSchedulerName. */
 static const Str default_scheduler = STR("default-scheduler");
 
+bool verdict_names_another(const Pod *pod) {
+        return !str_is_empty(pod->scheduler_name) && !str_eq(pod->scheduler_name, default_scheduler) &&
+               !str_eq(pod->scheduler_name, STR(VERDICT_SCHEDULER));
+}
+
 bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena) {
         const Pod *pod = &s->pod;
         Refusal refusal;

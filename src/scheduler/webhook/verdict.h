@@ -21,6 +21,10 @@
 
 #define VERDICT_SCHEDULER "ack-co-scheduler"
 
+/* The scheduler that the pod names is neither ours nor the default one, which the webhook
+ * replaces. */
+bool verdict_names_another(const Pod *pod);
+
 /* gangs: members of gangs get it, too (docs/gangs.md): all of them must be placed together. */
 bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena);
 

@@ -411,6 +411,7 @@ static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
 #define GATE_APPENDED             "{\"op\":\"add\",\"path\":\"/spec/schedulingGates/-\",\"value\":" GATE "}"
 #define GATES(gate)               "\"schedulingGates\":[" gate "],"
 #define OURS                      "\"schedulerName\":\"ack-co-scheduler\","
+#define VOLCANO                   "\"schedulerName\":\"volcano\","
 #define GANG_POD(labels, more, m) "{" META(labels) "," SPEC(more TOLERATES, m) "}"
 
 static void members_of_gangs_get_the_gate(void) {
@@ -423,7 +424,7 @@ static void members_of_gangs_get_the_gate(void) {
                 {GANG_POD(GANG, OURS, PLAIN), "[" NEW_GATE "]"},
                 {GANG_POD(GANG, OURS GATES("{\"name\":\"x/y\"}"), PLAIN), "[" GATE_APPENDED "]"},
                 {GANG_POD(GANG, OURS GATES(GATE), PLAIN), NULL},
-                {GANG_POD(GANG, "\"schedulerName\":\"volcano\",", PLAIN), NULL},
+                {GANG_POD(GANG, VOLCANO, PLAIN), NULL},
                 {GANG_POD(GANG, OURS "\"nodeName\":\"n1\",", PLAIN), NULL},
                 {GANG_POD(GANG_NAME, OURS, PLAIN), NULL},
                 {GANG_POD(GANG_NAME GANG_MIN("0"), OURS, PLAIN), NULL},
@@ -474,6 +475,14 @@ static void judges_what_a_pod_says_of_its_gang(void) {
                                              "of gangs; the pod has no label pod-group.scheduling.sigs.k8s."
                                              "io/name, and the gate would never be taken off",
                                       .has_gates = &yes});
+        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG, VOLCANO, PLAIN), .has_gates = &yes});
+        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG, VOLCANO GATES(GATE), PLAIN),
+                              .why = "spec.schedulerName: is \"volcano\", must be ack-co-scheduler: the gate "
+                                     "aliquot.dev/gang is taken off pods of that scheduler alone",
+                              .has_gates = &yes});
+        /* The webhook gives the pods of this template our scheduler. */
+        assert_judged(&(Case){"CREATE", "batch", "Job", DEPLOYMENT(GANG_POD(GANG, GATES(GATE), PLAIN)),
+                              .has_gates = &yes});
         answer = ask(REVIEW_VALIDATE,
                      &(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME, OURS, PLAIN), .has_gates = &yes},
                      &verdict);
