@@ -222,6 +222,15 @@ class Contract(Case):
         self.assertIn("--evict-for-cards", component["patches"][0]["patch"])
         self.assertIn("--evict-for-cards", subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout)
 
+    def test_batching_goes_off_as_in_the_chart(self):
+        """The chart knows the version; a kustomization names the component."""
+        (gate,) = re.findall(r"^ +- (--feature-gates=\S+)$", text(os.path.join(CHART, "templates/kube-scheduler.yaml")), re.M)
+        (component,) = load(os.path.join(KUSTOMIZE, "opportunistic-batching-off/kustomization.yaml"))
+        (patch,) = component["patches"]
+        self.assertEqual((component["kind"], set(component)), ("Component", {"apiVersion", "kind", "patches"}))
+        self.assertNotIn(gate, self.of(patch["target"]["kind"], patch["target"]["name"])["spec"]["template"]["spec"]["containers"][0]["args"])
+        self.assertEqual(yaml.safe_load(patch["patch"]), [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": gate}])
+
     def test_configmaps_of_links_are_off_unless_asked_for(self):
         used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]
                 if role["metadata"]["name"].startswith("aliquot-node")]
