@@ -420,7 +420,7 @@ class SystemKeys(Case):
                                       "aliquot-scheduler-pods", "ValidatingWebhookConfiguration system-keys.aliquot.dev", "aliquot-own-bindings"})
         for where, keys in found.items():
             self.assertEqual(keys, SYSTEM_KEYS, where)
-        # The mark of a ResourcePolicy is one for users. The scheduler patches it, and the node agent leaves it alone.
+        # The mark of a ResourcePolicy is one for users alone: the scheduler patches it.
         marked = {where for where, e in self.expressions() if "'aliquot.dev/resource-policy'" in e}
         self.assertEqual(marked, {"MutatingWebhookConfiguration system-keys.aliquot.dev", "ValidatingWebhookConfiguration system-keys.aliquot.dev",
                                   "aliquot-system-keys"})

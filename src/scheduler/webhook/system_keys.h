@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The system keys of a pod at admission: those of POD_SYSTEM_KEYS, and the mark of a ResourcePolicy,
- * which the node agent knows nothing of. A new pod carries none, and only system accounts change
- * one. A new pod carries none of the keys that resize a running pod either
+/* The system keys of a pod at admission: those of POD_SYSTEM_KEYS, and the mark of a
+ * ResourcePolicy, which the node agent does not know. A new pod carries none, and only system
+ * accounts change one. A new pod carries none of the keys that resize a running pod either
  * (wire/resize_keys.h); users may change those later. All are decoded apart from the rest of the
  * pod, so that a pod that cannot be decoded for another reason is treated in the same way. */
 

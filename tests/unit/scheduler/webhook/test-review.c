@@ -370,7 +370,7 @@ static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
                 const char *object, *patch;
         } cases[] = {
                 {POD("", MAIN(MEM("8"))), "[" SCHEDULER "," NEW_LIST "]"},
-                {POD_WITH(LIST("null"), MAIN(MEM("8"))), "[" NEW_LIST "]"},
+                {POD_WITH(LIST("null"), MAIN(GPU)), "[" NEW_LIST "]"},
                 {POD_WITH(LIST("[]"), MAIN(MEM("8"))), "[" APPENDED "]"},
                 {POD_WITH(LIST("[{\"key\":\"a\",\"operator\":\"Exists\"}]"), MAIN(MEM("8"))),
                  "[" APPENDED "]"},
@@ -386,10 +386,7 @@ static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
                 {POD_WITH(LIST("[{\"operator\":\"Exists\"}]"), MAIN(MEM("8"))), NULL},
                 {POD_WITH(LIST("7"), MAIN(MEM("8"))), NULL},
                 {POD_WITH(LIST("[]"), PLAIN), NULL},
-                {POD("", MAIN(GPU)), "[" SCHEDULER "," NEW_LIST "]"},
-                {POD_WITH("\"schedulerName\":\"ack-co-scheduler\",", MAIN(GPU)), "[" NEW_LIST "]"},
                 {BOUND("", MAIN(MEM("8"))), NULL},
-                {BOUND("", MAIN(GPU)), NULL},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -411,7 +408,6 @@ static void a_pod_tolerates_the_taint_of_what_it_asks_for(void) {
 #define GATE_APPENDED             "{\"op\":\"add\",\"path\":\"/spec/schedulingGates/-\",\"value\":" GATE "}"
 #define GATES(gate)               "\"schedulingGates\":[" gate "],"
 #define OURS                      "\"schedulerName\":\"ack-co-scheduler\","
-#define VOLCANO                   "\"schedulerName\":\"volcano\","
 #define GANG_POD(labels, more, m) "{" META(labels) "," SPEC(more TOLERATES, m) "}"
 
 static void members_of_gangs_get_the_gate(void) {
@@ -424,7 +420,7 @@ static void members_of_gangs_get_the_gate(void) {
                 {GANG_POD(GANG, OURS, PLAIN), "[" NEW_GATE "]"},
                 {GANG_POD(GANG, OURS GATES("{\"name\":\"x/y\"}"), PLAIN), "[" GATE_APPENDED "]"},
                 {GANG_POD(GANG, OURS GATES(GATE), PLAIN), NULL},
-                {GANG_POD(GANG, VOLCANO, PLAIN), NULL},
+                {GANG_POD(GANG, "\"schedulerName\":\"volcano\",", PLAIN), NULL},
                 {GANG_POD(GANG, OURS "\"nodeName\":\"n1\",", PLAIN), NULL},
                 {GANG_POD(GANG_NAME, OURS, PLAIN), NULL},
                 {GANG_POD(GANG_NAME GANG_MIN("0"), OURS, PLAIN), NULL},
@@ -475,14 +471,6 @@ static void judges_what_a_pod_says_of_its_gang(void) {
                                              "of gangs; the pod has no label pod-group.scheduling.sigs.k8s."
                                              "io/name, and the gate would never be taken off",
                                       .has_gates = &yes});
-        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG, VOLCANO, PLAIN), .has_gates = &yes});
-        assert_judged(&(Case){"CREATE", "", "Pod", GANG_POD(GANG, VOLCANO GATES(GATE), PLAIN),
-                              .why = "spec.schedulerName: is \"volcano\", must be ack-co-scheduler: the gate "
-                                     "aliquot.dev/gang is taken off pods of that scheduler alone",
-                              .has_gates = &yes});
-        /* The webhook gives the pods of this template our scheduler. */
-        assert_judged(&(Case){"CREATE", "batch", "Job", DEPLOYMENT(GANG_POD(GANG, GATES(GATE), PLAIN)),
-                              .has_gates = &yes});
         answer = ask(REVIEW_VALIDATE,
                      &(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME, OURS, PLAIN), .has_gates = &yes},
                      &verdict);
@@ -532,9 +520,8 @@ static void removes_system_keys_from_new_pods(void) {
 }
 
 static void removes_each_system_key(void) {
-        for (size_t i = 0; i <= POD_SYSTEM_KEYS_COUNT; i++) {
-                Str key = i < POD_SYSTEM_KEYS_COUNT ? pod_system_key_names[i]
-                                                    : STR("aliquot.dev/resource-policy");
+        for (size_t i = 0; i < POD_SYSTEM_KEYS_COUNT; i++) {
+                Str key = pod_system_key_names[i];
                 _cleanup_buf_ Buf object = BUF_NULL, warning = BUF_NULL;
                 ReviewVerdict verdict;
                 char *answer;

@@ -46,6 +46,15 @@ static void the_mark_of_a_policy_is_not_for_users(void) {
                                        "\"aliquot.dev/resource-policy\":\"web/0\","
                                        "\"aliquot.dev/gpu-mem\":\"6\"}}}"),
                                    &arena, &now, NULL));
+        ASSERT_INT(system_keys_of_new(&now), 1U << SYSTEM_KEYS_POLICY | 1U << SYSTEM_KEYS_RESIZE_MEM);
+        system_keys_write_removal(1U << SYSTEM_KEYS_POLICY, &text);
+        ASSERT_TEXT(text.data, "{\"op\":\"remove\",\"path\":\"/metadata/annotations/"
+                               "aliquot.dev~1resource-policy\"}");
+        buf_clear(&text);
+        system_keys_warn(&now, SYSTEM_KEYS_POLICY, &text);
+        ASSERT_TEXT(text.data,
+                    "annotation aliquot.dev/resource-policy is set by the scheduler; it was removed");
+        buf_clear(&text);
         ASSERT_INT(system_keys_changed(&old, &now), 1U << SYSTEM_KEYS_POLICY);
         system_keys_refuse(&old, &now, 1U << SYSTEM_KEYS_POLICY, STR("eve"), &text);
         ASSERT_CONTAINS(text.data, "pod d/p: annotation aliquot.dev/resource-policy is \"\", must not become "
