@@ -15,6 +15,8 @@ enum { NAME_SHOWN = 24, KEY_SHOWN = 40 };
 /* How long after a refusal for notes of other pods, or for preemption, a pod is woken. */
 #define WAKE_SOON (POLICY_NOTE_LASTS + USEC_PER_SEC)
 
+#define SAY_AGAIN (60 * USEC_PER_SEC) /* between two warnings about one policy */
+
 typedef struct Choosing {
         PolicyTable *table;
         Policy *policy;
@@ -286,33 +288,55 @@ static bool is_a_hint(Choosing *c, const Candidate *first) {
         return true;
 }
 
-/* After how many nodes with room kube-scheduler stops looking in a cluster of `nodes`, where
- * percentageOfNodesToScore is not set (numFeasibleNodesToFind, schedule_one.go). */
-static size_t default_sample(size_t nodes) {
-        enum { FEWEST = 100, MOST_PERCENT = 50, FEWEST_PERCENT = 5 };
-        size_t less = nodes / 125, percent = FEWEST_PERCENT;
+/* Whether kube-scheduler may have stopped looking at this number of nodes with room, for any
+ * percentageOfNodesToScore below 100 (numFeasibleNodesToFind, schedule_one.go). Fewer nodes in
+ * another number are those that its own filters passed. */
+static bool is_a_sample(size_t offered, size_t nodes) {
+        enum { FEWEST = 100 };
 
-        if (less < MOST_PERCENT - FEWEST_PERCENT)
-                percent = MOST_PERCENT - less;
-        return nodes * percent / 100 > FEWEST ? nodes * percent / 100 : FEWEST;
+        if (offered <= FEWEST || offered >= nodes)
+                return offered == FEWEST && offered < nodes;
+        for (size_t percent = 1; percent < 100; percent++)
+                if (nodes * percent / 100 == offered)
+                        return true;
+        return false;
 }
 
-/* Nodes of an earlier unit may be missing in a sample. The log says so, once for each policy. Fewer
- * nodes in any other number are those that kube-scheduler's own filters passed. */
-static void report_sample(Choosing *c, const Candidate *first) {
-        size_t n = 0, nodes = directory_size(c->table->directory);
+/* The first unit that would have the pod before the chosen one, and has nodes that were not
+ * offered; n_units: none. */
+static size_t unit_with_more(const Choosing *c, const Candidate *first) {
+        const Policy *p = c->policy;
+        size_t *offered = arena_new(c->arena, size_t, p->spec.n_units + 1);
+        size_t end = c->choice.unit + (c->choice.verdict == POLICY_WAITS);
 
-        if (c->policy->told_sample)
-                return;
+        if (!offered)
+                return p->spec.n_units;
+        memset(offered, 0, (p->spec.n_units + 1) * sizeof *offered);
         for (; first; first = first->next)
-                n++;
-        if (n >= nodes || n != default_sample(nodes))
+                offered[unit_of(c, first)]++;
+        for (size_t k = 0; k < end; k++)
+                if (offered[k] < p->nodes[k] && !policy_choice_is_full(&p->spec.units[k], &c->states[k]))
+                        return k;
+        return p->spec.n_units;
+}
+
+static void report_sample(Choosing *c, const Candidate *first) {
+        size_t n = 0, nodes = directory_size(c->table->directory), unit;
+        Policy *p = c->policy;
+
+        if (p->told_sample > 0 && c->now < p->told_sample + SAY_AGAIN)
                 return;
-        c->policy->told_sample = true;
-        log_warning("policy=" STR_FMT " kube-scheduler offers %zu of %zu nodes, the number at which it stops "
-                    "looking by default: set percentageOfNodesToScore to 100, or a later unit may open while "
-                    "an earlier one has room",
-                    STR_ARG(c->policy->key), n, nodes);
+        for (const Candidate *at = first; at; at = at->next)
+                n++;
+        if (!is_a_sample(n, nodes))
+                return;
+        unit = unit_with_more(c, first);
+        if (unit == p->spec.n_units)
+                return;
+        p->told_sample = c->now;
+        log_warning("policy=" STR_FMT " kube-scheduler offers %zu of %zu nodes, and unit %zu has others: set "
+                    "percentageOfNodesToScore to 100, or a later unit may open while an earlier one has room",
+                    STR_ARG(p->key), n, nodes, unit + 1);
 }
 
 static int choose(void *userdata, void *state, Candidate *first) {
@@ -320,7 +344,6 @@ static int choose(void *userdata, void *state, Candidate *first) {
         Choosing *c = state;
         const char *why = NULL;
 
-        report_sample(c, first);
         policy_table_settle(t, c->now);
         c->choice = (PolicyChoice){.verdict = POLICY_WAITS, .unit = c->policy->spec.n_units};
         if (!policy_table_is_ready(t, c->policy))
@@ -335,6 +358,7 @@ static int choose(void *userdata, void *state, Candidate *first) {
         }
         look(c, first);
         c->choice = policy_choice_make(&c->policy->spec, c->states, &c->asker);
+        report_sample(c, first);
         if (is_a_hint(c, first)) {
                 c->choice.verdict = POLICY_WAITS;
                 why = say(c, "an earlier unit of policy %.*s may have room", NAME(c));

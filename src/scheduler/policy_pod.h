@@ -49,8 +49,8 @@ typedef struct Policy {
         char why[101];                      /* why a pod of it waited last */
         size_t n_notes;                     /* pods that are NOTED */
         bool was_ready;                     /* its pods have been woken since */
-        bool told_sample;                   /* the log says that kube-scheduler offers a sample */
-        struct PolicyReport *report;        /* the keeper's (policy_keeper.h); freed by free() */
+        usec_t told_sample;          /* when the log said that kube-scheduler offers a sample; 0: never */
+        struct PolicyReport *report; /* the keeper's (policy_keeper.h); freed by free() */
 } Policy;
 
 typedef struct PolicyPod {
@@ -68,18 +68,16 @@ typedef struct PolicyPod {
         PolicyMark mark;
         bool terminating, previous; /* previous: scheduled before the policy was created */
         bool counted, summed;       /* what charge() did */
-        bool waits;                 /* filter refused it for the policy */
-        bool overlap_told;
-        bool obeys;           /* its scheduler asks us */
-        uint64_t scheduler;   /* hash of the name */
-        bool gated;           /* no attempt was made yet, because of a scheduling gate */
-        uint64_t since;       /* first failed attempt, seconds since 1970; 0: the object says it */
-        bool asked;           /* filter has met it, or it was woken because filter had not */
-        uint8_t preempted;    /* as in PolicyAsker */
-        uint64_t preempts_in; /* bit k: victims in unit k help it, by the last filter */
-        usec_t hint_refused;  /* when its only node was refused for an earlier unit; 0: never */
-        usec_t wake;          /* when to wake it; 0: never */
-        usec_t patched;       /* the last patch that was sent */
+        bool waits, overlap_told;   /* waits: filter refused it for the policy */
+        bool obeys;                 /* its scheduler asks us */
+        uint64_t scheduler;         /* hash of the name */
+        uint64_t since;             /* first failed attempt, seconds since 1970; 0: the object says it */
+        bool asked, gated;          /* by filter, or woken without it; behind a gate, not tried yet */
+        uint8_t preempted;          /* as in PolicyAsker */
+        uint64_t preempts_in;       /* bit k: victims in unit k help it, by the last filter */
+        usec_t hint_refused;        /* when its only node was refused for an earlier unit; 0: never */
+        usec_t wake;                /* when to wake it; 0: never */
+        usec_t patched;             /* the last patch that was sent */
         Str uid, namespace_, name;
         int64_t amounts[]; /* by resource of the policy */
 } PolicyPod;

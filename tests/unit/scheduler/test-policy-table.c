@@ -184,30 +184,66 @@ static const char *names_of(unsigned n, char *ret, size_t size) {
         return ret;
 }
 
-/* Of 300 nodes kube-scheduler looks for 48 % by default, and of 150 for 100. */
+/* list() has five nodes; the others are of this unit. */
+static void setup_nodes(Fixture *f, unsigned nodes, const char *unit, const char *spec) {
+        setup(f, spec);
+        for (unsigned k = 6; k <= nodes; k++) {
+                char name[16];
+
+                (void) snprintf(name, sizeof name, "n%u", k);
+                feed_node(f->view, name, unit, REFLECTOR_ADDED);
+        }
+}
+
+/* Of 300 nodes kube-scheduler looks for 48 % by default, and of 150 for 100. The nodes of unit a do
+ * not come, and the pod goes to unit b. */
 static void a_sample_of_the_nodes_is_noticed(void) {
         static const struct {
                 unsigned nodes, offered;
                 bool told;
-        } cases[] = {{300, 144, true},  {300, 143, false}, {300, 145, false},
-                     {300, 300, false}, {150, 100, true},  {150, 99, false},
-                     {100, 100, false}, {90, 43, false},   {6000, 300, true}};
+        } cases[] = {{300, 144, true},  {300, 143, false}, {300, 145, false}, {300, 150, true},
+                     {300, 300, false}, {150, 100, true},  {150, 99, false},  {100, 100, false},
+                     {90, 43, false},   {6000, 300, true}, {1000, 700, true}, {1000, 705, false}};
         char names[8192];
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 Fixture f;
 
-                setup(&f, SPEC("", ""));
-                for (unsigned k = 6; k <= cases[i].nodes; k++) { /* list() has five */
-                        char name[16];
-
-                        (void) snprintf(name, sizeof name, "n%u", k);
-                        feed_node(f.view, name, "a", REFLECTOR_ADDED);
-                }
+                setup_nodes(&f, cases[i].nodes, "b", SPEC("", ""));
                 (void) ask(&f, POD("p1"), names_of(cases[i].offered, names, sizeof names));
-                ASSERT_TRUE(f.view->policies->policies->told_sample == cases[i].told);
+                ASSERT_TRUE((f.view->policies->policies->told_sample > 0) == cases[i].told);
                 teardown(&f);
         }
+}
+
+/* Only where another unit would have had the pod, and not with each pod. */
+static void a_sample_is_told_where_it_matters(void) {
+        char names[4096];
+        const Policy *p;
+        usec_t told;
+        Fixture f;
+
+        (void) names_of(150, names, sizeof names);
+        setup_nodes(&f, 300, "a", SPEC("", ""));
+        ASSERT_CONTAINS(ask(&f, POD("p1"), names), "\"n6\"");
+        ASSERT_INT(f.view->policies->policies->told_sample, 0);
+        teardown(&f);
+        setup_nodes(&f, 300, "b", SPEC(",\"max\":0", ""));
+        ASSERT_CONTAINS(ask(&f, POD("p1"), names), "\"n6\"");
+        ASSERT_INT(f.view->policies->policies->told_sample, 0);
+        teardown(&f);
+        setup_nodes(&f, 300, "b", SPEC(",\"max\":9", ",\"whenTryNextUnits\":{\"policy\":\"ExceedMax\"}"));
+        p = f.view->policies->policies;
+        ASSERT_CONTAINS(ask(&f, POD("p1"), names), "waits in unit 1 of policy web");
+        told = p->told_sample;
+        ASSERT_INT(told, f.now);
+        f.now += 59 * USEC_PER_SEC;
+        (void) ask(&f, POD("p1"), names);
+        ASSERT_INT(p->told_sample, told);
+        f.now += USEC_PER_SEC;
+        (void) ask(&f, POD("p1"), names);
+        ASSERT_INT(p->told_sample, f.now);
+        teardown(&f);
 }
 
 /* Shares of a card: room is what the cards have, too. */
@@ -740,7 +776,8 @@ static void an_open_bind_survives_a_change(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(units_fill_in_order), TEST(a_sample_of_the_nodes_is_noticed),
-                         TEST(cards_are_room), TEST(the_binding_has_labels_annotations_and_cost),
+                         TEST(a_sample_is_told_where_it_matters), TEST(cards_are_room),
+                         TEST(the_binding_has_labels_annotations_and_cost),
                          TEST(a_failed_binding_frees_its_place), TEST(a_note_ends),
                          TEST(unknown_pods_leave_no_note), TEST(groups_are_counted_apart),
                          TEST(terminating_and_previous_pods), TEST(labels_decide_what_counts),
