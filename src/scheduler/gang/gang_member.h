@@ -43,12 +43,16 @@ typedef struct GangMember {
         uint32_t round;       /* of the gang when it became bound; 0: not seen */
 
         /* Of the attempt. */
-        Grant *place;  /* the planned grant; charged until the pod's own grant is made */
-        bool answered; /* filter has named the node of its place, which stays with it */
-        bool held;     /* its Bind is held */
-        bool released; /* its Binding is under way */
-        bool refused;  /* filter refused it since it was last woken, or that patch failed */
-        bool waking;   /* the patch that wakes it is under way */
+        Grant *place;    /* the planned grant; charged until the pod's own grant is made */
+        bool answered;   /* filter has named the node of its place, which stays with it */
+        bool held;       /* its Bind is held */
+        bool released;   /* its Binding is under way */
+        bool refused;    /* filter refused it since it was last woken, or that patch failed */
+        uint64_t failed; /* the last attempt in which no node could take it; 0: a node can */
+        /* kube-scheduler said so in its own words, since filter last found a place or a Bind was
+         * held. */
+        bool doubtful;
+        bool waking; /* the patch that wakes it is under way */
         usec_t held_at;
         usec_t woken; /* when it was last patched so that kube-scheduler tries it; 0: not yet */
         /* Patches in a row that are under way, were refused, or left the gate; since the attempt

@@ -172,11 +172,14 @@ typedef struct Turn {
         size_t n_offered; /* SIZE_MAX: not known */
         const GangKind *kind;
         uint64_t size;
+        bool doubtful;
 } Turn;
 
 static int compare_turns(const void *a, const void *b) {
         const Turn *x = a, *y = b;
 
+        if (x->doubtful != y->doubtful)
+                return x->doubtful ? 1 : -1;
         if (x->n_offered != y->n_offered)
                 return x->n_offered < y->n_offered ? -1 : 1;
         if (x->size != y->size)
@@ -191,8 +194,12 @@ static bool is_missing(const GangMember *m) {
         return gang_table_is_ready(m) && !m->released;
 }
 
+static bool is_able(const GangMember *m) {
+        return is_missing(m) && !gang_table_has_failed(m);
+}
+
 static bool is_to_place(const GangMember *m) {
-        return is_missing(m) && m->request && !m->place;
+        return is_able(m) && m->request && !m->place;
 }
 
 /* The members to place, in their order; free() it. NULL: out of memory. */
@@ -207,7 +214,7 @@ static Turn *turns_of(const Gang *g, bool placed_too, size_t *ret_n) {
         for (GangMember *m = g->members; m && turns; m = m->next) {
                 if (!is_to_place(m) && !(placed_too && is_missing(m) && m->request))
                         continue;
-                turns[n] = (Turn){.member = m, .kind = gang_table_kind(m->gang, m)};
+                turns[n] = (Turn){.member = m, .kind = gang_table_kind(m->gang, m), .doubtful = m->doubtful};
                 turns[n].n_offered =
                         turns[n].kind && turns[n].kind->known ? turns[n].kind->n_offered : SIZE_MAX;
                 turns[n++].size = ((uint64_t) m->request->cards * m->request->mem) << 7 | m->request->core;
@@ -323,7 +330,7 @@ int gang_plan_make(Gang *g, Ledger *l) {
         if (!turns || !nodes || place_all(turns, n, l, nodes) < 0)
                 return -ENOMEM;
         for (const GangMember *m = g->members; m; m = m->next)
-                able += is_missing(m) && (!m->request || m->place);
+                able += is_able(m) && (!m->request || m->place);
         return able;
 }
 

@@ -6,7 +6,8 @@
  * member's place ends when its own grant is made, and with the attempt.
  *
  * It is greedy: members with the fewest nodes go first, then the largest, each to the node that
- * placement_rank() likes best. A gang may therefore be refused where a cleverer order would find
+ * placement_rank() likes best. Members that kube-scheduler called unschedulable go last, so that
+ * they take no place from others. A gang may therefore be refused where a cleverer order would find
  * room. Members of one kind that ask for whole cards are placed together (share/job_placement.h),
  * on the fewest nodes. */
 

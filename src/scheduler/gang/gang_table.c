@@ -31,6 +31,10 @@ bool gang_table_is_ready(const GangMember *m) {
         return !m->bound && !m->ended && !m->terminating && !m->gated_else && !m->elsewhere && !m->impossible;
 }
 
+bool gang_table_has_failed(const GangMember *m) {
+        return m->failed != 0 && m->failed == m->gang->attempt;
+}
+
 static void count_member(GangCount *c, const GangMember *m, bool first) {
         c->ended += m->ended;
         c->done += m->ended && m->round == m->gang->round;
@@ -41,6 +45,7 @@ static void count_member(GangCount *c, const GangMember *m, bool first) {
         c->released += m->released && !m->bound;
         c->held += m->held;
         c->ready += gang_table_is_ready(m);
+        c->failed += gang_table_is_ready(m) && gang_table_has_failed(m);
         c->elsewhere += m->elsewhere;
         c->gated_else += m->gated_else;
         c->impossible += m->impossible && !m->bound;
@@ -70,6 +75,12 @@ uint32_t gang_table_n_bound(const Gang *g) {
 
 bool gang_table_has_enough(const Gang *g) {
         return gang_table_n_bound(g) + g->count.ready - g->count.released >= g->count.min;
+}
+
+bool gang_table_can_succeed(const Gang *g) {
+        const GangCount *c = &g->count;
+
+        return gang_table_n_bound(g) + c->ready - c->released >= c->min + c->failed;
 }
 
 bool gang_table_is_free(const Gang *g) {

@@ -42,6 +42,7 @@ typedef struct GangCount {
         uint32_t min;  /* the largest */
         uint32_t done; /* ended, and were bound in this round */
         uint32_t living, ready, bound, ended, held, released, elsewhere, gated_else, impossible;
+        uint32_t failed; /* ready ones that failed in the last attempt */
         bool min_wrong, min_differs;
         int64_t priority_low, priority_high;
 } GangCount;
@@ -102,7 +103,8 @@ void gang_table_count(Gang *g);
 /* Members that are bound, and those with Bindings under way. Those of this round that have ended
  * count while others run. */
 uint32_t gang_table_n_bound(const Gang *g);
-bool gang_table_has_enough(const Gang *g); /* members that could be bound now, with those */
+bool gang_table_has_enough(const Gang *g);  /* members that could be bound now, with those */
+bool gang_table_can_succeed(const Gang *g); /* the same, without those that failed in the attempt */
 
 /* No member says how many there must be: each is a pod like any other. */
 bool gang_table_is_free(const Gang *g);
@@ -110,4 +112,5 @@ bool gang_table_is_contradictory(const Gang *g);
 
 /* Whether the member counts as one that could be bound now. */
 bool gang_table_is_ready(const GangMember *m);
+bool gang_table_has_failed(const GangMember *m);         /* in the gang's last attempt */
 GangKind *gang_table_kind(Gang *g, const GangMember *m); /* NULL: too many kinds */

@@ -35,6 +35,11 @@ void gangs_tell_settled(const Gangs *gs);
 void gangs_give_up(Gangs *gs, Gang *g, usec_t now);
 usec_t gangs_backoff(unsigned failures);
 
+/* No node can take the member in this attempt; why: in words for people. Its place is free for
+ * another member. The attempt is given up when the others are too few. */
+void gangs_fail_member(Gangs *gs, GangMember *m, const char *why, usec_t now);
+void gangs_clear_failure(GangMember *m); /* a node can take it */
+
 /* A sign of life that concerns the gang that is being placed. */
 void gangs_note_asked(Gangs *gs, usec_t now);
 void gangs_wake(Gangs *gs, GangMember *m, usec_t now);

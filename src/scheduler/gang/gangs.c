@@ -106,6 +106,44 @@ void gangs_wake(Gangs *gs, GangMember *m, usec_t now) {
         gs->hooks.wake(gs->hooks.userdata, m);
 }
 
+/* Filter refused the member while all places were taken: kube-scheduler would not ask again. One
+ * of the kind of the freed place goes before others. */
+static void wake_for_place(Gangs *gs, const GangMember *freed, usec_t now) {
+        GangMember *best = NULL;
+
+        for (GangMember *m = freed->gang->members; m; m = m->next) {
+                bool alike = m->where == freed->where && m->kind == freed->kind;
+
+                if (!gang_table_is_ready(m) || gang_table_has_failed(m) || !m->refused || m->place)
+                        continue;
+                if (!best || alike)
+                        best = m;
+                if (alike)
+                        break;
+        }
+        if (best)
+                gangs_wake(gs, best, now);
+}
+
+void gangs_fail_member(Gangs *gs, GangMember *m, const char *why, usec_t now) {
+        Gang *g = m->gang;
+        bool had = m->place != NULL;
+
+        m->failed = g->attempt;
+        gangs_end_place(gs, m);
+        gang_table_count(g);
+        if (!gang_table_can_succeed(g)) {
+                (void) snprintf(g->why, sizeof g->why, "%s", why);
+                gangs_give_up(gs, g, now);
+        } else if (had)
+                wake_for_place(gs, m, now);
+}
+
+void gangs_clear_failure(GangMember *m) {
+        m->failed = 0;
+        m->doubtful = false;
+}
+
 bool gangs_may_wake_again(const GangMember *m, usec_t now) {
         return m->woken == 0 || now >= m->woken + doubled(GANGS_WAKE_AGAIN, m->wakes);
 }

@@ -9,8 +9,8 @@
  * attempt is given up, and every held Bind answered, when
  *   - GANGS_ATTEMPT has passed;
  *   - kube-scheduler has asked nothing for GANGS_IDLE, or nothing about the gang for GANGS_BUSY;
- *   - it says of a member that no node can take it (cpu, memory);
- *   - too few members are left, a place's card goes out of service, or the leadership ends.
+ *   - too few members are left besides those that no node can take (cpu, memory);
+ *   - a place's card goes out of service, or the leadership ends.
  *
  * So no gang holds anything while it waits for another, and no longer than one attempt. */
 

@@ -78,11 +78,13 @@ static GangsVerdict filter_with(Gangs *gs, GangMember *m, GangsNode *nodes, cons
 
                 r = move_place(gs, m, offered, n);
                 if (r > 0 && had) {
-                        gang_words_say(g, g->why,
+                        gang_words_say(g, why,
                                        any_barred ? ": no node that its policy allows has room for %.*s"
                                                   : ": no offered node has room for member %.*s",
                                        STR_CUT(str_from(m->name), GANG_WORDS_MEMBER));
-                        return give_up_in_filter(gs, m, now, why);
+                        m->refused = true;
+                        gangs_fail_member(gs, m, why, now);
+                        return GANGS_REFUSE;
                 }
         }
         if (r < 0 || !m->place) {
@@ -92,6 +94,7 @@ static GangsVerdict filter_with(Gangs *gs, GangMember *m, GangsNode *nodes, cons
                 return GANGS_REFUSE;
         }
         m->answered = true;
+        gangs_clear_failure(m);
         return take(nodes, n, grant_node(m->place));
 }
 
@@ -165,6 +168,7 @@ void gangs_held(Gangs *gs, Str uid, usec_t now) {
                 return;
         m->held = true;
         m->held_at = now;
+        gangs_clear_failure(m);
         gang_table_count(m->gang);
         gangs_settle(gs, m->gang, now);
 }

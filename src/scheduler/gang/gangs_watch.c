@@ -37,8 +37,8 @@ static void follow(Gangs *gs, GangMember *m, usec_t now) {
         gangs_end_place(gs, m);
 }
 
-/* kube-scheduler says that no node can take the member, in words that are not ours: this attempt
- * cannot succeed. A condition may come late, from before the attempt: that one has our words. */
+/* kube-scheduler says that no node can take the member, in words that are not ours. A
+ * condition may come late, from before the attempt: that one has our words. */
 static bool says_unschedulable(const GangPod *pod, uint64_t message_before, const GangMember *m) {
         return m->message != 0 && m->message != message_before && !m->bound &&
                !memmem(pod->message.data, pod->message.len, "gang ", 5);
@@ -60,6 +60,7 @@ static void wake_stranger(Gangs *gs, GangMember *m, usec_t now) {
 int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now) {
         GangMember *m = gang_table_find(&gs->table, pod->uid);
         uint64_t before = m ? m->message : 0;
+        char why[GANGS_WHY_MAX];
         Gang *g;
         int r;
 
@@ -80,9 +81,10 @@ int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now) {
         if (g == gs->assembling) {
                 gangs_note_asked(gs, now);
                 if (!m->held && !m->released && says_unschedulable(pod, before, m)) {
-                        gang_words_say(g, g->why, ": member %.*s is unschedulable, see its Events",
+                        gang_words_say(g, why, ": member %.*s is unschedulable, see its Events",
                                        STR_CUT(pod->name, GANG_WORDS_MEMBER));
-                        gangs_give_up(gs, g, now);
+                        m->doubtful = true;
+                        gangs_fail_member(gs, m, why, now);
                 }
         }
         gangs_settle(gs, g, now);

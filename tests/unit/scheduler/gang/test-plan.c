@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which members get places in an attempt: surplus members that no node can take, and nodes that
+ * were offered before. */
+
+#include "gang-world.h"
+
+/* ---- more members than must be ---- */
+
+/* min-available 2 of three members, with cards for two of them. */
+static void begin_elastic(World *w) {
+        world_init(w, 2, 1);
+        kit_put(&w->gs, w->now, "a", .mem = 6);
+        kit_put(&w->gs, w->now, "b", .mem = 6);
+        kit_put(&w->gs, w->now, "c", .mem = 6);
+        (void) asked_now(w);
+        ASSERT_TEXT(filter(w, "b", NULL), "n2");
+        ASSERT_TEXT(filter(w, "c", NULL), "no");
+        ASSERT_TEXT(w->why, "gang g: no room besides the members that are placed");
+}
+
+static void another_member_takes_the_place_of_an_unschedulable_one(void) {
+        World w;
+
+        begin_elastic(&w);
+        kit_put(&w.gs, w.now, "a", .mem = 6, .message = "0/2 nodes: 2 Insufficient cpu.");
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_ASSEMBLING);
+        ASSERT_TEXT(rooms, "n1 ");
+        ASSERT_TEXT(asked_now(&w), "kick:c "); /* kube-scheduler would not ask again */
+        ASSERT_TEXT(filter(&w, "c", NULL), "n1");
+        ASSERT_INT(bind_to(&w, "c", "n1"), GANGS_HOLD);
+        ASSERT_INT(bind_to(&w, "b", "n2"), GANGS_HOLD);
+        ASSERT_TEXT(asked_now(&w), "release:b release:c ");
+        world_done(&w);
+}
+
+/* The cpu came meanwhile. */
+static void a_member_that_failed_may_be_placed_after_all(void) {
+        World w;
+
+        begin_elastic(&w);
+        kit_put(&w.gs, w.now, "a", .mem = 6, .message = "0/2 nodes: 2 Insufficient cpu.");
+        ASSERT_TEXT(filter(&w, "a", NULL), "n1");
+        ASSERT_INT(bind_to(&w, "a", "n1"), GANGS_HOLD);
+        ASSERT_INT(bind_to(&w, "b", "n2"), GANGS_HOLD);
+        ASSERT_TRUE(strstr(asked_now(&w), "release:a release:b "));
+        world_done(&w);
+}
+
+static void gives_up_when_too_few_have_not_failed(void) {
+        World w;
+
+        begin_elastic(&w);
+        ASSERT_INT(bind_to(&w, "b", "n2"), GANGS_HOLD);
+        kit_put(&w.gs, w.now, "a", .mem = 6, .message = "0/2 nodes: 2 Insufficient cpu.");
+        kit_put(&w.gs, w.now, "a", .mem = 6, .message = "0/2 nodes: 2 Insufficient memory.");
+        ASSERT_TEXT(asked_now(&w), "kick:c ");
+        kit_put(&w.gs, w.now, "c", .mem = 6, .message = "0/2 nodes: 2 Insufficient cpu.");
+        ASSERT_TEXT(asked_now(&w), "give:b ");
+        ASSERT_TEXT(why_given, "gang g: member c is unschedulable, see its Events");
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_BACKOFF);
+        world_done(&w);
+}
+
+/* kube-scheduler offers the member no node with a card, and the others are enough. */
+static void a_place_that_is_not_offered_is_free_for_others(void) {
+        World w;
+
+        world_init(&w, 3, 1);
+        kit_put(&w.gs, w.now, "a", .mem = 6, .where = 1);
+        kit_put(&w.gs, w.now, "b", .mem = 6, .where = 2);
+        kit_put(&w.gs, w.now, "c", .mem = 6, .where = 3);
+        (void) asked_now(&w);
+        ASSERT_TEXT(filter(&w, "a", "n1"), "n1");
+        ASSERT_INT(bind_to(&w, "a", "n1"), GANGS_HOLD);
+        ASSERT_TEXT(filter(&w, "b", "n1"), "no");
+        ASSERT_TEXT(w.why, "gang g: no offered node has room for member b");
+        ASSERT_INT(all_used(w.ledger), 12);
+        ASSERT_INT(bind_to(&w, "c", filter(&w, "c", NULL)), GANGS_HOLD);
+        ASSERT_TRUE(strstr(asked_now(&w), "release:a release:c "));
+        world_done(&w);
+}
+
+/* kube-scheduler does not write the same condition twice, so the second attempt does not hear that
+ * the member fails again. */
+static void a_member_that_failed_is_planned_last(void) {
+        World w;
+
+        world_init(&w, 2, 1);
+        kit_put(&w.gs, w.now, "a", .mem = 7);
+        kit_put(&w.gs, w.now, "b", .mem = 6);
+        kit_put(&w.gs, w.now, "c", .mem = 6, .where = 1);
+        (void) asked_now(&w);
+        ASSERT_TEXT(filter(&w, "b", NULL), "n1");
+        ASSERT_INT(all_used(w.ledger), 13); /* a goes before c */
+        kit_put(&w.gs, w.now, "a", .mem = 7, .message = "0/2 nodes: 2 Insufficient cpu.");
+        w.now += GANGS_IDLE;
+        (void) asked_now(&w);
+        w.now += GANGS_BACKOFF;
+        (void) asked_now(&w);
+        ASSERT_INT(bind_to(&w, "b", filter(&w, "b", NULL)), GANGS_HOLD);
+        ASSERT_INT(bind_to(&w, "c", filter(&w, "c", NULL)), GANGS_HOLD);
+        ASSERT_TRUE(strstr(asked_now(&w), "release:b release:c "));
+        world_done(&w);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(another_member_takes_the_place_of_an_unschedulable_one),
+                         TEST(a_member_that_failed_may_be_placed_after_all),
+                         TEST(gives_up_when_too_few_have_not_failed),
+                         TEST(a_place_that_is_not_offered_is_free_for_others),
+                         TEST(a_member_that_failed_is_planned_last));
+}
