@@ -30,11 +30,26 @@ void gang_plan_note_offered(GangMember *m, const LedgerNode *const *nodes, size_
         free(kind->offered);
         kind->offered = offered;
         kind->known = true;
+        kind->attempt = m->gang->attempt;
         kind->n_offered = 0;
         for (size_t i = 0; i < n; i++)
                 if (nodes[i])
                         offered[kind->n_offered++] = hash_node(nodes[i]);
         qsort(offered, kind->n_offered, sizeof *offered, compare_hashes);
+}
+
+bool gang_plan_forget_offered(Gang *g, uint64_t attempt) {
+        bool any = false;
+
+        for (size_t i = 0; i < g->n_kinds; i++) {
+                GangKind *kind = &g->kinds[i];
+
+                if (!kind->known || kind->attempt >= attempt)
+                        continue;
+                kind->known = false;
+                any = true;
+        }
+        return any;
 }
 
 static bool is_offered(const GangKind *kind, const LedgerNode *n) {
@@ -320,7 +335,7 @@ static int place_all(const Turn *turns, size_t n, Ledger *l, const LedgerNode **
         return r;
 }
 
-int gang_plan_make(Gang *g, Ledger *l) {
+static int place_members(Gang *g, Ledger *l) {
         size_t n = 0;
         _cleanup_free_ Turn *turns = turns_of(g, false, &n);
         _cleanup_free_ const LedgerNode **nodes =
@@ -332,6 +347,17 @@ int gang_plan_make(Gang *g, Ledger *l) {
         for (const GangMember *m = g->members; m; m = m->next)
                 able += is_able(m) && (!m->request || m->place);
         return able;
+}
+
+int gang_plan_make(Gang *g, Ledger *l) {
+        int able = place_members(g, l);
+
+        if (able < 0 || gang_table_n_bound(g) + (uint32_t) able >= g->count.min ||
+            !gang_plan_forget_offered(g, g->attempt))
+                return able;
+        for (GangMember *m = g->members; m; m = m->next)
+                m->place = grant_free(m->place); /* no other pod has seen these places */
+        return place_members(g, l);
 }
 
 /* ---- the cluster without pods ---- */

@@ -14,7 +14,10 @@
 #include "scheduler/gang/gang_table.h"
 
 /* Gives a place to every ready member that asks for cards and has none. Returns how many ready
- * members could be bound now, with those that need no cards; or -ENOMEM. */
+ * members could be bound now, with those that need no cards; or -ENOMEM.
+ *
+ * When these are too few, the places are made once more. The nodes that a kind was offered in an
+ * earlier attempt are forgotten first: another node may have cpu for it now. */
 int gang_plan_make(Gang *g, Ledger *l);
 
 /* A place for one member among these nodes (NULLs are passed over): 0, 1 when none has room, or
@@ -37,3 +40,6 @@ int gang_plan_room_when_empty(const Gang *g, const Ledger *l);
 
 /* Remembers which nodes were offered to the member: the next plan looks at these for its kind. */
 void gang_plan_note_offered(GangMember *m, const LedgerNode *const *nodes, size_t n);
+
+/* Forgets what was offered before this attempt of the gang. Whether there was something. */
+bool gang_plan_forget_offered(Gang *g, uint64_t attempt);

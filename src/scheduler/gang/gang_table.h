@@ -32,6 +32,7 @@ typedef struct GangKind {
         uint64_t where, request;
         uint64_t *offered; /* hashes of the names of the nodes last offered to one of them, sorted */
         size_t n_offered;
+        uint64_t attempt; /* of the gang, in which that was */
         bool known;
 } GangKind;
 

@@ -45,6 +45,7 @@ typedef struct Gangs {
         GangsHooks hooks;
         Gang *assembling;     /* NULL: none */
         uint64_t nodes;       /* counts changes of nodes; from 1 */
+        size_t n_nodes;       /* at the last of them */
         usec_t active, asked; /* last signs of life of kube-scheduler; asked: about the assembling gang */
         uint64_t schedulers[GANGS_SCHEDULERS_MAX];
         size_t n_schedulers;
@@ -65,7 +66,7 @@ int gangs_pod(Gangs *gs, const GangPod *pod, usec_t now);
 void gangs_pod_gone(Gangs *gs, Str uid, usec_t now);
 void gangs_list_begin(Gangs *gs);
 void gangs_list_end(Gangs *gs, usec_t now);
-void gangs_nodes_changed(Gangs *gs);
+void gangs_nodes_changed(Gangs *gs); /* after the change of the ledger */
 
 /* When it ends, all that is held is given back. */
 void gangs_set_leading(Gangs *gs, bool leading, usec_t now);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/gang/gangs-internal.h"
 
+#include "scheduler/gang/gang_plan.h"
+
 static bool is_known_scheduler(const Gangs *gs, uint64_t hash) {
         for (size_t i = 0; i < gs->n_schedulers; i++)
                 if (gs->schedulers[i] == hash)
@@ -140,7 +142,15 @@ void gangs_list_end(Gangs *gs, usec_t now) {
 }
 
 void gangs_nodes_changed(Gangs *gs) {
+        size_t n = ledger_n_nodes(gs->ledger);
+        Gang *g, *next;
+
         gs->nodes++;
+        if (n == gs->n_nodes)
+                return;
+        gs->n_nodes = n;
+        HASH_ITER(hh, gs->table.gangs, g, next)
+        (void) gang_plan_forget_offered(g, UINT64_MAX);
 }
 
 void gangs_set_leading(Gangs *gs, bool leading, usec_t now) {

@@ -104,10 +104,81 @@ static void a_member_that_failed_is_planned_last(void) {
         world_done(&w);
 }
 
+/* ---- what was offered before ---- */
+
+/* The launcher is asked about first. Each worker needs a whole card. */
+static void begin_with_launcher(World *w, unsigned n_nodes) {
+        world_init(w, n_nodes, 1);
+        kit_put(&w->gs, w->now, "launcher", .mem = 1, .where = 1, .min = "3");
+        kit_put(&w->gs, w->now, "w1", .mem = 9, .where = 2, .min = "3");
+        kit_put(&w->gs, w->now, "w2", .mem = 9, .where = 2, .min = "3");
+        (void) asked_now(w);
+        ASSERT_INT(bind_to(w, "launcher", filter(w, "launcher", NULL)), GANGS_HOLD);
+}
+
+/* In the first attempt only n1 has cpu for the workers. */
+static void a_node_that_was_not_offered_before_may_be_now(void) {
+        World w;
+
+        begin_with_launcher(&w, 3);
+        ASSERT_INT(bind_to(&w, "w1", filter(&w, "w1", "n1")), GANGS_HOLD);
+        ASSERT_TEXT(filter(&w, "w2", "n1"), "no");
+        ASSERT_INT(state_of_gang(&w, "g"), GANG_BACKOFF);
+        w.now += GANGS_BACKOFF;
+        (void) asked_now(&w);
+        ASSERT_INT(bind_to(&w, "launcher", filter(&w, "launcher", NULL)), GANGS_HOLD);
+        ASSERT_INT(all_used(w.ledger), 19);
+        ASSERT_INT(bind_to(&w, "w1", filter(&w, "w1", NULL)), GANGS_HOLD);
+        ASSERT_INT(bind_to(&w, "w2", filter(&w, "w2", NULL)), GANGS_HOLD);
+        ASSERT_TRUE(strstr(asked_now(&w), "release:launcher release:w1 release:w2 "));
+        world_done(&w);
+}
+
+/* Even without that kind the second plan finds too little room. */
+static void the_second_plan_may_fall_short_too(void) {
+        World w;
+
+        begin_with_launcher(&w, 2);
+        ASSERT_TEXT(filter(&w, "w1", "n1"), "n1");
+        ASSERT_OK(ledger_node_set_fenced(w.ledger, STR("n2"), &(uint32_t){0}, 1));
+        ASSERT_TEXT(filter(&w, "w2", "n1"), "no");
+        w.now += GANGS_BACKOFF;
+        (void) asked_now(&w);
+        ASSERT_TEXT(filter(&w, "launcher", NULL), "no");
+        ASSERT_TEXT(w.why, "gang g: the cluster has room for 2 of 3 members");
+        ASSERT_INT(all_used(w.ledger), 0);
+        world_done(&w);
+}
+
+static const GangKind *kind_of(World *w, const char *uid) {
+        GangMember *m = gang_table_find(&w->gs.table, str_from(uid));
+
+        return gang_table_kind(m->gang, m);
+}
+
+static void a_new_node_may_suit_all_kinds(void) {
+        World w;
+
+        world_init(&w, 2, 1);
+        gangs_nodes_changed(&w.gs);
+        kit_put(&w.gs, w.now, "a", .mem = 6);
+        kit_put(&w.gs, w.now, "b", .mem = 6);
+        (void) asked_now(&w);
+        (void) filter(&w, "a", NULL);
+        gangs_nodes_changed(&w.gs); /* a condition of a node, as its heartbeat */
+        ASSERT_TRUE(kind_of(&w, "a")->known);
+        kit_node(w.ledger, "n3", 1, 10);
+        gangs_nodes_changed(&w.gs);
+        ASSERT_FALSE(kind_of(&w, "a")->known);
+        world_done(&w);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(another_member_takes_the_place_of_an_unschedulable_one),
                          TEST(a_member_that_failed_may_be_placed_after_all),
                          TEST(gives_up_when_too_few_have_not_failed),
                          TEST(a_place_that_is_not_offered_is_free_for_others),
-                         TEST(a_member_that_failed_is_planned_last));
+                         TEST(a_member_that_failed_is_planned_last),
+                         TEST(a_node_that_was_not_offered_before_may_be_now),
+                         TEST(the_second_plan_may_fall_short_too), TEST(a_new_node_may_suit_all_kinds));
 }
