@@ -37,8 +37,18 @@ static void explain_members(const Gang *g, char *why) {
         else if (c->impossible > 0)
                 gang_words_say(g, why, ": %u of %u members; no node can take %u", have, c->min,
                                c->impossible);
+        else if (g->state == GANG_REPAIR)
+                gang_words_say(g, why, " waits for members: %u of %u, %u are bound", have, c->min, c->bound);
         else
                 gang_words_say(g, why, " waits for members: %u of %u", have, c->min);
+}
+
+static void explain_repair(const Gang *g, char *why) {
+        uint32_t bound = gang_table_n_bound(g);
+
+        gang_words_say(g, why, ": %u of %u bound, %s; %u more go first", bound, g->count.min,
+                       g->refused != 0 ? "a Binding was refused" : "an attempt was cut off",
+                       g->count.min - bound);
 }
 
 void gang_words_explain(const Gang *g, char *why) {
@@ -62,6 +72,8 @@ void gang_words_explain(const Gang *g, char *why) {
                 explain_members(g, why);
         else if (g->state == GANG_BACKOFF || g->too_large)
                 (void) snprintf(why, GANG_WORDS_MAX, "%s", g->why);
+        else if (g->state == GANG_REPAIR)
+                explain_repair(g, why);
         else
                 gang_words_say(g, why, " waits for its turn");
 }

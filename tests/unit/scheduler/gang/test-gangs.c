@@ -377,8 +377,12 @@ static void repairs_what_is_half_bound(void) {
         kit_put(&w.gs, w.now, "b", .mem = 6, .min = "3");
         ASSERT_INT(state_of_gang(&w, "g"), GANG_REPAIR);
         ASSERT_TEXT(asked_now(&w), "kick:x1 kick:x2 "); /* c does not exist yet */
+        ASSERT_TEXT(filter(&w, "b", NULL), "no");
+        ASSERT_TEXT(w.why, "gang g waits for members: 2 of 3, 1 are bound");
         gangs_set_leading(&w.gs, false, w.now);
         kit_put(&w.gs, w.now, "c", .mem = 6, .min = "3");
+        ASSERT_TEXT(filter(&w, "b", NULL), "no");
+        ASSERT_TEXT(w.why, "gang g: 1 of 3 bound, an attempt was cut off; 2 more go first");
         gangs_set_leading(&w.gs, true, w.now);
         ASSERT_TEXT(asked_now(&w), "kick:b kick:c ");
         ASSERT_INT(bind_to(&w, "b", filter(&w, "b", NULL)), GANGS_HOLD);
@@ -400,6 +404,8 @@ static void a_binding_that_fails_is_repaired(void) {
         gangs_bind_ended(&w.gs, STR("a"), true, w.now);
         gangs_bind_ended(&w.gs, STR("b"), false, w.now);
         ASSERT_INT(state_of_gang(&w, "g"), GANG_REPAIR);
+        ASSERT_TEXT(filter(&w, "b", NULL), "no");
+        ASSERT_TEXT(w.why, "gang g: 1 of 2 bound, a Binding was refused; 1 more go first");
         w.now += GANGS_BACKOFF;
         ASSERT_TEXT(asked_now(&w), "kick:b ");
         ASSERT_INT(bind_to(&w, "b", filter(&w, "b", NULL)), GANGS_HOLD);
