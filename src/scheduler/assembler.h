@@ -30,7 +30,7 @@ void assembler_set_leading(Assembler *a, bool leading);
 
 /* For the view's hooks. */
 void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent event);
-void assembler_node(Assembler *a);
+void assembler_node(Assembler *a); /* one came, changed or went; the ledger knows of it */
 void assembler_list_begin(Assembler *a, ViewKind kind);
 void assembler_list_end(Assembler *a, ViewKind kind, bool complete);
 

@@ -121,7 +121,11 @@ static void on_node(void *userdata, const Node *node) {
 }
 
 static void on_node_gone(void *userdata, Str name) {
-        node_status_gone(((Scheduler *) userdata)->node_status, name);
+        Scheduler *s = userdata;
+
+        node_status_gone(s->node_status, name);
+        if (s->assembler)
+                assembler_node(s->assembler);
 }
 
 static void on_fences(void *userdata, Str node, const char *text) {

@@ -75,7 +75,7 @@ typedef struct View {
         void (*on_odd_pod)(void *userdata, const Pod *pod, const char *text);
         void (*on_unserved_key)(void *userdata, const Pod *pod, const char *text); /* a pod that waits */
         void (*on_node)(void *userdata, const Node *node);                         /* came or changed */
-        void (*on_node_gone)(void *userdata, Str name);
+        void (*on_node_gone)(void *userdata, Str name); /* after the ledger has removed it */
         void (*on_pod)(void *userdata, const Pod *pod, Str object, ReflectorEvent event);
         void (*on_list_begin)(void *userdata, ViewKind kind);
         void (*on_list_end)(void *userdata, ViewKind kind, bool complete);

@@ -7,10 +7,10 @@
 #include "wire/node.h"
 
 static void forget_node(View *v, DirectoryNode *n) {
-        if (v->on_node_gone)
-                v->on_node_gone(v->userdata, directory_name(n));
         policy_table_node_gone(v->policies, n);
         ledger_node_remove(v->ledger, directory_name(n));
+        if (v->on_node_gone)
+                v->on_node_gone(v->userdata, directory_name(n));
         directory_remove(v->directory, n);
 }
 

@@ -371,6 +371,14 @@ class Gangs(unittest.TestCase):
         self.api.post("/api/v1/nodes", node("n4"))
         until(lambda: self.gang("a").get("attempts", 0) > 0, "not tried")
 
+    def test_a_node_goes(self):
+        self.create(*[member(f"filler{i}", None, 1, mem=UNITS) for i in range(NODES)])
+        self.wait_bound("filler", NODES)
+        self.create(*[member(f"a{i}", "a", NODES, mem=UNITS) for i in range(NODES)])
+        until(lambda: "gang a: the cluster has room for 0 of 4 members" in self.gang("a").get("reason", ""), "not given up")
+        self.api.delete("/api/v1/nodes/n3", grace=0)
+        until(lambda: "gang a: the cluster has cards for 3 of 4 even when empty" in self.gang("a").get("reason", ""), "no reason")
+
     def test_many_connections_are_served(self):
         """More than 1,024, which is the usual soft limit of open files."""
         many = 1100

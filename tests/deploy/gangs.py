@@ -289,7 +289,7 @@ class Gangs(unittest.TestCase):
     def test_large(self):
         created = self.large("large")
         until(lambda: self.gang("large"), lambda: self.gang("large").get("bound") == LARGE, 100, 0.02)
-        print(f"{LARGE} members: {time.monotonic() - created:.2f} s from the last creation to all bound", flush=True)
+        print(f"gang of {LARGE}: {time.monotonic() - created:.2f} s from the last member's creation to all bound", flush=True)
         self.assertEqual(LARGE, len(self.bound("large")))
 
     def kill_while_held(self, name, kill, n=LARGE):

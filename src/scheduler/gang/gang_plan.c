@@ -201,6 +201,8 @@ static int compare_turns(const void *a, const void *b) {
                 return x->size > y->size ? -1 : 1;
         if (x->kind != y->kind)
                 return x->kind < y->kind ? -1 : 1;
+        if (x->member->kind != y->member->kind)
+                return x->member->kind < y->member->kind ? -1 : 1;
         return strcmp(x->member->uid, y->member->uid);
 }
 
@@ -384,8 +386,12 @@ static PlacementTrial **empty_nodes(const Ledger *l) {
         return trials;
 }
 
+/* Nodes without room that are looked at, so that filter does not wait long for the answer. Each
+ * kind of a gang with GANG_KINDS_MAX kinds may look at all nodes of a large cluster. */
+enum { LOOKS_MAX = 100 * 1000 };
+
 int gang_plan_room_when_empty(const Gang *g, const Ledger *l) {
-        size_t n = 0, at = 0, n_nodes = ledger_n_nodes(l);
+        size_t n = 0, at = 0, looks = 0, n_nodes = ledger_n_nodes(l);
         _cleanup_free_ Turn *turns = turns_of(g, true, &n);
         PlacementTrial **trials = empty_nodes(l);
         int room = 0;
@@ -396,14 +402,14 @@ int gang_plan_room_when_empty(const Gang *g, const Ledger *l) {
         }
         for (const GangMember *m = g->members; m; m = m->next)
                 room += is_missing(m) && !m->request;
-        for (size_t i = 0; i < n; i++) {
-                /* What one of a kind did not find, the next one does not find either. */
-                if (i == 0 || turns[i].kind != turns[i - 1].kind || !turns[i].kind)
+        for (size_t i = 0; i < n && looks < LOOKS_MAX; i++) {
+                /* Where one request found no room, an equal one finds none either. */
+                if (i == 0 || turns[i].member->kind != turns[i - 1].member->kind)
                         at = 0;
-                while (at < n_nodes && !placement_trial_place(trials[at], turns[i].member->request))
+                for (; at < n_nodes && !placement_trial_place(trials[at], turns[i].member->request); looks++)
                         at++;
                 room += at < n_nodes;
         }
         free_trials(trials, n_nodes);
-        return room;
+        return looks < LOOKS_MAX ? room : -E2BIG;
 }

@@ -35,7 +35,9 @@ const Grant *gang_plan_place_on(const GangMember *m, const LedgerNode *node);
 /* Whether the node and the cards of the place are still in service. */
 bool gang_plan_is_sound(const GangMember *m);
 
-/* How many ready members there would be room for if no pod held a card. Or -ENOMEM. */
+/* How many ready members there would be room for if no pod held a card, on any node. What a kind is
+ * offered says nothing about a node whose cpu other pods have. Or -ENOMEM, or -E2BIG when there are
+ * too many kinds and nodes to find out. */
 int gang_plan_room_when_empty(const Gang *g, const Ledger *l);
 
 /* Remembers which nodes were offered to the member: the next plan looks at these for its kind. */

@@ -173,6 +173,45 @@ static void a_new_node_may_suit_all_kinds(void) {
         world_done(&w);
 }
 
+/* ---- too large ---- */
+
+/* Each member of another size than all others, and too large for a card. */
+static void too_many_kinds_and_nodes_are_not_judged(void) {
+        enum { MEMBERS = 500, FEW_NODES = 150, MANY_NODES = 300 };
+
+        for (unsigned n = FEW_NODES; n <= MANY_NODES; n += MANY_NODES - FEW_NODES) {
+                World w;
+
+                world_init(&w, n, 1);
+                for (unsigned i = 0; i < MEMBERS; i++) {
+                        char name[8];
+
+                        (void) snprintf(name, sizeof name, "p%u", i);
+                        kit_put(&w.gs, w.now, name, .mem = 11 + i, .min = "500");
+                }
+                (void) asked_now(&w);
+                ASSERT_INT(state_of_gang(&w, "g"), n == FEW_NODES ? GANG_READY : GANG_ASSEMBLING);
+                world_done(&w);
+        }
+}
+
+/* More kinds than it is kept for what they were offered. */
+static void equal_requests_of_many_kinds_are_counted_once_each(void) {
+        enum { MEMBERS = 40 };
+        World w;
+
+        world_init(&w, MEMBERS - 1, 1);
+        for (unsigned i = 0; i < MEMBERS; i++) {
+                char name[8];
+
+                (void) snprintf(name, sizeof name, "p%u", i);
+                kit_put(&w.gs, w.now, name, .mem = 6 + i % 2, .where = i, .min = "40");
+        }
+        ASSERT_TEXT(asked_now(&w), "");
+        ASSERT_TEXT(told, "GangWaiting gang g: the cluster has cards for 39 of 40 even when empty");
+        world_done(&w);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(another_member_takes_the_place_of_an_unschedulable_one),
                          TEST(a_member_that_failed_may_be_placed_after_all),
@@ -180,5 +219,7 @@ int main(void) {
                          TEST(a_place_that_is_not_offered_is_free_for_others),
                          TEST(a_member_that_failed_is_planned_last),
                          TEST(a_node_that_was_not_offered_before_may_be_now),
-                         TEST(the_second_plan_may_fall_short_too), TEST(a_new_node_may_suit_all_kinds));
+                         TEST(the_second_plan_may_fall_short_too), TEST(a_new_node_may_suit_all_kinds),
+                         TEST(too_many_kinds_and_nodes_are_not_judged),
+                         TEST(equal_requests_of_many_kinds_are_counted_once_each));
 }
