@@ -153,12 +153,23 @@ void gangs_note_asked(Gangs *gs, usec_t now) {
         gs->asked = now;
 }
 
+/* kube-scheduler does not wait for a Bind longer than its httpTimeout, and all Bindings must be
+ * written by then. So an attempt ends earlier when they need more than the time that is left. */
+#define TIME_LEFT    (10 * USEC_PER_SEC)
+#define POST_BINDING (20 * USEC_PER_MSEC) /* guess: a slow API server */
+
+static usec_t time_of_attempt(const Gang *g) {
+        usec_t post = (g->count.min - gang_table_n_bound(g)) * POST_BINDING;
+
+        return post > TIME_LEFT ? GANGS_ATTEMPT + TIME_LEFT - post : GANGS_ATTEMPT;
+}
+
 void gangs_begin(Gangs *gs, Gang *g, usec_t now) {
         char note[GANGS_WHY_MAX];
 
         g->attempt++;
         g->planned = false;
-        g->until = now + GANGS_ATTEMPT;
+        g->until = now + time_of_attempt(g);
         g->why[0] = '\0';
         gs->assembling = g;
         gangs_note_asked(gs, now);

@@ -7,7 +7,7 @@
  * One gang assembles at a time. Its members are woken; the first filter call about one makes the
  * plan; each Bind is held until so many are held or bound as must be. Then all are posted. The
  * attempt is given up, and every held Bind answered, when
- *   - GANGS_ATTEMPT has passed;
+ *   - GANGS_ATTEMPT has passed, or less for a large gang;
  *   - kube-scheduler has asked nothing for GANGS_IDLE, or nothing about the gang for GANGS_BUSY;
  *   - too few members are left besides those that no node can take (cpu, memory);
  *   - a place's card goes out of service, or the leadership ends.

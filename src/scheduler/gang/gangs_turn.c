@@ -102,7 +102,7 @@ static void step_assembling(Gangs *gs, Gang *g, usec_t now) {
                 gang_words_say(g, g->why, ": a card of its places went out of service");
         else if (now >= g->until)
                 gang_words_say(g, g->why, ": %u of %u members were placed in %u s", have, g->count.min,
-                               (unsigned) (GANGS_ATTEMPT / USEC_PER_SEC));
+                               (unsigned) ((g->until - g->since) / USEC_PER_SEC));
         else if (now >= gs->active + GANGS_IDLE || now >= gs->asked + GANGS_BUSY)
                 gang_words_say(g, g->why, ": kube-scheduler placed %u of %u members", have, g->count.min);
         else {

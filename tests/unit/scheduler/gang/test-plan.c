@@ -184,7 +184,7 @@ static void too_many_kinds_and_nodes_are_not_judged(void) {
 
                 world_init(&w, n, 1);
                 for (unsigned i = 0; i < MEMBERS; i++) {
-                        char name[8];
+                        char name[16];
 
                         (void) snprintf(name, sizeof name, "p%u", i);
                         kit_put(&w.gs, w.now, name, .mem = 11 + i, .min = "500");
@@ -202,7 +202,7 @@ static void equal_requests_of_many_kinds_are_counted_once_each(void) {
 
         world_init(&w, MEMBERS - 1, 1);
         for (unsigned i = 0; i < MEMBERS; i++) {
-                char name[8];
+                char name[16];
 
                 (void) snprintf(name, sizeof name, "p%u", i);
                 kit_put(&w.gs, w.now, name, .mem = 6 + i % 2, .where = i, .min = "40");
@@ -210,6 +210,44 @@ static void equal_requests_of_many_kinds_are_counted_once_each(void) {
         ASSERT_TEXT(asked_now(&w), "");
         ASSERT_TEXT(told, "GangWaiting gang g: the cluster has cards for 39 of 40 even when empty");
         world_done(&w);
+}
+
+/* ---- the time of an attempt ---- */
+
+/* At 50 Bindings a second all are written 40 s after the first Bind at the latest. */
+static void a_large_gang_has_less_time_to_assemble(void) {
+        static const struct {
+                unsigned members;
+                usec_t time;
+        } cases[] = {{2, 30000 * USEC_PER_MSEC},
+                     {500, 30000 * USEC_PER_MSEC},
+                     {501, 29980 * USEC_PER_MSEC},
+                     {1000, 20000 * USEC_PER_MSEC},
+                     {1024, 19520 * USEC_PER_MSEC}};
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                char min[16];
+                World w;
+
+                world_init(&w, 1, 1);
+                (void) snprintf(min, sizeof min, "%u", cases[i].members);
+                for (unsigned k = 0; k < cases[i].members; k++) {
+                        char name[16];
+
+                        (void) snprintf(name, sizeof name, "p%u", k);
+                        kit_put(&w.gs, w.now, name, .min = min);
+                }
+                (void) asked_now(&w);
+                ASSERT_INT(bind_to(&w, "p0", "n1"), GANGS_HOLD);
+                w.now += cases[i].time - 1;
+                gangs_active(&w.gs, w.now);
+                (void) filter(&w, "p1", NULL);
+                ASSERT_TEXT(asked_now(&w), "");
+                w.now++;
+                ASSERT_TEXT(asked_now(&w), "give:p0 ");
+                world_done(&w);
+        }
+        ASSERT_TEXT(told, "GangWaiting gang g: 1 of 1024 members were placed in 19 s");
 }
 
 int main(void) {
@@ -221,5 +259,6 @@ int main(void) {
                          TEST(a_node_that_was_not_offered_before_may_be_now),
                          TEST(the_second_plan_may_fall_short_too), TEST(a_new_node_may_suit_all_kinds),
                          TEST(too_many_kinds_and_nodes_are_not_judged),
-                         TEST(equal_requests_of_many_kinds_are_counted_once_each));
+                         TEST(equal_requests_of_many_kinds_are_counted_once_each),
+                         TEST(a_large_gang_has_less_time_to_assemble));
 }
