@@ -10,10 +10,11 @@
  *       Event                  Event                 settled
  *
  * A reservation is charged until the watch shows the annotation with the permit, so a pod that is
- * placed meanwhile sees less room. What had no room is tried again each second. After an answer
- * of the API server the wish waits for a second, and longer each time up to 30: an agent that has
- * not seen the pod's newest wish gives the permit back. When the annotations of the pod change
- * before the PATCH, the wish ends without a permit, and the new one is tried. */
+ * placed meanwhile sees less room. What had no room is tried again each second, each wish in its
+ * turn. After an answer of the API server the wish waits for a second, and longer each time up to
+ * 30 seconds. An agent that has not seen the newest wish of the pod gives the permit back. When the
+ * annotations of the pod change before the PATCH, the wish ends without a permit, and the new one
+ * is tried. */
 
 #include "kube/event.h"
 #include "scheduler/view.h"
