@@ -219,8 +219,9 @@ static bool is_to_place(const GangMember *m) {
         return is_able(m) && m->request && !m->place;
 }
 
-/* The members to place, in their order; free() it. NULL: out of memory. */
-static Turn *turns_of(const Gang *g, bool placed_too, size_t *ret_n) {
+/* The members to place, in their order; free() it. NULL: out of memory. doubtful_last: those that
+ * kube-scheduler called unschedulable come last. */
+static Turn *turns_of(const Gang *g, bool placed_too, bool doubtful_last, size_t *ret_n) {
         Turn *turns;
         size_t n = 0;
 
@@ -231,7 +232,9 @@ static Turn *turns_of(const Gang *g, bool placed_too, size_t *ret_n) {
         for (GangMember *m = g->members; m && turns; m = m->next) {
                 if (!is_to_place(m) && !(placed_too && is_missing(m) && m->request))
                         continue;
-                turns[n] = (Turn){.member = m, .kind = gang_table_kind(m->gang, m), .doubtful = m->doubtful};
+                turns[n] = (Turn){.member = m,
+                                  .kind = gang_table_kind(m->gang, m),
+                                  .doubtful = doubtful_last && m->doubtful};
                 turns[n].n_offered =
                         turns[n].kind && turns[n].kind->known ? turns[n].kind->n_offered : SIZE_MAX;
                 turns[n++].size = ((uint64_t) m->request->cards * m->request->mem) << 7 | m->request->core;
@@ -337,9 +340,9 @@ static int place_all(const Turn *turns, size_t n, Ledger *l, const LedgerNode **
         return r;
 }
 
-static int place_members(Gang *g, Ledger *l) {
+static int place_members(Gang *g, Ledger *l, bool doubtful_last) {
         size_t n = 0;
-        _cleanup_free_ Turn *turns = turns_of(g, false, &n);
+        _cleanup_free_ Turn *turns = turns_of(g, false, doubtful_last, &n);
         _cleanup_free_ const LedgerNode **nodes =
                 (const LedgerNode **) calloc(ledger_n_nodes(l) + 1, sizeof *nodes);
         int able = 0;
@@ -351,15 +354,32 @@ static int place_members(Gang *g, Ledger *l) {
         return able;
 }
 
-int gang_plan_make(Gang *g, Ledger *l) {
-        int able = place_members(g, l);
+static bool has_doubtful(const Gang *g) {
+        for (const GangMember *m = g->members; m; m = m->next)
+                if (m->doubtful && is_able(m))
+                        return true;
+        return false;
+}
 
-        if (able < 0 || gang_table_n_bound(g) + (uint32_t) able >= g->count.min ||
-            !gang_plan_forget_offered(g, g->attempt))
-                return able;
+static bool falls_short(const Gang *g, int able) {
+        return able >= 0 && gang_table_n_bound(g) + (uint32_t) able < g->count.min;
+}
+
+static int place_anew(Gang *g, Ledger *l, bool doubtful_last) {
         for (GangMember *m = g->members; m; m = m->next)
                 m->place = grant_free(m->place); /* no other pod has seen these places */
-        return place_members(g, l);
+        return place_members(g, l, doubtful_last);
+}
+
+/* The nodes of a doubtful member may be given to others, so the second plan gives it its turn. */
+int gang_plan_make(Gang *g, Ledger *l) {
+        int able = place_members(g, l, true);
+
+        if (falls_short(g, able) && has_doubtful(g))
+                able = place_anew(g, l, false);
+        if (falls_short(g, able) && gang_plan_forget_offered(g, g->attempt))
+                able = place_anew(g, l, true);
+        return able;
 }
 
 /* ---- the cluster without pods ---- */
@@ -392,7 +412,7 @@ enum { LOOKS_MAX = 100 * 1000 };
 
 int gang_plan_room_when_empty(const Gang *g, const Ledger *l) {
         size_t n = 0, at = 0, looks = 0, n_nodes = ledger_n_nodes(l);
-        _cleanup_free_ Turn *turns = turns_of(g, true, &n);
+        _cleanup_free_ Turn *turns = turns_of(g, true, false, &n);
         PlacementTrial **trials = empty_nodes(l);
         int room = 0;
 

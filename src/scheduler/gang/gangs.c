@@ -156,7 +156,7 @@ void gangs_note_asked(Gangs *gs, usec_t now) {
 /* kube-scheduler does not wait for a Bind longer than its httpTimeout, and all Bindings must be
  * written by then. So an attempt ends earlier when they need more than the time that is left. */
 #define TIME_LEFT    (10 * USEC_PER_SEC)
-#define POST_BINDING (20 * USEC_PER_MSEC) /* guess: a slow API server */
+#define POST_BINDING (10 * USEC_PER_MSEC) /* guess: a slow API server */
 
 static usec_t time_of_attempt(const Gang *g) {
         usec_t post = (g->count.min - gang_table_n_bound(g)) * POST_BINDING;
