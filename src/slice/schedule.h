@@ -15,8 +15,8 @@
  *                    closed. So an idle arbiter can sleep. The process opens it anew for each
  *                    write: descriptors are the application's.
  *
- * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share. A process in
- * another time namespace adds the offset between the two (preload/launch/heartbeat.h). */
+ * Times are nanoseconds of the arbiter's CLOCK_MONOTONIC, which all containers share. For a process
+ * in a time namespace with another clock the arbiter is away. */
 
 #include <stdatomic.h>
 #include <stddef.h>

@@ -736,32 +736,6 @@ class Turnstile(unittest.TestCase):
         until(lambda: program.taken() > taken + 20, "a window")
         slices.close()
 
-    def test_a_clock_of_its_own(self):
-        """In a time namespace a process is held and admitted as others are, also at the end of a window that is not closed."""
-        waits = []
-
-        def is_held():
-            waits.append((program.taken(), program.tried() - program.taken(), slices.row()[0] != 0))
-            time.sleep(0.1)
-            return len(waits) > 2 and waits[-1] == waits[-2] == waits[-3] and waits[-1][1:] == (1, True)
-        for apart in 100000, -(now() // 2 // 10 ** 9):
-            with self.subTest(apart):
-                slices = Slice(self, self.machine)
-                slices.ahead = 0
-                slices.here()
-                program = Program(self, self.machine, slices, "all", n=1 << 30, us=1000,
-                                  before=["unshare", "--time", "--monotonic", str(apart), "--fork", "--kill-child"])
-                program.hears("ready")
-                until(is_held, "a launch that waits")
-                taken = program.taken()
-                slices.open(depth=4 * MSEC)
-                until(lambda: program.taken() > taken + 20, "a window")
-                slices.close()
-                until(is_held, "held again")
-                slices.open(depth=4 * MSEC, nsec=200 * MSEC)
-                until(lambda: slices.row()[3] == slices.number, "the window is over")
-                program.end()
-
     def test_garbage_in_the_rows(self):
         """A process overwrites the counters: its own sums are wrong, but nothing hangs or ends."""
         slices = Slice(self, self.machine, percent=50)

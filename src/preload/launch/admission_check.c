@@ -87,8 +87,7 @@ static uint64_t room_in(const LaunchRequest *k, uint64_t depth, uint64_t in_flig
         const SliceSchedule *t = &k->limits->schedule;
         uint64_t sharers = atomic_load_explicit(&t->sharers, memory_order_relaxed);
         uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
-        uint64_t now = heartbeat_time(&k->usage->heartbeat, k->now), room = closes > now ? closes - now : 0,
-                 part, others;
+        uint64_t room = closes > k->now ? closes - k->now : 0, part, others;
 
         room += atomic_load_explicit(&t->rest, memory_order_relaxed);
         if (sharers <= 1)
@@ -166,8 +165,7 @@ static Admission admit_by_window(LaunchRequest *k) {
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & SCHED_WINDOW_OPEN))
                 return WAIT_WINDOW;
-        if (heartbeat_time(&k->usage->heartbeat, k->now) >=
-            atomic_load_explicit(&t->closes, memory_order_relaxed))
+        if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
                 return WAIT_LATE;
         note_backlog(k, in_flight);
         note_restart(k, in_flight);
@@ -211,6 +209,11 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         return admit_at_once(k);
 }
 
+/* Whether the arbiter has not written for long, or by another clock. */
+static bool is_away(uint64_t seen, uint64_t now) {
+        return seen == 0 || (now > seen ? now - seen > SCHED_STALE_NSEC : seen - now > HEARTBEAT_AHEAD_NS);
+}
+
 Admission admission_check(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
 
@@ -219,7 +222,7 @@ Admission admission_check(LaunchRequest *k) {
         k->now = launch_now(); /* read after `seen`, so `seen` is never in the future */
         k->wake = atomic_load(&k->usage->wake);
         unbatched_poll(k->process, k->card, k->now);
-        if (!heartbeat_is_alive(&k->usage->heartbeat, seen, k->now))
+        if (is_away(seen, k->now))
                 return admit_by_balance(k, admission_percent(k->limits));
         if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
                 atomic_store(&k->usage->filled, 0); /* the arbiter is back and has the debts */

@@ -164,11 +164,11 @@ static bool has_waiters(const ProcessUsage *m) {
 
 /* Whether the window is closed, by its time too, before the arbiter has written so. When the
  * arbiter extends a window that a process took for closed, it gives it a new number. */
-static bool is_closed(const SliceSchedule *t, const ProcessUsage *m, uint32_t window) {
+static bool is_closed(const SliceSchedule *t, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
         return !(window & SCHED_WINDOW_OPEN) ||
-               (heartbeat_time(&m->heartbeat, launch_now()) >= closes && atomic_load(&t->window) == window);
+               (launch_now() >= closes && atomic_load(&t->window) == window);
 }
 
 static bool is_open(const SliceSchedule *t) {
@@ -179,7 +179,7 @@ static bool is_open(const SliceSchedule *t) {
 static bool may_launch(ProcessState *a, uint32_t card) {
         const SliceSchedule *schedule = schedule_of(a, card);
 
-        return is_open(schedule) && !is_closed(schedule, &a->usage[card], atomic_load(&schedule->window));
+        return is_open(schedule) && !is_closed(schedule, atomic_load(&schedule->window));
 }
 
 /* Writes the time of the first work, and the newest flags of waiting threads. */
@@ -209,7 +209,7 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
                               (uint32_t) (nsec < WORK_IN_FLIGHT_MAX ? nsec : WORK_IN_FLIGHT_MAX),
                               memory_order_relaxed);
         report_busy(a, card);
-        report_want(a, card, heartbeat_time(&m->heartbeat, now));
+        report_want(a, card, now);
 }
 
 /* Renews the time in `wants`, because the arbiter may read it later. False: the process has no
@@ -244,7 +244,7 @@ static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
         SliceWork *row = row_of(a, card);
         bool renewed;
 
-        if (!is_closed(schedule, &a->usage[card], window) ||
+        if (!is_closed(schedule, window) ||
             (atomic_load(&a->usage[card].closed) != 0 && !host_func_is_blocked(&a->usage[card])) ||
             atomic_load(&row->drained) == number) {
                 if (is_idle && is_open(schedule) && begin_pause(&a->usage[card]))
@@ -300,8 +300,7 @@ void process_end_call(ProcessState *a, uint32_t card) {
 void process_report_first_launch(ProcessState *a, uint32_t card, uint32_t window, uint64_t now) {
         atomic_store_explicit(&a->usage[card].window, window, memory_order_relaxed);
         atomic_store_explicit(&row_of(a, card)->began,
-                              WORK_BEGAN(heartbeat_time(&a->usage[card].heartbeat, now)),
-                              memory_order_relaxed);
+                              WORK_BEGAN(now), memory_order_relaxed);
 }
 
 void process_wake(ProcessState *a, uint32_t card) {

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "preload/launch/heartbeat.h"
 #include "preload/launch/peers.h"
 
 enum { PROCESS_USAGE_LANES = 64 };
@@ -57,5 +56,4 @@ typedef struct ProcessUsage {
         _Atomic uint64_t host_wait; /* ns until one counts as waiting for a launch; 0: not learnt */
         _Atomic uint32_t lanes[PROCESS_USAGE_LANES]; /* host functions by hash of their stream */
         Peers peers_seen;
-        Heartbeat heartbeat; /* of the arbiter */
 } ProcessUsage;

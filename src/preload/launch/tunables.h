@@ -112,4 +112,4 @@
 /* After a short pause, the doorbell rings for the next one this often. guess, tuned. */
 #define DOORBELL_PAUSE_NS UINT64_C(1000000)
 /* A heartbeat further ahead of this clock is of another clock. guess. */
-#define HEARTBEAT_AHEAD_NS INT64_C(10000000000)
+#define HEARTBEAT_AHEAD_NS UINT64_C(10000000000)
