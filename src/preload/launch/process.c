@@ -167,8 +167,7 @@ static bool has_waiters(const ProcessUsage *m) {
 static bool is_closed(const SliceSchedule *t, uint32_t window) {
         uint64_t closes = atomic_load(&t->closes);
 
-        return !(window & SCHED_WINDOW_OPEN) ||
-               (launch_now() >= closes && atomic_load(&t->window) == window);
+        return !(window & SCHED_WINDOW_OPEN) || (launch_now() >= closes && atomic_load(&t->window) == window);
 }
 
 static bool is_open(const SliceSchedule *t) {
@@ -299,8 +298,7 @@ void process_end_call(ProcessState *a, uint32_t card) {
 
 void process_report_first_launch(ProcessState *a, uint32_t card, uint32_t window, uint64_t now) {
         atomic_store_explicit(&a->usage[card].window, window, memory_order_relaxed);
-        atomic_store_explicit(&row_of(a, card)->began,
-                              WORK_BEGAN(now), memory_order_relaxed);
+        atomic_store_explicit(&row_of(a, card)->began, WORK_BEGAN(now), memory_order_relaxed);
 }
 
 void process_wake(ProcessState *a, uint32_t card) {
