@@ -692,9 +692,8 @@ static void without_context(void) {
         limits.schedule.window = 0;
         launch(1000);
         ASSERT_OK(pthread_create(&launcher, NULL, launch_one, NULL));
-        while (process_get(&gate)->usage[0].waiters == 0)
+        while (process_get(&gate)->usage[0].waiters == 0 || row()->wants == 0) /* it counts, then reports */
                 (void) usleep(100);
-        ASSERT_TRUE(row()->wants != 0);
         limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
         ASSERT_OK(pthread_join(launcher, NULL));
         ASSERT_TRUE(row()->busy > 0);
