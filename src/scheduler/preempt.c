@@ -7,8 +7,8 @@
  *   - otherwise the cheapest set that frees the cards (victims.h), if the pods that it adds may
  *     stand for those that it leaves out;
  *   - otherwise the proposed ones, and the cheapest set that frees the cards besides them;
- *   - nothing for a node where no eviction makes room, nor where a proposed victim belongs to a
- *     gang that is being placed;
+ *   - nothing for a node where no eviction makes room, nor where a proposed victim is a member of
+ *     a gang that is not satisfied, and is not bound: its eviction frees nothing that stays taken;
  *   - nothing at all while cards of a gang are not settled, if cheaper victims, or none, would do
  *     afterwards (unsettled.h);
  *   - nothing at all for a member of a gang that is not satisfied: the victims of one member would
@@ -41,7 +41,7 @@ typedef struct Preempt {
         bool any;         /* a node has been answered */
         VictimCost best;  /* of the answered nodes */
         PlanNodes plan;   /* of the gang that is being placed */
-        bool left_out;    /* a node where a victim is being placed; of a pod without cards */
+        bool left_out;    /* a node with an unbound member; of a pod without cards */
         bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
         VictimCost later; /* the cheapest of those */
         JsonWriter writer;
@@ -49,11 +49,13 @@ typedef struct Preempt {
 
 /* ---- answering ---- */
 
-static bool has_member_being_placed(const Preempt *p, const VictimList *v) {
+/* kube-scheduler may count such a member as placed, until it has read that its Bind has failed. It
+ * would wait for an event of the victim that never comes, because no node has the victim. */
+static bool has_unbound_member(const Preempt *p, const VictimList *v) {
         const Gangs *gangs = p->context->gangs;
 
         for (size_t i = 0; gangs && i < v->n; i++)
-                if (gangs_is_being_placed(gangs, v->uids[i]))
+                if (gangs_is_unbound(gangs, v->uids[i]))
                         return true;
         return false;
 }
@@ -81,17 +83,17 @@ static void write_answer(Preempt *p, Str name, const VictimList *v) {
         victim_list_write(&p->writer, name, v);
 }
 
-static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const VictimList *v, bool being_placed) {
+static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const VictimList *v, bool unbound) {
         const PlanNode *plan = gang_nodes_find(&p->plan, node);
         PreemptNode f;
         PreemptAnswer answer;
         int r = preempt_node_init(&p->pod, node, v, &f);
 
         if (r == 0)
-                r = consider_unsettled(p, &f, being_placed || (plan && plan->assumed));
-        if (r == 0 && !being_placed)
+                r = consider_unsettled(p, &f, unbound || (plan && plan->assumed));
+        if (r == 0 && !unbound)
                 r = preempt_node_answer(&p->pod, &f, &answer);
-        if (r != 0 || being_placed)
+        if (r != 0 || unbound)
                 return r < 0 ? r : 0;
         if (!p->any || victim_cost_compare(&answer.cost, &p->best) < 0)
                 p->best = answer.cost;
@@ -102,18 +104,17 @@ static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const Victi
 static int answer_node(Preempt *p, Str name, const VictimList *v) {
         DirectoryNode *node = directory_find(p->context->view->directory, name);
         PlanNode *plan = node ? gang_nodes_find(&p->plan, node->ledger_node) : NULL;
-        bool being_placed = has_member_being_placed(p, v);
+        bool unbound = has_unbound_member(p, v);
 
         if (plan)
                 plan->asked = true;
         if (p->waits || !policy_filter_may_preempt(p->context->view->policies, p->pod.uid, node))
                 return 0;
         if (p->ours)
-                return may_answer(p) && node && v->n > 0
-                               ? answer_ours(p, name, node->ledger_node, v, being_placed)
-                               : 0;
-        p->left_out |= being_placed;
-        if (!being_placed)
+                return may_answer(p) && node && v->n > 0 ? answer_ours(p, name, node->ledger_node, v, unbound)
+                                                         : 0;
+        p->left_out |= unbound;
+        if (!unbound)
                 write_answer(p, name, v);
         return 0;
 }

@@ -282,10 +282,10 @@ const Grant *gangs_place_on(const Gangs *gs, Str uid, const LedgerNode *node) {
         return m && m->gang->state == GANG_ASSEMBLING ? gang_plan_place_on(m, node) : NULL;
 }
 
-bool gangs_is_being_placed(const Gangs *gs, Str uid) {
+bool gangs_is_unbound(const Gangs *gs, Str uid) {
         const GangMember *m = gang_table_find(&gs->table, uid);
 
-        return m && m->gang->state == GANG_ASSEMBLING && !m->bound;
+        return m && m->gang->state != GANG_SATISFIED && !m->bound;
 }
 
 bool gangs_waits(const Gangs *gs, Str uid) {

@@ -115,6 +115,6 @@ void gangs_drop_place(Gangs *gs, Str uid);
  * exchange for its own. NULL: none, or the gang is not being placed. */
 const Grant *gangs_place_on(const Gangs *gs, Str uid, const LedgerNode *node);
 
-/* A member that is held, or that kube-scheduler may have placed already: it must not be evicted. */
-bool gangs_is_being_placed(const Gangs *gs, Str uid);
+/* A member that is not bound, of a gang that is not satisfied: it is no victim (preempt.c). */
+bool gangs_is_unbound(const Gangs *gs, Str uid);
 bool gangs_waits(const Gangs *gs, Str uid); /* a member of a gang that is not satisfied */

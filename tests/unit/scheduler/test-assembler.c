@@ -587,8 +587,9 @@ static const char *preempt(Fixture *f, const char *pod, const char *victim) {
         return verb(f, verb_preempt, pod, rest);
 }
 
-/* From filter's answer on kube-scheduler may count the member as placed. */
-static void members_that_are_being_placed_are_no_victims(void) {
+/* From filter's answer on kube-scheduler may count the member as placed, until it has read that the
+ * Bind has failed. */
+static void members_that_are_not_bound_are_no_victims(void) {
         const char *big = pod_json("big", .priority = 100, .phase = "Pending", .state = "waiting");
         Answer a = {0};
         Fixture f;
@@ -600,6 +601,9 @@ static void members_that_are_being_placed_are_no_victims(void) {
         ASSERT_TRUE(bind_pod(&f, "a", "n1", &a));
         ASSERT_TEXT(preempt(&f, big, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
         ASSERT_CONTAINS(preempt(&f, big, "uid-other"), "\"UID\":\"uid-other\"");
+        feed(f.view, VIEW_PODS, REFLECTOR_DELETED, MEMBER("b", "8", .spec = PROFILE));
+        ASSERT_INT(a.n, 1);
+        ASSERT_TEXT(preempt(&f, big, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
         teardown(&f);
 }
 
@@ -698,7 +702,8 @@ static void a_preemption_beside_a_gang_without_cards_is_woken(void) {
                 for (int i = 0; i < 2 && !fails; i++)
                         fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
                 expect_woken(&f);
-                ASSERT_CONTAINS(preempt(&f, HIGH, "uid-a"), "\"UID\":\"uid-a\"");
+                ASSERT_CONTAINS(preempt(&f, HIGH, "uid-a"),
+                                fails ? "{\"NodeNameToMetaVictims\":{}}" : "\"UID\":\"uid-a\"");
                 teardown(&f);
         }
 }
@@ -923,7 +928,7 @@ int main(void) {
                 TEST(a_held_bind_ends_when_kube_scheduler_goes), TEST(a_deleted_member_ends_the_attempt),
                 TEST(the_end_of_leadership_gives_all_back), TEST(a_member_that_came_late_is_woken),
                 TEST(filter_refuses_until_its_turn), TEST(a_pod_that_can_never_run_keeps_its_reason),
-                TEST(members_that_are_being_placed_are_no_victims), TEST(members_preempt_no_pods),
+                TEST(members_that_are_not_bound_are_no_victims), TEST(members_preempt_no_pods),
                 TEST(a_held_member_has_its_slot), TEST(a_gang_may_need_two_units),
                 TEST(a_refused_member_leaves_no_note), TEST(a_hold_that_ends_frees_its_slot),
                 TEST(a_preemption_waits_for_the_gang),

@@ -20,7 +20,7 @@ static void holds_until_all_are_there(void) {
         ASSERT_TEXT(filter(&w, "a", NULL), "n1");
         ASSERT_INT(all_used(w.ledger), 12); /* the whole plan is charged */
         ASSERT_INT(bind_to(&w, "a", "n1"), GANGS_HOLD);
-        ASSERT_TRUE(gangs_is_being_placed(&w.gs, STR("a")));
+        ASSERT_TRUE(gangs_is_unbound(&w.gs, STR("a")));
         ASSERT_TEXT(filter(&w, "b", NULL), "n2");
         ASSERT_INT(bind_to(&w, "b", "n1"), GANGS_REFUSE);
         ASSERT_INT(bind_to(&w, "b", "n2"), GANGS_HOLD);

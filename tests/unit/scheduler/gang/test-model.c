@@ -356,7 +356,7 @@ static void check(Model *m) {
         ASSERT_TRUE(assembling <= 1);
         for (size_t i = 0; i < PODS; i++) /* a held Bind is one that the gang knows of */
                 if (m->pods[i].state == ASSUMED && !m->pods[i].posted)
-                        ASSERT_TRUE(gangs_is_being_placed(&m->gs, str_from(m->pods[i].uid)));
+                        ASSERT_TRUE(gangs_is_unbound(&m->gs, str_from(m->pods[i].uid)));
         ASSERT_TRUE(ledger_check(m->ledger));
 }
 
