@@ -10,14 +10,7 @@
 
 #include "arbiter/engine_state.h"
 #include "arbiter/tunables.h"
-
-static inline uint64_t min_u64(uint64_t a, uint64_t b) {
-        return a < b ? a : b;
-}
-
-static inline uint64_t max_u64(uint64_t a, uint64_t b) {
-        return a > b ? a : b;
-}
+#include "base/minmax.h"
 
 static inline uint64_t since(uint64_t then, uint64_t now) {
         return now > then ? now - then : 0;

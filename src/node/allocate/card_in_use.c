@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/card_in_use.h"
 
+#include "base/minmax.h"
 #include "share/growth.h"
 #include "share/ledger_summary.h"
-
-static uint32_t above(uint32_t size, uint32_t limit) {
-        return size > limit ? size - limit : 0;
-}
 
 /* Units of each card that the record's size has above the devices there. */
 static uint32_t size_above(const RecordContainer *c, DeviceKind kind, uint32_t count) {
         uint32_t n = device_set_count_cards(&c->given[kind]);
 
-        return n > 0 ? above((kind == DEVICE_MEM ? c->size_mem : c->size_core) / n, count) : 0;
+        return n > 0 ? above_u32((kind == DEVICE_MEM ? c->size_mem : c->size_core) / n, count) : 0;
 }
 
 /* Units above its devices that the processes of a container hold. */
 static uint32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card, uint32_t count) {
         return c->started && node->isolation
-                       ? above(isolation_held(node->isolation, node->inventory, c, card), count)
+                       ? above_u32(isolation_held(node->isolation, node->inventory, c, card), count)
                        : 0;
 }
 
@@ -32,15 +29,11 @@ static uint64_t charged(const Growth *seen, Str uid, uint32_t card) {
         return sum;
 }
 
-static uint32_t larger(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
 /* Units above its devices that a pod has in force or holds on a card. A container can write any
  * number into its counters, so they count up to what the annotation charges or its record permits.
  * seen: NULL: the annotation could not be read. */
 static uint64_t mem_above(const NodeContext *node, const Record *record, uint32_t card, const Growth *seen) {
-        uint64_t permitted = 0, held = 0, most;
+        uint64_t permitted = 0, held = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
@@ -51,15 +44,12 @@ static uint64_t mem_above(const NodeContext *node, const Record *record, uint32_
                 size = size_above(c, DEVICE_MEM, count);
                 holds = held_above(node, c, card, count);
                 permit = record_mem_above(c, card);
-                permitted += larger(size, permit < holds ? permit : holds);
-                held += larger(size, holds);
+                permitted += max_u32(size, min_u32(permit, holds));
+                held += max_u32(size, holds);
         }
         if (held <= permitted || !seen)
                 return held;
-        most = charged(seen, str_from(record->uid), card);
-        if (most < permitted)
-                most = permitted;
-        return most < held ? most : held;
+        return min_u64(held, max_u64(permitted, charged(seen, str_from(record->uid), card)));
 }
 
 static uint64_t core_above(const Record *record, uint32_t card) {

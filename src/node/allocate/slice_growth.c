@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/log.h"
+#include "base/minmax.h"
 #include "node/allocate/card_in_use.h"
 #include "share/growth.h"
 
@@ -35,21 +36,10 @@ bool slice_growth_is_possible(const SliceGrowth *g) {
 
 /* ---- what a slice holds ---- */
 
-static uint32_t above(uint32_t size, uint32_t limit) {
-        return size > limit ? size - limit : 0;
-}
-
-static uint32_t larger(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b) {
-        return a < b ? a : b;
-}
-
 /* Units above its devices that the processes of a container hold. */
 static uint32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card, uint32_t count) {
-        return node->isolation ? above(isolation_held(node->isolation, node->inventory, c, card), count) : 0;
+        return node->isolation ? above_u32(isolation_held(node->isolation, node->inventory, c, card), count)
+                               : 0;
 }
 
 /* The annotation as it was seen last. 0; GROWTH_E_MALFORMED or -ENOMEM, both without an entry. */
@@ -69,7 +59,7 @@ typedef struct Given {
 } Given;
 
 static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
-        return above(size, limit) / (cards > 0 ? cards : 1);
+        return above_u32(size, limit) / (cards > 0 ? cards : 1);
 }
 
 /* The smallest permit of the container's cards. */
@@ -153,11 +143,11 @@ static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record 
                     const Growth *mine, ResizeSize *w, Given *given, Fault *why) {
         const RecordContainer *c = record_container(record, l->name);
         ResizeSize now = resizable_in_force(record, l), asked = *w;
-        uint32_t mem = larger(now.mem, l->mem), core = larger(now.core, l->core);
+        uint32_t mem = max_u32(now.mem, l->mem), core = max_u32(now.core, l->core);
         GrowthSize permit = c ? permitted(mine, pod, c, l) : (GrowthSize){0, 0};
 
-        w->mem = smaller(asked.mem, larger(mem, l->mem + permit.mem * l->cards));
-        w->core = smaller(asked.core, larger(core, l->core + permit.core));
+        w->mem = min_u32(asked.mem, max_u32(mem, l->mem + permit.mem * l->cards));
+        w->core = min_u32(asked.core, max_u32(core, l->core + permit.core));
         if (w->mem < asked.mem || w->core < asked.core)
                 (void) fault_set(why, 0,
                                  "the scheduler has not permitted what container %u asks for above its "
@@ -282,16 +272,12 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
 
                 keep = growth_keep(e->size, &use);
                 c->takes |= growth_may_take(keep, &use);
-                c->waits |= smaller(use.held.mem, keep.mem) > larger(use.in_force.mem, use.wanted.mem);
+                c->waits |= min_u32(use.held.mem, keep.mem) > max_u32(use.in_force.mem, use.wanted.mem);
         } else if (records_find(node->records, e->uid))
                 keep = e->size;
         c->differs |= !growth_is_same(keep, e->size);
         c->holds |= keep.mem > 0 || keep.core > 0;
         e->size = keep;
-}
-
-static uint64_t latest(uint64_t a, uint64_t b) {
-        return a > b ? a : b;
 }
 
 /* What the entries leave of the permit of a container, units of all its cards. */
@@ -306,7 +292,7 @@ static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const
                 if (e->container != l->index || !str_eq(e->uid, str_from(pod->uid)))
                         continue;
                 use = use_of(node, pod, e);
-                most = larger(most, growth_permit(e->size, &use).mem);
+                most = max_u32(most, growth_permit(e->size, &use).mem);
         }
         return most > 0 ? l->mem + most * l->cards : 0;
 }
@@ -340,7 +326,7 @@ int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *
 
         *ret_waits = false;
         c.differs = r > 0 || (g->enabled && !g->seen);
-        g->serial = latest(latest(g->serial, growth.serial), growth.serial == 0 ? now : 0);
+        g->serial = max_u64(max_u64(g->serial, growth.serial), growth.serial == 0 ? now : 0);
         if (r >= 0)
                 r = add_records(node, &arena, &growth);
         if (r < 0)

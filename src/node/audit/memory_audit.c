@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "node/audit/container_processes.h"
 #include "node/audit/hysteresis.h"
 #include "node/audit/pid_owner_cache.h"
@@ -191,10 +192,6 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-static uint32_t larger(uint32_t a, uint32_t b) {
-        return a > b ? a : b;
-}
-
 /* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. What it
  * may hold above its limit stands in the Node's annotation, which can be lost, and in its
  * record. */
@@ -210,7 +207,7 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
                 return UINT64_MAX;
         if (units == 0 || units > dev)
                 return 0;
-        units += larger(roster_growth(a->o.roster, pod, given->name, index), record_mem_above(given, index));
+        units += max_u32(roster_growth(a->o.roster, pod, given->name, index), record_mem_above(given, index));
         return MIB * visible_mib(card->mib, units < dev ? units : dev, dev);
 }
 
