@@ -23,7 +23,9 @@ typedef struct Wish {
         Str namespace_, name, uid;
         GrowthWish asked;
         bool is_static;   /* a static pod: its UID changes with its mirror */
+        bool is_ending;   /* the agent gives it no other size any more */
         bool is_begun;    /* its growth is under way */
+        bool returns;     /* it asks for nothing above its limits, and has no room */
         uint64_t told;    /* hash of the last Event's note; 0: none */
         usec_t again;     /* not before */
         unsigned n_ended; /* growths that have ended, up to HALVED */
@@ -294,8 +296,9 @@ static void read_quotas(Grower *g, const Wish *w) {
 
 /* ---- the choice ---- */
 
-/* entries: what is reserved. Returns whether a growth is under way now. */
-static bool begin(Grower *g, Wish *w, LedgerNode *n, const GrowthEntry *entries, size_t count) {
+/* It is reserved, and g->mem and g->core say what of it is above limits. Returns whether a growth
+ * is under way now. */
+static bool begin(Grower *g, Wish *w, LedgerNode *n) {
         g->uid = str_dup(w->uid);
         g->node = str_dup(ledger_node_name(n));
         if (!g->uid || !g->node) {
@@ -304,20 +307,39 @@ static bool begin(Grower *g, Wish *w, LedgerNode *n, const GrowthEntry *entries,
                 free(TAKE_PTR(g->node));
                 return false;
         }
-        g->mem = g->core = false;
-        for (size_t i = 0; i < count; i++) {
-                g->mem |= entries[i].size.mem > 0;
-                g->core |= entries[i].size.core > 0;
-        }
         w->is_begun = true;
-        read_quotas(g, w);
+        if (g->mem || g->core)
+                read_quotas(g, w);
+        else
+                read_node(g);
         return true;
+}
+
+/* A pod of these cards that waits for its limit; NULL: none. */
+static const Wish *find_return(const Grower *g, const Wish *w, const LedgerNode *n,
+                               const GrowthEntry *entries, size_t count) {
+        for (const Wish *other = g->wishes; other; other = other->hh.next) {
+                const Grant *grant = other != w && other->returns ? grant_of(g, other->uid) : NULL;
+
+                if (grant && grant_node(grant) == n && growth_wish_shares_card(grant, entries, count))
+                        return other;
+        }
+        return NULL;
 }
 
 enum { E_NEVER = 1 };
 
 /* 0, -ENOMEM, or positive with a fault for an Event. */
-static int reserve_wish(Wish *w, LedgerNode *n, const GrowthEntry *entries, size_t count, Fault *fault) {
+static int reserve_wish(const Grower *g, const Wish *w, LedgerNode *n, const GrowthEntry *entries,
+                        size_t count, Fault *fault) {
+        const Wish *first = g->mem || g->core ? find_return(g, w, n, entries, count) : NULL;
+
+        if (first)
+                return fault_set(
+                        fault, E_NEVER,
+                        "pod " STR_FMT "/" STR_FMT " waits to have its limit again on a card of node " STR_FMT
+                        ": no slice of the card grows beyond a limit before it",
+                        STR_ARG(first->namespace_), STR_ARG(first->name), STR_ARG(ledger_node_name(n)));
         if (w->is_static)
                 return fault_set(fault, E_NEVER, "a static pod does not grow beyond its limit");
         if (ledger_growth_serial(n) == 0)
@@ -336,14 +358,25 @@ static bool try_wish(Grower *g, Wish *w) {
         size_t count;
         int r;
 
-        if (!n || !share_mode_is_isolated(ledger_node_mode(n)) ||
+        w->returns = false;
+        if (!n || w->is_ending || !share_mode_is_isolated(ledger_node_mode(n)) ||
             growth_wish_entries(grant, &w->asked, &arena, &entries, &count) < 0 || count == 0 ||
             ledger_growth_is_reserved(n, w->uid) || growth_wish_is_charged(n, entries, count))
                 return false;
-        r = reserve_wish(w, n, entries, count, &fault);
+        growth_wish_beyond(n, entries, count, &g->mem, &g->core);
+        r = reserve_wish(g, w, n, entries, count, &fault);
         if (r > 0)
                 tell(g, w, fault.text);
-        return r == 0 && begin(g, w, n, entries, count);
+        w->returns = r > 0 && !g->mem && !g->core;
+        return r == 0 && begin(g, w, n);
+}
+
+/* A list did not have the pod any more, or it has all of its limits again. */
+static bool is_over(const Grower *g, const Wish *w, usec_t now) {
+        const Grant *grant = grant_of(g, w->uid);
+
+        return !view_pod_find(g->o.view, w->uid) ||
+               (w->again <= now && grant && !growth_wish_is_one(grant, &w->asked));
 }
 
 /* Tries the wishes in turn, beginning behind the last one that began, so that none of them keeps
@@ -357,12 +390,12 @@ static void look(Grower *g) {
                 read_node(g);
                 return;
         }
-        for (unsigned left = HASH_COUNT(g->wishes); left > 0; left--) {
+        for (unsigned left = HASH_COUNT(g->wishes); left > 0 && g->wishes; left--) {
                 Wish *w = g->next ? g->next : g->wishes;
 
                 g->next = w->hh.next;
-                if (!view_pod_find(g->o.view, w->uid))
-                        drop(g, w); /* a list did not have the pod any more */
+                if (is_over(g, w, now))
+                        drop(g, w);
                 else if (w->again <= now && try_wish(g, w))
                         return;
         }
@@ -401,25 +434,30 @@ static void look_soon(Grower *g) {
 
 /* ---- the pods ---- */
 
-static Wish *wish_new(const Pod *pod) {
-        const PodAnnotations *a = &pod->annotations;
-        Wish *w = calloc(1, sizeof *w + pod->meta.namespace_.len + pod->meta.name.len + pod->meta.uid.len +
-                                    a->resize_mem.len + a->resize_core.len);
+/* NULL without memory. */
+static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
+        Str namespace_ = grant_namespace(grant), name = grant_name(grant), uid = grant_uid(grant);
+        Wish *w =
+                calloc(1, sizeof *w + namespace_.len + name.len + uid.len + asked->mem.len + asked->core.len);
         char *at = w ? w->texts : NULL;
 
-        if (!w)
-                return NULL;
-        w->namespace_ = str_put(&at, pod->meta.namespace_);
-        w->name = str_put(&at, pod->meta.name);
-        w->uid = str_put(&at, pod->meta.uid);
-        w->asked.mem = str_put(&at, a->resize_mem);
-        w->asked.core = str_put(&at, a->resize_core);
-        w->is_static = !str_is_empty(a->mirror);
-        return w;
+        if (w) {
+                w->namespace_ = str_put(&at, namespace_);
+                w->name = str_put(&at, name);
+                w->uid = str_put(&at, uid);
+                w->asked.mem = str_put(&at, asked->mem);
+                w->asked.core = str_put(&at, asked->core);
+                HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
+        }
+        if (w && hash_added(w, hh))
+                return w;
+        free(w);
+        log_error("out of memory: a slice does not grow before its pod changes");
+        return NULL;
 }
 
 static bool is_same(const Wish *w, const Pod *pod) {
-        return str_eq(w->asked.mem, pod->annotations.resize_mem) &&
+        return w->is_ending == pod->meta.terminating && str_eq(w->asked.mem, pod->annotations.resize_mem) &&
                str_eq(w->asked.core, pod->annotations.resize_core);
 }
 
@@ -427,7 +465,7 @@ void grower_pod(Grower *g, const Pod *pod) {
         const GrowthWish asked = {pod->annotations.resize_mem, pod->annotations.resize_core};
         const Grant *grant = grant_of(g, pod->meta.uid);
         Wish *w = find(g, pod->meta.uid);
-        bool asks = grant && !pod->meta.terminating && growth_wish_is_above(grant, &asked);
+        bool asks = grant && growth_wish_is_one(grant, &asked);
 
         if (w && asks && is_same(w, pod))
                 return;
@@ -435,15 +473,24 @@ void grower_pod(Grower *g, const Pod *pod) {
                 drop(g, w);
         if (!asks)
                 return;
-        w = wish_new(pod);
-        if (w)
-                HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
-        if (!w || !hash_added(w, hh)) {
-                free(w);
-                log_error("out of memory: a slice does not grow before its pod changes");
+        w = add_wish(g, grant, &asked);
+        if (!w)
                 return;
-        }
+        w->is_static = !str_is_empty(pod->annotations.mirror);
+        w->is_ending = pod->meta.terminating;
         if (!g->uid && !g->o.may_not_act(g->o.userdata))
                 (void) try_wish(g, w);
+        look_later(g);
+}
+
+void grower_node(Grower *g, Str name) {
+        LedgerNode *n = ledger_node_find(g->o.view->ledger, name);
+
+        if (!n || ledger_growth_serial(n) == 0)
+                return;
+        for (Grant *grant = ledger_node_grants(n); grant; grant = grant_next(grant))
+                if (ledger_growth_is_below(n, grant_uid(grant)) && !find(g, grant_uid(grant)) &&
+                    grant_of(g, grant_uid(grant)) == grant)
+                        (void) add_wish(g, grant, &(GrowthWish){{NULL, 0}, {NULL, 0}});
         look_later(g);
 }

@@ -42,9 +42,13 @@ static size_t sum_up(const Slice *slices, size_t n_slices, ResizeLimit *limits) 
         return n;
 }
 
-/* The part of each card; 0 where the limit is reached, or what is above it has no equal parts. */
-static uint32_t part_above(uint32_t size, uint32_t limit, uint32_t cards) {
-        return size > limit && (size - limit) % cards == 0 ? (size - limit) / cards : 0;
+/* The part of each card; 0 for the limit, or where the difference has no equal parts. */
+static int32_t part_above(uint32_t size, uint32_t limit, uint32_t cards) {
+        int64_t above = (int64_t) size - limit;
+
+        if (above % cards != 0 || above > INT32_MAX || above < -INT32_MAX)
+                return 0;
+        return (int32_t) (above / cards);
 }
 
 static size_t make_entries(const Grant *grant, const ResizeLimit *limits, const ResizeSize *sizes, size_t n,
@@ -58,8 +62,7 @@ static size_t make_entries(const Grant *grant, const ResizeLimit *limits, const 
                         GrowthSize above = {part_above(sizes[k].mem, limits[k].mem, limits[k].cards),
                                             part_above(sizes[k].core, limits[k].core, limits[k].cards)};
 
-                        if (slices[i].kind == CONTAINER_MAIN && slices[i].container == limits[k].index &&
-                            (above.mem > 0 || above.core > 0))
+                        if (slices[i].kind == CONTAINER_MAIN && slices[i].container == limits[k].index)
                                 ret[made++] = (GrowthEntry){.uid = grant_uid(grant),
                                                             .container = limits[k].index,
                                                             .card = slices[i].card,
@@ -92,17 +95,36 @@ int growth_wish_entries(const Grant *grant, const GrowthWish *wish, Arena *arena
         return r < 0 ? r : 0;
 }
 
-bool growth_wish_is_above(const Grant *grant, const GrowthWish *wish) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        GrowthEntry *entries;
-        size_t n;
-
-        if (str_is_empty(wish->mem) && str_is_empty(wish->core))
-                return false;
-        return growth_wish_entries(grant, wish, &arena, &entries, &n) < 0 || n > 0;
+bool growth_wish_is_one(const Grant *grant, const GrowthWish *wish) {
+        return !str_is_empty(wish->mem) || !str_is_empty(wish->core) ||
+               ledger_growth_is_below(grant_node(grant), grant_uid(grant));
 }
 
 /* ---- the ledger ---- */
+
+void growth_wish_beyond(const LedgerNode *n, const GrowthEntry *entries, size_t count, bool *ret_mem,
+                        bool *ret_core) {
+        *ret_mem = *ret_core = false;
+        for (size_t i = 0; i < count; i++) {
+                GrowthSize now = growth_excess(
+                        ledger_growth_of(n, entries[i].uid, entries[i].container, entries[i].card));
+
+                *ret_mem |= entries[i].size.mem > now.mem;
+                *ret_core |= entries[i].size.core > now.core;
+        }
+}
+
+bool growth_wish_shares_card(const Grant *grant, const GrowthEntry *entries, size_t count) {
+        const Slice *slices;
+        size_t n;
+
+        slices = grant_slices(grant, &n);
+        for (size_t i = 0; i < n; i++)
+                for (size_t k = 0; k < count; k++)
+                        if (slices[i].card == entries[k].card)
+                                return true;
+        return false;
+}
 
 bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, size_t count) {
         for (size_t i = 0; i < count; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod asks for above its limits, whether a ResourceQuota stands against it, what the ledger
- * charges for it, and how a permit is written. No I/O. */
+/* What a pod asks for above its limits, or of what it has given up. Whether a ResourceQuota stands
+ * against it, what the ledger charges for it, and how a permit is written. No I/O. */
 
 #include "share/growth.h"
 #include "share/ledger.h"
@@ -12,14 +12,15 @@ typedef struct GrowthWish {
         Str mem, core;
 } GrowthWish;
 
-/* The entries that would permit what the annotations ask for, one for each slice that grows. No
- * entry: the annotations ask for no more than the limits, or cannot be read, which the node's agent
- * reports. The entries live in the arena, and their UID in the grant. 0 or -ENOMEM. */
+/* The entries that would permit what the annotations ask for, one for each slice of a main
+ * container; without annotations, the limits. No entry: the annotations cannot be read, which the
+ * node's agent reports. The entries live in the arena, and their UID in the grant. 0 or -ENOMEM. */
 int growth_wish_entries(const Grant *grant, const GrowthWish *wish, Arena *arena, GrowthEntry **ret,
                         size_t *ret_n);
 
-/* Whether the annotations ask for something above a limit, or there is no memory to tell. */
-bool growth_wish_is_above(const Grant *grant, const GrowthWish *wish);
+/* Whether the scheduler may have to permit what the pod asks for: it asks for a size, or has given
+ * up a part of its limits. */
+bool growth_wish_is_one(const Grant *grant, const GrowthWish *wish);
 
 /* The name of the first ResourceQuota in this list of the API server that names a resource which
  * grows (mem: gpu-mem, core: gpu-core); empty: none does. 0, GROWTH_WISH_E_MALFORMED with a fault,
@@ -29,6 +30,13 @@ int growth_wish_quota(Str list, bool mem, bool core, Arena *arena, Str *ret_name
 
 /* Whether the ledger charges these sizes already. */
 bool growth_wish_is_charged(const LedgerNode *n, const GrowthEntry *entries, size_t count);
+
+/* What of the entries is above a limit and not charged yet: mem, core. */
+void growth_wish_beyond(const LedgerNode *n, const GrowthEntry *entries, size_t count, bool *ret_mem,
+                        bool *ret_core);
+
+/* Whether a slice of the grant is on a card of the entries. */
+bool growth_wish_shares_card(const Grant *grant, const GrowthEntry *entries, size_t count);
 
 /* Reserves all of them or none, as ledger_growth_reserve(). */
 int growth_wish_reserve(LedgerNode *n, const GrowthEntry *entries, size_t count, Fault *fault);

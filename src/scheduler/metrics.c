@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/metric_text.h"
+#include "share/ledger_growth.h"
 
 static const char *const handler_labels[] = {
 #define X(name, label) [METRICS_HANDLER_##name] = label,
@@ -47,12 +48,14 @@ static void sum_node(const LedgerNode *n, Sums *s) {
         uint64_t total = 0, used = 0;
 
         for (size_t i = 0; i < ledger_node_n_cards(n); i++) {
+                GrowthSum shown = ledger_growth_shown(n, &cards[i]);
+
                 s->cards += cards[i].units > 0;
                 s->unhealthy += cards[i].units > 0 && !cards[i].healthy;
                 total += cards[i].units;
-                used += cards[i].used;
+                used += shown.mem;
                 s->core += share_mode_has_core(ledger_node_mode(n)) && cards[i].units > 0 ? 100 : 0;
-                s->core_used += cards[i].core_used;
+                s->core_used += shown.core;
         }
         add_bytes(&s->bytes, total, unit);
         add_bytes(&s->bytes_used, used, unit);

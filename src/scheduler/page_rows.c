@@ -6,6 +6,7 @@
 
 #include "share/card_lack.h"
 #include "share/ledger_card.h"
+#include "share/ledger_growth.h"
 #include "wire/json_write.h"
 
 bool page_rows_shows(const LedgerNode *node) {
@@ -36,11 +37,12 @@ static void append_number(Buf *out, char before, uint64_t value) {
 
 static void write_card(const LedgerNode *node, const LedgerCard *c, Buf *out) {
         PageCardState state = state_of(node, c);
+        GrowthSum used = ledger_growth_shown(node, c);
 
         append_number(out, '[', c->index);
         append_number(out, ',', c->units);
-        append_number(out, ',', c->used);
-        append_number(out, ',', c->core_used);
+        append_number(out, ',', used.mem);
+        append_number(out, ',', used.core);
         append_number(out, ',', c->pods);
         if (state != PAGE_CARD_HEALTHY)
                 append_number(out, ',', state);

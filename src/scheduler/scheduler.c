@@ -118,6 +118,8 @@ static void on_node(void *userdata, const Node *node) {
         node_status_node(s->node_status, node);
         if (s->assembler)
                 assembler_node(s->assembler);
+        if (s->grower)
+                grower_node(s->grower, node->meta.name);
 }
 
 static void on_node_gone(void *userdata, Str name) {

@@ -3,6 +3,7 @@
 /* GET /inspect: what each pod holds, as the ledger counts it. */
 
 #include "scheduler/verbs.h"
+#include "share/ledger_growth.h"
 #include "wire/inspect_json.h"
 
 static bool is_sharing(const LedgerNode *n) {
@@ -59,10 +60,11 @@ static uint64_t core_of(const LedgerNode *node, const LedgerCard *c) {
 }
 
 static void write_card(JsonWriter *w, const LedgerNode *node, const LedgerCard *c, const GrantList *grants) {
+        GrowthSum used = ledger_growth_shown(node, c);
         InspectJsonSums sums = {.total_mem = c->units,
-                                .used_mem = c->used,
+                                .used_mem = used.mem,
                                 .total_core = core_of(node, c),
-                                .used_core = c->core_used};
+                                .used_core = used.core};
 
         inspect_json_card(w, c->index, &sums);
         for (size_t i = 0; i < grants->n; i++) {
@@ -84,10 +86,12 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         if (!collect_grants(node, arena, &grants))
                 return false;
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
+                GrowthSum used = ledger_growth_shown(node, &cards[i]);
+
                 sums.total_mem += cards[i].units;
-                sums.used_mem += cards[i].used;
+                sums.used_mem += used.mem;
                 sums.total_core += core_of(node, &cards[i]);
-                sums.used_core += cards[i].core_used;
+                sums.used_core += used.core;
         }
         inspect_json_node(w, ledger_node_name(node), &sums);
         write_pending(w, node, &grants);

@@ -15,7 +15,7 @@ enum { MEM_MAX = 1 << 20, CORE_MAX = 100 }; /* of one card */
 
 typedef struct EntryText {
         Str uid;
-        int64_t container, card, mem, core;
+        int64_t container, card, mem, core, less_mem, less_core;
 } EntryText;
 
 static const JsonField entry_fields[] = {
@@ -24,10 +24,17 @@ static const JsonField entry_fields[] = {
         JSON_FIELD(EntryText, card, "card", json_field_i64),
         JSON_FIELD(EntryText, mem, "mem", json_field_i64),
         JSON_FIELD(EntryText, core, "core", json_field_i64),
+        JSON_FIELD(EntryText, less_mem, "lessMem", json_field_i64),
+        JSON_FIELD(EntryText, less_core, "lessCore", json_field_i64),
 };
 
 static bool is_within(int64_t value, int64_t most) {
         return value >= 0 && value <= most;
+}
+
+/* Above the limit, or less than it. */
+static bool is_amount(int64_t more, int64_t less, int64_t most) {
+        return is_within(more, most) && is_within(less, most) && (more == 0 || less == 0);
 }
 
 /* One more than n entries. The room doubles, so that a list of n costs at most 2 n copies. */
@@ -46,15 +53,16 @@ static bool has_room(Growth *g, Arena *arena) {
 }
 
 static void add_entry(JsonReader *r, const EntryText *text, Arena *arena, Growth *g) {
-        GrowthEntry e = {.uid = text->uid,
-                         .container = (uint32_t) text->container,
-                         .card = (uint32_t) text->card,
-                         .size = {(uint32_t) text->mem, (uint32_t) text->core}};
+        GrowthEntry e = {
+                .uid = text->uid,
+                .container = (uint32_t) text->container,
+                .card = (uint32_t) text->card,
+                .size = {(int32_t) (text->mem - text->less_mem), (int32_t) (text->core - text->less_core)}};
 
         if (str_is_empty(e.uid) || e.uid.len > UINT16_MAX || !is_within(text->container, UINT16_MAX) ||
-            !is_within(text->card, CARD_INDEX_MAX) || !is_within(text->mem, MEM_MAX) ||
-            !is_within(text->core, CORE_MAX))
-                json_fault(r, "an entry has no uid, or a number that is too large");
+            !is_within(text->card, CARD_INDEX_MAX) || !is_amount(text->mem, text->less_mem, MEM_MAX) ||
+            !is_amount(text->core, text->less_core, CORE_MAX))
+                json_fault(r, "an entry has no uid, or a number that it cannot have");
         else if (growth_find(g, e.uid, e.container, e.card))
                 json_fault(r, "two entries of one slice");
         else if (g->n == GROWTH_MAX)
@@ -106,6 +114,17 @@ int growth_read(Str text, Arena *arena, Growth *ret, Fault *fault) {
 
 /* ---- writing ---- */
 
+static void write_size(JsonWriter *w, GrowthSize size) {
+        GrowthSize more = growth_excess(size);
+
+        json_write_u64(w, "mem", (uint64_t) more.mem);
+        json_write_u64(w, "core", (uint64_t) more.core);
+        if (size.mem < 0)
+                json_write_u64(w, "lessMem", (uint64_t) - (int64_t) size.mem);
+        if (size.core < 0)
+                json_write_u64(w, "lessCore", (uint64_t) - (int64_t) size.core);
+}
+
 void growth_write(const Growth *g, Buf *out) {
         JsonWriter w;
 
@@ -122,8 +141,7 @@ void growth_write(const Growth *g, Buf *out) {
                 json_write_str(&w, "uid", e->uid);
                 json_write_u64(&w, "container", e->container);
                 json_write_u64(&w, "card", e->card);
-                json_write_u64(&w, "mem", e->size.mem);
-                json_write_u64(&w, "core", e->size.core);
+                write_size(&w, e->size);
                 json_write_object_end(&w);
         }
         json_write_array_end(&w);
@@ -140,27 +158,39 @@ GrowthEntry *growth_find(const Growth *g, Str uid, uint32_t container, uint32_t 
         return NULL;
 }
 
-int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
-        GrowthEntry *e = growth_find(g, entry->uid, entry->container, entry->card);
-
-        if (e) {
-                e->size = growth_larger(e->size, entry->size);
+int growth_ensure(Growth *g, Arena *arena, Str uid, uint32_t container, uint32_t card) {
+        if (growth_find(g, uid, container, card))
                 return 0;
-        }
         if (g->n == GROWTH_MAX)
                 return -E2BIG;
         if (!has_room(g, arena))
                 return -ENOMEM;
-        g->list[g->n++] = *entry;
+        g->list[g->n++] = (GrowthEntry){.uid = uid, .container = container, .card = card};
         return 0;
+}
+
+int growth_raise(Growth *g, Arena *arena, const GrowthEntry *entry) {
+        int r = growth_ensure(g, arena, entry->uid, entry->container, entry->card);
+        GrowthEntry *e = growth_find(g, entry->uid, entry->container, entry->card);
+
+        if (e)
+                e->size = growth_larger(e->size, entry->size);
+        return r;
 }
 
 /* ---- what the agent makes of an entry ---- */
 
+/* An entry below the limit is the agent's own, and no record permits more. */
+static int32_t permitted(int32_t entry, int32_t permit) {
+        return entry < 0 && entry < permit ? entry : permit;
+}
+
 GrowthSize growth_keep(GrowthSize entry, const GrowthUse *use) {
+        const GrowthSize permit = {permitted(entry.mem, use->permit.mem),
+                                   permitted(entry.core, use->permit.core)};
         GrowthSize kept = growth_smaller(entry, growth_larger(use->wanted, use->held));
 
-        return growth_larger(growth_permit(use->permit, use), kept);
+        return growth_larger(growth_permit(permit, use), kept);
 }
 
 GrowthSize growth_permit(GrowthSize entry, const GrowthUse *use) {

@@ -4,13 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
 
 struct LedgerGrowth {
         LedgerGrowth *next;
         uint64_t settled;          /* the serial of ledger_growth_settle(); UINT64_MAX: not known yet */
-        GrowthSize seen, reserved; /* in the annotation, and by this scheduler */
+        GrowthSize seen, reserved; /* in the annotation, and by this scheduler, or GROWTH_LEAST */
         uint32_t container, card;
         uint16_t uid_len;
         char uid[];
@@ -18,6 +19,10 @@ struct LedgerGrowth {
 
 static GrowthSize charged(const LedgerGrowth *g) {
         return growth_larger(g->seen, g->reserved);
+}
+
+static bool is_reserved(const LedgerGrowth *g) {
+        return !growth_is_same(g->reserved, GROWTH_LEAST);
 }
 
 static bool is_of(const LedgerGrowth *g, Str uid) {
@@ -44,6 +49,7 @@ static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
                 return NULL;
         g->container = e->container;
         g->card = e->card;
+        g->reserved = GROWTH_LEAST;
         g->uid_len = (uint16_t) e->uid.len;
         memcpy(g->uid, e->uid.data, e->uid.len);
         g->next = n->growth;
@@ -51,25 +57,33 @@ static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
         return g;
 }
 
-/* Adds the amounts of all entries to their cards, or subtracts them. */
+static GrowthSum excess(const LedgerGrowth *g) {
+        GrowthSize more = growth_excess(charged(g));
+
+        return (GrowthSum){(uint64_t) more.mem, (uint64_t) more.core};
+}
+
+/* Adds what all entries have above limits to their cards, or subtracts it. */
 static void charge_all(LedgerNode *n, bool add) {
         for (LedgerGrowth *g = n->growth; g; g = g->next) {
-                LedgerCard *c = ledger_card_ensure(n, g->card); /* exists since ensure() */
-                GrowthSize size = charged(g);
+                GrowthSum size = excess(g);
+                LedgerCard *c;
 
+                if (size.mem == 0 && size.core == 0)
+                        continue;
+                c = ledger_card_ensure(n, g->card); /* exists since ensure(), and while it is used */
                 assert(add || (c->used >= size.mem && c->core_used >= size.core));
-                c->used += add ? size.mem : -(uint64_t) size.mem;
-                c->core_used += add ? size.core : -(uint64_t) size.core;
+                c->used += add ? size.mem : -size.mem;
+                c->core_used += add ? size.core : -size.core;
         }
 }
 
-/* Those of size 0. */
+/* Those that say what a missing one says. */
 static void drop_empty(LedgerNode *n) {
         for (LedgerGrowth **at = &n->growth; *at;) {
                 LedgerGrowth *g = *at;
-                GrowthSize size = charged(g);
 
-                if (size.mem > 0 || size.core > 0) {
+                if (is_reserved(g) || !growth_is_same(g->seen, (GrowthSize){0, 0})) {
                         at = &g->next;
                         continue;
                 }
@@ -86,7 +100,7 @@ static void take_over(LedgerNode *n, const Growth *read) {
 
                 g->seen = e ? e->size : (GrowthSize){0, 0};
                 if (g->settled <= read->serial)
-                        g->reserved = (GrowthSize){0, 0};
+                        g->reserved = GROWTH_LEAST;
         }
         charge_all(n, true);
         drop_empty(n);
@@ -113,8 +127,10 @@ int ledger_growth_set(LedgerNode *n, Str annotation, Fault *fault) {
 
 void ledger_growth_drop(LedgerNode *n) {
         charge_all(n, false);
-        for (LedgerGrowth *g = n->growth; g; g = g->next)
-                g->seen = g->reserved = (GrowthSize){0, 0};
+        for (LedgerGrowth *g = n->growth; g; g = g->next) {
+                g->seen = (GrowthSize){0, 0};
+                g->reserved = GROWTH_LEAST;
+        }
         drop_empty(n);
         n->growth_serial = 0;
 }
@@ -129,39 +145,110 @@ GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, ui
         return g ? charged(g) : (GrowthSize){0, 0};
 }
 
+/* ---- what slices have given up ---- */
+
+bool ledger_growth_is_below(const LedgerNode *n, Str uid) {
+        for (const LedgerGrowth *g = n->growth; g; g = g->next)
+                if (growth_is_below(g->seen) && is_of(g, uid))
+                        return true;
+        return false;
+}
+
+static void add_freed(const LedgerNode *n, const Grant *grant, uint32_t card, GrowthSize *sum) {
+        GrowthSize freed = {0, 0};
+
+        for (size_t i = 0; i < grant->n_slices; i++) {
+                const Slice *s = &grant->slices[i];
+                GrowthSize less;
+
+                if (s->card != card || s->kind == CONTAINER_SIDECAR)
+                        continue;
+                if (s->kind == CONTAINER_INIT)
+                        return;
+                less = growth_smaller(ledger_growth_of(n, grant_uid(grant), s->container, card),
+                                      (GrowthSize){0, 0});
+                freed.mem += (int32_t) min_u32(s->mem, 0u - (uint32_t) less.mem);
+                freed.core += (int32_t) min_u32(s->core, 0u - (uint32_t) less.core);
+        }
+        sum->mem += freed.mem;
+        sum->core += freed.core;
+}
+
+static bool any_is_below(const LedgerNode *n) {
+        for (const LedgerGrowth *g = n->growth; g; g = g->next)
+                if (growth_is_below(charged(g)))
+                        return true;
+        return false;
+}
+
+GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card) {
+        GrowthSize sum = {0, 0};
+
+        if (!any_is_below(n))
+                return sum;
+        for (const Grant *g = n->grants; g; g = g->next)
+                add_freed(n, g, card, &sum);
+        for (const Grant *g = n->held; g; g = g->next)
+                add_freed(n, g, card, &sum);
+        return sum;
+}
+
+GrowthSum ledger_growth_shown(const LedgerNode *n, const LedgerCard *c) {
+        GrowthSize freed = ledger_growth_freed(n, c->index);
+
+        return (GrowthSum){c->used - min_u64((uint64_t) freed.mem, above_u64(c->used, c->units)),
+                           c->core_used -
+                                   min_u64((uint64_t) freed.core, above_u64(c->core_used, CORE_PER_CARD))};
+}
+
 /* ---- reservations ---- */
 
 GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card) {
         const LedgerGrowth *g = find(n, uid, container, card);
 
-        return g ? g->reserved : (GrowthSize){0, 0};
+        return g ? g->reserved : GROWTH_LEAST;
 }
 
-static uint32_t above(uint32_t wanted, uint32_t charged_) {
-        return wanted > charged_ ? wanted - charged_ : 0;
-}
+/* One kind of amount: what is charged, what is asked for, and what the charges leave free. */
+typedef struct Room {
+        const char *what;
+        int64_t now, asked, left;
+} Room;
 
-static int lacks(const LedgerNode *n, const LedgerCard *c, const char *what, uint32_t more, uint32_t free_,
-                 Fault *fault) {
+/* 0 or LEDGER_GROWTH_E_ROOM. A return to the limit is nothing new on the card. */
+static int check_room(const LedgerNode *n, const LedgerCard *c, const Room *room, Fault *fault) {
+        bool returns = room->asked <= 0, closed = !c->healthy && !returns;
+        int64_t left = closed || room->left < 0 ? 0 : room->left, more = room->asked - room->now;
+
+        if (more <= 0 || more <= left)
+                return 0;
         return fault_set(fault, LEDGER_GROWTH_E_ROOM,
-                         "gpu%u of node " STR_FMT " has %u%s free%s, %u more are needed: %u are missing",
-                         c->index, STR_ARG(ledger_node_name(n)), free_, what,
-                         c->healthy ? "" : " (it is fenced, cordoned or unhealthy)", more, more - free_);
+                         "gpu%u of node " STR_FMT
+                         " has %lld%s free%s, %lld more are needed%s: %lld are missing",
+                         c->index, STR_ARG(ledger_node_name(n)), (long long) left, room->what,
+                         closed ? " (it is fenced, cordoned or unhealthy)" : "", (long long) more,
+                         returns ? " to return to the limit" : "", (long long) (more - left));
 }
 
 int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
         LedgerGrowth *g = ensure(n, e);
         const LedgerCard *c = ledger_card_find(n, e->card);
-        GrowthSize more;
-        int r = 0;
+        GrowthSize freed;
+        int r;
 
         if (!g || !c)
                 return -ENOMEM;
-        more = (GrowthSize){above(e->size.mem, charged(g).mem), above(e->size.core, charged(g).core)};
-        if (more.mem > ledger_card_free(n, c))
-                r = lacks(n, c, " of gpu-mem", more.mem, ledger_card_free(n, c), fault);
-        else if (more.core > ledger_card_core_free(n, c))
-                r = lacks(n, c, " percent of gpu-core", more.core, ledger_card_core_free(n, c), fault);
+        freed = ledger_growth_freed(n, e->card);
+        r = check_room(n, c,
+                       &(Room){" of gpu-mem", charged(g).mem, e->size.mem,
+                               (int64_t) c->units + freed.mem - (int64_t) (c->used + n->pending)},
+                       fault);
+        if (r == 0)
+                r = check_room(
+                        n, c,
+                        &(Room){" percent of gpu-core", charged(g).core, e->size.core,
+                                CORE_PER_CARD + freed.core - (int64_t) (c->core_used + n->pending_core)},
+                        fault);
         if (r == 0) {
                 charge_all(n, false);
                 g->reserved = growth_larger(g->reserved, e->size);
@@ -185,7 +272,7 @@ void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial) {
                 found = true;
                 g->settled = serial;
                 if (serial <= n->growth_serial)
-                        g->reserved = (GrowthSize){0, 0};
+                        g->reserved = GROWTH_LEAST;
         }
         charge_all(n, true);
         drop_empty(n);
@@ -200,7 +287,7 @@ void ledger_growth_release(LedgerNode *n, Str uid) {
 
 bool ledger_growth_is_reserved(const LedgerNode *n, Str uid) {
         for (const LedgerGrowth *g = n->growth; g; g = g->next)
-                if (is_of(g, uid) && (g->reserved.mem > 0 || g->reserved.core > 0))
+                if (is_of(g, uid) && is_reserved(g))
                         return true;
         return false;
 }
@@ -208,7 +295,7 @@ bool ledger_growth_is_reserved(const LedgerNode *n, Str uid) {
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core) {
         for (const LedgerGrowth *g = n->growth; g; g = g->next)
                 if (g->card == card) {
-                        *mem += charged(g).mem;
-                        *core += charged(g).core;
+                        *mem += excess(g).mem;
+                        *core += excess(g).core;
                 }
 }

@@ -3,13 +3,22 @@
 
 /* What the ledger charges for growth beyond limits (share/growth.h), beside the grants. These are
  * the entries of the node's annotation, and what the leading scheduler has reserved. Of a slice
- * with both, the larger one is charged. Nothing depends on the pod's object: processes may run on
- * after it is gone. The agent takes the entry away when they have ended. */
+ * with both, the larger one is charged. What is above a limit does not depend on the pod's object:
+ * processes may run on after it is gone. The agent takes the entry away when they have ended.
+ *
+ * A card has two sums. New pods are admitted against the larger of limit and charge of each slice
+ * (LedgerCard.used). Slices that grow are admitted against the charges, so they may have what
+ * another one has given up (ledger_growth_freed()). It counts only beside a grant, whose limit is
+ * in the sum. */
 
 #include "share/growth.h"
 #include "share/ledger.h"
 
 typedef struct LedgerGrowth LedgerGrowth;
+
+typedef struct GrowthSum {
+        uint64_t mem, core; /* units, percent */
+} GrowthSum;
 
 /* Puts the entries of the annotation into force, in place of the earlier ones. A reservation ends
  * where its serial has come (ledger_growth_settle()), or a larger one. An absent annotation ends
@@ -23,15 +32,26 @@ void ledger_growth_drop(LedgerNode *n);
 /* The annotation's serial; 0: the node has none, and no growth is possible there. */
 uint64_t ledger_growth_serial(const LedgerNode *n);
 
-/* What is charged for a slice above its limit. */
+/* What is charged for a slice above its limit; negative: how much less than it. */
 GrowthSize ledger_growth_of(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
 
 /* What this scheduler has reserved for it, and the ledger has not seen yet. */
 GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t container, uint32_t card);
 
+/* What slices of the card leave of their limits. A pod with an init container there leaves
+ * nothing: that one has its limit when the pod's sandbox begins again. */
+GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card);
+
+/* Whether the annotation charges a slice of the pod with less than its limit. */
+bool ledger_growth_is_below(const LedgerNode *n, Str uid);
+
+/* What reports show as used of the card. Where growth rests on what another slice has given up, the
+ * sum for new pods exceeds the card, and the charges are shown, which do not. */
+GrowthSum ledger_growth_shown(const LedgerNode *n, const LedgerCard *c);
+
 /* Reserves the size of the entry for this slice, where the card has room for what is not charged
- * yet. 0; -ENOMEM; or LEDGER_GROWTH_E_ROOM with a fault that names card, free and missing
- * amount. */
+ * yet. A cordon, fence or fault of the card keeps no slice from its limit. 0; -ENOMEM; or
+ * LEDGER_GROWTH_E_ROOM with a fault that names card, free and missing amount. */
 enum { LEDGER_GROWTH_E_ROOM = 1 };
 int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault);
 
@@ -45,5 +65,5 @@ void ledger_growth_release(LedgerNode *n, Str uid);
 /* Whether the pod has a reservation that is not in the annotation yet. */
 bool ledger_growth_is_reserved(const LedgerNode *n, Str uid);
 
-/* For ledger.c, which checks each sum: what is charged on the card. */
+/* For ledger.c, which checks each sum: what is charged on the card above limits. */
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core);

@@ -566,6 +566,18 @@ class OnATerminal(Inspect):
         self.assertIn(" 2/", out)
         self.assertIn("aliquot.dev/grown-slices", err)
 
+    def test_growth_that_rests_on_a_shrunk_slice(self):
+        """The card has it once; without growth, the limit counts."""
+        less = {"uid": "u", "container": 0, "card": 0, "mem": 0, "core": 0, "lessMem": 4, "lessCore": 30}
+        more = {"uid": "v", "container": 0, "card": 0, "mem": 3, "core": 20}
+        pods = share("a", 0, 8, 60), share("b", 0, 7, 40)
+        for slices in [less], [less, more]:
+            node = worker(cards=1, more={"aliquot.dev/grown-slices": json.dumps({"serial": 3, "slices": slices})})
+            _, out, _ = self.show("-o", "json", objects=(node, *pods))
+            shown = json.loads(out)["nodes"][0]
+            self.assertEqual([(c["usedGPU"], c["usedCore"]) for c in shown["devs"]], [(15, 100)])
+            self.assertEqual(shown["usedGPU"], 15)
+
     def test_cordoned_cards(self):
         said = ("GPUShareCardsCordoned", "gpu1, gpu2 take no new slice; held by default/a")
         node = worker(cards=3, sick=[2], conditions=[said], more={"aliquot.dev/cordon-cards": "1, 2"})

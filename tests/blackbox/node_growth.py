@@ -24,8 +24,8 @@ class Growth(Started):
         lab.schedule(with_extender=True, extra=SWITCH)
         return lab
 
-    def run_pod(self, lab, name, mem, core=0):
-        uid = lab.create(pod(name, container("main", mem, core)))
+    def run_pod(self, lab, name, mem, core=0, **spec):
+        uid = lab.create(pod(name, container("main", mem, core), **spec))
         return uid, self.started(lab, uid)
 
     def ask(self, lab, name="a", **sizes):
@@ -39,6 +39,10 @@ class Growth(Started):
 
     def entries(self, lab):
         return {(e["uid"], e["card"]): (e["mem"], e["core"]) for e in json.loads(lab.node_annotation(GROWTH))["slices"]}
+
+    def charges(self, lab):
+        """Of each slice of the card, above its limit or below it."""
+        return {e["uid"]: e["mem"] - e.get("lessMem", 0) for e in json.loads(lab.node_annotation(GROWTH))["slices"]}
 
     def used(self, lab):
         """What the scheduler's ledger counts of the card."""
@@ -84,6 +88,155 @@ class Growth(Started):
         lab.api.delete(f"{PODS}/b")
         self.until(lab, c, 12928, "in force: container 0: gpu-mem 12 of 4")
         self.assertEqual(self.entries(lab), {(uid, 0): (8, 0)})
+
+    def both(self):
+        """Two pods that have all of the card; "a" was shrunk from 8 to 4, and "b" has grown from 7 to 11."""
+        lab = self.grown()
+        pods = [self.run_pod(lab, name, mem, restartPolicy="Always") for name, mem in (("a", 8), ("b", 7))]
+        self.ask(lab, gpu_mem="4")
+        self.until(lab, pods[0][1], 4309, "in force: container 0: gpu-mem 4 of 8")
+        self.ask(lab, "b", gpu_mem="11")
+        self.until(lab, pods[1][1], 11850, "in force: container 0: gpu-mem 11 of 7", "b")
+        self.assertEqual(self.charges(lab), {pods[0][0]: -4, pods[1][0]: 4})
+        return lab, pods[0], pods[1]
+
+    def test_a_shrink_serves_growth(self):
+        """What it frees is for slices that grow, once the processes have freed it, and never for a new pod."""
+        lab = self.grown()
+        a, held = self.run_pod(lab, "a", 8)
+        b, grown = self.run_pod(lab, "b", 7)
+        self.hold(held, 6000)
+        self.ask(lab, "b", gpu_mem="11")
+        lab.wait(lambda: any("4 are missing" in e for e in lab.events(REFUSED)), "the card is full")
+        self.ask(lab, gpu_mem="4")
+        self.until(lab, held, 4309, "in force: container 0: gpu-mem 4 of 8")
+        lab.wait(lambda: self.charges(lab) == {a: -2}, "6000 MiB are 6 units")
+        lab.wait(lambda: any("2 are missing" in e for e in lab.events(REFUSED)), "the rest is not given away")
+        self.assertEqual(self.limits(grown).limit // MIB, 7541)
+        late = lab.create(pod("c", container("main", 1)))
+        self.hold(held, 4000)
+        self.until(lab, grown, 11850, "in force: container 0: gpu-mem 11 of 7", "b")
+        self.assertEqual(self.charges(lab), {a: -4, b: 4})
+        self.hold(held, 1 << 20)  # counters have any number
+        self.assertEqual((lab.running(late), self.used(lab)), ([], 15))
+        # Its limit is what Kubernetes counts; it has it again when the other slice has shrunk.
+        self.ask(lab, gpu_mem=None)
+        text = "gpu0 of node n1 has 0 of gpu-mem free, 4 more are needed to return to the limit: 4 are missing"
+        lab.wait(lambda: any(text in e for e in lab.events(REFUSED)), "an Event says what is missing")
+        lab.wait(lambda: self.status(lab).startswith("waits: ") and self.status(lab).endswith("gpu-mem 4 of 8"), "it waits")
+        self.assertEqual((self.limits(held).limit // MIB, self.charges(lab)), (4309, {a: -4, b: 4}))
+        self.ask(lab, "b", gpu_mem="9")
+        lab.wait(lambda: self.charges(lab) == {a: -4, b: 2}, "a part of it is free")
+        self.ask(lab, gpu_mem="6")
+        self.until(lab, held, 6464, "in force: container 0: gpu-mem 6 of 8")
+        self.ask(lab, "b", gpu_mem=None)
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, held, 8618, None)
+        lab.wait(lambda: self.charges(lab) == {}, "both have their limits")
+        self.assertEqual((lab.running(late), self.used(lab)), ([], 15))
+
+    def test_a_return_needs_the_scheduler(self):
+        """Once the smaller charge is in the API, the scheduler may have promised the rest."""
+        lab = self.grown()
+        a, c = self.run_pod(lab, "a", 8)
+        self.ask(lab, gpu_mem="4")
+        lab.wait(lambda: self.charges(lab) == {a: -4}, "the smaller charge")
+        lab.extender.kill()
+        self.ask(lab, gpu_mem=None)
+        lab.wait(lambda: self.status(lab).startswith("waits: the scheduler has not permitted"), "it waits")
+        self.assertEqual((self.limits(c).limit // MIB, self.charges(lab)), (4309, {a: -4}))
+        lab.schedule(with_extender=True, extra=SWITCH)
+        self.until(lab, c, 8618, None)
+        self.assertEqual(self.charges(lab), {})
+
+    def test_an_init_container_keeps_the_limit(self):
+        """It has all of it when the sandbox begins again, and the slice returns without the scheduler."""
+        lab = self.grown()
+        _, c = self.run_pod(lab, "a", 8, initContainers=[container("first", 8)])
+        self.run_pod(lab, "b", 7)
+        self.ask(lab, gpu_mem="4")
+        self.until(lab, c, 4309, "in force: container 0: gpu-mem 4 of 8")
+        self.ask(lab, "b", gpu_mem="8")
+        lab.wait(lambda: any("1 are missing" in e for e in lab.events(REFUSED)), "nothing is given up")
+        self.assertEqual(self.charges(lab), {})
+        lab.extender.kill()
+        self.ask(lab, gpu_mem=None)
+        self.until(lab, c, 8618, None)
+
+    def test_compute_of_a_shrunk_slice(self):
+        lab = self.grown()
+        a, small = self.run_pod(lab, "a", 4, 60)
+        _, grown = self.run_pod(lab, "b", 4, 40)
+        self.ask(lab, gpu_core="20")
+        self.until(lab, small, 4309, "in force: container 0: gpu-mem 4 of 4, gpu-core 20 of 60")
+        self.ask(lab, "b", gpu_core="80")
+        self.until(lab, grown, 4309, "in force: container 0: gpu-mem 4 of 4, gpu-core 80 of 40", "b")
+        self.ask(lab, gpu_core=None)
+        lab.wait(lambda: any("40 more are needed to return to the limit" in e for e in lab.events(REFUSED)), "it waits")
+        self.assertEqual((self.limits(small).core, self.limits(grown).core), (20, 80))
+        self.ask(lab, "b", gpu_core=None)
+        self.until(lab, small, 4309, None)
+        self.assertEqual(self.limits(small).core, 60)
+
+    def test_a_shrunk_slice_after_restarts(self):
+        """Agent, scheduler, container and kubelet begin again, and the annotation is lost: no sum changes."""
+        lab, (a, small), (b, grown) = self.both()
+
+        def is_so():
+            lab.wait(lambda: lab.node_annotation(GROWTH) and self.charges(lab) == {a: -4, b: 4}, "the charges")
+            lab.wait(lambda: self.used(lab) == 15, "the ledger")
+            self.until(lab, lab.kubelet.runtime.of(a, "main"), 4309, "in force: container 0: gpu-mem 4 of 8")
+            self.until(lab, lab.kubelet.runtime.of(b, "main"), 11850, "in force: container 0: gpu-mem 11 of 7", "b")
+
+        lab.restart_agent()
+        lab.extender.kill()
+        lab.wait_ready()
+        lab.schedule(with_extender=True, extra=SWITCH)
+        is_so()
+        lab.annotate(grown_slices=None)
+        is_so()
+        for uid in a, b:
+            before = lab.kubelet.runtime.of(uid, "main")
+            lab.kubelet.finish(uid, "main", 1)
+            lab.wait(lambda u=uid, c=before: lab.kubelet.runtime.of(u, "main") is not c and lab.running(u), "it runs again")
+        lab.kubelet.restart()
+        lab.wait_ready()
+        is_so()
+        # The new leader knows the wish of a pod that has no annotation any more.
+        self.ask(lab, gpu_mem=None)
+        lab.wait(lambda: any("return to the limit" in e for e in lab.events(REFUSED)), "it waits")
+        lab.annotate(grown_slices=None)  # a wish is no permit
+        lab.wait(lambda: lab.node_annotation(GROWTH), "it is there again")
+        self.assertEqual(self.charges(lab), {a: -4, b: 4})
+        lab.extender.kill()
+        lab.schedule(with_extender=True, extra=SWITCH)
+        self.ask(lab, "b", gpu_mem=None)
+        self.until(lab, lab.kubelet.runtime.of(a, "main"), 8618, None)
+        lab.wait(lambda: self.charges(lab) == {}, "both have their limits")
+
+    def test_a_shrunk_pod_that_ends(self):
+        """The growth beside it rests on nothing else: a new pod sees the card without it."""
+        lab, _, (b, grown) = self.both()
+        late = lab.create(pod("c", container("main", 5)))
+        lab.api.delete(f"{PODS}/a")
+        lab.wait(lambda: self.charges(lab) == {b: 4} and self.used(lab) == 11, "the limit of the pod is free")
+        self.started(lab, lab.create(pod("d", container("main", 4))))
+        self.assertEqual((lab.running(late), self.limits(grown).limit // MIB), ([], 11850))
+
+    def test_a_switch_that_is_off_beside_a_shrunk_slice(self):
+        """Nothing grows any more; the shrunk slice has its limit again when the card has room."""
+        lab, (_, small), (b, _) = self.both()
+        lab.agent.stop()
+        lab.extra = []
+        lab.start_agent()
+        lab.wait_ready()
+        lab.wait(lambda: self.charges(lab) == {b: 4}, "no other slice may have it")
+        self.ask(lab, gpu_mem=None)
+        lab.wait(lambda: "no room for it yet" in self.status(lab), "the other slice has it")
+        self.assertEqual(self.limits(small).limit // MIB, 4309)
+        self.ask(lab, "b", gpu_mem=None)
+        self.until(lab, small, 8618, None)
+        lab.wait(lambda: lab.node_annotation(GROWTH) is None, "the annotation is gone")
 
     def test_a_quota(self):
         lab = self.grown()

@@ -191,7 +191,7 @@ static int node_unit(Inspect *i, const Node *node, InspectNode *row, Fault *faul
 /* The scheduler charges these amounts beside the pods' limits. */
 static int node_growth(Inspect *i, const Node *node, InspectNode *row, Fault *fault) {
         Fault why = FAULT_NULL;
-        InspectUse *grown;
+        InspectUse *grown, *given_up;
         Growth growth;
         int r = growth_read(node->annotations.growth, &i->scratch, &growth, &why);
 
@@ -202,13 +202,22 @@ static int node_growth(Inspect *i, const Node *node, InspectNode *row, Fault *fa
                 return 0;
         }
         grown = arena_new(&i->rows, InspectUse, growth.n);
-        if (!grown)
+        given_up = arena_new(&i->rows, InspectUse, growth.n);
+        if (!grown || !given_up)
                 return -ENOMEM;
-        for (size_t k = 0; k < growth.n; k++)
+        for (size_t k = 0; k < growth.n; k++) {
+                GrowthSize more = growth_excess(growth.list[k].size),
+                           less = growth_smaller(growth.list[k].size, (GrowthSize){0, 0});
+
                 grown[k] = (InspectUse){.card = growth.list[k].card,
-                                        .mem = growth.list[k].size.mem,
-                                        .core = growth.list[k].size.core};
+                                        .mem = (uint64_t) more.mem,
+                                        .core = (uint64_t) more.core};
+                given_up[k] = (InspectUse){.card = growth.list[k].card,
+                                           .mem = 0u - (uint32_t) less.mem,
+                                           .core = 0u - (uint32_t) less.core};
+        }
         row->grown = grown;
+        row->given_up = given_up;
         row->n_grown = growth.n;
         return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "cli/inspect/inspect-internal.h"
 #include "wire/annotation.h"
 
@@ -76,6 +77,20 @@ static void add_uses(InspectNode *node, const InspectUse *uses, size_t n) {
         }
 }
 
+/* Where growth rests on what other slices have given up, the card has that once. */
+static void subtract_given_up(InspectNode *node) {
+        for (size_t u = 0; u < node->n_grown; u++) {
+                InspectCard *card = &node->cards[node->given_up[u].card];
+                uint64_t mem = min_u64(node->given_up[u].mem, above_u64(card->used_mem, card->total_mem)),
+                         core = min_u64(node->given_up[u].core, above_u64(card->used_core, card->total_core));
+
+                card->used_mem -= mem;
+                card->used_core -= core;
+                node->used_mem -= mem;
+                node->used_core -= core;
+        }
+}
+
 static int node_sum(Inspect *i, InspectNode *node) {
         node->n_cards = node->n_described;
         include_cards(node, node->grown, node->n_grown);
@@ -99,6 +114,7 @@ static int node_sum(Inspect *i, InspectNode *node) {
                         node->cards[pod->uses[u].card].n_pods++;
         }
         add_uses(node, node->grown, node->n_grown);
+        subtract_given_up(node);
         node->used_mem += node->pending_mem;
         node->used_core += node->pending_core;
         return 0;

@@ -115,8 +115,10 @@ static int add_grown(Notes *notes, Str annotation, Arena *arena) {
         if (r < 0)
                 return r;
         for (size_t i = 0; i < growth.n; i++) {
-                mem += growth.list[i].size.mem;
-                core += growth.list[i].size.core;
+                GrowthSize more = growth_excess(growth.list[i].size);
+
+                mem += (unsigned long long) more.mem;
+                core += (unsigned long long) more.core;
         }
         if (mem == 0 && core == 0)
                 return 0;

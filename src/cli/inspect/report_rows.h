@@ -52,8 +52,9 @@ typedef struct InspectNode {
         uint64_t total_mem, total_core; /* allocatable */
         uint64_t *card_units;           /* by card index, as the node describes them */
         size_t n_described;
-        InspectCardFacts *facts; /* n_described, or NULL */
-        const InspectUse *grown; /* what slices may hold above their limits, by card */
+        InspectCardFacts *facts;    /* n_described, or NULL */
+        const InspectUse *grown;    /* what slices may hold above their limits, by card */
+        const InspectUse *given_up; /* what they have given up of their limits, as many entries */
         size_t n_grown;
         Str mode; /* in force; empty: not known */
         bool change_pending;

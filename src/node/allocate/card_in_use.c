@@ -5,65 +5,99 @@
 #include "share/growth.h"
 #include "share/ledger_summary.h"
 
-/* Units of each card that the record's size has above the devices there. */
-static uint32_t size_above(const RecordContainer *c, DeviceKind kind, uint32_t count) {
-        uint32_t n = device_set_count_cards(&c->given[kind]);
+/* One card and one kind of device, by the annotation as it was seen. */
+typedef struct Look {
+        const NodeContext *node;
+        DeviceKind kind;
+        uint32_t card;
+        const CardSize *as; /* of card_in_use() */
+        const Growth *seen; /* NULL: the annotation could not be read */
+} Look;
 
-        return n > 0 ? above_u32((kind == DEVICE_MEM ? c->size_mem : c->size_core) / n, count) : 0;
+/* Units of the card that the container has in force: its size, or `count`, its devices there. */
+static uint32_t size_on(const Look *look, const RecordContainer *c, uint32_t count) {
+        uint32_t size = look->kind == DEVICE_MEM ? c->size_mem : c->size_core;
+
+        if (look->as && look->as->container == c)
+                size = look->as->size;
+        return size > 0 ? size / device_set_count_cards(&c->given[look->kind]) : count;
 }
 
-/* Units above its devices that the processes of a container hold. */
-static uint32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card, uint32_t count) {
-        return c->started && node->isolation
-                       ? above_u32(isolation_held(node->isolation, node->inventory, c, card), count)
+/* Units that the processes of a container hold. */
+static uint32_t held_on(const Look *look, const RecordContainer *c) {
+        const NodeContext *node = look->node;
+
+        return look->kind == DEVICE_MEM && c->started && node->isolation
+                       ? isolation_held(node->isolation, node->inventory, c, look->card)
                        : 0;
 }
 
-/* What a pod is charged with on a card. */
-static uint64_t charged(const Growth *seen, Str uid, uint32_t card) {
+/* What a pod is charged with, above its limits (sign 1) or below them (-1). */
+static uint64_t charged(const Look *look, const Record *record, int sign) {
         uint64_t sum = 0;
 
-        for (size_t i = 0; i < seen->n; i++)
-                if (seen->list[i].card == card && str_eq(seen->list[i].uid, uid))
-                        sum += seen->list[i].size.mem;
+        for (size_t i = 0; look->seen && i < look->seen->n; i++) {
+                const GrowthEntry *e = &look->seen->list[i];
+                int64_t size = (int64_t) sign * e->size.mem;
+
+                if (size > 0 && e->card == look->card && str_eq(e->uid, str_from(record->uid)))
+                        sum += (uint64_t) size;
+        }
         return sum;
 }
 
-/* Units above its devices that a pod has in force or holds on a card. A container can write any
- * number into its counters, so they count up to what the annotation charges or its record permits.
- * seen: NULL: the annotation could not be read. */
-static uint64_t mem_above(const NodeContext *node, const Record *record, uint32_t card, const Growth *seen) {
+/* ---- sizes above the devices ---- */
+
+/* Units above its devices that a pod has in force or holds. A container can write any number into
+ * its counters, so they count up to what the annotation charges or its record permits. */
+static uint64_t above(const Look *look, const Record *record) {
         uint64_t permitted = 0, held = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
-                uint32_t count = device_set_count(&c->given[DEVICE_MEM], card), size, holds, permit;
+                uint32_t count = device_set_count(&c->given[look->kind], look->card), size, holds, permit;
 
                 if (c->init || count == 0)
                         continue;
-                size = size_above(c, DEVICE_MEM, count);
-                holds = held_above(node, c, card, count);
-                permit = record_mem_above(c, card);
+                size = above_u32(size_on(look, c, count), count);
+                holds = above_u32(held_on(look, c), count);
+                permit = look->kind == DEVICE_MEM ? record_mem_above(c, look->card) : 0;
                 permitted += max_u32(size, min_u32(permit, holds));
                 held += max_u32(size, holds);
         }
-        if (held <= permitted || !seen)
+        if (held <= permitted || !look->seen)
                 return held;
-        return min_u64(held, max_u64(permitted, charged(seen, str_from(record->uid), card)));
+        return min_u64(held, max_u64(permitted, charged(look, record, 1)));
 }
 
-static uint64_t core_above(const Record *record, uint32_t card) {
-        uint64_t sum = 0;
+/* ---- sizes below them ---- */
+
+/* Devices of a pod that are counted, and that its containers neither have in force nor hold. What
+ * was given up counts as that, whatever the counters say. A pod with an init container on the card
+ * leaves nothing: that one has its limit when the sandbox begins again. starting: `more` of
+ * card_in_use(), where it is this pod's. */
+static uint64_t below(const Look *look, const Record *record, const DeviceSet *starting) {
+        uint64_t devices = 0, sizes = 0, held = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
-                uint32_t count = device_set_count(&c->given[DEVICE_CORE], card);
+                const DeviceSet *given = &c->given[look->kind];
+                uint32_t count = device_set_count(given, look->card), size;
 
-                if (!c->init && count > 0)
-                        sum += size_above(c, DEVICE_CORE, count);
+                if (count > 0 && c->init)
+                        return 0;
+                if (count == 0 || !(c->started || (starting && device_set_touches(given, starting))))
+                        continue;
+                size = min_u32(count, size_on(look, c, count));
+                devices += count;
+                sizes += size;
+                held += min_u32(count, max_u32(size, held_on(look, c)));
         }
-        return sum;
+        held = min_u64(held, above_u64(devices, charged(look, record, -1)));
+        return devices - max_u64(sizes, held);
 }
+
+/* ---- the sums ---- */
 
 /* An init container and later containers may have the same devices. */
 static bool is_counted(const Record *record, size_t before, DeviceKind kind, DeviceId id) {
@@ -92,19 +126,21 @@ static uint32_t started_devices(const Record *record, DeviceKind kind, uint32_t 
         return n;
 }
 
-CardInUse card_in_use(const NodeContext *node, DeviceKind kind, uint32_t card, Str pod,
-                      const DeviceSet *more) {
+CardInUse card_in_use(const NodeContext *node, DeviceKind kind, uint32_t card, Str pod, const DeviceSet *more,
+                      const CardSize *as) {
         const Record *own = records_find(node->records, pod);
         CardInUse use = {.devices = more ? count_new(own, own ? own->n_containers : 0, kind, more, card) : 0};
         const char *text = node->growth ? node->growth->seen : NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
+        Look look = {.node = node, .kind = kind, .card = card, .as = as};
         Growth seen;
-        bool known = growth_read(str_from(text), &arena, &seen, NULL) >= 0;
 
+        if (growth_read(str_from(text), &arena, &seen, NULL) >= 0)
+                look.seen = &seen;
         for (const Record *record = node->records->by_uid; record; record = record->hh.next) {
                 use.devices += started_devices(record, kind, card);
-                use.above += kind == DEVICE_MEM ? mem_above(node, record, card, known ? &seen : NULL)
-                                                : core_above(record, card);
+                use.above += above(&look, record);
+                use.below += below(&look, record, record == own ? more : NULL);
         }
         return use;
 }
@@ -123,10 +159,10 @@ bool card_in_use_lets_start(const NodeContext *node, DeviceKind kind, Str pod, c
         size_t at = 0;
 
         while (device_set_next_card(set, &at, ret_card, &count)) {
-                CardInUse use = card_in_use(node, kind, *ret_card, pod, set);
+                CardInUse use = card_in_use(node, kind, *ret_card, pod, set, NULL);
                 uint32_t capacity = card_in_use_capacity(node, kind, *ret_card);
 
-                if (capacity > 0 && use.above > 0 && use.devices + use.above > capacity)
+                if (capacity > 0 && use.above > 0 && card_in_use_sum(use) > capacity)
                         return false;
         }
         return true;

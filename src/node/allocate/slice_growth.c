@@ -36,18 +36,18 @@ bool slice_growth_is_possible(const SliceGrowth *g) {
 
 /* ---- what a slice holds ---- */
 
-/* Units above its devices that the processes of a container hold. */
-static uint32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card, uint32_t count) {
-        return node->isolation ? above_u32(isolation_held(node->isolation, node->inventory, c, card), count)
-                               : 0;
+/* Units that the processes of a container hold above its devices; negative: below them. */
+static int32_t held_above(const NodeContext *node, const RecordContainer *c, uint32_t card) {
+        int64_t held = node->isolation ? isolation_held(node->isolation, node->inventory, c, card) : 0;
+
+        held -= device_set_count(&c->given[DEVICE_MEM], card);
+        return held < INT32_MAX ? (int32_t) held : INT32_MAX;
 }
 
 /* The annotation as it was seen last. 0; GROWTH_E_MALFORMED or -ENOMEM, both without an entry. */
 static int read_seen(const SliceGrowth *g, Arena *arena, Growth *ret) {
         return growth_read(str_from(g ? g->seen : NULL), arena, ret, NULL);
 }
-
-/* ---- sizes that rise ---- */
 
 static bool is_mine(const SliceGrowth *g) {
         return g->mine && g->seen && strcmp(g->mine, g->seen) == 0;
@@ -58,23 +58,17 @@ typedef struct Given {
         uint32_t of[DEVICE_KINDS_][CARD_INDEX_MAX + 1];
 } Given;
 
-static uint32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
-        return above_u32(size, limit) / (cards > 0 ? cards : 1);
-}
-
 /* The smallest permit of the container's cards. */
 static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const RecordContainer *c,
                             const ResizeLimit *l) {
-        GrowthSize least = {UINT32_MAX, UINT32_MAX};
+        GrowthSize least = {INT32_MAX, INT32_MAX};
         uint32_t card, count;
         size_t at = 0;
 
         while (device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
                 const GrowthEntry *e = growth_find(seen, str_from(pod->uid), l->index, card);
 
-                if (!e)
-                        return (GrowthSize){0, 0};
-                least = growth_smaller(least, e->size);
+                least = growth_smaller(least, e ? e->size : (GrowthSize){0, 0});
         }
         return at > 0 ? least : (GrowthSize){0, 0};
 }
@@ -91,72 +85,136 @@ static bool has_equal_parts(const RecordContainer *c, const ResizeLimit *l) {
         return true;
 }
 
-/* Whether each card of the container has so much beside what is held, may be held and was given
- * there. *ret: the first one that has not. */
-static bool has_room(const NodeContext *node, DeviceKind kind, const RosterPod *pod, const RecordContainer *c,
-                     const Given *given, uint32_t more, uint32_t *ret) {
-        const DeviceSet *set = &c->given[kind];
+/* ---- slices that give up a part of their limits ---- */
+
+static bool has_init(const RosterPod *pod) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (pod->containers[i].kind == CONTAINER_INIT &&
+                    (pod->containers[i].mem > 0 || pod->containers[i].core > 0))
+                        return true;
+        return false;
+}
+
+/* Whether the agent would give this container another size: slice_resize.c refuses the others. */
+static bool may_resize(const NodeContext *node, const RosterContainer *c) {
+        return node->growth && node->growth->enabled && node->isolation &&
+               share_mode_is_isolated(node->inventory->mode) &&
+               (!c->not_isolated || node->isolation->ignores_disable);
+}
+
+/* Whether slices that grow may have what a shrink of this container frees. The scheduler does not
+ * let a static pod return to its limit. An init container has its limit when the pod's sandbox
+ * begins again. Cards with unequal parts have no equal parts of a smaller size. */
+static bool gives_up(const NodeContext *node, const RosterPod *pod, const RosterContainer *container,
+                     const RecordContainer *c, const ResizeLimit *l) {
+        return may_resize(node, container) && strcmp(pod->uid, pod->api_uid) == 0 && !has_init(pod) && c &&
+               c->given[DEVICE_MEM].n > 0 && has_equal_parts(c, l);
+}
+
+/* ---- room ---- */
+
+/* A size of one kind that becomes another one. */
+typedef struct Rise {
+        DeviceKind kind;
+        uint32_t from, to, limit; /* of the container */
+} Rise;
+
+/* Units of a card. The limit is what the devices say, and another size is divided equally. */
+static uint32_t part_on(const Rise *rise, uint32_t size, uint32_t count, uint32_t cards) {
+        return size == rise->limit ? count : size / cards;
+}
+
+static uint32_t rise_on(const Rise *rise, uint32_t count, uint32_t cards) {
+        return above_u32(part_on(rise, rise->to, count, cards), part_on(rise, rise->from, count, cards));
+}
+
+/* Whether each card of the container has room for it beside what is held, may be held and was given
+ * there. *ret: the first one that has not. Up to the limit, only slices that have grown can be in
+ * the way. */
+static bool has_room(const NodeContext *node, const Rise *rise, const RosterPod *pod,
+                     const RecordContainer *c, const Given *given, uint32_t *ret) {
+        const CardSize as = {c, rise->to != rise->limit ? rise->to : 0};
+        const DeviceSet *set = &c->given[rise->kind];
         uint32_t count;
         size_t at = 0;
 
         while (device_set_next_card(set, &at, ret, &count)) {
-                CardInUse use = card_in_use(node, kind, *ret, str_from(pod->uid), set);
+                CardInUse use = card_in_use(node, rise->kind, *ret, str_from(pod->uid), set, &as);
+                uint64_t sum = card_in_use_sum(use) + given->of[rise->kind][*ret];
 
-                if (use.devices + use.above + given->of[kind][*ret] + more >
-                    card_in_use_capacity(node, kind, *ret))
+                if (sum > card_in_use_capacity(node, rise->kind, *ret) &&
+                    (rise->to > rise->limit || use.above > 0))
                         return false;
         }
         return true;
 }
 
-static void give(const RecordContainer *c, DeviceKind kind, uint32_t more, Given *given) {
-        uint32_t card, count;
+static void give(const RecordContainer *c, const Rise *rise, Given *given) {
+        uint32_t card, count, cards = device_set_count_cards(&c->given[rise->kind]);
         size_t at = 0;
 
-        while (device_set_next_card(&c->given[kind], &at, &card, &count))
-                given->of[kind][card] += more;
+        while (device_set_next_card(&c->given[rise->kind], &at, &card, &count))
+                given->of[rise->kind][card] += rise_on(rise, count, cards);
 }
 
 /* Takes what is permitted for each card, or says why it has to wait. */
-static bool take(const NodeContext *node, DeviceKind kind, const RosterPod *pod, const RecordContainer *c,
-                 const ResizeLimit *l, uint32_t more, Given *given, Fault *why) {
+static bool take(const NodeContext *node, const Rise *rise, const RosterPod *pod, const RecordContainer *c,
+                 const ResizeLimit *l, Given *given, Fault *why) {
         uint32_t card = 0;
 
-        if (kind == DEVICE_MEM && !has_equal_parts(c, l))
+        if (rise->to <= rise->from || !c)
+                return true;
+        if (rise->kind == DEVICE_MEM && rise->to > rise->limit && !has_equal_parts(c, l))
                 return fault_set(why, false,
                                  "growth of container %u is permitted, but its cards have unequal parts of "
                                  "its limit",
                                  l->index);
-        if (!has_room(node, kind, pod, c, given, more, &card))
+        if (!has_room(node, rise, pod, c, given, &card))
                 return fault_set(
                         why, false,
                         "growth of container %u is permitted, but gpu%u of the node has no %s for it "
                         "yet",
-                        l->index, card, kind == DEVICE_MEM ? "room" : "compute");
-        give(c, kind, more, given);
+                        l->index, card, rise->kind == DEVICE_MEM ? "room" : "compute");
+        give(c, rise, given);
         return true;
 }
 
-/* Cuts one container's wanted size to what is in force, or is permitted and has room. mine: permits
- * that no other program can change any more. Returns whether it was cut, with the reason. */
+/* ---- sizes that rise ---- */
+
+/* What a container may have, by the annotation. mine: NULL: another program may change it yet. */
+static GrowthSize permit_for(const Growth *mine, const RosterPod *pod, const RecordContainer *c,
+                             const ResizeLimit *l, bool gives) {
+        if (!mine || !c)
+                return gives ? GROWTH_LEAST : (GrowthSize){0, 0};
+        return gives ? permitted(mine, pod, c, l) : growth_excess(permitted(mine, pod, c, l));
+}
+
+/* asked, where limit and permit allow it, else what they allow; not below what is in force. */
+static uint32_t cut_size(uint32_t asked, uint32_t now, uint32_t limit, int64_t permit) {
+        int64_t most = limit + permit;
+
+        return most > now ? (uint32_t) (asked < most ? asked : most) : min_u32(asked, now);
+}
+
+/* Cuts one container's wanted size to what is in force, or is permitted and has room. Returns
+ * whether it was cut, with the reason. */
 static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record *record, const ResizeLimit *l,
-                    const Growth *mine, ResizeSize *w, Given *given, Fault *why) {
+                    GrowthSize permit, ResizeSize *w, Given *given, Fault *why) {
         const RecordContainer *c = record_container(record, l->name);
         ResizeSize now = resizable_in_force(record, l), asked = *w;
-        uint32_t mem = max_u32(now.mem, l->mem), core = max_u32(now.core, l->core);
-        GrowthSize permit = c ? permitted(mine, pod, c, l) : (GrowthSize){0, 0};
 
-        w->mem = min_u32(asked.mem, max_u32(mem, l->mem + permit.mem * l->cards));
-        w->core = min_u32(asked.core, max_u32(core, l->core + permit.core));
+        w->mem = cut_size(asked.mem, now.mem, l->mem, (int64_t) permit.mem * l->cards);
+        w->core = cut_size(asked.core, now.core, l->core, permit.core);
         if (w->mem < asked.mem || w->core < asked.core)
                 (void) fault_set(why, 0,
                                  "the scheduler has not permitted what container %u asks for above its "
-                                 "limit; its Events say why",
-                                 l->index);
-        if (w->core > core && !take(node, DEVICE_CORE, pod, c, l, w->core - core, given, why))
-                w->core = core;
-        if (w->mem > mem && !take(node, DEVICE_MEM, pod, c, l, part_of(w->mem, mem, l->cards), given, why))
-                w->mem = mem;
+                                 "%s; its Events say why",
+                                 l->index,
+                                 asked.mem > l->mem || asked.core > l->core ? "limit" : "size in force");
+        if (!take(node, &(Rise){DEVICE_CORE, now.core, w->core, l->core}, pod, c, l, given, why))
+                w->core = now.core;
+        if (!take(node, &(Rise){DEVICE_MEM, now.mem, w->mem, l->mem}, pod, c, l, given, why))
+                w->mem = now.mem;
         return w->mem < asked.mem || w->core < asked.core;
 }
 
@@ -165,16 +223,19 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Growth mine = {.serial = 0};
         Given given = {.of = {{0}}};
-        bool cut = false;
+        bool cut = false, is_known;
 
-        if (!slice_growth_is_possible(g))
+        if (!g)
                 return false;
-        if (g->enabled && is_mine(g))
-                (void) read_seen(g, &arena, &mine); /* else there is no permit */
+        is_known = g->enabled && is_mine(g) && read_seen(g, &arena, &mine) == 0; /* else there is no permit */
         for (size_t i = 0; i < all->n; i++) {
+                const ResizeLimit *l = &all->limits[i];
+                const RecordContainer *c = record_container(record, l->name);
+                GrowthSize permit = permit_for(is_known ? &mine : NULL, pod, c, l,
+                                               gives_up(node, pod, all->containers[i], c, l));
                 Fault fault = FAULT_NULL;
 
-                if (!cut_one(node, pod, record, &all->limits[i], &mine, &all->wanted[i], &given, &fault))
+                if (!cut_one(node, pod, record, l, permit, &all->wanted[i], &given, &fault))
                         continue;
                 if (!cut)
                         *why = fault;
@@ -185,15 +246,22 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
 
 /* ---- the annotation ---- */
 
-static GrowthSize above_limit(ResizeSize size, const ResizeLimit *l) {
-        return (GrowthSize){part_of(size.mem, l->mem, l->cards), part_of(size.core, l->core, l->cards)};
+static int32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
+        return (int32_t) (((int64_t) size - limit) / (cards > 0 ? cards : 1));
 }
 
-/* Whether the agent would give this container a larger size: slice_resize.c refuses the others. */
-static bool may_grow(const NodeContext *node, const RosterPod *pod, const RosterContainer *c) {
-        return node->growth && node->growth->enabled && node->isolation && !pod->terminating &&
-               share_mode_is_isolated(node->inventory->mode) &&
-               (!c->not_isolated || node->isolation->ignores_disable);
+/* gives: else the limit is charged in any case. */
+static GrowthSize above_limit(ResizeSize size, const ResizeLimit *l, bool gives) {
+        GrowthSize above = {part_of(size.mem, l->mem, l->cards), part_of(size.core, l->core, l->cards)};
+
+        return gives ? above : growth_excess(above);
+}
+
+/* The same of what the processes hold of a card. */
+static GrowthSize held_of(const NodeContext *node, const RecordContainer *c, uint32_t card, bool gives) {
+        GrowthSize held = {c && c->started ? held_above(node, c, card) : INT32_MIN, INT32_MIN};
+
+        return gives ? held : growth_excess(held);
 }
 
 /* What an entry's slice has, wants and holds. All zero for a container that is not there, or does
@@ -203,6 +271,7 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
         GrowthUse use = {.held = {0, 0}};
         const RecordContainer *c;
         Resizable all;
+        bool gives;
 
         resizable_find(pod, record, true, &all);
         for (size_t i = 0; i < all.n; i++)
@@ -217,19 +286,19 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
                 c = record ? record_container(record, l->name) : NULL;
                 if (c && c->given[DEVICE_MEM].n > 0 && device_set_count(&c->given[DEVICE_MEM], e->card) == 0)
                         return use; /* the container does not have this card */
-                use.in_force = above_limit(resizable_in_force(record, l), l);
-                use.wanted =
-                        may_grow(node, pod, all.containers[i]) ? above_limit(all.wanted[i], l) : use.in_force;
-                use.permit.mem = c ? record_mem_above(c, e->card) : 0;
-                if (c && c->started)
-                        use.held.mem = held_above(node, c, e->card,
-                                                  device_set_count(&c->given[DEVICE_MEM], e->card));
+                gives = gives_up(node, pod, all.containers[i], c, l);
+                use.in_force = above_limit(resizable_in_force(record, l), l, gives);
+                use.wanted = may_resize(node, all.containers[i]) && !pod->terminating
+                                     ? above_limit(all.wanted[i], l, gives)
+                                     : use.in_force;
+                use.permit.mem = c ? (int32_t) record_mem_above(c, e->card) : 0;
+                use.held = held_of(node, c, e->card, gives);
         }
         return use;
 }
 
-/* Adds empty entries for what records have or permit above limits, where the annotation was
- * lost. */
+/* Adds empty entries for what records have or permit above limits, where the annotation was lost,
+ * and for what they have below them. */
 static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
         int r = 0;
 
@@ -241,18 +310,16 @@ static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
                         resizable_find(pod, record, true, &all);
                 for (size_t i = 0; i < all.n; i++) {
                         GrowthSize size =
-                                above_limit(resizable_in_force(record, &all.limits[i]), &all.limits[i]);
+                                above_limit(resizable_in_force(record, &all.limits[i]), &all.limits[i], true);
                         const RecordContainer *c = record_container(record, all.limits[i].name);
-                        bool is_above = size.mem > 0 || size.core > 0 || (c && c->permit_mem > 0);
+                        bool is_other = c && (c->permit_mem > 0 || size.mem != 0 || size.core != 0);
                         uint32_t card, count;
                         size_t at = 0;
 
-                        while (r == 0 && is_above &&
+                        while (r == 0 && is_other &&
                                device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
-                                r = growth_raise(growth, arena,
-                                                 &(GrowthEntry){.uid = str_from(pod->uid),
-                                                                .container = all.limits[i].index,
-                                                                .card = card});
+                                r = growth_ensure(growth, arena, str_from(pod->uid), all.limits[i].index,
+                                                  card);
                 }
         }
         return r;
@@ -262,17 +329,18 @@ typedef struct Changes {
         bool differs, takes, waits, holds;
 } Changes;
 
-/* An entry of a pod that is gone stays while its record does: its processes may hold all of it. */
-static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
+/* An entry of a pod that is gone stays while its record does: its processes may hold all of it.
+ * is_lost: the annotation was lost, so that nothing tells what was permitted. */
+static void update_entry(const NodeContext *node, GrowthEntry *e, bool is_lost, Changes *c) {
         const RosterPod *pod = roster_find(node->roster, e->uid);
         GrowthSize keep = {0, 0};
 
         if (pod && pod->grant) {
                 GrowthUse use = use_of(node, pod, e);
 
-                keep = growth_keep(e->size, &use);
+                keep = is_lost ? growth_permit(use.permit, &use) : growth_keep(e->size, &use);
                 c->takes |= growth_may_take(keep, &use);
-                c->waits |= min_u32(use.held.mem, keep.mem) > max_u32(use.in_force.mem, use.wanted.mem);
+                c->waits |= growth_smaller(use.held, keep).mem > growth_larger(use.in_force, use.wanted).mem;
         } else if (records_find(node->records, e->uid))
                 keep = e->size;
         c->differs |= !growth_is_same(keep, e->size);
@@ -283,7 +351,7 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, Changes *c) {
 /* What the entries leave of the permit of a container, units of all its cards. */
 static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const ResizeLimit *l,
                             const Growth *growth) {
-        uint32_t most = 0;
+        int32_t most = 0;
 
         for (size_t i = 0; i < growth->n; i++) {
                 const GrowthEntry *e = &growth->list[i];
@@ -292,9 +360,9 @@ static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const
                 if (e->container != l->index || !str_eq(e->uid, str_from(pod->uid)))
                         continue;
                 use = use_of(node, pod, e);
-                most = max_u32(most, growth_permit(e->size, &use).mem);
+                most = growth_larger((GrowthSize){most, 0}, growth_permit(e->size, &use)).mem;
         }
-        return most > 0 ? l->mem + most * l->cards : 0;
+        return most > 0 ? l->mem + (uint32_t) most * l->cards : 0;
 }
 
 /* Lowers the permits of the records before the annotation falls. A permit that is too large, where
@@ -332,7 +400,7 @@ int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *
         if (r < 0)
                 return r;
         for (size_t i = 0; i < growth.n; i++)
-                update_entry(node, &growth.list[i], &c);
+                update_entry(node, &growth.list[i], growth.serial == 0, &c);
         lower_permits(node, &growth, &c);
         *ret_waits = c.waits;
         if (!g->enabled && !c.holds && !c.differs)

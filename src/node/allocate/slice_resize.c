@@ -169,7 +169,7 @@ bool slice_resize_look(const SliceResize *s, RosterPod *pod) {
         if (r == -ENOMEM)
                 return true;
         w = write_pages(s, record, &all, &pages);
-        if (pod->resize[0] || pod->resize[1] || r != 0 || w != 0)
+        if (pod->resize[0] || pod->resize[1] || r != 0 || w != 0 || waits)
                 write_status(record, &all, r != 0 || !waits ? r : -EAGAIN, &fault, w, &pages, &text);
         if (!text.broken)
                 set_status(s, pod, &text, r > 0 && w == 0 ? &fault : NULL);

@@ -192,9 +192,17 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
 
 /* ---- what it may hold ---- */
 
-/* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. What it
- * may hold above its limit stands in the Node's annotation, which can be lost, and in its
- * record. */
+/* Units above the limit. They stand in the Node's annotation, which can be lost, and in the record.
+ * Negative: what the container has given up, so that other slices may have it. */
+static int32_t growth_of(const MemoryAudit *a, const RosterPod *pod, const RecordContainer *given,
+                         uint32_t index) {
+        int32_t growth = roster_growth(a->o.roster, pod, given->name, index);
+        int32_t above = (int32_t) record_mem_above(given, index);
+
+        return above > 0 && above > growth ? above : growth;
+}
+
+/* Bytes of one container; 0 where it was given nothing of the card; UINT64_MAX: no limit. */
 static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const RecordContainer *given,
                          uint32_t index) {
         const Inventory *v = a->o.inventory;
@@ -202,12 +210,14 @@ static uint64_t slice_of(const MemoryAudit *a, const RosterPod *pod, const Recor
         const CardInfo *info = inventory_card(v, index);
         uint32_t dev = info ? info->units : 0;
         uint32_t units = given ? device_set_count(&given->given[DEVICE_MEM], index) : 0;
+        int32_t growth;
 
         if (given && !a->o.ignores_disable && roster_is_not_isolated(pod, given->name))
                 return UINT64_MAX;
         if (units == 0 || units > dev)
                 return 0;
-        units += max_u32(roster_growth(a->o.roster, pod, given->name, index), record_mem_above(given, index));
+        growth = growth_of(a, pod, given, index);
+        units = growth < 0 ? above_u32(units, (uint32_t) -growth) : units + (uint32_t) growth;
         return MIB * visible_mib(card->mib, units < dev ? units : dev, dev);
 }
 

@@ -502,7 +502,7 @@ uint32_t roster_pod_units(const RosterPod *pod) {
         return all > UINT32_MAX ? UINT32_MAX : (uint32_t) all;
 }
 
-uint32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card) {
+int32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card) {
         const LedgerNode *n = roster_ledger_node(r);
 
         for (size_t i = 0; n && i < pod->n_containers; i++) {

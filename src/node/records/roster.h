@@ -105,8 +105,8 @@ int roster_place(Roster *r, RosterPod *pod, const Slice *slices, size_t n);
 
 /* Units of the whole pod on all cards, as in ALIYUN_COM_GPU_MEM_POD. */
 uint32_t roster_pod_units(const RosterPod *pod);
-/* Units of a card that the Node permits the container above its limit. */
-uint32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card);
+/* Units of a card that the Node permits the container above its limit; negative: given up. */
+int32_t roster_growth(const Roster *r, const RosterPod *pod, const char *container, uint32_t card);
 
 /* Computes how many devices of this kind a container must have on each card, sorted by card. ret
  * has room for CARD_INDEX_MAX + 1. Returns the number of cards; 0 when the pod has no placement

@@ -33,6 +33,10 @@ static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent ev
         grower_pod(userdata, pod);
 }
 
+static void on_node(void *userdata, const Node *node) {
+        grower_node(userdata, node->meta.name);
+}
+
 /* As the watch and a GET have it. version: its resourceVersion. */
 static const char *node_with(const char *growth, const char *version) {
         static char members[1024];
@@ -71,6 +75,7 @@ static Lab lab_with(usec_t tick, usec_t again) {
                                               .again = again},
                              &lab.grower));
         lab.view->on_pod = on_pod;
+        lab.view->on_node = on_node;
         lab.view->userdata = lab.grower;
         see_node(&lab, EMPTY, "10");
         return lab;
@@ -483,8 +488,108 @@ static void without_an_agent_that_agrees_nothing_grows(void) {
         lab_done(&lab);
 }
 
+/* ---- returns to the limit ---- */
+
+/* Of 16 units, pod "a" has given up 4 of its 8. */
+#define GIVEN_UP                                                                                             \
+        "{\\\"serial\\\":2,\\\"slices\\\":[{\\\"uid\\\":\\\"uid-a\\\",\\\"container\\\":0,\\\"card\\\":0,"   \
+        "\\\"lessMem\\\":4}]}"
+#define RETURNED "{\\\"serial\\\":3,\\\"slices\\\":[]}"
+
+/* It asks for its limit: the pod has no annotation any more, whichever object comes first. No quota
+ * is asked, because its limit was counted. */
+static void a_slice_has_its_limit_again(void) {
+        for (int i = 0; i < 2; i++) {
+                Lab lab = lab_new();
+
+                if (i == 0)
+                        see_node(&lab, GIVEN_UP, "11");
+                see_pod(&lab, "a", "8", "");
+                if (i == 1)
+                        see_node(&lab, GIVEN_UP, "11");
+                fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(GIVEN_UP, "11"));
+                ASSERT_CONTAINS(fake_annotations(await(&lab, FAKE_PATCH, NODE)), RETURNED);
+                fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "{}");
+                see_node(&lab, RETURNED, "12");
+                ASSERT_USED(lab.view, "n", 0, 8);
+                for (int k = 0; k < 3; k++)
+                        ASSERT_TRUE(sd_event_run(lab.event, USEC_PER_SEC / 100) >= 0);
+                ASSERT_INT(fake_n_calls(), 0);
+                lab_done(&lab);
+        }
+}
+
+/* An object of the pod without change does not end what is under way. */
+static void a_return_under_way_outlives_the_pods_object(void) {
+        Lab lab = lab_new();
+
+        see_node(&lab, GIVEN_UP, "11");
+        see_pod(&lab, "a", "8", "");
+        (void) await(&lab, FAKE_GET, NODE);
+        see_pod(&lab, "a", "8", "");
+        fake_reply(fake_call(FAKE_GET), KUBE_DONE, 200, node_with(GIVEN_UP, "11"));
+        (void) await(&lab, FAKE_PATCH, NODE);
+        lab_done(&lab);
+}
+
+static void what_stays_given_up_is_no_wish(void) {
+        Lab lab = lab_new();
+
+        see_node(&lab, GIVEN_UP, "11");
+        see_pod(&lab, "a", "8", "4");
+        see_pod(&lab, "b", "8", "12"); /* may have it */
+        fake_reply(await(&lab, FAKE_GET, QUOTAS), KUBE_DONE, 200, TEAM_QUOTA);
+        ASSERT_USED(lab.view, "n", 0, 16);
+        lab_done(&lab);
+}
+
+static void a_pod_that_is_ending_returns_to_nothing(void) {
+        Lab lab = lab_new();
+        char text[4096], *at;
+
+        (void) snprintf(
+                text, sizeof text, "%s",
+                pod_json(.name = "a", .node = "n", .mem = "8", .allocation = "{\\\"0\\\":{\\\"0\\\":8}}"));
+        at = strstr(text, "\"name\"");
+        ASSERT_TRUE(at != NULL);
+        memmove(at + strlen("\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","), at, strlen(at) + 1);
+        memcpy(at, "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",",
+               strlen("\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","));
+        see_node(&lab, GIVEN_UP, "11");
+        feed(lab.view, VIEW_PODS, REFLECTOR_ADDED, text);
+        see_node(&lab, GIVEN_UP, "12");
+        for (int i = 0; i < 3; i++)
+                ASSERT_TRUE(sd_event_run(lab.event, USEC_PER_SEC / 100) >= 0);
+        ASSERT_INT(fake_n_calls(), 0);
+        lab_done(&lab);
+}
+
+/* Kubernetes has counted the limit of the one that waits. */
+static void a_return_comes_before_growth(void) {
+        Lab lab = lab_new();
+
+        see_node(&lab, GIVEN_UP, "11");
+        see_pod(&lab, "c", "4", "4");
+        see_pod(&lab, "b", "6", "6");
+        see_pod(&lab, "a", "8", "");
+        ASSERT_TEXT(fake_last_note(), "gpu0 of node n has 2 of gpu-mem free, 4 more are needed to return to "
+                                      "the limit: 2 are missing");
+        see_pod(&lab, "b", "6", "8");
+        ASSERT_TEXT(fake_last_note(),
+                    "pod default/a waits to have its limit again on a card of node n: no slice of the card "
+                    "grows beyond a limit before it");
+        ASSERT_INT(fake_n_calls(), 0);
+        see_pod(&lab, "a", "8", "4"); /* it wants no more */
+        (void) await(&lab, FAKE_GET, QUOTAS);
+        ASSERT_USED(lab.view, "n", 0, 20);
+        lab_done(&lab);
+}
+
 int main(void) {
         return TEST_MAIN(
+                TEST(a_slice_has_its_limit_again), TEST(a_return_under_way_outlives_the_pods_object),
+                TEST(what_stays_given_up_is_no_wish), TEST(a_pod_that_is_ending_returns_to_nothing),
+                TEST(a_return_comes_before_growth),
                 TEST(a_permit_is_charged_before_and_after_the_watch_shows_it),
                 TEST(a_permit_raises_nothing_else_of_the_pod), TEST(a_reservation_outlives_a_lost_annotation),
                 TEST(a_reservation_ends_with_a_later_serial), TEST(a_conflict_reads_the_node_again),

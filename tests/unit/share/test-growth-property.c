@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A node whose slices grow and shrink, in random steps. Pods are placed, wish, run and end. The
- * containers of a pod start one by one, and may have grown before they start. The
+ * containers of a pod start one by one, and may have another size before they start. Slices below
+ * their limits leave the rest to slices that grow, and have it again by a permit of the leader. The
  * leading scheduler reserves, reads the node and writes a permit. The agent accepts, shrinks and
  * gives back. Watches lag, answers are lost, patches arrive late. Leaders begin again with what the
  * API has, and agents with their records.
  *
- * The oracle looks at what processes hold or may hold at once: never more than the card has. Where
- * no other program places pods, also the limits and permits of a card are within its size. */
+ * The oracle looks at what processes hold or may hold at once: never more than the card has, and
+ * never more than their slice is charged with. Where no other program places pods, also the charges
+ * of a card are within its size, and no pod is placed on what a slice has given up. */
 
 #include "making.h"
 #include "share/growth.h"
@@ -19,10 +21,11 @@
 enum { CARDS = 2, UNITS = 16, PODS = 8, CONTAINERS = 2, TEXT = 4096, HISTORY = 64, PATCHES = 64 };
 
 typedef struct ModelContainer {
-        uint32_t limit, wish;   /* wish: above the limit */
-        bool started;           /* it has processes */
-        uint32_t above, permit; /* of the record */
-        uint32_t held;          /* by the processes */
+        int32_t limit, wish; /* wish: above the limit, or below it */
+        bool started;        /* it has processes */
+        int32_t above;       /* of the record; negative: below the limit */
+        int32_t permit;      /* of the record */
+        int32_t held;        /* by the processes */
 } ModelContainer;
 
 /* A pod, from its binding until its last process has ended. */
@@ -67,7 +70,7 @@ typedef struct World {
                 char mine[TEXT];
                 bool sent;
         } agent;
-        size_t n_grown, n_shrunk, n_refused, n_conflicts, n_waits, n_settled, n_early;
+        size_t n_grown, n_shrunk, n_refused, n_conflicts, n_waits, n_settled, n_early, n_returned, n_resting;
 } World;
 
 static uint32_t pick(World *w, uint32_t below) {
@@ -194,8 +197,9 @@ static Grant *grant_of(Ledger *l, const ModelPod *pod) {
         Grant *g;
 
         for (uint32_t i = 0; i < pod->n; i++)
-                slices[i] = (Slice){
-                        .container = (uint16_t) i, .card = pod->card, .mem = pod->containers[i].limit};
+                slices[i] = (Slice){.container = (uint16_t) i,
+                                    .card = pod->card,
+                                    .mem = (uint32_t) pod->containers[i].limit};
         ASSERT_OK(grant_new(l, &spec, &g));
         return g;
 }
@@ -243,8 +247,8 @@ static void leader_sees_pod(World *w) {
                 pod->grant = grant_free(pod->grant);
 }
 
-static uint32_t limit_of(const ModelPod *pod) {
-        uint32_t sum = 0;
+static int32_t limit_of(const ModelPod *pod) {
+        int32_t sum = 0;
 
         for (size_t i = 0; i < pod->n; i++)
                 sum += pod->containers[i].limit;
@@ -252,42 +256,58 @@ static uint32_t limit_of(const ModelPod *pod) {
 }
 
 /* limit: of the pod; it has two containers where it can be divided. */
-static ModelPod *bind_pod(World *w, uint32_t card, uint32_t limit) {
+static ModelPod *bind_pod(World *w, uint32_t card, int32_t limit) {
         ModelPod *pod = any_pod(w);
 
         if (pod->uid[0])
                 return NULL;
         *pod = (ModelPod){.card = card, .in_api = true, .n = limit > 1 ? 1 + pick(w, CONTAINERS) : 1};
-        pod->containers[0].limit = pod->n > 1 ? 1 + pick(w, limit - 1) : limit;
+        pod->containers[0].limit = pod->n > 1 ? 1 + (int32_t) pick(w, (uint32_t) limit - 1) : limit;
         pod->containers[1].limit = limit - pod->containers[0].limit;
         (void) snprintf(pod->uid, sizeof pod->uid, "u%u", w->n_pods_ever++);
         return pod;
 }
 
+/* Limits of a card, and what the API permits above them. */
+static int32_t taken_from_new_pods(const World *w, uint32_t card) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        int32_t sum = 0;
+        Growth api;
+
+        ASSERT_OK(growth_read(str_from(node_at(w, w->version)), &arena, &api, NULL));
+        for (size_t i = 0; i < PODS; i++)
+                sum += w->pods[i].in_api && w->pods[i].card == card ? limit_of(&w->pods[i]) : 0;
+        for (size_t i = 0; i < api.n; i++)
+                sum += api.list[i].card == card ? growth_excess(api.list[i].size).mem : 0;
+        return sum;
+}
+
 static void leader_places(World *w) {
-        uint32_t card = pick(w, CARDS), limit = 1 + pick(w, 5);
+        uint32_t card = pick(w, CARDS), limit = 1 + pick(w, 8);
         const LedgerNode *n = leader_node(w);
         ModelPod *pod;
 
         if (ledger_card_free(n, ledger_card_find(n, card)) < limit)
                 return;
-        pod = bind_pod(w, card, limit);
+        pod = bind_pod(w, card, (int32_t) limit);
         if (!pod)
                 return;
+        ASSERT_TRUE(!w->alone || taken_from_new_pods(w, card) <= UNITS);
         pod->grant = grant_of(w->leader.ledger, pod);
         pod->leader_knows = true;
 }
 
 /* A scheduler that counts limits alone. The kubelet refuses a pod without devices. */
 static void other_scheduler_places(World *w) {
-        uint32_t card = pick(w, CARDS), sum = 0;
+        uint32_t card = pick(w, CARDS);
+        int32_t sum = 0;
 
         if (w->alone || pick(w, 2) > 0)
                 return;
         for (size_t i = 0; i < PODS; i++)
                 sum += w->pods[i].in_api && w->pods[i].card == card ? limit_of(&w->pods[i]) : 0;
         if (sum < UNITS)
-                (void) bind_pod(w, card, 1 + pick(w, 4) % (UNITS - sum));
+                (void) bind_pod(w, card, 1 + (int32_t) pick(w, 4) % (UNITS - sum));
 }
 
 /* All that the pod asks for, or nothing. */
@@ -302,7 +322,7 @@ static int reserve(World *w, const ModelPod *pod) {
                                        .card = pod->card,
                                        .size.mem = pod->containers[i].wish};
 
-                if (e.size.mem > 0)
+                if (e.size.mem > ledger_growth_of(n, e.uid, i, e.card).mem)
                         r = ledger_growth_reserve(n, &e, &fault);
         }
         if (r != 0)
@@ -369,26 +389,50 @@ static void leader_writes(World *w) {
 
 /* ---- the agent ---- */
 
-static uint32_t held_above(const ModelContainer *c) {
-        return c->started && c->held > c->limit ? c->held - c->limit : 0;
+static int32_t held_above(const ModelContainer *c) {
+        return c->started ? c->held - c->limit : INT32_MIN;
 }
 
-static uint32_t used_above(const ModelContainer *c) {
+/* What its processes may hold, above the limit. One that has not started holds nothing of it. */
+static int32_t used_above(const ModelContainer *c) {
         return c->above > held_above(c) ? c->above : held_above(c);
+}
+
+static int32_t excess(int32_t size) {
+        return size > 0 ? size : 0;
 }
 
 /* What may be held on the card by containers that have started, and by those whose pages will have
  * a size above their limits when they start. */
-static uint32_t in_use(const World *w, uint32_t card) {
-        uint32_t sum = 0;
+static int32_t in_use(const World *w, uint32_t card) {
+        int32_t sum = 0;
 
         for (size_t i = 0; i < PODS; i++)
                 for (size_t k = 0; w->pods[i].card == card && k < w->pods[i].n; k++) {
                         const ModelContainer *c = &w->pods[i].containers[k];
 
-                        sum += used_above(c) + (c->started ? c->limit : 0);
+                        sum += c->started ? c->limit + used_above(c) : excess(c->above);
                 }
         return sum;
+}
+
+/* The agent lets no container start with devices that another one has. */
+static int32_t devices_in_use(const World *w, uint32_t card) {
+        int32_t sum = 0;
+
+        for (size_t i = 0; i < PODS; i++)
+                for (size_t k = 0; w->pods[i].card == card && k < w->pods[i].n; k++)
+                        sum += w->pods[i].containers[k].started ? w->pods[i].containers[k].limit : 0;
+        return sum;
+}
+
+/* Whether a slice of the card has or holds more than its limit. */
+static bool any_is_above(const World *w, uint32_t card) {
+        for (size_t i = 0; i < PODS; i++)
+                for (size_t k = 0; w->pods[i].card == card && k < w->pods[i].n; k++)
+                        if (used_above(&w->pods[i].containers[k]) > 0)
+                                return true;
+        return false;
 }
 
 static GrowthUse use_of(const ModelPod *pod, uint32_t container) {
@@ -397,6 +441,7 @@ static GrowthUse use_of(const ModelPod *pod, uint32_t container) {
         return (GrowthUse){.in_force.mem = c ? c->above : 0,
                            .wanted.mem = c && pod->in_api ? c->wish : 0,
                            .held.mem = c ? held_above(c) : 0,
+                           .held.core = INT32_MIN,
                            .permit.mem = c ? c->permit : 0};
 }
 
@@ -416,44 +461,47 @@ static void agent_resizes(World *w) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Growth g = agent_growth(w, &arena);
         ModelPod *pod = any_pod(w);
-        uint32_t k = pick(w, CONTAINERS), to, start;
+        uint32_t k = pick(w, CONTAINERS);
+        int32_t before, start;
         ModelContainer *c = &pod->containers[k];
         GrowthUse use = use_of(pod, k);
         const GrowthEntry *e = growth_find(&g, str_from(pod->uid), k, pod->card);
+        GrowthSize permit = e ? e->size : (GrowthSize){0, 0};
 
         if (!pod->saved || !pod->in_api || k >= pod->n)
                 return;
         if (use.wanted.mem < c->above) {
                 c->above = use.wanted.mem;
                 w->n_shrunk++;
-        } else if (e && growth_may_take(e->size, &use) && is_mine(w)) {
-                to = growth_smaller(e->size, use.wanted).mem;
-                start = c->started ? 0 : c->limit;
-                if (in_use(w, pod->card) + start + to - c->above > UNITS)
+        } else if (growth_may_take(permit, &use) && is_mine(w)) {
+                before = c->above;
+                c->above = growth_smaller(permit, use.wanted).mem;
+                start = c->started ? 0 : c->limit - excess(-c->above);
+                if (in_use(w, pod->card) + start > UNITS && (c->above > 0 || any_is_above(w, pod->card))) {
+                        c->above = before;
                         return;
-                c->above = to;
-                c->permit = to > c->permit ? to : c->permit;
-                w->n_grown++;
+                }
+                w->n_returned += before < 0;
+                w->n_grown += c->above > 0;
                 w->n_early += !c->started;
+                c->permit = c->above > c->permit ? c->above : c->permit;
         }
 }
 
-/* Entries for what the records permit, where the annotation was lost. */
+/* Entries for what the records have and permit: the annotation may be lost, or not have it yet. */
 static void add_records(World *w, Growth *g, Arena *arena) {
         for (size_t i = 0; i < PODS; i++)
                 for (uint32_t k = 0; w->pods[i].saved && k < w->pods[i].n; k++)
-                        if (w->pods[i].containers[k].permit > 0)
-                                ASSERT_OK(growth_raise(g, arena,
-                                                       &(GrowthEntry){.uid = str_from(w->pods[i].uid),
-                                                                      .container = k,
-                                                                      .card = w->pods[i].card}));
+                        if (w->pods[i].containers[k].permit > 0 || w->pods[i].containers[k].above != 0)
+                                ASSERT_OK(growth_ensure(g, arena, str_from(w->pods[i].uid), k,
+                                                        w->pods[i].card));
 }
 
 static void lower_permit(ModelPod *pod, const GrowthEntry *e) {
         GrowthUse use = use_of(pod, e->container);
 
         if (pod && e->container < pod->n)
-                pod->containers[e->container].permit = growth_permit(e->size, &use).mem;
+                pod->containers[e->container].permit = excess(growth_permit(e->size, &use).mem);
 }
 
 static void agent_writes(World *w) {
@@ -466,7 +514,8 @@ static void agent_writes(World *w) {
         for (size_t i = 0; i < g.n; i++) {
                 ModelPod *pod = pod_of(w, g.list[i].uid);
                 GrowthUse use = use_of(pod, g.list[i].container);
-                GrowthSize keep = growth_keep(g.list[i].size, &use);
+                GrowthSize keep =
+                        g.serial == 0 ? growth_permit(use.permit, &use) : growth_keep(g.list[i].size, &use);
 
                 takes |= growth_may_take(keep, &use);
                 differs |= !growth_is_same(keep, g.list[i].size);
@@ -496,11 +545,15 @@ static void agent_again(World *w) {
 /* PreStart: what others may hold leaves room for the limit, and for the size above it. */
 static void container_starts(World *w) {
         ModelPod *pod = any_pod(w);
+        const ModelContainer *c;
         uint32_t k = pick(w, CONTAINERS);
 
         if (!pod->in_api || k >= pod->n || pod->containers[k].started || (pod->saved && pick(w, 8) > 0))
                 return; /* its image is pulled */
-        if (in_use(w, pod->card) + pod->containers[k].limit > UNITS) {
+        c = &pod->containers[k];
+        if (devices_in_use(w, pod->card) + c->limit > UNITS ||
+            (in_use(w, pod->card) + c->limit + (c->above < 0 ? c->above : 0) > UNITS &&
+             any_is_above(w, pod->card))) {
                 ASSERT_FALSE(w->alone); /* the ledger gave it this room */
                 w->n_waits++;
                 return;
@@ -512,7 +565,8 @@ static void container_starts(World *w) {
 
 static void process_allocates(World *w) {
         ModelContainer *c = &any_pod(w)->containers[pick(w, CONTAINERS)];
-        uint32_t size = c->limit + c->above, to = pick(w, (size > c->held ? size : c->held) + 1);
+        int32_t size = c->limit + c->above,
+                to = (int32_t) pick(w, (uint32_t) (size > c->held ? size : c->held) + 1);
 
         if (c->started && (to <= c->held || to <= size))
                 c->held = to;
@@ -526,7 +580,7 @@ static void forget_if_gone(ModelPod *pod) {
 static void pod_ends(World *w) {
         ModelPod *pod = any_pod(w);
 
-        if (!pod->uid[0] || pick(w, 3) > 0)
+        if (!pod->uid[0] || pick(w, 10) > 0)
                 return;
         if (pod->in_api && pod->saved && !w->alone && pick(w, 4) == 0) {
                 pod->in_api = pod->leader_knows = false; /* by force: the processes run on */
@@ -541,38 +595,48 @@ static void pod_ends(World *w) {
 
 static void user_wishes(World *w) {
         ModelPod *pod = any_pod(w);
+        ModelContainer *c;
 
-        if (pod->in_api)
-                pod->containers[pick(w, (uint32_t) pod->n)].wish =
-                        pick(w, 8) == 0 ? pick(w, UNITS) : pick(w, 4);
+        if (!pod->in_api)
+                return;
+        c = &pod->containers[pick(w, (uint32_t) pod->n)];
+        if (pick(w, 3) == 0)
+                c->wish = -(int32_t) pick(w, (uint32_t) c->limit);
+        else
+                c->wish = (int32_t) (pick(w, 8) == 0 ? pick(w, UNITS) : pick(w, 4));
 }
 
 /* ---- the oracle ---- */
 
 static void check(World *w) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        uint32_t promised[CARDS] = {0}, may_hold[CARDS] = {0};
+        int32_t charged[CARDS] = {0}, may_hold[CARDS] = {0};
         Growth api;
 
         ASSERT_OK(growth_read(str_from(node_at(w, w->version)), &arena, &api, NULL));
         for (size_t i = 0; i < PODS; i++) {
                 const ModelPod *pod = &w->pods[i];
 
-                promised[pod->card] += pod->in_api ? limit_of(pod) : 0;
+                charged[pod->card] += pod->in_api ? limit_of(pod) : 0;
                 for (uint32_t k = 0; k < pod->n; k++) {
                         const ModelContainer *c = &pod->containers[k];
                         const GrowthEntry *e = growth_find(&api, str_from(pod->uid), k, pod->card);
 
-                        /* What is in force or held above the limit stands in the API. */
+                        /* What is in force or held is charged in the API. */
                         ASSERT_TRUE(w->loses || (e ? e->size.mem : 0) >= used_above(c));
                         may_hold[pod->card] += c->started ? c->limit + used_above(c) : 0;
                 }
         }
-        for (size_t i = 0; i < api.n; i++)
-                promised[api.list[i].card] += api.list[i].size.mem;
+        for (size_t i = 0; i < api.n; i++) {
+                const ModelPod *pod = pod_of(w, api.list[i].uid);
+
+                if (api.list[i].size.mem > 0 || (pod && pod->in_api))
+                        charged[api.list[i].card] += api.list[i].size.mem;
+        }
         for (uint32_t card = 0; card < CARDS; card++) {
                 ASSERT_TRUE(may_hold[card] <= UNITS);
-                ASSERT_TRUE(!w->alone || promised[card] <= UNITS);
+                ASSERT_TRUE(!w->alone || charged[card] <= UNITS);
+                w->n_resting += w->alone && taken_from_new_pods(w, card) > UNITS;
         }
         ASSERT_TRUE(ledger_check(w->leader.ledger));
 }
@@ -603,6 +667,8 @@ static void settle(World *w) {
         for (size_t card = 0; card < CARDS; card++) {
                 ASSERT_INT(leader_node(w)->cards[card].used, card_at(again, "n", card)->used);
                 ASSERT_INT(leader_node(w)->cards[card].pods, card_at(again, "n", card)->pods);
+                ASSERT_INT(ledger_growth_freed(leader_node(w), (uint32_t) card).mem,
+                           ledger_growth_freed(ledger_node_find(again, STR("n")), (uint32_t) card).mem);
         }
 }
 
@@ -661,14 +727,14 @@ static size_t run(uint64_t seed, bool alone, bool loses) {
                 check(&w);
         }
         ASSERT_TRUE(w.n_grown > 10 && w.n_shrunk > 10 && w.n_refused > 10 && w.n_conflicts > 10 &&
-                    w.n_settled > 10 && w.n_early > 5);
+                    w.n_settled > 10 && w.n_early > 5 && w.n_returned > 10 && (!alone || w.n_resting > 100));
         for (size_t i = 0; i < PODS; i++)
                 (void) grant_free(w.pods[i].grant);
         (void) ledger_free(w.leader.ledger);
         return w.n_waits;
 }
 
-static void limits_and_permits_of_a_card_are_within_its_size(void) {
+static void charges_of_a_card_are_within_its_size(void) {
         for (uint64_t seed = 1; seed <= 5; seed++)
                 ASSERT_INT(run(seed, true, false), 0);
 }
@@ -688,7 +754,7 @@ static void an_annotation_that_is_lost_is_made_good(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(limits_and_permits_of_a_card_are_within_its_size),
+        return TEST_MAIN(TEST(charges_of_a_card_are_within_its_size),
                          TEST(processes_never_get_more_than_the_card_beside_other_schedulers),
                          TEST(an_annotation_that_is_lost_is_made_good));
 }

@@ -69,8 +69,8 @@ static void a_size_counts_before_its_container_starts(void) {
         (void) give("a", "two", DEVICE_MEM, 2, 2);
         record_set_started(a, STR("one"), true);
         record_set_size(a, STR("two"), 10, 0);
-        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL).devices, 2);
-        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL).above, 8);
+        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL).devices, 2);
+        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL).above, 8);
         ASSERT_TRUE(starts("b", DEVICE_MEM, 4, 6));
         ASSERT_FALSE(starts("b", DEVICE_MEM, 4, 7));
         b = give("b", "main", DEVICE_MEM, 4, 6);
@@ -95,6 +95,53 @@ static void devices_alone_start_always(void) {
         end();
 }
 
+/* Pod a was shrunk from 8 to 4, and pod b has grown from 8 to 12. */
+static void a_shrunk_slice_leaves_the_rest_to_slices_that_have_grown(void) {
+        CardInUse use;
+        Record *a, *b;
+
+        begin();
+        a = give("a", "main", DEVICE_MEM, 0, 8);
+        b = give("b", "main", DEVICE_MEM, 8, 8);
+        record_set_started(a, STR("main"), true);
+        record_set_started(b, STR("main"), true);
+        record_set_size(a, STR("main"), 4, 0);
+        record_set_size(b, STR("main"), 12, 0);
+        use = card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL);
+        ASSERT_INT(use.below, 4);
+        ASSERT_INT(card_in_use_sum(use), 16);
+        use = card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL,
+                          &(CardSize){record_container(a, STR("main")), 6});
+        ASSERT_INT(card_in_use_sum(use), 18);
+        use = card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL,
+                          &(CardSize){record_container(a, STR("main")), 0});
+        ASSERT_INT(card_in_use_sum(use), 20);
+        ASSERT_TRUE(starts("a", DEVICE_MEM, 0, 8)); /* again, with its size */
+        ASSERT_TRUE(starts("b", DEVICE_MEM, 8, 8));
+        ASSERT_FALSE(starts("c", DEVICE_MEM, 0, 1));
+        record_set_started(a, STR("main"), false); /* its page will have the size */
+        ASSERT_INT(card_in_use_sum(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL)), 12);
+        ASSERT_TRUE(starts("a", DEVICE_MEM, 0, 8));
+        record_set_size(a, STR("main"), 5, 0);
+        ASSERT_FALSE(starts("a", DEVICE_MEM, 0, 8));
+        end();
+}
+
+/* It may start again with all of the limit. */
+static void an_init_container_leaves_nothing(void) {
+        const DeviceSet set = devices(0, 2);
+        Record *a;
+
+        begin();
+        ASSERT_OK(records_give(&records, STR("a"), STR("d"), STR("a"), STR("init"), true, DEVICE_MEM, &set));
+        a = give("a", "main", DEVICE_MEM, 0, 8);
+        record_set_started(a, STR("main"), true);
+        record_set_size(a, STR("main"), 4, 0);
+        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL).below, 0);
+        ASSERT_INT(card_in_use(&node, DEVICE_MEM, 0, STR(""), NULL, NULL).devices, 8);
+        end();
+}
+
 static void compute_counts_like_memory(void) {
         Record *a;
 
@@ -102,17 +149,21 @@ static void compute_counts_like_memory(void) {
         (void) give("a", "one", DEVICE_MEM, 0, 2);
         a = give("a", "one", DEVICE_CORE, 0, 30);
         record_set_size(a, STR("one"), 0, 60);
-        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).devices, 0);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL, NULL).devices, 0);
         record_set_started(a, STR("one"), true);
-        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).devices, 30);
-        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL).above, 30);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL, NULL).devices, 30);
+        ASSERT_INT(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL, NULL).above, 30);
         ASSERT_TRUE(starts("b", DEVICE_CORE, 30, 40));
         ASSERT_FALSE(starts("b", DEVICE_CORE, 30, 41));
         ASSERT_TRUE(starts("b", DEVICE_MEM, 2, 14));
+        record_set_size(a, STR("one"), 0, 10);
+        ASSERT_INT(card_in_use_sum(card_in_use(&node, DEVICE_CORE, 0, STR(""), NULL, NULL)), 10);
         end();
 }
 
 int main(void) {
         return TEST_MAIN(TEST(compute_counts_like_memory), TEST(a_size_counts_before_its_container_starts),
-                         TEST(devices_alone_start_always));
+                         TEST(devices_alone_start_always),
+                         TEST(a_shrunk_slice_leaves_the_rest_to_slices_that_have_grown),
+                         TEST(an_init_container_leaves_nothing));
 }

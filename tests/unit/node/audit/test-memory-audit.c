@@ -135,6 +135,31 @@ static void reported_while_it_lasts(void) {
         end();
 }
 
+/* Another slice may have what was given up: from then on the container may hold the rest alone. */
+static void what_was_given_up_counts_no_more(void) {
+        static const char object[] =
+                "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"aliquot.dev/grown-slices\":"
+                "\"{\\\"serial\\\":2,\\\"slices\\\":[{\\\"uid\\\":\\\"" UID
+                "\\\",\\\"container\\\":0,\\\"card\\\":0,\\\"lessMem\\\":1}]}\"}},\"status\":{}}";
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Node node;
+
+        begin();
+        process(10, "aaa");
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 2154});
+        ASSERT_INT(reported, 0);
+        ASSERT_OK(node_decode(str_from(object), &arena, &node, NULL));
+        (void) ledger_node_set(roster.ledger, &node, NULL);
+        for (int i = 0; i < 5; i++)
+                CENSUS({10, 1077 + 64});
+        ASSERT_INT(reported, 0);
+        for (int i = 0; i < 3; i++)
+                CENSUS({10, 1077 + 65});
+        ASSERT_INT(reported, 1);
+        end();
+}
+
 static void one_census_below_does_not_evade(void) {
         begin();
         process(10, "aaa");
@@ -218,7 +243,8 @@ static void growth_of_the_record_is_no_excess(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reported_while_it_lasts), TEST(one_census_below_does_not_evade),
-                         TEST(ending_all_processes_does_not_evade), TEST(all_processes_are_named),
-                         TEST(memory_left_behind_counts), TEST(growth_of_the_record_is_no_excess));
+        return TEST_MAIN(TEST(reported_while_it_lasts), TEST(what_was_given_up_counts_no_more),
+                         TEST(one_census_below_does_not_evade), TEST(ending_all_processes_does_not_evade),
+                         TEST(all_processes_are_named), TEST(memory_left_behind_counts),
+                         TEST(growth_of_the_record_is_no_excess));
 }
