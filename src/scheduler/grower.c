@@ -39,6 +39,7 @@ struct Grower {
         KubeCall *call;
         char *uid, *node; /* of the pod whose growth is under way; NULL: none */
         bool mem, core;   /* what is reserved for it */
+        bool settles;     /* a permit is written, and the ledger may not have seen it */
         uint64_t serial;  /* of the patch under way */
         /* Hash of the resourceVersion of the last patch, and of one with an unknown outcome. */
         uint64_t sent, unknown; /* 0: none */
@@ -136,6 +137,7 @@ static void end(Grower *g, uint64_t serial) {
         free(TAKE_PTR(g->uid));
         free(TAKE_PTR(g->node));
         g->sent = g->unknown = 0;
+        g->settles |= serial > 0;
         look_soon(g);
 }
 
@@ -379,6 +381,16 @@ static bool is_over(const Grower *g, const Wish *w, usec_t now) {
                (w->again <= now && grant && !growth_wish_is_one(grant, &w->asked));
 }
 
+/* Whether a permit is written that the ledger has not seen. */
+static bool expire(const Grower *g, usec_t now) {
+        const Ledger *ledger = g->o.view->ledger;
+        bool left = false;
+
+        for (size_t i = 0; i < ledger_n_nodes(ledger); i++)
+                left |= ledger_growth_expire(ledger_node_at(ledger, i), now);
+        return left;
+}
+
 /* Tries the wishes in turn, beginning behind the last one that began, so that none of them keeps
  * the others from their turn. */
 static void look(Grower *g) {
@@ -405,13 +417,14 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Grower *g = userdata;
 
         g->timer = sd_event_source_disable_unref(g->timer);
+        g->settles = g->settles && expire(g, clock_monotonic_usec());
         look(g);
         look_later(g);
         return 0;
 }
 
 static void look_later(Grower *g) {
-        if (!g->timer && (g->wishes || g->uid) &&
+        if (!g->timer && (g->wishes || g->uid || g->settles) &&
             sd_event_add_time_relative(kube_client_event(g->o.client), &g->timer, CLOCK_MONOTONIC, g->o.tick,
                                        0, on_timer, g) < 0)
                 log_error("out of memory: growth waits for the next change of a pod");

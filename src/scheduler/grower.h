@@ -16,7 +16,8 @@
  * beyond a limit: Kubernetes counts the limit of the pod that waits. After an answer of the API
  * server the wish waits for a second, and longer each time up to 30 seconds. An agent that has not
  * seen the newest wish of the pod gives the permit back. When the annotations of the pod change
- * before the PATCH, the wish ends without a permit, and the new one is tried. */
+ * before the PATCH, the wish ends without a permit, and the new one is tried. A reservation whose
+ * permit the watch never shows ends when the node has had no annotation for a minute. */
 
 #include "kube/event.h"
 #include "scheduler/view.h"

@@ -292,6 +292,38 @@ bool ledger_growth_is_reserved(const LedgerNode *n, Str uid) {
         return false;
 }
 
+static bool is_settled(const LedgerGrowth *g) {
+        return is_reserved(g) && g->settled != UINT64_MAX;
+}
+
+static bool any_is_settled(const LedgerNode *n) {
+        for (const LedgerGrowth *g = n->growth; g; g = g->next)
+                if (is_settled(g))
+                        return true;
+        return false;
+}
+
+bool ledger_growth_expire(LedgerNode *n, usec_t now) {
+        if (n->growth_serial > 0 || !any_is_settled(n)) {
+                n->growth_absent = 0;
+                return n->growth && any_is_settled(n);
+        }
+        if (n->growth_absent == 0)
+                n->growth_absent = now;
+        if (now - n->growth_absent < LEDGER_GROWTH_ABSENT)
+                return true;
+        charge_all(n, false);
+        for (LedgerGrowth *g = n->growth; g; g = g->next)
+                if (is_settled(g))
+                        g->reserved = GROWTH_LEAST;
+        charge_all(n, true);
+        drop_empty(n);
+        ledger_card_drop_stale(n);
+        ledger_summary_update(n);
+        n->growth_absent = 0;
+        return false;
+}
+
 void ledger_growth_sum(const LedgerNode *n, uint32_t card, uint64_t *mem, uint64_t *core) {
         for (const LedgerGrowth *g = n->growth; g; g = g->next)
                 if (g->card == card) {

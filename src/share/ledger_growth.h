@@ -11,6 +11,7 @@
  * another one has given up (ledger_growth_freed()). It counts only beside a grant, whose limit is
  * in the sum. */
 
+#include "base/clock.h"
 #include "share/growth.h"
 #include "share/ledger.h"
 
@@ -58,6 +59,12 @@ int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault);
 /* The reservations of the pod are in the annotation from this serial on. They stay charged until
  * the ledger has seen it. */
 void ledger_growth_settle(LedgerNode *n, Str uid, uint64_t serial);
+
+/* Ends what has been settled and was never seen, once the node has had no annotation for
+ * LEDGER_GROWTH_ABSENT: its agent was switched off, and has given the permit back. Returns whether
+ * a settled reservation is left. Call it again and again; now: of a clock that does not jump. */
+enum { LEDGER_GROWTH_ABSENT = 60 * USEC_PER_SEC };
+bool ledger_growth_expire(LedgerNode *n, usec_t now);
 
 /* Ends the reservations of the pod, which were never written. */
 void ledger_growth_release(LedgerNode *n, Str uid);

@@ -255,6 +255,34 @@ static void a_ledger_made_again_has_the_same_sums(void) {
         ASSERT_INT(reserve(l, "a", -3, 0, &fault), LEDGER_GROWTH_E_ROOM);
 }
 
+static void a_permit_that_is_never_seen_ends(void) {
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
+        usec_t now = 1000;
+
+        ASSERT_OK(ledger_new(&l));
+        set_entries(l, 1, "", "");
+        (void) make_pod(l, "a", 8, 0);
+        (void) make_pod(l, "b", 2, 0);
+        ASSERT_OK(reserve(l, "a", 4, 0, &fault));
+        ledger_growth_settle(node_of(l), STR("a"), 2);
+        ASSERT_OK(reserve(l, "b", 1, 0, &fault)); /* its patch is under way */
+        ASSERT_TRUE(ledger_growth_expire(node_of(l), now));
+        set_entries(l, 0, "", "");
+        ASSERT_TRUE(ledger_growth_expire(node_of(l), now += 100 * USEC_PER_SEC)); /* since now */
+        ASSERT_TRUE(ledger_growth_expire(node_of(l), now + LEDGER_GROWTH_ABSENT - 1));
+        ASSERT_INT(card_at(l, "n", 0)->used, 15);
+        set_entries(l, 1, "", ""); /* the watch was behind, and is */
+        ASSERT_TRUE(ledger_growth_expire(node_of(l), now += LEDGER_GROWTH_ABSENT));
+        set_entries(l, 0, "", "");
+        ASSERT_TRUE(ledger_growth_expire(node_of(l), ++now));
+        ASSERT_FALSE(ledger_growth_expire(node_of(l), now + LEDGER_GROWTH_ABSENT));
+        ASSERT_TRUE(ledger_check(l));
+        ASSERT_INT(card_at(l, "n", 0)->used, 11);
+        ledger_growth_release(node_of(l), STR("b"));
+        ASSERT_INT(card_at(l, "n", 0)->used, 10);
+}
+
 int main(void) {
         return TEST_MAIN(
                 TEST(a_size_below_the_limit_is_written_as_what_is_less),
@@ -264,5 +292,5 @@ int main(void) {
                 TEST(a_return_to_the_limit_waits_for_what_has_grown),
                 TEST(a_cordon_keeps_no_slice_from_its_limit), TEST(a_pod_that_is_gone_leaves_its_limit_alone),
                 TEST(a_held_slice_leaves_what_it_has_given_up), TEST(an_init_container_keeps_the_limit),
-                TEST(a_ledger_made_again_has_the_same_sums));
+                TEST(a_ledger_made_again_has_the_same_sums), TEST(a_permit_that_is_never_seen_ends));
 }
