@@ -1,36 +1,307 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/admission.h"
 
-#include "preload/launch/admission-internal.h"
 #include "preload/launch/batch.h"
 #include "preload/launch/context.h"
+#include "preload/launch/duty.h"
+#include "preload/launch/tunables.h"
 #include "preload/launch/unbatched.h"
 #include "preload/memory/gate_state.h"
 
-Gate *admission_gate(void) {
-        Gate *g = gate_get();
+/* ---- limits of a slice ---- */
 
-        for (uint32_t i = 0; g && i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].usable && admission_is_limited(g->cards[i].slice.limits))
-                        return g;
-        return NULL;
+static uint32_t word(const uint32_t *p) {
+        return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-/* Makes the stream's context current for our own calls, if it is not. */
-static bool push(const AdmittedLaunch *l) {
-        return l->foreign && admission_push_context((CuHandle) l->handle);
+/* The container's own percentage, without an arbiter; 0: no limit. */
+static uint32_t own_percent(const SliceLimits *l) {
+        uint32_t policy = word(&l->policy), percent = word(&l->core_percent);
+
+        if (policy == COMPUTE_NATIVE)
+                return 0;
+        if (policy == COMPUTE_FAIR && word(&l->max_inst) > 0)
+                percent = 100 / word(&l->max_inst);
+        return percent < 100 ? percent : 0;
 }
 
-/* The first limited card, for a launch whose card is not known; -1: none. */
+/* Whether the compute of the slice is limited now. */
+static bool is_limited(const SliceLimits *l) {
+        if (atomic_load_explicit(&l->schedule.flags, memory_order_relaxed) & SCHED_F_GATED)
+                return true;
+        return !(word(&l->flags) & SLICE_FLAG_OPEN) && own_percent(l) > 0;
+}
+
+/* The first limited card; -1: none. */
 static int first_limited(const Gate *g) {
         for (uint32_t i = 0; i < g->n_cards && i < GATE_CARDS; i++)
-                if (g->cards[i].usable && admission_is_limited(g->cards[i].slice.limits))
+                if (g->cards[i].usable && is_limited(g->cards[i].slice.limits))
                         return (int) i;
         return -1;
 }
 
+Gate *admission_gate(void) {
+        Gate *g = gate_get();
+
+        return g && first_limited(g) >= 0 ? g : NULL;
+}
+
+/* ---- the check of one launch ---- */
+
+/* PASS: it is counted as in flight. Otherwise: what it has to wait for. LATE: the window has run
+ * out, and the arbiter has not written so yet. */
+typedef enum Admission { PASS, WAIT_WINDOW, WAIT_LATE, WAIT_DEPTH, WAIT_BALANCE } Admission;
+
+typedef struct LaunchRequest { /* one launch that is to be admitted */
+        ProcessState *process;
+        Context *context;
+        const SliceLimits *limits;
+        ProcessUsage *usage;
+        uint32_t card;
+        uint64_t nsec, now, held_since; /* held_since: it waits since then; 0: not yet */
+        uint32_t window, wake;          /* the words when admission was checked */
+        bool copy;                      /* a copy or fill */
+        bool cold;                      /* its length is not known */
+        bool fills;                     /* no further launch fits */
+} LaunchRequest;
+
+/* A launch of unknown length counts as half of the depth, so few are admitted until one has
+ * ended. */
+static void assume_length(LaunchRequest *k, uint64_t depth) {
+        if (k->cold)
+                k->nsec = depth / 2 > MAX_COLD_NS        ? MAX_COLD_NS
+                          : depth / 2 > ESTIMATE_COLD_NS ? depth / 2
+                                                         : ESTIMATE_COLD_NS;
+}
+
+/* The rule of liveness. Work in flight, or a host function of the program, may wait for this
+ * launch: for a lock that its thread holds, or for its kernel. So it passes if nothing of the
+ * process has ended for STUCK_NS, longer where other processes take turns with it, or for
+ * BLOCKED_NS while a host function runs. The time counts from when the work in flight should have
+ * ended. With nothing in flight a launch waits for its tokens.
+ * Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
+static uint64_t until_stuck(const LaunchRequest *k) {
+        const ProcessUsage *m = k->usage;
+        uint64_t host = atomic_load(&m->host_since), since = k->held_since, at;
+        uint32_t others;
+
+        if (since == 0 || atomic_load(&m->in_flight) == 0)
+                return UINT64_MAX;
+        since = since > host ? since : host;
+        at = atomic_load(&m->progress);
+        since = since > at ? since : at;
+        at = atomic_load(&m->closed_end);
+        since = since > at ? since : at;
+        (void) process_others(k->process, k->card, &others);
+        at = since + (atomic_load(&m->n_host_running) > 0 ? BLOCKED_NS : STUCK_NS * (1 + others));
+        return at > k->now ? at - k->now : 0;
+}
+
+/* Of several waiting threads one passes, and the next one after as long again. */
+static bool is_stuck(const LaunchRequest *k) {
+        uint64_t progress = atomic_load(&k->usage->progress);
+
+        return until_stuck(k) == 0 && atomic_compare_exchange_strong(&k->usage->progress, &progress, k->now);
+}
+
+/* Estimates may be wrong: a function that was short becomes long. So the kernels in flight are
+ * limited by number, too: few after a pause or a surprise, many while batches end in time. */
+static bool has_too_many(LaunchRequest *k, uint64_t in_flight) {
+        ProcessUsage *m = k->usage;
+
+        if (in_flight == 0 && k->now - atomic_load(&m->marked) >= RESTART_PAUSE_NS)
+                atomic_store(&m->max_kernels, 0);
+        return atomic_load(&m->kernels) >= batch_max_kernels(k->process, k->card, k->now);
+}
+
+static Admission admit(LaunchRequest *k) {
+        if (!k->copy)
+                (void) atomic_fetch_add(&k->usage->kernels, 1);
+        return PASS;
+}
+
+static Admission admit_at_once(LaunchRequest *k) {
+        (void) atomic_fetch_add(&k->usage->in_flight, k->nsec);
+        return admit(k);
+}
+
+/* The work that may be in flight: what ends by the window's close or `rest` later. Several
+ * processes divide it; what some do not use, the others may. */
+static uint64_t room_in(const LaunchRequest *k, uint64_t depth, uint64_t in_flight) {
+        const SliceSchedule *t = &k->limits->schedule;
+        uint64_t sharers = process_sharers(k->process, k->card);
+        uint64_t closes = atomic_load_explicit(&t->closes, memory_order_relaxed);
+        uint64_t room = closes > k->now ? closes - k->now : 0, part, others;
+        uint32_t n;
+
+        room += atomic_load_explicit(&t->rest, memory_order_relaxed);
+        if (sharers <= 1)
+                return room < depth ? room : depth;
+        part = room / sharers < depth ? room / sharers : depth;
+        if (in_flight < part || depth > MAX_ROOM_NS)
+                return part;
+        others = process_others(k->process, k->card, &n);
+        room = room < depth * sharers ? room : depth * sharers;
+        return others < room && room - others > part ? room - others : part;
+}
+
+/* A kernel in flight may wait for what this copy brings. */
+static bool is_copy_behind_kernels(const LaunchRequest *k) {
+        return k->copy && atomic_load(&k->usage->kernels) > 0;
+}
+
+static Admission admit_by_window(LaunchRequest *k) {
+        const SliceSchedule *t = &k->limits->schedule;
+        uint64_t in_flight = atomic_load_explicit(&k->usage->in_flight, memory_order_relaxed);
+        uint64_t depth = atomic_load_explicit(&t->depth, memory_order_relaxed), room;
+
+        assume_length(k, depth);
+        if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED) ||
+            is_copy_behind_kernels(k) || is_stuck(k))
+                return admit_at_once(k);
+        k->window = atomic_load_explicit(&t->window, memory_order_acquire);
+        if (!(k->window & SCHED_WINDOW_OPEN))
+                return WAIT_WINDOW;
+        if (k->now >= atomic_load_explicit(&t->closes, memory_order_relaxed))
+                return WAIT_LATE;
+        if (has_too_many(k, in_flight))
+                return WAIT_DEPTH;
+        room = room_in(k, depth, in_flight);
+        do
+                if (in_flight >= room && in_flight != 0)
+                        return WAIT_DEPTH;
+        while (!atomic_compare_exchange_weak(&k->usage->in_flight, &in_flight, in_flight + k->nsec));
+        k->fills = in_flight + k->nsec >= room;
+        if (atomic_load_explicit(&k->usage->window, memory_order_relaxed) != k->window)
+                process_report_first_launch(k->process, k->card, k->window, k->now);
+        return admit(k);
+}
+
+static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
+        uint64_t in_flight = atomic_load(&k->usage->in_flight);
+
+        assume_length(k, LOCAL_DEPTH_NS);
+        if (percent == 0) /* there is no limit to keep */
+                return admit_at_once(k);
+        duty_fill(k->usage, &k->process->gate->cards[k->card].slice, percent, k->now);
+        if (is_copy_behind_kernels(k) || is_stuck(k)) {
+                (void) atomic_fetch_sub(&k->usage->balance, (int64_t) k->nsec);
+                return admit_at_once(k);
+        }
+        if (in_flight >= LOCAL_DEPTH_NS || has_too_many(k, in_flight))
+                return WAIT_DEPTH;
+        return duty_take(k->usage, k->nsec) ? admit_at_once(k) : WAIT_BALANCE;
+}
+
+/* Whether the arbiter has not written for long, or by another clock. */
+static bool is_away(uint64_t seen, uint64_t now) {
+        return seen == 0 || (now > seen ? now - seen > SCHED_STALE_NSEC : seen - now > HEARTBEAT_AHEAD_NS);
+}
+
+static Admission check(LaunchRequest *k) {
+        uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
+
+        k->now = launch_now(); /* read after `seen`, so `seen` is never in the future */
+        k->wake = atomic_load(&k->usage->wake);
+        unbatched_poll(k->process, k->card, k->now);
+        if (is_away(seen, k->now))
+                return admit_by_balance(k, own_percent(k->limits));
+        if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
+                atomic_store(&k->usage->filled, 0); /* the arbiter is back and has the debts */
+        return admit_by_window(k);
+}
+
+/* ---- the wait of a launch ---- */
+
+static uint64_t between(uint64_t nsec, uint64_t least, uint64_t most) {
+        return nsec < least ? least : nsec < most ? nsec : most;
+}
+
+/* Work in flight is expected to end then. */
+static uint64_t depth_wait(const LaunchRequest *k) {
+        uint64_t due = atomic_load(&k->usage->closed_end),
+                 nsec = due > k->now + DEPTH_LEAD_NS ? due - k->now - DEPTH_LEAD_NS : 0;
+
+        return between(nsec, MIN_DEPTH_POLL_NS, MAX_DEPTH_POLL_NS);
+}
+
+/* Sleeps until a change, a signal or the time ends it; then admission is checked again. */
+static void sleep_for(LaunchRequest *k, Admission v) {
+        uint64_t nsec = v == WAIT_WINDOW  ? WINDOW_POLL_NS
+                        : v == WAIT_LATE  ? LATE_POLL_NS
+                        : v == WAIT_DEPTH ? depth_wait(k)
+                                          : between(duty_until(k->usage, own_percent(k->limits)),
+                                                    MIN_BALANCE_POLL_NS, WINDOW_POLL_NS),
+                 stuck = until_stuck(k);
+
+        nsec = stuck < nsec ? stuck : nsec;
+        if (v == WAIT_WINDOW || v == WAIT_LATE)
+                launch_sleep_on(&k->limits->schedule.window, k->window, false, nsec);
+        else
+                launch_sleep_on(&k->usage->wake, k->wake, true, nsec);
+}
+
+/* A thread that ended between admission and launch leaves an amount in flight that no other thread
+ * takes out: drops it after LOST_AFTER_NS. */
+static void drop_lost_work(LaunchRequest *k) {
+        if (k->now - k->held_since < LOST_AFTER_NS || atomic_load(&k->usage->closed) != 0)
+                return;
+        atomic_store(&k->usage->in_flight, 0);
+        atomic_store(&k->usage->kernels, 0);
+        k->held_since = k->now;
+}
+
+static void wait_once(LaunchRequest *k, Admission v) {
+        bool first = k->held_since == 0;
+
+        atomic_store(&k->usage->waited, k->now);
+        if (first) {
+                k->held_since = k->now;
+                (void) atomic_fetch_add(&k->usage->waiters, 1);
+        }
+        if (k->context)
+                batch_poll(k->process, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
+        process_report_want(k->process, k->card, k->now);
+        process_report_drained(k->process, k->card);
+        if (v == WAIT_DEPTH)
+                drop_lost_work(k);
+        sleep_for(k, v);
+}
+
+static void wait_until_admitted(AdmittedLaunch *l) {
+        LaunchRequest k = {.process = l->process,
+                           .context = l->context,
+                           .limits = l->process->gate->cards[l->card].slice.limits,
+                           .usage = &l->process->usage[l->card],
+                           .card = l->card,
+                           .copy = l->copy,
+                           .cold = estimate_is_cold(l->estimate),
+                           .nsec = estimate_nsec(l->estimate)};
+        uint32_t waiters;
+        Admission v;
+
+        while ((v = check(&k)) != PASS)
+                wait_once(&k, v);
+        l->now = k.now;
+        l->nsec = k.nsec;
+        l->waited = k.held_since != 0;
+        l->fills = k.fills;
+        if (!l->waited)
+                return;
+        waiters = atomic_load(&k.usage->waiters);
+        while (waiters > 0 && !atomic_compare_exchange_weak(&k.usage->waiters, &waiters, waiters - 1))
+                ;
+}
+
+/* ---- launches and copies ---- */
+
+/* Makes the stream's context current for our own calls, if it is not. */
+static bool push(const AdmittedLaunch *l) {
+        return l->foreign && context_push((CuHandle) l->handle);
+}
+
 /* With the launch's context current. */
-static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle named) {
+static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks) {
         ProcessState *a = process_get(g);
         unsigned how = l->copy || blocks == 0 ? 0 : BATCH_OPEN_KERNEL;
         int card;
@@ -38,17 +309,17 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
         l->context = context_get(a, l->handle, &card);
         if (card < 0)
                 card = first_limited(g);
-        if (card < 0 || !admission_is_limited(g->cards[card].slice.limits) || real_is_captured(named))
+        if (card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return;
         l->process = a;
         l->card = (uint32_t) card;
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
-        admission_wait(l, named);
+        wait_until_admitted(l);
         process_count_launch(a, l->card);
-        if (estimate_is_uncertain(l->estimate) || estimate_varies(l->estimate))
+        if (estimate_is_cold(l->estimate))
                 how |= BATCH_OPEN_COLD;
         if (l->context)
-                l->batch = batch_open(a, l->context, l->handle, named, how, l->now);
+                l->batch = batch_open(a, l->context, l->handle, l->stream, how, l->now);
 }
 
 static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
@@ -66,8 +337,8 @@ static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t bl
         pushed = push(l);
         if (l->foreign && !pushed)
                 l->handle = 0;
-        enter(g, l, function, blocks, l->stream);
-        admission_pop_context(pushed);
+        enter(g, l, function, blocks);
+        context_pop(pushed);
 }
 
 void admission_enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
@@ -99,16 +370,16 @@ static bool is_fatal(int result) {
 static void leave(AdmittedLaunch *l, int result) {
         ProcessState *a = l->process;
         bool made = result == CU_SUCCESS;
-        LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills, l->copy};
+        LaunchOutcome done = {l->estimate, l->nsec, l->now, made, l->waited || l->fills, !l->copy};
 
         if (l->batch)
                 batch_add(a, l->batch, &done);
         else if (made)
                 unbatched_launched(a, l->card, l->stream, l->estimate, l->nsec, l->now);
         else
-                process_return(a, l->card, l->nsec, 1);
-        if (l->copy && !(l->batch && made))
-                process_copies_ended(a, l->card, 1);
+                process_return(a, l->card, l->nsec, 0);
+        if (!l->copy && !(l->batch && made))
+                process_return(a, l->card, 0, 1);
         if (is_fatal(result) && l->context)
                 context_destroy_now(a, l->handle, false);
         if (l->blocks)
@@ -123,11 +394,13 @@ void admission_leave(AdmittedLaunch *l, int result) {
         if (l->process) {
                 pushed = push(l);
                 leave(l, result);
-                admission_pop_context(pushed);
+                context_pop(pushed);
         } else if (l->no_context && result == CU_SUCCESS && gate_get()) {
                 atomic_store(&process_get(gate_get())->without_context, true);
         }
 }
+
+/* ---- host functions ---- */
 
 /* With the stream's context current. */
 static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call) {
@@ -135,11 +408,10 @@ static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call
         int card;
         Context *c = context_get(a, l->handle, &card);
 
-        if (!c || card < 0 || !admission_is_limited(g->cards[card].slice.limits) ||
-            real_is_captured(l->stream))
+        if (!c || card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* a captured function runs with each launch of the graph */
         batch_close_of_stream(a, c, batch_key(l->stream), launch_now());
-        return host_func_take(a, (uint32_t) card, batch_key(l->stream), call);
+        return host_func_take((uint32_t) card, call);
 }
 
 HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream, bool twin) {
@@ -153,12 +425,12 @@ HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream
         pushed = push(&l);
         if (pushed || !l.foreign)
                 p = wrap(g, &l, call);
-        admission_pop_context(pushed);
+        context_pop(pushed);
         return p;
 }
 
 /* After an error that ends the context, the driver still calls some host functions. */
-void admission_host_func_given(Gate *g, HostFuncSlot *p, int result) {
+void admission_host_func_given(HostFuncSlot *p, int result) {
         if (result != CU_SUCCESS && !is_fatal(result))
-                host_func_drop(process_get(g), p);
+                host_func_drop(p);
 }

@@ -3,9 +3,7 @@
 
 /* Holds kernel launches and copies until the container's window is open. While the arbiter is away,
  * a container with a percentage limits itself: each process has its part of the rate as a balance.
- * Its launches wait when that is used up (duty.h). admission.c handles launches and host functions,
- * admission_check.c decides, and admission_wait.c waits. admission_context.c handles the end of
- * contexts and streams. */
+ * Its launches wait when that is used up (duty.h). admission_context.c handles the end of contexts and streams. */
 
 #include "preload/launch/host_func.h"
 #include "preload/launch/process.h"
@@ -54,7 +52,7 @@ void admission_leave(AdmittedLaunch *l, int result);
  * and after the function is measured apart. */
 HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream, bool twin);
 /* After that call. result: what the driver returned. */
-void admission_host_func_given(Gate *g, HostFuncSlot *p, int result);
+void admission_host_func_given(HostFuncSlot *p, int result);
 
 /* Around a call that destroys a context: its work stays in flight until the driver has waited for
  * it. gone: it is destroyed; false: the driver refused, or another holder keeps it. context may be

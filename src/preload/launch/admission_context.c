@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/launch/admission-internal.h"
+#include "preload/launch/admission.h"
 #include "preload/launch/context.h"
 #include "preload/memory/gate_state.h"
 
@@ -10,13 +10,13 @@ static CuHandle current_context(void) {
         return get_current && get_current(&context) == CU_SUCCESS ? context : NULL;
 }
 
-bool admission_push_context(CuHandle context) {
+bool context_push(CuHandle context) {
         CuResult (*push_current)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
 
         return push_current && push_current(context) == CU_SUCCESS;
 }
 
-void admission_pop_context(bool pushed) {
+void context_pop(bool pushed) {
         int (*pop_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxPopCurrent_v2);
         CuHandle context;
 
@@ -32,10 +32,10 @@ static void mark_ends(ProcessState *a, CuHandle context, bool ends) {
         if (!context_destroy_is_known(a, (uintptr_t) context))
                 return;
         if (current != context)
-                pushed = admission_push_context(context);
+                pushed = context_push(context);
         if (current == context || pushed)
                 context_destroy_mark(a, (uintptr_t) context, ends);
-        admission_pop_context(pushed);
+        context_pop(pushed);
 }
 
 void admission_context_destroy(CuHandle context) {

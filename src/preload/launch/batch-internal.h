@@ -24,6 +24,9 @@ enum {
         /* Pending callbacks of one batch: host functions of the application in the same driver
          * thread may delay them. */
         CALLBACKS_MAX = 60,
+        /* In flight at once: see batch_max_kernels(). */
+        MIN_KERNELS = 4,
+        MAX_KERNELS = 256,
         LEGACY = 1,          /* 0 and 1 name the legacy default stream */
         BATCH_NO_STREAM = 3, /* Batch.destroyed_stream: none; no stream or thread has this value */
 };
@@ -91,6 +94,13 @@ void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now); /* its end wa
 void batch_close(ProcessState *a, Batch *b, uint64_t now);         /* marks its end and releases it */
 void batch_finish_closed(ProcessState *a, Batch *b,
                          uint32_t state); /* if it is still closed with this state */
+
+/* ---- batch_poll.c ---- */
+
+/* Nothing has ended for long after it should have. */
+bool batch_is_overdue(const ProcessState *a, uint32_t card, uint64_t now);
+/* A closed batch has ended: updates batch_max_kernels(). */
+void batch_note_end(ProcessState *a, const Batch *b, uint64_t now);
 
 /* ---- batch.c ---- */
 

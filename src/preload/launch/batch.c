@@ -17,8 +17,9 @@ enum {
 static bool worth_measuring(ProcessState *a, const Batch *b, unsigned how, uint64_t now) {
         const ProcessUsage *m = &a->usage[b->context->card];
 
-        return (how & BATCH_OPEN_COLD) || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_funcs) > 0 ||
-               atomic_load(&m->n_marked) < MARKS_FIRST || now - atomic_load(&m->marked) >= MARK_PAUSE_NS;
+        return (how & BATCH_OPEN_COLD) || atomic_load(&m->closed) > 0 ||
+               atomic_load(&m->n_host_running) > 0 || atomic_load(&m->n_marked) < MARKS_FIRST ||
+               now - atomic_load(&m->marked) >= MARK_PAUSE_NS;
 }
 
 /* Chosen at random: an application that knew the choice could run the other batches uncharged. */
@@ -38,7 +39,7 @@ static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, unsigned how
         b->stream = stream;
         __atomic_store_n(&b->key, batch_key(stream), __ATOMIC_RELAXED);
         atomic_store_explicit(&b->destroyed_stream, BATCH_NO_STREAM, memory_order_relaxed);
-        b->n_shares = b->n_launches = b->n_others = b->n_copies = 0;
+        b->n_shares = b->n_launches = b->n_others = b->n_kernels = 0;
         atomic_store(&b->nsec, 0);
         atomic_store(&b->over, now);
         b->began = now;
@@ -48,8 +49,8 @@ static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, unsigned how
         b->measured = b->exact || worth_measuring(a, b, how, now);
         if (!b->measured)
                 return true;
-        /* The stream may have work that is not counted in `launches`, as copies to the host. */
-        idle = (how & BATCH_OPEN_KERNEL) && atomic_load(&a->usage[b->context->card].launches) <= 1 &&
+        /* The stream may have work that is not counted in `kernels`, as copies. */
+        idle = (how & BATCH_OPEN_KERNEL) && atomic_load(&a->usage[b->context->card].kernels) <= 1 &&
                batch_can_be_marked(b) && launch_stream_is_done(stream);
         mode = launch_relax_capture(CU_CAPTURE_RELAXED);
         ok = cuda_event_record(&b->begin, stream);
@@ -249,11 +250,11 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
                 if (!batch_context_has_ended(b->context, b->handle))
                         note_call_time(b);
                 add_share(b, l->estimate);
-                b->n_copies += l->copy;
+                b->n_kernels += l->kernel;
                 (void) atomic_fetch_add(&b->nsec, l->nsec);
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                process_return(a, b->context->card, l->nsec, 1);
+                process_return(a, b->context->card, l->nsec, 0);
         }
         if (b->n_launches == 0) {
                 batch_release(b);

@@ -27,7 +27,7 @@ typedef struct LaunchOutcome {
         uint64_t nsec, now; /* estimated length; when it was admitted */
         bool made;          /* the driver accepted it */
         bool mark;          /* its end matters: launches wait */
-        bool copy;          /* a copy or fill */
+        bool kernel;        /* no copy or fill */
 } LaunchOutcome;
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 
@@ -41,14 +41,9 @@ void batch_poll(ProcessState *a, Context *c, unsigned how, uint64_t now);
  * and after the function is measured apart. */
 void batch_close_of_stream(ProcessState *a, Context *c, uintptr_t key, uint64_t now);
 
-/* Whether all work of this process on the card is in this context and none of it has begun. Such
- * work waits for an event, for a host function or for the card. False if that is not known. Of a
- * copy that a thread waits for it is not known, and it is taken to wait behind the other work. */
-bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now);
-
-/* Whether the work on the card takes many times its estimate. Then no further launch is admitted
- * until its time is known. */
-bool batch_is_overdue(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now);
+/* How many kernels may be in flight: MIN_KERNELS after a pause, after a batch that took many times
+ * its estimate, and while one is overdue. Each batch that ends in time allows for more. */
+uint32_t batch_max_kernels(const ProcessState *a, uint32_t card, uint64_t now);
 
 /* Before the call that ends a context (ends = false: that may end it): marks the end of all work in
  * flight. */

@@ -8,12 +8,8 @@ enum {
         SAMPLED = 64
 }; /* after a batch whose end was not seen, so many are candidates for an event behind each launch */
 
-/* The clock starts at the first launch, at the end of the work before it, or at the end of a host
- * function that blocked it, whichever is latest. */
 uint64_t batch_passed(const Batch *b, uint64_t now) {
-        uint64_t over = atomic_load(&b->context->over),
-                 resumed = atomic_load(&process_known()->usage[b->context->card].resumed_at);
-        uint64_t before = over > resumed ? over : resumed, from = b->began > before ? b->began : before;
+        uint64_t over = atomic_load(&b->context->over), from = b->began > over ? b->began : over;
 
         return now > from ? now - from : 0;
 }
@@ -32,8 +28,7 @@ static uint64_t provisional_cost(const Batch *b, uint64_t now) {
 
 void batch_charge(ProcessState *a, Batch *b, uint64_t charged) {
         b->charged = charged;
-        process_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_launches);
-        process_copies_ended(a, b->context->card, b->n_copies);
+        process_charge(a, b->context->card, atomic_load(&b->nsec), charged, b->n_kernels);
 }
 
 static void charge_provisional(ProcessState *a, Batch *b, uint64_t now) {
@@ -67,11 +62,13 @@ void batch_charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
 /* The thread that takes the batch from BATCH_CLOSED with this number reports its end. */
 void batch_finish_closed(ProcessState *a, Batch *b, uint32_t state) {
         uint32_t card = b->context->card;
+        uint64_t now;
 
         if (!batch_is_closed(state) || !atomic_compare_exchange_strong(&b->state, &state, BATCH_HELD))
                 return;
-        charge_provisional(a, b, launch_now());
-        atomic_store(&a->usage[card].restarted, 0);
+        now = launch_now();
+        batch_note_end(a, b, now);
+        charge_provisional(a, b, now);
         atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
         if (atomic_fetch_sub(&a->usage[card].closed, 1) == 1)
                 process_report_idle(a, card);
@@ -130,11 +127,13 @@ static bool add_callback(Context *c, Batch *b, CuHandle end, uint32_t number) {
 }
 
 /* Updates when the closed batches are expected to end, as if all streams ran one after another. */
-static void update_closed_end(ProcessUsage *m, const Batch *b, uint64_t now) {
+static void update_closed_end(ProcessState *a, const Batch *b, uint64_t now) {
+        ProcessUsage *m = &a->usage[b->context->card];
         uint64_t due = atomic_load(&m->closed_end);
 
-        atomic_store(&m->closed_end,
-                     (atomic_load(&m->closed) > 0 && due > now ? due : now) + atomic_load(&b->nsec));
+        if (atomic_load(&m->closed) == 0 || (due < now && !batch_is_overdue(a, b->context->card, now)))
+                due = now;
+        atomic_store(&m->closed_end, due + atomic_load(&b->nsec));
 }
 
 /* If the context has ended, its events must not be queried: settles the batch now. */
@@ -157,7 +156,7 @@ void batch_close(ProcessState *a, Batch *b, uint64_t now) {
                 batch_charge_unseen(a, b, now);
                 batch_release(b);
         } else {
-                update_closed_end(m, b, now);
+                update_closed_end(a, b, now);
                 (void) atomic_fetch_add(&m->closed, 1);
                 (void) atomic_fetch_add(&m->n_marked, 1);
                 atomic_store(&m->marked, now);

@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/batch-internal.h"
 
-bool batch_is_overdue(ProcessState *a, uint32_t card, CuHandle stream, uint64_t now) {
-        const ProcessUsage *m = &a->usage[card];
-        uint64_t in_flight = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
-        bool late = atomic_load_explicit(&m->closed, memory_order_relaxed) > 0 &&
-                    now > atomic_load_explicit(&m->closed_end, memory_order_relaxed) + LATE_NS +
-                                    WRONG * in_flight;
+static uint64_t late_after(const ProcessState *a, uint32_t card) {
+        return LATE_NS * process_sharers(a, card);
+}
 
-        /* If the stream is idle, the callback is late, or the context has ended. */
-        return late && !real_is_captured(stream) && !launch_stream_is_done(stream);
+bool batch_is_overdue(const ProcessState *a, uint32_t card, uint64_t now) {
+        const ProcessUsage *m = &a->usage[card];
+        uint64_t due = atomic_load(&m->closed_end), progress = atomic_load(&m->progress);
+
+        return atomic_load(&m->closed) > 0 && now > (due > progress ? due : progress) + late_after(a, card);
+}
+
+uint32_t batch_max_kernels(const ProcessState *a, uint32_t card, uint64_t now) {
+        uint32_t n = atomic_load_explicit(&a->usage[card].max_kernels, memory_order_relaxed);
+
+        return n < MIN_KERNELS || batch_is_overdue(a, card, now) ? MIN_KERNELS : n;
+}
+
+void batch_note_end(ProcessState *a, const Batch *b, uint64_t now) {
+        ProcessUsage *m = &a->usage[b->context->card];
+        uint64_t passed = batch_passed(b, now);
+        uint32_t n = batch_max_kernels(a, b->context->card, now);
+
+        if (passed / WRONG > atomic_load(&b->nsec) && passed > late_after(a, b->context->card))
+                n = MIN_KERNELS;
+        else if (n < MAX_KERNELS)
+                n *= 4;
+        atomic_store(&m->max_kernels, n);
 }
 
 static void poll_open(ProcessState *a, Batch *b, bool close, uint64_t now) {
@@ -47,48 +65,6 @@ static void query_closed(ProcessState *a, Batch *b, uint32_t state) {
             !cuda_event_is_pending(b->end))
                 batch_finish_closed(a, b, state);
         (void) atomic_fetch_sub(&c->n_users, 1);
-}
-
-/* ---- work that has not begun ---- */
-
-/* Whether none of the batch's work has begun; false if that is not known. */
-static bool has_not_begun(const Batch *b) {
-        return !batch_context_has_ended(b->context, b->handle) && b->measured &&
-               cuda_event_is_pending(b->begin);
-}
-
-/* Called with n_users above 0, so that the events stay those of this batch. */
-static bool closed_has_not_begun(const Batch *b, uint32_t state) {
-        return atomic_load(&b->state) == state && has_not_begun(b) && atomic_load(&b->state) == state;
-}
-
-static bool open_has_not_begun(ProcessState *a, Batch *b, uint64_t now) {
-        bool not_begun;
-
-        if (!batch_take(b, BATCH_OPEN))
-                return false;
-        not_begun = has_not_begun(b);
-        batch_reopen(a, b, now);
-        return not_begun;
-}
-
-bool batch_is_blocked(ProcessState *a, Context *c, uint64_t now) {
-        uint32_t closed = 0;
-        bool blocked = true;
-
-        (void) atomic_fetch_add(&c->n_users, 1);
-        for (unsigned i = 0; i < CONTEXT_BATCHES && blocked; i++) {
-                uint32_t state = atomic_load(&c->batches[i].state);
-
-                if (batch_is_closed(state))
-                        blocked = closed_has_not_begun(&c->batches[i], state);
-                else if (state == BATCH_OPEN)
-                        blocked = open_has_not_begun(a, &c->batches[i], now);
-                closed += batch_is_closed(state);
-        }
-        (void) atomic_fetch_sub(&c->n_users, 1);
-        return blocked && closed > 0 &&
-               closed + atomic_load(&a->usage[c->card].calls) == atomic_load(&a->usage[c->card].closed);
 }
 
 /* ---- all of them ---- */

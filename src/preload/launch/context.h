@@ -27,5 +27,10 @@ void context_destroy_mark(ProcessState *a, uintptr_t handle, bool ends);
 void context_destroy_begin(ProcessState *a, uintptr_t handle);
 void context_destroy_end(ProcessState *a, uintptr_t handle, bool gone);
 
+/* Makes a context current for our own calls; false: the driver refused. pop: undoes it if
+ * pushed. */
+bool context_push(CuHandle context);
+void context_pop(bool pushed);
+
 /* Before the driver destroys the stream; its work goes on. */
 void context_destroy_stream(ProcessState *a, CuHandle stream);

@@ -6,7 +6,7 @@
 static void close_unmarked(ProcessState *a, Batch *b, uint64_t now) {
         batch_charge_unseen(a, b, now);
         b->began = atomic_load(&b->context->end_asked_at);
-        b->n_launches = b->n_copies = 0;
+        b->n_launches = b->n_kernels = 0;
         b->measured = false;
         atomic_store(&b->nsec, 0);
         (void) atomic_fetch_add(&a->usage[b->context->card].closed, 1);

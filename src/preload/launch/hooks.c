@@ -106,7 +106,7 @@ LAUNCH(cuGraphLaunch_ptsz, true, (CuHandle graph, CuHandle stream), (graph, stre
                 if (!p)                                                                                      \
                         return real names;                                                                   \
                 r = real ours;                                                                               \
-                admission_host_func_given(g, p, r);                                                          \
+                admission_host_func_given(p, r);                                                             \
                 return r;                                                                                    \
         }
 

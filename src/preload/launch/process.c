@@ -67,8 +67,28 @@ static SliceWork *row_of(ProcessState *a, uint32_t card) {
         return &s->counters->rows[s->row].work;
 }
 
-static const SliceSchedule *schedule_of(ProcessState *a, uint32_t card) {
+static const SliceSchedule *schedule_of(const ProcessState *a, uint32_t card) {
         return &a->gate->cards[card].slice.limits->schedule;
+}
+
+uint64_t process_sharers(const ProcessState *a, uint32_t card) {
+        uint64_t n = atomic_load_explicit(&schedule_of(a, card)->sharers, memory_order_relaxed);
+
+        return n > 1 ? n : 1;
+}
+
+uint64_t process_others(const ProcessState *a, uint32_t card, uint32_t *ret_n) {
+        const SliceUser *s = &a->gate->cards[card].slice;
+        uint64_t sum = 0;
+
+        *ret_n = 0;
+        for (uint32_t row = 0; row < SLICE_ROWS; row++) {
+                uint64_t one = row == s->row ? 0 : atomic_load(&s->counters->rows[row].work.in_flight);
+
+                sum += one;
+                *ret_n += one > 0;
+        }
+        return sum;
 }
 
 /* Never decreases: a correction downwards is taken from later increases. */
@@ -91,31 +111,23 @@ void process_correct(ProcessState *a, uint32_t card, int64_t nsec) {
 }
 
 /* A count may have been cleared meanwhile. */
-static void subtract(_Atomic uint32_t *count, uint32_t n) {
-        uint32_t was = atomic_load_explicit(count, memory_order_relaxed);
-
-        while (n > 0 && !atomic_compare_exchange_weak(count, &was, was > n ? was - n : 0))
-                ;
-}
-
-void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches) {
+void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t kernels) {
         ProcessUsage *m = &a->usage[card];
         uint64_t was = atomic_load_explicit(&m->in_flight, memory_order_relaxed);
+        uint32_t n = atomic_load_explicit(&m->kernels, memory_order_relaxed);
 
         while (!atomic_compare_exchange_weak(&m->in_flight, &was, was > nsec ? was - nsec : 0))
                 ;
-        subtract(&m->launches, launches);
-}
-
-void process_copies_ended(ProcessState *a, uint32_t card, uint32_t n) {
-        subtract(&a->usage[card].copies, n);
+        while (kernels > 0 && !atomic_compare_exchange_weak(&m->kernels, &n, n > kernels ? n - kernels : 0))
+                ;
 }
 
 /* In one step: an estimate in `used` could be reported by another thread, for good. */
-void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches) {
+void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t kernels) {
         ProcessUsage *m = &a->usage[card];
 
-        process_return(a, card, in_flight, launches);
+        process_return(a, card, in_flight, kernels);
+        atomic_store(&m->progress, launch_now());
         (void) atomic_fetch_add_explicit(&m->used, (int64_t) nsec, memory_order_relaxed);
         (void) atomic_fetch_sub_explicit(&m->balance, (int64_t) nsec - (int64_t) in_flight,
                                          memory_order_relaxed);
@@ -129,14 +141,12 @@ void process_count_launch(ProcessState *a, uint32_t card) {
 /* ---- pauses ---- */
 
 /* A pause begins when the process has no work on the card and no waiting thread, and ends with its
- * next work. The doorbell rings for both. Of consecutive pauses shorter than SHORT_PAUSE_NS, one
- * per DOORBELL_PAUSE_NS rings. Returns whether to ring. */
+ * next work. The doorbell rings for both, but for one pause per DOORBELL_PAUSE_NS at most. Returns
+ * whether to ring. */
 static bool begin_pause(ProcessUsage *m) {
         uint64_t now = launch_now();
 
-        atomic_store_explicit(&m->idle_at, now, memory_order_relaxed);
-        if (atomic_load_explicit(&m->short_pause, memory_order_relaxed) &&
-            now < atomic_load_explicit(&m->rang_at, memory_order_relaxed) + DOORBELL_PAUSE_NS)
+        if (now < atomic_load_explicit(&m->rang_at, memory_order_relaxed) + DOORBELL_PAUSE_NS)
                 return false;
         atomic_store_explicit(&m->rang_at, now, memory_order_relaxed);
         atomic_store_explicit(&m->rang_for_pause, 1, memory_order_relaxed);
@@ -145,9 +155,6 @@ static bool begin_pause(ProcessUsage *m) {
 
 /* open: it may launch now. Returns whether to ring. */
 static bool end_pause(ProcessUsage *m, bool open) {
-        uint64_t pause = launch_now() - atomic_load_explicit(&m->idle_at, memory_order_relaxed);
-
-        atomic_store_explicit(&m->short_pause, pause < SHORT_PAUSE_NS, memory_order_relaxed);
         return atomic_exchange(&m->rang_for_pause, 0) != 0 || !open;
 }
 
@@ -181,28 +188,21 @@ static bool may_launch(ProcessState *a, uint32_t card) {
         return is_open(schedule) && !is_closed(schedule, atomic_load(&schedule->window));
 }
 
-/* Writes the time of the first work, and the newest flags of waiting threads. */
+/* Writes the time of the first work. */
 static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
-        uint64_t flags = has_waiters(&a->usage[card]) ? atomic_load(&a->usage[card].flags) : 0, wants = 0;
         _Atomic uint64_t *word = &row_of(a, card)->wants;
+        uint64_t none = 0;
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(word, &wants, (now & ~(uint64_t) WORK_F_MASK) | flags)) {
-                if (end_pause(&a->usage[card], may_launch(a, card)))
-                        peers_ring_doorbell(&a->gate->cards[card].slice);
-                return;
-        }
-        wants = atomic_load_explicit(word, memory_order_relaxed);
-        if (wants != 0 && (wants & WORK_F_MASK) != flags)
-                (void) atomic_compare_exchange_strong(word, &wants,
-                                                      (wants & ~(uint64_t) WORK_F_MASK) | flags);
+            atomic_compare_exchange_strong(word, &none, now & ~(uint64_t) WORK_F_MASK) &&
+            end_pause(&a->usage[card], may_launch(a, card)))
+                peers_ring_doorbell(&a->gate->cards[card].slice);
 }
 
 void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
         ProcessUsage *m = &a->usage[card];
         SliceWork *row = row_of(a, card);
-        bool works = atomic_load(&m->closed) > 0 && !host_func_is_blocked(m);
-        uint64_t nsec = works ? atomic_load(&m->in_flight) : 0;
+        uint64_t nsec = atomic_load(&m->closed) > 0 ? atomic_load(&m->in_flight) : 0;
 
         atomic_store_explicit(&row->in_flight,
                               (uint32_t) (nsec < WORK_IN_FLIGHT_MAX ? nsec : WORK_IN_FLIGHT_MAX),
@@ -216,7 +216,7 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
 static bool renew_want(SliceWork *row) {
         uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_F_MASK;
 
-        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now | (wants & WORK_F_MASK));
+        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now);
 }
 
 /* Whether no other process of the container has work of this window on the card: the last one
@@ -225,7 +225,7 @@ static bool renew_want(SliceWork *row) {
 static bool is_last(ProcessState *a, uint32_t card, uint32_t window) {
         const SliceUser *s = &a->gate->cards[card].slice;
 
-        if (atomic_load_explicit(&schedule_of(a, card)->sharers, memory_order_relaxed) <= 1)
+        if (process_sharers(a, card) == 1)
                 return true;
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
                 const SliceWork *w = &s->counters->rows[row].work;
@@ -243,8 +243,7 @@ static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
         SliceWork *row = row_of(a, card);
         bool renewed;
 
-        if (!is_closed(schedule, window) ||
-            (atomic_load(&a->usage[card].closed) != 0 && !host_func_is_blocked(&a->usage[card])) ||
+        if (!is_closed(schedule, window) || atomic_load(&a->usage[card].closed) != 0 ||
             atomic_load(&row->drained) == number) {
                 if (is_idle && is_open(schedule) && begin_pause(&a->usage[card]))
                         peers_ring_doorbell(&a->gate->cards[card].slice);
@@ -283,14 +282,12 @@ void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t 
         while (due < now + nsec && !atomic_compare_exchange_weak(&m->closed_end, &due, now + nsec))
                 ;
         (void) atomic_fetch_add(&m->closed, 1);
-        (void) atomic_fetch_add(&m->calls, 1);
         process_report_want(a, card, now);
 }
 
 void process_end_call(ProcessState *a, uint32_t card) {
         ProcessUsage *m = &a->usage[card];
 
-        (void) atomic_fetch_sub(&m->calls, 1);
         if (atomic_fetch_sub(&m->closed, 1) == 1)
                 process_report_idle(a, card);
         process_wake(a, card);

@@ -40,7 +40,7 @@ typedef struct Batch {
         uint32_t number;                     /* of its newest callback; a late one has an older number */
         _Atomic uint32_t n_callbacks;        /* callbacks under way */
         uint32_t n_shares, n_launches, n_others; /* others: launches of further kinds */
-        uint32_t n_copies;                       /* of n_launches */
+        uint32_t n_kernels;                      /* of n_launches */
         bool measured;                           /* the event `begin` is recorded */
         bool learns;                             /* contains launches with few measurements */
         bool exact, marked;                      /* an event behind each launch; the last launch has one */
@@ -86,11 +86,17 @@ typedef struct ProcessState {
 ProcessState *process_get(Gate *g); /* static; never NULL */
 ProcessState *process_known(void);  /* the same, for callbacks in the driver's thread */
 
-/* charge: in_flight ns of so many launches have ended and are charged as nsec. return: they were
+/* The processes of the container, at least 1, that take turns on the card. */
+uint64_t process_sharers(const ProcessState *a, uint32_t card);
+
+/* Work in flight of the container's other processes, ns, and their number. A process that was killed
+ * may have left a value there, which only makes both larger. */
+uint64_t process_others(const ProcessState *a, uint32_t card, uint32_t *ret_n);
+
+/* charge: in_flight ns, and so many kernels, have ended and are charged as nsec. return: they were
  * not made, or are not waited for. */
-void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t launches);
-void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t launches);
-void process_copies_ended(ProcessState *a, uint32_t card, uint32_t n); /* with charge or return */
+void process_charge(ProcessState *a, uint32_t card, uint64_t in_flight, uint64_t nsec, uint32_t kernels);
+void process_return(ProcessState *a, uint32_t card, uint64_t nsec, uint32_t kernels);
 /* Around a call of the driver that may last as long as its work, of so many ns: the process reports
  * work on the card. */
 void process_begin_call(ProcessState *a, uint32_t card, uint64_t nsec, uint64_t now);

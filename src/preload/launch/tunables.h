@@ -17,8 +17,6 @@
 #define MAX_DEPTH_POLL_NS UINT64_C(1000000) /* guess, tuned */
 /* The same where the balance is spent, at least. guess. */
 #define MIN_BALANCE_POLL_NS UINT64_C(250000)
-/* The same where work in flight may be blocked itself. guess, tuned. */
-#define BLOCKED_POLL_NS UINT64_C(1000000)
 /* A waiting launch looks this long before closed batches are expected to be over. guess, tuned. */
 #define DEPTH_LEAD_NS UINT64_C(400000)
 /* The work in flight of a process while the arbiter is away, at most. guess, tuned. */
@@ -27,14 +25,10 @@
 #define MAX_COLD_NS UINT64_C(4000000)
 /* Longer times in a page are taken for this, so that sums fit. guess. */
 #define MAX_ROOM_NS UINT64_C(60000000000)
-/* A launch is held behind late work for this long at most, and not again within the pause.
- * guess. */
-#define MAX_HELD_NS   UINT64_C(250000000)
-#define HELD_PAUSE_NS UINT64_C(1000000000) /* guess */
-/* A launch that waits for longer is reported to the arbiter. guess, tuned. */
-#define LONG_WAIT_NS UINT64_C(20000000)
-/* Work in flight that may be reported as blocked, at most. guess, tuned. */
-#define MAX_BLOCKED_NS UINT64_C(40000000)
+/* A launch passes after this where nothing of its process ends: it may be waited for. For each
+ * process of the container. guess. */
+#define STUCK_NS   UINT64_C(1000000000)
+#define BLOCKED_NS UINT64_C(2000000) /* while a host function runs. guess, tuned */
 /* A launch after a pause of this length may be of other work than those before. guess. */
 #define RESTART_PAUSE_NS UINT64_C(10000000)
 /* Work in flight without a batch on the card is of a thread that ended after this. guess. */
@@ -42,15 +36,6 @@
 /* A waiter that has not looked for this long is a thread that ended. guess: many times
  * WINDOW_POLL_NS. */
 #define WAITER_LOST_NS UINT64_C(1000000000)
-
-/* ---- host functions ---- */
-
-/* A running host function is taken to wait for a launch after this: at first. guess, tuned. */
-#define HOST_FUNC_WAIT_NS     UINT64_C(2000000)
-#define MIN_HOST_FUNC_WAIT_NS UINT64_C(100000)    /* guess, tuned */
-#define MAX_HOST_FUNC_WAIT_NS UINT64_C(250000000) /* guess, tuned */
-/* A host function that ends this soon after an admitted launch waited for it. guess, tuned. */
-#define UNBLOCKED_END_NS UINT64_C(2000000)
 
 /* ---- the duty cycle without an arbiter ---- */
 
@@ -76,8 +61,9 @@
 #define FOREIGN_LATE_NS UINT64_C(10000000)
 /* The card's time slice of a process. guess: what libcuda asks for in a trace of driver 580. */
 #define TIME_SLICE_NS UINT64_C(2048000)
-/* Work that is not over this long after its estimated end was estimated wrongly. guess, tuned. */
-#define LATE_NS UINT64_C(500000)
+/* Work that is not over this long after its estimated end was estimated wrongly. guess: a time
+ * slice. */
+#define LATE_NS UINT64_C(2048000)
 /* A stream's destruction waits this long for threads that hold its batches, with pauses of this.
  * guess. */
 #define MAX_HOLDERS_NS  UINT64_C(100000000)
@@ -107,9 +93,7 @@
 
 /* ---- what the arbiter is told ---- */
 
-/* A shorter pause is not reported. guess, tuned. */
-#define SHORT_PAUSE_NS UINT64_C(200000)
-/* After a short pause, the doorbell rings for the next one this often. guess, tuned. */
-#define DOORBELL_PAUSE_NS UINT64_C(1000000)
+/* The doorbell rings for one pause in this time. guess, tuned. */
+#define DOORBELL_PAUSE_NS UINT64_C(2000000)
 /* A heartbeat further ahead of this clock is of another clock. guess. */
 #define HEARTBEAT_AHEAD_NS UINT64_C(10000000000)

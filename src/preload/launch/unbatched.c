@@ -51,7 +51,7 @@ static bool wait_and_charge(ProcessState *a, uint32_t card, CuHandle stream, Est
         f = wait_until_done(stream, began);
         if (f != UNKNOWN) {
                 clock = uncounted_time(m, began);
-                process_charge(a, card, nsec, clock, 1);
+                process_charge(a, card, nsec, clock, 0);
                 estimate_learn(&one, 1, clock, true);
         }
         if (f == NOT_OVER)
@@ -74,7 +74,7 @@ void unbatched_launched(ProcessState *a, uint32_t card, CuHandle stream, Estimat
         (void) launch_relax_capture(mode);
         if (follows)
                 return;
-        process_charge(a, card, nsec, nsec, 1);
+        process_charge(a, card, nsec, nsec, 0);
         (void) atomic_fetch_add(&m->in_flight, nsec);
         (void) atomic_fetch_add(&m->unbatched, nsec);
         do

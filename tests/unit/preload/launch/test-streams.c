@@ -80,11 +80,6 @@ static void *tending(void *unused) {
         return unused;
 }
 
-static void *checking_blocked(void *unused) {
-        (void) batch_is_blocked(process_get(&gate), here(), launch_now());
-        return unused;
-}
-
 /* Whether each open batch is past its estimated end. The estimates are too long if this thread was
  * delayed while they were made. */
 static bool open_is_due(void) {
@@ -170,12 +165,6 @@ static void destroyed_in_time(void *(*thread)(void *) ) {
  * back. */
 static void destroyed_during_a_query(void) {
         destroyed_in_time(tending);
-        ASSERT_INT(n_open(), 0);
-        all_is_paid();
-}
-
-static void destroyed_during_a_check_of_begin(void) {
-        destroyed_in_time(checking_blocked);
         ASSERT_INT(n_open(), 0);
         all_is_paid();
 }
@@ -267,10 +256,8 @@ static void *working(void *which) {
 }
 
 static void *looking_after(void *unused) {
-        while (!over) {
+        while (!over)
                 tend(BATCH_POLL_CLOSE | BATCH_POLL_ASK);
-                (void) batch_is_blocked(process_get(&gate), here(), launch_now());
-        }
         return unused;
 }
 
@@ -300,8 +287,8 @@ static void many_threads_at_once(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(destroyed_during_a_query), TEST(destroyed_during_a_check_of_begin),
-                         TEST(destruction_wait_is_bounded), TEST(handle_is_used_again),
-                         TEST(context_ends_after_stream), TEST(destroyed_without_a_limit),
-                         TEST(destroyed_in_a_capture), TEST(many_threads_at_once));
+        return TEST_MAIN(TEST(destroyed_during_a_query), TEST(destruction_wait_is_bounded),
+                         TEST(handle_is_used_again), TEST(context_ends_after_stream),
+                         TEST(destroyed_without_a_limit), TEST(destroyed_in_a_capture),
+                         TEST(many_threads_at_once));
 }
