@@ -3,9 +3,9 @@
 
 #include "preload/launch/batch.h"
 #include "preload/launch/context.h"
+#include "preload/launch/cuda_events.h"
 #include "preload/launch/duty.h"
 #include "preload/launch/tunables.h"
-#include "preload/launch/unbatched.h"
 #include "preload/memory/gate_state.h"
 
 /* ---- limits of a slice ---- */
@@ -203,7 +203,6 @@ static Admission check(LaunchRequest *k) {
 
         k->now = launch_now(); /* read after `seen`, so `seen` is never in the future */
         k->wake = atomic_load(&k->usage->wake);
-        unbatched_poll(k->process, k->card, k->now);
         if (is_away(seen, k->now))
                 return admit_by_balance(k, own_percent(k->limits));
         if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
@@ -252,15 +251,13 @@ static void drop_lost_work(LaunchRequest *k) {
 }
 
 static void wait_once(LaunchRequest *k, Admission v) {
-        bool first = k->held_since == 0;
-
         atomic_store(&k->usage->waited, k->now);
-        if (first) {
+        if (k->held_since == 0) {
                 k->held_since = k->now;
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
         }
         if (k->context)
-                batch_poll(k->process, k->context, BATCH_POLL_ASK | (first ? BATCH_POLL_CLOSE : 0), k->now);
+                batch_poll(k->process, k->context, true, k->now);
         process_report_want(k->process, k->card, k->now);
         process_report_drained(k->process, k->card);
         if (v == WAIT_DEPTH)
@@ -303,7 +300,6 @@ static bool push(const AdmittedLaunch *l) {
 /* With the launch's context current. */
 static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks) {
         ProcessState *a = process_get(g);
-        unsigned how = l->copy || blocks == 0 ? 0 : BATCH_OPEN_KERNEL;
         int card;
 
         l->context = context_get(a, l->handle, &card);
@@ -316,10 +312,9 @@ static void enter(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks
         l->estimate = estimate_find(&a->estimates, (uintptr_t) function, blocks);
         wait_until_admitted(l);
         process_count_launch(a, l->card);
-        if (estimate_is_cold(l->estimate))
-                how |= BATCH_OPEN_COLD;
         if (l->context)
-                l->batch = batch_open(a, l->context, l->handle, l->stream, how, l->now);
+                l->batch = batch_open(a, l->context, l->handle, l->stream, estimate_is_cold(l->estimate),
+                                      l->now);
 }
 
 static void enter_any(Gate *g, AdmittedLaunch *l, CuHandle function, uint64_t blocks, CuHandle stream,
@@ -367,6 +362,23 @@ static bool is_fatal(int result) {
                result == 999;
 }
 
+/* A launch without a batch: no memory for a context's slot, all batches in use, or a stream in
+ * which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most, and the
+ * clock's time is charged. */
+static void follow(AdmittedLaunch *l) {
+        ProcessState *a = l->process;
+        EstimateShare one = {l->estimate, 1};
+        uint64_t nsec;
+
+        process_begin_call(a, l->card, l->nsec, l->now);
+        while ((nsec = launch_now() - l->now) < MAX_FOLLOW_NS && !real_is_captured(l->stream) &&
+               !launch_stream_is_done(l->stream))
+                launch_sleep(FOLLOW_POLL_NS);
+        process_charge(a, l->card, l->nsec, nsec, !l->copy);
+        estimate_learn(&one, 1, nsec, false);
+        process_end_call(a, l->card);
+}
+
 static void leave(AdmittedLaunch *l, int result) {
         ProcessState *a = l->process;
         bool made = result == CU_SUCCESS;
@@ -375,13 +387,11 @@ static void leave(AdmittedLaunch *l, int result) {
         if (l->batch)
                 batch_add(a, l->batch, &done);
         else if (made)
-                unbatched_launched(a, l->card, l->stream, l->estimate, l->nsec, l->now);
+                follow(l);
         else
-                process_return(a, l->card, l->nsec, 0);
-        if (!l->copy && !(l->batch && made))
-                process_return(a, l->card, 0, 1);
+                process_return(a, l->card, l->nsec, !l->copy);
         if (is_fatal(result) && l->context)
-                context_destroy_now(a, l->handle, false);
+                context_forget(a, (CuHandle) l->handle);
         if (l->blocks)
                 process_end_call(a, l->card);
         if (l->waited && atomic_load(&a->usage[l->card].closed) == 0)
@@ -410,7 +420,7 @@ static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call
 
         if (!c || card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* a captured function runs with each launch of the graph */
-        batch_close_of_stream(a, c, batch_key(l->stream), launch_now());
+        batch_end_of_stream(a, c, batch_key(l->stream));
         return host_func_take((uint32_t) card, call);
 }
 

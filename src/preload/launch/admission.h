@@ -3,7 +3,7 @@
 
 /* Holds kernel launches and copies until the container's window is open. While the arbiter is away,
  * a container with a percentage limits itself: each process has its part of the rate as a balance.
- * Its launches wait when that is used up (duty.h). admission_context.c handles the end of contexts and streams. */
+ * Its launches wait when that is used up (duty.h). */
 
 #include "preload/launch/host_func.h"
 #include "preload/launch/process.h"
@@ -53,17 +53,3 @@ void admission_leave(AdmittedLaunch *l, int result);
 HostFuncSlot *admission_host_func(Gate *g, const HostFunc *call, CuHandle stream, bool twin);
 /* After that call. result: what the driver returned. */
 void admission_host_func_given(HostFuncSlot *p, int result);
-
-/* Around a call that destroys a context: its work stays in flight until the driver has waited for
- * it. gone: it is destroyed; false: the driver refused, or another holder keeps it. context may be
- * NULL. */
-void admission_context_destroy(CuHandle context);
-void admission_context_destroyed(CuHandle context, bool gone);
-bool admission_is_current(CuHandle context);
-CuHandle admission_green_context(CuHandle green); /* its CUcontext; NULL: none */
-/* A primary context may have other holders. Before the call: its handle, or NULL if unknown. After
- * it: the context has ended if the driver says that it is not active. */
-CuHandle admission_primary_context(int device);
-void admission_primary_released(int device, CuHandle context);
-/* A stream is about to be destroyed: it is not queried any more. */
-void admission_stream_destroy(CuHandle stream);

@@ -1,195 +1,310 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "preload/launch/batch-internal.h"
+#include "preload/launch/batch.h"
 
-/* When a batch is closed though no launch waits (MARK_QUIET_NS, too). This bounds the unmeasured
- * work behind the last mark. A mark costs the launching thread some microseconds, the card
- * nothing. */
+#include "preload/launch/cuda_events.h"
+#include "preload/launch/measure.h"
+#include "preload/launch/tunables.h"
 
 enum {
-        MARKS_FIRST = 64,   /* of a process: functions may be tried with small inputs first */
-        MARK_LAUNCHES = 32, /* in a batch; ESTIMATE_MOST may be in flight */
+        MARK_LAUNCHES = 32, /* in a batch */
         MARKS_COLD = 4,     /* of unmeasured functions, on the card at once */
-        SAMPLE_EACH = 4,    /* one batch in so many gets an event behind each launch */
+        GROWTH = 4,         /* of the kernels in flight, after a batch that ended in time */
+        WRONG = 4,          /* a time of so many times the estimate refutes it */
+        LEGACY = 1,         /* 0 and 1 name the legacy default stream */
 };
 
-/* Single launches that find the card idle are measured once per MARK_PAUSE_NS: an event for each
- * would cost more than the launch. */
-static bool worth_measuring(ProcessState *a, const Batch *b, unsigned how, uint64_t now) {
-        const ProcessUsage *m = &a->usage[b->context->card];
-
-        return (how & BATCH_OPEN_COLD) || atomic_load(&m->closed) > 0 ||
-               atomic_load(&m->n_host_running) > 0 || atomic_load(&m->n_marked) < MARKS_FIRST ||
-               now - atomic_load(&m->marked) >= MARK_PAUSE_NS;
+/* The thread that ends a context first writes its handle and then looks for batches; a thread
+ * with a batch first writes the batch's state and then reads the handle. So one of the two sees
+ * the other. */
+static bool context_has_ended(const Batch *b) {
+        return atomic_load(&b->context->handle) != b->handle;
 }
 
-/* Chosen at random: an application that knew the choice could run the other batches uncharged. */
-static bool is_sampled(ProcessUsage *m, uint64_t now) {
-        uint32_t blind = atomic_load_explicit(&m->n_to_sample, memory_order_relaxed);
-
-        if (blind == 0)
-                return false;
-        atomic_store_explicit(&m->n_to_sample, blind - 1, memory_order_relaxed);
-        return (now * UINT64_C(0x9E3779B97F4A7C15) >> 32) % SAMPLE_EACH == 0;
+/* An event in the legacy default stream is a barrier for all blocking streams of the context. Right
+ * behind a launch in that stream it adds nothing; later it would add an order that the application
+ * did not ask for. */
+static bool is_in_legacy_stream(const Batch *b) {
+        return (uintptr_t) b->stream <= LEGACY;
 }
 
-static bool start_batch(ProcessState *a, Batch *b, CuHandle stream, unsigned how, uint64_t now) {
-        bool ok, idle;
-        int mode;
-
-        b->stream = stream;
-        __atomic_store_n(&b->key, batch_key(stream), __ATOMIC_RELAXED);
-        atomic_store_explicit(&b->destroyed_stream, BATCH_NO_STREAM, memory_order_relaxed);
-        b->n_shares = b->n_launches = b->n_others = b->n_kernels = 0;
-        atomic_store(&b->nsec, 0);
-        atomic_store(&b->over, now);
-        b->began = now;
-        b->begin_at = b->call_time = 0;
-        b->learns = b->marked = false;
-        b->exact = is_sampled(&a->usage[b->context->card], now);
-        b->measured = b->exact || worth_measuring(a, b, how, now);
-        if (!b->measured)
-                return true;
-        /* The stream may have work that is not counted in `kernels`, as copies. */
-        idle = (how & BATCH_OPEN_KERNEL) && atomic_load(&a->usage[b->context->card].kernels) <= 1 &&
-               batch_can_be_marked(b) && launch_stream_is_done(stream);
-        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        ok = cuda_event_record(&b->begin, stream);
-        (void) launch_relax_capture(mode);
-        if (idle)
-                b->begin_at = launch_now();
-        return ok;
+static bool is_of_other_thread(const Batch *b) {
+        return b->stream == STREAM_PER_THREAD && atomic_load(&b->key) != spin_self();
 }
 
-/* The stream is idle, so its closed batches have ended, though their callbacks are still to come.
- * They are charged before the open one: each is charged from the end of the last. */
-static void finish_closed_before(ProcessState *a, const Batch *b) {
-        Context *c = b->context;
+/* ---- kernels in flight ---- */
 
-        if (atomic_load_explicit(&a->usage[c->card].closed, memory_order_relaxed) == 0)
-                return;
-        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                uint32_t state = atomic_load(&c->batches[i].state);
+static uint64_t late_after(const ProcessState *a, uint32_t card) {
+        return LATE_NS * process_sharers(a, card);
+}
 
-                if (batch_is_closed(state) && __atomic_load_n(&c->batches[i].key, __ATOMIC_RELAXED) == b->key)
-                        batch_finish_closed(a, &c->batches[i], state);
+/* Whether nothing has ended for long after it should have. */
+static bool is_overdue(const ProcessState *a, uint32_t card, uint64_t now) {
+        const ProcessUsage *m = &a->usage[card];
+        uint64_t due = atomic_load(&m->closed_end), progress = atomic_load(&m->progress);
+
+        return atomic_load(&m->closed) > 0 && now > (due > progress ? due : progress) + late_after(a, card);
+}
+
+uint32_t batch_max_kernels(const ProcessState *a, uint32_t card, uint64_t now) {
+        uint32_t n = atomic_load_explicit(&a->usage[card].max_kernels, memory_order_relaxed);
+
+        return n < MIN_KERNELS || is_overdue(a, card, now) ? MIN_KERNELS : n;
+}
+
+/* A batch has ended, `passed` ns after its begin. */
+static void note_end(ProcessState *a, const Batch *b, uint64_t passed, uint64_t now) {
+        uint32_t card = b->context->card, n = batch_max_kernels(a, card, now);
+
+        if (passed / WRONG > b->nsec && passed > late_after(a, card))
+                n = MIN_KERNELS;
+        else if (n < MAX_KERNELS)
+                n *= GROWTH;
+        atomic_store(&a->usage[card].max_kernels, n);
+}
+
+/* ---- the end of a batch ---- */
+
+/* ns since its first launch, or since the end of the work before it if that is later. */
+static uint64_t time_passed(const Batch *b, uint64_t now) {
+        uint64_t over = atomic_load(&b->context->over), from = b->began > over ? b->began : over;
+
+        return now > from ? now - from : 0;
+}
+
+static void charge(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, uint64_t now) {
+        b->charged = nsec;
+        atomic_store(&b->context->over, now - passed + nsec);
+        process_charge(a, b->context->card, b->nsec, nsec, b->n_kernels);
+}
+
+/* Charges a batch whose end was not seen, so the clock only gives an upper bound. */
+static void charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
+        uint64_t passed = time_passed(b, now);
+
+        charge(a, b, passed, b->nsec < passed ? b->nsec : passed, now);
+}
+
+/* A closed batch has ended. Until its events are read, at the application's next call or never, it
+ * is charged as estimated, and for the time that passed at most. If the estimate was far too low,
+ * or the events will not be read, that time is charged. */
+static void finish(ProcessState *a, Batch *b) {
+        uint64_t now = launch_now(), passed = time_passed(b, now), nsec = b->nsec;
+        uint32_t card = b->context->card;
+
+        note_end(a, b, passed, now);
+        if (passed < nsec || passed / WRONG > nsec || context_has_ended(b))
+                nsec = passed;
+        charge(a, b, passed, nsec, now);
+        atomic_store_explicit(&b->state, BATCH_DONE, memory_order_release);
+        if (atomic_fetch_sub(&a->usage[card].closed, 1) == 1)
+                process_report_idle(a, card);
+        process_wake(a, card);
+}
+
+/* Ends a closed batch if its callback has come, or its context or (ask) its work has ended. A
+ * callback that comes while this thread has the batch leaves it to this thread. */
+static void check_closed(ProcessState *a, Batch *b, bool ask) {
+        while (batch_take(b, BATCH_CLOSED)) {
+                uint32_t callback = atomic_load(&b->callback);
+                uintptr_t handle = b->handle;
+
+                if (callback == CALLBACK_CAME || context_has_ended(b) ||
+                    (ask && !cuda_event_is_pending(b->end))) {
+                        finish(a, b);
+                        return;
+                }
+                atomic_store(&b->state, BATCH_CLOSED);
+                if (atomic_load(&b->callback) == callback && atomic_load(&b->context->handle) == handle)
+                        return;
+                ask = false;
         }
 }
 
-/* If the stream is idle, the batch's work has ended and is charged. If it is still at work beyond
- * its expected end, the estimate was too small: the difference is added to the work in flight. A
- * captured stream is not queried, since that would invalidate the capture. */
-bool batch_settle_idle(ProcessState *a, Batch *b, uint64_t now) {
-        if (now <= atomic_load(&b->over) || !batch_can_be_marked(b))
+/* Callback in a thread of the driver, which must not call the driver. */
+static void on_batch_end(void *data) {
+        Batch *b = data;
+
+        atomic_store(&b->callback, CALLBACK_CAME);
+        check_closed(process_known(), b, false);
+}
+
+/* Queues the callback in a stream of the library, which does not synchronize with a default stream.
+ * Without a callback batch_poll() asks for the event. */
+static void add_callback(Context *c, Batch *b) {
+        int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
+        int (*wait)(CuHandle, CuHandle, unsigned) =
+                (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
+        int (*call)(CuHandle, CuHostFn, void *) =
+                (int (*)(CuHandle, CuHostFn, void *)) real_get(REAL_cuLaunchHostFunc);
+        StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
+        CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
+
+        atomic_store(&b->callback, CALLBACK_NONE);
+        if (!create || !wait || !call || !destroy)
+                return;
+        if (!stream) {
+                if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
+                        return;
+                if (!__atomic_compare_exchange_n(&c->watch, &none, stream, false, __ATOMIC_ACQ_REL,
+                                                 __ATOMIC_ACQUIRE)) {
+                        (void) destroy(stream); /* another thread has set it */
+                        stream = none;
+                }
+        }
+        if (wait(stream, b->end, 0) != 0)
+                return;
+        atomic_store(&b->callback, CALLBACK_QUEUED);
+        if (call(stream, on_batch_end, b) != 0)
+                atomic_store(&b->callback, CALLBACK_NONE);
+}
+
+/* Counts the batch as closed, and updates when the closed ones are expected to end, as if all
+ * streams ran one after another. */
+static void count_closed(ProcessState *a, const Batch *b, uint64_t now) {
+        ProcessUsage *m = &a->usage[b->context->card];
+        uint64_t due = atomic_load(&m->closed_end);
+
+        if (atomic_load(&m->closed) == 0 || (due < now && !is_overdue(a, b->context->card, now)))
+                due = now;
+        atomic_store(&m->closed_end, due + b->nsec);
+        (void) atomic_fetch_add(&m->closed, 1);
+        atomic_store(&m->marked, now);
+}
+
+/* Marks the end of a batch that the caller owns. Another thread may begin a capture between the
+ * check and the event; then the event belongs to the capture and is not used. */
+static void close_batch(ProcessState *a, Batch *b, uint64_t now) {
+        Context *c = b->context; /* the batch belongs to other threads once it is closed */
+        int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+
+        if (!cuda_event_record(&b->end, b->stream) || real_is_captured(b->stream)) {
+                charge_unseen(a, b, now);
+                batch_release(b);
+        } else {
+                count_closed(a, b, now);
+                add_callback(c, b);
+                atomic_store(&b->state, BATCH_CLOSED);
+                check_closed(a, b, false);
+                if (atomic_load(&a->usage[c->card].closed) > 0)
+                        process_report_want(a, c->card, now);
+                if (atomic_load(&a->usage[c->card].closed) == 0)
+                        process_report_idle(a, c->card); /* it ended before it was reported */
+        }
+        (void) launch_relax_capture(mode);
+}
+
+/* If the stream is idle, the batch's work has ended and is charged; so has that of the stream's
+ * closed batches, which is charged first. If the stream is still at work beyond the expected end,
+ * the estimate was too small: the difference is added to the work in flight. A captured stream is
+ * not queried, since that would invalidate the capture. */
+static bool settle_idle(ProcessState *a, Batch *b, uint64_t now) {
+        uint64_t over = atomic_load(&b->over);
+        Context *c = b->context;
+
+        if (now <= over || real_is_captured(b->stream))
                 return false;
         if (!launch_stream_is_done(b->stream)) {
-                uint64_t more = now - atomic_load(&b->over);
-
-                (void) atomic_fetch_add(&a->usage[b->context->card].in_flight, more);
-                (void) atomic_fetch_add(&b->nsec, more);
+                (void) atomic_fetch_add(&a->usage[c->card].in_flight, now - over);
+                b->nsec += now - over;
                 atomic_store(&b->over, now);
                 return false;
         }
-        finish_closed_before(a, b);
-        if (!measure_unclosed(a, b, now))
-                batch_charge_unseen(a, b, now);
+        for (unsigned i = 0; atomic_load(&a->usage[c->card].closed) > 0 && i < CONTEXT_BATCHES; i++)
+                if (atomic_load(&c->batches[i].key) == atomic_load(&b->key))
+                        check_closed(a, &c->batches[i], true);
+        charge_unseen(a, b, now);
         return true;
 }
 
-void batch_reopen(ProcessState *a, Batch *b, uint64_t now) {
+static void put_open(ProcessState *a, Batch *b, uint64_t now) {
+        Context *c = b->context;
         uintptr_t handle = b->handle;
 
         atomic_store(&b->state, BATCH_OPEN);
-        if (!batch_context_has_ended(b->context, handle) || !batch_take(b, BATCH_OPEN))
+        if (atomic_load(&c->handle) == handle || !batch_take(b, BATCH_OPEN))
                 return;
-        batch_charge_unseen(a, b, now); /* the context has ended, so no other thread settles it */
+        charge_unseen(a, b, now); /* the context has ended, so no other thread settles it */
         batch_release(b);
 }
 
-/* Whether the batch is settled: idle, or of a destroyed stream whose handle names a new stream
- * now. */
-static bool is_settled(ProcessState *a, Batch *b, uint64_t now) {
-        if (!batch_stream_is_destroyed(b))
-                return batch_settle_idle(a, b, now);
-        batch_charge_unseen(a, b, now);
-        return true;
+/* Ends a batch that the caller owns: it is charged if its stream is idle, else its end is
+ * marked. If that is not possible it stays open. */
+static void end_open(ProcessState *a, Batch *b, bool marks, uint64_t now) {
+        if (settle_idle(a, b, now))
+                batch_release(b);
+        else if (marks && !real_is_captured(b->stream))
+                close_batch(a, b, now);
+        else
+                put_open(a, b, now);
 }
 
-static Batch *take_open(ProcessState *a, Batch *b, uintptr_t handle, uintptr_t key, unsigned how,
-                        uint64_t now) {
-        if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
-                return NULL;
-        if (b->key != key || b->handle != handle ||
-            batch_context_has_ended(b->context, b->handle)) { /* another thread started it again in between */
-                batch_reopen(a, b, now);
+/* ---- launches ---- */
+
+/* An event for each launch that finds the card idle would cost more than the launch. */
+static bool worth_measuring(const ProcessUsage *m, bool cold, uint64_t now) {
+        return cold || atomic_load(&m->closed) > 0 || atomic_load(&m->n_host_running) > 0 ||
+               atomic_load(&m->max_kernels) < MAX_KERNELS || now - atomic_load(&m->measured) >= MARK_PAUSE_NS;
+}
+
+static bool start(ProcessState *a, Batch *b, CuHandle stream, bool cold, uint64_t now) {
+        bool ok;
+        int mode;
+
+        b->stream = stream;
+        atomic_store(&b->key, batch_key(stream));
+        b->n_shares = b->n_launches = b->n_kernels = 0;
+        b->nsec = 0;
+        b->began = now;
+        atomic_store(&b->over, now);
+        b->measured = worth_measuring(&a->usage[b->context->card], cold, now);
+        if (!b->measured)
+                return true;
+        atomic_store(&a->usage[b->context->card].measured, now);
+        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
+        ok = cuda_event_record(&b->begin, stream);
+        (void) launch_relax_capture(mode);
+        return ok;
+}
+
+Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, bool cold, uint64_t now) {
+        uintptr_t key = batch_key(stream);
+        bool found = false;
+        Batch *b = NULL;
+
+        for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
+                b = &c->batches[i];
+                if (atomic_load_explicit(&b->key, memory_order_relaxed) != key || !batch_take(b, BATCH_OPEN))
+                        continue;
+                found = atomic_load(&b->key) == key && b->handle == handle && !context_has_ended(b);
+                if (!found)
+                        put_open(a, b, now); /* another thread started it again in between */
+                else if (!settle_idle(a, b, now))
+                        return b;
+        }
+        for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
+                b = &c->batches[i];
+                found = atomic_load(&b->callback) != CALLBACK_QUEUED && batch_take(b, BATCH_FREE);
+        }
+        if (!found) {
+                measure_all(a, c); /* frees batches for the next launch */
                 return NULL;
         }
-        if (!is_settled(a, b, now) || start_batch(a, b, b->stream, how, now))
+        b->handle = handle;
+        if (!context_has_ended(b) && start(a, b, stream, cold, now))
                 return b;
         batch_release(b);
         return NULL;
 }
 
-Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, unsigned how,
-                  uint64_t now) {
-        uintptr_t key = batch_key(stream);
-        Batch *b;
-
-        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                b = take_open(a, &c->batches[i], handle, key, how, now);
-                if (b)
-                        return b;
-        }
-        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                b = &c->batches[i];
-                if (atomic_load_explicit(&b->n_callbacks, memory_order_relaxed) >= CALLBACKS_MAX ||
-                    !batch_take(b, BATCH_FREE))
-                        continue;
-                b->handle = handle;
-                if (!batch_context_has_ended(b->context, b->handle) && start_batch(a, b, stream, how, now))
-                        return b;
-                batch_release(b);
-                return NULL;
-        }
-        measure_all(a, c, now); /* frees batches for the next launch */
-        return NULL;
-}
-
-void batch_finish(ProcessState *a, Batch *b, uint64_t now) {
-        if (batch_settle_idle(a, b, now))
-                batch_release(b);
-        else if (batch_can_be_marked(b))
-                batch_close(a, b, now);
-        else
-                batch_reopen(a, b, now);
-}
-
-void batch_close_of_stream(ProcessState *a, Context *c, uintptr_t key, uint64_t now) {
-        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                Batch *b = &c->batches[i];
-
-                if (__atomic_load_n(&b->key, __ATOMIC_RELAXED) != key || !batch_take(b, BATCH_OPEN))
-                        continue;
-                if (b->key != key || batch_stream_is_destroyed(b))
-                        batch_reopen(a, b, now);
-                else
-                        batch_finish(a, b, now);
-        }
-}
-
 static void add_share(Batch *b, Estimate *e) {
+        uint32_t i = 0;
+
+        while (i < b->n_shares && b->shares[i].of != e)
+                i++;
+        if (i == b->n_shares)
+                b->shares[b->n_shares++] = (EstimateShare){.of = e};
+        b->shares[i].launches++;
         b->n_launches++;
-        b->learns = b->learns || estimate_is_new(e);
-        for (uint32_t i = 0; i < b->n_shares; i++)
-                if (b->shares[i].of == e) {
-                        b->shares[i].launches++;
-                        return;
-                }
-        if (b->n_shares == BATCH_KINDS) {
-                b->n_others++;
-                return;
-        }
-        b->shares[b->n_shares].of = e;
-        b->shares[b->n_shares++].launches = 1;
 }
 
 static uint64_t mark_after(const ProcessState *a, uint32_t card) {
@@ -200,71 +315,131 @@ static uint64_t mark_after(const ProcessState *a, uint32_t card) {
 }
 
 /* Whether the batch is closed now. Unmeasured functions are measured at once, up to MARKS_COLD.
- * While no batch is closed the slice page shows no work, so that state must be short. */
+ * While no batch is closed the slice page shows no work, so that state must be short. A mark costs
+ * the launching thread some microseconds. */
 static bool is_due(const ProcessState *a, const Batch *b, const Estimate *e, uint64_t now) {
         const ProcessUsage *m = &a->usage[b->context->card];
         uint32_t closed = atomic_load_explicit(&m->closed, memory_order_relaxed);
 
-        if ((estimate_is_uncertain(e) || estimate_varies(e)) && closed < MARKS_COLD)
+        if ((estimate_is_cold(e) && closed < MARKS_COLD) || b->n_shares == BATCH_KINDS ||
+            (closed == 0 && atomic_load_explicit(&m->max_kernels, memory_order_relaxed) < MAX_KERNELS))
                 return true;
-        if (b->learns && b->n_shares == BATCH_KINDS)
-                return true; /* with one more kind the times cannot be told apart */
-        if (closed == 0 && atomic_load_explicit(&m->n_marked, memory_order_relaxed) < MARKS_FIRST)
-                return true;
-        return b->n_launches >= MARK_LAUNCHES || atomic_load(&b->nsec) >= mark_after(a, b->context->card) ||
+        return b->n_launches >= MARK_LAUNCHES || b->nsec >= mark_after(a, b->context->card) ||
                now - atomic_load_explicit(&m->marked, memory_order_relaxed) >=
                        (closed == 0 ? MARK_QUIET_NS : MARK_PAUSE_NS);
 }
 
-/* Marks the newest launch, in case no later launch closes the batch. The event is recorded again
- * each time; the last one counts. */
-static void mark_newest(Batch *b, const Estimate *e) {
-        int mode;
-
-        b->exact = b->exact || estimate_varies(e);
-        b->marked = false;
-        if (!b->exact || !b->measured)
-                return;
-        mode = launch_relax_capture(CU_CAPTURE_RELAXED);
-        b->marked = cuda_event_record(&b->end, b->stream) && !real_is_captured(b->stream);
-        (void) launch_relax_capture(mode);
-}
-
-/* An idle card executes the event at the begin at once, but a kernel at the earliest when the
- * driver's launch call submits it. So the time of that call is not the kernel's. If the stream is
- * idle again, the call has waited for the kernel (CUDA_LAUNCH_BLOCKING). The kernel may begin
- * during the call if the thread loses its processor, or if the application delays the return, so
- * only MAX_CALL_NS is noted. Copies and the kernels of a graph may always begin during it. */
-static void note_call_time(Batch *b) {
-        uint64_t nsec;
-
-        if (b->begin_at == 0 || b->n_launches > 0)
-                return;
-        nsec = launch_now() - b->begin_at;
-        if (batch_can_be_marked(b) && !launch_stream_is_done(b->stream))
-                b->call_time = nsec < MAX_CALL_NS ? nsec : MAX_CALL_NS;
-}
-
 void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
+        Context *c = b->context;
+
         if (l->made) {
-                if (!batch_context_has_ended(b->context, b->handle))
-                        note_call_time(b);
                 add_share(b, l->estimate);
                 b->n_kernels += l->kernel;
-                (void) atomic_fetch_add(&b->nsec, l->nsec);
+                b->nsec += l->nsec;
                 (void) atomic_fetch_add(&b->over, l->nsec);
         } else {
-                process_return(a, b->context->card, l->nsec, 0);
+                process_return(a, c->card, l->nsec, l->kernel);
         }
         if (b->n_launches == 0) {
                 batch_release(b);
-        } else if (!batch_context_has_ended(b->context, b->handle) &&
-                   (l->mark || is_due(a, b, l->estimate, l->now))) {
-                batch_close(a, b, l->now);
-                batch_poll(a, b->context, 0, l->now);
+        } else if (!context_has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
+                close_batch(a, b, l->now);
+                batch_poll(a, c, false, l->now);
         } else {
-                if (l->made && !batch_context_has_ended(b->context, b->handle))
-                        mark_newest(b, l->estimate);
-                batch_reopen(a, b, l->now);
+                put_open(a, b, l->now);
         }
+}
+
+/* ---- batches without new launches ---- */
+
+/* Of a per-thread stream only its own thread can ask. */
+static void poll_open(ProcessState *a, Batch *b, bool waits, uint64_t now) {
+        uint64_t over = atomic_load(&b->over);
+
+        if ((!waits && now <= over + POLL_SLACK_NS) || !batch_take(b, BATCH_OPEN))
+                return;
+        if (!is_of_other_thread(b) && !context_has_ended(b)) {
+                end_open(a, b, waits && !is_in_legacy_stream(b), now);
+        } else if (now <= over + FOREIGN_LATE_NS) {
+                put_open(a, b, now);
+        } else {
+                charge_unseen(a, b, now);
+                batch_release(b);
+        }
+}
+
+void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+                uint32_t state = atomic_load_explicit(&b->state, memory_order_acquire);
+
+                if (state == BATCH_OPEN)
+                        poll_open(a, b, waits, now);
+                else if (state == BATCH_CLOSED && (atomic_load(&b->callback) == CALLBACK_NONE ||
+                                                   (waits && now > atomic_load(&b->over))))
+                        check_closed(a, b, true);
+        }
+        measure_all(a, c);
+}
+
+static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
+        if (atomic_load(&b->key) != key) {
+                put_open(a, b, now);
+        } else if (context_has_ended(b) || real_is_captured(b->stream)) {
+                charge_unseen(a, b, now);
+                batch_release(b);
+        } else {
+                end_open(a, b, true, now);
+        }
+}
+
+/* The thread that has the batch may be querying the stream, so the driver may not destroy it yet.
+ * The wait ends nevertheless: that thread may have ended, or be this one below a signal handler. */
+void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+                uint64_t since = launch_now(), now = since;
+
+                while (atomic_load(&b->key) == key && now - since < MAX_HOLDERS_NS) {
+                        uint32_t state = atomic_load(&b->state);
+
+                        if (batch_take(b, BATCH_OPEN))
+                                end_taken(a, b, key, now);
+                        else if (state == BATCH_HELD)
+                                launch_sleep(HOLDERS_POLL_NS);
+                        else if (state != BATCH_OPEN)
+                                break;
+                        now = launch_now();
+                }
+        }
+}
+
+/* ---- contexts that end ---- */
+
+void batch_end_all(ProcessState *a, Context *c) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                check_closed(a, b, false);
+                if (!batch_take(b, BATCH_OPEN))
+                        continue;
+                charge_unseen(a, b, launch_now());
+                batch_release(b);
+        }
+}
+
+bool batch_take_all(Context *c) {
+        bool all = atomic_load(&c->measuring) == 0;
+        unsigned n = 0;
+
+        while (all && n < CONTEXT_BATCHES) {
+                Batch *b = &c->batches[n];
+
+                all = atomic_load(&b->callback) != CALLBACK_QUEUED &&
+                      (batch_take(b, BATCH_DONE) || batch_take(b, BATCH_FREE));
+                n += all;
+        }
+        while (!all && n > 0)
+                batch_release(&c->batches[--n]);
+        return all;
 }

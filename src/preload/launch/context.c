@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "preload/launch/batch.h"
+#include "preload/memory/gate_state.h"
 
 enum { DEFAULT_STREAMS = 2 }; /* default streams: handles 0, 1 and 2 exist in every context */
 
@@ -54,110 +55,101 @@ static void *map(size_t size) {
         return p < 0 && p > -4096 ? NULL : (void *) p;
 }
 
+/* Its batches are owned by the caller. */
 static void init_slot(Context *c, uint32_t card) {
         Intervals none = {0};
 
         c->card = card;
         c->watch = c->origin = NULL;
-        c->origin_nsec =
-                UINT64_C(1)
-                << 48; /* work that began before the first measured event still has a positive time */
+        c->origin_nsec = UINT64_C(1) << 48; /* work before the first measured event has a positive time */
         c->intervals = none;
         atomic_store(&c->over, 0);
-        atomic_store(&c->end_asked_at, launch_now());
-        batch_release_all(c);
-}
-
-static bool reuse_slot(Context *c) {
-        uintptr_t handle = 0;
-
-        if (!atomic_compare_exchange_strong(&c->handle, &handle, 1))
-                return false;
-        if (batch_reclaim_all(c))
-                return true;
-        atomic_store(&c->handle, 0);
-        return false;
-}
-
-static Context *map_slot(void) {
-        Context *c = map(sizeof *c);
-
-        if (!c)
-                return NULL;
-        atomic_store(&c->handle, 1);
-        batch_init_all(c);
-        return c;
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                c->batches[i].context = c;
+                c->batches[i].begin = c->batches[i].end = NULL;
+                batch_release(&c->batches[i]);
+        }
 }
 
 /* A slot whose context has ended and which neither the driver nor a thread uses any more; or a new
- * one. The caller owns its batches. NULL: no room or no memory. */
+ * one. NULL: no room or no memory. */
 static Context *take_slot(ProcessState *a) {
-        Context *fresh = NULL;
-
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
 
-                if (!fresh && c && reuse_slot(c))
+                if (!c) {
+                        c = map(sizeof *c);
+                        atomic_store(&a->contexts[i], c);
                         return c;
-                if (c)
-                        continue;
-                fresh = fresh ? fresh : map_slot();
-                if (!fresh || atomic_compare_exchange_strong(&a->contexts[i], &c, fresh))
-                        return fresh;
+                }
+                if (atomic_load(&c->handle) == 0 && batch_take_all(c))
+                        return c;
         }
-        if (fresh)
-                (void) sys_call(SYS_munmap, fresh, sizeof *fresh);
         return NULL;
 }
 
-static Context *find(ProcessState *a, uintptr_t handle, const Context *but) {
+static Context *find(ProcessState *a, uintptr_t handle) {
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load_explicit(&a->contexts[i], memory_order_acquire);
 
                 if (!c)
                         return NULL;
-                if (c != but && atomic_load_explicit(&c->handle, memory_order_acquire) == handle)
+                if (atomic_load_explicit(&c->handle, memory_order_acquire) == handle)
                         return c;
         }
         return NULL;
 }
 
-static void end_slot(ProcessState *a, Context *c, uintptr_t there, bool gone) {
-        if (!atomic_compare_exchange_strong(&c->handle, &there, 1))
-                return; /* another thread ends it */
-        batch_drop_all(a, c, gone);
-        batch_charge_all(a, c, true);
-        atomic_store(&c->handle, 0);
-}
-
-/* Adds a context. Two threads may add the same one: both write the handle before they look for it,
- * so at least one sees the other and gives up its slot. */
 static Context *add_context(ProcessState *a, uintptr_t handle, int *ret_card) {
-        Context *c, *other;
+        Context *c;
 
         *ret_card = card_of_current(a->gate);
-        c = *ret_card >= 0 ? take_slot(a) : NULL;
-        if (!c)
+        if (*ret_card < 0 || !spin_take(&a->lock))
                 return NULL;
-        init_slot(c, (uint32_t) *ret_card);
-        atomic_store(&c->handle, handle);
-        other = find(a, handle, c);
-        if (!other)
-                return c;
-        end_slot(a, c, handle, false);
-        return other;
+        c = find(a, handle);
+        if (!c) {
+                c = take_slot(a);
+                if (c) {
+                        init_slot(c, (uint32_t) *ret_card);
+                        atomic_store(&c->handle, handle);
+                }
+        }
+        spin_drop(&a->lock);
+        return c;
 }
 
 /* ---- contexts ---- */
 
-uintptr_t context_handle(const ProcessState *a, CuHandle stream, bool *ret_foreign) {
+bool context_push(CuHandle context) {
+        CuResult (*push_current)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_cuCtxPushCurrent_v2);
+
+        return push_current && push_current(context) == CU_SUCCESS;
+}
+
+void context_pop(bool pushed) {
+        int (*pop_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxPopCurrent_v2);
+        CuHandle context;
+
+        if (pushed && pop_current)
+                (void) pop_current(&context);
+}
+
+static CuHandle current_context(void) {
         int (*get_current)(CuHandle *) = (int (*)(CuHandle *)) real_get(REAL_cuCtxGetCurrent);
+        CuHandle context = NULL;
+
+        return get_current && get_current(&context) == CU_SUCCESS ? context : NULL;
+}
+
+bool context_is_current(CuHandle context) {
+        return current_context() == context;
+}
+
+uintptr_t context_handle(const ProcessState *a, CuHandle stream, bool *ret_foreign) {
         int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
-        CuHandle handle = NULL, of = NULL;
+        CuHandle handle = current_context(), of = NULL;
 
         *ret_foreign = false;
-        if (!get_current || get_current(&handle) != 0 || (uintptr_t) handle <= 1)
-                handle = NULL;
         if ((handle && a->gate->n_cards == 1) || (uintptr_t) stream <= DEFAULT_STREAMS || !get_of)
                 return (uintptr_t) handle;
         if (get_of(stream, &of) != 0 || (uintptr_t) of <= 1)
@@ -172,65 +164,119 @@ Context *context_get(ProcessState *a, uintptr_t handle, int *ret_card) {
         *ret_card = -1;
         if (handle == 0)
                 return NULL;
-        c = find(a, handle, NULL);
+        c = find(a, handle);
         if (!c)
                 return add_context(a, handle, ret_card);
         *ret_card = (int) c->card;
         return c;
 }
 
-void context_destroy_now(ProcessState *a, uintptr_t handle, bool gone) {
-        for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
-                Context *c = atomic_load(&a->contexts[i]);
-                uintptr_t there = c ? atomic_load(&c->handle) : 0;
+/* ---- contexts and streams that end ---- */
 
-                if (there > 1 && (handle == 0 || there == handle))
-                        end_slot(a, c, there, gone);
-        }
+/* From then on no thread finds the slot. NULL: the context is not known. */
+static Context *take_context(ProcessState *a, CuHandle context) {
+        uintptr_t handle = (uintptr_t) context;
+        Context *c = handle > 1 ? find(a, handle) : NULL;
+
+        return c && atomic_compare_exchange_strong(&c->handle, &handle, 1) ? c : NULL;
 }
 
-bool context_destroy_is_known(ProcessState *a, uintptr_t handle) {
-        return handle > 1 && find(a, handle, NULL);
+static void drop_context(ProcessState *a, Context *c) {
+        batch_end_all(a, c);
+        atomic_store(&c->handle, 0);
 }
 
-void context_destroy_mark(ProcessState *a, uintptr_t handle, bool ends) {
-        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
+void context_forget(ProcessState *a, CuHandle context) {
+        Context *c = take_context(a, context);
 
         if (c)
-                batch_mark_all(a, c, ends);
+                drop_context(a, c);
 }
 
-/* While the driver destroys the context, its slot has handle 1, so that no thread takes or finds
- * it. */
-void context_destroy_begin(ProcessState *a, uintptr_t handle) {
-        Context *c = handle > 1 ? find(a, handle, NULL) : NULL;
-        uintptr_t there = handle;
+/* Marks the end of the context's work, with the context made current. */
+static void mark_end(ProcessState *a, CuHandle context) {
+        Context *c = find(a, (uintptr_t) context);
+        bool current = context_is_current(context), pushed;
 
-        if (!c || !atomic_compare_exchange_strong(&c->handle, &there, 1))
+        if (!c)
                 return;
-        batch_drop_all(a, c, false);
-        atomic_store(&c->ending, handle);
+        pushed = !current && context_push(context);
+        if (current || pushed)
+                batch_poll(a, c, true, launch_now());
+        context_pop(pushed);
 }
 
-void context_destroy_end(ProcessState *a, uintptr_t handle, bool gone) {
-        for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
+Context *context_destroy_begin(CuHandle context) {
+        Gate *g = gate_get();
+
+        if (!g || !context)
+                return NULL;
+        mark_end(process_get(g), context);
+        return take_context(process_get(g), context);
+}
+
+void context_destroy_end(Context *c, CuHandle context, bool gone) {
+        ProcessState *a = process_known();
+
+        if (!c)
+                return;
+        if (!gone && spin_take(&a->lock)) {
+                gone = find(a, (uintptr_t) context) != NULL; /* a thread has launched in it meanwhile */
+                if (!gone)
+                        atomic_store(&c->handle, (uintptr_t) context);
+                spin_drop(&a->lock);
+                if (!gone)
+                        return;
+        }
+        drop_context(a, c);
+}
+
+CuHandle context_of_green(CuHandle green) {
+        int (*get)(CuHandle *, CuHandle) = (int (*)(CuHandle *, CuHandle)) real_get(REAL_cuCtxFromGreenCtx);
+        CuHandle context = NULL;
+
+        return gate_get() && get && get(&context, green) == CU_SUCCESS ? context : NULL;
+}
+
+/* Whether the primary context is active; false if the driver cannot tell. */
+static bool is_active(int device) {
+        int (*get)(int, unsigned *, int *) =
+                (int (*)(int, unsigned *, int *)) real_get(REAL_cuDevicePrimaryCtxGetState);
+        unsigned flags;
+        int active = 0;
+
+        return get && get(device, &flags, &active) == 0 && active;
+}
+
+CuHandle context_primary_begin(int device) {
+        int (*retain)(CuHandle *, int) = (int (*)(CuHandle *, int)) real_get(REAL_cuDevicePrimaryCtxRetain);
+        int (*release)(int) = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease_v2);
+        CuHandle context = NULL;
+
+        if (!release)
+                release = (int (*)(int)) real_get(REAL_cuDevicePrimaryCtxRelease);
+        if (!gate_get() || !retain || !release || !is_active(device) || retain(&context, device) != 0)
+                return NULL;
+        mark_end(process_get(gate_get()), context);
+        (void) release(device); /* undoes the retain */
+        return context;
+}
+
+void context_primary_end(int device, CuHandle context) {
+        if (context && !is_active(device))
+                context_forget(process_known(), context);
+}
+
+void context_destroy_stream(CuHandle stream) {
+        Gate *g = gate_get(); /* batches of a time with a limit may still be open */
+        ProcessState *a = g ? process_get(g) : NULL;
+
+        for (unsigned i = 0; a && (uintptr_t) stream > DEFAULT_STREAMS && i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
-                uintptr_t there = handle;
 
                 if (!c)
                         return;
-                if (handle <= 1 || !atomic_compare_exchange_strong(&c->ending, &there, 0))
-                        continue;
-                batch_charge_all(a, c, gone);
-                atomic_store(&c->handle, 0);
-        }
-}
-
-void context_destroy_stream(ProcessState *a, CuHandle stream) {
-        for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
-                Context *c = atomic_load(&a->contexts[i]);
-
-                if (c && atomic_load(&c->handle) > 1)
-                        batch_end_stream(a, c, stream);
+                if (atomic_load(&c->handle) > 1)
+                        batch_end_of_stream(a, c, (uintptr_t) stream);
         }
 }

@@ -14,23 +14,26 @@ uintptr_t context_handle(const ProcessState *a, CuHandle stream, bool *ret_forei
  * not known, or the handle is 0. */
 Context *context_get(ProcessState *a, uintptr_t handle, int *ret_card);
 
-/* Ends a context at once (handle 0: all of them) and charges its work on the card by the clock.
- * gone: the driver has destroyed it with our events and stream; else these are destroyed now.
- * Batches that other threads own are released by them. */
-void context_destroy_now(ProcessState *a, uintptr_t handle, bool gone);
-/* Around a driver call that destroys a context, which waits for its work: the work stays in flight
- * until then. mark: marks the end of all work, with the context current; ends = false: the call may
- * leave it alive. begin: destroys our events and stream. end: charges the work; gone = false: the
- * driver refused, and the work is charged when it ends. */
-bool context_destroy_is_known(ProcessState *a, uintptr_t handle);
-void context_destroy_mark(ProcessState *a, uintptr_t handle, bool ends);
-void context_destroy_begin(ProcessState *a, uintptr_t handle);
-void context_destroy_end(ProcessState *a, uintptr_t handle, bool gone);
-
 /* Makes a context current for our own calls; false: the driver refused. pop: undoes it if
  * pushed. */
 bool context_push(CuHandle context);
 void context_pop(bool pushed);
+bool context_is_current(CuHandle context);
 
-/* Before the driver destroys the stream; its work goes on. */
-void context_destroy_stream(ProcessState *a, CuHandle stream);
+/* The context has ended: charges its work on the card by the clock. Our events and our stream in it
+ * end with it. Batches that other threads own are released by them. */
+void context_forget(ProcessState *a, CuHandle context);
+
+/* Around a driver call that destroys a context, which may be NULL. The call waits for the work,
+ * which stays in flight until then. begin: marks the ends of all work; NULL: the context is not
+ * known. end: charges the work. gone = false: the driver refused, and the context goes on. */
+Context *context_destroy_begin(CuHandle context);
+void context_destroy_end(Context *c, CuHandle context, bool gone);
+CuHandle context_of_green(CuHandle green); /* its CUcontext; NULL: none */
+/* A primary context may have other holders. begin: its handle, or NULL if unknown. end: the context
+ * has ended if the driver says that it is not active. */
+CuHandle context_primary_begin(int device);
+void context_primary_end(int device, CuHandle context);
+
+/* A stream is about to be destroyed: it is not queried any more, and its work goes on. */
+void context_destroy_stream(CuHandle stream);

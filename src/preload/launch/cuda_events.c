@@ -24,14 +24,6 @@ bool cuda_event_record(CuHandle *event, CuHandle stream) {
         return rec(*event, stream) == 0;
 }
 
-void cuda_event_drop(CuHandle *event) {
-        EventCall *destroy = (EventCall *) real_get(REAL_cuEventDestroy_v2);
-
-        if (*event && destroy)
-                (void) destroy(*event); /* the driver keeps what it still needs */
-        *event = NULL;
-}
-
 bool cuda_event_is_pending(CuHandle event) {
         EventCall *query = (EventCall *) real_get(REAL_cuEventQuery);
         int mode = launch_relax_capture(CU_CAPTURE_RELAXED);

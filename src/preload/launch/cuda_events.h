@@ -11,8 +11,6 @@ typedef int StreamCall(CuHandle stream);
 
 bool cuda_event_record(CuHandle *event,
                        CuHandle stream); /* creates *event if NULL; false: the driver refused */
-/* Destroys the event and sets it to NULL. */
-void cuda_event_drop(CuHandle *event);
 
 /* Whether the card has not executed the event yet, as far as the driver can tell. Any thread may
  * ask. */

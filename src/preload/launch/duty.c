@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/duty.h"
 
+#include "preload/launch/peers.h"
 #include "preload/launch/tunables.h"
 
 enum { PERCENT = 100 };
@@ -11,7 +12,7 @@ static void count_peers(ProcessUsage *m, const SliceUser *slice, uint64_t now) {
         if (counted != 0 && now - counted < PEERS_COUNT_NS)
                 return;
         if (atomic_compare_exchange_strong(&m->counted, &counted, now))
-                atomic_store(&m->peers, peers_count(&m->peers_seen, slice));
+                atomic_store(&m->peers, peers_count(slice));
 }
 
 /* Credit of more than one period is dropped. */

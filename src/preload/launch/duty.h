@@ -5,7 +5,7 @@
  * the card. Time adds to it, at the container's percentage divided by its processes; launches take
  * from it. Any thread may call it. */
 
-#include "preload/launch/process_usage.h"
+#include "preload/launch/process.h"
 #include "slice/slice.h"
 
 /* Adds the time since the last call to the balance: at most one period (DUTY_PERIOD_NS) at

@@ -5,10 +5,8 @@
 
 #include "preload/launch/tunables.h"
 
-/* SURPRISE is the weight of a surprise, of which each other measurement takes 1 off. Above it the
- * length varies. One measurement moves the average by 1/AVERAGE_PART. More than OUTLIER times the
- * average is an outlier: the launching thread may have been delayed. */
-enum { SURPRISE = 256, SURPRISES_MAX = 16 * SURPRISE, AVERAGE_PART = 4, OUTLIER = 4 };
+/* One measurement moves the average by 1/AVERAGE_PART. */
+enum { AVERAGE_PART = 4, MOST_GROWTH = 2 };
 
 static uint64_t mixed(uintptr_t function, uint64_t blocks) {
         uint64_t k =
@@ -22,9 +20,6 @@ static uint64_t mixed(uintptr_t function, uint64_t blocks) {
 
 static Estimate *init_entry(Estimate *e, uint64_t key) {
         atomic_store_explicit(&e->nsec, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->outlier, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->steady, 0, memory_order_relaxed);
-        atomic_store_explicit(&e->surprises, 0, memory_order_relaxed);
         atomic_store_explicit(&e->key, key, memory_order_relaxed);
         return e;
 }
@@ -54,46 +49,6 @@ bool estimate_is_cold(const Estimate *e) {
         return atomic_load_explicit(&e->nsec, memory_order_relaxed) == 0;
 }
 
-uint64_t estimate_newest(const Estimate *e) {
-        uint64_t odd = atomic_load_explicit(&e->outlier, memory_order_relaxed), nsec = estimate_nsec(e);
-
-        return odd > nsec ? odd : nsec;
-}
-
-bool estimate_is_uncertain(const Estimate *e) {
-        return estimate_is_cold(e) || estimate_newest(e) > estimate_nsec(e);
-}
-
-/* Longer than estimated by a factor and an amount that matter. */
-static bool is_surprise(uint64_t supposed, uint64_t nsec) {
-        return nsec / OUTLIER > supposed && nsec - supposed >= MIN_SURPRISE_NS;
-}
-
-bool estimate_varies(const Estimate *e) {
-        return atomic_load_explicit(&e->surprises, memory_order_relaxed) > SURPRISE;
-}
-
-uint32_t estimate_max_launches(const Estimate *e) {
-        uint32_t steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
-
-        return (uint32_t) ESTIMATE_FEW << (estimate_varies(e) && steady > 1 ? 1 : steady);
-}
-
-bool estimate_is_new(const Estimate *e) {
-        return atomic_load_explicit(&e->steady, memory_order_relaxed) < ESTIMATE_STEADY;
-}
-
-/* Concurrent measurements may lose an update. */
-static void note_surprise(Estimate *e, bool surprise) {
-        uint32_t n = atomic_load_explicit(&e->surprises, memory_order_relaxed),
-                 steady = atomic_load_explicit(&e->steady, memory_order_relaxed);
-
-        n = surprise ? n + SURPRISE : n - (n > 0);
-        atomic_store_explicit(&e->surprises, n < SURPRISES_MAX ? n : SURPRISES_MAX, memory_order_relaxed);
-        steady = surprise ? 0 : steady + (steady < ESTIMATE_STEADY);
-        atomic_store_explicit(&e->steady, steady, memory_order_relaxed);
-}
-
 static void set(Estimate *e, uint64_t nsec) {
         atomic_store_explicit(&e->nsec, nsec > 0 ? nsec : 1, memory_order_relaxed);
 }
@@ -111,40 +66,24 @@ static uint64_t known_sum(const EstimateShare *shares, unsigned n, uint64_t *ret
         return known;
 }
 
-/* One outlier may be chance: the launching thread was delayed. Two on the same side are a new
- * length; the one nearer to the average is taken. */
-static bool is_new_length(Estimate *e, uint64_t old, uint64_t each) {
-        uint64_t odd = atomic_load_explicit(&e->outlier, memory_order_relaxed);
-        bool longer = each / OUTLIER > old, shorter = old / OUTLIER > each;
+/* A short time moves the average, and is not believed if it is far above it. */
+static uint64_t average(uint64_t old, uint64_t each) {
+        uint64_t next = each > old ? old + (each - old + AVERAGE_PART - 1) / AVERAGE_PART
+                                   : old - (old - each) / AVERAGE_PART;
 
-        atomic_store_explicit(&e->outlier, longer || shorter ? each : 0, memory_order_relaxed);
-        if (odd == 0 || !((longer && odd > old) || (shorter && odd < old)))
-                return false;
-        atomic_store_explicit(&e->outlier, 0, memory_order_relaxed);
-        set(e, (longer && odd < each) || (shorter && odd > each) ? odd : each);
-        return true;
+        return next < MOST_GROWTH * old ? next : MOST_GROWTH * old;
 }
 
-void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool own) {
-        uint64_t cold, known = known_sum(shares, n, &cold), each, old;
+void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool is_long) {
+        uint64_t cold, known = known_sum(shares, n, &cold), old, each;
 
         for (unsigned i = 0; i < n; i++) {
-                if (estimate_is_cold(shares[i].of)) {
-                        if (cold == 0)
-                                continue; /* the entry was replaced in between */
+                old = atomic_load_explicit(&shares[i].of->nsec, memory_order_relaxed);
+                if (old == 0 && cold > 0) {
                         set(shares[i].of, nsec > known ? (nsec - known) / cold : 1);
-                        note_surprise(shares[i].of, false);
-                        continue;
+                } else if (old > 0 && cold == 0 && known > 0) {
+                        each = (uint64_t) ((double) old * ((double) nsec / (double) known));
+                        set(shares[i].of, is_long ? each : average(old, each));
                 }
-                if (cold > 0 || known == 0)
-                        continue;
-                old = estimate_nsec(shares[i].of);
-                each = (uint64_t) ((double) old * ((double) nsec / (double) known));
-                note_surprise(shares[i].of, own && is_surprise(old, each));
-                if (own && is_new_length(shares[i].of, old, each > 0 ? each : 1))
-                        continue;
-                each = each / OUTLIER < old ? each : old * OUTLIER;
-                set(shares[i].of, each > old ? old + (each - old + AVERAGE_PART - 1) / AVERAGE_PART
-                                             : old - (old - each) / AVERAGE_PART);
         }
 }

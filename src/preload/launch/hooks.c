@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "preload/launch/admission.h"
+#include "preload/launch/context.h"
 #include "preload/launch/hooks.h"
 #include "preload/memory/hook.h"
 
@@ -145,21 +146,22 @@ CuResult aliquot_cuInit(unsigned flags) {
         CuResult aliquot_##symbol(CuHandle which) {                                                          \
                 CuResult (*real)(CuHandle) = (CuResult(*)(CuHandle)) real_get(REAL_##symbol);                \
                 CuHandle context;                                                                            \
+                Context *slot;                                                                               \
                 CuResult r;                                                                                  \
                                                                                                              \
                 if (!real)                                                                                   \
                         return CU_ERROR_NOT_INITIALIZED;                                                     \
                 context = (ends);                                                                            \
-                admission_context_destroy(context);                                                          \
+                slot = context_destroy_begin(context);                                                       \
                 r = real(which);                                                                             \
-                admission_context_destroyed(context, r == CU_SUCCESS && (is_gone));                          \
+                context_destroy_end(slot, context, r == CU_SUCCESS && (is_gone));                            \
                 return r;                                                                                    \
         }
 
 ENDS(cuCtxDestroy, which, true)
 ENDS(cuCtxDestroy_v2, which, true)
-ENDS(cuCtxDetach, which, !admission_is_current(which)) /* the last detach destroys it */
-ENDS(cuGreenCtxDestroy, admission_green_context(which), true)
+ENDS(cuCtxDetach, which, !context_is_current(which)) /* the last detach destroys it */
+ENDS(cuGreenCtxDestroy, context_of_green(which), true)
 
 /* Other holders may keep a primary context alive: only after the call is it known whether it was
  * destroyed. */
@@ -172,10 +174,9 @@ ENDS(cuGreenCtxDestroy, admission_green_context(which), true)
                                                                                                              \
                 if (!real)                                                                                   \
                         return CU_ERROR_NOT_INITIALIZED;                                                     \
-                context = admission_primary_context(device);                                                 \
+                context = context_primary_begin(device);                                                     \
                 r = real(device);                                                                            \
-                if (r == CU_SUCCESS && context)                                                              \
-                        admission_primary_released(device, context);                                         \
+                context_primary_end(device, context);                                                        \
                 return r;                                                                                    \
         }
 
@@ -193,7 +194,7 @@ RELEASES(cuDevicePrimaryCtxReset_v2)
                                                                                                              \
                 if (!real)                                                                                   \
                         return CU_ERROR_NOT_INITIALIZED;                                                     \
-                admission_stream_destroy(stream);                                                            \
+                context_destroy_stream(stream);                                                              \
                 return real(stream);                                                                         \
         }
 

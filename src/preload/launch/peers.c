@@ -40,20 +40,12 @@ static bool is_alive(long fd, uint32_t row) {
         return sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-static bool had_work(Peers *p, const SliceWork *w, uint32_t row) {
-        uint64_t busy = atomic_load_explicit(&w->busy, memory_order_relaxed);
-        bool moved = busy != p->busy[row];
-
-        p->busy[row] = busy;
-        return moved || atomic_load_explicit(&w->wants, memory_order_relaxed) != 0;
-}
-
-unsigned peers_count(Peers *p, const SliceUser *s) {
+unsigned peers_count(const SliceUser *s) {
         unsigned n = 1;
         long fd = -1;
 
         for (uint32_t row = 0; row < SLICE_ROWS; row++) {
-                if (!had_work(p, &s->counters->rows[row].work, row) || row == s->row)
+                if (row == s->row || atomic_load(&s->counters->rows[row].work.wants) == 0)
                         continue;
                 if (fd < 0)
                         fd = sys_call(SYS_openat, AT_FDCWD, s->path,

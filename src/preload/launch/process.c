@@ -46,6 +46,7 @@ static void reset(ProcessState *a, Gate *g) {
         for (unsigned i = 0; i < GATE_CARDS; i++)
                 clear_usage(&a->usage[i]);
         atomic_store(&a->without_context, false);
+        spin_drop(&a->lock);
         host_func_reset();
         a->gate = g;
         atomic_store_explicit(&a->pid, g->pid, memory_order_release);

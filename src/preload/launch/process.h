@@ -9,20 +9,22 @@
  * of ours, reports the end even if the application makes no further call. Work launched behind the
  * last closed batch is charged as estimated when its time has passed.
  *
- * No lock is held while the driver is called. A thread owns a batch after it changed its state; a
- * launch that gets no batch is charged as estimated (unbatched.h). */
+ * No lock is held while the driver is called. A thread owns a batch after it changed its state. */
 
+#include "preload/inject/spin.h"
 #include "preload/launch/estimate.h"
 #include "preload/launch/intervals.h"
 #include "preload/launch/launch_clock.h"
-#include "preload/launch/process_usage.h"
 #include "preload/launch/real.h"
 #include "preload/memory/gate.h"
 
 enum {
         PROCESS_CONTEXTS = 512, /* slots, created as needed */
         CONTEXT_BATCHES = 48,   /* per context */
-        BATCH_KINDS = 8,        /* kinds of launches per batch that are measured apart */
+        BATCH_KINDS = 8,        /* kinds of launches in a batch */
+        /* Kernels in flight: see batch_max_kernels(). */
+        MIN_KERNELS = 2,
+        MAX_KERNELS = 128,
 };
 
 typedef enum BatchState {
@@ -33,38 +35,30 @@ typedef enum BatchState {
         BATCH_DONE,   /* ended; not measured yet */
 } BatchState;
 
+/* The callback behind a closed batch. The batch is not used again before it has come. */
+typedef enum BatchCallback { CALLBACK_NONE = 0, CALLBACK_QUEUED, CALLBACK_CAME } BatchCallback;
+
 typedef struct Context Context;
 
 typedef struct Batch {
-        _Alignas(64) _Atomic uint32_t state; /* BatchState; above it the number of a closed one's callback */
-        uint32_t number;                     /* of its newest callback; a late one has an older number */
-        _Atomic uint32_t n_callbacks;        /* callbacks under way */
-        uint32_t n_shares, n_launches, n_others; /* others: launches of further kinds */
-        uint32_t n_kernels;                      /* of n_launches */
-        bool measured;                           /* the event `begin` is recorded */
-        bool learns;                             /* contains launches with few measurements */
-        bool exact, marked;                      /* an event behind each launch; the last launch has one */
+        _Atomic uint32_t state;    /* BatchState */
+        _Atomic uint32_t callback; /* BatchCallback */
+        uint32_t n_shares, n_launches, n_kernels;
+        bool measured; /* the event `begin` is recorded */
         Context *context;
-        uintptr_t handle;                   /* of its context; the slot may be of another one by now */
-        CuHandle begin, end, stream;        /* events; the stream as the application names it */
-        uintptr_t key;                      /* of the stream; per thread for STREAM_PER_THREAD */
-        _Atomic uintptr_t destroyed_stream; /* a destroyed stream: must not be queried */
-        _Atomic uint64_t nsec;              /* estimate of its launches */
-        uint64_t began, charged;            /* time of the first launch; ns charged */
-        uint64_t begin_at;     /* `begin` was recorded then in an idle stream, for a kernel; or 0 */
-        uint64_t call_time;    /* ns from then to the end of the first launch call */
-        _Atomic uint64_t over; /* expected end by the estimates */
+        uintptr_t handle;            /* of its context; the slot may be of another one by now */
+        CuHandle begin, end, stream; /* events; the stream as the application names it */
+        _Atomic uintptr_t key;       /* of the stream; per thread for STREAM_PER_THREAD */
+        uint64_t nsec;               /* estimate of its launches */
+        uint64_t began, charged;     /* time of the first launch; ns charged */
+        _Atomic uint64_t over;       /* expected end by the estimates */
         EstimateShare shares[BATCH_KINDS];
 } Batch;
 
 struct Context {
-        _Atomic uintptr_t handle;      /* 0: free; 1: being created or destroyed */
-        _Atomic uint32_t card;         /* index in Gate.cards */
-        _Atomic uint32_t n_callbacks;  /* callbacks under way; the slot is not reused before they have run */
-        _Atomic uint32_t n_users;      /* threads that use our stream or an event of a batch */
-        _Atomic uintptr_t ending;      /* its handle while a call destroys it */
-        _Atomic uint64_t end_asked_at; /* when a call to destroy or release it began */
-        _Atomic uint64_t measuring; /* a thread measures since then; 0: none. It owns origin and intervals */
+        _Atomic uintptr_t handle;   /* 0: free; 1: being destroyed */
+        _Atomic uint32_t card;      /* index in Gate.cards */
+        _Atomic uint32_t measuring; /* a thread measures. It owns origin and intervals */
         CuHandle watch;             /* our stream for callbacks */
         CuHandle origin;            /* event at which the context's clock starts */
         uint64_t origin_nsec;       /* time of `origin` on that clock */
@@ -73,6 +67,33 @@ struct Context {
         Batch batches[CONTEXT_BATCHES];
 };
 
+/* The sums and times of this process for one card, in ns of CLOCK_MONOTONIC or of the card's time.
+ * All threads change them without a lock. */
+typedef struct ProcessUsage {
+        _Atomic uint64_t in_flight; /* estimated; includes launches that are admitted and not made yet */
+        _Atomic int64_t used;       /* charged; corrections go both ways */
+        /* Without an arbiter (duty.h): what may be used; when it was filled, and the peers
+         * counted. */
+        _Atomic int64_t balance;
+        _Atomic uint64_t filled, counted;
+        _Atomic uint32_t peers;
+        _Atomic uint32_t closed;         /* closed batches on the card, and calls that last as long */
+        _Atomic uint64_t closed_end;     /* their expected end */
+        _Atomic uint64_t marked;         /* a batch was last closed then */
+        _Atomic uint64_t measured;       /* a batch with an event before it was last begun then */
+        _Atomic uint64_t progress;       /* work ended then, or a launch passed because none did */
+        _Atomic uint32_t kernels;        /* kernels and graphs in flight */
+        _Atomic uint32_t max_kernels;    /* as batch_max_kernels(); 0: MIN_KERNELS */
+        _Atomic uint32_t waiters;        /* waiting threads */
+        _Atomic uint64_t waited;         /* one of them last ran then; a thread may end without a word */
+        _Atomic uint32_t wake;           /* futex: work has ended */
+        _Atomic uint32_t window;         /* window of the newest launch */
+        _Atomic uint64_t rang_at;        /* the doorbell rang for a pause then */
+        _Atomic uint32_t rang_for_pause; /* the doorbell rang for this pause */
+        _Atomic uint32_t n_host_running; /* host functions; one last began or ended at host_since */
+        _Atomic uint64_t host_since;
+} ProcessUsage;
+
 /* All state of the process; empty in a child of fork. */
 typedef struct ProcessState {
         _Atomic long pid;
@@ -80,6 +101,7 @@ typedef struct ProcessState {
         Estimates estimates;
         ProcessUsage usage[GATE_CARDS];
         _Atomic bool without_context; /* a launch without a current context succeeded */
+        Spin lock;                    /* of the creation of slots */
         _Atomic(Context *) contexts[PROCESS_CONTEXTS];
 } ProcessState;
 
@@ -88,9 +110,8 @@ ProcessState *process_known(void);  /* the same, for callbacks in the driver's t
 
 /* The processes of the container, at least 1, that take turns on the card. */
 uint64_t process_sharers(const ProcessState *a, uint32_t card);
-
-/* Work in flight of the container's other processes, ns, and their number. A process that was killed
- * may have left a value there, which only makes both larger. */
+/* Work in flight of the container's other processes, ns, and their number. A process that was
+ * killed may have left a value there, which only makes both larger. */
 uint64_t process_others(const ProcessState *a, uint32_t card, uint32_t *ret_n);
 
 /* charge: in_flight ns, and so many kernels, have ended and are charged as nsec. return: they were

@@ -68,28 +68,16 @@
  * guess. */
 #define MAX_HOLDERS_NS  UINT64_C(100000000)
 #define HOLDERS_POLL_NS 20000 /* guess */
-/* Of a launch call, at most this is not counted as time of its kernel. guess: such calls take some
- * microseconds. */
-#define MAX_CALL_NS UINT64_C(20000)
 /* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second.
  * guess. */
 #define MAX_ORIGIN_AGE_MS 500.0F
-/* A thread that has measured for longer has ended. guess. */
-#define MEASURE_STALE_NS UINT64_C(10000000000)
-
 /* ---- estimates, and launches without a batch ---- */
 
 /* The length of unmeasured work. guess, tuned. */
 #define ESTIMATE_COLD_NS UINT64_C(50000)
-/* By less than this no measurement is a surprise. guess, tuned. */
-#define MIN_SURPRISE_NS UINT64_C(500000)
-/* A thread waits for its own launch this long at most, and after a longer one not within the pause.
- * guess. */
-#define MAX_FOLLOW_NS   UINT64_C(250000000)
-#define FOLLOW_PAUSE_NS UINT64_C(1000000000) /* guess */
-/* Between two looks at such a launch: at first, and at most. guess. */
-#define MIN_FOLLOW_POLL_NS UINT64_C(20000)
-#define MAX_FOLLOW_POLL_NS UINT64_C(500000) /* guess */
+/* A thread waits for its own launch without a batch this long at most. guess. */
+#define MAX_FOLLOW_NS  UINT64_C(250000000)
+#define FOLLOW_POLL_NS 50000 /* guess */
 
 /* ---- what the arbiter is told ---- */
 

@@ -12,6 +12,7 @@
 #include "arbiter/tunables.h"
 #include "driver.h"
 #include "preload/launch/admission.h"
+#include "preload/launch/peers.h"
 #include "preload/memory/gate_state.h"
 #include "slicedir/slice_files.h"
 #include "test.h"
@@ -138,10 +139,9 @@ void peers_ring_doorbell(const SliceUser *s) {
                 fibers_wake(&world.bell, wake_delay());
 }
 
-unsigned peers_count(Peers *p, const SliceUser *s) {
+unsigned peers_count(const SliceUser *s) {
         unsigned n = 0;
 
-        (void) p;
         for (uint32_t row = 0; row < SLICE_ROWS; row++)
                 n += s->counters->rows[row].work.wants != 0 || row == s->row;
         return n;

@@ -64,13 +64,13 @@ static void clock_goes_back(void) {
 /* The test cannot provide the other process's lock, so that process counts as alive. */
 static void another_process_has_half(void) {
         begin();
-        counters.rows[7].work.busy = 1;
+        counters.rows[7].work.wants = 8;
         (void) after(100 * MSEC); /* the other process is counted from now on */
         usage.balance = 0;
         ASSERT_INT(after(8 * MSEC), 2 * MSEC);
-        counters.rows[7].work.busy = 2;
         ASSERT_INT(after(1000 * MSEC), 10 * MSEC);
-        ASSERT_INT(after(1000 * MSEC), 20 * MSEC); /* the other process has used nothing since */
+        counters.rows[7].work.wants = 0;
+        ASSERT_INT(after(1000 * MSEC), 20 * MSEC);
 }
 
 int main(void) {
