@@ -74,34 +74,51 @@ static void assume_length(LaunchRequest *k, uint64_t depth) {
                                                          : ESTIMATE_COLD_NS;
 }
 
+/* When all work in flight should have ended, but no later than STUCK_NS after the launch began to
+ * wait: estimates may be wrong. */
+static uint64_t due(const LaunchRequest *k) {
+        uint64_t end = atomic_load(&k->usage->closed_end), last = k->held_since + STUCK_NS;
+
+        return end < last ? end : last;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+        return a > b ? a : b;
+}
+
 /* The rule of liveness. Work in flight, or a host function of the program, may wait for this
  * launch: for a lock that its thread holds, or for its kernel. So it passes if nothing of the
- * process has ended for STUCK_NS, longer where other processes take turns with it, or for
- * BLOCKED_NS while a host function runs. The time counts from when the work in flight should have
- * ended. With nothing in flight a launch waits for its tokens.
- * Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
+ * process has ended for STUCK_NS since that was due. That is longer where other processes take
+ * turns with it, and BLOCKED_NS while a host function runs. With nothing in flight a launch waits
+ * for its tokens. Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
 static uint64_t until_stuck(const LaunchRequest *k) {
         const ProcessUsage *m = k->usage;
-        uint64_t host = atomic_load(&m->host_since), since = k->held_since, at;
         uint32_t others;
+        uint64_t at;
 
-        if (since == 0 || atomic_load(&m->in_flight) == 0)
+        if (k->held_since == 0 || atomic_load(&m->in_flight) == 0)
                 return UINT64_MAX;
-        since = since > host ? since : host;
-        at = atomic_load(&m->progress);
-        since = since > at ? since : at;
-        at = atomic_load(&m->closed_end);
-        since = since > at ? since : at;
+        at = later(later(k->held_since, due(k)), atomic_load(&m->progress));
         (void) process_others(k->process, k->card, &others);
-        at = since + (atomic_load(&m->n_host_running) > 0 ? BLOCKED_NS : STUCK_NS * (1 + others));
+        if (atomic_load(&m->n_host_running) > 0)
+                at = later(at, atomic_load(&m->host_since)) + BLOCKED_NS;
+        else
+                at += STUCK_NS * (1 + others);
         return at > k->now ? at - k->now : 0;
 }
 
-/* Of several waiting threads one passes, and the next one after as long again. */
+/* Of several waiting threads one passes, and the next one after as long again. Work of another
+ * context may have ended, and nobody has asked. */
 static bool is_stuck(const LaunchRequest *k) {
         uint64_t progress = atomic_load(&k->usage->progress);
 
-        return until_stuck(k) == 0 && atomic_compare_exchange_strong(&k->usage->progress, &progress, k->now);
+        if (until_stuck(k) != 0)
+                return false;
+        context_poll_others(k->process, k->context, k->card, k->now);
+        if (until_stuck(k) != 0 || !atomic_compare_exchange_strong(&k->usage->progress, &progress, k->now))
+                return false;
+        atomic_store(&k->usage->max_kernels, 0);
+        return true;
 }
 
 /* Estimates may be wrong: a function that was short becomes long. So the kernels in flight are
@@ -251,13 +268,15 @@ static void drop_lost_work(LaunchRequest *k) {
 }
 
 static void wait_once(LaunchRequest *k, Admission v) {
+        if (k->context)
+                batch_poll(k->process, k->context, true, k->now);
+        if (v == WAIT_DEPTH && atomic_load(&k->usage->wake) != k->wake)
+                return; /* work has ended meanwhile */
         atomic_store(&k->usage->waited, k->now);
         if (k->held_since == 0) {
                 k->held_since = k->now;
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
         }
-        if (k->context)
-                batch_poll(k->process, k->context, true, k->now);
         process_report_want(k->process, k->card, k->now);
         process_report_drained(k->process, k->card);
         if (v == WAIT_DEPTH)
@@ -362,20 +381,35 @@ static bool is_fatal(int result) {
                result == 999;
 }
 
+/* The part of the time from `from` to `now` that no other thread has charged for such a launch. */
+static uint64_t not_followed(ProcessUsage *m, uint64_t from, uint64_t now) {
+        uint64_t end = atomic_load(&m->followed);
+
+        do
+                if (end >= now)
+                        return 0;
+        while (!atomic_compare_exchange_weak(&m->followed, &end, now));
+        return now - (end > from ? end : from);
+}
+
 /* A launch without a batch: no memory for a context's slot, all batches in use, or a stream in
- * which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most, and the
- * clock's time is charged. */
+ * which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most. The clock's
+ * time is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate. */
 static void follow(AdmittedLaunch *l) {
         ProcessState *a = l->process;
         EstimateShare one = {l->estimate, 1};
-        uint64_t nsec;
+        uint64_t now, nsec;
+        bool done = false;
 
         process_begin_call(a, l->card, l->nsec, l->now);
-        while ((nsec = launch_now() - l->now) < MAX_FOLLOW_NS && !real_is_captured(l->stream) &&
-               !launch_stream_is_done(l->stream))
+        while (launch_now() - l->now < MAX_FOLLOW_NS && !real_is_captured(l->stream) &&
+               !(done = launch_stream_is_done(l->stream)))
                 launch_sleep(FOLLOW_POLL_NS);
-        process_charge(a, l->card, l->nsec, nsec, !l->copy);
-        estimate_learn(&one, 1, nsec, false);
+        now = launch_now();
+        nsec = not_followed(&a->usage[l->card], l->now, now);
+        process_charge(a, l->card, l->nsec, done || nsec < l->nsec ? nsec : l->nsec, !l->copy);
+        if (done)
+                estimate_learn(&one, 1, now - l->now, false);
         process_end_call(a, l->card);
 }
 
@@ -420,7 +454,7 @@ static HostFuncSlot *wrap(Gate *g, const AdmittedLaunch *l, const HostFunc *call
 
         if (!c || card < 0 || !is_limited(g->cards[card].slice.limits) || real_is_captured(l->stream))
                 return NULL; /* a captured function runs with each launch of the graph */
-        batch_end_of_stream(a, c, batch_key(l->stream));
+        batch_end_of_stream(a, c, batch_key(l->stream), false);
         return host_func_take((uint32_t) card, call);
 }
 

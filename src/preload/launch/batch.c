@@ -13,11 +13,15 @@ enum {
         LEGACY = 1,         /* 0 and 1 name the legacy default stream */
 };
 
-/* The thread that ends a context first writes its handle and then looks for batches; a thread
- * with a batch first writes the batch's state and then reads the handle. So one of the two sees
- * the other. */
+/* The thread that ends a context or a stream first writes the handle or the key, and then looks for
+ * batches. A thread with a batch first writes the batch's state and then reads the two. So one of
+ * them sees the other. */
 static bool context_has_ended(const Batch *b) {
         return atomic_load(&b->context->handle) != b->handle;
+}
+
+static bool stream_has_ended(const Batch *b) {
+        return context_has_ended(b) || atomic_load(&b->key) == KEY_GONE;
 }
 
 /* An event in the legacy default stream is a barrier for all blocking streams of the context. Right
@@ -101,30 +105,33 @@ static void finish(ProcessState *a, Batch *b) {
         process_wake(a, card);
 }
 
+static bool callback_has_come(const Batch *b) {
+        return !atomic_load(&b->polled) && atomic_load(&b->callbacks) == 0;
+}
+
 /* Ends a closed batch if its callback has come, or its context or (ask) its work has ended. A
  * callback that comes while this thread has the batch leaves it to this thread. */
 static void check_closed(ProcessState *a, Batch *b, bool ask) {
         while (batch_take(b, BATCH_CLOSED)) {
-                uint32_t callback = atomic_load(&b->callback);
                 uintptr_t handle = b->handle;
 
-                if (callback == CALLBACK_CAME || context_has_ended(b) ||
-                    (ask && !cuda_event_is_pending(b->end))) {
+                if (callback_has_come(b) || context_has_ended(b) || (ask && !cuda_event_is_pending(b->end))) {
                         finish(a, b);
                         return;
                 }
                 atomic_store(&b->state, BATCH_CLOSED);
-                if (atomic_load(&b->callback) == callback && atomic_load(&b->context->handle) == handle)
+                if (!callback_has_come(b) && atomic_load(&b->context->handle) == handle)
                         return;
                 ask = false;
         }
 }
 
-/* Callback in a thread of the driver, which must not call the driver. */
+/* Callback in a thread of the driver, which must not call the driver. It may be of an earlier use
+ * of the batch, whose work was found to be over before. */
 static void on_batch_end(void *data) {
         Batch *b = data;
 
-        atomic_store(&b->callback, CALLBACK_CAME);
+        (void) atomic_fetch_sub(&b->callbacks, 1);
         check_closed(process_known(), b, false);
 }
 
@@ -139,7 +146,7 @@ static void add_callback(Context *c, Batch *b) {
         StreamCall *destroy = (StreamCall *) real_get(REAL_cuStreamDestroy_v2);
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
 
-        atomic_store(&b->callback, CALLBACK_NONE);
+        atomic_store(&b->polled, true);
         if (!create || !wait || !call || !destroy)
                 return;
         if (!stream) {
@@ -153,20 +160,23 @@ static void add_callback(Context *c, Batch *b) {
         }
         if (wait(stream, b->end, 0) != 0)
                 return;
-        atomic_store(&b->callback, CALLBACK_QUEUED);
-        if (call(stream, on_batch_end, b) != 0)
-                atomic_store(&b->callback, CALLBACK_NONE);
+        (void) atomic_fetch_add(&b->callbacks, 1);
+        if (call(stream, on_batch_end, b) == 0)
+                atomic_store(&b->polled, false);
+        else
+                (void) atomic_fetch_sub(&b->callbacks, 1);
 }
 
 /* Counts the batch as closed, and updates when the closed ones are expected to end, as if all
- * streams ran one after another. */
+ * streams ran one after another. That is not later than all work in flight from now on. */
 static void count_closed(ProcessState *a, const Batch *b, uint64_t now) {
         ProcessUsage *m = &a->usage[b->context->card];
-        uint64_t due = atomic_load(&m->closed_end);
+        uint64_t due = atomic_load(&m->closed_end), last = now + atomic_load(&m->in_flight);
 
         if (atomic_load(&m->closed) == 0 || (due < now && !is_overdue(a, b->context->card, now)))
                 due = now;
-        atomic_store(&m->closed_end, due + b->nsec);
+        due += b->nsec;
+        atomic_store(&m->closed_end, due < last ? due : last);
         (void) atomic_fetch_add(&m->closed, 1);
         atomic_store(&m->marked, now);
 }
@@ -221,9 +231,10 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
         uintptr_t handle = b->handle;
 
         atomic_store(&b->state, BATCH_OPEN);
-        if (atomic_load(&c->handle) == handle || !batch_take(b, BATCH_OPEN))
+        if ((atomic_load(&c->handle) == handle && atomic_load(&b->key) != KEY_GONE) ||
+            !batch_take(b, BATCH_OPEN))
                 return;
-        charge_unseen(a, b, now); /* the context has ended, so no other thread settles it */
+        charge_unseen(a, b, now); /* no other thread settles it */
         batch_release(b);
 }
 
@@ -232,7 +243,7 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
 static void end_open(ProcessState *a, Batch *b, bool marks, uint64_t now) {
         if (settle_idle(a, b, now))
                 batch_release(b);
-        else if (marks && !real_is_captured(b->stream))
+        else if (marks && !stream_has_ended(b) && !real_is_captured(b->stream))
                 close_batch(a, b, now);
         else
                 put_open(a, b, now);
@@ -275,7 +286,7 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                 b = &c->batches[i];
                 if (atomic_load_explicit(&b->key, memory_order_relaxed) != key || !batch_take(b, BATCH_OPEN))
                         continue;
-                found = atomic_load(&b->key) == key && b->handle == handle && !context_has_ended(b);
+                found = atomic_load(&b->key) == key && b->handle == handle && !stream_has_ended(b);
                 if (!found)
                         put_open(a, b, now); /* another thread started it again in between */
                 else if (!settle_idle(a, b, now))
@@ -283,14 +294,14 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
         }
         for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
                 b = &c->batches[i];
-                found = atomic_load(&b->callback) != CALLBACK_QUEUED && batch_take(b, BATCH_FREE);
+                found = batch_take(b, BATCH_FREE);
         }
         if (!found) {
                 measure_all(a, c); /* frees batches for the next launch */
                 return NULL;
         }
         b->handle = handle;
-        if (!context_has_ended(b) && start(a, b, stream, cold, now))
+        if (!stream_has_ended(b) && start(a, b, stream, cold, now))
                 return b;
         batch_release(b);
         return NULL;
@@ -342,7 +353,7 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         }
         if (b->n_launches == 0) {
                 batch_release(b);
-        } else if (!context_has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
+        } else if (!stream_has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 batch_poll(a, c, false, l->now);
         } else {
@@ -358,7 +369,7 @@ static void poll_open(ProcessState *a, Batch *b, bool waits, uint64_t now) {
 
         if ((!waits && now <= over + POLL_SLACK_NS) || !batch_take(b, BATCH_OPEN))
                 return;
-        if (!is_of_other_thread(b) && !context_has_ended(b)) {
+        if (!is_of_other_thread(b) && !stream_has_ended(b)) {
                 end_open(a, b, waits && !is_in_legacy_stream(b), now);
         } else if (now <= over + FOREIGN_LATE_NS) {
                 put_open(a, b, now);
@@ -375,8 +386,8 @@ void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now) {
 
                 if (state == BATCH_OPEN)
                         poll_open(a, b, waits, now);
-                else if (state == BATCH_CLOSED && (atomic_load(&b->callback) == CALLBACK_NONE ||
-                                                   (waits && now > atomic_load(&b->over))))
+                else if (state == BATCH_CLOSED &&
+                         (atomic_load(&b->polled) || (waits && now > atomic_load(&b->over))))
                         check_closed(a, b, true);
         }
         measure_all(a, c);
@@ -385,7 +396,7 @@ void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now) {
 static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
         if (atomic_load(&b->key) != key) {
                 put_open(a, b, now);
-        } else if (context_has_ended(b) || real_is_captured(b->stream)) {
+        } else if (stream_has_ended(b) || real_is_captured(b->stream)) {
                 charge_unseen(a, b, now);
                 batch_release(b);
         } else {
@@ -393,25 +404,47 @@ static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
         }
 }
 
-/* The thread that has the batch may be querying the stream, so the driver may not destroy it yet.
- * The wait ends nevertheless: that thread may have ended, or be this one below a signal handler. */
-void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key) {
+/* The batch is in use for long: by a thread that has ended, or by this one below a signal handler.
+ * From now on its stream is not asked. */
+static void give_up(ProcessState *a, Batch *b, uintptr_t key) {
+        if (!atomic_compare_exchange_strong(&b->key, &key, KEY_GONE) || !batch_take(b, BATCH_OPEN))
+                return;
+        charge_unseen(a, b, launch_now());
+        batch_release(b);
+}
+
+/* The thread that has the batch may be querying the stream, so the driver may not destroy it
+ * yet. */
+void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key, bool ends) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
-                uint64_t since = launch_now(), now = since;
+                unsigned waits = 0;
 
-                while (atomic_load(&b->key) == key && now - since < MAX_HOLDERS_NS) {
+                while (atomic_load(&b->key) == key && waits < MAX_HOLDER_WAITS) {
                         uint32_t state = atomic_load(&b->state);
 
-                        if (batch_take(b, BATCH_OPEN))
-                                end_taken(a, b, key, now);
-                        else if (state == BATCH_HELD)
+                        if (batch_take(b, BATCH_OPEN)) {
+                                end_taken(a, b, key, launch_now());
+                        } else if (state == BATCH_HELD) {
                                 launch_sleep(HOLDERS_POLL_NS);
-                        else if (state != BATCH_OPEN)
+                                waits++;
+                        } else if (state != BATCH_OPEN) {
                                 break;
-                        now = launch_now();
+                        }
                 }
+                if (ends && waits == MAX_HOLDER_WAITS)
+                        give_up(a, b, key);
         }
+}
+
+bool batch_is_of_stream(const Context *c, uintptr_t key) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                uint32_t state = atomic_load(&c->batches[i].state);
+
+                if (atomic_load(&c->batches[i].key) == key && (state == BATCH_OPEN || state == BATCH_HELD))
+                        return true;
+        }
+        return false;
 }
 
 /* ---- contexts that end ---- */
@@ -435,9 +468,10 @@ bool batch_take_all(Context *c) {
         while (all && n < CONTEXT_BATCHES) {
                 Batch *b = &c->batches[n];
 
-                all = atomic_load(&b->callback) != CALLBACK_QUEUED &&
-                      (batch_take(b, BATCH_DONE) || batch_take(b, BATCH_FREE));
+                /* The callbacks are read after the take, since an owner may queue one. */
+                all = batch_take(b, BATCH_DONE) || batch_take(b, BATCH_FREE);
                 n += all;
+                all = all && atomic_load(&b->callbacks) == 0;
         }
         while (!all && n > 0)
                 batch_release(&c->batches[--n]);

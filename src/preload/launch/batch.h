@@ -15,6 +15,9 @@ static inline uintptr_t batch_key(CuHandle stream) {
         return stream == STREAM_PER_THREAD ? spin_self() : (uintptr_t) stream;
 }
 
+/* Batch.key of a batch whose stream was destroyed while a thread owned it. No stream has it. */
+#define KEY_GONE UINTPTR_MAX
+
 /* A thread owns a batch after it; without that it may only read the atomic fields. */
 static inline bool batch_take(Batch *b, BatchState state) {
         uint32_t expected = state;
@@ -46,8 +49,11 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
 void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now);
 
 /* Marks the end of the stream's open batch, before a host function is queued or the stream is
- * destroyed. Waits while another thread uses the batch, MAX_HOLDERS_NS at most. */
-void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key);
+ * destroyed, with the context current. Waits while another thread uses the batch, for
+ * MAX_HOLDER_WAITS sleeps at most. ends: the stream is destroyed, so a batch that is still in use
+ * is given up. */
+void batch_end_of_stream(ProcessState *a, Context *c, uintptr_t key, bool ends);
+bool batch_is_of_stream(const Context *c, uintptr_t key); /* one of them may be open */
 
 /* How many kernels may be in flight: MIN_KERNELS after a pause, after a batch that took many times
  * its estimate, and while one is overdue. Each batch that ends in time allows for more. */

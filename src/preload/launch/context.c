@@ -145,6 +145,14 @@ bool context_is_current(CuHandle context) {
         return current_context() == context;
 }
 
+/* false: the driver refused. *ret_pushed: for context_pop(). */
+static bool make_current(CuHandle context, bool *ret_pushed) {
+        bool current = context_is_current(context);
+
+        *ret_pushed = !current && context_push(context);
+        return current || *ret_pushed;
+}
+
 uintptr_t context_handle(const ProcessState *a, CuHandle stream, bool *ret_foreign) {
         int (*get_of)(CuHandle, CuHandle *) = (int (*)(CuHandle, CuHandle *)) real_get(REAL_cuStreamGetCtx);
         CuHandle handle = current_context(), of = NULL;
@@ -196,14 +204,12 @@ void context_forget(ProcessState *a, CuHandle context) {
 /* Marks the end of the context's work, with the context made current. */
 static void mark_end(ProcessState *a, CuHandle context) {
         Context *c = find(a, (uintptr_t) context);
-        bool current = context_is_current(context), pushed;
+        bool pushed;
 
-        if (!c)
-                return;
-        pushed = !current && context_push(context);
-        if (current || pushed)
+        if (c && make_current(context, &pushed)) {
                 batch_poll(a, c, true, launch_now());
-        context_pop(pushed);
+                context_pop(pushed);
+        }
 }
 
 Context *context_destroy_begin(CuHandle context) {
@@ -267,16 +273,38 @@ void context_primary_end(int device, CuHandle context) {
                 context_forget(process_known(), context);
 }
 
-void context_destroy_stream(CuHandle stream) {
-        Gate *g = gate_get(); /* batches of a time with a limit may still be open */
-        ProcessState *a = g ? process_get(g) : NULL;
+void context_poll_others(ProcessState *a, const Context *except, uint32_t card, uint64_t now) {
+        bool pushed;
 
-        for (unsigned i = 0; a && (uintptr_t) stream > DEFAULT_STREAMS && i < PROCESS_CONTEXTS; i++) {
+        for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
+                uintptr_t handle = c ? atomic_load(&c->handle) : 0;
 
                 if (!c)
                         return;
-                if (atomic_load(&c->handle) > 1)
-                        batch_end_of_stream(a, c, (uintptr_t) stream);
+                if (c == except || handle <= 1 || c->card != card ||
+                    !make_current((CuHandle) handle, &pushed))
+                        continue;
+                batch_poll(a, c, true, now);
+                context_pop(pushed);
+        }
+}
+
+void context_destroy_stream(CuHandle stream) {
+        Gate *g = gate_get(); /* batches of a time with a limit may still be open */
+        ProcessState *a = g ? process_get(g) : NULL;
+        uintptr_t key = (uintptr_t) stream;
+        bool pushed;
+
+        for (unsigned i = 0; a && key > DEFAULT_STREAMS && i < PROCESS_CONTEXTS; i++) {
+                Context *c = atomic_load(&a->contexts[i]);
+                uintptr_t handle = c ? atomic_load(&c->handle) : 0;
+
+                if (!c)
+                        return;
+                if (handle <= 1 || !batch_is_of_stream(c, key) || !make_current((CuHandle) handle, &pushed))
+                        continue;
+                batch_end_of_stream(a, c, key, true);
+                context_pop(pushed);
         }
 }

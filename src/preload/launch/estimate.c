@@ -36,7 +36,8 @@ Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks) {
                 if (there == 0)
                         return init_entry(e, key);
         }
-        return init_entry(&t->of[(at + (key >> 40) % ESTIMATE_WAYS) & (ESTIMATES - 1)], key);
+        at += atomic_fetch_add_explicit(&t->n_replaced, 1, memory_order_relaxed) % ESTIMATE_WAYS;
+        return init_entry(&t->of[at & (ESTIMATES - 1)], key);
 }
 
 uint64_t estimate_nsec(const Estimate *e) {
@@ -53,17 +54,29 @@ static void set(Estimate *e, uint64_t nsec) {
         atomic_store_explicit(&e->nsec, nsec > 0 ? nsec : 1, memory_order_relaxed);
 }
 
-/* The estimate of all measured launches, ns; *ret_cold: the number of unmeasured ones. */
-static uint64_t known_sum(const EstimateShare *shares, unsigned n, uint64_t *ret_cold) {
-        uint64_t known = 0;
+typedef struct Sums {
+        uint64_t known;      /* the estimate of all measured launches, ns */
+        uint64_t cold, warm; /* unmeasured launches; measured ones */
+} Sums;
 
-        *ret_cold = 0;
-        for (unsigned i = 0; i < n; i++)
-                if (estimate_is_cold(shares[i].of))
-                        *ret_cold += shares[i].launches;
-                else
-                        known += estimate_nsec(shares[i].of) * shares[i].launches;
-        return known;
+static Sums sums_of(const EstimateShare *shares, unsigned n) {
+        Sums s = {0};
+
+        for (unsigned i = 0; i < n; i++) {
+                if (estimate_is_cold(shares[i].of)) {
+                        s.cold += shares[i].launches;
+                } else {
+                        s.known += estimate_nsec(shares[i].of) * shares[i].launches;
+                        s.warm += shares[i].launches;
+                }
+        }
+        return s;
+}
+
+/* Of one unmeasured launch: what the measured ones leave, or if they leave nothing the same for
+ * all. */
+static uint64_t first_time(const Sums *s, uint64_t nsec) {
+        return nsec > s->known ? (nsec - s->known) / s->cold : nsec / (s->cold + s->warm);
 }
 
 /* A short time moves the average, and is not believed if it is far above it. */
@@ -75,14 +88,15 @@ static uint64_t average(uint64_t old, uint64_t each) {
 }
 
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool is_long) {
-        uint64_t cold, known = known_sum(shares, n, &cold), old, each;
+        const Sums s = sums_of(shares, n);
+        uint64_t old, each;
 
         for (unsigned i = 0; i < n; i++) {
                 old = atomic_load_explicit(&shares[i].of->nsec, memory_order_relaxed);
-                if (old == 0 && cold > 0) {
-                        set(shares[i].of, nsec > known ? (nsec - known) / cold : 1);
-                } else if (old > 0 && cold == 0 && known > 0) {
-                        each = (uint64_t) ((double) old * ((double) nsec / (double) known));
+                if (old == 0 && s.cold > 0) {
+                        set(shares[i].of, first_time(&s, nsec));
+                } else if (old > 0 && s.cold == 0 && s.known > 0) {
+                        each = (uint64_t) ((double) old * ((double) nsec / (double) s.known));
                         set(shares[i].of, is_long ? each : average(old, each));
                 }
         }

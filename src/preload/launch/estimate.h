@@ -21,9 +21,11 @@ typedef struct Estimate {
 
 typedef struct Estimates {
         Estimate of[ESTIMATES];
+        _Atomic uint32_t n_replaced;
 } Estimates;
 
-/* The entry, created if needed; never NULL. A full set replaces one of its entries. */
+/* The entry, created if needed; never NULL. A full set replaces its entries by turns, so that two
+ * functions in use do not replace each other for ever. */
 Estimate *estimate_find(Estimates *t, uintptr_t function, uint64_t blocks);
 uint64_t estimate_nsec(const Estimate *e); /* at least 1; ESTIMATE_COLD_NS until measured */
 bool estimate_is_cold(const Estimate *e);
@@ -34,7 +36,8 @@ typedef struct EstimateShare {
 } EstimateShare;
 
 /* Learns from a batch: the launches of these entries took nsec together. Each entry occurs once.
- * Unmeasured entries get what the others leave; otherwise all change by the same factor. is_long:
+ * Unmeasured entries get what the others leave, or the same for each launch if that is nothing;
+ * without unmeasured ones all change by the same factor. is_long:
  * nsec is much longer than the time slices of other processes, so it is taken as it is. Otherwise
  * the average moves a quarter of the way, and at most doubles. */
 void estimate_learn(const EstimateShare *shares, unsigned n, uint64_t nsec, bool is_long);

@@ -37,12 +37,14 @@ void host_func_reset(void) {
 
 /* ---- in the driver's thread, which must not call the driver ---- */
 
-/* Waiting launches compute their times again. */
+/* Waiting launches compute their times again. A function that comes and goes beside one that stays
+ * does not renew the time. */
 static void note(uint32_t card, uint32_t more) {
         ProcessState *a = process_known();
         const SliceSchedule *schedule = &a->gate->cards[card].slice.limits->schedule;
 
-        atomic_store(&a->usage[card].host_since, launch_now());
+        if (atomic_load(&a->usage[card].n_host_running) == 0)
+                atomic_store(&a->usage[card].host_since, launch_now());
         (void) atomic_fetch_add(&a->usage[card].n_host_running, more);
         process_wake(a, card);
         if (atomic_load(&a->usage[card].waiters) > 0)

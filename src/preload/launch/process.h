@@ -15,6 +15,7 @@
 #include "preload/launch/estimate.h"
 #include "preload/launch/intervals.h"
 #include "preload/launch/launch_clock.h"
+#include "preload/launch/process_usage.h"
 #include "preload/launch/real.h"
 #include "preload/memory/gate.h"
 
@@ -22,9 +23,6 @@ enum {
         PROCESS_CONTEXTS = 512, /* slots, created as needed */
         CONTEXT_BATCHES = 48,   /* per context */
         BATCH_KINDS = 8,        /* kinds of launches in a batch */
-        /* Kernels in flight: see batch_max_kernels(). */
-        MIN_KERNELS = 2,
-        MAX_KERNELS = 128,
 };
 
 typedef enum BatchState {
@@ -35,20 +33,18 @@ typedef enum BatchState {
         BATCH_DONE,   /* ended; not measured yet */
 } BatchState;
 
-/* The callback behind a closed batch. The batch is not used again before it has come. */
-typedef enum BatchCallback { CALLBACK_NONE = 0, CALLBACK_QUEUED, CALLBACK_CAME } BatchCallback;
-
 typedef struct Context Context;
 
 typedef struct Batch {
-        _Atomic uint32_t state;    /* BatchState */
-        _Atomic uint32_t callback; /* BatchCallback */
+        _Atomic uint32_t state;     /* BatchState */
+        _Atomic uint32_t callbacks; /* queued and not come; they come in order, so the last is its own */
+        _Atomic bool polled;        /* no callback is queued behind its end */
+        bool measured;              /* the event `begin` is recorded */
         uint32_t n_shares, n_launches, n_kernels;
-        bool measured; /* the event `begin` is recorded */
         Context *context;
         uintptr_t handle;            /* of its context; the slot may be of another one by now */
         CuHandle begin, end, stream; /* events; the stream as the application names it */
-        _Atomic uintptr_t key;       /* of the stream; per thread for STREAM_PER_THREAD */
+        _Atomic uintptr_t key;       /* of the stream; per thread for STREAM_PER_THREAD; or KEY_GONE */
         uint64_t nsec;               /* estimate of its launches */
         uint64_t began, charged;     /* time of the first launch; ns charged */
         _Atomic uint64_t over;       /* expected end by the estimates */
@@ -66,33 +62,6 @@ struct Context {
         _Atomic uint64_t over; /* end of the last batch, by CLOCK_MONOTONIC */
         Batch batches[CONTEXT_BATCHES];
 };
-
-/* The sums and times of this process for one card, in ns of CLOCK_MONOTONIC or of the card's time.
- * All threads change them without a lock. */
-typedef struct ProcessUsage {
-        _Atomic uint64_t in_flight; /* estimated; includes launches that are admitted and not made yet */
-        _Atomic int64_t used;       /* charged; corrections go both ways */
-        /* Without an arbiter (duty.h): what may be used; when it was filled, and the peers
-         * counted. */
-        _Atomic int64_t balance;
-        _Atomic uint64_t filled, counted;
-        _Atomic uint32_t peers;
-        _Atomic uint32_t closed;         /* closed batches on the card, and calls that last as long */
-        _Atomic uint64_t closed_end;     /* their expected end */
-        _Atomic uint64_t marked;         /* a batch was last closed then */
-        _Atomic uint64_t measured;       /* a batch with an event before it was last begun then */
-        _Atomic uint64_t progress;       /* work ended then, or a launch passed because none did */
-        _Atomic uint32_t kernels;        /* kernels and graphs in flight */
-        _Atomic uint32_t max_kernels;    /* as batch_max_kernels(); 0: MIN_KERNELS */
-        _Atomic uint32_t waiters;        /* waiting threads */
-        _Atomic uint64_t waited;         /* one of them last ran then; a thread may end without a word */
-        _Atomic uint32_t wake;           /* futex: work has ended */
-        _Atomic uint32_t window;         /* window of the newest launch */
-        _Atomic uint64_t rang_at;        /* the doorbell rang for a pause then */
-        _Atomic uint32_t rang_for_pause; /* the doorbell rang for this pause */
-        _Atomic uint32_t n_host_running; /* host functions; one last began or ended at host_since */
-        _Atomic uint64_t host_since;
-} ProcessUsage;
 
 /* All state of the process; empty in a child of fork. */
 typedef struct ProcessState {

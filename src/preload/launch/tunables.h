@@ -64,10 +64,10 @@
 /* Work that is not over this long after its estimated end was estimated wrongly. guess: a time
  * slice. */
 #define LATE_NS UINT64_C(2048000)
-/* A stream's destruction waits this long for threads that hold its batches, with pauses of this.
+/* A stream's destruction sleeps so often, for so long, while a thread uses one of its batches.
  * guess. */
-#define MAX_HOLDERS_NS  UINT64_C(100000000)
-#define HOLDERS_POLL_NS 20000 /* guess */
+#define MAX_HOLDER_WAITS 5000
+#define HOLDERS_POLL_NS  20000 /* guess */
 /* Event times count from an event no older than this: a float of ms has 24 bits, 60 ns of a second.
  * guess. */
 #define MAX_ORIGIN_AGE_MS 500.0F

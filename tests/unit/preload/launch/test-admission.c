@@ -291,15 +291,16 @@ static void context_ends_with_work_on_the_card(void) {
 }
 
 /* The driver's thread is occupied by a host function of the program. A waiting thread queries the
- * events itself. A host function that comes late is not taken for the end of the work that is on
- * the card then. */
+ * events itself, and batches are used again before their callbacks come. A callback that comes late
+ * is not taken for the end of the work that is on the card then. */
 static void late_host_functions(void) {
+        enum { LATE = CONTEXT_BATCHES + 2 };
         ProcessUsage *m;
         int card;
 
         begin();
         m = &process_get(&gate)->usage[0];
-        for (unsigned i = 0; i < 4; i++) {
+        for (unsigned i = 0; i < LATE; i++) {
                 Context *c = context_get(process_get(&gate), (uintptr_t) &driver, &card);
                 uint64_t since;
 
@@ -317,7 +318,8 @@ static void late_host_functions(void) {
         }
         launch(50 * MSEC);
         ASSERT_INT(m->closed, 1);
-        for (unsigned i = 0; i < 4; i++)
+        ASSERT_INT(m->followed, 0); /* there was a batch for each */
+        for (unsigned i = 0; i < LATE; i++)
                 ASSERT_TRUE(one_is_over());
         ASSERT_INT(m->closed, 1);
         all_is_over();
@@ -332,6 +334,95 @@ static void after_a_fault(void) {
         ASSERT_INT(process_get(&gate)->usage[0].closed, 0);
         ASSERT_INT(process_get(&gate)->usage[0].in_flight, 0);
         all_is_over();
+}
+
+/* ---- without batches ---- */
+
+static void *launch_unbatched(void *unused) {
+        launch_in(16, 0x9100, 25 * MSEC, 0);
+        return unused;
+}
+
+/* Each thread waits until the card is idle. The time is charged once. */
+static void threads_without_batches(void) {
+        pthread_t t[4];
+        uint64_t begin_at;
+
+        begin();
+        put(REAL_cuEventCreate, NULL);
+        begin_at = driver.end;
+        for (size_t i = 0; i < 4; i++)
+                ASSERT_OK(pthread_create(&t[i], NULL, launch_unbatched, NULL));
+        for (size_t i = 0; i < 4; i++)
+                ASSERT_OK(pthread_join(t[i], NULL));
+        between(75 * MSEC, most_since(begin_at));
+}
+
+/* Work that is still on the card when the thread gives up is charged as estimated, and teaches
+ * nothing. */
+static void endless_work_without_a_batch(void) {
+        begin();
+        put(REAL_cuEventCreate, NULL);
+        launch_in(16, 0x9200, FAR * 1000 * MSEC, 0);
+        between(MAX_COLD_NS / 2, MAX_COLD_NS);
+        ASSERT_TRUE(estimate_is_cold(estimate_find(&process_get(&gate)->estimates, 0x9200, 1)));
+}
+
+/* ---- two contexts ---- */
+
+static __thread CuHandle current_one;
+
+static int get_current_one(CuHandle *ret) {
+        *ret = current_one;
+        return 0;
+}
+
+static int push_one(CuHandle context) {
+        current_one = context;
+        return 0;
+}
+
+static int pop_one(CuHandle *ret) {
+        *ret = current_one;
+        current_one = &gate;
+        return 0;
+}
+
+static void *launch_in_other(void *unused) {
+        current_one = &gate;
+        launch(1000);
+        return unused;
+}
+
+/* The open batch of a context that no thread uses any more has ended. A launch in another context
+ * notices that, and so does not pass because of it. */
+static void work_of_an_unused_context_ends(void) {
+        ProcessUsage *m;
+        pthread_t other;
+
+        begin();
+        m = &process_get(&gate)->usage[0];
+        put(REAL_cuCtxGetCurrent, (void *) get_current_one);
+        put(REAL_cuCtxPushCurrent_v2, (void *) push_one);
+        put(REAL_cuCtxPopCurrent_v2, (void *) pop_one);
+        current_one = &driver;
+        for (unsigned i = 0; i < 100; i++) {
+                launch(1000);
+                all_is_over();
+        }
+        do
+                launch(1000);
+        while (m->in_flight == 0 || m->closed > 0);
+        limits.schedule.window = 1 << 1;
+        ASSERT_OK(pthread_create(&other, NULL, launch_in_other, NULL));
+        while (m->waiters == 0 || m->in_flight > 0)
+                (void) usleep(1000);
+        (void) usleep(1500000); /* longer than STUCK_NS */
+        ASSERT_INT(m->waiters, 1);
+        limits.schedule.window = 2 << 1 | SCHED_WINDOW_OPEN;
+        ASSERT_OK(pthread_join(other, NULL));
+        context_forget(process_get(&gate), (CuHandle) &gate);
+        end_all();
 }
 
 /* ---- the primary context ---- */
@@ -701,13 +792,7 @@ static void launch_wait_is_bounded(void) {
         for (unsigned i = 0; i < 2; i++) /* two may be in flight */
                 launch(1000);
         ASSERT_TRUE(launch_now() - begin_at >= STUCK_NS);
-        driver.end = launch_now();
-        for (unsigned i = 0; i < CALLS; i++)
-                driver.calls[i].at = 0;
-        for (unsigned i = 0; i < EVENTS; i++)
-                driver.events[i].at = driver.end;
-        all_is_over();
-        settle();
+        end_all();
 }
 
 /* The window has ended by its time, and the arbiter has not written that yet. The drain is reported
@@ -841,10 +926,12 @@ int main(void) {
                          TEST(refused_launches_cost_nothing), TEST(stream_without_marks),
                          TEST(captured_launches_are_not_counted), TEST(an_old_driver), TEST(no_context),
                          TEST(contexts_come_and_go), TEST(context_ends_with_work_on_the_card),
-                         TEST(late_host_functions), TEST(after_a_fault), TEST(primary_context_is_released),
-                         TEST(threads), TEST(contexts_end_while_threads_launch),
-                         TEST(function_gets_more_work), TEST(late_launch_delays_the_next),
-                         TEST(without_batches), TEST(launches_in_flight_are_bounded), TEST(without_context),
+                         TEST(late_host_functions), TEST(after_a_fault), TEST(threads_without_batches),
+                         TEST(endless_work_without_a_batch), TEST(work_of_an_unused_context_ends),
+                         TEST(primary_context_is_released), TEST(threads),
+                         TEST(contexts_end_while_threads_launch), TEST(function_gets_more_work),
+                         TEST(late_launch_delays_the_next), TEST(without_batches),
+                         TEST(launches_in_flight_are_bounded), TEST(without_context),
                          TEST(launch_wait_is_bounded), TEST(few_launches_until_measured),
                          TEST(window_ends_by_its_time), TEST(threads_use_new_gate_together),
                          TEST(drain_rings_the_doorbell), TEST(pause_rings_the_doorbell));

@@ -186,6 +186,39 @@ static void launch_behind_long_work_waits(void) {
         end_behind(caller);
 }
 
+/* However long the work in flight is expected to last, the hold is bounded. */
+static void launch_behind_endless_work_passes(void) {
+        pthread_t caller = begin_behind();
+        uint64_t since;
+
+        atomic_store(&usage()->closed_end, launch_now() + FAR * 1000 * MSEC);
+        limits.schedule.window = 1 << 1;
+        since = launch_now();
+        launch_in(16, 0x1000, 1000, 0);
+        ASSERT_TRUE(launch_now() - since >= STUCK_NS);
+        end_behind(caller);
+}
+
+static void *calling_short_ones(void *unused) {
+        unsigned by = 0;
+
+        while (!may_end)
+                host_func_run(host_func_take(0, &(HostFunc){.run = count, .data = &by}));
+        return unused;
+}
+
+/* Functions that come and go beside one that stays do not renew its time. */
+static void launch_passes_beside_short_functions(void) {
+        pthread_t caller = begin_behind(), other;
+
+        ASSERT_OK(pthread_create(&other, NULL, calling_short_ones, NULL));
+        limits.schedule.window = 1 << 1;
+        launch_in(16, 0x1000, 1000, 0);
+        may_end = true;
+        ASSERT_OK(pthread_join(other, NULL));
+        end_behind(caller);
+}
+
 /* Without a host function the hold is longer. */
 static void launch_behind_stuck_work_passes(void) {
         uint64_t since;
@@ -202,5 +235,6 @@ static void launch_behind_stuck_work_passes(void) {
 int main(void) {
         return TEST_MAIN(TEST(number_of_slots), TEST(functions_without_slot), TEST(after_a_fault),
                          TEST(launch_passes_while_a_function_runs), TEST(launch_with_nothing_in_flight_waits),
-                         TEST(launch_behind_long_work_waits), TEST(launch_behind_stuck_work_passes));
+                         TEST(launch_behind_long_work_waits), TEST(launch_behind_endless_work_passes),
+                         TEST(launch_passes_beside_short_functions), TEST(launch_behind_stuck_work_passes));
 }
