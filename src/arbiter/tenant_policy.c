@@ -13,12 +13,13 @@ static ComputePolicy policy_of(const CardCompute *card, const ComputeRequest *re
         return request->percent > 0 ? COMPUTE_FIXED : COMPUTE_NATIVE;
 }
 
-static TenantPolicy fixed(uint32_t rate) {
-        return (TenantPolicy){.gated = true, .rate = rate, .weight = 1};
-}
-
 static TenantPolicy shared(uint32_t weight) {
         return (TenantPolicy){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight};
+}
+
+/* The whole card is no cap. */
+static TenantPolicy fixed(uint32_t rate) {
+        return rate < POLICY_PPM ? (TenantPolicy){.gated = true, .rate = rate, .weight = 1} : shared(1);
 }
 
 /* The settings of each policy. For the engine, preemptive and weighted are the same: the weight is

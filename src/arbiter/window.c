@@ -139,7 +139,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contended) {
 
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contended) {
         EngineTenant *t = &e->tenants[i];
-        bool sole = !contended && (t->policy.conserving || t->policy.rate == POLICY_PPM);
+        bool sole = !contended && t->policy.conserving;
 
         advance_virtual_clock(e, t);
         set_depth(e, t, now, contended);

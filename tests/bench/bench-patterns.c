@@ -23,12 +23,10 @@ static double part(const PatternResult *r, const PatternResult *of) {
 }
 
 static void print_alone(const Pattern *p) {
-        PatternResult native = run(p, PATTERN_NATIVE, 0, false), whole = run(p, PATTERN_CAPPED, 100, false),
-                      conserving = run(p, PATTERN_CONSERVING, 0, false);
-        double steps = whole.steps > conserving.steps ? whole.steps : conserving.steps;
+        PatternResult native = run(p, PATTERN_NATIVE, 0, false), whole = run(p, PATTERN_CAPPED, 100, false);
+        double steps = whole.steps;
 
-        printf("| %s | %.1f | %.1f %%, %.1f %% |", p->name, native.share, 100 - part(&whole, &native),
-               100 - part(&conserving, &native));
+        printf("| %s | %.1f | %.1f %% |", p->name, native.share, 100 - part(&whole, &native));
         for (unsigned i = 0; i < PATTERN_CAPS; i++) {
                 PatternResult r = run(p, PATTERN_CAPPED, pattern_caps[i], false);
 
@@ -62,7 +60,7 @@ static void print_caps(const char *first) {
 }
 
 int main(int argc, char **argv) {
-        print_caps("| alone | without Aliquot | slower at 100 %, by weight |");
+        print_caps("| alone | without Aliquot | slower at 100 % |");
         for (unsigned i = 0; i < patterns_n; i++)
                 if (argc < 2 || strstr(patterns[i].name, argv[1]))
                         print_alone(&patterns[i]);

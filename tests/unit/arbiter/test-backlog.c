@@ -40,7 +40,7 @@ static void queue_behind(uint32_t percent, unsigned n, bool begins, bool beside,
 
 static void blocked_work_is_launched(void) {
         queue_behind(50, 40, false, false, 3 * SEC);
-        queue_behind(100, 40, false, false, 3 * SEC);
+        queue_behind(100, 40, false, false, 4 * SEC);
         queue_behind(20, 40, false, true, 4 * SEC);
         queue_behind(20, 100, false, true, 9 * SEC);
         queue_behind(50, 4, true, false, 6 * SEC);

@@ -226,13 +226,10 @@ static void run_other(void *unused) {
 /* ---- a case ---- */
 
 static CardTenant *tenant(const PatternCase *c, uint32_t cap) {
-        const CardCompute capped = {.policy = COMPUTE_FIXED}, conserving = {.policy = COMPUTE_PREEMPTIVE};
+        const CardCompute capped = {.policy = COMPUTE_FIXED};
         const ComputeRequest request = {.percent = cap, .weight = 1};
 
-        return card_tenant(c->rule == PATTERN_NATIVE   ? NULL
-                           : c->rule == PATTERN_CAPPED ? &capped
-                                                       : &conserving,
-                           &request);
+        return card_tenant(c->rule == PATTERN_CAPPED ? &capped : NULL, &request);
 }
 
 static uint64_t rested_of(const PatternProgram *p) {

@@ -47,10 +47,9 @@ extern const Pattern patterns[];
 extern const unsigned patterns_n;
 extern const uint32_t pattern_caps[PATTERN_CAPS];
 
-typedef enum PatternRule {                     /* how the program shares the card */
-                           PATTERN_NATIVE,     /* without Aliquot */
-                           PATTERN_CAPPED,     /* a fixed percentage */
-                           PATTERN_CONSERVING, /* a share by weight, which takes what others leave */
+typedef enum PatternRule {                 /* how the program shares the card */
+                           PATTERN_NATIVE, /* without Aliquot */
+                           PATTERN_CAPPED, /* a fixed percentage */
 } PatternRule;
 
 typedef struct PatternCase {

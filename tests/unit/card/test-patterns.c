@@ -17,20 +17,16 @@
 /* 0: the aim is met. */
 typedef struct NotMet {
         const char *pattern;
-        double whole, weighted;     /* percent slower, at 100 % and by weight */
+        double slower;              /* percent, without a limit that binds */
         double work[PATTERN_CAPS];  /* at least, percent */
         double share[PATTERN_CAPS]; /* at most, percent of the card */
         double steps;
 } NotMet;
 
 static const NotMet not_met[] = {
-        {.pattern = "eager inference", .whole = 9, .weighted = 5, .steps = 2750},
-        {.pattern = "decode with graphs", .whole = 7, .steps = 1500},
-        {.pattern = "training step", .whole = 7},
-        {.pattern = "copy and compute", .whole = 12},
+        {.pattern = "eager inference", .slower = 5, .steps = 1900},
+        {.pattern = "decode with graphs", .steps = 1500},
         {.pattern = "video, three streams", .steps = 1350},
-        {.pattern = "notebook", .whole = 6},
-        {.pattern = "host functions, a lock", .whole = 20, .work = {7}},
 };
 
 static const NotMet *exceptions(const Pattern *p) {
@@ -57,13 +53,13 @@ static const Pattern *find(const char *name) {
         TEST_FAIL_("there is no pattern \"%s\"", name);
 }
 
-static void check_slower(const Pattern *p, const PatternResult *native, PatternRule rule, double exception) {
-        PatternResult r = run(p, rule, rule == PATTERN_CAPPED ? 100 : 0);
+/* 100 % is no cap: the policy is the same as where a card is shared by weight. */
+static void check_slower(const Pattern *p, const PatternResult *native) {
+        PatternResult r = run(p, PATTERN_CAPPED, 100);
         double slower = 100 - 100 * r.work / native->work;
 
-        if (slower > bound(exception, MOST_SLOWER))
-                TEST_FAIL_("%s without a limit that binds (%s): %.2f %% slower", p->name,
-                           rule == PATTERN_CAPPED ? "100 %" : "by weight", slower);
+        if (slower > bound(exceptions(p)->slower, MOST_SLOWER))
+                TEST_FAIL_("%s without a limit that binds: %.2f %% slower", p->name, slower);
         ASSERT_TRUE(slower > -1); /* the same program */
         if (r.steps > bound(exceptions(p)->steps, MOST_STEPS))
                 TEST_FAIL_("%s: %.0f steps a second", p->name, r.steps);
@@ -89,8 +85,7 @@ static void check(const char *name) {
         PatternResult native = run(p, PATTERN_NATIVE, 0);
 
         ASSERT_TRUE(native.share > 1);
-        check_slower(p, &native, PATTERN_CAPPED, exceptions(p)->whole);
-        check_slower(p, &native, PATTERN_CONSERVING, exceptions(p)->weighted);
+        check_slower(p, &native);
         for (unsigned cap = 0; cap < PATTERN_CAPS; cap++)
                 check_cap(p, &native, cap);
 }
