@@ -60,6 +60,7 @@ typedef struct LaunchRequest { /* one launch that is to be admitted */
         uint32_t card;
         uint64_t nsec, now, held_since; /* held_since: it waits since then; 0: not yet */
         uint32_t window, wake;          /* the words when admission was checked */
+        uint32_t others;                /* the most other processes with work while it waited */
         bool copy;                      /* a copy or fill */
         bool cold;                      /* its length is not known */
         bool fills;                     /* no further launch fits */
@@ -74,36 +75,29 @@ static void assume_length(LaunchRequest *k, uint64_t depth) {
                                                          : ESTIMATE_COLD_NS;
 }
 
-/* When all work in flight should have ended, but no later than STUCK_NS after the launch began to
- * wait: estimates may be wrong. */
-static uint64_t due(const LaunchRequest *k) {
-        uint64_t end = atomic_load(&k->usage->closed_end), last = k->held_since + STUCK_NS;
-
-        return end < last ? end : last;
-}
-
 static uint64_t later(uint64_t a, uint64_t b) {
         return a > b ? a : b;
 }
 
 /* The rule of liveness. Work in flight, or a host function of the program, may wait for this
  * launch: for a lock that its thread holds, or for its kernel. So it passes if nothing of the
- * process has ended for STUCK_NS since that was due. That is longer where other processes take
- * turns with it, and BLOCKED_NS while a host function runs. With nothing in flight a launch waits
- * for its tokens. Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
+ * process has ended since that was due, for BLOCKED_NS while a host function runs. Otherwise the
+ * card may be taking turns: for as long again as the work should take, and STUCK_NS, for each
+ * process of the container with work. With nothing in flight a launch waits for its tokens.
+ * Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
 static uint64_t until_stuck(const LaunchRequest *k) {
         const ProcessUsage *m = k->usage;
-        uint32_t others;
-        uint64_t at;
+        uint64_t work = atomic_load(&m->in_flight), end = atomic_load(&m->closed_end), at;
 
-        if (k->held_since == 0 || atomic_load(&m->in_flight) == 0)
+        if (k->held_since == 0 || work == 0)
                 return UINT64_MAX;
-        at = later(later(k->held_since, due(k)), atomic_load(&m->progress));
-        (void) process_others(k->process, k->card, &others);
+        work = work < MAX_ROOM_NS ? work : MAX_ROOM_NS;
+        at = end < k->held_since + work ? end : k->held_since + work; /* `end` may be wrong */
+        at = later(later(k->held_since, at), atomic_load(&m->progress));
         if (atomic_load(&m->n_host_running) > 0)
                 at = later(at, atomic_load(&m->host_since)) + BLOCKED_NS;
         else
-                at += STUCK_NS * (1 + others);
+                at += (work + STUCK_NS) * (1 + k->others);
         return at > k->now ? at - k->now : 0;
 }
 
@@ -268,6 +262,8 @@ static void drop_lost_work(LaunchRequest *k) {
 }
 
 static void wait_once(LaunchRequest *k, Admission v) {
+        uint32_t others;
+
         if (k->context)
                 batch_poll(k->process, k->context, true, k->now);
         if (v == WAIT_DEPTH && atomic_load(&k->usage->wake) != k->wake)
@@ -277,6 +273,8 @@ static void wait_once(LaunchRequest *k, Admission v) {
                 k->held_since = k->now;
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
         }
+        (void) process_others(k->process, k->card, &others);
+        k->others = others > k->others ? others : k->others;
         process_report_want(k->process, k->card, k->now);
         process_report_drained(k->process, k->card);
         if (v == WAIT_DEPTH)
