@@ -104,7 +104,7 @@ static bool has_not_started(const EngineTenant *t, uint64_t now) {
 
 /* Sets idle_since when the tenant has no work left in its open window. */
 static void note_idle(EngineTenant *t, uint64_t now) {
-        if (wants(t) || t->report.in_flight > 0 || t->reported_at < t->opened || t->window.ignore_backlog)
+        if (wants(t) || t->report.in_flight > 0 || t->reported_at < t->opened)
                 t->idle_since = 0;
         else if (t->idle_since == 0)
                 t->idle_since = now;
@@ -149,8 +149,8 @@ static void step_owner(Engine *e, uint64_t now) {
         note_idle(t, now);
         idle = (t->idle_since != 0 && now - t->idle_since >= IDLE_CLOSE_NS) || has_not_started(t, now);
         renumber_if_ended(t, now);
-        keeps = t->policy.gated && !t->window.ignore_backlog && !engine_is_stalled(e, t, now) &&
-                e->reserved == 0 && pick_keeps_owner(e, t, waiting, 0);
+        keeps = t->policy.gated && !engine_is_stalled(e, t, now) && e->reserved == 0 &&
+                pick_keeps_owner(e, t, waiting, 0);
         if (idle && e->reserved != 0)
                 window_close(e, i, now);
         else if (waiting >= 0 && (idle || (!keeps && (now >= t->begins + QUANTUM_NS ||
@@ -262,7 +262,7 @@ static uint64_t next_deadline(const Engine *e, uint64_t now) {
                 else if (t->state == ENGINE_OVERRUN)
                         next = min_u64(next,
                                        now + IDLE_POLL_NS +
-                                               min_u64(since(t->overrun_since, now) / 8, BLOCKED_WAIT_NS));
+                                               min_u64(since(t->overrun_since, now) / 8, OVERRUN_POLL_NS));
         }
         return max_u64(next, now + 1);
 }

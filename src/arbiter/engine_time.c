@@ -21,8 +21,7 @@ static bool is_idle_joined(const Engine *e, const EngineTenant *t) {
 }
 
 static bool is_using(const EngineTenant *t) {
-        return (t->state == ENGINE_OPEN && t->idle_since == 0 && !t->window.ignore_backlog) ||
-               t->state == ENGINE_CLOSING;
+        return (t->state == ENGINE_OPEN && t->idle_since == 0) || t->state == ENGINE_CLOSING;
 }
 
 /* All active tenants with caps are behind while the card is in use. Then no tenant earns tokens, so
@@ -48,7 +47,7 @@ static bool is_overcommitted(const Engine *e) {
  * process) may not run at all, so it takes no time from other tenants; itself: count it all the
  * same. */
 static uint64_t overrun_contexts(const Engine *e, const EngineTenant *t, uint64_t now, bool itself) {
-        if (!window_is_overrun(t) || (t->report.blocked && t->state != ENGINE_OPEN))
+        if (t->state != ENGINE_OVERRUN)
                 return 0;
         return itself || since(max_u64(t->overrun_since, t->progress_at), now) < e->overrun_limit
                        ? window_contexts(t)
@@ -154,6 +153,6 @@ void engine_time_skip(Engine *e, uint64_t now) {
                         note_active(e, &e->tenants[i], now);
         e->now = now;
         for (uint32_t i = 0; i < e->n; i++)
-                if (e->tenants[i].state != ENGINE_FREE && !window_is_overrun(&e->tenants[i]))
+                if (e->tenants[i].state != ENGINE_FREE && e->tenants[i].state != ENGINE_OVERRUN)
                         window_reset(e, i);
 }

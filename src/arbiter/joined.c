@@ -10,12 +10,12 @@
 
 /* Whether the tenant takes part in the plan of its set. A card without work for the container does
  * not delay the other cards. Nor does one whose work makes no progress or whose windows are not
- * used. Blocked work gets single windows of its own (BLOCKED_WAIT_NS), which end by themselves. */
+ * used. */
 static bool takes_part(const EngineTenant *t, uint64_t now) {
-        if (!t->policy.gated || t->state == ENGINE_FREE || t->window.ignore_backlog)
+        if (!t->policy.gated || t->state == ENGINE_FREE)
                 return false;
         if (t->state == ENGINE_OVERRUN)
-                return !t->report.blocked && since(t->progress_at, now) < NO_PROGRESS_NS;
+                return since(t->progress_at, now) < NO_PROGRESS_NS;
         return t->state != ENGINE_CLOSED || (now >= t->backoff_until && (wants(t) || now < t->active_until));
 }
 

@@ -6,7 +6,7 @@
 /* Since when the tenant has overdue work: all of its work (OVERRUN), or that of a process that is
  * left out of the report. 0: none. */
 static uint64_t overdue_since(const EngineTenant *t) {
-        if (window_is_overrun(t) && t->report.in_flight > 0)
+        if (t->state == ENGINE_OVERRUN && t->report.in_flight > 0)
                 return t->overrun_since;
         return t->state != ENGINE_FREE ? t->report.stuck_since : 0;
 }
@@ -31,7 +31,7 @@ static bool report(Engine *e, uint32_t i, uint64_t then, OverrunReport *ret) {
 
         *ret = (OverrunReport){.tenant = i,
                                .since = then,
-                               .partial = !window_is_overrun(t),
+                               .partial = t->state != ENGINE_OVERRUN,
                                .repeated = t->overrun_reported_at != 0};
         t->overrun_reported_at = e->reported_overrun_at = e->now;
         return true;

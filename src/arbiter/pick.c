@@ -18,33 +18,16 @@ static int rank(const EngineTenant *t, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-/* No window before this time. Work in OVERRUN may itself wait for a launch that is held. That is
- * certain if none of it has begun. It is assumed after no progress for twice its estimated time,
- * and for BACKLOG_WAIT_NS per context that shares the card. */
-static uint64_t not_before(const EngineTenant *t) {
-        uint64_t work = 2 * min_u64(t->report.in_flight, MAX_IN_FLIGHT_NS);
-
-        if (t->state != ENGINE_OVERRUN)
-                return t->backoff_until;
-        return t->progress_at +
-               (t->report.blocked ? BLOCKED_WAIT_NS : max_u64(window_contexts(t) * BACKLOG_WAIT_NS, work));
-}
-
-/* Work in OVERRUN may not end before a later launch, so its tenant may go into debt for that
- * launch. */
-static int64_t tokens_needed(const EngineTenant *t) {
-        return t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS;
-}
-
+/* Work in OVERRUN may wait for a launch on another card of its set, so a joined window may open in
+ * debt. */
 static int rank_of(const EngineTenant *t) {
-        return rank(t, tokens_needed(t));
+        return rank(t, t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS);
 }
 
 static bool is_waiting(const EngineTenant *t, bool closing) {
         if (!t->policy.gated || !wants(t) || (t->planned_end != 0 && !closing))
                 return false;
-        return t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && closing) ||
-               (t->state == ENGINE_OVERRUN && t->report.waiter);
+        return t->state == ENGINE_CLOSED || (t->state == ENGINE_CLOSING && closing);
 }
 
 static bool is_before(const EngineTenant *a, int rank_a, const EngineTenant *b, int rank_b) {
@@ -60,7 +43,8 @@ int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t n
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
-                int r = t != but && is_waiting(t, closing) && now >= not_before(t) ? rank_of(t) : RANK_NONE;
+                int r = t != but && is_waiting(t, closing) && now >= t->backoff_until ? rank_of(t)
+                                                                                      : RANK_NONE;
 
                 if (r == RANK_NONE || (best >= 0 && !is_before(t, r, &e->tenants[best], best_rank)))
                         continue;
@@ -105,12 +89,12 @@ bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, con
 }
 
 uint64_t pick_ready_at(const EngineTenant *t, uint64_t now) {
-        int64_t missing = (t->policy.high ? 1 : tokens_needed(t)) - account_tokens(&t->account);
+        int64_t missing = (t->policy.high ? 1 : (int64_t) QUANTUM_NS) - account_tokens(&t->account);
 
         if (t->policy.conserving || missing < 0)
                 missing = 0;
         missing = missing > 0 ? missing * POLICY_PPM / (int64_t) t->policy.rate + 1 : 0;
-        return max_u64(now + (uint64_t) missing, not_before(t));
+        return max_u64(now + (uint64_t) missing, t->backoff_until);
 }
 
 uint64_t pick_earliest(const Engine *e, bool closing, uint64_t now) {

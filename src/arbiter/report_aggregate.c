@@ -7,7 +7,7 @@ void report_aggregate_begin(ReportAggregate *t, uint64_t opened, uint64_t closed
         t->window_opened = opened;
         t->window_closed = closed;
         t->report.first_launch = t->report.stuck_since = t->report.drained_at = 0;
-        t->all = t->counted = (ReportSum){.drained = true, .blocked = true};
+        t->all = t->counted = (ReportSum){.drained = true};
         t->report.ended = false;
         t->report.n_rows = 0;
 }
@@ -75,8 +75,6 @@ static void add_to_sum(ReportSum *s, const RowReport *report, uint32_t window, u
         if (s->want_since == 0 || (wants > 0 && wants < s->want_since))
                 s->want_since = wants > 0 ? wants : now;
         s->n_active++;
-        s->waiter |= (report->flags & WORK_F_WAITER) != 0;
-        s->blocked &= !is_undrained(report, window) || (report->flags & WORK_F_BLOCKED) != 0;
         s->n_working += is_undrained(report, window);
         if (is_undrained(report, window))
                 s->drained = false;
@@ -137,8 +135,6 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
         t->report.n_active = s->n_active;
         t->report.n_working = s->n_working;
         t->report.drained = s->drained;
-        t->report.waiter = s->waiter;
-        t->report.blocked = s->waiter && s->blocked;
         for (uint32_t i = 0; leaves && t->counted.n_active < t->all.n_active && i < SLICE_ROWS; i++)
                 if (t->rows[i].stalled) {
                         t->rows[i].stalled = false;

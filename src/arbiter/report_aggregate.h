@@ -10,7 +10,6 @@
 typedef struct RowReport { /* one row as it was read */
         uint64_t want_since, busy, in_flight;
         uint32_t launched, drained, first_launch; /* as in SliceWork */
-        uint32_t flags;                           /* the bits WORK_F_MASK of SliceWork.wants */
 } RowReport;
 
 typedef struct RowState {
@@ -27,7 +26,6 @@ typedef struct ReportSum {
         uint64_t in_flight, want_since;
         uint32_t n_active, n_working; /* rows with work; rows with work on the card */
         bool drained;
-        bool waiter, blocked; /* a launch has waited for long; and no work in flight has begun */
 } ReportSum;
 
 typedef struct ReportAggregate {

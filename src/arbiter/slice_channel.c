@@ -127,8 +127,7 @@ static bool is_alive(const SliceChannel *s, uint32_t row) {
 static RowReport row_report(const SliceWork *w) {
         uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
 
-        return (RowReport){.want_since = wants != 0 ? wants | WORK_F_MASK : 0,
-                           .flags = (uint32_t) (wants & WORK_F_MASK),
+        return (RowReport){.want_since = wants != 0 ? wants | WORK_WANTS_RESERVED : 0,
                            .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                            .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
                            .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),
@@ -233,8 +232,7 @@ static void wake(SliceSchedule *schedule) {
 void slice_channel_write(SliceChannel *s, const EngineWindow *w, uint64_t now) {
         SliceSchedule *t = &s->limits->schedule;
         uint32_t window = w->number << 1 | (w->open ? SCHED_WINDOW_OPEN : 0),
-                 flags = (w->gated ? SCHED_F_GATED : 0U) |
-                         (w->open && w->ignore_backlog ? SCHED_F_IGNORE_BACKLOG : 0U);
+                 flags = w->gated ? SCHED_F_GATED : 0U;
         bool changed, may_launch;
 
         if (!slice_channel_is_whole(s))

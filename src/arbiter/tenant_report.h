@@ -18,5 +18,4 @@ typedef struct TenantReport {
         uint64_t drained_at;  /* end of its newest window's work as reported; 0: not known */
         bool drained;         /* no work of its newest window is in flight */
         bool ended;           /* a process has taken its newest window for closed */
-        bool waiter, blocked; /* a launch has waited for long; and no work in flight has begun */
 } TenantReport;

@@ -29,10 +29,8 @@
 #define SWITCH_NS UINT64_C(100000)
 /* The most contexts of one tenant that count. guess. */
 #define MAX_CONTEXTS UINT64_C(16)
-/* Without progress for this long, work in OVERRUN gets a window for a launch that waits. guess. */
-#define BACKLOG_WAIT_NS UINT64_C(1000000000)
-/* The same if none of that work has begun. guess. */
-#define BLOCKED_WAIT_NS UINT64_C(50000000)
+/* Work in OVERRUN is looked at this often at least. guess. */
+#define OVERRUN_POLL_NS UINT64_C(50000000)
 
 /* The length of a window. guess, tuned. */
 #define QUANTUM_NS UINT64_C(4500000)

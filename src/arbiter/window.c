@@ -75,7 +75,7 @@ static void set_depth(const Engine *e, EngineTenant *t, uint64_t now, bool conte
         t->window.depth = bounded ? (QUANTUM_NS + 2 * DRAIN_NS) / t->window.sharers : QUANTUM_NS / 2;
         if (t->planned_end > now && e->reserved != 0) /* joined: only as much as the other cards have left */
                 t->window.drain_ns = 0;
-        if ((t->window.ignore_backlog && !t->report.blocked) || (!t->policy.high && now < e->high_until))
+        if (!t->policy.high && now < e->high_until)
                 t->window.depth = ONE_KERNEL;
 }
 
@@ -118,11 +118,7 @@ void window_open(Engine *e, uint32_t i, uint64_t now, bool contended) {
         EngineTenant *t = &e->tenants[i];
         uint64_t begins = free_from(e, now);
 
-        t->window.ignore_backlog = t->state == ENGINE_OVERRUN && t->planned_end <= now;
-        if (!t->window.ignore_backlog)
-                start_window(t, now, begins);
-        else
-                t->window.number = (t->window.number + 1) & (UINT32_MAX >> 1);
+        start_window(t, now, begins);
         window_set_state(t, ENGINE_OPEN);
         if (t->planned_end > now) { /* time spent waiting for another card is not kept as credit */
                 account_wake(&t->account, &t->policy, e->virtual_clocks[t->policy.high]);
@@ -154,7 +150,6 @@ void window_reset(Engine *e, uint32_t i) {
         if (e->owner == (int32_t) i)
                 e->owner = -1;
         window_set_state(t, t->policy.gated ? ENGINE_CLOSING : ENGINE_CLOSED);
-        t->window.ignore_backlog = false;
         t->window.gated = t->policy.gated;
         t->window.closes = e->now;
         t->overrun_since = 0;
@@ -314,10 +309,10 @@ static void end_overrun(EngineTenant *t, uint64_t now) {
         window_set_state(t, ENGINE_CLOSED);
 }
 
-/* Whether overdue work must become OVERRUN: another tenant, another card of its set or a launch of
- * its own waits for it, or it has to be reported. */
+/* Whether overdue work must become OVERRUN: another tenant or another card of its set waits for it,
+ * or it has to be reported. */
 static bool is_waited_for(const Engine *e, const EngineTenant *t, uint64_t now) {
-        if (since(t->window.closes, now) >= e->overrun_limit || t->report.waiter || t->planned_end != 0)
+        if (since(t->window.closes, now) >= e->overrun_limit || t->planned_end != 0)
                 return true;
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *o = &e->tenants[i];
@@ -335,7 +330,7 @@ void window_step(Engine *e, uint32_t i, uint64_t now) {
                 charge_drained(e, t, now);
         else if (t->state == ENGINE_CLOSING && now >= window_drain_deadline(t) && is_waited_for(e, t, now))
                 overrun(e, t, now);
-        if (window_is_overrun(t) && t->report.busy > t->busy_before)
+        if (t->state == ENGINE_OVERRUN && t->report.busy > t->busy_before)
                 settle_overrun(e, t);
         if (t->state == ENGINE_OVERRUN && window_is_drained(t))
                 end_overrun(t, now);
@@ -346,8 +341,7 @@ void window_step(Engine *e, uint32_t i, uint64_t now) {
 void window_close(Engine *e, uint32_t i, uint64_t now) {
         EngineTenant *t = &e->tenants[i];
 
-        window_set_state(t, t->window.ignore_backlog ? ENGINE_OVERRUN : ENGINE_CLOSING);
-        t->window.ignore_backlog = false;
+        window_set_state(t, ENGINE_CLOSING);
         t->window.closes = min_u64(t->window.closes, now);
         if (t->planned_end == 0)
                 t->progress_at = now;

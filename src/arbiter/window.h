@@ -25,12 +25,6 @@ static inline uint64_t window_contexts(const EngineTenant *t) {
         return max_u64(1, min_u64(t->report.n_working, MAX_CONTEXTS));
 }
 
-/* Its work is overdue and other tenants do not wait for it, also while it has a window for launches
- * behind that work. */
-static inline bool window_is_overrun(const EngineTenant *t) {
-        return t->state == ENGINE_OVERRUN || t->window.ignore_backlog;
-}
-
 /* Whether a closed window of the card has not drained. */
 bool window_any_closing(const Engine *e);
 

@@ -31,20 +31,16 @@ enum {
         SCHED_F_GATED = 1,
         /* A process that drains and still wants the card need not ring. Of older arbiters only. */
         SCHED_F_NO_NOTIFY = 2,
-        /* Work in flight since before this window is not counted: it may wait for a later
-         * launch. */
+        /* Reserved. Of older arbiters: work in flight since before this window is not counted. */
         SCHED_F_IGNORE_BACKLOG = 4,
         /* No other tenant can get the card in this window. Of older arbiters only, and libraries
          * ring all the same. */
         SCHED_F_SOLE = 8,
 };
 
-/* The lowest bits of SliceWork.wants. */
-enum {
-        WORK_F_WAITER = 1,  /* a launch has waited for long */
-        WORK_F_BLOCKED = 2, /* and nothing that is in flight has begun, so it waits itself */
-        WORK_F_MASK = 3,
-};
+/* The lowest bits of SliceWork.wants are zero. Older libraries have flags there, which are ignored:
+ * they are below the precision of the time. */
+enum { WORK_WANTS_RESERVED = 3 };
 
 /* SliceSchedule.seen older than this: the arbiter is away, and a limited process keeps to
  * core_percent by itself. */
@@ -66,7 +62,7 @@ typedef struct SliceSchedule {
 /* Written by the owner of the row only. All zero: a process that has no work. */
 typedef struct SliceWork {
         /* Since when the process has had work, waiting or in flight, or when it last set `drained`,
-         * whichever is later; 0: no work. The lowest bits are WORK_F_MASK. */
+         * whichever is later; 0: no work. The lowest bits are WORK_WANTS_RESERVED. */
         _Atomic uint64_t wants;
         _Atomic uint64_t busy;      /* ns of the card used since the row was taken */
         _Atomic uint32_t in_flight; /* ns, estimated, at most WORK_IN_FLIGHT_MAX; 0: nothing */

@@ -195,7 +195,7 @@ static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         uint64_t none = 0;
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(word, &none, now & ~(uint64_t) WORK_F_MASK) &&
+            atomic_compare_exchange_strong(word, &none, now & ~(uint64_t) WORK_WANTS_RESERVED) &&
             end_pause(&a->usage[card], may_launch(a, card)))
                 peers_ring_doorbell(&a->gate->cards[card].slice);
 }
@@ -215,7 +215,7 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
 /* Renews the time in `wants`, because the arbiter may read it later. False: the process has no
  * work. */
 static bool renew_want(SliceWork *row) {
-        uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_F_MASK;
+        uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_WANTS_RESERVED;
 
         return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now);
 }

@@ -36,10 +36,6 @@ static uint64_t max_u64(uint64_t a, uint64_t b) {
 
 /* ---- the card ---- */
 
-static bool is_held_up(const ModelProcess *p) {
-        return p->n_launched < p->needs;
-}
-
 uint64_t model_done(const ModelProcess *p) {
         return p->n_launched - (p->left + p->kernel - 1) / p->kernel;
 }
@@ -62,7 +58,7 @@ static int32_t next_process(const Model *m) {
                 uint32_t at =
                         ((uint32_t) (m->running + (int32_t) i + (int32_t) m->n_processes)) % m->n_processes;
 
-                if (m->processes[at].left > 0 && !is_held_up(&m->processes[at]))
+                if (m->processes[at].left > 0)
                         return (int32_t) at;
         }
         return -1;
@@ -75,8 +71,11 @@ static void work_off(Model *m, ModelProcess *p, uint64_t ns, uint64_t span_befor
         p->ran += ns;
         m->tenants[p->tenant].ran += ns;
         boundary = (p->left + p->kernel - 1) / p->kernel * p->kernel;
-        if (boundary < before)
+        if (boundary < before) {
                 p->measured = span_before + ns - (boundary - p->left);
+                p->moved = m->now + ns;
+                p->sharing = 0;
+        }
 }
 
 static uint64_t until_boundary(ModelProcess *p) {
@@ -171,31 +170,35 @@ static uint64_t room_of(const Model *m, const ModelProcess *p) {
         return max_u64(part, room - min_u64(room, all - in_flight_of(m, p)));
 }
 
-/* The backlog that a window with ignore_backlog does not count: the ns that were in flight when it
- * opened, as far as they still are. */
-static uint64_t behind_which(const Model *m, ModelProcess *p) {
-        const EngineWindow *t = &m->tenants[p->tenant].window;
+/* The launch hook's rule of liveness: work in flight may wait for the next kernel. */
+static uint64_t stuck_at(const Model *m, ModelProcess *p) {
+        uint64_t work = p->misreport == MISREPORT_SHORT ? USEC : whole_kernels(p), n = 0;
 
-        if (!t->open || !t->ignore_backlog)
-                return 0;
-        if (p->backlog_window != t->number)
-                p->backlog = in_flight_of(m, p);
-        p->backlog_window = t->number;
-        return p->backlog = min_u64(p->backlog, in_flight_of(m, p));
+        for (uint32_t i = 0; i < m->n_processes; i++)
+                n += m->processes[i].tenant == p->tenant && m->processes[i].left > 0;
+        p->sharing = max_u64(p->sharing, n);
+        return p->moved + work + (work + SEC) * p->sharing;
+}
+
+static bool is_stuck(const Model *m, ModelProcess *p) {
+        return p->left > 0 && m->now >= stuck_at(m, p);
 }
 
 static void launch(Model *m, ModelProcess *p, uint64_t depth) {
-        uint64_t all = in_flight_of(m, p), in_flight = all - min_u64(all, behind_which(m, p)),
-                 room = depth > in_flight ? depth - in_flight : 0, n = (room + p->kernel - 1) / p->kernel;
+        uint64_t in_flight = in_flight_of(m, p), room = depth > in_flight ? depth - in_flight : 0,
+                 n = (room + p->kernel - 1) / p->kernel;
 
-        if (n == 0 && in_flight == 0)
+        if (n == 0 && (in_flight == 0 || is_stuck(m, p)))
                 n = 1;
         if (p->request > 0)
                 n = min_u64(n, (p->pending + p->kernel - 1) / p->kernel);
         p->left += n * p->kernel;
         p->report.launched += (uint32_t) n;
         p->n_launched += n;
-        p->launched_at = n > 0 ? m->now : p->launched_at;
+        if (in_flight == 0 || is_stuck(m, p)) {
+                p->moved = m->now;
+                p->sharing = 0;
+        }
         if (p->request > 0)
                 p->pending -= min_u64(p->pending, n * p->kernel);
         if (n > 0 && (p->window != m->tenants[p->tenant].window.number || p->report.first_launch == 0))
@@ -263,10 +266,6 @@ static void say_rests(Model *m, ModelProcess *p) {
 }
 
 static void tell(Model *m, ModelProcess *p) {
-        bool waits = p->request == 0 && p->left > 0 && m->now - p->launched_at >= 100 * MSEC;
-
-        p->report.flags =
-                (waits ? WORK_F_WAITER : 0U) | (waits && is_held_up(p) && !p->begins ? WORK_F_BLOCKED : 0U);
         p->report.in_flight = (p->left + p->kernel - 1) / p->kernel * p->kernel;
         p->report.busy = p->measured;
         if (p->misreport == MISREPORT_BUSY_ZERO)
@@ -287,9 +286,7 @@ static void tell(Model *m, ModelProcess *p) {
         }
         if (p->misreport == MISREPORT_IDLE || p->misreport == MISREPORT_IDLE_LITTLE)
                 say_rests(m, p);
-        if (p->misreport == MISREPORT_BLOCKED)
-                p->report.flags = WORK_F_MASK;
-        if (p->misreport == MISREPORT_NEVER_DRAINS || p->misreport == MISREPORT_BLOCKED) {
+        if (p->misreport == MISREPORT_NEVER_DRAINS) {
                 p->report.in_flight = UINT64_MAX;
                 p->report.drained = 0;
         }
@@ -314,20 +311,19 @@ static void look(Model *m, ModelProcess *p) {
                 begin_request(m, p);
         if (p->request > 0 && p->pending == 0 && p->left == 0) {
                 end_request(m, p);
-        } else if (is_open(m, p)) {
-                launch(m, p, depth);
+        } else if (is_open(m, p) || is_stuck(m, p)) {
+                launch(m, p, is_open(m, p) ? depth : 0);
                 p->look = m->now + max_u64(p->left - min_u64(p->left, enough(p, depth)), 5 * USEC) +
                           latency(m) / 2;
                 if (p->left == 0)
                         p->look = m->now + latency(m) * 4;
         } else if (p->left > 0) {
-                p->look = m->now + p->left + latency(m);
+                p->look = min_u64(m->now + p->left + latency(m), stuck_at(m, p));
         }
         if (m->now < m->back && p->look == UINT64_MAX)
                 p->look = m->now + MODEL_POLL;
         told = p->report.drained;
-        if (t->gated && !is_open(m, p) && p->left == 0 && p->misreport != MISREPORT_NEVER_DRAINS &&
-            p->misreport != MISREPORT_BLOCKED) {
+        if (t->gated && !is_open(m, p) && p->left == 0 && p->misreport != MISREPORT_NEVER_DRAINS) {
                 p->report.drained = t->number;
                 if (told != t->number && !p->old && p->report.want_since != 0)
                         p->report.want_since = p->misreport == MISREPORT_OVER ? t->closes : m->now;

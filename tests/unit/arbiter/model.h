@@ -31,7 +31,6 @@ typedef enum ModelMisreport {
         MISREPORT_ABSENT,       /* wants the card and launches nothing */
         MISREPORT_SHORT,        /* reports at most 1 us of work in flight */
         MISREPORT_LATE,         /* reports a first launch 2 ms after its window opened */
-        MISREPORT_BLOCKED,      /* always reports work in flight that has not begun, and a waiting launch */
         MISREPORT_IDLE,         /* reports no want while it has work on the card, and a use of 0 */
         MISREPORT_IDLE_LITTLE,  /* the same, and a thousandth of its use */
         MISREPORT_BUSY_LITTLE,  /* reports a thousandth of its use */
@@ -55,14 +54,10 @@ struct ModelProcess {
         /* the state of the process and of its launch hook */
         RowReport report;
         uint64_t pending, arrived, look, launched_in, idled, rang;
-        bool paused;                      /* it rang for the present pause */
-        uint64_t n_launched, launched_at; /* kernels launched since its start; time of the last launch */
-        /* Its launched work cannot begin before it has launched so many kernels; 0: no such
-         * condition. */
-        uint64_t needs;
-        bool begins; /* such work is reported as begun, like a kernel that waits for another kernel */
-        uint32_t backlog_window; /* newest window that ignored the backlog; the backlog when it opened, ns */
-        uint64_t backlog;
+        bool paused;         /* it rang for the present pause */
+        uint64_t n_launched; /* kernels launched since its start */
+        uint64_t moved;      /* one of its kernels ended then, or one passed because none did */
+        uint64_t sharing;    /* since then, the most processes of its tenant with work */
         /* The last of every so many kernels is an all-reduce, which ends at all peers together; 0:
          * none is. */
         uint32_t collective;

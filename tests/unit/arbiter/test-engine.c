@@ -275,7 +275,6 @@ static void number_of_tenants_is_limited(void) {
 /* Beside a tenant with false reports, the honest tenants have their shares. The tenant with the
  * false reports has at most `most` percent. */
 static void with_false_reports(ModelMisreport misreport, double most) {
-        double less = misreport == MISREPORT_BLOCKED ? 2 : 1.5; /* it gets windows that ignore its backlog */
         Shares s;
 
         model_init(&m, 20 + misreport);
@@ -285,7 +284,7 @@ static void with_false_reports(ModelMisreport misreport, double most) {
         model_run(&m, 12 * SEC);
         s = shares(20 * SEC);
         printf("# misreport %d: %.2f %.2f, with the misreport %.2f\n", misreport, s.of[0], s.of[1], s.of[2]);
-        ASSERT_NEAR(s.of[0], 50, less);
+        ASSERT_NEAR(s.of[0], 50, 1.5);
         ASSERT_NEAR(s.of[1], 30, 1.5);
         ASSERT_TRUE(s.of[2] <= most);
 }
@@ -300,7 +299,6 @@ static void false_reports(void) {
         with_false_reports(MISREPORT_ABSENT, 0);
         with_false_reports(MISREPORT_SHORT, 21);
         with_false_reports(MISREPORT_LATE, 21);
-        with_false_reports(MISREPORT_BLOCKED, 20.5);
         with_false_reports(MISREPORT_BUSY_LITTLE, 21.5);
 }
 

@@ -43,7 +43,6 @@ static void underestimated_kernels(void) {
 /* A window that stays open beside an overrun: its tenant is work-conserving, and no other tenant
  * waits for the card. */
 static void window_stays_open_beside_overrun(void) {
-        /* With the last two, windows that ignore the backlog open. */
         static const uint64_t kernels[] = {200 * MSEC, 500 * MSEC, 2 * SEC, 5 * SEC};
 
         for (unsigned i = 0; i < 4; i++) {
@@ -78,7 +77,7 @@ static void work_of_three_tenants_at_once(void) {
 /* A tenant with any of the false reports runs beside underestimated kernels. The owner of these
  * kernels keeps its share, and the tenant with the false report has no more than its own. */
 static void false_reports_beside_overrun(void) {
-        for (int misreport = MISREPORT_NONE; misreport <= (int) MISREPORT_BLOCKED; misreport++) {
+        for (int misreport = MISREPORT_NONE; misreport <= (int) MISREPORT_LATE; misreport++) {
                 Charges b = two(fixed(30), 12 * MSEC, MISREPORT_SHORT, fixed(60), MSEC,
                                 (ModelMisreport) misreport);
 
@@ -131,11 +130,11 @@ static void two_overruns_at_once(void) {
         }
 }
 
-/* Kernels of seconds, with known lengths: each is in OVERRUN for most of its time. When one ends,
- * the other tenants are paid back at once. That includes what one of them paid in its own window
- * beside the overrun, before it was in OVERRUN itself. */
+/* Kernels of seconds, with known lengths: each is in OVERRUN for most of its time, and ends before
+ * it is reported. When one ends, the other tenants are paid back at once. That includes what one
+ * of them paid in its own window beside the overrun, before it was in OVERRUN itself. */
 static void two_long_overruns_and_a_third_tenant(void) {
-        static const uint64_t kernels[] = {2 * SEC, 5 * SEC};
+        static const uint64_t kernels[] = {2 * SEC, 3 * SEC};
 
         for (unsigned i = 0; i < 2; i++) {
                 Charges b;
