@@ -15,7 +15,7 @@
 void engine_init(Engine *e, uint64_t now) {
         memset(e, 0, sizeof *e);
         e->owner = -1;
-        e->now = e->next_step = now;
+        e->now = now;
         e->overrun_limit = OVERRUN_REPORT_NS;
 }
 
@@ -312,8 +312,7 @@ uint64_t engine_decide(Engine *e, uint64_t now) {
         if (e->owner < 0)
                 open_next(e, now);
         check(e);
-        e->next_step = next_deadline(e, now);
-        return e->next_step;
+        return next_deadline(e, now);
 }
 
 uint64_t engine_step(Engine *e, uint64_t now) {

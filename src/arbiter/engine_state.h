@@ -41,7 +41,6 @@ typedef struct EngineTenant {
         uint64_t newly_used; /* busy time reported since the last step */
         uint64_t contended;  /* of this window: time in which another tenant waited */
         uint64_t shared;     /* of this window: half of the time that it overlapped another window */
-        uint64_t late;       /* of this window: delay of late steps of the arbiter */
         uint64_t charged; /* this window's charge; OVERRUN: since its begin; CLOSED: excess over the report */
         uint64_t held;    /* in OVERRUN: its part of the card's time since that began */
         uint64_t charged_beside; /* charged for windows, but maybe used by another tenant's overdue work */
@@ -60,7 +59,7 @@ typedef struct Engine {
         EngineTenant tenants[ENGINE_TENANTS];
         uint32_t n;                /* entries in use; those behind are ENGINE_FREE */
         int32_t owner;             /* tenant with the open window; -1: none */
-        uint64_t now, next_step;   /* time of the last step; the next step is due */
+        uint64_t now;              /* time of the last step */
         int64_t virtual_clocks[2]; /* of work-conserving tenants: normal priority, high priority */
         uint64_t high_until;       /* a high-priority tenant has work until then, or may have again */
         uint64_t overrun_limit;    /* work in OVERRUN for longer is reported, ns */

@@ -115,14 +115,14 @@ static void charge_set_tenant(Engine *e, uint64_t passed) {
 }
 
 void engine_time_charge(Engine *e, uint64_t now) {
-        uint64_t passed = now - e->now, late = since(e->next_step + STEP_TOLERANCE_NS, now);
+        uint64_t passed = now - e->now;
         bool lost = is_overcommitted(e);
         unsigned stalling = 0;
 
         for (uint32_t i = 0; i < e->n; i++)
                 stalling += delays_others(&e->tenants[i], now);
         divide_time(e, passed, now);
-        charge_set_tenant(e, since(late, passed));
+        charge_set_tenant(e, passed);
         for (uint32_t i = 0; i < e->n; i++) {
                 EngineTenant *t = &e->tenants[i];
                 AccountTime how = !is_active(t, now)                 ? ACCOUNT_IDLE
@@ -138,7 +138,6 @@ void engine_time_charge(Engine *e, uint64_t now) {
                 else if (is_using(t) || is_idle_joined(e, t)) {
                         t->window.granted += passed;
                         t->contended += is_contended(e, t) ? passed : 0;
-                        t->late += min_u64(late, since(t->opened, now));
                         window_settle(e, t, now);
                 }
                 t->newly_used = 0;

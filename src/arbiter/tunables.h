@@ -66,8 +66,6 @@
 #define CREDIBLE_PART 16
 /* Charged per 5 ms of a window for the switch, so that equals take turns. guess, tuned. */
 #define SWITCH_CHARGE_NS UINT64_C(20000)
-/* The delay of a step beyond this is the arbiter's, and not charged. guess, tuned. */
-#define STEP_TOLERANCE_NS UINT64_C(200000)
 
 /* ---- tenants that pause, or do not use their windows ---- */
 

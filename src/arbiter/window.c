@@ -111,7 +111,7 @@ static void start_window(EngineTenant *t, uint64_t now, uint64_t begins) {
         t->begins = begins;
         t->busy_before = t->report.busy;
         t->launched_before = t->report.n_launched;
-        t->idle_since = t->idle_time = t->contended = t->late = t->shared = t->charged = 0;
+        t->idle_since = t->idle_time = t->contended = t->shared = t->charged = 0;
 }
 
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contended) {
@@ -178,7 +178,7 @@ static uint64_t cost_of(const EngineTenant *t, uint64_t end) {
         uint64_t busy = since(t->busy_before, t->report.busy), unheld = t->idle_time + t->shared,
                  held = since(start_of(t) + unheld, end),
                  most = t->report.n_rows > 1 ? held : since(t->begins + unheld, end),
-                 slack = max_u64(SWITCH_NS, min_u64(UNUSED_SLACK_NS, held / CREDIBLE_PART)) + t->late;
+                 slack = max_u64(SWITCH_NS, min_u64(UNUSED_SLACK_NS, held / CREDIBLE_PART));
 
         if (!window_is_used(t))
                 return t->contended > SWITCH_NS ? since(UNUSED_SLACK_NS, held) : 0;
