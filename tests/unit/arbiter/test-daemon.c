@@ -291,9 +291,11 @@ static void cards_open_together(void) {
         for (unsigned i = 0; i < 2; i++)
                 atomic_store(&work(g[i])->wants, 0);
         want(other);
-        WAIT_FOR(is_open(other));
-        atomic_store(&work(other)->in_flight, 100000);
-        before = window(other);
+        do { /* the window may end before this thread goes on */
+                WAIT_FOR(is_open(other));
+                before = window(other);
+                atomic_store(&work(other)->in_flight, 100000);
+        } while (!(before & SCHED_WINDOW_OPEN) || window(other) != before);
         want(g[1]);
         want(g[0]);
         WAIT_FOR((window(g[0]) & SCHED_WINDOW_OPEN) || window(other) != before);
