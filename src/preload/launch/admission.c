@@ -64,6 +64,7 @@ typedef struct LaunchRequest { /* one launch that is to be admitted */
         bool copy;                      /* a copy or fill */
         bool cold;                      /* its length is not known */
         bool fills;                     /* no further launch fits */
+        bool counted;                   /* as a waiter */
 } LaunchRequest;
 
 /* A launch of unknown length counts as half of the depth, so few are admitted until one has
@@ -83,7 +84,8 @@ static uint64_t later(uint64_t a, uint64_t b) {
  * launch: for a lock that its thread holds, or for its kernel. So it passes if nothing of the
  * process has ended since that was due, for BLOCKED_NS while a host function runs. Otherwise the
  * card may be taking turns: for as long again as the work should take, and STUCK_NS, for each
- * process of the container with work. With nothing in flight a launch waits for its tokens.
+ * process of the container with work. The launch that passed before it is paid first. With nothing
+ * in flight a launch waits for its tokens.
  * Returns the ns until then; 0: it may pass now; UINT64_MAX: it waits. */
 static uint64_t until_stuck(const LaunchRequest *k) {
         const ProcessUsage *m = k->usage;
@@ -98,20 +100,28 @@ static uint64_t until_stuck(const LaunchRequest *k) {
                 at = later(at, atomic_load(&m->host_since)) + BLOCKED_NS;
         else
                 at += (work + STUCK_NS) * (1 + k->others);
+        at = later(at, atomic_load(&m->paid_at));
         return at > k->now ? at - k->now : 0;
 }
 
-/* Of several waiting threads one passes, and the next one after as long again. Work of another
- * context may have ended, and nobody has asked. */
-static bool is_stuck(const LaunchRequest *k) {
-        uint64_t progress = atomic_load(&k->usage->progress);
+/* How long the container's share takes to pay for so much work, at most MAX_ROOM_NS. Without a cap
+ * its share is not known here. */
+static uint64_t time_to_pay(const SliceLimits *l, uint64_t nsec) {
+        uint64_t percent = own_percent(l);
 
-        if (until_stuck(k) != 0)
+        nsec = nsec < MAX_ROOM_NS ? nsec * 100 / (percent > 0 ? percent : UNKNOWN_SHARE_PERCENT) : nsec;
+        return nsec < MAX_ROOM_NS ? nsec : MAX_ROOM_NS;
+}
+
+/* Of several waiting threads one passes, and the next one after as long again. */
+static bool is_stuck(const LaunchRequest *k) {
+        ProcessUsage *m = k->usage;
+        uint64_t progress = atomic_load(&m->progress);
+
+        if (until_stuck(k) != 0 || !atomic_compare_exchange_strong(&m->progress, &progress, k->now))
                 return false;
-        context_poll_others(k->process, k->context, k->card, k->now);
-        if (until_stuck(k) != 0 || !atomic_compare_exchange_strong(&k->usage->progress, &progress, k->now))
-                return false;
-        atomic_store(&k->usage->max_kernels, 0);
+        atomic_store(&m->paid_at, k->now + time_to_pay(k->limits, k->nsec));
+        atomic_store(&m->max_kernels, 0);
         return true;
 }
 
@@ -168,7 +178,7 @@ static Admission admit_by_window(LaunchRequest *k) {
 
         assume_length(k, depth);
         if (!(atomic_load_explicit(&t->flags, memory_order_relaxed) & SCHED_F_GATED) ||
-            is_copy_behind_kernels(k) || is_stuck(k))
+            is_copy_behind_kernels(k))
                 return admit_at_once(k);
         k->window = atomic_load_explicit(&t->window, memory_order_acquire);
         if (!(k->window & SCHED_WINDOW_OPEN))
@@ -188,6 +198,12 @@ static Admission admit_by_window(LaunchRequest *k) {
         return admit(k);
 }
 
+/* The debt delays later launches, without an arbiter. */
+static Admission admit_in_debt(LaunchRequest *k) {
+        (void) atomic_fetch_sub(&k->usage->balance, (int64_t) k->nsec);
+        return admit_at_once(k);
+}
+
 static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         uint64_t in_flight = atomic_load(&k->usage->in_flight);
 
@@ -195,10 +211,8 @@ static Admission admit_by_balance(LaunchRequest *k, uint32_t percent) {
         if (percent == 0) /* there is no limit to keep */
                 return admit_at_once(k);
         duty_fill(k->usage, &k->process->gate->cards[k->card].slice, percent, k->now);
-        if (is_copy_behind_kernels(k) || is_stuck(k)) {
-                (void) atomic_fetch_sub(&k->usage->balance, (int64_t) k->nsec);
-                return admit_at_once(k);
-        }
+        if (is_copy_behind_kernels(k))
+                return admit_in_debt(k);
         if (in_flight >= LOCAL_DEPTH_NS || has_too_many(k, in_flight))
                 return WAIT_DEPTH;
         return duty_take(k->usage, k->nsec) ? admit_at_once(k) : WAIT_BALANCE;
@@ -211,14 +225,18 @@ static bool is_away(uint64_t seen, uint64_t now) {
 
 static Admission check(LaunchRequest *k) {
         uint64_t seen = atomic_load_explicit(&k->limits->schedule.seen, memory_order_acquire);
+        Admission v;
 
         k->now = launch_now(); /* read after `seen`, so `seen` is never in the future */
         k->wake = atomic_load(&k->usage->wake);
-        if (is_away(seen, k->now))
-                return admit_by_balance(k, own_percent(k->limits));
-        if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
-                atomic_store(&k->usage->filled, 0); /* the arbiter is back and has the debts */
-        return admit_by_window(k);
+        if (is_away(seen, k->now)) {
+                v = admit_by_balance(k, own_percent(k->limits));
+        } else {
+                if (atomic_load_explicit(&k->usage->filled, memory_order_relaxed) != 0)
+                        atomic_store(&k->usage->filled, 0); /* the arbiter is back and has the debts */
+                v = admit_by_window(k);
+        }
+        return v != PASS && is_stuck(k) ? admit_in_debt(k) : v;
 }
 
 /* ---- the wait of a launch ---- */
@@ -264,16 +282,21 @@ static void drop_lost_work(LaunchRequest *k) {
 static void wait_once(LaunchRequest *k, Admission v) {
         uint32_t others;
 
+        if (k->held_since == 0)
+                k->held_since = k->now;
         if (k->context)
                 batch_poll(k->process, k->context, true, k->now);
+        context_expire_others(k->process, k->context, k->card, k->now);
         if (v == WAIT_DEPTH && atomic_load(&k->usage->wake) != k->wake)
                 return; /* work has ended meanwhile */
         atomic_store(&k->usage->waited, k->now);
-        if (k->held_since == 0) {
-                k->held_since = k->now;
+        if (!k->counted)
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
-        }
+        k->counted = true;
         (void) process_others(k->process, k->card, &others);
+        others = others < process_sharers(k->process, k->card)
+                         ? others
+                         : (uint32_t) process_sharers(k->process, k->card);
         k->others = others > k->others ? others : k->others;
         process_report_want(k->process, k->card, k->now);
         process_report_drained(k->process, k->card);
@@ -298,7 +321,7 @@ static void wait_until_admitted(AdmittedLaunch *l) {
                 wait_once(&k, v);
         l->now = k.now;
         l->nsec = k.nsec;
-        l->waited = k.held_since != 0;
+        l->waited = k.counted;
         l->fills = k.fills;
         if (!l->waited)
                 return;
@@ -392,22 +415,25 @@ static uint64_t not_followed(ProcessUsage *m, uint64_t from, uint64_t now) {
 
 /* A launch without a batch: no memory for a context's slot, all batches in use, or a stream in
  * which no event can be recorded. Its own thread waits for it, MAX_FOLLOW_NS at most. The clock's
- * time is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate. */
+ * time is charged, once for all threads that wait; after MAX_FOLLOW_NS the estimate, which is that
+ * time from then on. */
 static void follow(AdmittedLaunch *l) {
         ProcessState *a = l->process;
         EstimateShare one = {l->estimate, 1};
-        uint64_t now, nsec;
+        uint64_t passed, nsec;
         bool done = false;
 
         process_begin_call(a, l->card, l->nsec, l->now);
         while (launch_now() - l->now < MAX_FOLLOW_NS && !real_is_captured(l->stream) &&
                !(done = launch_stream_is_done(l->stream)))
                 launch_sleep(FOLLOW_POLL_NS);
-        now = launch_now();
-        nsec = not_followed(&a->usage[l->card], l->now, now);
-        process_charge(a, l->card, l->nsec, done || nsec < l->nsec ? nsec : l->nsec, !l->copy);
-        if (done)
-                estimate_learn(&one, 1, now - l->now, false);
+        passed = launch_now() - l->now;
+        nsec = done               ? not_followed(&a->usage[l->card], l->now, l->now + passed)
+               : passed < l->nsec ? passed
+                                  : l->nsec;
+        process_charge(a, l->card, l->nsec, nsec, !l->copy);
+        if (done || passed >= MAX_FOLLOW_NS)
+                estimate_learn(&one, 1, passed, false);
         process_end_call(a, l->card);
 }
 

@@ -131,11 +131,13 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
 static void on_batch_end(void *data) {
         Batch *b = data;
 
+        (void) atomic_fetch_sub(&b->context->callbacks, 1);
         (void) atomic_fetch_sub(&b->callbacks, 1);
         check_closed(process_known(), b, false);
 }
 
 /* Queues the callback in a stream of the library, which does not synchronize with a default stream.
+ * A batch that cannot end yet holds up those behind it, and a full stream would block this thread.
  * Without a callback batch_poll() asks for the event. */
 static void add_callback(Context *c, Batch *b) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
@@ -147,7 +149,7 @@ static void add_callback(Context *c, Batch *b) {
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
 
         atomic_store(&b->polled, true);
-        if (!create || !wait || !call || !destroy)
+        if (!create || !wait || !call || !destroy || atomic_load(&c->callbacks) >= MAX_CALLBACKS)
                 return;
         if (!stream) {
                 if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
@@ -160,11 +162,14 @@ static void add_callback(Context *c, Batch *b) {
         }
         if (wait(stream, b->end, 0) != 0)
                 return;
+        (void) atomic_fetch_add(&c->callbacks, 1);
         (void) atomic_fetch_add(&b->callbacks, 1);
-        if (call(stream, on_batch_end, b) == 0)
+        if (call(stream, on_batch_end, b) == 0) {
                 atomic_store(&b->polled, false);
-        else
-                (void) atomic_fetch_sub(&b->callbacks, 1);
+                return;
+        }
+        (void) atomic_fetch_sub(&c->callbacks, 1);
+        (void) atomic_fetch_sub(&b->callbacks, 1);
 }
 
 /* Counts the batch as closed, and updates when the closed ones are expected to end, as if all
@@ -292,14 +297,16 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                 else if (!settle_idle(a, b, now))
                         return b;
         }
-        for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
-                b = &c->batches[i];
-                found = batch_take(b, BATCH_FREE);
+        for (unsigned pass = 0; !found && pass < 2; pass++) {
+                if (pass > 0) /* frees batches */
+                        batch_poll(a, c, true, now);
+                for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
+                        b = &c->batches[i];
+                        found = batch_take(b, BATCH_FREE);
+                }
         }
-        if (!found) {
-                measure_all(a, c); /* frees batches for the next launch */
+        if (!found)
                 return NULL;
-        }
         b->handle = handle;
         if (!stream_has_ended(b) && start(a, b, stream, cold, now))
                 return b;
@@ -391,6 +398,18 @@ void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now) {
                         check_closed(a, b, true);
         }
         measure_all(a, c);
+}
+
+void batch_expire(ProcessState *a, Context *c, uint64_t now) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
+                Batch *b = &c->batches[i];
+
+                if (atomic_load(&b->state) != BATCH_OPEN || now <= atomic_load(&b->over) + FOREIGN_LATE_NS ||
+                    !batch_take(b, BATCH_OPEN))
+                        continue;
+                charge_unseen(a, b, now);
+                batch_release(b);
+        }
 }
 
 static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {

@@ -48,6 +48,10 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l);
  * another callback. */
 void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now);
 
+/* Ends open batches long after their estimated end, without a call of the driver: the context may
+ * be of a thread that destroys it meanwhile. */
+void batch_expire(ProcessState *a, Context *c, uint64_t now);
+
 /* Marks the end of the stream's open batch, before a host function is queued or the stream is
  * destroyed, with the context current. Waits while another thread uses the batch, for
  * MAX_HOLDER_WAITS sleeps at most. ends: the stream is destroyed, so a batch that is still in use

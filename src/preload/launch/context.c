@@ -273,20 +273,14 @@ void context_primary_end(int device, CuHandle context) {
                 context_forget(process_known(), context);
 }
 
-void context_poll_others(ProcessState *a, const Context *except, uint32_t card, uint64_t now) {
-        bool pushed;
-
+void context_expire_others(ProcessState *a, const Context *except, uint32_t card, uint64_t now) {
         for (unsigned i = 0; i < PROCESS_CONTEXTS; i++) {
                 Context *c = atomic_load(&a->contexts[i]);
-                uintptr_t handle = c ? atomic_load(&c->handle) : 0;
 
                 if (!c)
                         return;
-                if (c == except || handle <= 1 || c->card != card ||
-                    !make_current((CuHandle) handle, &pushed))
-                        continue;
-                batch_poll(a, c, true, now);
-                context_pop(pushed);
+                if (c != except && atomic_load(&c->handle) > 1 && c->card == card)
+                        batch_expire(a, c, now);
         }
 }
 

@@ -20,8 +20,8 @@ bool context_push(CuHandle context);
 void context_pop(bool pushed);
 bool context_is_current(CuHandle context);
 
-/* Asks about the work of all contexts on the card but `except`, since their threads may not. */
-void context_poll_others(ProcessState *a, const Context *except, uint32_t card, uint64_t now);
+/* batch_expire() of all contexts on the card but `except`, since their threads may do nothing. */
+void context_expire_others(ProcessState *a, const Context *except, uint32_t card, uint64_t now);
 
 /* The context has ended: charges its work on the card by the clock. Our events and our stream in it
  * end with it. Batches that other threads own are released by them. */

@@ -22,6 +22,7 @@ typedef struct ProcessUsage {
         _Atomic uint64_t marked;         /* a batch was last closed then */
         _Atomic uint64_t measured;       /* a batch with an event before it was last begun then */
         _Atomic uint64_t progress;       /* work ended then, or a launch passed because none did */
+        _Atomic uint64_t paid_at;        /* no further launch passes so before */
         _Atomic uint32_t kernels;        /* kernels and graphs in flight */
         _Atomic uint32_t max_kernels;    /* as batch_max_kernels(); 0: MIN_KERNELS */
         _Atomic uint32_t waiters;        /* waiting threads */

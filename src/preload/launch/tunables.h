@@ -29,6 +29,8 @@
  * process of the container. guess. */
 #define STUCK_NS   UINT64_C(1000000000)
 #define BLOCKED_NS UINT64_C(2000000) /* while a host function runs. guess, tuned */
+/* The share by which a launch that passes so is paid where the container has no cap. guess. */
+#define UNKNOWN_SHARE_PERCENT 10
 /* A launch after a pause of this length may be of other work than those before. guess. */
 #define RESTART_PAUSE_NS UINT64_C(10000000)
 /* Work in flight without a batch on the card is of a thread that ended after this. guess. */
@@ -64,6 +66,8 @@
 /* Work that is not over this long after its estimated end was estimated wrongly. guess: a time
  * slice. */
 #define LATE_NS UINT64_C(2048000)
+/* So many callbacks are queued in a context at once. guess: a stream of the driver holds 1,024. */
+#define MAX_CALLBACKS 128
 /* A stream's destruction sleeps so often, for so long, while a thread uses one of its batches.
  * guess. */
 #define MAX_HOLDER_WAITS 5000

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Launches that pass behind work without progress, on the virtual clock: programs that need them do
+ * not hang, and programs that do not need them keep to their caps. */
+
+#include "card.h"
+#include "test.h"
+
+#include <stdio.h>
+
+static void keep_busy(void *kernel) {
+        for (;;)
+                card_launch(0, 1, *(const uint64_t *) kernel);
+}
+
+/* The percent of the card that a tenant with a cap of 10 % has, beside one of 90 % that always
+ * wants the card. */
+static double share_of(void (*program)(void *data), void *data, uint64_t ns) {
+        static uint64_t others = 500 * USEC;
+        const CardCompute fixed = {.policy = COMPUTE_FIXED};
+        CardTenant *t, *other;
+        uint64_t before[2];
+
+        card_begin(&card_real, 1);
+        t = card_tenant(&fixed, &(ComputeRequest){.percent = 10});
+        other = card_tenant(&fixed, &(ComputeRequest){.percent = 90});
+        (void) card_process(t, program, data);
+        (void) card_process(other, keep_busy, &others);
+        card_run(fibers_now() + ns / 4);
+        before[0] = card_ran(t);
+        before[1] = card_ran(other);
+        card_run(fibers_now() + ns);
+        ASSERT_TRUE(100 * (card_ran(other) - before[1]) >= 88 * ns);
+        return 100 * (double) (card_ran(t) - before[0]) / (double) ns;
+}
+
+/* A queue of kernels of which each lasts for longer than a launch is held behind stuck work. */
+static void queued_kernels_of_seconds(void) {
+        static uint64_t kernels[] = {600 * MSEC, SEC, 1500 * MSEC, 2 * SEC};
+
+        for (unsigned i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+                double had = share_of(keep_busy, &kernels[i], 100 * SEC);
+
+                printf("# queued kernels of %.1f s: %.1f of 10\n", (double) kernels[i] / 1e9, had);
+                ASSERT_TRUE(had < 11);
+        }
+}
+
+typedef struct Slow {
+        uint64_t host, kernel; /* length of the functions and of the kernels beside them */
+} Slow;
+
+static void last(void *slow) {
+        card_sleep(((const Slow *) slow)->host);
+}
+
+/* A kernel behind a host function in one stream, nearly all the time, and kernels in another. */
+static void run_slow(void *slow) {
+        const Slow *s = slow;
+        unsigned stream = card_stream();
+        uint64_t next = 0;
+
+        for (unsigned i = 0; i < 200; i++) {
+                card_launch(stream, 2, 50 * USEC);
+                card_synchronize(stream);
+        }
+        for (;;) {
+                if (fibers_now() >= next) {
+                        card_host_func(stream, last, slow);
+                        card_launch(stream, 2, 50 * USEC);
+                        next = fibers_now() + s->host * 9 / 10;
+                }
+                card_launch(0, 1, s->kernel);
+        }
+}
+
+/* Host functions that take long and wait for nothing. */
+static void long_host_functions(void) {
+        static Slow cases[] = {{200 * MSEC, 10 * MSEC}, {200 * MSEC, MSEC}, {2 * SEC, 10 * MSEC}};
+
+        for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+                double had = share_of(run_slow, &cases[i], 20 * SEC);
+
+                printf("# host functions of %.1f s, kernels of %.0f ms: %.1f of 10\n",
+                       (double) cases[i].host / 1e9, (double) cases[i].kernel / 1e6, had);
+                ASSERT_TRUE(had < 11);
+        }
+}
+
+typedef struct Locked {
+        bool locked;
+        unsigned launched;
+} Locked;
+
+static void take(Locked *l) {
+        while (l->locked)
+                fibers_sleep_on(&l->locked, fibers_now() + SEC);
+        l->locked = true;
+}
+
+static void leave(Locked *l) {
+        l->locked = false;
+        fibers_wake(&l->locked, 8);
+}
+
+static void want_lock(void *locked) {
+        take(locked);
+        leave(locked);
+}
+
+/* A thread launches far more than a stream of the driver holds, while a host function in another
+ * stream waits for the lock that it has. */
+static void launch_below_a_lock(void *locked) {
+        unsigned stream = card_stream();
+        Locked *l = locked;
+
+        take(l);
+        card_host_func(stream, want_lock, l);
+        card_launch(stream, 2, 50 * USEC);
+        for (; l->launched < 2000; l->launched++)
+                card_launch(0, 1, 500 * USEC);
+        leave(l);
+        card_synchronize(stream);
+        card_sleep(1000 * SEC);
+}
+
+static void two_thousand_launches_below_a_lock(void) {
+        static Locked l;
+        CardTenant *t;
+
+        card_begin(&card_real, 1);
+        t = card_tenant(&(CardCompute){.policy = COMPUTE_FIXED}, &(ComputeRequest){.percent = 50});
+        (void) card_process(t, launch_below_a_lock, &l);
+        card_run(fibers_now() + 60 * SEC);
+        printf("# %u launches below a lock\n", l.launched);
+        ASSERT_INT(l.launched, 2000);
+        ASSERT_FALSE(l.locked);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(queued_kernels_of_seconds), TEST(long_host_functions),
+                         TEST(two_thousand_launches_below_a_lock));
+}
