@@ -427,6 +427,24 @@ class Growth(Started):
         lab.api.delete(f"{PODS}/b")
         self.assertEqual(self.limits(self.started(lab, uid, "two")).limit // MIB, 9696)
 
+    def test_what_a_container_before_its_start_has_given_up(self):
+        """It takes nothing from what the other container of its pod still holds."""
+        lab = self.grown()
+        start = lab.kubelet._start_container
+        lab.kubelet._start_container = lambda p, c, init: c["name"] != "two" and start(p, c, init)
+        a = lab.create(pod("a", container("one", 4), container("two", 4)))
+        self.hold(self.started(lab, a, "one"), 4000)
+        b, grown = self.run_pod(lab, "b", 4)
+        self.ask(lab, gpu_mem='{"0":1,"1":1}')
+        lab.wait(lambda: self.charges(lab) == {a: -3}, "one holds its limit, two has given up 3")
+        self.ask(lab, "b", gpu_mem="10")
+        self.until(lab, grown, 10773, "in force: container 0: gpu-mem 10 of 4", "b")
+        self.assertEqual(self.charges(lab), {a: -3, b: 6})
+        late = self.place(lab, pod("c", container("main", 3)), 0)  # by limits, 15 of 15
+        self.not_started(lab, "default/c waits: slices of gpu0 that have grown beyond their limits leave no room")
+        self.ask(lab, "b", gpu_mem="8")
+        self.started(lab, late)
+
     def test_a_lost_annotation_after_a_shrink(self):
         """What the processes still hold is charged again, up to what was permitted, and keeps others from starting."""
         lab = self.grown()

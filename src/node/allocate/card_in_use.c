@@ -73,11 +73,12 @@ static uint64_t above(const Look *look, const Record *record) {
 /* ---- sizes below them ---- */
 
 /* Devices of a pod that are counted, and that its containers neither have in force nor hold. What
- * was given up counts as that, whatever the counters say. A pod with an init container on the card
+ * was given up counts as that, whatever the counters say. What a container that is not counted has
+ * given up is no part of what the others hold. A pod with an init container on the card
  * leaves nothing: that one has its limit when the sandbox begins again. starting: `more` of
  * card_in_use(), where it is this pod's. */
 static uint64_t below(const Look *look, const Record *record, const DeviceSet *starting) {
-        uint64_t devices = 0, sizes = 0, held = 0;
+        uint64_t devices = 0, sizes = 0, held = 0, elsewhere = 0;
 
         for (size_t i = 0; i < record->n_containers; i++) {
                 const RecordContainer *c = &record->containers[i];
@@ -86,14 +87,18 @@ static uint64_t below(const Look *look, const Record *record, const DeviceSet *s
 
                 if (count > 0 && c->init)
                         return 0;
-                if (count == 0 || !(c->started || (starting && device_set_touches(given, starting))))
+                if (count == 0)
                         continue;
                 size = min_u32(count, size_on(look, c, count));
+                if (!c->started && !(starting && device_set_touches(given, starting))) {
+                        elsewhere += count - size;
+                        continue;
+                }
                 devices += count;
                 sizes += size;
                 held += min_u32(count, max_u32(size, held_on(look, c)));
         }
-        held = min_u64(held, above_u64(devices, charged(look, record, -1)));
+        held = min_u64(held, above_u64(devices, above_u64(charged(look, record, -1), elsewhere)));
         return devices - max_u64(sizes, held);
 }
 
