@@ -4,6 +4,7 @@
 
 #include "base/metric_text.h"
 #include "node/agent-internal.h"
+#include "share/ledger_growth.h"
 #include "slice/visible.h"
 
 #define MIB_BYTES (UINT64_C(1) << 20)
@@ -38,8 +39,10 @@ static CardSums sums_of(const Agent *a, uint32_t card) {
 
         for (size_t i = 0; node && i < ledger_node_n_cards(node); i++)
                 if (cards[i].index == card) {
-                        s.used = cards[i].used;
-                        s.core = cards[i].core_used;
+                        GrowthSum shown = ledger_growth_shown(node, &cards[i]);
+
+                        s.used = shown.mem;
+                        s.core = shown.core;
                 }
         return s;
 }

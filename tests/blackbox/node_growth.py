@@ -48,6 +48,10 @@ class Growth(Started):
         """What the scheduler's ledger counts of the card."""
         return lab.inspect()["nodes"][0]["devs"][0]["usedGPU"]
 
+    def ratios(self, lab):
+        """The share of each card's time that the agent's metrics show as held."""
+        return [v for k, v in lab.metrics().items() if k.startswith("aliquot_node_card_compute_allocated_ratio")]
+
     def status(self, lab, name="a"):
         return lab.get(name)["metadata"].get("annotations", {}).get(STATUS) or ""
 
@@ -171,6 +175,7 @@ class Growth(Started):
         self.until(lab, small, 4309, "in force: container 0: gpu-mem 4 of 4, gpu-core 20 of 60")
         self.ask(lab, "b", gpu_core="80")
         self.until(lab, grown, 4309, "in force: container 0: gpu-mem 4 of 4, gpu-core 80 of 40", "b")
+        self.assertEqual(self.ratios(lab), [1], "the metrics have each part of the card once")
         self.ask(lab, gpu_core=None)
         lab.wait(lambda: any("40 more are needed to return to the limit" in e for e in lab.events(REFUSED)), "it waits")
         self.assertEqual((self.limits(small).core, self.limits(grown).core), (20, 80))
