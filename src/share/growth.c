@@ -54,10 +54,7 @@ static bool has_room(Growth *g, Arena *arena) {
 
 static void add_entry(JsonReader *r, const EntryText *text, Arena *arena, Growth *g) {
         GrowthEntry e = {
-                .uid = text->uid,
-                .container = (uint32_t) text->container,
-                .card = (uint32_t) text->card,
-                .size = {(int32_t) (text->mem - text->less_mem), (int32_t) (text->core - text->less_core)}};
+                .uid = text->uid, .container = (uint32_t) text->container, .card = (uint32_t) text->card};
 
         if (str_is_empty(e.uid) || e.uid.len > UINT16_MAX || !is_within(text->container, UINT16_MAX) ||
             !is_within(text->card, CARD_INDEX_MAX) || !is_amount(text->mem, text->less_mem, MEM_MAX) ||
@@ -69,8 +66,11 @@ static void add_entry(JsonReader *r, const EntryText *text, Arena *arena, Growth
                 json_fault(r, "more than 1024 entries");
         else if (!has_room(g, arena))
                 json_no_memory(r);
-        else
+        else {
+                e.size = (GrowthSize){(int32_t) (text->mem - text->less_mem),
+                                      (int32_t) (text->core - text->less_core)};
                 g->list[g->n++] = e;
+        }
 }
 
 static void read_slices(JsonReader *r, Arena *arena, void *ret_growth) {
