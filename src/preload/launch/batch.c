@@ -131,13 +131,11 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
 static void on_batch_end(void *data) {
         Batch *b = data;
 
-        (void) atomic_fetch_sub(&b->context->callbacks, 1);
         (void) atomic_fetch_sub(&b->callbacks, 1);
         check_closed(process_known(), b, false);
 }
 
 /* Queues the callback in a stream of the library, which does not synchronize with a default stream.
- * A batch that cannot end yet holds up those behind it, and a full stream would block this thread.
  * Without a callback batch_poll() asks for the event. */
 static void add_callback(Context *c, Batch *b) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
@@ -149,7 +147,7 @@ static void add_callback(Context *c, Batch *b) {
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
 
         atomic_store(&b->polled, true);
-        if (!create || !wait || !call || !destroy || atomic_load(&c->callbacks) >= MAX_CALLBACKS)
+        if (!create || !wait || !call || !destroy)
                 return;
         if (!stream) {
                 if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
@@ -162,13 +160,11 @@ static void add_callback(Context *c, Batch *b) {
         }
         if (wait(stream, b->end, 0) != 0)
                 return;
-        (void) atomic_fetch_add(&c->callbacks, 1);
         (void) atomic_fetch_add(&b->callbacks, 1);
         if (call(stream, on_batch_end, b) == 0) {
                 atomic_store(&b->polled, false);
                 return;
         }
-        (void) atomic_fetch_sub(&c->callbacks, 1);
         (void) atomic_fetch_sub(&b->callbacks, 1);
 }
 

@@ -56,7 +56,6 @@ struct Context {
         _Atomic uint32_t card;      /* index in Gate.cards */
         _Atomic uint32_t measuring; /* a thread measures. It owns origin and intervals */
         CuHandle watch;             /* our stream for callbacks */
-        _Atomic uint32_t callbacks; /* queued there and not come */
         CuHandle origin;            /* event at which the context's clock starts */
         uint64_t origin_nsec;       /* time of `origin` on that clock */
         Intervals intervals;

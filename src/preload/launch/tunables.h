@@ -66,8 +66,6 @@
 /* Work that is not over this long after its estimated end was estimated wrongly. guess: a time
  * slice. */
 #define LATE_NS UINT64_C(2048000)
-/* So many callbacks are queued in a context at once. guess: a stream of the driver holds 1,024. */
-#define MAX_CALLBACKS 128
 /* A stream's destruction sleeps so often, for so long, while a thread uses one of its batches.
  * guess. */
 #define MAX_HOLDER_WAITS 5000
