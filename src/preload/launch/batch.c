@@ -293,16 +293,14 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                 else if (!settle_idle(a, b, now))
                         return b;
         }
-        for (unsigned pass = 0; !found && pass < 2; pass++) {
-                if (pass > 0) /* frees batches */
-                        batch_poll(a, c, true, now);
-                for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
-                        b = &c->batches[i];
-                        found = batch_take(b, BATCH_FREE);
-                }
+        for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
+                b = &c->batches[i];
+                found = batch_take(b, BATCH_FREE);
         }
-        if (!found)
+        if (!found) {
+                measure_all(a, c); /* frees batches for the next launch */
                 return NULL;
+        }
         b->handle = handle;
         if (!stream_has_ended(b) && start(a, b, stream, cold, now))
                 return b;
