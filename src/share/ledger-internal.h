@@ -37,7 +37,7 @@ struct LedgerNode {
         Grant *dormant;              /* of pods whose own grant is here: not charged */
         struct LedgerGrowth *growth; /* charged beside the grants (ledger_growth.h) */
         uint64_t growth_serial;
-        uint64_t growth_absent; /* since when; 0: it is there, or nothing waits (ledger_growth_expire()) */
+        uint64_t growth_absent; /* a permit waits, and the annotation is absent since then; 0: neither */
         size_t n_charged, n_with_core, n_pending;
         uint64_t pending, pending_core;
         NodeCpu cpu;

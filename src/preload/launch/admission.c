@@ -280,6 +280,7 @@ static void drop_lost_work(LaunchRequest *k) {
 }
 
 static void wait_once(LaunchRequest *k, Admission v) {
+        uint64_t sharers = process_sharers(k->process, k->card); /* without killed processes */
         uint32_t others;
 
         if (k->held_since == 0)
@@ -294,9 +295,7 @@ static void wait_once(LaunchRequest *k, Admission v) {
                 (void) atomic_fetch_add(&k->usage->waiters, 1);
         k->counted = true;
         (void) process_others(k->process, k->card, &others);
-        others = others < process_sharers(k->process, k->card)
-                         ? others
-                         : (uint32_t) process_sharers(k->process, k->card);
+        others = others < sharers ? others : (uint32_t) sharers;
         k->others = others > k->others ? others : k->others;
         process_report_want(k->process, k->card, k->now);
         process_report_drained(k->process, k->card);

@@ -26,7 +26,7 @@ typedef struct ProcessUsage {
         _Atomic uint32_t kernels;        /* kernels and graphs in flight */
         _Atomic uint32_t max_kernels;    /* as batch_max_kernels(); 0: MIN_KERNELS */
         _Atomic uint32_t waiters;        /* waiting threads */
-        _Atomic uint64_t waited;         /* one of them last ran then; a thread may end without a word */
+        _Atomic uint64_t waited;         /* one of them last ran then; a thread that ends stays counted */
         _Atomic uint32_t wake;           /* futex: work has ended */
         _Atomic uint32_t window;         /* window of the newest launch */
         _Atomic uint64_t rang_at;        /* the doorbell rang for a pause then */

@@ -17,6 +17,8 @@
 #include "slicedir/slice_files.h"
 #include "test.h"
 
+#define LOCK_WAKES (5 * USEC)
+
 /* Literature and driver sources: see docs/internals/card-model.md. */
 const CardCosts card_real = {.slice = 2048 * USEC,
                              .change = 100 * USEC,
@@ -438,6 +440,17 @@ void card_compute(uint64_t ns) {
 
 void card_sleep(uint64_t ns) {
         fibers_sleep_until(late(ns));
+}
+
+void card_lock(bool *locked) {
+        while (*locked)
+                fibers_sleep_on(locked, fibers_now() + SEC);
+        *locked = true;
+}
+
+void card_unlock(bool *locked) {
+        *locked = false;
+        fibers_wake(locked, LOCK_WAKES);
 }
 
 void card_host_func(unsigned stream, void (*run)(void *data), void *data) {

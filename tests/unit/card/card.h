@@ -58,6 +58,9 @@ void card_stream_wait(unsigned stream, unsigned other); /* for the work that is 
 void card_synchronize(unsigned stream);                 /* until all work of the stream is done */
 void card_compute(uint64_t ns);                         /* uses a processor */
 void card_sleep(uint64_t ns);
+/* A lock of the program, as that of an interpreter. */
+void card_lock(bool *locked);
+void card_unlock(bool *locked);
 /* Puts a host function into the stream. The driver's thread calls it, and later work of the stream
  * waits for its return. */
 void card_host_func(unsigned stream, void (*run)(void *data), void *data);

@@ -9,8 +9,6 @@ enum {
         OTHERS_KERNEL = 500,      /* us */
 };
 
-#define LOCK_WAKES (5 * USEC)
-
 const uint32_t pattern_caps[PATTERN_CAPS] = {10, 30, 50, 70, 90};
 
 const Pattern patterns[] = {
@@ -131,23 +129,12 @@ static void launch_all(PatternProgram *p, const PatternStep *s) {
         }
 }
 
-static void lock(PatternProgram *p) {
-        while (p->locked)
-                fibers_sleep_on(&p->locked, fibers_now() + SEC);
-        p->locked = true;
-}
-
-static void unlock(PatternProgram *p) {
-        p->locked = false;
-        fibers_wake(&p->locked, LOCK_WAKES);
-}
-
 static void host_func(void *program) {
         PatternProgram *p = program;
 
-        lock(p);
+        card_lock(&p->locked);
         card_compute(draw(p->host_func));
-        unlock(p);
+        card_unlock(&p->locked);
 }
 
 static void rest(PatternProgram *p, PatternRange r) {
@@ -197,10 +184,10 @@ static void act(PatternProgram *p, const PatternStep *s) {
                 card_host_func(stream_of(p, s), host_func, p);
                 break;
         case PATTERN_LOCK:
-                lock(p);
+                card_lock(&p->locked);
                 break;
         case PATTERN_UNLOCK:
-                unlock(p);
+                card_unlock(&p->locked);
                 break;
         case PATTERN_END:
                 break;

@@ -94,20 +94,9 @@ typedef struct Locked {
         unsigned launched;
 } Locked;
 
-static void take(Locked *l) {
-        while (l->locked)
-                fibers_sleep_on(&l->locked, fibers_now() + SEC);
-        l->locked = true;
-}
-
-static void leave(Locked *l) {
-        l->locked = false;
-        fibers_wake(&l->locked, 8);
-}
-
 static void want_lock(void *locked) {
-        take(locked);
-        leave(locked);
+        card_lock(&((Locked *) locked)->locked);
+        card_unlock(&((Locked *) locked)->locked);
 }
 
 /* A thread launches many kernels while a host function in another stream waits for the lock that it
@@ -116,12 +105,12 @@ static void launch_below_a_lock(void *locked) {
         unsigned stream = card_stream();
         Locked *l = locked;
 
-        take(l);
+        card_lock(&l->locked);
         card_host_func(stream, want_lock, l);
         card_launch(stream, 2, 50 * USEC);
         for (; l->launched < LAUNCHES; l->launched++)
                 card_launch(0, 1, 500 * USEC);
-        leave(l);
+        card_unlock(&l->locked);
         card_synchronize(stream);
         card_sleep(1000 * SEC);
 }

@@ -377,17 +377,6 @@ static int get_current_one(CuHandle *ret) {
         return 0;
 }
 
-static int push_one(CuHandle context) {
-        current_one = context;
-        return 0;
-}
-
-static int pop_one(CuHandle *ret) {
-        *ret = current_one;
-        current_one = &gate;
-        return 0;
-}
-
 static void *launch_in_other(void *unused) {
         current_one = &gate;
         launch(1000);
@@ -403,8 +392,6 @@ static void work_of_an_unused_context_ends(void) {
         begin();
         m = &process_get(&gate)->usage[0];
         put(REAL_cuCtxGetCurrent, (void *) get_current_one);
-        put(REAL_cuCtxPushCurrent_v2, (void *) push_one);
-        put(REAL_cuCtxPopCurrent_v2, (void *) pop_one);
         current_one = &driver;
         for (unsigned i = 0; i < 100; i++) {
                 launch(1000);
