@@ -11,8 +11,8 @@ enum {
 };
 
 _Atomic uintptr_t real_table[REAL_ALL];
+_Atomic uint64_t real_base;
 
-static _Atomic uint64_t table_base;       /* load address of the object in the table */
 static _Atomic uint64_t initialized_base; /* load address of the initialized libcuda; 0: none */
 
 #define REAL_SYMBOL(name, symbol, twin) #symbol,
@@ -57,7 +57,7 @@ static void fill_table(const ElfObject *o) {
         for (unsigned i = 0; i < REAL_ALL; i++)
                 atomic_store_explicit(&real_table[i], (uintptr_t) loaded_function(o, symbols[i]),
                                       memory_order_release);
-        atomic_store_explicit(&table_base, o->base, memory_order_relaxed);
+        atomic_store_explicit(&real_base, o->base, memory_order_release);
 }
 
 /* The initialized libcuda; before that, the one asked last. Two drivers in one process do not
@@ -93,7 +93,7 @@ bool real_owns(const char *symbol, uintptr_t function) {
 }
 
 void real_note_initialized(void) {
-        atomic_store_explicit(&initialized_base, atomic_load_explicit(&table_base, memory_order_relaxed),
+        atomic_store_explicit(&initialized_base, atomic_load_explicit(&real_base, memory_order_relaxed),
                               memory_order_relaxed);
 }
 

@@ -58,6 +58,7 @@ enum {
 };
 
 extern _Atomic uintptr_t real_table[REAL_ALL];
+extern _Atomic uint64_t real_base; /* load address of the libcuda in the table, stored last; 0: none */
 
 /* Finds libcuda and fills the table; each call searches again, because it may have been unloaded
  * and loaded elsewhere. Of several objects with its name it takes one with its functions,
@@ -72,14 +73,14 @@ bool real_owns(const char *symbol, uintptr_t function);
 /* The libcuda of the table was initialized, so it stays. */
 void real_note_initialized(void);
 
-/* The function of that number; 0: libcuda lacks it or is not loaded. */
+/* The function of that number; 0: libcuda lacks it or is not loaded. Another thread may be filling
+ * the table: only an entry that is read after the base is one that libcuda lacks. */
 static inline uintptr_t real_get(unsigned number) {
         uintptr_t p = atomic_load_explicit(&real_table[number], memory_order_acquire);
 
-        return p != 0 || atomic_load_explicit(&real_table[REAL_cuCtxGetCurrent], memory_order_relaxed) != 0 ||
-                               !real_find()
-                       ? p
-                       : atomic_load_explicit(&real_table[number], memory_order_acquire);
+        if (p == 0 && (atomic_load_explicit(&real_base, memory_order_acquire) != 0 || real_find()))
+                p = atomic_load_explicit(&real_table[number], memory_order_acquire);
+        return p;
 }
 
 /* Whether this stream, or one that the default stream waits for, is being captured. The only query

@@ -382,6 +382,7 @@ static int exchange_mode(int *mode) {
 }
 
 _Atomic uintptr_t real_table[REAL_ALL];
+_Atomic uint64_t real_base = 1;
 
 bool real_is_captured(CuHandle stream) {
         (void) stream;

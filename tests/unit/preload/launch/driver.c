@@ -223,6 +223,7 @@ void stop(pthread_t t) {
 }
 
 void begin(void) {
+        real_base = 1;
         put(REAL_cuCtxGetCurrent, (void *) get_current);
         put(REAL_cuEventCreate, (void *) event_create);
         put(REAL_cuEventDestroy_v2, (void *) event_destroy);
