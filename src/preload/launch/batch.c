@@ -81,11 +81,10 @@ static void charge(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, ui
         process_charge(a, b->context->card, b->nsec, nsec, b->n_kernels);
 }
 
-/* Charges a batch whose end was not seen, so the clock only gives an upper bound. */
-static void charge_unseen(ProcessState *a, Batch *b, uint64_t now) {
-        uint64_t passed = time_passed(b, now);
-
-        charge(a, b, passed, b->nsec < passed ? b->nsec : passed, now);
+/* Ends a batch whose end cannot be seen; its work may be on the card. */
+static void end_as_estimated(ProcessState *a, Batch *b, uint64_t now) {
+        charge(a, b, time_passed(b, now), b->nsec, now);
+        batch_release(b);
 }
 
 /* A closed batch has ended. Until its events are read, at the application's next call or never, it
@@ -106,7 +105,7 @@ static void finish(ProcessState *a, Batch *b) {
 }
 
 static bool callback_has_come(const Batch *b) {
-        return !atomic_load(&b->polled) && atomic_load(&b->callbacks) == 0;
+        return !atomic_load(&b->polled) && !atomic_load(&b->has_callback);
 }
 
 /* Ends a closed batch if its callback has come, or its context or (ask) its work has ended. A
@@ -131,12 +130,14 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
 static void on_batch_end(void *data) {
         Batch *b = data;
 
-        (void) atomic_fetch_sub(&b->callbacks, 1);
+        atomic_store(&b->has_callback, false);
         check_closed(process_known(), b, false);
 }
 
 /* Queues the callback in a stream of the library, which does not synchronize with a default stream.
- * Without a callback batch_poll() asks for the event. */
+ * Without a callback batch_poll() asks for the event. Each batch has at most one in the queue: a
+ * full queue blocks the program, and the driver's thread may be in another callback that waits for
+ * the program. */
 static void add_callback(Context *c, Batch *b) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
@@ -160,12 +161,11 @@ static void add_callback(Context *c, Batch *b) {
         }
         if (wait(stream, b->end, 0) != 0)
                 return;
-        (void) atomic_fetch_add(&b->callbacks, 1);
-        if (call(stream, on_batch_end, b) == 0) {
+        atomic_store(&b->has_callback, true);
+        if (call(stream, on_batch_end, b) == 0)
                 atomic_store(&b->polled, false);
-                return;
-        }
-        (void) atomic_fetch_sub(&b->callbacks, 1);
+        else
+                atomic_store(&b->has_callback, false);
 }
 
 /* Counts the batch as closed, and updates when the closed ones are expected to end, as if all
@@ -189,8 +189,7 @@ static void close_batch(ProcessState *a, Batch *b, uint64_t now) {
         int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
 
         if (!cuda_event_record(&b->end, b->stream) || real_is_captured(b->stream)) {
-                charge_unseen(a, b, now);
-                batch_release(b);
+                end_as_estimated(a, b, now);
         } else {
                 count_closed(a, b, now);
                 add_callback(c, b);
@@ -209,7 +208,7 @@ static void close_batch(ProcessState *a, Batch *b, uint64_t now) {
  * the estimate was too small: the difference is added to the work in flight. A captured stream is
  * not queried, since that would invalidate the capture. */
 static bool settle_idle(ProcessState *a, Batch *b, uint64_t now) {
-        uint64_t over = atomic_load(&b->over);
+        uint64_t over = atomic_load(&b->over), passed;
         Context *c = b->context;
 
         if (now <= over || real_is_captured(b->stream))
@@ -223,7 +222,8 @@ static bool settle_idle(ProcessState *a, Batch *b, uint64_t now) {
         for (unsigned i = 0; atomic_load(&a->usage[c->card].closed) > 0 && i < CONTEXT_BATCHES; i++)
                 if (atomic_load(&c->batches[i].key) == atomic_load(&b->key))
                         check_closed(a, &c->batches[i], true);
-        charge_unseen(a, b, now);
+        passed = time_passed(b, now);
+        charge(a, b, passed, b->nsec < passed ? b->nsec : passed, now);
         return true;
 }
 
@@ -232,11 +232,14 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
         uintptr_t handle = b->handle;
 
         atomic_store(&b->state, BATCH_OPEN);
-        if ((atomic_load(&c->handle) == handle && atomic_load(&b->key) != KEY_GONE) ||
-            !batch_take(b, BATCH_OPEN))
-                return;
-        charge_unseen(a, b, now); /* no other thread settles it */
-        batch_release(b);
+        if ((atomic_load(&c->handle) != handle || atomic_load(&b->key) == KEY_GONE) &&
+            batch_take(b, BATCH_OPEN))
+                end_as_estimated(a, b, now); /* no other thread settles it */
+}
+
+/* Whether a callback can be queued behind its end. */
+static bool can_close(const Batch *b) {
+        return !stream_has_ended(b) && !atomic_load(&b->has_callback);
 }
 
 /* Ends a batch that the caller owns: it is charged if its stream is idle, else its end is
@@ -244,7 +247,7 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
 static void end_open(ProcessState *a, Batch *b, bool marks, uint64_t now) {
         if (settle_idle(a, b, now))
                 batch_release(b);
-        else if (marks && !stream_has_ended(b) && !real_is_captured(b->stream))
+        else if (marks && can_close(b) && !real_is_captured(b->stream))
                 close_batch(a, b, now);
         else
                 put_open(a, b, now);
@@ -278,6 +281,24 @@ static bool start(ProcessState *a, Batch *b, CuHandle stream, bool cold, uint64_
         return ok;
 }
 
+static Batch *find_free(Context *c, bool can_close) {
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
+                if (!(can_close && atomic_load(&c->batches[i].has_callback)) &&
+                    batch_take(&c->batches[i], BATCH_FREE))
+                        return &c->batches[i];
+        return NULL;
+}
+
+/* Without a free batch, those of idle streams are ended. */
+static Batch *take_free(ProcessState *a, Context *c, uint64_t now) {
+        Batch *b = find_free(c, true);
+
+        if (b)
+                return b;
+        batch_poll(a, c, false, now);
+        return find_free(c, false);
+}
+
 Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, bool cold, uint64_t now) {
         uintptr_t key = batch_key(stream);
         bool found = false;
@@ -293,14 +314,10 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                 else if (!settle_idle(a, b, now))
                         return b;
         }
-        for (unsigned i = 0; !found && i < CONTEXT_BATCHES; i++) {
-                b = &c->batches[i];
-                found = batch_take(b, BATCH_FREE);
-        }
-        if (!found) {
-                measure_all(a, c); /* frees batches for the next launch */
+        if (!found)
+                b = take_free(a, c, now);
+        if (!b)
                 return NULL;
-        }
         b->handle = handle;
         if (!stream_has_ended(b) && start(a, b, stream, cold, now))
                 return b;
@@ -354,9 +371,11 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         }
         if (b->n_launches == 0) {
                 batch_release(b);
-        } else if (!stream_has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
+        } else if (can_close(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 batch_poll(a, c, false, l->now);
+        } else if (b->n_shares == BATCH_KINDS) {
+                end_as_estimated(a, b, l->now);
         } else {
                 put_open(a, b, l->now);
         }
@@ -370,14 +389,12 @@ static void poll_open(ProcessState *a, Batch *b, bool waits, uint64_t now) {
 
         if ((!waits && now <= over + POLL_SLACK_NS) || !batch_take(b, BATCH_OPEN))
                 return;
-        if (!is_of_other_thread(b) && !stream_has_ended(b)) {
+        if (!is_of_other_thread(b) && !stream_has_ended(b))
                 end_open(a, b, waits && !is_in_legacy_stream(b), now);
-        } else if (now <= over + FOREIGN_LATE_NS) {
+        else if (now <= over + FOREIGN_LATE_NS)
                 put_open(a, b, now);
-        } else {
-                charge_unseen(a, b, now);
-                batch_release(b);
-        }
+        else
+                end_as_estimated(a, b, now);
 }
 
 void batch_poll(ProcessState *a, Context *c, bool waits, uint64_t now) {
@@ -398,32 +415,25 @@ void batch_expire(ProcessState *a, Context *c, uint64_t now) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
                 Batch *b = &c->batches[i];
 
-                if (atomic_load(&b->state) != BATCH_OPEN || now <= atomic_load(&b->over) + FOREIGN_LATE_NS ||
-                    !batch_take(b, BATCH_OPEN))
-                        continue;
-                charge_unseen(a, b, now);
-                batch_release(b);
+                if (now > atomic_load(&b->over) + FOREIGN_LATE_NS && batch_take(b, BATCH_OPEN))
+                        end_as_estimated(a, b, now);
         }
 }
 
 static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
-        if (atomic_load(&b->key) != key) {
+        if (atomic_load(&b->key) != key)
                 put_open(a, b, now);
-        } else if (stream_has_ended(b) || real_is_captured(b->stream)) {
-                charge_unseen(a, b, now);
-                batch_release(b);
-        } else {
+        else if (can_close(b) && !real_is_captured(b->stream))
                 end_open(a, b, true, now);
-        }
+        else
+                end_as_estimated(a, b, now);
 }
 
 /* The batch is in use for long: by a thread that has ended, or by this one below a signal handler.
  * From now on its stream is not asked. */
 static void give_up(ProcessState *a, Batch *b, uintptr_t key) {
-        if (!atomic_compare_exchange_strong(&b->key, &key, KEY_GONE) || !batch_take(b, BATCH_OPEN))
-                return;
-        charge_unseen(a, b, launch_now());
-        batch_release(b);
+        if (atomic_compare_exchange_strong(&b->key, &key, KEY_GONE) && batch_take(b, BATCH_OPEN))
+                end_as_estimated(a, b, launch_now());
 }
 
 /* The thread that has the batch may be querying the stream, so the driver may not destroy it
@@ -467,10 +477,8 @@ void batch_end_all(ProcessState *a, Context *c) {
                 Batch *b = &c->batches[i];
 
                 check_closed(a, b, false);
-                if (!batch_take(b, BATCH_OPEN))
-                        continue;
-                charge_unseen(a, b, launch_now());
-                batch_release(b);
+                if (batch_take(b, BATCH_OPEN))
+                        end_as_estimated(a, b, launch_now());
         }
 }
 
@@ -484,7 +492,7 @@ bool batch_take_all(Context *c) {
                 /* The callbacks are read after the take, since an owner may queue one. */
                 all = batch_take(b, BATCH_DONE) || batch_take(b, BATCH_FREE);
                 n += all;
-                all = all && atomic_load(&b->callbacks) == 0;
+                all = all && !atomic_load(&b->has_callback);
         }
         while (!all && n > 0)
                 batch_release(&c->batches[--n]);
