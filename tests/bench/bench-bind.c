@@ -171,7 +171,7 @@ static double measure(const char *aliquot, unsigned pods, unsigned nodes, unsign
         double rate;
 
         if (aliquot)
-                scheduler = bench_scheduler_start(aliquot, run.store, &run.scheduler);
+                scheduler = bench_scheduler_start(aliquot, run.store, 0, &run.scheduler);
         for (unsigned i = 0; i < nodes; i++)
                 buf_appendf(&run.names, "%s\"node-%05u\"", i > 0 ? "," : "", i);
         rate = run_workers(&run, workers, bind);

@@ -3,7 +3,8 @@
 /* filter + prioritize as kube-scheduler calls them, over one keep-alive connection: every node by
  * name, one pod, 100,000 pods known. Prioritize gets the nodes that filter answered. The baseline
  * takes turns with it in the same run: the same two requests against a server that echoes the names
- * without looking at them. It is the cost of the protocol itself.
+ * without looking at them. It is the cost of the protocol itself. Then the same with viewers of the
+ * page, by turns with none.
  *
  * bench-extender ALIQUOT [NODES PODS ROUNDS] */
 
@@ -151,12 +152,93 @@ static void one_round(LoadConn *c, pid_t server, Str args, Figures *f, const cha
         load_sample(&f->prioritize_cpu, cpu_of(server) - c1);
 }
 
-static void print_row(const char *what, LoadSamples *ours, LoadSamples *base) {
+static void print_row(const char *what, LoadSamples *ours, LoadSamples *base, const char *of_base) {
         double p50 = load_quantile_usec(ours, 0.5), p99 = load_quantile_usec(ours, 0.99);
         double b50 = load_quantile_usec(base, 0.5), b99 = load_quantile_usec(base, 0.99);
 
-        printf("%-22s %9.0f us %9.0f us   echo %7.0f us %7.0f us   ratio %5.2f %5.2f\n", what, p50, p99, b50,
-               b99, p50 / b50, p99 / b99);
+        printf("%-22s %9.0f us %9.0f us   %s %7.0f us %7.0f us   ratio %5.2f %5.2f\n", what, p50, p99,
+               of_base, b50, b99, p50 / b50, p99 / b99);
+}
+
+/* ---- beside the page ---- */
+
+enum {
+        VIEWERS = 16, /* the most that are served */
+        TURNS = 6,    /* with viewers and without, by turns */
+};
+
+#define TURN_NSEC   UINT64_C(5000000000) /* below the time after which a viewer that reads nothing is dropped */
+#define CHANGE_NSEC UINT64_C(100000000)
+
+typedef struct Cluster {
+        uint16_t port, page, store; /* of the scheduler, its page, and the API server */
+        pid_t scheduler;
+        unsigned nodes;
+} Cluster;
+
+/* Viewers that read nothing. */
+static void viewers_come(LoadConn viewers[VIEWERS], uint16_t page) {
+        for (unsigned i = 0; i < VIEWERS; i++) {
+                viewers[i] = load_dial(page);
+                if (dprintf(viewers[i].fd, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n") < 0)
+                        load_fail("the page does not take a request");
+        }
+}
+
+/* A pod comes to the first node, or the one that came before goes: the page shows it. */
+static void change(LoadConn *store, unsigned turn) {
+        _cleanup_buf_ Buf pod = BUF_NULL, answer = BUF_NULL;
+        unsigned status;
+
+        if (turn % 2 == 0) {
+                bench_pod_json(&pod, 900000, 0, BENCH_CARDS - 1, 4096);
+                status = load_call(store, "POST", "/api/v1/namespaces/default/pods", "application/json",
+                                   buf_str(&pod), &answer);
+        } else {
+                status = load_call(store, "DELETE",
+                                   "/api/v1/namespaces/default/pods/app-900000?gracePeriodSeconds=0",
+                                   "application/json", STR("{}"), &answer);
+        }
+        if (status / 100 != 2)
+                load_fail("a change is answered by %u: %s", status, answer.data);
+}
+
+static unsigned rounds_for(uint64_t nsec, const Cluster *cluster, LoadConn *c, Figures *f) {
+        uint64_t end = clock_nsec(CLOCK_MONOTONIC) + nsec, next = 0, now;
+        LoadConn store = load_dial(cluster->store);
+        _cleanup_buf_ Buf args = BUF_NULL;
+        unsigned n = 0, changes = 0;
+
+        while ((now = clock_nsec(CLOCK_MONOTONIC)) < end) {
+                if (now >= next) {
+                        change(&store, changes++);
+                        next = now + CHANGE_NSEC;
+                }
+                args_json(&args, cluster->nodes, 4096, n++);
+                one_round(c, cluster->scheduler, buf_str(&args), f, "\"node-00001\"");
+        }
+        if (changes % 2 == 1)
+                change(&store, changes);
+        load_hang_up(&store);
+        return n;
+}
+
+static void beside_the_page(const Cluster *cluster, LoadConn *c) {
+        Figures with = {0}, without = {0};
+        LoadConn viewers[VIEWERS];
+        unsigned n = 0;
+
+        for (unsigned turn = 0; turn < TURNS; turn++) {
+                if (turn % 2 == 1)
+                        viewers_come(viewers, cluster->page);
+                n += rounds_for(TURN_NSEC, cluster, c, turn % 2 == 1 ? &with : &without);
+                for (unsigned i = 0; turn % 2 == 1 && i < VIEWERS; i++)
+                        load_hang_up(&viewers[i]);
+        }
+        printf("with %d viewers that read nothing, %u rounds (p50, p99)\n", VIEWERS, n);
+        print_row("filter", &with.filter, &without.filter, "no viewer");
+        figures_done(&with);
+        figures_done(&without);
 }
 
 int main(int argc, char **argv) {
@@ -165,14 +247,14 @@ int main(int argc, char **argv) {
         unsigned rounds = argc > 4 ? (unsigned) strtoul(argv[4], NULL, 10) : 2000;
         _cleanup_buf_ Buf args = BUF_NULL;
         Figures ours = {0}, base = {0};
-        uint16_t store_port, port, echo_port = load_free_port();
+        uint16_t store_port, port, echo_port = load_free_port(), page = load_free_port();
         pid_t store, scheduler, echoer;
         LoadConn a, b;
 
         if (argc < 2)
                 load_fail("usage: bench-extender ALIQUOT [NODES PODS ROUNDS]");
         store = bench_store_start(nodes, pods, 4096, &store_port);
-        scheduler = bench_scheduler_start(argv[1], store_port, &port);
+        scheduler = bench_scheduler_start(argv[1], store_port, page, &port);
         echoer = echo_start(echo_port);
         load_wait_ready(echo_port, "/");
 
@@ -189,13 +271,14 @@ int main(int argc, char **argv) {
         }
         printf("extender, %u nodes x %d cards, %u pods known, %u rounds (p50, p99)\n", nodes, BENCH_CARDS,
                pods, rounds);
-        print_row("filter", &ours.filter, &base.filter);
-        print_row("prioritize", &ours.prioritize, &base.prioritize);
-        print_row("filter + prioritize", &ours.both, &base.both);
-        print_row("filter, processor", &ours.filter_cpu, &base.filter_cpu);
-        print_row("prioritize, processor", &ours.prioritize_cpu, &base.prioritize_cpu);
+        print_row("filter", &ours.filter, &base.filter, "echo");
+        print_row("prioritize", &ours.prioritize, &base.prioritize, "echo");
+        print_row("filter + prioritize", &ours.both, &base.both, "echo");
+        print_row("filter, processor", &ours.filter_cpu, &base.filter_cpu, "echo");
+        print_row("prioritize, processor", &ours.prioritize_cpu, &base.prioritize_cpu, "echo");
         printf("resident               %9.1f MiB              echo %7.1f MiB\n",
                (double) load_resident_kib(scheduler) / 1024, (double) load_resident_kib(echoer) / 1024);
+        beside_the_page(&(Cluster){port, page, store_port, scheduler, nodes}, &a);
         load_hang_up(&a);
         load_hang_up(&b);
         load_end(scheduler);

@@ -101,8 +101,9 @@ pid_t bench_store_start(unsigned nodes, unsigned pods, size_t pod_bytes, uint16_
         return pid;
 }
 
-pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t *ret_port) {
-        char kubeconfig[] = "/tmp/aliquot-bench-XXXXXX", listen[64];
+pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t page_port,
+                            uint16_t *ret_port) {
+        char kubeconfig[] = "/tmp/aliquot-bench-XXXXXX", listen[64], page[64];
         uint16_t port = load_free_port();
         int fd = mkstemp(kubeconfig);
         pid_t pid;
@@ -117,8 +118,10 @@ pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t *
                 load_fail("cannot write a kubeconfig");
         (void) close(fd);
         (void) snprintf(listen, sizeof listen, "127.0.0.1:%u", port);
+        (void) snprintf(page, sizeof page, "127.0.0.1:%u", page_port);
         pid = load_spawn((const char *const[]){aliquot, "scheduler", "--kubeconfig", kubeconfig, "--listen",
-                                               listen, "--no-leader-election", NULL});
+                                               listen, "--no-leader-election",
+                                               page_port != 0 ? "--page" : NULL, page, NULL});
         load_wait_ready(port, "/gpushare-scheduler/readyz");
         (void) unlink(kubeconfig);
         *ret_port = port;

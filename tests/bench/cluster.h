@@ -18,6 +18,6 @@ void bench_pod_json(Buf *out, unsigned pod, int node, unsigned card, size_t byte
  * pods. */
 pid_t bench_store_start(unsigned nodes, unsigned pods, size_t pod_bytes, uint16_t *ret_port);
 
-/* Starts `aliquot scheduler` against that server, and waits until it is ready. The program is in
- * the folder of the benchmark's own binary. */
-pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t *ret_port);
+/* Starts `aliquot scheduler` against that server, with its page at page_port if that is not 0, and
+ * waits until it is ready. */
+pid_t bench_scheduler_start(const char *aliquot, uint16_t store_port, uint16_t page_port, uint16_t *ret_port);
