@@ -3,9 +3,10 @@
 """Slices that grow beyond the limits of their pods: node_growth.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML"""
 
 import json
+import os
 import unittest
 
-from isolation_case import MIB, Started, alone
+from isolation_case import INSIDE, MIB, Started, alone
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import PODS, container, pod
 
@@ -218,6 +219,71 @@ class Growth(Started):
         self.ask(lab, "b", gpu_mem=None)
         self.until(lab, lab.kubelet.runtime.of(a, "main"), 8618, None)
         lab.wait(lambda: self.charges(lab) == {}, "both have their limits")
+
+    def lose(self, lab, *uids, pages=()):
+        """The agent's records of these pods, and pages, are lost while it is away. The new one has looked at the pods."""
+        records = [os.path.join(lab.state, "pods", f"{uid}.json") for uid in uids]
+        lab.agent.stop()
+        for path in (*records, *pages):
+            os.remove(path)
+        lab.start_agent()
+        lab.wait_ready()
+        lab.wait(lambda: all(os.path.exists(path) for path in records), "the records are written again")
+
+    def test_a_lost_record_of_a_shrunk_slice(self):
+        """Its size is that of its page. The limit would be more than the card has beside the slice that has grown."""
+        lab, (a, small), (b, grown) = self.both()
+        self.ask(lab, gpu_mem=None)
+        lab.wait(lambda: self.status(lab).startswith("waits: "), "it waits for its limit")
+        written = [self.limits(c).generation for c in (small, grown)]
+        for lost in (a,), (b,), (a, b):
+            self.lose(lab, *lost)
+            self.assertEqual([self.limits(c).limit // MIB for c in (small, grown)], [4309, 11850], lost)
+            lab.wait(lambda: self.charges(lab) == {a: -4, b: 4} and self.used(lab) == 15, f"the charges: {self.charges(lab)}")
+        self.assertEqual([self.limits(c).generation for c in (small, grown)], written, "no page had another size meanwhile")
+        lab.kubelet.finish(a, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(a, "main") is not small and lab.running(a), "it runs again")
+        small = lab.kubelet.runtime.of(a, "main")
+        lab.extender.kill()
+        lab.kubelet.restart()
+        lab.wait_ready()
+        lab.schedule(with_extender=True, extra=SWITCH)
+        self.assertEqual((self.limits(small).limit // MIB, self.charges(lab)), (4309, {a: -4, b: 4}))
+        self.ask(lab, "b", gpu_mem=None)
+        self.until(lab, small, 8618, None)
+        lab.wait(lambda: self.charges(lab) == {}, "both have their limits")
+
+    def test_a_lost_record_beside_a_lost_annotation(self):
+        """The pages say what the annotation is written from, memory and compute."""
+        lab = self.grown()
+        (a, small), (b, grown) = (self.run_pod(lab, name, mem, core) for name, mem, core in (("a", 8, 60), ("b", 7, 40)))
+        self.ask(lab, gpu_mem="4", gpu_core="20")
+        self.until(lab, small, 4309, "in force: container 0: gpu-mem 4 of 8, gpu-core 20 of 60")
+        self.ask(lab, "b", gpu_mem="11", gpu_core="80")
+        self.until(lab, grown, 11850, "in force: container 0: gpu-mem 11 of 7, gpu-core 80 of 40", "b")
+        self.ask(lab, gpu_mem=None, gpu_core=None)
+        lab.wait(lambda: self.status(lab).startswith("waits: "), "it waits for its limit")
+        lab.annotate(grown_slices=None)
+        self.lose(lab, a, b)
+        lab.wait(lambda: lab.node_annotation(GROWTH) and self.charges(lab) == {a: -4, b: 4}, "the charges")
+        self.assertEqual([(self.limits(c).limit // MIB, self.limits(c).core) for c in (small, grown)], [(4309, 20), (11850, 80)])
+
+    def test_a_lost_record_without_a_page(self):
+        """As after a reboot: the slice has its limit, and its container starts when the card has room for it."""
+        lab, (a, small), (b, grown) = self.both()
+        self.ask(lab, gpu_mem=None)
+        lab.wait(lambda: self.status(lab).startswith("waits: "), "it waits for its limit")
+        start, late = lab.kubelet._start_container, {a}
+        lab.kubelet._start_container = lambda p, c, init: p.uid not in late and start(p, c, init)
+        lab.kubelet.finish(a, "main", 1)
+        self.lose(lab, a, pages=[small.options["mounts"][f"{INSIDE}/slice/0/limits"][0]])
+        lab.wait(lambda: self.charges(lab) == {b: 4}, "the limit is charged")
+        late.clear()
+        lab.kubelet._work(lab.kubelet.pods[a])
+        self.not_started(lab, "default/a waits: slices of gpu0 that have grown beyond their limits leave no room")
+        self.assertEqual(self.limits(grown).limit // MIB, 11850)
+        self.ask(lab, "b", gpu_mem=None)
+        self.assertEqual(self.limits(self.started(lab, a)).limit // MIB, 8618)
 
     def test_a_shrunk_pod_that_ends(self):
         """The growth beside it rests on nothing else: a new pod sees the card without it."""

@@ -333,10 +333,36 @@ int evidence_recall(const Record *record, Roster *roster, RosterPod *pod) {
         return roster_place(roster, pod, slices, n) < 0 ? -ENOMEM : 1;
 }
 
-static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Records *records) {
+static void take_page_size(const NodeContext *node, const RosterPod *pod, Str container) {
+        Record *record = records_find(node->records, str_from(pod->uid));
+        const RecordContainer *c = record_container(record, container);
+        char owner[512];
+        IsolationSize size;
+
+        if (!node->isolation || c->given[DEVICE_MEM].n == 0)
+                return;
+        (void) snprintf(owner, sizeof owner, "%s/%s/%s", pod->namespace_, pod->name, c->name);
+        size = isolation_page_size(node->isolation, c, owner);
+        record_set_size(record, container, size.mem, size.core);
+}
+
+int evidence_give(const NodeContext *node, const RosterPod *pod, Str container, bool init, DeviceKind kind,
+                  const DeviceSet *set) {
+        const Record *record = records_find(node->records, str_from(pod->uid));
+        const RecordContainer *c = record ? record_container(record, container) : NULL;
+        bool is_known = c && c->given[kind].n > 0;
+        int r = records_give(node->records, str_from(pod->uid), str_from(pod->namespace_),
+                             str_from(pod->name), container, init, kind, set);
+
+        if (r == 0 && !is_known)
+                take_page_size(node, pod, container);
+        return r;
+}
+
+static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, const NodeContext *node) {
         _cleanup_devices_ DeviceSet set = DEVICE_SET_NULL;
         bool init = false;
-        const Record *record = records_find(records, str_from(pod->uid));
+        const Record *record = records_find(node->records, str_from(pod->uid));
         bool known = record && record_container(record, entry->container);
         DeviceKind kind;
         int r;
@@ -349,14 +375,13 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, Recor
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (str_eq(str_from(pod->containers[i].name), entry->container))
                         init = pod->containers[i].kind == CONTAINER_INIT;
-        r = records_give(records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
-                         entry->container, init, kind, &set);
+        r = evidence_give(node, pod, entry->container, init, kind, &set);
         if (r == 0 && !known) /* nothing says that it has not */
-                record_set_started(records_find(records, str_from(pod->uid)), entry->container, true);
+                record_set_started(records_find(node->records, str_from(pod->uid)), entry->container, true);
         return r;
 }
 
-int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault) {
+int evidence_adopt(CheckpointFile *file, const NodeContext *node, Fault *fault) {
         const Checkpoint *c;
         int r;
 
@@ -364,11 +389,11 @@ int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records,
         if (r != 0)
                 return r == -ENOMEM ? r : EVIDENCE_E_NONE;
         for (size_t i = 0; r == 0 && i < c->n; i++) {
-                const RosterPod *pod = roster_find(roster, c->entries[i].pod_uid);
+                const RosterPod *pod = roster_find(node->roster, c->entries[i].pod_uid);
 
                 if (!pod || !pod->grant)
                         continue;
-                r = adopt_entry(&c->entries[i], pod, records);
+                r = adopt_entry(&c->entries[i], pod, node);
         }
         return r;
 }

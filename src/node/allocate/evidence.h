@@ -5,10 +5,9 @@
  * has UIDs and init containers and costs no call; List is the interface that the kubelet promises
  * to keep. Sets are compared as a whole: a container has exactly these devices or is not meant. */
 
+#include "node/allocate/node_context.h"
 #include "node/kubelet/checkpoint.h"
 #include "node/kubelet/pod_resources.h"
-#include "node/records/records.h"
-#include "node/records/roster.h"
 
 /* One pod, and those of its containers that hold the set. */
 typedef struct Evidence {
@@ -52,6 +51,13 @@ int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, Ros
  * did not, -ENOMEM. */
 int evidence_recall(const Record *record, Roster *roster, RosterPod *pod);
 
+/* Records devices that the kubelet has given to a container, as records_give() does. Where the
+ * record did not have any of this kind, it may have been lost while the container ran: then the
+ * size in force is that of the slice's pages. Neighbours may have grown into what it has given up.
+ * 0 or -ENOMEM. */
+int evidence_give(const NodeContext *node, const RosterPod *pod, Str container, bool init, DeviceKind kind,
+                  const DeviceSet *set);
+
 /* Records the devices of living pods that the checkpoint has and the records do not. 0,
  * EVIDENCE_E_NONE, -ENOMEM. */
-int evidence_adopt(CheckpointFile *file, const Roster *roster, Records *records, Fault *fault);
+int evidence_adopt(CheckpointFile *file, const NodeContext *node, Fault *fault);

@@ -152,8 +152,7 @@ static int keep_record(const StartCheck *check, const RosterPod *pod, const Rost
         Record *record;
         int r;
 
-        r = records_give(node->records, str_from(pod->uid), str_from(pod->namespace_), str_from(pod->name),
-                         str_from(c->name), c->kind == CONTAINER_INIT, check->kind, check->set);
+        r = evidence_give(node, pod, str_from(c->name), c->kind == CONTAINER_INIT, check->kind, check->set);
         record = r == 0 ? records_find(node->records, str_from(pod->uid)) : NULL;
         if (record && node->isolation)
                 isolation_record_slice(node->inventory, record, str_from(c->name));

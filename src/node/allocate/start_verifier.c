@@ -266,7 +266,7 @@ void start_verifier_adopt(StartVerifier *v) {
         Fault fault = FAULT_NULL;
         int r;
 
-        r = evidence_adopt(&v->checkpoint, node->roster, node->records, &fault);
+        r = evidence_adopt(&v->checkpoint, node, &fault);
         if (!v->calls)
                 checkpoint_file_done(&v->checkpoint);
         if (r < 0)

@@ -300,53 +300,6 @@ int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c,
         return r;
 }
 
-/* UINT64_MAX: not known. */
-static uint64_t held_bytes(const Isolation *i, const RecordContainer *given, uint32_t index) {
-        char id[SLICEDIR_ID_SIZE], path[SLICEDIR_ID_SIZE + 16];
-        _cleanup_close_ int directory = -1;
-        uint32_t card, count, number = 0;
-        SliceLimits limits;
-        SliceUsage usage;
-        size_t at = 0;
-        int r;
-
-        while (device_set_next_card(&given->given[DEVICE_MEM], &at, &card, &count) && card != index)
-                number++;
-        if (i->slicedir.fd < 0)
-                return UINT64_MAX;
-        isolation_slice_name(given, id);
-        (void) snprintf(path, sizeof path, "%s/%u", id, number);
-        directory = openat(i->slicedir.fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (directory < 0)
-                return errno == ENOENT ? 0 : UINT64_MAX;
-        r = slice_files_read_limits(directory, &limits);
-        if (r != 0)
-                return r == -ENOENT ? 0 : UINT64_MAX;
-        if ((limits.flags & SLICE_FLAG_OPEN) != 0)
-                return 0;
-        r = slice_files_read_usage(directory, &usage);
-        if (r != 0)
-                return r == -ENOENT ? limits.limit : UINT64_MAX;
-        return usage.used > limits.limit ? usage.used : limits.limit;
-}
-
-uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordContainer *given,
-                        uint32_t index) {
-        const MachineCard *card = inventory_machine_card(v, index);
-        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
-        uint64_t bytes, mib;
-
-        if (!share_mode_is_isolated(v->mode))
-                return 0;
-        bytes = held_bytes(i, given, index);
-        if (bytes == 0)
-                return 0;
-        if (bytes == UINT64_MAX || dev == 0)
-                return UINT32_MAX;
-        mib = bytes / MIB + (bytes % MIB != 0);
-        return mib < card->mib ? (uint32_t) visible_units(card->mib, mib, dev) : dev;
-}
-
 bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContainer *given) {
         const DeviceSet *mem = &given->given[DEVICE_MEM];
         char id[SLICEDIR_ID_SIZE], path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE + 32];

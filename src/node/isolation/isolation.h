@@ -7,7 +7,8 @@
  * PreStart, once the identity is proved. No other container has these devices meanwhile, except
  * init containers of the same pod, which have ended when a later container has them.
  *
- * A container does not start if its pages or library cannot be made: isolation fails closed. */
+ * A container does not start if its pages or library cannot be made: isolation fails closed.
+ * isolation_pages.c reads the pages again. */
 
 #include "base/arena.h"
 #include "node/isolation/node_compute.h"
@@ -85,6 +86,15 @@ int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c,
  * rounded up. 0 for a container that has no page, or is not isolated. UINT32_MAX: not known, as the
  * card is missing or a file could not be read. The counters have what the container wrote. */
 uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordContainer *given, uint32_t index);
+
+/* The size in force of a container that may be running, by its pages, as a record has it: units of
+ * all its cards and percent; 0: its limit. Also 0 where a page cannot be read, or is another
+ * container's. owner: NAMESPACE/POD/CONTAINER. It needs no inventory: units are in proportion to
+ * the devices. Where the pages differ, because a resize was interrupted, it is the largest. */
+typedef struct IsolationSize {
+        uint32_t mem, core;
+} IsolationSize;
+IsolationSize isolation_page_size(const Isolation *i, const RecordContainer *given, const char *owner);
 
 /* Whether library and pages of this container are where its mounts lead. A runtime may make an
  * empty directory of a missing source (containerd) and start the container. True where the mode

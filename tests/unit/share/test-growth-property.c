@@ -5,7 +5,7 @@
  * their limits leave the rest to slices that grow, and have it again by a permit of the leader. The
  * leading scheduler reserves, reads the node and writes a permit. The agent accepts, shrinks and
  * gives back. Watches lag, answers are lost, patches arrive late. Leaders begin again with what the
- * API has, and agents with their records.
+ * API has, and agents with their records, or with the pages of the slices.
  *
  * The oracle looks at what processes hold or may hold at once: never more than the card has, and
  * never more than their slice is charged with. Where no other program places pods, also the charges
@@ -70,7 +70,8 @@ typedef struct World {
                 char mine[TEXT];
                 bool sent;
         } agent;
-        size_t n_grown, n_shrunk, n_refused, n_conflicts, n_waits, n_settled, n_early, n_returned, n_resting;
+        size_t n_grown, n_shrunk, n_refused, n_conflicts, n_waits, n_settled, n_early, n_returned, n_resting,
+                n_lost;
 } World;
 
 static uint32_t pick(World *w, uint32_t below) {
@@ -542,6 +543,24 @@ static void agent_again(World *w) {
                         w->patches[i].writer = FORMER;
 }
 
+/* The agent begins again without the record of a pod whose containers run: their pages have the
+ * size in force, and no permit is known. Not beside a lost annotation: then nothing says what
+ * processes were permitted to hold. */
+static void agent_loses_record(World *w) {
+        ModelPod *pod = any_pod(w);
+
+        if (w->loses || !pod->in_api || pod->n == 0)
+                return;
+        for (size_t i = 0; i < pod->n; i++)
+                if (!pod->containers[i].started)
+                        return;
+        agent_again(w);
+        for (size_t i = 0; i < pod->n; i++) {
+                w->n_lost += pod->containers[i].above != 0;
+                pod->containers[i].permit = 0;
+        }
+}
+
 /* PreStart: what others may hold leaves room for the limit, and for the size above it. */
 static void container_starts(World *w) {
         ModelPod *pod = any_pod(w);
@@ -673,8 +692,8 @@ static void settle(World *w) {
 }
 
 static void rare_step(World *w) {
-        static void (*const steps[])(World *) = {lead_again, agent_again, write_other_key, settle,
-                                                 lose_annotation};
+        static void (*const steps[])(World *) = {lead_again, agent_again,     write_other_key,
+                                                 settle,     lose_annotation, agent_loses_record};
 
         if (pick(w, 8) == 0)
                 steps[pick(w, ELEMENTSOF(steps))](w);
@@ -727,7 +746,8 @@ static size_t run(uint64_t seed, bool alone, bool loses) {
                 check(&w);
         }
         ASSERT_TRUE(w.n_grown > 10 && w.n_shrunk > 10 && w.n_refused > 10 && w.n_conflicts > 10 &&
-                    w.n_settled > 10 && w.n_early > 5 && w.n_returned > 10 && (!alone || w.n_resting > 100));
+                    w.n_settled > 10 && w.n_early > 5 && w.n_returned > 10 && (!alone || w.n_resting > 100) &&
+                    (loses || w.n_lost > 1));
         for (size_t i = 0; i < PODS; i++)
                 (void) grant_free(w.pods[i].grant);
         (void) ledger_free(w.leader.ledger);
