@@ -460,6 +460,7 @@ static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
                 w->uid = str_put(&at, uid);
                 w->asked.mem = str_put(&at, asked->mem);
                 w->asked.core = str_put(&at, asked->core);
+                w->is_ending = view_pod_find(g->o.view, w->uid)->terminating; /* it has the grant */
                 HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
         }
         if (w && hash_added(w, hh))
@@ -490,7 +491,6 @@ void grower_pod(Grower *g, const Pod *pod) {
         if (!w)
                 return;
         w->is_static = !str_is_empty(pod->annotations.mirror);
-        w->is_ending = pod->meta.terminating;
         if (!g->uid && !g->o.may_not_act(g->o.userdata))
                 (void) try_wish(g, w);
         look_later(g);

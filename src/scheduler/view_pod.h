@@ -29,6 +29,7 @@ typedef struct ViewPod {
         usec_t bound_at;       /* when our Binding was answered, until the watch shows it; else 0 */
         bool reserved;         /* the grant is a reservation */
         bool from_plan;        /* of cards that a gang had planned, until the watch shows it bound */
+        bool terminating;      /* of a bound pod with a share */
         bool asks_nothing;     /* not bound yet, of our profile, without a share */
         bool told_unserved;    /* on_unserved_key was called for it */
         bool never_preempts;   /* spec.preemptionPolicy of a pod that is not bound is Never */

@@ -46,7 +46,7 @@ static bool grant_says(const Grant *g, const GrantSpec *spec) {
 
 /* Makes the grant that the pod's own object says. The new grant is made before the old one is
  * freed, so that a lack of memory keeps the old one. */
-static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
+static int pod_hold(View *v, const GrantSpec *spec, bool terminating, ReflectorEvent event) {
         ViewPod *pod = view_pod_ensure(v, spec->uid);
         Grant *grant;
         int r;
@@ -54,6 +54,7 @@ static int pod_hold(View *v, const GrantSpec *spec, ReflectorEvent event) {
         if (!pod)
                 return -ENOMEM;
         pod->generation = v->kinds[VIEW_PODS].generation;
+        pod->terminating = terminating;
         if (pod->bound_at > 0)
                 histogram_observe(&v->stats.lag, clock_monotonic_usec() - pod->bound_at);
         pod->bound_at = 0;
@@ -266,7 +267,7 @@ int view_pod_set(View *v, const Pod *pod, ReflectorEvent event) {
         if (reported < 0)
                 return reported;
         if (r == 0)
-                return pod_hold(v, &spec, event);
+                return pod_hold(v, &spec, pod->meta.terminating, event);
         if (str_is_empty(pod->node_name) && !pod_is_terminal(pod))
                 return pod_wait(v, pod, event);
         if (ledger_order(v->ledger) == NODE_ORDER_FRAGMENTATION && !pod_is_terminal(pod))

@@ -543,8 +543,9 @@ static void what_stays_given_up_is_no_wish(void) {
         lab_done(&lab);
 }
 
+/* Whichever object comes first. */
 static void a_pod_that_is_ending_returns_to_nothing(void) {
-        Lab lab = lab_new();
+        static const char deletion[] = "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",";
         char text[4096], *at;
 
         (void) snprintf(
@@ -552,16 +553,20 @@ static void a_pod_that_is_ending_returns_to_nothing(void) {
                 pod_json(.name = "a", .node = "n", .mem = "8", .allocation = "{\\\"0\\\":{\\\"0\\\":8}}"));
         at = strstr(text, "\"name\"");
         ASSERT_TRUE(at != NULL);
-        memmove(at + strlen("\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","), at, strlen(at) + 1);
-        memcpy(at, "\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",",
-               strlen("\"deletionTimestamp\":\"2026-01-01T00:00:00Z\","));
-        see_node(&lab, GIVEN_UP, "11");
-        feed(lab.view, VIEW_PODS, REFLECTOR_ADDED, text);
-        see_node(&lab, GIVEN_UP, "12");
-        for (int i = 0; i < 3; i++)
-                ASSERT_TRUE(sd_event_run(lab.event, USEC_PER_SEC / 100) >= 0);
-        ASSERT_INT(fake_n_calls(), 0);
-        lab_done(&lab);
+        memmove(at + strlen(deletion), at, strlen(at) + 1);
+        memcpy(at, deletion, strlen(deletion));
+        for (int first = 0; first < 2; first++) {
+                Lab lab = lab_new();
+
+                if (first == 0)
+                        see_node(&lab, GIVEN_UP, "11");
+                feed(lab.view, VIEW_PODS, REFLECTOR_ADDED, text);
+                see_node(&lab, GIVEN_UP, "12");
+                for (int i = 0; i < 3; i++)
+                        ASSERT_TRUE(sd_event_run(lab.event, USEC_PER_SEC / 100) >= 0);
+                ASSERT_INT(fake_n_calls(), 0);
+                lab_done(&lab);
+        }
 }
 
 /* Kubernetes has counted the limit of the one that waits. */
