@@ -209,16 +209,22 @@ GrowthSize ledger_growth_reserved(const LedgerNode *n, Str uid, uint32_t contain
         return g ? g->reserved : GROWTH_LEAST;
 }
 
-/* One kind of amount: what is charged, what is asked for, and what the charges leave free. */
+/* One kind of amount: what is charged, what is asked for, what the charges leave free, and what
+ * pods with unknown cards ask for. */
 typedef struct Room {
         const char *what;
-        int64_t now, asked, left;
+        int64_t now, asked, left, pending;
 } Room;
 
-/* 0 or LEDGER_GROWTH_E_ROOM. A return to the limit is nothing new on the card. */
+/* 0 or LEDGER_GROWTH_E_ROOM. A return to the limit is nothing new on the card. It does not wait for
+ * pods with unknown cards: the kubelet counts their limits and this one, so both have room on each
+ * card, but for slices that have grown. Where they have, the agent starts no container and takes no
+ * permit that exceeds the card (node/allocate/card_in_use.h). */
 static int check_room(const LedgerNode *n, const LedgerCard *c, const Room *room, Fault *fault) {
         bool returns = room->asked <= 0, closed = !c->healthy && !returns;
-        int64_t left = closed || room->left < 0 ? 0 : room->left, more = room->asked - room->now;
+        int64_t more = room->asked - room->now, left = room->left - (returns ? 0 : room->pending);
+
+        left = closed || left < 0 ? 0 : left;
 
         if (more <= 0 || more <= left)
                 return 0;
@@ -241,14 +247,14 @@ int ledger_growth_reserve(LedgerNode *n, const GrowthEntry *e, Fault *fault) {
         freed = ledger_growth_freed(n, e->card);
         r = check_room(n, c,
                        &(Room){" of gpu-mem", charged(g).mem, e->size.mem,
-                               (int64_t) c->units + freed.mem - (int64_t) (c->used + n->pending)},
+                               (int64_t) c->units + freed.mem - (int64_t) c->used, (int64_t) n->pending},
                        fault);
         if (r == 0)
-                r = check_room(
-                        n, c,
-                        &(Room){" percent of gpu-core", charged(g).core, e->size.core,
-                                CORE_PER_CARD + freed.core - (int64_t) (c->core_used + n->pending_core)},
-                        fault);
+                r = check_room(n, c,
+                               &(Room){" percent of gpu-core", charged(g).core, e->size.core,
+                                       CORE_PER_CARD + freed.core - (int64_t) c->core_used,
+                                       (int64_t) n->pending_core},
+                               fault);
         if (r == 0) {
                 charge_all(n, false);
                 g->reserved = growth_larger(g->reserved, e->size);

@@ -189,6 +189,34 @@ static void a_cordon_keeps_no_slice_from_its_limit(void) {
         ASSERT_OK(reserve(l, "a", 0, 0, &fault));
 }
 
+/* A pod that came without a place may be on any card. The kubelet has room for it and for the
+ * limit. */
+static void a_return_waits_for_no_pod_with_unknown_cards(void) {
+        const GrantSpec pending = {.namespace_ = STR("d"),
+                                   .name = STR("p"),
+                                   .uid = STR("p"),
+                                   .node = STR("n"),
+                                   .pending_mem = 6,
+                                   .pending_core = 60};
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        Fault fault = FAULT_NULL;
+        Grant *p;
+
+        ASSERT_OK(ledger_new(&l));
+        set_entries(l, 2, BELOW("a", 4, 30), "");
+        (void) make_pod(l, "a", 8, 60);
+        ASSERT_OK(grant_new(l, &pending, &p));
+        ASSERT_OK(reserve(l, "a", 0, 0, &fault));
+        ASSERT_INT(reserve(l, "a", 3, 0, &fault), LEDGER_GROWTH_E_ROOM);
+        ASSERT_OK(reserve(l, "a", 2, 0, &fault)); /* 16 - 8 - 6 */
+        ledger_growth_release(node_of(l), STR("a"));
+        (void) make_pod(l, "b", 4, 0);
+        set_entries(l, 3, BELOW("a", 4, 30) "," ABOVE("b", 5), "");
+        ASSERT_INT(reserve(l, "a", 0, 0, &fault), LEDGER_GROWTH_E_ROOM); /* b has grown into it */
+        ASSERT_TEXT(fault.text, "gpu0 of node n has 3 of gpu-mem free, 4 more are needed to return to the "
+                                "limit: 1 are missing");
+}
+
 /* Then its limit is free for new pods, and the growth beside it rests on nothing else. */
 static void a_pod_that_is_gone_leaves_its_limit_alone(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
@@ -290,6 +318,7 @@ int main(void) {
                 TEST(counters_do_not_take_back_what_was_given_up),
                 TEST(a_shrink_frees_for_growth_and_not_for_pods),
                 TEST(a_return_to_the_limit_waits_for_what_has_grown),
+                TEST(a_return_waits_for_no_pod_with_unknown_cards),
                 TEST(a_cordon_keeps_no_slice_from_its_limit), TEST(a_pod_that_is_gone_leaves_its_limit_alone),
                 TEST(a_held_slice_leaves_what_it_has_given_up), TEST(an_init_container_keeps_the_limit),
                 TEST(a_ledger_made_again_has_the_same_sums), TEST(a_permit_that_is_never_seen_ends));
