@@ -30,6 +30,7 @@ typedef struct SliceGrowth {
         char *seen;      /* the annotation as it was seen last; NULL: absent */
         uint64_t serial; /* the largest that was seen or written */
         char *mine;      /* as this process would have it; NULL: it has not written */
+        bool told_full;  /* it has logged that the annotation needs too many entries */
 } SliceGrowth;
 
 typedef struct NodeContext {

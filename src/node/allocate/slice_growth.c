@@ -7,6 +7,7 @@
 #include "base/minmax.h"
 #include "node/allocate/card_in_use.h"
 #include "share/growth.h"
+#include "wire/resize_keys.h"
 
 void slice_growth_done(SliceGrowth *g) {
         free(g->seen);
@@ -208,7 +209,7 @@ static bool cut_one(const NodeContext *node, const RosterPod *pod, const Record 
         if (w->mem < asked.mem || w->core < asked.core)
                 (void) fault_set(why, 0,
                                  "the scheduler has not permitted what container %u asks for above its "
-                                 "%s; its Events say why",
+                                 "%s; its Events say why, unless --grow-beyond-limits is off there",
                                  l->index,
                                  asked.mem > l->mem || asked.core > l->core ? "limit" : "size in force");
         if (!take(node, &(Rise){DEVICE_CORE, now.core, w->core, l->core}, pod, c, l, given, why))
@@ -298,8 +299,8 @@ static GrowthUse use_of(const NodeContext *node, const RosterPod *pod, const Gro
 }
 
 /* Adds empty entries for what records have or permit above limits, where the annotation was lost,
- * and for what they have below them. */
-static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
+ * and for what they have below them. *ret_excess: how many have no room. */
+static int add_records(const NodeContext *node, Arena *arena, Growth *growth, size_t *ret_excess) {
         int r = 0;
 
         for (const RosterPod *pod = node->roster->pods; pod && r == 0; pod = pod->hh.next) {
@@ -317,9 +318,12 @@ static int add_records(const NodeContext *node, Arena *arena, Growth *growth) {
                         size_t at = 0;
 
                         while (r == 0 && is_other &&
-                               device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count))
+                               device_set_next_card(&c->given[DEVICE_MEM], &at, &card, &count)) {
                                 r = growth_ensure(growth, arena, str_from(pod->uid), all.limits[i].index,
                                                   card);
+                                *ret_excess += r == -E2BIG;
+                                r = r == -E2BIG ? 0 : r;
+                        }
                 }
         }
         return r;
@@ -386,17 +390,31 @@ static void lower_permits(const NodeContext *node, const Growth *growth, Changes
         }
 }
 
+/* 0 or -E2BIG, which is logged once until there is room. excess: of add_records(). */
+static int check_count(SliceGrowth *g, const NodeContext *node, size_t n, size_t excess) {
+        if (excess > 0 && !g->told_full)
+                log_warning("node %s: annotation " ANNOTATION_GROWTH " needs %zu entries and has %d at most: "
+                            "until fewer slices have another size than their limits, none grows and none "
+                            "returns to its limit",
+                            node->roster->node_name, n + excess, GROWTH_MAX);
+        g->told_full = excess > 0;
+        return excess > 0 ? -E2BIG : 0;
+}
+
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *ret, bool *ret_waits) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Changes c = {.differs = false};
         Growth growth;
+        size_t excess = 0;
         int r = growth_read(str_from(g->seen), &arena, &growth, NULL);
 
         *ret_waits = false;
         c.differs = r > 0 || (g->enabled && !g->seen);
         g->serial = max_u64(max_u64(g->serial, growth.serial), growth.serial == 0 ? now : 0);
         if (r >= 0)
-                r = add_records(node, &arena, &growth);
+                r = add_records(node, &arena, &growth, &excess);
+        if (r == 0)
+                r = check_count(g, node, growth.n, excess);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < growth.n; i++)

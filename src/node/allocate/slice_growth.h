@@ -24,8 +24,8 @@ bool slice_growth_cut(const SliceGrowth *g, const NodeContext *node, const Roste
                       const Record *record, Resizable *all, Fault *why);
 
 /* The annotation as it must be, after sizes have risen or fallen. Returns 0 where it is so already,
- * 1 with the text, or -ENOMEM. *ret_waits: an entry waits for processes to free memory. Call it
- * once all pods and the cards are known. now: since the epoch. A new annotation has it as its
- * serial, and so a larger one than the annotation that was lost. A reservation of the scheduler
- * ends with such a serial. */
+ * 1 with the text, -ENOMEM, or -E2BIG where it would have more than GROWTH_MAX entries. *ret_waits:
+ * an entry waits for processes to free memory. Call it once all pods and the cards are known. now:
+ * since the epoch. A new annotation has it as its serial, and so a larger one than the annotation
+ * that was lost. A reservation of the scheduler ends with such a serial. */
 int slice_growth_plan(SliceGrowth *g, const NodeContext *node, usec_t now, Buf *ret, bool *ret_waits);
