@@ -53,13 +53,9 @@ bool gang_plan_forget_offered(Gang *g, uint64_t attempt) {
 }
 
 static bool is_offered(const GangKind *kind, const LedgerNode *n) {
-        uint64_t hash;
-
-        if (!kind || !kind->known)
-                return true;
-        hash = hash_node(n);
-        return kind->n_offered > 0 &&
-               bsearch(&hash, kind->offered, kind->n_offered, sizeof hash, compare_hashes);
+        return !kind || !kind->known ||
+               (kind->n_offered > 0 && bsearch(&(uint64_t){hash_node(n)}, kind->offered, kind->n_offered,
+                                               sizeof *kind->offered, compare_hashes));
 }
 
 /* ---- one place ---- */
@@ -126,6 +122,13 @@ int gang_plan_place(GangMember *m, Ledger *l, const LedgerNode *const *nodes, si
                 return 1;
         r = make_place(m, l, s.best);
         return r < 0 ? r : 0;
+}
+
+unsigned gang_plan_fit(const GangMember *m, const LedgerNode *node) {
+        Refusal refusal;
+        bool fits = placement_check(node, m->request, &refusal) == 0;
+
+        return fits ? 1U + is_offered(gang_table_kind(m->gang, m), node) : 0;
 }
 
 static bool may_swap(const GangMember *m, const GangMember *o) {

@@ -106,28 +106,32 @@ void gangs_wake(Gangs *gs, GangMember *m, usec_t now) {
         gs->hooks.wake(gs->hooks.userdata, m);
 }
 
-/* Filter refused the member while all places were taken: kube-scheduler would not ask again. One
- * of the kind of the freed place goes before others. */
-static void wake_for_place(Gangs *gs, const GangMember *freed, usec_t now) {
+/* How well the room that a place left on the node suits a member that filter refused; below 2: not.
+ * One that was offered the node goes before others, then one of the kind that had the place.
+ * kube-scheduler would not ask again by itself. */
+static unsigned suits(const GangMember *m, const GangMember *freed, const LedgerNode *node) {
+        bool alike = m->where == freed->where && m->kind == freed->kind;
+        bool waits = gang_table_is_ready(m) && !gang_table_has_failed(m) && m->refused && !m->place;
+
+        return waits && m->request ? 2 * gang_plan_fit(m, node) + alike : 0;
+}
+
+static void wake_for_place(Gangs *gs, const GangMember *freed, const LedgerNode *node, usec_t now) {
         GangMember *best = NULL;
+        unsigned most = 1, n;
 
-        for (GangMember *m = freed->gang->members; m; m = m->next) {
-                bool alike = m->where == freed->where && m->kind == freed->kind;
-
-                if (!gang_table_is_ready(m) || gang_table_has_failed(m) || !m->refused || m->place)
-                        continue;
-                if (!best || alike)
+        for (GangMember *m = freed->gang->members; m; m = m->next)
+                if ((n = suits(m, freed, node)) > most) {
                         best = m;
-                if (alike)
-                        break;
-        }
+                        most = n;
+                }
         if (best)
                 gangs_wake(gs, best, now);
 }
 
 void gangs_fail_member(Gangs *gs, GangMember *m, const char *why, usec_t now) {
         Gang *g = m->gang;
-        bool had = m->place != NULL;
+        const LedgerNode *freed = m->place ? grant_node(m->place) : NULL;
 
         m->failed = g->attempt;
         gangs_end_place(gs, m);
@@ -135,8 +139,8 @@ void gangs_fail_member(Gangs *gs, GangMember *m, const char *why, usec_t now) {
         if (!gang_table_can_succeed(g)) {
                 (void) snprintf(g->why, sizeof g->why, "%s", why);
                 gangs_give_up(gs, g, now);
-        } else if (had)
-                wake_for_place(gs, m, now);
+        } else if (freed)
+                wake_for_place(gs, m, freed, now);
 }
 
 void gangs_clear_failure(GangMember *m) {

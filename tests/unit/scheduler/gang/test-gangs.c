@@ -348,6 +348,57 @@ static void moves_a_place(void) {
         world_done(&w);
 }
 
+/* A has all of n1, and c all of n2, until kube-scheduler finds no cpu for c. */
+static void free_n2(World *w) {
+        kit_put(&w->gs, w->now, "c", .mem = 5, .where = 7);
+        (void) asked_now(w);
+        ASSERT_INT(bind_to(w, "a", filter(w, "a", NULL)), GANGS_HOLD);
+        ASSERT_TEXT(filter(w, "b", "n1"), "no");
+        (void) filter(w, "d", NULL);
+        ASSERT_TEXT(filter(w, "c", NULL), "n2");
+        kit_put(&w->gs, w->now, "c", .mem = 5, .where = 7, .message = "0/2 nodes: 2 Insufficient cpu.");
+}
+
+static void wakes_the_member_that_fits_a_freed_place(void) {
+        World w;
+
+        world_init(&w, 1, 1);
+        kit_node(w.ledger, "n2", 1, 5);
+        kit_put(&w.gs, w.now, "a", .mem = 10);
+        kit_put(&w.gs, w.now, "b", .mem = 10); /* too large for n2 */
+        kit_put(&w.gs, w.now, "d", .mem = 4);
+        free_n2(&w);
+        ASSERT_TEXT(asked_now(&w), "kick:d ");
+        ASSERT_INT(bind_to(&w, "d", filter(&w, "d", NULL)), GANGS_HOLD);
+        ASSERT_TEXT(asked_now(&w), "release:a release:d ");
+        world_done(&w);
+}
+
+static void wakes_the_member_that_was_offered_the_node(void) {
+        World w;
+
+        world_init(&w, 1, 1);
+        kit_node(w.ledger, "n2", 1, 5);
+        kit_put(&w.gs, w.now, "a", .mem = 10);
+        kit_put(&w.gs, w.now, "b", .mem = 4, .where = 8); /* can use n1 alone */
+        kit_put(&w.gs, w.now, "d", .mem = 4, .where = 9);
+        free_n2(&w);
+        ASSERT_TEXT(asked_now(&w), "kick:d ");
+        world_done(&w);
+}
+
+static void wakes_none_that_does_not_fit(void) {
+        World w;
+
+        world_init(&w, 1, 1);
+        kit_node(w.ledger, "n2", 1, 5);
+        kit_put(&w.gs, w.now, "a", .mem = 10);
+        kit_put(&w.gs, w.now, "b", .mem = 10);
+        free_n2(&w);
+        ASSERT_TEXT(asked_now(&w), "");
+        world_done(&w);
+}
+
 /* What was offered in the first attempt guides the plan of the second one. */
 static void learns_which_nodes_suit(void) {
         World w;
@@ -845,6 +896,8 @@ int main(void) {
                 TEST(gives_up_when_a_member_is_unschedulable), TEST(gives_up_when_members_are_deleted),
                 TEST(gives_up_when_leadership_ends), TEST(gives_up_when_a_card_goes), TEST(all_or_nothing),
                 TEST(too_large_for_the_cluster_is_not_tried), TEST(moves_a_place),
+                TEST(wakes_the_member_that_fits_a_freed_place),
+                TEST(wakes_the_member_that_was_offered_the_node), TEST(wakes_none_that_does_not_fit),
                 TEST(learns_which_nodes_suit), TEST(repairs_what_is_half_bound),
                 TEST(a_binding_that_fails_is_repaired), TEST(a_binding_under_way_has_no_second_place),
                 TEST(a_binding_under_way_is_no_room), TEST(refused_bindings_wait_longer_each_time),
