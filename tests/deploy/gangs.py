@@ -30,6 +30,7 @@ KUBE_SCHEDULER = os.environ.get("KUBE_SCHEDULER", "kube-scheduler")
 ALIQUOT = os.environ.get("ALIQUOT", os.path.join(ROOT, "build/aliquot"))
 NAME = "aliquot-gang-test"
 PROFILE = "ack-co-scheduler"  # no other profile is known before kube-scheduler asks about a pod of it, and pods wait behind a gate here
+FURTHER = "further"  # its pods get no gate
 MEM, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 GROUP = "pod-group.scheduling.sigs.k8s.io"
 GATE = "aliquot.dev/gang"
@@ -55,11 +56,11 @@ def node(name, cards=CARDS, cpu="8", group="small"):
             "status": {"capacity": offer, "allocatable": offer, "conditions": [{"type": "Ready", "status": "True", "reason": "Test"}]}}
 
 
-def member(name, gang, least, mem=None, cpu="100m", gate=True, group="small", priority=None):
+def member(name, gang, least, mem=None, cpu="100m", gate=True, group="small", priority=None, scheduler=PROFILE):
     limits = {MEM: str(mem)} if mem else {}
     pod = {"apiVersion": "v1", "kind": "Pod",
            "metadata": {"name": name, "namespace": NAME, "labels": {GROUP + "/name": gang, GROUP + "/min-available": str(least)} if gang else {}},
-           "spec": {"schedulerName": PROFILE, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
+           "spec": {"schedulerName": scheduler, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
                     "tolerations": [{"operator": "Exists"}], "nodeSelector": {NAME: group},
                     "containers": [{"name": "main", "image": "none", "resources": {"limits": limits, "requests": {"cpu": cpu}}}]}}
     if gate and gang:
@@ -96,7 +97,7 @@ class Programs:
         url = f"http://127.0.0.1:{self.port}/gpushare-scheduler"
         config = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
                   "clientConnection": {"kubeconfig": os.environ["KUBECONFIG"], "qps": 200, "burst": 400}, "leaderElection": {"leaderElect": False},
-                  "percentageOfNodesToScore": 100, "profiles": [{"schedulerName": PROFILE}],
+                  "percentageOfNodesToScore": 100, "profiles": [{"schedulerName": PROFILE}, {"schedulerName": FURTHER}],
                   "extenders": [{"urlPrefix": url, "filterVerb": "filter", "prioritizeVerb": "prioritize", "preemptVerb": "preempt",
                                  "weight": 200, "nodeCacheCapable": True, "httpTimeout": "10s"},
                                 {"urlPrefix": url, "bindVerb": "bind", "nodeCacheCapable": True, "httpTimeout": "40s"}]}
@@ -283,6 +284,18 @@ class Gangs(unittest.TestCase):
         self.wait_state("huge", "backoff", "ready")
         until("no reason", lambda: "gang huge" in self.message("huge-0"))
         self.assertEqual([], self.bound())
+
+    def test_another_profile(self):
+        """Its members count once kube-scheduler has asked about one, also after a restart."""
+        members = [member(f"further-{i}", "further", 3, mem=8, gate=False, scheduler=FURTHER) for i in range(3)]
+        self.create(*members[:2])
+        until(lambda: self.gang("further"), lambda: self.gang("further").get("ready") == 2)
+        self.assertEqual([], self.bound("further"))
+        self.programs.kill("aliquot")
+        self.programs.start_aliquot()
+        until("aliquot is not ready", lambda: self.programs.ask("/readyz") == "ok\n")
+        self.create(members[2])
+        self.wait_bound("further", 3)
 
     @staticmethod
     def large_members(name, n=LARGE):

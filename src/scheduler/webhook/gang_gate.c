@@ -25,13 +25,13 @@ int gang_gate_check(const PodGang *gang, const Pod *pod, const char *path, Buf *
         if (gang->gated && verdict_names_another(pod))
                 buf_appendf(why,
                             "%sspec.schedulerName: is \"%.*s\", must be " VERDICT_SCHEDULER
-                            ": the gate " GATE_GANG " is taken off pods of that scheduler alone",
+                            " in a pod with the gate " GATE_GANG ": name that scheduler, or remove the gate",
                             path, STR_CUT(pod->scheduler_name, SHOWN));
         else if (gang->gated && str_is_empty(gang->name))
                 buf_appendf(why,
                             "%sspec.schedulingGates: the gate " GATE_GANG
                             " is for members of gangs; the pod has no label " LABEL_GANG_NAME
-                            ", and the gate would never be taken off",
+                            ": set the label, or remove the gate",
                             path);
         else if (!str_is_empty(gang->name) && !str_is_empty(gang->min) && !pod_gang_min(gang->min, &min))
                 buf_appendf(why, "%smetadata.labels[\"%s\"]: is \"%.*s\", must be a number from 1 to %d",

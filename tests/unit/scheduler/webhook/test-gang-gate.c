@@ -17,8 +17,8 @@ static void a_gate_of_ours_needs_our_scheduler(void) {
                 {"default-scheduler", true, ""},
                 {"volcano", false, ""},
                 {"volcano", true,
-                 "spec.template.spec.schedulerName: is \"volcano\", must be ack-co-scheduler: the gate "
-                 "aliquot.dev/gang is taken off pods of that scheduler alone"},
+                 "spec.template.spec.schedulerName: is \"volcano\", must be ack-co-scheduler in a pod "
+                 "with the gate aliquot.dev/gang: name that scheduler, or remove the gate"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -469,7 +469,7 @@ static void judges_what_a_pod_says_of_its_gang(void) {
                 assert_judged(&(Case){"CREATE", "", "Pod", gated[i],
                                       .why = "spec.schedulingGates: the gate aliquot.dev/gang is for members "
                                              "of gangs; the pod has no label pod-group.scheduling.sigs.k8s."
-                                             "io/name, and the gate would never be taken off",
+                                             "io/name: set the label, or remove the gate",
                                       .has_gates = &yes});
         answer = ask(REVIEW_VALIDATE,
                      &(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME, OURS, PLAIN), .has_gates = &yes},
