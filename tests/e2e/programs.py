@@ -301,9 +301,20 @@ class Deployed:
             os.rmdir(self.made)
 
     def inspect(self):
+        """Waits while no replica leads: then the Service has no endpoint."""
         port = kube.get("service", "aliquot-extender", namespace=SYSTEM)["spec"]["ports"][0]["port"]
-        return json.loads(kube.kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/services/aliquot-extender:{port}"
-                                                       "/proxy/gpushare-scheduler/inspect"))
+        path = f"/api/v1/namespaces/{SYSTEM}/services/aliquot-extender:{port}/proxy/gpushare-scheduler/inspect"
+        answers = []
+
+        def has_answered():
+            done = kube.kubectl("get", "--raw", path, check=False)
+            answers.append(done)
+            return done.returncode == 0 or "no endpoints available" not in done.stderr
+
+        kube.until("no scheduler leads", has_answered)
+        if answers[-1].returncode:
+            raise kube.KubectlError(f"kubectl get --raw {path}: {answers[-1].stderr.strip()}")
+        return json.loads(answers[-1].stdout)
 
     def registered_after(self, at):
         if not self.on_node:
