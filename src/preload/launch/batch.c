@@ -105,7 +105,7 @@ static void finish(ProcessState *a, Batch *b) {
 }
 
 static bool callback_has_come(const Batch *b) {
-        return !atomic_load(&b->polled) && !atomic_load(&b->has_callback);
+        return !atomic_load(&b->polled) && atomic_load(&b->callbacks) == 0;
 }
 
 /* Ends a closed batch if its callback has come, or its context or (ask) its work has ended. A
@@ -130,15 +130,25 @@ static void check_closed(ProcessState *a, Batch *b, bool ask) {
 static void on_batch_end(void *data) {
         Batch *b = data;
 
-        atomic_store(&b->has_callback, false);
+        (void) atomic_fetch_sub(&b->callbacks, 1);
         check_closed(process_known(), b, false);
 }
 
+/* Whether a further callback may fill the driver's queue, which blocks the program, while the
+ * driver's thread is in a host function that may wait for the program. */
+static bool may_block(const ProcessState *a, const Context *c) {
+        unsigned n = 0;
+
+        if (atomic_load(&a->usage[c->card].n_host_running) == 0)
+                return false; /* then the queue moves on */
+        for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
+                n += atomic_load_explicit(&c->batches[i].callbacks, memory_order_relaxed);
+        return n >= MAX_CALLBACKS;
+}
+
 /* Queues the callback in a stream of the library, which does not synchronize with a default stream.
- * Without a callback batch_poll() asks for the event. Each batch has at most one in the queue: a
- * full queue blocks the program, and the driver's thread may be in another callback that waits for
- * the program. */
-static void add_callback(Context *c, Batch *b) {
+ * Without a callback batch_poll() asks for the event. */
+static void add_callback(const ProcessState *a, Context *c, Batch *b) {
         int (*create)(CuHandle *, unsigned) = (int (*)(CuHandle *, unsigned)) real_get(REAL_cuStreamCreate);
         int (*wait)(CuHandle, CuHandle, unsigned) =
                 (int (*)(CuHandle, CuHandle, unsigned)) real_get(REAL_cuStreamWaitEvent);
@@ -148,7 +158,7 @@ static void add_callback(Context *c, Batch *b) {
         CuHandle stream = __atomic_load_n(&c->watch, __ATOMIC_ACQUIRE), none = NULL;
 
         atomic_store(&b->polled, true);
-        if (!create || !wait || !call || !destroy)
+        if (!create || !wait || !call || !destroy || may_block(a, c))
                 return;
         if (!stream) {
                 if (create(&stream, CU_STREAM_NON_BLOCKING_) != 0)
@@ -161,11 +171,12 @@ static void add_callback(Context *c, Batch *b) {
         }
         if (wait(stream, b->end, 0) != 0)
                 return;
-        atomic_store(&b->has_callback, true);
-        if (call(stream, on_batch_end, b) == 0)
+        (void) atomic_fetch_add(&b->callbacks, 1);
+        if (call(stream, on_batch_end, b) == 0) {
                 atomic_store(&b->polled, false);
-        else
-                atomic_store(&b->has_callback, false);
+                return;
+        }
+        (void) atomic_fetch_sub(&b->callbacks, 1);
 }
 
 /* Counts the batch as closed, and updates when the closed ones are expected to end, as if all
@@ -185,20 +196,21 @@ static void count_closed(ProcessState *a, const Batch *b, uint64_t now) {
 /* Marks the end of a batch that the caller owns. Another thread may begin a capture between the
  * check and the event; then the event belongs to the capture and is not used. */
 static void close_batch(ProcessState *a, Batch *b, uint64_t now) {
-        Context *c = b->context; /* the batch belongs to other threads once it is closed */
+        Context *c = b->context; /* batch and slot belong to other threads once it is closed */
+        uint32_t card = c->card;
         int mode = launch_relax_capture(CU_CAPTURE_RELAXED);
 
         if (!cuda_event_record(&b->end, b->stream) || real_is_captured(b->stream)) {
                 end_as_estimated(a, b, now);
         } else {
                 count_closed(a, b, now);
-                add_callback(c, b);
+                add_callback(a, c, b);
                 atomic_store(&b->state, BATCH_CLOSED);
                 check_closed(a, b, false);
-                if (atomic_load(&a->usage[c->card].closed) > 0)
-                        process_report_want(a, c->card, now);
-                if (atomic_load(&a->usage[c->card].closed) == 0)
-                        process_report_idle(a, c->card); /* it ended before it was reported */
+                if (atomic_load(&a->usage[card].closed) > 0)
+                        process_report_want(a, card, now);
+                if (atomic_load(&a->usage[card].closed) == 0)
+                        process_report_idle(a, card); /* it ended before it was reported */
         }
         (void) launch_relax_capture(mode);
 }
@@ -237,17 +249,12 @@ static void put_open(ProcessState *a, Batch *b, uint64_t now) {
                 end_as_estimated(a, b, now); /* no other thread settles it */
 }
 
-/* Whether a callback can be queued behind its end. */
-static bool can_close(const Batch *b) {
-        return !stream_has_ended(b) && !atomic_load(&b->has_callback);
-}
-
 /* Ends a batch that the caller owns: it is charged if its stream is idle, else its end is
  * marked. If that is not possible it stays open. */
 static void end_open(ProcessState *a, Batch *b, bool marks, uint64_t now) {
         if (settle_idle(a, b, now))
                 batch_release(b);
-        else if (marks && can_close(b) && !real_is_captured(b->stream))
+        else if (marks && !stream_has_ended(b) && !real_is_captured(b->stream))
                 close_batch(a, b, now);
         else
                 put_open(a, b, now);
@@ -281,22 +288,11 @@ static bool start(ProcessState *a, Batch *b, CuHandle stream, bool cold, uint64_
         return ok;
 }
 
-static Batch *find_free(Context *c, bool can_close) {
+static Batch *find_free(Context *c) {
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++)
-                if (!(can_close && atomic_load(&c->batches[i].has_callback)) &&
-                    batch_take(&c->batches[i], BATCH_FREE))
+                if (batch_take(&c->batches[i], BATCH_FREE))
                         return &c->batches[i];
         return NULL;
-}
-
-/* Without a free batch, those of idle streams are ended. */
-static Batch *take_free(ProcessState *a, Context *c, uint64_t now) {
-        Batch *b = find_free(c, true);
-
-        if (b)
-                return b;
-        batch_poll(a, c, false, now);
-        return find_free(c, false);
 }
 
 Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream, bool cold, uint64_t now) {
@@ -315,7 +311,11 @@ Batch *batch_open(ProcessState *a, Context *c, uintptr_t handle, CuHandle stream
                         return b;
         }
         if (!found)
-                b = take_free(a, c, now);
+                b = find_free(c);
+        if (!b) {
+                batch_poll(a, c, false, now); /* ends those of idle streams */
+                b = find_free(c);
+        }
         if (!b)
                 return NULL;
         b->handle = handle;
@@ -371,11 +371,9 @@ void batch_add(ProcessState *a, Batch *b, const LaunchOutcome *l) {
         }
         if (b->n_launches == 0) {
                 batch_release(b);
-        } else if (can_close(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
+        } else if (!stream_has_ended(b) && (l->mark || is_due(a, b, l->estimate, l->now))) {
                 close_batch(a, b, l->now);
                 batch_poll(a, c, false, l->now);
-        } else if (b->n_shares == BATCH_KINDS) {
-                end_as_estimated(a, b, l->now);
         } else {
                 put_open(a, b, l->now);
         }
@@ -423,7 +421,7 @@ void batch_expire(ProcessState *a, Context *c, uint64_t now) {
 static void end_taken(ProcessState *a, Batch *b, uintptr_t key, uint64_t now) {
         if (atomic_load(&b->key) != key)
                 put_open(a, b, now);
-        else if (can_close(b) && !real_is_captured(b->stream))
+        else if (!stream_has_ended(b) && !real_is_captured(b->stream))
                 end_open(a, b, true, now);
         else
                 end_as_estimated(a, b, now);
@@ -492,7 +490,7 @@ bool batch_take_all(Context *c) {
                 /* The callbacks are read after the take, since an owner may queue one. */
                 all = batch_take(b, BATCH_DONE) || batch_take(b, BATCH_FREE);
                 n += all;
-                all = all && !atomic_load(&b->has_callback);
+                all = all && atomic_load(&b->callbacks) == 0;
         }
         while (!all && n > 0)
                 batch_release(&c->batches[--n]);

@@ -36,11 +36,10 @@ typedef enum BatchState {
 typedef struct Context Context;
 
 typedef struct Batch {
-        _Atomic uint32_t state; /* BatchState */
-        _Atomic bool
-                has_callback; /* a callback is queued and has not come: of this use, or of an earlier one */
-        _Atomic bool polled;  /* no callback is queued behind its end */
-        bool measured;        /* the event `begin` is recorded */
+        _Atomic uint32_t state;     /* BatchState */
+        _Atomic uint32_t callbacks; /* queued and not come; they come in order, so the last is its own */
+        _Atomic bool polled;        /* no callback is queued behind its end */
+        bool measured;              /* the event `begin` is recorded */
         uint32_t n_shares, n_launches, n_kernels;
         Context *context;
         uintptr_t handle;            /* of its context; the slot may be of another one by now */

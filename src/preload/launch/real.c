@@ -57,7 +57,8 @@ static void fill_table(const ElfObject *o) {
         for (unsigned i = 0; i < REAL_ALL; i++)
                 atomic_store_explicit(&real_table[i], (uintptr_t) loaded_function(o, symbols[i]),
                                       memory_order_release);
-        atomic_store_explicit(&real_base, o->base, memory_order_release);
+        atomic_store_explicit(&real_base, real_table[REAL_cuLaunchKernel] != 0 ? o->base : 0, /* unloaded */
+                              memory_order_release);
 }
 
 /* The initialized libcuda; before that, the one asked last. Two drivers in one process do not

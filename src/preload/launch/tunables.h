@@ -57,6 +57,8 @@
  * guess. */
 #define MARK_PAUSE_NS UINT64_C(1000000)
 #define MARK_QUIET_NS UINT64_C(150000) /* guess, tuned */
+/* Callbacks of a context in the driver's queue, with a wait each. guess: a queue of 1,024. */
+#define MAX_CALLBACKS 384
 /* An open batch is polled this long after its estimated end. guess, tuned. */
 #define POLL_SLACK_NS UINT64_C(200000)
 /* The same of a stream about which only its own thread can ask. guess. */

@@ -88,6 +88,43 @@ static void long_host_functions(void) {
         }
 }
 
+static void sleep_for_long(void *unused) {
+        (void) unused;
+        card_sleep(1000 * SEC);
+}
+
+/* A kernel that was short becomes long while a host function keeps the driver's thread, and more
+ * batches than the context has wait for their callbacks. */
+static void run_longer(void *kernel) {
+        const uint64_t *ns = kernel;
+
+        for (unsigned i = 0; i < 400; i++) {
+                card_launch(0, 1, 5 * USEC);
+                card_synchronize(0);
+        }
+        card_host_func(card_stream(), sleep_for_long, NULL);
+        for (unsigned i = 0; i < 400; i++) {
+                card_launch(0, 3, 300 * USEC);
+                card_synchronize(0);
+        }
+        for (;;) {
+                card_launch(0, 1, *ns);
+                card_synchronize(0);
+        }
+}
+
+static void longer_beside_a_host_function(void) {
+        static uint64_t kernels[] = {MSEC, 10 * MSEC};
+
+        for (unsigned i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+                double had = share_of(run_longer, &kernels[i], 20 * SEC);
+
+                printf("# 5 us become %.0f ms beside a host function: %.1f of 10\n",
+                       (double) kernels[i] / 1e6, had);
+                ASSERT_TRUE(had < 11);
+        }
+}
+
 enum { LAUNCHES = 2000 };
 
 typedef struct Locked {
@@ -131,5 +168,5 @@ static void launches_below_a_lock(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(queued_kernels_of_seconds), TEST(long_host_functions),
-                         TEST(launches_below_a_lock));
+                         TEST(longer_beside_a_host_function), TEST(launches_below_a_lock));
 }
