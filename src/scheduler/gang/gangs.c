@@ -110,21 +110,17 @@ void gangs_wake(Gangs *gs, GangMember *m, usec_t now) {
  * One that was offered the node goes before others, then one of the kind that had the place.
  * kube-scheduler would not ask again by itself. */
 static unsigned suits(const GangMember *m, const GangMember *freed, const LedgerNode *node) {
-        bool alike = m->where == freed->where && m->kind == freed->kind;
-        bool waits = gang_table_is_ready(m) && !gang_table_has_failed(m) && m->refused && !m->place;
-
-        return waits && m->request ? 2 * gang_plan_fit(m, node) + alike : 0;
+        if (!gang_table_is_ready(m) || gang_table_has_failed(m) || !m->refused || m->place || !m->request)
+                return 0;
+        return 2 * gang_plan_fit(m, node) + (m->where == freed->where && m->kind == freed->kind);
 }
 
 static void wake_for_place(Gangs *gs, const GangMember *freed, const LedgerNode *node, usec_t now) {
         GangMember *best = NULL;
-        unsigned most = 1, n;
 
         for (GangMember *m = freed->gang->members; m; m = m->next)
-                if ((n = suits(m, freed, node)) > most) {
+                if (suits(m, freed, node) > (best ? suits(best, freed, node) : 1))
                         best = m;
-                        most = n;
-                }
         if (best)
                 gangs_wake(gs, best, now);
 }
