@@ -44,9 +44,9 @@ static void on_reply(void *userdata, const KubeReply *reply) {
         if (reply->outcome == KUBE_DONE && reply->status / 100 == 2)
                 fact_know(fact, str_dup(reply->body), question->json);
         else {
-                fact->state = reply->status == 403 || reply->status == 401 ? FACT_DENIED
-                              : reply->status == 404                       ? FACT_ABSENT
-                                                                           : FACT_SILENT;
+                fact->state = reply->status == 403   ? FACT_DENIED
+                              : reply->status == 404 ? FACT_ABSENT
+                                                     : FACT_SILENT; /* 401: the login is not valid */
                 fact->why = reply->fault;
         }
         fact->date = reply->date;
