@@ -200,13 +200,13 @@ static void write_other_plugin(Agent *a, DesiredNode *node) {
                 agent_tell_once(a, REASON_OTHER_PLUGIN, &a->other_plugin);
 }
 
-/* "gpu2, gpu3 take no new slice (annotation ...); held by default/a" */
+/* "gpu2, gpu3: no new slices (annotation ...); held by default/a" */
 static const char *explain_cordon(const Agent *a, Buf *out) {
         size_t gone = holders_count_gone(&a->records, &a->cordon.cards);
         _cleanup_buf_ Buf holders = BUF_NULL;
 
         card_indexes_format(&a->cordon.cards, out);
-        buf_append_str(out, STR(" take no new slice (annotation " ANNOTATION_CORDON_CARDS "); "));
+        buf_append_str(out, STR(": no new slices (annotation " ANNOTATION_CORDON_CARDS "); "));
         holders_write(&a->roster, &a->cordon.cards, gone, &holders);
         out->broken |= holders.broken;
         if (holders.len == 0) {

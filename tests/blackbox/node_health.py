@@ -16,7 +16,7 @@ from node_lab import GPU_CORE, GPU_MEM, NODE, NODE_PATH, PODS, by_card, containe
 
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
 CORDONED = "GPUShareCardsCordoned"
-NOTE = " take no new slice (annotation aliquot.dev/cordon-cards); "
+NOTE = ": no new slices (annotation aliquot.dev/cordon-cards); "
 
 
 def out_of_service(lab):
