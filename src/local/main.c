@@ -80,9 +80,9 @@ static void put_error(Str text) {
         size_t clean = 0; /* begin of the characters that are not printed yet */
 
         for (size_t i = 0; text.data && i <= text.len; i++) {
-                char c = i < text.len ? text.data[i] : '\0';
+                unsigned char c = i < text.len ? (unsigned char) text.data[i] : '\0';
 
-                if ((c < 0 || c >= ' ' || c == '\n') && c != 0x7f)
+                if ((c >= ' ' || c == '\n') && c != 0x7f)
                         continue;
                 (void) fwrite(text.data + clean, 1, i - clean,
                               stderr); /* a failure cannot be reported elsewhere */
