@@ -167,7 +167,8 @@ enum {
         TURNS = 6,    /* with viewers and without, by turns */
 };
 
-#define TURN_NSEC   UINT64_C(5000000000) /* below the time after which a viewer that reads nothing is dropped */
+/* A viewer that reads nothing is dropped after 15 seconds. */
+#define TURN_NSEC   UINT64_C(5000000000)
 #define CHANGE_NSEC UINT64_C(100000000)
 
 typedef struct Cluster {

@@ -304,17 +304,15 @@ class Deployed:
         """Waits while no replica leads: then the Service has no endpoint."""
         port = kube.get("service", "aliquot-extender", namespace=SYSTEM)["spec"]["ports"][0]["port"]
         path = f"/api/v1/namespaces/{SYSTEM}/services/aliquot-extender:{port}/proxy/gpushare-scheduler/inspect"
-        answers = []
 
-        def has_answered():
+        def answer():
             done = kube.kubectl("get", "--raw", path, check=False)
-            answers.append(done)
-            return done.returncode == 0 or "no endpoints available" not in done.stderr
+            return done if done.returncode == 0 or "no endpoints available" not in done.stderr else None
 
-        kube.until("no scheduler leads", has_answered)
-        if answers[-1].returncode:
-            raise kube.KubectlError(f"kubectl get --raw {path}: {answers[-1].stderr.strip()}")
-        return json.loads(answers[-1].stdout)
+        done = kube.until("no scheduler leads", answer)
+        if done.returncode:
+            raise kube.KubectlError(f"kubectl get --raw {path}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
 
     def registered_after(self, at):
         if not self.on_node:

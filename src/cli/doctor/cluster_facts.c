@@ -46,7 +46,7 @@ static void on_reply(void *userdata, const KubeReply *reply) {
         else {
                 fact->state = reply->status == 403   ? FACT_DENIED
                               : reply->status == 404 ? FACT_ABSENT
-                                                     : FACT_SILENT; /* 401: the login is not valid */
+                                                     : FACT_SILENT; /* as 401: no valid login */
                 fact->why = reply->fault;
         }
         fact->date = reply->date;

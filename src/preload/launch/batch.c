@@ -81,7 +81,7 @@ static void charge(ProcessState *a, Batch *b, uint64_t passed, uint64_t nsec, ui
         process_charge(a, b->context->card, b->nsec, nsec, b->n_kernels);
 }
 
-/* Ends a batch whose end cannot be seen; its work may be on the card. */
+/* Ends a batch without seeing the end of its work, which may be on the card. */
 static void end_as_estimated(ProcessState *a, Batch *b, uint64_t now) {
         charge(a, b, time_passed(b, now), b->nsec, now);
         batch_release(b);

@@ -65,7 +65,7 @@ static void init_slot(Context *c, uint32_t card) {
         c->intervals = none;
         atomic_store(&c->over, 0);
         for (unsigned i = 0; i < CONTEXT_BATCHES; i++) {
-                if (!c->batches[i].context) /* a thread that has closed the batch may still read it */
+                if (!c->batches[i].context) /* else a thread may still read it */
                         c->batches[i].context = c;
                 c->batches[i].begin = c->batches[i].end = NULL;
                 batch_release(&c->batches[i]);

@@ -53,11 +53,12 @@ static unsigned find_all(ElfObject ret[DRIVERS_MAX]) {
         return whole;
 }
 
+/* Another thread may unload the object meanwhile: then the table is empty, and is filled again. */
 static void fill_table(const ElfObject *o) {
         for (unsigned i = 0; i < REAL_ALL; i++)
                 atomic_store_explicit(&real_table[i], (uintptr_t) loaded_function(o, symbols[i]),
                                       memory_order_release);
-        atomic_store_explicit(&real_base, real_table[REAL_cuLaunchKernel] != 0 ? o->base : 0, /* unloaded */
+        atomic_store_explicit(&real_base, real_table[REAL_cuLaunchKernel] != 0 ? o->base : 0,
                               memory_order_release);
 }
 

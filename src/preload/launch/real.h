@@ -58,7 +58,7 @@ enum {
 };
 
 extern _Atomic uintptr_t real_table[REAL_ALL];
-extern _Atomic uint64_t real_base; /* load address of the libcuda in the table, stored last; 0: none */
+extern _Atomic uint64_t real_base; /* load address of the table's libcuda, stored last; 0: none */
 
 /* Finds libcuda and fills the table; each call searches again, because it may have been unloaded
  * and loaded elsewhere. Of several objects with its name it takes one with its functions,

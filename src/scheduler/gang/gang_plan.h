@@ -24,8 +24,7 @@ int gang_plan_make(Gang *g, Ledger *l);
  * -ENOMEM. An earlier place ends in the case of 0. */
 int gang_plan_place(GangMember *m, Ledger *l, const LedgerNode *const *nodes, size_t n);
 
-/* 0: the node has no room for a member with a request; 1: it has. 2: it was also among the nodes
- * last offered to the kind, or these are not known. */
+/* 0: the node has no room for the member; 1: it has; 2: it may also have been offered to it. */
 unsigned gang_plan_fit(const GangMember *m, const LedgerNode *node);
 
 /* Exchanges the places of the member and of another one of its kind that has one on one of these

@@ -117,10 +117,13 @@ static unsigned suits(const GangMember *m, const GangMember *freed, const Ledger
 
 static void wake_for_place(Gangs *gs, const GangMember *freed, const LedgerNode *node, usec_t now) {
         GangMember *best = NULL;
+        unsigned most = 1, n;
 
         for (GangMember *m = freed->gang->members; m; m = m->next)
-                if (suits(m, freed, node) > (best ? suits(best, freed, node) : 1))
+                if ((n = suits(m, freed, node)) > most) {
                         best = m;
+                        most = n;
+                }
         if (best)
                 gangs_wake(gs, best, now);
 }

@@ -543,7 +543,7 @@ static void agent_again(World *w) {
                         w->patches[i].writer = FORMER;
 }
 
-/* The agent begins again without the record of a pod whose containers run: their pages have the
+/* The agent begins again without the record of a pod with running containers: their pages have the
  * size in force, and no permit is known. Not beside a lost annotation: then nothing says what
  * processes were permitted to hold. */
 static void agent_loses_record(World *w) {

@@ -265,7 +265,7 @@ static void idle_streams(void) {
         unsigned full = 0;
 
         begin();
-        for (unsigned i = 0; i < 200; i++) { /* until their length is known, and many may be in flight */
+        for (unsigned i = 0; i < 200; i++) { /* until many may be in flight */
                 launch_in(16, FUNCTION, SHORT, 0);
                 all_is_over();
         }
