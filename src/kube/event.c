@@ -14,16 +14,25 @@
  * order is age, and use moves an entry to the end. */
 
 enum {
-        EVENT_MAX_SAID = 1024,
+        EVENT_MAX_SAID = 4096,
         EVENT_MAX_OBJECTS = 1024,
         EVENT_MAX_NOTE = 1024, /* the API server refuses longer notes */
-        EVENT_BURST = 25,
+        EVENT_BURST = 25,      /* of one object */
         EVENT_REFILL_SEC = 300,
         EVENT_REPEAT_SEC = 600,
         /* Many Events at once leave most connections of the client to other calls, whose time would
          * pass while they wait for one. */
         EVENT_CALLS_MAX = 8,
+        /* Of all objects. A burst of Events leaves the API server to the Bindings. They are the
+         * kubelet's eventBurst and eventRecordQPS (kubelet/apis/config/v1beta1/defaults.go). */
+        EVENTS_BURST = 100,
+        EVENTS_PER_SEC = 50,
 };
+
+typedef struct Bucket {
+        unsigned tokens;
+        usec_t refilled;
+} Bucket;
 
 typedef struct Record {
         UT_hash_handle hh;
@@ -43,8 +52,7 @@ typedef struct Record {
 typedef struct Object {
         UT_hash_handle hh;
         char *key;
-        unsigned tokens;
-        usec_t refilled;
+        Bucket bucket;
 } Object;
 
 struct KubeEventRecorder {
@@ -56,18 +64,29 @@ struct KubeEventRecorder {
         uint64_t serial; /* makes names unique within one nanosecond */
         size_t n_calls;
         Record *waiting, **waiting_end; /* in the order of their Events */
+        Bucket bucket;
+        sd_event_source *refill; /* when the next token comes, for Events that wait for it */
 };
+
+static int on_refill(sd_event_source *source, uint64_t usec, void *userdata);
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret) {
         _cleanup_(kube_event_recorder_freep) KubeEventRecorder *r = calloc(1, sizeof *r);
+        int n;
 
         if (!r)
                 return -ENOMEM;
         r->client = c;
+        r->bucket = (Bucket){EVENTS_BURST, clock_monotonic_usec()};
         r->waiting_end = &r->waiting;
         r->component = str_dup(str_from(component));
         if (!r->component)
                 return -ENOMEM;
+        n = sd_event_add_time(kube_client_event(c), &r->refill, CLOCK_MONOTONIC, 0, 0, on_refill, r);
+        if (n >= 0)
+                n = sd_event_source_set_enabled(r->refill, SD_EVENT_OFF);
+        if (n < 0)
+                return n;
         *ret = TAKE_PTR(r);
         return 0;
 }
@@ -125,6 +144,7 @@ KubeEventRecorder *kube_event_recorder_free(KubeEventRecorder *r) {
                 HASH_DEL(r->objects, object);
                 object_free(object);
         }
+        sd_event_source_disable_unref(r->refill);
         free(r->component);
         free(r);
         return NULL;
@@ -149,7 +169,7 @@ static Object *object_add(KubeEventRecorder *r, char *key, usec_t now) {
                 free(key);
                 return NULL;
         }
-        *o = (Object){.key = key, .tokens = EVENT_BURST, .refilled = now};
+        *o = (Object){.key = key, .bucket = {EVENT_BURST, now}};
         HASH_ADD_KEYPTR(hh, r->objects, o->key, strlen(o->key), o);
         if (!hash_added(o, hh)) {
                 object_free(o);
@@ -163,12 +183,16 @@ static Object *object_add(KubeEventRecorder *r, char *key, usec_t now) {
         return o;
 }
 
-static void refill(Object *o, usec_t now) {
-        const usec_t step = EVENT_REFILL_SEC * USEC_PER_SEC;
-        uint64_t more = (now - o->refilled) / step;
+/* Adds a token for each step that has passed, and takes one if there is any. */
+static bool take_token(Bucket *b, unsigned burst, usec_t step, usec_t now) {
+        uint64_t more = (now - b->refilled) / step;
 
-        o->refilled += more * step;
-        o->tokens = more >= EVENT_BURST - o->tokens ? EVENT_BURST : o->tokens + (unsigned) more;
+        b->refilled += more * step;
+        b->tokens = more >= burst - b->tokens ? burst : b->tokens + (unsigned) more;
+        if (b->tokens == 0)
+                return false;
+        b->tokens--;
+        return true;
 }
 
 /* Whether the rate of this object allows one more Event. */
@@ -182,13 +206,7 @@ static bool is_within_rate(KubeEventRecorder *r, const KubeEvent *e, usec_t now)
         HASH_FIND(hh, r->objects, key.data, key.len, o);
         if (!o)
                 o = object_add(r, buf_take(&key), now);
-        if (!o)
-                return false;
-        refill(o, now);
-        if (o->tokens == 0)
-                return false;
-        o->tokens--;
-        return true;
+        return o && take_token(&o->bucket, EVENT_BURST, EVENT_REFILL_SEC * USEC_PER_SEC, now);
 }
 
 /* ---- writing ---- */
@@ -282,12 +300,26 @@ static void send(Record *s) {
 }
 
 static void send_waiting(KubeEventRecorder *r) {
+        const usec_t step = USEC_PER_SEC / EVENTS_PER_SEC;
+
         while (r->waiting && r->n_calls < EVENT_CALLS_MAX) {
                 Record *s = r->waiting;
 
+                if (!take_token(&r->bucket, EVENTS_BURST, step, clock_monotonic_usec())) {
+                        (void) sd_event_source_set_time(r->refill, r->bucket.refilled + step);
+                        (void) sd_event_source_set_enabled(r->refill, SD_EVENT_ONESHOT);
+                        return;
+                }
                 stop_waiting(r, s);
                 send(s);
         }
+}
+
+static int on_refill(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        send_waiting(userdata);
+        return 0;
 }
 
 /* One call at a time for each Event; repeats meanwhile go out with the next call. */
