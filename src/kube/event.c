@@ -23,7 +23,7 @@ enum {
         /* Many Events at once leave most connections of the client to other calls, whose time would
          * pass while they wait for one. */
         EVENT_CALLS_MAX = 8,
-        /* Of all objects. A burst of Events leaves the API server to the Bindings. They are the
+        /* Of all objects, so that a burst of Events leaves the API server to the Bindings: the
          * kubelet's eventBurst and eventRecordQPS (kubelet/apis/config/v1beta1/defaults.go). */
         EVENTS_BURST = 100,
         EVENTS_PER_SEC = 50,
