@@ -229,9 +229,10 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         if (t->planned_end != 0)
                 next = min_u64(next,
                                max_u64(since(EXTEND_MARGIN_NS, t->window.closes), now + EXTEND_MARGIN_NS));
-        else if (e->reserved == 0 && !engine_is_stalled(e, t, now) &&
+        else if (t->window.closes > now + EXTEND_MARGIN_NS && e->reserved == 0 &&
+                 !engine_is_stalled(e, t, now) &&
                  pick_keeps_owner(e, t, waiting, since(now, t->window.closes)))
-                next = min_u64(next, since(EXTEND_MARGIN_NS, t->window.closes));
+                next = min_u64(next, t->window.closes - EXTEND_MARGIN_NS);
         if (earliest > now) /* another tenant may have the card then */
                 next = min_u64(next, max_u64(earliest, t->begins + QUANTUM_NS));
         if (!window_is_used(t))
@@ -239,10 +240,15 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         return max_u64(next, now + NOTIFY_LATENCY_NS / 2);
 }
 
-static uint64_t after_closing(const EngineTenant *t, uint64_t now) {
-        uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now));
+/* Before another window may open only the drain matters, for which the process rings. The other
+ * cards of a joined set wait for it, so there it is looked for more often. */
+static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
+        uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now)), late = since(t->window.closes, now),
+                 next = e->has_planned || e->owner >= 0 ? end : pick_earliest(e, true, now);
 
-        return max_u64(end, now + NOTIFY_LATENCY_NS + since(t->window.closes, now) / 8);
+        if (next > end)
+                end = min_u64(next, max_u64(end, window_drain_deadline(t)));
+        return max_u64(end, now + NOTIFY_LATENCY_NS + late / (e->has_planned ? 8 : 4));
 }
 
 static uint64_t next_deadline(const Engine *e, uint64_t now) {
@@ -258,7 +264,7 @@ static uint64_t next_deadline(const Engine *e, uint64_t now) {
                 const EngineTenant *t = &e->tenants[i];
 
                 if (t->state == ENGINE_CLOSING)
-                        next = min_u64(next, after_closing(t, now));
+                        next = min_u64(next, after_closing(e, t, now));
                 else if (t->state == ENGINE_OVERRUN)
                         next = min_u64(next,
                                        now + IDLE_POLL_NS +
