@@ -261,7 +261,7 @@ void timeline_mark(CUstream s, CUevent e) {
                 marks = t->marks[s->channel] = calloc(ENGINE_RING_SIZE, sizeof(CUevent));
         if (!marks) /* without a timeline or memory it is complete at once */
                 return;
-        timeline_give(s, ENGINE_NOT_BEFORE, 0);
+        timeline_give(s, ENGINE_EVENT, 0);
         e->where = s->context;
         e->channel = s->channel;
         e->moment = s->moment;

@@ -88,7 +88,7 @@ static void copy_state(EngineState *s, EngineBuffer *b, bool out) {
 
 static void clear(EngineState *s) {
         memset(s, 0, offsetof(EngineState, log));
-        s->owner = ENGINE_NONE;
+        s->owner = s->loaded = ENGINE_NONE;
         s->resting = 1;
         for (unsigned i = 0; i < 2; i++)
                 s->copiers[i] = (EngineCopier){ENGINE_NONE, 0, 0, ENGINE_NONE, 0};

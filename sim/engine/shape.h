@@ -27,6 +27,7 @@ typedef enum EngineKind {
         ENGINE_DOWN,       /* ... from the card */
         ENGINE_AFTER,      /* until an entry of another channel of the group is done: engine_after() */
         ENGINE_NOT_BEFORE, /* until that time; 0: only its order counts */
+        ENGINE_EVENT,      /* until its group has a time slice, unless it follows a copy */
 } EngineKind;
 
 typedef struct EngineSettings {

@@ -167,7 +167,7 @@ static void drive(void *context) {
 }
 
 static void add_call(DriverContext *c, unsigned channel, void (*run)(void *), void *data, bool fences) {
-        uint64_t position = give(c, channel, ENGINE_NOT_BEFORE, 0, fibers_now());
+        uint64_t position = give(c, channel, ENGINE_EVENT, 0, fibers_now());
 
         ASSERT_TRUE(c->n_calls < CALLS);
         c->calls[c->n_calls++] = (Call){channel, position, run, data, fences};
@@ -305,7 +305,7 @@ static int event_record(CuHandle e, CuHandle stream) {
         release_mark(c, m);
         m->recorded = m->done = false;
         m->channel = channel_of(stream);
-        m->position = give(c, m->channel, ENGINE_NOT_BEFORE, 0, fibers_now());
+        m->position = give(c, m->channel, ENGINE_EVENT, 0, fibers_now());
         m->recorded = true;
         c->holder[m->channel][m->position % ENGINE_RING_SIZE] = m;
         return 0;

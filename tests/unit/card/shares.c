@@ -28,25 +28,38 @@ static void work(void *argument) {
                 card_launch(0, 1, c->kernel);
 }
 
-static void judge(const SharesCase *c, uint64_t ran[SECONDS_MAX][3], SharesResult *r) {
+typedef struct Sums { /* at the end of each second, of each tenant */
+        uint64_t ran[SECONDS_MAX][3], charged[SECONDS_MAX][3];
+} Sums;
+
+/* Percent of the card's time in the seconds that count. */
+static double mean_of(const SharesCase *c, const uint64_t sums[SECONDS_MAX][3], uint32_t tenant) {
+        return 100 * (double) (sums[c->warm + c->seconds][tenant] - sums[c->warm][tenant]) /
+               ((double) SEC * c->seconds);
+}
+
+static double larger_error(double error, double mean, uint32_t cap) {
+        double points = mean > cap ? mean - cap : cap - mean;
+
+        return points > error ? points : error;
+}
+
+static void judge(const SharesCase *c, const Sums *s, SharesResult *r) {
         double all = 0, could = 0;
 
         for (uint32_t t = 0; t < c->n_tenants; t++) {
-                double points;
-
-                r->mean[t] = 100 * (double) (ran[c->warm + c->seconds][t] - ran[c->warm][t]) /
-                             ((double) SEC * c->seconds);
-                points = r->mean[t] - c->caps[t];
-                points = points < 0 ? -points : points;
-                r->error_10 = points > r->error_10 ? points : r->error_10;
+                r->mean[t] = mean_of(c, s->ran, t);
+                r->error_10 = larger_error(r->error_10, r->mean[t], c->caps[t]);
+                r->error_charged = larger_error(r->error_charged, mean_of(c, s->charged, t), c->caps[t]);
                 all += r->mean[t];
                 could += c->caps[t];
         }
         r->sum = 100 * all / could;
+        r->all = all;
 }
 
 SharesResult shares_run(const SharesCase *c, uint64_t seed) {
-        static uint64_t ran[SECONDS_MAX][3];
+        static Sums sums;
         CardTenant *tenants[3];
         SharesResult r = {0};
         uint64_t begin;
@@ -61,10 +74,12 @@ SharesResult shares_run(const SharesCase *c, uint64_t seed) {
         }
         for (uint32_t s = 0; s <= c->warm + c->seconds && s < SECONDS_MAX; s++) {
                 card_run(begin + s * SEC);
-                for (uint32_t t = 0; t < c->n_tenants; t++)
-                        ran[s][t] = card_ran(tenants[t]);
+                for (uint32_t t = 0; t < c->n_tenants; t++) {
+                        sums.ran[s][t] = card_ran(tenants[t]);
+                        sums.charged[s][t] = card_charged(tenants[t]);
+                }
         }
-        judge(c, ran, &r);
+        judge(c, &sums, &r);
         r.steps = (double) card_steps() / (c->warm + c->seconds);
         return r;
 }

@@ -16,10 +16,12 @@ typedef struct SharesCase {
 } SharesCase;
 
 typedef struct SharesResult {
-        double error_10; /* points, the worst of any ten seconds, or of all if they are fewer */
-        double sum;      /* percent: what the tenants had, of what their caps allow */
-        double mean[3];  /* percent of the card */
-        double steps;    /* of the arbiter, a second */
+        double error_10;      /* points, the worst tenant's kernels of all seconds that count */
+        double error_charged; /* the same of what it was charged: with switches between its processes */
+        double sum;           /* percent: what the tenants had, of what their caps allow */
+        double all;           /* percent of the card: what they had together */
+        double mean[3];       /* percent of the card */
+        double steps;         /* of the arbiter, a second */
 } SharesResult;
 
 enum { SHARES_CAPS = 5, SHARES_KERNELS = 6 };

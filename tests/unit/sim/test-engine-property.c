@@ -42,7 +42,7 @@ static void draw_work(Op *o, const uint64_t *given) {
         unsigned other = (unsigned) draw(CHANNELS);
 
         o->channel = (unsigned) draw(CHANNELS);
-        o->kind = (EngineKind) draw(ENGINE_NOT_BEFORE + 1);
+        o->kind = (EngineKind) draw(ENGINE_EVENT + 1);
         o->argument = draw_length();
         if (o->kind == ENGINE_NOT_BEFORE)
                 o->argument = draw(2) == 0 ? 0 : o->at + draw_length();

@@ -72,6 +72,45 @@ static void a_change_costs(void) {
         lab_done(m, u, 2);
 }
 
+/* An event is processed in a time slice of its group, before the switch that a kernel needs. One
+ * that follows a copy is processed by the copy engine. */
+static void events_wait_for_a_time_slice(void) {
+        EngineShared *m = lab_memory();
+        EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
+        uint64_t a, before, b, after, copy, copied;
+
+        m->settings.change = 50 * US;
+        a = lab_give(&u[0], 0, ENGINE_RUN, 3 * MS, 0);
+        before = lab_give(&u[1], 0, ENGINE_EVENT, 0, 100 * US);
+        b = lab_give(&u[1], 0, ENGINE_RUN, 200 * US, 100 * US);
+        after = lab_give(&u[1], 0, ENGINE_EVENT, 0, 100 * US);
+        copy = lab_give(&u[1], 1, ENGINE_UP, 60 * US, 100 * US);
+        copied = lab_give(&u[1], 1, ENGINE_EVENT, 0, 100 * US);
+        engine_look(&u[1], 100 * MS);
+        ASSERT_INT(lab_time(&u[1], 1, copy), 160 * US);
+        ASSERT_INT(lab_time(&u[1], 1, copied), 160 * US);
+        ASSERT_INT(lab_time(&u[1], 0, before), MS + 50 * US);
+        ASSERT_INT(lab_time(&u[1], 0, b), MS + 300 * US);
+        ASSERT_INT(lab_time(&u[1], 0, after), MS + 300 * US);
+        ASSERT_INT(lab_time(&u[0], 0, a), 3 * MS + 350 * US);
+        lab_done(m, u, 2);
+}
+
+/* A time slice that is used for an event only takes no time, and needs no switch. */
+static void an_event_alone(void) {
+        EngineShared *m = lab_memory();
+        EngineUser u[2] = {lab_user(m, 0, 0), lab_user(m, 1, 0)};
+        uint64_t a, event;
+
+        m->settings.change = 50 * US;
+        a = lab_give(&u[0], 0, ENGINE_RUN, 3 * MS, 0);
+        event = lab_give(&u[1], 0, ENGINE_EVENT, 0, 100 * US);
+        engine_look(&u[1], 100 * MS);
+        ASSERT_INT(lab_time(&u[1], 0, event), MS + 50 * US);
+        ASSERT_INT(lab_time(&u[0], 0, a), 3 * MS + 50 * US);
+        lab_done(m, u, 2);
+}
+
 static void channels_of_a_group(void) {
         EngineShared *m = lab_memory();
         EngineUser u = lab_user(m, 3, 0);
@@ -224,7 +263,8 @@ static void eight_equal_shares(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(one_after_the_other), TEST(groups_take_turns), TEST(a_kernel_is_interrupted),
-                         TEST(a_change_costs), TEST(channels_of_a_group), TEST(waits_for_another_channel),
+                         TEST(a_change_costs), TEST(events_wait_for_a_time_slice), TEST(an_event_alone),
+                         TEST(channels_of_a_group), TEST(waits_for_another_channel),
                          TEST(copies_beside_kernels), TEST(a_ring_gets_full), TEST(a_group_goes),
                          TEST(far_ahead), TEST(is_metered), TEST(eight_equal_shares));
 }
