@@ -26,14 +26,6 @@ void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now) {
         a->clock = now + per_weight(policy, debt);
 }
 
-void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now) {
-        int64_t old = before->weight > 0 ? before->weight : 1, most = per_weight(before, ACCOUNT_TOTAL_NS);
-        int64_t ahead =
-                a->clock - now < -most ? -most : a->clock - now; /* limits a tenant that was idle for days */
-
-        a->clock = now + per_weight(after, ahead * old / CLOCK_SCALE);
-}
-
 /* Tokens for ns of time, ns; the remainder below 1 ns is kept in a->fraction. */
 static int64_t earned(Account *a, const TenantPolicy *policy, uint64_t ns) {
         uint64_t product = ns * policy->rate + a->fraction;

@@ -35,12 +35,9 @@ typedef enum AccountTime {
  * priority, here and below. */
 void account_init(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* The tenant changed between cap and work-conserving, or changed priority. A debt stays; credit and
- * arrears are dropped. */
+/* The tenant changed between cap and work-conserving, or changed priority or weight. A debt stays;
+ * credit and arrears are dropped. */
 void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now);
-
-/* The weight changed: the tenant stays ahead or behind by as many ns of the card. */
-void account_set_weight(Account *a, const TenantPolicy *before, const TenantPolicy *after, int64_t now);
 
 /* ns have passed on the card: earns tokens at the tenant's rate, up to the bound for `how`. */
 void account_advance(Account *a, const TenantPolicy *policy, uint64_t ns, AccountTime how);

@@ -43,16 +43,14 @@ int engine_add(Engine *e, uint64_t now, const TenantPolicy *policy, uint32_t num
 
 void engine_set_policy(Engine *e, uint32_t i, const TenantPolicy *policy) {
         EngineTenant *t = &e->tenants[i];
-        TenantPolicy before = t->policy;
-        int64_t clock = e->virtual_clocks[policy->high];
+        const TenantPolicy before = t->policy;
 
         t->policy = *policy;
         if (policy->gated != t->window.gated)
                 window_reset(e, i);
-        if (policy->conserving != before.conserving || policy->high != before.high)
-                account_set_rank(&t->account, policy, clock);
-        else if (policy->weight != before.weight)
-                account_set_weight(&t->account, &before, policy, clock);
+        if (policy->conserving != before.conserving || policy->high != before.high ||
+            policy->weight != before.weight)
+                account_set_rank(&t->account, policy, e->virtual_clocks[policy->high]);
 }
 
 void engine_remove(Engine *e, uint32_t i) {
@@ -97,9 +95,9 @@ bool engine_needs_report(const Engine *e, uint32_t i, uint64_t now) {
 
 /* ---- the open window ---- */
 
-/* Whether the tenant did not use its window within NO_START_NS. */
+/* Whether the tenant did not use its window for a quantum. */
 static bool has_not_started(const EngineTenant *t, uint64_t now) {
-        return since(t->opened, now) >= NO_START_NS && t->reported_at > t->opened && !window_is_used(t);
+        return since(t->opened, now) >= QUANTUM_NS && t->reported_at > t->opened && !window_is_used(t);
 }
 
 /* Sets idle_since when the tenant has no work left in its open window. */
@@ -150,7 +148,7 @@ static void step_owner(Engine *e, uint64_t now) {
         idle = (t->idle_since != 0 && now - t->idle_since >= IDLE_CLOSE_NS) || has_not_started(t, now);
         renumber_if_ended(t, now);
         keeps = t->policy.gated && !engine_is_stalled(e, t, now) && e->reserved == 0 &&
-                pick_keeps_owner(e, t, waiting, 0);
+                pick_keeps_owner(e, t, pick_tenant(e, waiting), 0);
         if (idle && e->reserved != 0)
                 window_close(e, i, now);
         else if (waiting >= 0 && (idle || (!keeps && (now >= t->begins + QUANTUM_NS ||
@@ -178,14 +176,13 @@ bool engine_may_open(const Engine *e, uint64_t now, bool high) {
                 uint64_t left = t->state == ENGINE_CLOSING ? since(now, window_predicted_end(t, now)) : 0;
 
                 if (t->state == ENGINE_CLOSING && !(high && left > QUANTUM_NS) &&
-                    (left > PREOPEN_NS || t->reported_at < t->window.closes || ++closing > 1))
+                    (left > PREOPEN_NS || ++closing > 1))
                         return false;
         }
         return true;
 }
 
-/* The tenant with a planned joined window; -1: none. */
-static int planned_tenant(const Engine *e, uint64_t now) {
+int engine_opens_planned(const Engine *e, uint64_t now) {
         for (uint32_t i = 0; i < e->n; i++)
                 if ((e->tenants[i].state == ENGINE_CLOSED || e->tenants[i].state == ENGINE_OVERRUN) &&
                     e->tenants[i].planned_end > now)
@@ -194,7 +191,7 @@ static int planned_tenant(const Engine *e, uint64_t now) {
 }
 
 static void open_next(Engine *e, uint64_t now) {
-        int i = planned_tenant(e, now);
+        int i = engine_opens_planned(e, now);
         bool contended, reserved = false;
 
         if (i < 0) {
@@ -204,12 +201,7 @@ static void open_next(Engine *e, uint64_t now) {
         if (i < 0 || (reserved && e->reserved < now + QUANTUM_NS / 4) ||
             !engine_may_open(e, now, e->tenants[i].policy.high))
                 return;
-        contended = pick_earliest(e, true, now) < now + QUANTUM_NS && e->n > 1;
-        for (uint32_t k = 0; contended && k < e->n; k++)
-                if ((int) k != i && e->tenants[k].state != ENGINE_FREE && wants(&e->tenants[k]))
-                        goto open; /* another tenant has work */
-        contended = false;
-open:
+        contended = pick_earliest(e, &e->tenants[i], true, now) < now + QUANTUM_NS;
         window_open(e, (uint32_t) i, now, contended);
         if (reserved)
                 e->tenants[i].window.closes = min_u64(e->tenants[i].window.closes, e->reserved);
@@ -220,23 +212,20 @@ open:
 static uint64_t after_owner(const Engine *e, uint64_t now) {
         const EngineTenant *t = &e->tenants[e->owner];
         int waiting = pick_next(e, NULL, false, now);
-        uint64_t earliest = pick_earliest(e, true, now), next = t->window.closes;
+        uint64_t earliest = pick_earliest(e, NULL, true, now), next = t->window.closes;
 
         if (t->idle_since != 0 && (waiting >= 0 || e->reserved != 0))
                 next = min_u64(next,
                                max_u64(t->idle_since + (t->planned_end != 0 ? JOINED_IDLE_NS : IDLE_CLOSE_NS),
                                        now + NOTIFY_LATENCY_NS));
-        if (t->planned_end != 0)
-                next = min_u64(next,
-                               max_u64(since(EXTEND_MARGIN_NS, t->window.closes), now + EXTEND_MARGIN_NS));
-        else if (t->window.closes > now + EXTEND_MARGIN_NS && e->reserved == 0 &&
-                 !engine_is_stalled(e, t, now) &&
-                 pick_keeps_owner(e, t, waiting, since(now, t->window.closes)))
+        if (t->window.closes > now + EXTEND_MARGIN_NS && (t->planned_end != 0 || e->reserved == 0) &&
+            !engine_is_stalled(e, t, now) &&
+            pick_keeps_owner(e, t, pick_tenant(e, waiting), since(now, t->window.closes)))
                 next = min_u64(next, t->window.closes - EXTEND_MARGIN_NS);
         if (earliest > now) /* another tenant may have the card then */
                 next = min_u64(next, max_u64(earliest, t->begins + QUANTUM_NS));
         if (!window_is_used(t))
-                next = min_u64(next, max_u64(t->opened + NO_START_NS, now + IDLE_POLL_NS));
+                next = min_u64(next, max_u64(t->opened + QUANTUM_NS, now + IDLE_POLL_NS));
         return max_u64(next, now + NOTIFY_LATENCY_NS / 2);
 }
 
@@ -244,7 +233,7 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
  * cards of a joined set wait for it, so there it is looked for more often. */
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now)), late = since(t->window.closes, now),
-                 next = e->has_planned || e->owner >= 0 ? end : pick_earliest(e, true, now);
+                 next = e->has_planned || e->owner >= 0 ? end : pick_earliest(e, NULL, true, now);
 
         if (next > end)
                 end = min_u64(next, max_u64(end, window_drain_deadline(t)));
@@ -259,7 +248,7 @@ static uint64_t next_deadline(const Engine *e, uint64_t now) {
         else if (e->reserved != 0)
                 next = min_u64(next, max_u64(e->reserved, now + IDLE_POLL_NS));
         else if (!window_any_closing(e))
-                next = min_u64(next, max_u64(pick_earliest(e, false, now), now + PREOPEN_NS / 4));
+                next = min_u64(next, max_u64(pick_earliest(e, NULL, false, now), now + PREOPEN_NS / 4));
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
 

@@ -24,25 +24,6 @@ static bool is_using(const EngineTenant *t) {
         return (t->state == ENGINE_OPEN && t->idle_since == 0) || t->state == ENGINE_CLOSING;
 }
 
-/* All active tenants with caps are behind while the card is in use. Then no tenant earns tokens, so
- * that the time lost to switches is lost for all alike. */
-static bool is_overcommitted(const Engine *e) {
-        bool any = false, used = false;
-
-        for (uint32_t i = 0; i < e->n; i++) {
-                const EngineTenant *t = &e->tenants[i];
-
-                used |= t->state != ENGINE_FREE && is_using(t);
-                if (t->state == ENGINE_FREE || !t->policy.gated || t->policy.conserving ||
-                    !is_active(t, e->now))
-                        continue;
-                if (account_lag(&t->account, &t->policy) < ACCOUNT_SATURATED_NS)
-                        return false;
-                any = true;
-        }
-        return any && used;
-}
-
 /* Contexts of the tenant's work in OVERRUN. Reported work (a kernel that hangs, or a stopped
  * process) may not run at all, so it takes no time from other tenants; itself: count it all the
  * same. */
@@ -116,7 +97,6 @@ static void charge_set_tenant(Engine *e, uint64_t passed) {
 
 void engine_time_charge(Engine *e, uint64_t now) {
         uint64_t passed = now - e->now;
-        bool lost = is_overcommitted(e);
         unsigned stalling = 0;
 
         for (uint32_t i = 0; i < e->n; i++)
@@ -131,8 +111,7 @@ void engine_time_charge(Engine *e, uint64_t now) {
 
                 if (t->state == ENGINE_FREE)
                         continue;
-                if (!lost || how == ACCOUNT_IDLE)
-                        account_advance(&t->account, &t->policy, passed, how);
+                account_advance(&t->account, &t->policy, passed, how);
                 if (t->state == ENGINE_OPEN && t->idle_since != 0 && !is_idle_joined(e, t))
                         t->idle_time += since(t->newly_used, passed);
                 else if (is_using(t) || is_idle_joined(e, t)) {

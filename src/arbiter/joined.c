@@ -8,6 +8,11 @@
 
 /* ---- the sets ---- */
 
+/* Work in OVERRUN that may wait for a launch on another card. */
+static bool is_overdue(const EngineTenant *t, uint64_t now) {
+        return t->state == ENGINE_OVERRUN && since(t->progress_at, now) < NO_PROGRESS_NS;
+}
+
 /* Whether the tenant takes part in the plan of its set. A card without work for the container does
  * not delay the other cards. Nor does one whose work makes no progress or whose windows are not
  * used. */
@@ -15,7 +20,7 @@ static bool takes_part(const EngineTenant *t, uint64_t now) {
         if (!t->policy.gated || t->state == ENGINE_FREE)
                 return false;
         if (t->state == ENGINE_OVERRUN)
-                return since(t->progress_at, now) < NO_PROGRESS_NS;
+                return is_overdue(t, now);
         return t->state != ENGINE_CLOSED || (now >= t->backoff_until && (wants(t) || now < t->active_until));
 }
 
@@ -26,8 +31,10 @@ static void add_member(JoinedSet *s, Engine *e, EngineTenant *t) {
 }
 
 static void collect(Joined *j, Engine *const engines[], uint32_t n, uint64_t now) {
-        for (uint32_t k = 0; k < j->n; k++)
+        for (uint32_t k = 0; k < j->n; k++) {
                 j->sets[k].n = 0;
+                j->sets[k].overdue = false;
+        }
         for (uint32_t c = 0; c < n; c++) {
                 Engine *e = engines[c];
 
@@ -40,6 +47,7 @@ static void collect(Joined *j, Engine *const engines[], uint32_t n, uint64_t now
                         if (t->set == 0 || t->set > JOINED_SETS)
                                 continue;
                         j->n = j->n > t->set ? j->n : t->set;
+                        j->sets[t->set - 1].overdue |= is_overdue(t, now);
                         if (takes_part(t, now))
                                 add_member(&j->sets[t->set - 1], e, t);
                 }
@@ -77,7 +85,7 @@ static uint64_t length_of(const JoinedSet *s) {
         for (uint32_t i = 0; i < s->n; i++) {
                 const EngineTenant *t = s->members[i].tenant;
 
-                if (!t->policy.conserving && account_tokens(&t->account) < ns)
+                if (!t->policy.conserving && !s->overdue && account_tokens(&t->account) < ns)
                         ns = account_tokens(&t->account);
         }
         return max_u64(QUANTUM_NS / 4, ns > 0 ? (uint64_t) ns : 0);
@@ -86,8 +94,9 @@ static uint64_t length_of(const JoinedSet *s) {
 static bool may_extend_on(const JoinedMember *m, uint64_t now) {
         int waiting = pick_next(m->engine, NULL, false, now);
 
-        return m->tenant->state != ENGINE_OPEN || (!engine_is_stalled(m->engine, m->tenant, now) &&
-                                                   pick_keeps_owner(m->engine, m->tenant, waiting, 0));
+        return m->tenant->state != ENGINE_OPEN ||
+               (!engine_is_stalled(m->engine, m->tenant, now) &&
+                pick_keeps_owner(m->engine, m->tenant, pick_tenant(m->engine, waiting), 0));
 }
 
 static bool may_extend(const Joined *j, const JoinedSet *s, uint64_t now) {
@@ -148,7 +157,7 @@ static void join_late(const JoinedSet *s, const JoinedMember *m, uint64_t now) {
         int waiting = pick_next(m->engine, NULL, false, now);
 
         if (m->tenant->state == ENGINE_CLOSING || !wants(m->tenant) || s->end < now + QUANTUM_NS / 4 ||
-            !pick_is_first(m->engine, m->tenant, waiting))
+            !pick_is_first(m->tenant, pick_tenant(m->engine, waiting)))
                 return;
         if (is_free(m, now))
                 m->tenant->planned_end = s->end;
@@ -217,12 +226,42 @@ static void wait_for_drain(Joined *j, JoinedSet *s, uint64_t now) {
 
 /* ---- the next set ---- */
 
-/* The owner of the card is not joined, shares by weight and still has the smallest clock. */
-static bool owner_continues(const JoinedMember *m) {
-        const EngineTenant *o = m->engine->owner >= 0 ? &m->engine->tenants[m->engine->owner] : NULL;
+/* The member as its set counts it. Work in OVERRUN may wait for a launch on another card, so its
+ * set may be in debt. */
+static EngineTenant counted(const JoinedSet *s, const JoinedMember *m) {
+        EngineTenant t = *m->tenant;
+
+        if (s->overdue)
+                account_charge(&t.account, &t.policy, -(int64_t) JOINED_DEBT_NS,
+                               m->engine->virtual_clocks[t.policy.high]);
+        return t;
+}
+
+/* The owner of the card is not joined, shares by weight and still comes before t. */
+static bool owner_continues(const Engine *e, const EngineTenant *t) {
+        const EngineTenant *o = pick_tenant(e, e->owner);
 
         return o && o->planned_end == 0 && o->policy.conserving && wants(o) && o->idle_since == 0 &&
-               pick_keeps_owner(m->engine, o, (int) (m->tenant - m->engine->tenants), 0);
+               pick_keeps_owner(e, o, t, 0);
+}
+
+/* Whether the member's account allows a window, and it comes before the other tenants of the
+ * card. */
+static bool is_first(const JoinedSet *s, const JoinedMember *m, uint64_t now) {
+        EngineTenant t = counted(s, m);
+        int other = pick_next(m->engine, m->tenant, false, now);
+
+        return pick_is_first(&t, pick_tenant(m->engine, other)) && !owner_continues(m->engine, &t);
+}
+
+/* Work in OVERRUN is on its card already, so its set does not wait until it is first there. */
+static void drop_overdue(JoinedSet *s, uint64_t now) {
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < s->n; i++)
+                if (s->members[i].tenant->state != ENGINE_OVERRUN || is_first(s, &s->members[i], now))
+                        s->members[n++] = s->members[i];
+        s->n = n;
 }
 
 /* Whether the set may have a window now: every account allows it, and it is first on every card. */
@@ -231,15 +270,14 @@ static bool is_ready(Joined *j, const JoinedSet *s, uint64_t now) {
         bool wanted = false, first = true;
 
         for (uint32_t i = 0; i < s->n; i++) {
-                const JoinedMember *m = &s->members[i];
+                const EngineTenant t = counted(s, &s->members[i]);
 
-                wanted |= wants(m->tenant);
-                first &= pick_is_first(m->engine, m->tenant, pick_next(m->engine, m->tenant, false, now)) &&
-                         !owner_continues(m);
-                if (m->tenant->state == ENGINE_CLOSED)
-                        ready = max_u64(ready, pick_ready_at(m->tenant, now));
-                if (m->tenant->state == ENGINE_CLOSED && !wants(m->tenant))
-                        leaves = min_u64(leaves, m->tenant->active_until);
+                wanted |= wants(&t);
+                first &= is_first(s, &s->members[i], now);
+                if (t.state == ENGINE_CLOSED)
+                        ready = max_u64(ready, pick_ready_at(&t, now));
+                if (t.state == ENGINE_CLOSED && !wants(&t))
+                        leaves = min_u64(leaves, t.active_until);
         }
         if (wanted)
                 j->next = min_u64(j->next, ready > now ? min_u64(ready, leaves) : leaves);
@@ -271,7 +309,8 @@ static void admit(JoinedSet *s, uint64_t now) {
         bool kept = true;
 
         for (uint32_t i = 0; i < s->n; i++) {
-                if (s->members[i].engine->reserved != 0)
+                if (s->members[i].engine->reserved != 0 ||
+                    engine_opens_planned(s->members[i].engine, now) >= 0)
                         return;
                 from = max_u64(from, free_from(&s->members[i], now));
                 kept &= may_reserve(s->members[i].engine, now);
@@ -306,7 +345,7 @@ static void admit_all(Joined *j, uint64_t now) {
 
 /* A set with work on one card only is not planned: that card's engine decides. */
 static void exclude_single(JoinedSet *s) {
-        if (s->n < 2)
+        if (s->n < 2 && !s->overdue)
                 s->n = 0;
         if (s->n == 0)
                 s->end = 0;
@@ -357,6 +396,9 @@ static void note_changes(Joined *j, Engine *e, uint64_t now) {
 void joined_plan(Joined *j, Engine *const engines[], uint32_t n, uint64_t now) {
         j->next = UINT64_MAX;
         collect(j, engines, n, now);
+        for (uint32_t k = 0; k < j->n; k++)
+                if (j->sets[k].overdue)
+                        drop_overdue(&j->sets[k], now);
         for (uint32_t k = 0; k < j->n; k++)
                 exclude_single(&j->sets[k]);
         for (uint32_t k = 0; k < j->n; k++)

@@ -25,6 +25,7 @@ typedef struct JoinedSet { /* the tenants of one container that have work */
         uint32_t n;
         uint64_t end; /* end of its newest window; 0: it had none */
         bool ready;   /* it is ready for a window now */
+        bool overdue; /* a member's work is in OVERRUN */
 } JoinedSet;
 
 typedef struct Joined {

@@ -18,10 +18,8 @@ static int rank(const EngineTenant *t, int64_t enough) {
         return tokens >= enough ? RANK_CAPPED : RANK_NONE;
 }
 
-/* Work in OVERRUN may wait for a launch on another card of its set, so a joined window may open in
- * debt. */
 static int rank_of(const EngineTenant *t) {
-        return rank(t, t->state == ENGINE_OVERRUN ? -ACCOUNT_DEBT_NS : (int64_t) QUANTUM_NS);
+        return rank(t, (int64_t) QUANTUM_NS);
 }
 
 static bool is_waiting(const EngineTenant *t, bool closing) {
@@ -54,8 +52,7 @@ int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t n
         return best;
 }
 
-bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more) {
-        const EngineTenant *other = waiting >= 0 ? &e->tenants[waiting] : NULL;
+bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, const EngineTenant *other, uint64_t more) {
         int64_t clock = e->virtual_clocks[owner->policy.high];
         EngineTenant after = *owner;
         int mine, others;
@@ -69,10 +66,8 @@ bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, u
         return mine != RANK_NONE && is_before(&after, mine, other, others);
 }
 
-bool pick_is_first(const Engine *e, const EngineTenant *t, int other) {
-        const EngineTenant *o = other >= 0 ? &e->tenants[other] : NULL;
-
-        return rank_of(t) != RANK_NONE && (!o || !is_before(o, rank_of(o), t, rank_of(t)));
+bool pick_is_first(const EngineTenant *t, const EngineTenant *other) {
+        return rank_of(t) != RANK_NONE && (!other || !is_before(other, rank_of(other), t, rank_of(t)));
 }
 
 /* How far the tenant is behind, ns. A virtual clock is taken relative to that of its card, so that
@@ -97,13 +92,13 @@ uint64_t pick_ready_at(const EngineTenant *t, uint64_t now) {
         return max_u64(now + (uint64_t) missing, t->backoff_until);
 }
 
-uint64_t pick_earliest(const Engine *e, bool closing, uint64_t now) {
+uint64_t pick_earliest(const Engine *e, const EngineTenant *but, bool closing, uint64_t now) {
         uint64_t when = UINT64_MAX;
 
         for (uint32_t i = 0; i < e->n; i++) {
                 const EngineTenant *t = &e->tenants[i];
 
-                if (is_waiting(t, closing))
+                if (t != but && is_waiting(t, closing))
                         when = min_u64(when, pick_ready_at(t, now));
         }
         return when;

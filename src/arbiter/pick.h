@@ -5,19 +5,25 @@
  * highest first: high priority with tokens; a cap with tokens for a window; the smallest virtual
  * clock; high priority without tokens. */
 
+#include <stddef.h>
+
 #include "arbiter/engine_state.h"
 
 /* The best tenant that waits for a window and may have one now; -1: none. but: a tenant that is not
  * considered; NULL: all are. closing: also consider tenants whose last window has not drained. */
 int pick_next(const Engine *e, const EngineTenant *but, bool closing, uint64_t now);
 
-/* Whether the owner of the window ranks before tenant `waiting` (-1: none) after it is charged
- * `more` ns and a quantum. */
-bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, int waiting, uint64_t more);
+static inline const EngineTenant *pick_tenant(const Engine *e, int i) {
+        return i >= 0 ? &e->tenants[i] : NULL;
+}
 
-/* Whether the account of t allows a window, and t comes before `other` of the same card (-1:
+/* Whether the owner of the window ranks before a tenant that waits (NULL: none) after it is charged
+ * `more` ns and a quantum. */
+bool pick_keeps_owner(const Engine *e, const EngineTenant *owner, const EngineTenant *other, uint64_t more);
+
+/* Whether the account of t allows a window, and t comes before another one of its card (NULL:
  * none). */
-bool pick_is_first(const Engine *e, const EngineTenant *t, int other);
+bool pick_is_first(const EngineTenant *t, const EngineTenant *other);
 
 /* Whether tenant t of e comes before tenant u of f by rank and account. The cards may differ. */
 bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, const EngineTenant *u);
@@ -25,5 +31,5 @@ bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, con
 /* When the account and the back-off of a tenant allow its next window. */
 uint64_t pick_ready_at(const EngineTenant *t, uint64_t now);
 
-/* When the first waiting tenant may have a window; UINT64_MAX: no tenant waits. */
-uint64_t pick_earliest(const Engine *e, bool closing, uint64_t now);
+/* When the first waiting tenant but this one may have a window; UINT64_MAX: no tenant waits. */
+uint64_t pick_earliest(const Engine *e, const EngineTenant *but, bool closing, uint64_t now);

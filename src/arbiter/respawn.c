@@ -140,11 +140,7 @@ static void supervise(const char *slicedir, RespawnPipes *pipes) {
         _exit(0);
 }
 
-int respawn_daemon(const char *slicedir, int *ret_stop) {
-        return respawn_daemon_reporting(slicedir, -1, 0, ret_stop);
-}
-
-int respawn_daemon_reporting(const char *slicedir, int report_fd, uint64_t overrun_limit, int *ret_stop) {
+int respawn_daemon(const char *slicedir, int report_fd, uint64_t overrun_limit, int *ret_stop) {
         pid_t parent = getpid(), pid;
         int pipes[2];
 

@@ -16,8 +16,6 @@
 #define ACCOUNT_BURST_NS INT64_C(5000000)
 /* The longest waiting time that a tenant with work keeps as credit. guess, tuned. */
 #define ACCOUNT_CREDIT_NS INT64_C(200000000)
-/* When all caps are behind by this, the card is overcommitted and none earns. guess, tuned. */
-#define ACCOUNT_SATURATED_NS INT64_C(100000000)
 
 /* ---- windows ---- */
 
@@ -42,8 +40,6 @@
 #define PREOPEN_NS UINT64_C(70000)
 /* A pause of this length closes a window for which another tenant waits. guess, tuned. */
 #define IDLE_CLOSE_NS UINT64_C(50000)
-/* Without a launch by then, the window counts as not used. guess, tuned. */
-#define NO_START_NS UINT64_C(3000000)
 /* A tenant's work in flight without progress for this long counts as stalled. guess. */
 #define NO_PROGRESS_NS UINT64_C(2000000000)
 /* A window is extended at most this long before its close. guess, tuned. */
@@ -57,6 +53,8 @@
 #define JOINED_IDLE_NS UINT64_C(500000)
 /* A card idles at most this long for a joined set, before and after a window. guess: 2 windows. */
 #define JOINED_DRAIN_NS (2 * QUANTUM_NS)
+/* The debt that a card may have for a set with work in OVERRUN on another card. guess. */
+#define JOINED_DEBT_NS (16 * QUANTUM_NS)
 
 /* ---- charges ---- */
 

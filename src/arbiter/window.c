@@ -39,9 +39,8 @@ static uint64_t in_flight(const EngineTenant *t) {
         return min_u64(t->report.in_flight, MAX_DRAIN_NS);
 }
 
-/* Launched work follows without gaps on the work before it. In a long window gaps add up, and with
- * several processes each one's busy time covers the same time: there the mean drain time counts as
- * well. */
+/* Launched work follows without gaps on the work before it. With several processes each one's busy
+ * time covers the same time: there the mean drain time counts instead. */
 uint64_t window_predicted_end(const EngineTenant *t, uint64_t now) {
         uint64_t latest = now + in_flight(t), end = t->window.closes + t->mean_drain;
 
@@ -49,11 +48,8 @@ uint64_t window_predicted_end(const EngineTenant *t, uint64_t now) {
                 return now;
         if (t->planned_end != 0) /* its kernels may wait for other cards */
                 return latest;
-        if (t->report.n_active <= 1 && since(t->opened, t->window.closes) <= SOLE_WINDOW_NS)
-                end = 0;
         if (t->report.n_active <= 1)
-                end = max_u64(end, t->begins + t->idle_time + since(t->busy_before, t->report.busy) +
-                                           in_flight(t));
+                end = t->begins + t->idle_time + since(t->busy_before, t->report.busy) + in_flight(t);
         return min_u64(latest, max_u64(now, end));
 }
 
@@ -223,8 +219,6 @@ static void charge_drained(Engine *e, EngineTenant *t, uint64_t now) {
         if (t->report.n_rows <= 1) /* its busy time gives another bound of the end */
                 end = max_u64(end, t->begins + t->idle_time + since(t->busy_before, t->report.busy));
         end = min_u64(end, now);
-        if (t->idle_since != 0)
-                end = min_u64(end, t->window.closes);
         t->mean_drain = (7 * t->mean_drain + min_u64(since(t->window.closes, end), MAX_DRAIN_NS)) / 8;
         set_next_begin(e, end);
         window_settle(e, t, end);
@@ -343,8 +337,6 @@ void window_close(Engine *e, uint32_t i, uint64_t now) {
 
         window_set_state(t, ENGINE_CLOSING);
         t->window.closes = min_u64(t->window.closes, now);
-        if (t->planned_end == 0)
-                t->progress_at = now;
         e->owner = -1;
         if (t->planned_end != 0 && t->overrun_since != 0) /* it was overdue before: no second timeout */
                 overrun(e, t, now);

@@ -193,7 +193,7 @@ static void start_arbiter(Machines *m) {
 
         if (m->arbiter != -1)
                 return;
-        r = respawn_daemon(MACHINE_SLICES, &stop);
+        r = respawn_daemon(MACHINE_SLICES, -1, 0, &stop);
         m->arbiter = r < 0 ? r : stop;
 }
 

@@ -15,7 +15,7 @@ enum { FAST_STARTS = 16 };
 
 static void begin(NodeArbiter *a) {
         a->began = clock_monotonic_usec();
-        a->pid = respawn_daemon_reporting(a->slicedir, a->tell, a->patience, &a->stop);
+        a->pid = respawn_daemon(a->slicedir, a->tell, a->patience, &a->stop);
         if (a->pid < 0)
                 log_warning("there is no arbiter of compute: %s", strerror(-a->pid));
 }

@@ -213,7 +213,7 @@ static void release(Slicedir *b, Taken *t) {
 /* Every run with a compute limit starts an arbiter. One of them serves the slice directory, and the
  * others wait for its end. -1: no arbiter. */
 static int start_arbiter(const Options *o, const Slicedir *b, pid_t *ret_pid) {
-        int stop = -1, r = o->size.request.core > 0 ? respawn_daemon(b->path, &stop) : -ENOENT;
+        int stop = -1, r = o->size.request.core > 0 ? respawn_daemon(b->path, -1, 0, &stop) : -ENOENT;
 
         *ret_pid = r > 0 ? r : 0;
         return stop;

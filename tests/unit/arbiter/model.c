@@ -503,6 +503,7 @@ static uint64_t next_event(Model *m, uint64_t until) {
 }
 
 static void go_to(Model *m, uint64_t when) {
+        ASSERT_TRUE(when >= m->now);
         card_advance(m, when - m->now);
         m->now = when;
         for (uint32_t i = 0; i < m->n_processes; i++)
@@ -552,8 +553,8 @@ void model_run_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t 
                 bool due = false;
 
                 now = joined ? max_u64(now, min_u64(joined->next, until)) : until;
-                for (uint32_t i = 0; i < n; i++)
-                        now = next_event(cards[i], now);
+                for (uint32_t i = 0; i < 2 * n; i++) /* twice: a kernel that begins ends another one's wait */
+                        now = next_event(cards[i % n], now);
                 for (uint32_t i = 0; i < n; i++)
                         go_to(cards[i], now);
                 for (uint32_t i = 0; i < n; i++)

@@ -34,7 +34,7 @@ typedef struct Daemon {
 static Daemon start(void) {
         Daemon d;
 
-        d.pid = respawn_daemon(path, &d.stop);
+        d.pid = respawn_daemon(path, -1, 0, &d.stop);
         ASSERT_TRUE(d.pid > 0);
         return d;
 }

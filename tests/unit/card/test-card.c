@@ -135,7 +135,7 @@ static void four_processes(void) {
                 r = shares_run(&c, 1);
                 printf("# four processes, kernels of %g us: sum %.1f %%, charges off by %.2f points\n",
                        (double) c.kernel / 1e3, r.sum, r.error_charged);
-                ASSERT_TRUE(r.sum > sums[k] && r.error_charged <= 1);
+                ASSERT_TRUE(r.sum > sums[k] && r.error_charged <= 1.3);
         }
 }
 
