@@ -233,11 +233,11 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
  * cards of a joined set wait for it, so there it is looked for more often. */
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now)), late = since(t->window.closes, now),
-                 next = e->has_planned || e->owner >= 0 ? end : pick_earliest(e, NULL, true, now);
+                 next = e->n_planned > 0 || e->owner >= 0 ? end : pick_earliest(e, NULL, true, now);
 
         if (next > end)
                 end = min_u64(next, max_u64(end, window_drain_deadline(t)));
-        return max_u64(end, now + NOTIFY_LATENCY_NS + late / (e->has_planned ? 8 : 4));
+        return max_u64(end, now + NOTIFY_LATENCY_NS + late / (e->n_planned > 0 ? 8 : 4));
 }
 
 static uint64_t next_deadline(const Engine *e, uint64_t now) {

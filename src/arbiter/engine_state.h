@@ -52,7 +52,6 @@ typedef struct EngineTenant {
         uint32_t n_empty;             /* unused windows in a row */
         uint32_t set;                 /* number of the joined set (joined.h); 0: none */
         uint64_t planned_end; /* set by joined_plan(): end of its window; PLAN_NO_WINDOW; 0: not planned */
-        bool in_plan;         /* set by joined_plan(): planned_end was not 0 in the newest plan */
 } EngineTenant;
 
 typedef struct Engine {
@@ -70,5 +69,5 @@ typedef struct Engine {
         uint64_t
                 idle_for_set_since; /* set by joined_plan(): the card idles for a set since then; 0: it does not */
         bool planned;               /* set by joined_plan(): the card has to be stepped now */
-        bool has_planned;           /* set by joined_plan(): a tenant of this card is planned */
+        uint32_t n_planned;         /* set by joined_plan(): tenants in the plan */
 } Engine;

@@ -369,6 +369,7 @@ static void plan_window(Joined *j, JoinedSet *s, uint64_t now) {
 
 static void note_changes(Joined *j, Engine *e, uint64_t now) {
         const EngineTenant *o = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
+        uint32_t n = 0;
 
         if (e->reserved != 0) /* otherwise the reservation was just dropped */
                 e->planned = o && o->window.closes > e->reserved;
@@ -378,18 +379,16 @@ static void note_changes(Joined *j, Engine *e, uint64_t now) {
                 e->idle_for_set_since = now;
         if (e->idle_for_set_since != 0)
                 j->next = min_u64(j->next, e->idle_for_set_since + JOINED_DRAIN_NS);
-        e->has_planned = false;
         for (uint32_t i = 0; i < e->n; i++) {
-                EngineTenant *t = &e->tenants[i];
-                bool open = t->state == ENGINE_OPEN, was_planned = t->in_plan;
+                const EngineTenant *t = &e->tenants[i];
 
-                t->in_plan = t->planned_end != 0;
-                e->has_planned |= t->in_plan;
-                if (t->in_plan)
-                        e->planned |= open ? t->planned_end != t->window.closes : t->planned_end > now;
-                else
-                        e->planned |= was_planned; /* it left the plan */
+                n += t->planned_end != 0;
+                if (t->planned_end != 0)
+                        e->planned |= t->state == ENGINE_OPEN ? t->planned_end != t->window.closes
+                                                              : t->planned_end > now;
         }
+        e->planned |= n < e->n_planned; /* a tenant has left the plan */
+        e->n_planned = n;
 }
 
 /* Sets with open windows come first, because other sets wait for their cards. */

@@ -37,7 +37,7 @@ typedef struct Joined {
 /* Whether a card with planned tenants is stepped because the plan is due: the plan needs accounts
  * that are up to date. */
 static inline bool joined_is_due(const Joined *j, const Engine *e, uint64_t now) {
-        return e->has_planned && now >= j->next;
+        return e->n_planned > 0 && now >= j->next;
 }
 
 /* Plans the windows of all sets. Call it after engine_advance() of the cards that are due and

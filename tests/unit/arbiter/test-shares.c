@@ -12,7 +12,7 @@ static void check(const TableCase *c, uint64_t seed) {
         double kernels = 100 * (double) c->kernel * c->n_tenants / ((double) SEC * c->seconds);
         /* The time held by several processes is charged less a switch, and this card has no
          * switches. */
-        double second = c->n_processes > 1 ? 3.5 : 0.2, ten = c->n_processes > 1 ? 1.3 : 0;
+        double second = c->n_processes > 1 ? 2 : 0.2, ten = c->n_processes > 1 ? 1.3 : 0;
 
         if (r.error_1 <= table_bound(c, 1) + second && r.error_10 <= table_bound(c, 10) + ten &&
             r.sum >= 97 - kernels)
