@@ -22,12 +22,11 @@
 #define ENGINE_POSITION ((UINT64_C(1) << 48) - 1)
 
 typedef enum EngineKind {
-        ENGINE_RUN,        /* so many ns on the compute engine */
-        ENGINE_UP,         /* so many ns on the copy engine to the card */
-        ENGINE_DOWN,       /* ... from the card */
-        ENGINE_AFTER,      /* until an entry of another channel of the group is done: engine_after() */
-        ENGINE_NOT_BEFORE, /* until that time; 0: only its order counts */
-        ENGINE_EVENT,      /* until its group has a time slice, unless it follows a copy */
+        ENGINE_RUN,   /* so many ns on the compute engine */
+        ENGINE_UP,    /* so many ns on the copy engine to the card */
+        ENGINE_DOWN,  /* ... from the card */
+        ENGINE_AFTER, /* until an entry of another channel of the group is done: engine_after() */
+        ENGINE_EVENT, /* until its group has a time slice, unless it follows a copy */
 } EngineKind;
 
 typedef struct EngineSettings {

@@ -82,22 +82,16 @@ static Next judge_time(EngineWalk *w, unsigned g, uint64_t time) {
         return NEXT_WAITS;
 }
 
-static EngineKind kind_before(const EngineWalk *w, unsigned g, unsigned c) {
-        uint64_t position = w->state->group[g].heads[c].position;
-
-        return position == 0 ? ENGINE_EVENT
-                             : kind_of(&w->shared->rings[g].slots[c][(position - 1) % ENGINE_RING_SIZE]);
-}
-
-/* A channel's methods, those that write time stamps among them, are processed while its channel
- * group has a time slice (NVIDIA/open-gpu-doc, manuals/ampere/ga100/dev_ram.ref.txt, "Runlist TSG
- * Entry Type"). Copy engines have runlists of their own. */
+/* A channel's methods, those that write time stamps among them, are processed while its group has a
+ * time slice (NVIDIA/open-gpu-doc, manuals/ampere/ga100/dev_ram.ref.txt, "Runlist TSG Entry Type").
+ * Copy engines have runlists of their own. */
 static Next judge_event(EngineWalk *w, unsigned g, unsigned c) {
-        EngineKind before = kind_before(w, g, c);
+        uint64_t position = w->state->group[g].heads[c].position;
+        EngineKind before = kind_of(&w->shared->rings[g].slots[c][(position - 1) % ENGINE_RING_SIZE]);
 
-        if (w->state->owner == g || before == ENGINE_UP || before == ENGINE_DOWN)
+        if (w->state->owner == g || (position > 0 && (before == ENGINE_UP || before == ENGINE_DOWN)))
                 return NEXT_DONE;
-        w->events[g] |= 1u << c;
+        w->kernels[g] |= 1u << c;
         return NEXT_WAITS;
 }
 
@@ -132,8 +126,6 @@ static Next judge(EngineWalk *w, unsigned g, unsigned c) {
         switch (kind) {
         case ENGINE_AFTER:
                 return judge_after(w, g, argument_of(p));
-        case ENGINE_NOT_BEFORE:
-                return judge_time(w, g, argument_of(p));
         case ENGINE_EVENT:
                 return judge_event(w, g, c);
         case ENGINE_RUN:
@@ -152,7 +144,7 @@ static bool settle(EngineWalk *w, unsigned g) {
         bool moved = true;
 
         w->wake[g] = UINT64_MAX;
-        w->kernels[g] = w->copies[0][g] = w->copies[1][g] = w->events[g] = 0;
+        w->kernels[g] = w->copies[0][g] = w->copies[1][g] = 0;
         while (moved) {
                 moved = false;
                 for (unsigned c = 0; c < group->channels; c++)
@@ -176,12 +168,12 @@ static bool settle_all(EngineWalk *w) {
 
 /* ---- choosing ---- */
 
-/* The next group after `last` with a bit set in one of the two; `last` comes last. */
-static unsigned next_group(const EngineWalk *w, const uint32_t *bits, const uint32_t *others, uint64_t last) {
+/* The next group after `last` with its bit set; `last` comes last. */
+static unsigned next_group(const EngineWalk *w, const uint32_t *bits, uint64_t last) {
         unsigned n = (unsigned) w->state->groups, from = last < n ? (unsigned) last + 1 : 0;
 
         for (unsigned i = 0; i < n; i++)
-                if ((bits[(from + i) % n] | others[(from + i) % n]) != 0)
+                if (bits[(from + i) % n] != 0)
                         return (from + i) % n;
         return ENGINE_NONE;
 }
@@ -251,7 +243,7 @@ static void renew_turn(EngineWalk *w) {
 
 static bool is_contended(const EngineWalk *w) {
         for (unsigned g = 0; g < w->state->groups; g++)
-                if (g != w->state->owner && (w->kernels[g] | w->events[g]) != 0)
+                if (g != w->state->owner && w->kernels[g] != 0)
                         return true;
         return false;
 }
@@ -267,7 +259,7 @@ static unsigned choose_owner(EngineWalk *w, bool *ret_contended) {
                 renew_turn(w);
         if (ready && (!*ret_contended || s->now < s->slice_end))
                 return (unsigned) s->owner;
-        next = next_group(w, w->kernels, w->events, s->owner);
+        next = next_group(w, w->kernels, s->owner);
         s->resting = next == ENGINE_NONE;
         if (next == ENGINE_NONE)
                 return ENGINE_NONE;
@@ -282,7 +274,7 @@ static void start_copy(EngineWalk *w, unsigned direction) {
 
         if (copier->group < ENGINE_GROUPS)
                 return;
-        g = next_group(w, w->copies[direction], w->copies[direction], copier->last_group);
+        g = next_group(w, w->copies[direction], copier->last_group);
         if (g == ENGINE_NONE)
                 return;
         c = next_channel(w->copies[direction][g],
@@ -414,6 +406,4 @@ void engine_drop(EngineState *s, unsigned group) {
         for (unsigned i = 0; i < 2; i++)
                 if (s->copiers[i].group == group)
                         s->copiers[i].group = ENGINE_NONE;
-        if (s->loaded == group)
-                s->loaded = ENGINE_NONE;
 }

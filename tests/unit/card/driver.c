@@ -160,7 +160,7 @@ static void drive(void *context) {
                 fibers_sleep_until(at + between(card.costs.host_least, card.costs.host_most));
                 call.run(call.data);
                 if (call.fences) {
-                        (void) give(c, FENCE, ENGINE_NOT_BEFORE, 0, fibers_now());
+                        (void) give(c, FENCE, ENGINE_RUN, 0, fibers_now());
                         fibers_wake(&c->n_fences, 0);
                 }
         }

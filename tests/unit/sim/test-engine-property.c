@@ -44,8 +44,6 @@ static void draw_work(Op *o, const uint64_t *given) {
         o->channel = (unsigned) draw(CHANNELS);
         o->kind = (EngineKind) draw(ENGINE_EVENT + 1);
         o->argument = draw_length();
-        if (o->kind == ENGINE_NOT_BEFORE)
-                o->argument = draw(2) == 0 ? 0 : o->at + draw_length();
         if (o->kind != ENGINE_AFTER)
                 return;
         if (given[other] == 0)
