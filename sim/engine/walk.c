@@ -84,7 +84,7 @@ static Next judge_time(EngineWalk *w, unsigned g, uint64_t time) {
 
 /* A channel's methods, those that write time stamps among them, are processed while its group has a
  * time slice (NVIDIA/open-gpu-doc, manuals/ampere/ga100/dev_ram.ref.txt, "Runlist TSG Entry Type").
- * Copy engines have runlists of their own. */
+ * Copy engines have runlists of their own: they process the first event after a copy. */
 static Next judge_event(EngineWalk *w, unsigned g, unsigned c) {
         uint64_t position = w->state->group[g].heads[c].position;
         EngineKind before = kind_of(&w->shared->rings[g].slots[c][(position - 1) % ENGINE_RING_SIZE]);

@@ -35,8 +35,8 @@ typedef enum AccountTime {
  * priority, here and below. */
 void account_init(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* The tenant changed between cap and work-conserving, or changed priority or weight. A debt stays;
- * credit and arrears are dropped. */
+/* The tenant changed between cap and work-conserving, or changed priority or weight. A negative
+ * balance stays. Credit, arrears, and how far it was ahead by weight are dropped. */
 void account_set_rank(Account *a, const TenantPolicy *policy, int64_t now);
 
 /* ns have passed on the card: earns tokens at the tenant's rate, up to the bound for `how`. */

@@ -99,10 +99,19 @@ static bool may_extend_on(const JoinedMember *m, uint64_t now) {
                 pick_keeps_owner(m->engine, m->tenant, pick_tenant(m->engine, waiting), 0));
 }
 
+/* A window without work on any card ends, since others may wait for these cards. */
 static bool may_extend(const Joined *j, const JoinedSet *s, uint64_t now) {
-        for (uint32_t i = 0; i < s->n; i++)
+        bool works = false;
+
+        for (uint32_t i = 0; i < s->n; i++) {
+                const EngineTenant *t = s->members[i].tenant;
+
+                works |= wants(t) || t->report.in_flight > 0;
                 if (!may_extend_on(&s->members[i], now))
                         return false;
+        }
+        if (!works)
+                return false;
         for (uint32_t k = 0; k < j->n; k++)
                 if (j->sets[k].ready && overlaps(s, &j->sets[k]))
                         return false;
@@ -226,12 +235,12 @@ static void wait_for_drain(Joined *j, JoinedSet *s, uint64_t now) {
 
 /* ---- the next set ---- */
 
-/* The member as its set counts it. Work in OVERRUN may wait for a launch on another card, so its
- * set may be in debt. */
+/* The member as its set counts it. Work in OVERRUN may wait for a launch on another card, so a set
+ * with caps may be in debt. */
 static EngineTenant counted(const JoinedSet *s, const JoinedMember *m) {
         EngineTenant t = *m->tenant;
 
-        if (s->overdue)
+        if (s->overdue && !t.policy.conserving)
                 account_charge(&t.account, &t.policy, -(int64_t) JOINED_DEBT_NS,
                                m->engine->virtual_clocks[t.policy.high]);
         return t;
@@ -358,7 +367,7 @@ static void exclude_single(JoinedSet *s) {
 static void plan_window(Joined *j, JoinedSet *s, uint64_t now) {
         for (uint32_t i = 0; i < s->n && s->end == 0; i++)
                 if (s->members[i].tenant->state == ENGINE_OPEN)
-                        s->end = s->members[i].tenant->window.closes;
+                        s->end = min_u64(s->members[i].tenant->window.closes, now + QUANTUM_NS);
         if (count(s, ENGINE_OPEN) == 0)
                 s->end = min_u64(s->end, now);
         if (now < s->end)

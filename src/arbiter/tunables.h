@@ -49,11 +49,11 @@
 
 /* ---- containers with several cards ---- */
 
-/* The same for a joined window. guess, tuned on the model. */
+/* A pause of this length closes a joined window for which another tenant waits. guess, tuned. */
 #define JOINED_IDLE_NS UINT64_C(500000)
 /* A card idles at most this long for a joined set, before and after a window. guess: 2 windows. */
 #define JOINED_DRAIN_NS (2 * QUANTUM_NS)
-/* The debt that a card may have for a set with work in OVERRUN on another card. guess. */
+/* A set under caps may owe this much on a card while it has work in OVERRUN. guess, tuned. */
 #define JOINED_DEBT_NS (16 * QUANTUM_NS)
 
 /* ---- charges ---- */

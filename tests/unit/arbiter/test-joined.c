@@ -459,6 +459,26 @@ static void high_priority(void) {
         ASSERT_TRUE(ran(1, p[1]) > 60 * 5 * SEC / 100);
 }
 
+/* A set that pauses keeps its cards from others for a moment only, even with high priority. */
+static void pauses_of_a_set(void) {
+        for (uint32_t high = 0; high < 2; high++) {
+                ModelProcess *p[2], *beside;
+
+                begin(2, 10);
+                for (uint32_t i = 0; i < 2; i++) {
+                        p[i] = rank(i, 1, weighted(1, high > 0), 300 * USEC);
+                        p[i]->request = 2 * MSEC;
+                        p[i]->rest = 20 * MSEC;
+                }
+                connect(p, 2, 4);
+                beside = rank(0, 0, weighted(1, false), 300 * USEC);
+                run(5 * SEC);
+                printf("# beside a set that pauses for 20 ms, %s priority: %.1f %%\n",
+                       high ? "high" : "normal", (double) ran(0, beside) / 5e7);
+                ASSERT_TRUE(ran(0, beside) > 70 * 5 * SEC / 100);
+        }
+}
+
 /* Two containers that share by weight, each on both cards. */
 static void weights_of_sets(void) {
         ModelProcess *p[2][2];
@@ -554,6 +574,6 @@ int main(void) {
                          TEST(extended_after_its_end), TEST(idle_card), TEST(change_of_cards),
                          TEST(endless_kernel), TEST(false_reports), TEST(paused_windows),
                          TEST(other_card_is_late), TEST(card_leaves_and_arbiter_is_replaced),
-                         TEST(high_priority), TEST(weights_of_sets), TEST(equal_sets_in_a_ring),
-                         TEST(mixtures));
+                         TEST(high_priority), TEST(pauses_of_a_set), TEST(weights_of_sets),
+                         TEST(equal_sets_in_a_ring), TEST(mixtures));
 }
