@@ -517,7 +517,7 @@ static void equal_sets_in_a_ring(void) {
         }
 }
 
-enum { MIXTURES = 100, MIXED_CARDS = 4, MIXED_SETS = 3 };
+enum { MIXED_CARDS = 4, MIXED_SETS = 3 };
 
 /* A container with work on at least two of the cards; the ranks wait for each other. */
 static uint32_t add_set(uint32_t set, TenantPolicy policy, ModelProcess **ret) {
@@ -531,42 +531,64 @@ static uint32_t add_set(uint32_t set, TenantPolicy policy, ModelProcess **ret) {
         return n;
 }
 
-/* Whether a process of a random mixture of containers on one to four cards does nothing for 2 s. By
- * weight, or by caps that fit. */
-static bool one_stands_still(uint32_t k) {
+/* Pauses for which all ranks of a container have the same number of kernels. */
+static void add_pauses(ModelProcess *const p[], uint32_t n) {
+        static const uint64_t rests[] = {0, 300 * USEC, 3 * MSEC, 20 * MSEC, 100 * MSEC};
+        uint32_t kernels = 1 + draw(40), rest = draw(5);
+
+        for (uint32_t i = 0; rest > 0 && i < n; i++) {
+                p[i]->request = kernels * p[i]->kernel;
+                p[i]->rest = rests[rest];
+        }
+}
+
+/* Whether a process of a random mixture of containers on two to four cards, and of tenants of one
+ * card, does nothing for so many ns. By weight, or by caps that fit. */
+static bool one_stands_still(uint32_t k, bool caps, bool pauses, uint64_t ns) {
         ModelProcess *p[(MIXED_SETS + 1) * MIXED_CARDS];
         uint64_t before[sizeof p / sizeof *p];
-        bool caps = draw(2) == 0, still = false;
-        uint32_t n = 0;
+        uint32_t n = 0, first;
+        bool still = false;
 
         begin(MIXED_CARDS, 100 + k);
         for (uint32_t set = 1; set <= MIXED_SETS + MIXED_CARDS; set++) {
                 TenantPolicy policy = caps ? fixed(10 + draw(16)) : weighted(1 + draw(4), false);
 
+                first = n;
                 if (set <= MIXED_SETS)
                         n += add_set(set, policy, &p[n]);
                 else
                         p[n++] = rank(set - MIXED_SETS - 1, 0, policy, (1 + draw(20)) * 50 * USEC);
+                if (pauses)
+                        add_pauses(&p[first], n - first);
         }
         run(SEC);
         for (uint32_t i = 0; i < n; i++)
                 before[i] = model_done(p[i]);
-        run(2 * SEC);
+        run(ns);
         for (uint32_t i = 0; i < n; i++)
                 still = still || model_done(p[i]) == before[i];
         return still;
 }
 
-/* In some mixtures a rank waits on the card for another one, for longer than the container's cap
- * allows, so that the container pays for it later. */
-static void mixtures(void) {
-        unsigned still = 0;
+static uint32_t n_still(uint32_t n, bool caps, bool pauses, uint64_t ns) {
+        uint32_t still = 0;
 
+        for (uint32_t k = 0; k < n; k++)
+                still += one_stands_still(k, caps, pauses, ns);
+        printf("# of %u mixtures by %s%s, %u have a process that does nothing for %u s\n", n,
+               caps ? "caps" : "weight", pauses ? ", with pauses" : "", still, (unsigned) (ns / SEC));
+        return still;
+}
+
+/* By weight each process goes on. Under caps a rank may wait on the card for another one, for more
+ * than the cap allows, so that the container pays for it later. */
+static void mixtures(void) {
         seed = 6;
-        for (uint32_t k = 0; k < MIXTURES; k++)
-                still += one_stands_still(k);
-        printf("# of %u mixtures, %u have a process that does nothing for 2 s\n", MIXTURES, still);
-        ASSERT_TRUE(still <= MIXTURES / 10);
+        ASSERT_INT(n_still(40, false, false, 5 * SEC), 0);
+        ASSERT_INT(n_still(40, false, true, 5 * SEC), 0);
+        ASSERT_TRUE(n_still(40, true, false, 2 * SEC) <= 8);
+        ASSERT_TRUE(n_still(40, true, true, 2 * SEC) <= 8);
 }
 
 int main(void) {
