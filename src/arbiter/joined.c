@@ -352,7 +352,8 @@ static void admit_all(Joined *j, uint64_t now) {
 
 /* ---- the plan ---- */
 
-/* A set with work on one card only is not planned: that card's engine decides. */
+/* A set with work on one card only is not planned, unless another card has overdue work. That
+ * card's engine decides. */
 static void exclude_single(JoinedSet *s) {
         if (s->n < 2 && !s->overdue)
                 s->n = 0;
