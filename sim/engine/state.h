@@ -54,7 +54,7 @@ typedef struct EngineState {
         uint64_t now;
         uint64_t groups;    /* those from here on are unused */
         uint64_t owner;     /* group that has, or last had, the time slice */
-        uint64_t loaded;    /* group whose context the compute engine holds */
+        uint64_t loaded;    /* group that computed last: its context is in the compute engine */
         uint64_t resting;   /* 1: the compute engine was idle */
         uint64_t slice_end; /* end of the owner's time slice */
         uint64_t ready;     /* when it can begin to compute: a switch takes time */

@@ -30,7 +30,7 @@ typedef struct EngineWalk {
         uint64_t tails[ENGINE_GROUPS][ENGINE_CHANNELS];
         uint64_t wake[ENGINE_GROUPS]; /* next time at which the group can continue by itself */
         uint32_t kernels[ENGINE_GROUPS],
-                copies[2][ENGINE_GROUPS]; /* channels whose next entry is a kernel (or event), or a copy */
+                copies[2][ENGINE_GROUPS]; /* channels with a kernel (or event), or a copy next */
         bool stirred[ENGINE_GROUPS];      /* must be examined again */
         bool stopped;
 } EngineWalk;

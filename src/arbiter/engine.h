@@ -42,7 +42,7 @@ uint64_t engine_step(Engine *e, uint64_t now);
 void engine_advance(Engine *e, uint64_t now);
 uint64_t engine_decide(Engine *e, uint64_t now);
 
-/* The tenant whose planned window has to open now; -1: none. */
+/* The tenant with a planned window that has to open now; -1: none. */
 int engine_opens_planned(const Engine *e, uint64_t now);
 /* Whether the work of earlier windows allows a new window. high: for a high-priority tenant, which
  * waits for at most a quantum of that work. */

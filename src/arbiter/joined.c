@@ -237,7 +237,7 @@ static void wait_for_drain(Joined *j, JoinedSet *s, uint64_t now) {
 
 /* The member as its set counts it. Work in OVERRUN may wait for a launch on another card, so a set
  * with caps may be in debt. */
-static EngineTenant counted(const JoinedSet *s, const JoinedMember *m) {
+static EngineTenant count_member(const JoinedSet *s, const JoinedMember *m) {
         EngineTenant t = *m->tenant;
 
         if (s->overdue && !t.policy.conserving)
@@ -256,20 +256,22 @@ static bool owner_continues(const Engine *e, const EngineTenant *t) {
 
 /* Whether the member's account allows a window, and it comes before the other tenants of the
  * card. */
-static bool is_first(const JoinedSet *s, const JoinedMember *m, uint64_t now) {
-        EngineTenant t = counted(s, m);
+static bool is_first(const JoinedMember *m, const EngineTenant *counted, uint64_t now) {
         int other = pick_next(m->engine, m->tenant, false, now);
 
-        return pick_is_first(&t, pick_tenant(m->engine, other)) && !owner_continues(m->engine, &t);
+        return pick_is_first(counted, pick_tenant(m->engine, other)) && !owner_continues(m->engine, counted);
 }
 
 /* Work in OVERRUN is on its card already, so its set does not wait until it is first there. */
 static void drop_overdue(JoinedSet *s, uint64_t now) {
         uint32_t n = 0;
 
-        for (uint32_t i = 0; i < s->n; i++)
-                if (s->members[i].tenant->state != ENGINE_OVERRUN || is_first(s, &s->members[i], now))
+        for (uint32_t i = 0; i < s->n; i++) {
+                const EngineTenant t = count_member(s, &s->members[i]);
+
+                if (t.state != ENGINE_OVERRUN || is_first(&s->members[i], &t, now))
                         s->members[n++] = s->members[i];
+        }
         s->n = n;
 }
 
@@ -279,10 +281,10 @@ static bool is_ready(Joined *j, const JoinedSet *s, uint64_t now) {
         bool wanted = false, first = true;
 
         for (uint32_t i = 0; i < s->n; i++) {
-                const EngineTenant t = counted(s, &s->members[i]);
+                const EngineTenant t = count_member(s, &s->members[i]);
 
                 wanted |= wants(&t);
-                first &= is_first(s, &s->members[i], now);
+                first &= is_first(&s->members[i], &t, now);
                 if (t.state == ENGINE_CLOSED)
                         ready = max_u64(ready, pick_ready_at(&t, now));
                 if (t.state == ENGINE_CLOSED && !wants(&t))

@@ -553,7 +553,7 @@ void model_run_cards(Model *const cards[], uint32_t n, Joined *joined, uint64_t 
                 bool due = false;
 
                 now = joined ? max_u64(now, min_u64(joined->next, until)) : until;
-                for (uint32_t i = 0; i < 2 * n; i++) /* twice: a kernel that begins ends another one's wait */
+                for (uint32_t i = 0; i < 2 * n; i++) /* a begin may end another kernel's wait */
                         now = next_event(cards[i % n], now);
                 for (uint32_t i = 0; i < n; i++)
                         go_to(cards[i], now);

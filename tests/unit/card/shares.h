@@ -17,7 +17,7 @@ typedef struct SharesCase {
 
 typedef struct SharesResult {
         double error_10;      /* points, the worst tenant's kernels of all seconds that count */
-        double error_charged; /* the same of what it was charged: with switches between its processes */
+        double error_charged; /* the same of its charges, with its own switches */
         double sum;           /* percent: what the tenants had, of what their caps allow */
         double all;           /* percent of the card: what they had together */
         double mean[3];       /* percent of the card */
