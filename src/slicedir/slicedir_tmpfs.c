@@ -2,6 +2,7 @@
 #include "slicedir/slicedir_tmpfs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
