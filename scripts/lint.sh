@@ -38,6 +38,7 @@ check commits "$here/check-commits.sh"
 check skips "$here/check-skips.sh" "$build"
 check headers "$here/check-headers.sh"
 check format "$here/check-format.sh"
+echo "lint: cppcheck and tidy look at $("$here/changed.py" --count)"
 check cppcheck "$here/check-cppcheck.sh"
 check tidy "$here/check-tidy.sh" "$build"
 

@@ -8,6 +8,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 bad=0 n=0
+unset CI_BASE # of the tree that is judged
 
 fresh() {
         rm -rf "${tree:?}"/* "$tree"/.git "$tree"/.clang-format "$tree"/.clang-tidy
@@ -42,6 +43,11 @@ says() { # CHECK TEXT: the check fails with this text; without it, the check pas
                 printf 'check-%s does not say "%s", status %d: %s\n' "$check" "$text" "$status" "$output"
                 bad=1
         fi
+}
+
+commit() { # SUBJECT BODY
+        git -C "$tree" add -A
+        git -C "$tree" -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m "$1" -m "$2"
 }
 
 lines() { # N: as many statements
@@ -155,6 +161,60 @@ fresh
 write src/wire/good.c '#include <string.h>' '#include "wire/good.h"' 'int good(int a) {' \
         '        return a ? memcmp("a", "b", 1) == 0 && a == a : 0;' '}'
 says tidy 'misc-redundant-expression'
+echo '[]' >"$tree/build/compile_commands.json"
+says tidy 'names no file'
+
+# What changed, and every file that includes a changed header; the fault of known.c was there before
+fresh
+write src/wire/size.h '#pragma once' '#define SIZE 3'
+write src/wire/good.h '#pragma once' '#include "wire/size.h"' 'int good(int a);'
+write src/wire/good.c '#include "wire/good.h"' '' 'int good(int a) {' '        return a / SIZE;' '}'
+write src/base/known.c 'int known(int a);' 'int known(int a) {' '        return a / 0;' '}'
+printf '[{"directory":"%s","file":"src/wire/good.c","command":"cc -Isrc -c src/wire/good.c"},
+{"directory":"%s","file":"src/base/known.c","command":"cc -Isrc -c src/base/known.c"}]\n' "$tree" "$tree" >"$tree/build/compile_commands.json"
+commit 'wire: begin' 'It is the base.'
+git -C "$tree" tag base
+export CI_BASE=base
+says cppcheck src/base/known.c:4 # the merge base is HEAD
+write src/share/new.h '#pragma once'
+commit 'share: change what no file includes' 'It hides nothing.'
+says cppcheck
+says tidy
+CI_BASE=none says cppcheck src/base/known.c:4
+write src/wire/size.h '#pragma once' '#define SIZE 0'
+says cppcheck src/wire/good.c:5
+says tidy src/wire/good.c:5
+commit 'wire: divide by zero' 'The file that shows it did not change.'
+says cppcheck src/wire/good.c:5
+git -C "$tree" reset -q --hard HEAD^
+: >"$tree/src/base/meson.build"
+says cppcheck src/base/known.c:4
+rm "$tree/src/base/meson.build"
+write src/base/known.c 'int known(int a);' 'int known(int a) {' '        return a /  0;' '}'
+says cppcheck src/base/known.c:4
+git -C "$tree" reset -q --hard
+for file in .clang-tidy meson.build scripts/check-tidy.sh scripts/packages.txt; do
+        echo '# changed' >>"$tree/$file"
+        says cppcheck src/base/known.c:4
+        git -C "$tree" reset -q --hard
+        git -C "$tree" clean -q -f -d
+done
+mkdir "$tree/src/arbiter"
+write src/arbiter/x.c '#include "made.h"' 'int x(int a);' 'int x(int a) {' '        return a / 0;' '}'
+commit 'arbiter: include what is generated' 'Its input is another file.'
+CI_BASE=HEAD^ says cppcheck src/arbiter/x.c:5
+git -C "$tree" tag -f base >/dev/null
+echo 1 >"$tree/src/arbiter/made.txt"
+commit 'arbiter: change the input' 'What is made of it counts as changed.'
+says cppcheck src/arbiter/x.c:5
+write src/arbiter/step.h '#pragma once'
+echo "x = ['-include', 'step.h']" >"$tree/src/share/meson.build"
+commit 'arbiter: include by an option' 'No file shows it.'
+git -C "$tree" tag -f base >/dev/null
+write src/arbiter/step.h '#pragma once' '#define A'
+commit 'arbiter: change that header' 'It stands for all.'
+says cppcheck src/base/known.c:4
+unset CI_BASE
 
 fresh
 mkdir -p "$tree/docs" "$tree/deploy"
@@ -265,10 +325,6 @@ echo 'gone it needs another machine' >"$tree/tests/skips.txt"
 says skips 'tests/skips.txt: there is no test gone'
 
 fresh
-commit() { # SUBJECT BODY
-        git -C "$tree" add -A
-        git -C "$tree" -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m "$1" -m "$2"
-}
 commit 'what came before the check is not judged' ''
 says commits
 commit 'wire: read lists' 'They are short.'
