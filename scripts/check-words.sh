@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Calls that have a better one, with its name; and marks that say "not finished".
+# Calls that have a better one, with its name; marks that say "not finished"; and paths that a test
+# takes to be absent.
 set -euo pipefail
 
 here=$(dirname "$0")
@@ -36,4 +37,10 @@ marks='\b(TODO|FIXME|XXX|HACK)\b|\b([Nn]ot implemented|[Ss]tub)\b'
         { xargs -r -d '\n' grep -HnE "$marks" || true; } |
         sed -E 's/^([^:]*:[0-9]+):(.*)$/\1: unfinished:\2/' | { ! grep . ; } && marked=0 || marked=1
 
-exit $((words | marked))
+# A program that a test starts can make such a path: kubectl makes its HOME. No process can make one
+# below /proc/self, nor below the new folder of a test.
+"$here/sources.sh" c h sh py | { grep '^tests/' | grep -v '^tests/lint/' || true; } |
+        { xargs -r -d '\n' grep -HnE "[\"' :]/(nonexistent|nowhere|no/such|no-such|does-not)\b" || true; } |
+        sed -E 's/^([^:]*:[0-9]+):(.*)$/\1: can be there; take \/proc\/self\/absent:\2/' | { ! grep . ; } && absent=0 || absent=1
+
+exit $((words | marked | absent))

@@ -194,8 +194,8 @@ class Cards(unittest.TestCase):
         self.assertNotIn("peers", cards["GPU-0"])
 
     def test_no_library(self):
-        s = Source(self, [], library="/nonexistent/libnvidia-ml.so.1")
-        s.wait_trouble("no NVIDIA driver: /nonexistent/libnvidia-ml.so.1")
+        s = Source(self, [], library="/proc/self/absent/libnvidia-ml.so.1")
+        s.wait_trouble("no NVIDIA driver: /proc/self/absent/libnvidia-ml.so.1")
         self.assertIsNone(s.cards)
 
     def test_a_library_that_is_none(self):

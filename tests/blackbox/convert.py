@@ -127,7 +127,7 @@ class Convert(unittest.TestCase):
     def test_all_or_nothing(self):
         """A malformed document or file leaves no output of those before it."""
         text = json.dumps(pod({GPU: 1, MEM: 3000}))
-        for options, stdin, words in (((), f"{text}\n---\na: [\n", "standard input: line"), (("/nonexistent",), text, "cannot be read")):
+        for options, stdin, words in (((), f"{text}\n---\na: [\n", "standard input: line"), (("/proc/self/absent",), text, "cannot be read")):
             p = subprocess.run([ALIQUOT, "convert", "-f", "-", *options], input=stdin, capture_output=True, text=True, timeout=240)
             self.assertEqual((p.returncode, p.stdout, p.stderr.count("\n")), (2, "", 1), p.stderr)
             self.assertIn(words, p.stderr)
@@ -147,7 +147,7 @@ class Convert(unittest.TestCase):
 
     def test_wrong_use(self):
         for options, text, words in (((), "a: [", "standard input: line"), (("--card", "5x"), "", "must be the memory of a card"),
-                                     (("--unit", "0GiB"), "", "must be a unit of memory"), (("/nonexistent",), "", "cannot be read")):
+                                     (("--unit", "0GiB"), "", "must be a unit of memory"), (("/proc/self/absent",), "", "cannot be read")):
             status, _, said = convert(text, *options)
             self.assertEqual(status, 2, said)
             self.assertIn(words, said)

@@ -75,7 +75,7 @@ def doctor(*arguments, root=None, env=None):
     command = [ALIQUOT, "doctor", "-o", "json", *(["--root", root.path] if root else []), *patience, *arguments]
     try:
         p = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL,
-                           env=kept | {"LD_LIBRARY_PATH": folder, "HOME": "/nonexistent", "FAKE_NVML": f"{root.path}/nvml" if root else ""} | (env or {}))
+                           env=kept | {"LD_LIBRARY_PATH": folder, "HOME": folder, "FAKE_NVML": f"{root.path}/nvml" if root else ""} | (env or {}))
     finally:
         shutil.rmtree(folder)
     p.checks = {c["name"]: c for c in json.loads(p.stdout)["checks"]} if p.stdout.startswith("{") else {}

@@ -783,7 +783,7 @@ class GateTest(GateBase):
 
     def test_without_slices(self):
         """Without slices the driver's own answers pass. Slices that are named but cannot be read are not the same as none."""
-        for slices, status in (("", OK), ("/nonexistent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
+        for slices, status in (("", OK), (self.sim.dir + "/absent", NO_MEMORY), ("relative", NO_MEMORY), (self.sim.dir + "/nvidiactl", NO_MEMORY),
                                ("/" + 300 * "x", NO_MEMORY)):
             program = self.run_program("hold", slices, HOLD="500")
             self.assertEqual(program.hear(), {"status": status}, slices)

@@ -498,8 +498,8 @@ class Input(Local):
         self.assertIn("empty: has no .yaml, .yml or .json file", self.run_files(folder + "/empty", status=2).stderr)
 
     def test_missing_file(self):
-        done = self.run_files("/nonexistent.yaml", status=2)
-        self.assertIn("/nonexistent.yaml: cannot be read: No such file or directory", done.stderr)
+        done = self.run_files("/proc/self/absent/x.yaml", status=2)
+        self.assertIn("/proc/self/absent/x.yaml: cannot be read: No such file or directory", done.stderr)
 
     def test_other_kinds_are_passed_over(self):
         done = self.apply("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n",
@@ -569,10 +569,10 @@ class Containers(Local):
     def test_working_directory(self):
         """One that cannot be entered is told of, and the command runs."""
         script = "    command: [sh, -c, pwd]\n    workingDir: "
-        logs = self.logs(pod("usr", 1, container=script + "/usr"), pod("app", 1, container=script + "/no/such/app"))
+        logs = self.logs(pod("usr", 1, container=script + "/usr"), pod("app", 1, container=script + "/proc/self/absent"))
         self.assertEqual(logs["default/usr/main"][-1], "/usr")
         self.assertEqual(logs["default/app/main"][-2:],
-                         ["(workingDir /no/such/app of this machine: No such file or directory; the command runs in /)", "/"])
+                         ["(workingDir /proc/self/absent of this machine: No such file or directory; the command runs in /)", "/"])
 
     def logs(self, *documents, options=("--logs-timeout=100",), status=0):
         out = self.apply(node("n1", "2xA:16GiB"), *documents, options=["--logs", *options], status=status).stdout

@@ -304,7 +304,7 @@ env -i LD_PRELOAD= $(which aliquot-sample) --gpu-mem-mib 2100 2>&1
 unset LD_LIBRARY_PATH
 aliquot-sample --gpu-mem-mib 2100 2>&1
 true
-""", 2, env="[{name: LD_LIBRARY_PATH, value: /nowhere}, {name: PATH, value: /usr/bin:/bin}]")))
+""", 2, env="[{name: LD_LIBRARY_PATH, value: /proc/self/absent}, {name: PATH, value: /usr/bin:/bin}]")))
         refused = "aliquot-sample: cuMemAlloc of 2100 MiB: CUDA_ERROR_OUT_OF_MEMORY (2)"
         self.assertEqual(logs["p/main"], ["0, 2154", refused, refused])
 

@@ -736,10 +736,10 @@ class Trouble(Node):
             self.assertIn(text, said)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        code, said = run("--node-name", "n", "--kubeconfig", "/nonexistent", "--no-supervisor", "--slices-dir", folder.name + "/slices",
+        code, said = run("--node-name", "n", "--kubeconfig", folder.name + "/absent", "--no-supervisor", "--slices-dir", folder.name + "/slices",
                          "--slices-size", "0")
         self.assertEqual(code, 3)
-        self.assertIn("/nonexistent", said)
+        self.assertIn(folder.name + "/absent", said)
 
     def test_metrics_server(self):
         lab = self.lab(cards=TWO_CARDS)

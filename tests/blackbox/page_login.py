@@ -449,7 +449,8 @@ class Login(unittest.TestCase):
                         ["--page", "127.0.0.1:0", "--page-tls-key", self.key]):
             done = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", config, *options], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual((done.returncode, "go together" in done.stderr), (2, True), options)
-        for address, cert, said in (("x", self.cert, "listen address"), ("127.0.0.1:0", "/nowhere", "/nowhere"), ("127.0.0.1:0", self.key, self.key)):
+        absent = self.lab.folder.name + "/absent"
+        for address, cert, said in (("x", self.cert, "listen address"), ("127.0.0.1:0", absent, absent), ("127.0.0.1:0", self.key, self.key)):
             done = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", config, "--listen", "127.0.0.1:0", "--page-secure", address, "--page-tls-cert",
                                    cert, "--page-tls-key", self.key], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual((done.returncode, said in done.stderr), (3, True), done.stderr)

@@ -227,7 +227,7 @@ class Preload(unittest.TestCase):
         plain = dict(os.environ, **environment)
         plain.pop("LD_PRELOAD", None)
         expected = subprocess.run(command, env=plain, capture_output=True, text=True, check=False)
-        for more in ({}, {"ALIQUOT_SLICES": self.base + "/slices"}, {"ALIQUOT_SLICES": "/nonexistent"}):
+        for more in ({}, {"ALIQUOT_SLICES": self.base + "/slices"}, {"ALIQUOT_SLICES": self.base + "/absent"}):
             result = subprocess.run(command, env=dict(plain, LD_PRELOAD=LIBRARY, **more), capture_output=True, text=True,
                                     check=False)
             self.assertEqual((result.returncode, result.stdout, result.stderr),
@@ -294,7 +294,7 @@ class Preload(unittest.TestCase):
         opener, limits = self.base + "/opener", "the program's, the gate's, found, not found\n"
         self.assertEqual(self.opened(opener, 0), limits)
         self.assertEqual(self.opened(opener, 8), "its own, libc's, found, not found\n")
-        for slices in (self.base + "/slices", "/nonexistent"):
+        for slices in (self.base + "/slices", self.base + "/absent"):
             for flag in (0, 8):
                 self.assertEqual(self.opened(opener, flag, ALIQUOT_SLICES=slices), limits)
         self.assertEqual(self.opened(opener, 8, ALIQUOT_SLICES=self.open_slice()), "its own, libc's, found, not found\n")
@@ -311,7 +311,7 @@ class Preload(unittest.TestCase):
             subprocess.run(CC + ["-w", "-fPIC", "-shared", "-DBY_HANDLE=%d" % by_handle, self.base + "/behind-dlopen.c", "-o", behind, "-ldl"],
                            check=True)
             with self.subTest(by_handle=by_handle):
-                self.assertEqual(self.opened(opener, 8, " " + behind, ALIQUOT_SLICES="/nonexistent"),
+                self.assertEqual(self.opened(opener, 8, " " + behind, ALIQUOT_SLICES=self.base + "/absent"),
                                  "plain plain the program's, the gate's, plain not found, not found\n")
                 self.assertEqual(self.opened(opener, 8, " " + behind).split()[:2], ["plain", "deep"])
 

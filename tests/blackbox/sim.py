@@ -594,20 +594,23 @@ class Server(unittest.TestCase):
         return subprocess.run([SIM, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
 
     def test_wrong_usage(self):
-        for words in [], ["--cards", "T:1GiB"], ["--dir", "/tmp"], ["--nonsense"], ["--status"], \
-                ["--cards", "T:1GiB", "--dir", "/tmp", "more"], ["--cards", "T", "--dir", "/tmp"], \
-                ["--cards", "33xT:1GiB", "--dir", "/tmp"], ["--cards", "T:1GiB", "--dir", "/tmp", "--reserved", "1025"], \
-                ["--cards", "T:1GiB", "--dir", "/tmp", "--reserved", "x"]:
+        for words in [], ["--cards", "T:1GiB"], ["--dir", "/proc"], ["--nonsense"], ["--status"], \
+                ["--cards", "T:1GiB", "--dir", "/proc", "more"], ["--cards", "T", "--dir", "/proc"], \
+                ["--cards", "33xT:1GiB", "--dir", "/proc"], ["--cards", "T:1GiB", "--dir", "/proc", "--reserved", "1025"], \
+                ["--cards", "T:1GiB", "--dir", "/proc", "--reserved", "x"]:
             done = self.run_sim(*words)
             self.assertEqual(done.returncode, 2, words)
             self.assertTrue(done.stderr)
             self.assertEqual(done.stdout, "")
 
     def test_a_directory_that_is_none(self):
-        done = self.run_sim("--cards", "T:1GiB", "--dir", "/nonexistent/dir")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        absent = folder.name + "/absent"
+        done = self.run_sim("--cards", "T:1GiB", "--dir", absent + "/dir")
         self.assertEqual((done.returncode, done.stdout), (3, ""))
-        self.assertIn("/nonexistent", done.stderr)
-        self.assertEqual(self.run_sim("--status", "/nonexistent").returncode, 3)
+        self.assertIn(absent, done.stderr)
+        self.assertEqual(self.run_sim("--status", absent).returncode, 3)
 
     def place(self):
         """An empty directory, unmounted however the test ends."""

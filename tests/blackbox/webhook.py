@@ -753,10 +753,10 @@ class WebhookTest(unittest.TestCase):
             self.assertEqual(run.returncode, 2)
             self.assertIn(said, run.stderr)
         run = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0",
-                              "--webhook-listen", "127.0.0.1:0", "--webhook-tls-cert", "/nowhere", "--webhook-tls-key",
-                              "/nowhere"], capture_output=True, text=True)
+                              "--webhook-listen", "127.0.0.1:0", "--webhook-tls-cert", "/proc/self/absent", "--webhook-tls-key",
+                              "/proc/self/absent"], capture_output=True, text=True)
         self.assertEqual(run.returncode, 3)
-        self.assertIn("cannot read /nowhere", run.stderr)
+        self.assertIn("cannot read /proc/self/absent", run.stderr)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ words.py ALIQUOT SAMPLE SOURCE_ROOT VERSION"""
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -155,10 +156,11 @@ class Statuses(unittest.TestCase):
         node, fits = self.write("n.yaml", self.NODE), self.write("p.yaml", self.POD % ("aliyun.com/gpu-mem", 1))
         large, bad = self.write("l.yaml", self.POD % ("aliyun.com/gpu-mem", 99)), self.write("b.yaml", "a: [")
         hami = self.write("h.yaml", self.POD % ("nvidia.com/gpumem-percentage", 50))
-        kube = self.write("k", "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        kube = self.write("k", f"apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{self.server}'}}}}]\n"
                                "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\ncurrent-context: c\n")
         local, board = [ALIQUOT, "local", "--once", "-f", node], ["--board", self.folder + "/slices"]
         inspect, sim = os.path.join(os.path.dirname(ALIQUOT), "kubectl-inspect-cgpu"), os.path.join(os.path.dirname(ALIQUOT), "aliquot-sim")
+        absent = self.folder + "/absent"
         listing = self.write("list.json", run(*local, "--get", "nodes,pods").stdout)
         os.mkdir(self.folder + "/slices")
         yield "aliquot", 0, self.status(ALIQUOT, "help")
@@ -168,9 +170,9 @@ class Statuses(unittest.TestCase):
         yield "aliquot convert", 1, self.status(ALIQUOT, "convert", hami)
         yield "aliquot convert", 2, self.status(ALIQUOT, "convert", bad)
         yield "aliquot convert", 3, self.status(ALIQUOT, "convert", fits, full=True)
-        yield "aliquot doctor", 1, self.status(ALIQUOT, "doctor", "cluster", "--server", "http://127.0.0.1:1")
+        yield "aliquot doctor", 1, self.status(ALIQUOT, "doctor", "cluster", "--server", self.server)
         yield "aliquot doctor", 2, self.status(ALIQUOT, "doctor", "clutser")
-        yield "aliquot doctor", 3, self.status(ALIQUOT, "doctor", "cluster", "--server", "http://127.0.0.1:1", full=True)
+        yield "aliquot doctor", 3, self.status(ALIQUOT, "doctor", "cluster", "--server", self.server, full=True)
         yield "aliquot local", 0, self.status(*local, "-f", fits)
         yield "aliquot local", 1, self.status(*local, "-f", large)
         yield "aliquot local", 2, self.status(*local, "-f", bad)
@@ -178,18 +180,18 @@ class Statuses(unittest.TestCase):
         yield "aliquot scheduler", 0, self.daemon(ALIQUOT, "scheduler", "--kubeconfig", kube, "--listen", "127.0.0.1:0", "--no-leader-election")
         for verb, more in ("node", ["--node-name", "n", "--no-supervisor", "--slices-size", "0", "--slices-dir", self.folder + "/made"]), ("scheduler", []):
             yield f"aliquot {verb}", 2, self.status(ALIQUOT, verb, "--nonsense")
-            yield f"aliquot {verb}", 3, self.status(ALIQUOT, verb, *more, "--kubeconfig", "/nonexistent")
+            yield f"aliquot {verb}", 3, self.status(ALIQUOT, verb, *more, "--kubeconfig", absent)
         yield "aliquot resize", 1, self.status(ALIQUOT, "resize", *board, "run-0", "--gpu-mem", "1")
         yield "aliquot resize", 2, self.status(ALIQUOT, "resize", *board, "run-0")
         yield "aliquot resize", 3, self.status(ALIQUOT, "resize", "--board", "/dev/null", "run-0", "--gpu-mem", "1")
         yield "aliquot smi", 0, self.status(ALIQUOT, "smi", *board)
         yield "aliquot smi", 2, self.status(ALIQUOT, "smi", "--nonsense")
-        yield "aliquot smi", 3, self.status(ALIQUOT, "smi", "--board", "/nonexistent")
+        yield "aliquot smi", 3, self.status(ALIQUOT, "smi", "--board", absent)
         yield "aliquot-sample", 1, self.status(SAMPLE, "--gpu-mem-mib", "1")
         yield "aliquot-sample", 2, self.status(SAMPLE, "--nonsense")
         yield "aliquot-sim", 0, self.status(sim, "--version")
         yield "aliquot-sim", 2, self.status(sim, "--nonsense")
-        yield "aliquot-sim", 3, self.status(sim, "--status", "/nonexistent")
+        yield "aliquot-sim", 3, self.status(sim, "--status", absent)
         yield "kubectl inspect cgpu", 0, self.status(inspect, "--from", listing)
         yield "kubectl inspect cgpu", 1, self.status(inspect, "--from", listing, "no-such-node")
         yield "kubectl inspect cgpu", 2, self.status(inspect, "--nonsense")
@@ -202,7 +204,9 @@ class Statuses(unittest.TestCase):
     ELSEWHERE = {("aliquot node", 0), ("aliquot resize", 0), ("aliquot-sample", 0), ("aliquot doctor", 0), ("aliquot doctor", 4)}
 
     def test_table(self):
-        with tempfile.TemporaryDirectory() as self.folder:
+        with tempfile.TemporaryDirectory() as self.folder, socket.socket() as refusing:
+            refusing.bind(("127.0.0.1", 0))  # and does not listen
+            self.server = "http://127.0.0.1:%d" % refusing.getsockname()[1]
             seen = set()
             for program, expected, status in self.tried():
                 self.assertEqual(status, expected, program)
@@ -228,7 +232,7 @@ class Log(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             if verb == "node":
                 required += ["--slices-dir", folder + "/slices"]
-            p = run(ALIQUOT, verb, *required, "--kubeconfig", "/nonexistent/a \"b\"\\", *options)
+            p = run(ALIQUOT, verb, *required, "--kubeconfig", f"{folder}/absent/a \"b\"\\", *options)
         self.assertEqual((p.returncode, p.stdout), (3, ""))
         return p.stderr.splitlines()
 
@@ -236,7 +240,7 @@ class Log(unittest.TestCase):
         for verb in "node", "scheduler":
             lines = self.lines(verb)
             self.assertRegex(lines[0], rf"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ info aliquot {verb} begins version={re.escape(VERSION)}\b")
-            self.assertIn("/nonexistent", lines[-1])
+            self.assertIn("/absent/a", lines[-1])
 
     def test_json(self):
         for verb in "node", "scheduler":
@@ -244,7 +248,7 @@ class Log(unittest.TestCase):
             self.assertEqual((lines[0]["level"], lines[0]["version"]), ("info", VERSION))
             self.assertRegex(lines[0]["time"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d\d\dZ$")
             self.assertTrue(lines[0]["message"].startswith(f"aliquot {verb} begins "), lines[0])
-            self.assertIn('/nonexistent/a "b"\\', lines[-1]["message"])
+            self.assertIn('/absent/a "b"\\', lines[-1]["message"])
             self.assertEqual(lines[-1]["level"], "error")
 
 

@@ -456,7 +456,7 @@ class SystemKeys(Case):
 class Programs(Case):
     def run_args(self, args):
         args = [a.replace("$(NODE_NAME)", "n1") for a in args]
-        environment = {"PATH": os.environ["PATH"], "KUBECONFIG": "/nonexistent/kubeconfig"}
+        environment = {"PATH": os.environ["PATH"], "KUBECONFIG": "/proc/self/absent/kubeconfig"}
         return subprocess.run([PROGRAM, *args], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240)
 
     def test_args_parse(self):
@@ -465,7 +465,7 @@ class Programs(Case):
             with self.subTest(name=name):
                 p = self.run_args(self.container(kind, name)["args"])
                 self.assertEqual(p.returncode, 3, p.stdout)
-                self.assertIn("/nonexistent/kubeconfig", p.stdout)
+                self.assertIn("/proc/self/absent/kubeconfig", p.stdout)
 
     def test_settings_that_only_the_chart_sets(self):
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
@@ -477,7 +477,7 @@ class Programs(Case):
                 self.assertIn(argument.split("=")[0], text(os.path.join(CHART, "templates/node.yaml" if kind == "DaemonSet" else "templates/scheduler.yaml")))
             p = self.run_args(self.container(kind, name)["args"] + both + more)
             self.assertEqual(p.returncode, 3, p.stdout)
-            self.assertIn("/nonexistent/kubeconfig", p.stdout)
+            self.assertIn("/proc/self/absent/kubeconfig", p.stdout)
 
     def test_args_that_only_the_chart_sets(self):
         p = self.run_args(self.container("DaemonSet", "gpushare-device-plugin-ds")["args"] + ["--simulate=2xTesla-V100-SXM2-16GB:16160MiB"])

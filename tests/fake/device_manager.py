@@ -276,7 +276,7 @@ class DeviceManager:
         self.allocated = self._held()
         for resource in data["RegisteredDevices"]:
             self.healthy[resource], self.unhealthy[resource] = set(), set()
-            self.endpoints[resource] = stopped = Client(resource, "/nowhere")
+            self.endpoints[resource] = stopped = Client(resource, "/proc/self/absent")
             stopped.stopped_at = time.monotonic()
 
     # assigned devices

@@ -119,6 +119,11 @@ write src/base/x.c '/* TODO later */'
 says words 'src/base/x.c:2: unfinished:'
 write src/base/x.c '/* this is a stub */'
 says words 'unfinished'
+rm "$tree/src/base/x.c"
+write tests/unit/test-x.c 'int x = open("/nonexistent/file", 0);'
+says words 'tests/unit/test-x.c:2: can be there'
+write tests/unit/test-x.c 'int x = open("/proc/self/absent/file", 0);'
+says words
 
 fresh
 echo 'int x;' >"$tree/src/base/x.c"

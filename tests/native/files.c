@@ -30,7 +30,7 @@ enum { PATH_ROOM = 4096 };
 static const char *folder(const char *variable) {
         const char *value = getenv(variable);
 
-        return value ? value : "/nonexistent";
+        return value ? value : "/proc/self/absent";
 }
 
 static bool starts(const char *path, const char *with) {

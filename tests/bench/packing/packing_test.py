@@ -49,7 +49,7 @@ class Packing(unittest.TestCase):
             bad.write("name,cpu_milli,memory_mib,num_gpu,gpu_milli\npod,1,1,many,1000\n")
             bad.flush()
             for words, said in (((NODES, bad.name, "1"), bad.name + ": num_gpu"), ((NODES, NODES, "1"), "num_gpu"),
-                                ((PODS, PODS, "1"), "gpu"), (("/nowhere", PODS, "1"), "/nowhere: cannot be opened"),
+                                ((PODS, PODS, "1"), "gpu"), (("/proc/self/absent", PODS, "1"), "/proc/self/absent: cannot be opened"),
                                 ((NODES, PODS, "0"), "usage")):
                 done = run(*words)
                 self.assertEqual(done.returncode, 1)

@@ -144,8 +144,8 @@ static void refuses_by_name(void) {
                 {CLUSTER("server: \"http://s\\r\\nX: y\""), "control characters", KUBE_CONFIG_E_MALFORMED},
                 {CLUSTER("server: 'https://s', insecure-skip-tls-verify: true, certificate-authority: /x"),
                  "insecure-skip-tls-verify", KUBE_CONFIG_E_MALFORMED},
-                {CLUSTER("server: 'https://s', certificate-authority: /nonexistent/ca"), "/nonexistent/ca",
-                 -ENOENT},
+                {CLUSTER("server: 'https://s', certificate-authority: /proc/self/absent/ca"),
+                 "/proc/self/absent/ca", -ENOENT},
                 {CLUSTER("server: 'https://s', certificate-authority-data: aGVsbG8="), "does not hold PEM",
                  KUBE_CONFIG_E_MALFORMED},
                 {USER("exec: {command: aws}"), "exec plugin", KUBE_CONFIG_E_MALFORMED},
@@ -153,7 +153,7 @@ static void refuses_by_name(void) {
                 {USER("username: root, password: secret"), "username and password", KUBE_CONFIG_E_MALFORMED},
                 {USER("as: root"), "impersonation", KUBE_CONFIG_E_MALFORMED},
                 {USER("token: \"a\\nb\""), "token", KUBE_CONFIG_E_MALFORMED},
-                {USER("tokenFile: /nonexistent/token"), "/nonexistent/token", -ENOENT},
+                {USER("tokenFile: /proc/self/absent/token"), "/proc/self/absent/token", -ENOENT},
                 {USER("client-key-data: '!!', client-certificate-data: '!!'"),
                  "client-certificate-data: not base64", KUBE_CONFIG_E_MALFORMED},
                 {USER("client-key: /x"), "client-key without client-certificate", KUBE_CONFIG_E_MALFORMED},
@@ -179,14 +179,14 @@ static void a_missing_file_is_named(void) {
         Fault fault = FAULT_NULL;
         KubeConfig *c = NULL;
 
-        ASSERT_INT(kube_config_load("/nonexistent/config", NULL, &c, &fault), -ENOENT);
-        ASSERT_CONTAINS(fault.text, "/nonexistent/config");
-        ASSERT_OK(setenv("KUBECONFIG", "/nonexistent/config", 1));
+        ASSERT_INT(kube_config_load("/proc/self/absent/config", NULL, &c, &fault), -ENOENT);
+        ASSERT_CONTAINS(fault.text, "/proc/self/absent/config");
+        ASSERT_OK(setenv("KUBECONFIG", "/proc/self/absent/config", 1));
         ASSERT_INT(kube_config_load(NULL, NULL, &c, &fault), KUBE_CONFIG_E_NONE);
         ASSERT_OK(unsetenv("KUBECONFIG"));
-        ASSERT_OK(setenv("HOME", "/nonexistent", 1));
+        ASSERT_OK(setenv("HOME", "/proc/self/absent", 1));
         ASSERT_INT(kube_config_load(NULL, NULL, &c, &fault), KUBE_CONFIG_E_NONE);
-        ASSERT_CONTAINS(fault.text, "/nonexistent/.kube/config");
+        ASSERT_CONTAINS(fault.text, "/proc/self/absent/.kube/config");
 }
 
 static void a_pod_finds_its_service_account(void) {

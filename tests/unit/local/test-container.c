@@ -201,7 +201,7 @@ static void has_what_is_mounted(void) {
 }
 
 static void is_not_run_without_what_it_should_have(void) {
-        SandboxMount mounts[] = {{"/no/such/file", "/dev/file", true}};
+        SandboxMount mounts[] = {{"/proc/self/absent", "/dev/file", true}};
         char *argv[] = {(char *) "echo", (char *) "ran", NULL};
         ContainerSpec spec = {
                 .hostname = "pod-0", .argv = argv, .envp = plain_env, .mounts = mounts, .n_mounts = 1};

@@ -883,7 +883,7 @@ static void unseen_slice_of_run(void) {
         Slicedir b = open_apart("size=8m");
         int owner;
 
-        b.proc = "/nowhere";
+        b.proc = "/proc/self/absent";
         owner = put(&b, "train", SLICEDIR_RUN "1 true");
         ASSERT_FALSE(stands_apart(&b, "train"));
         ASSERT_INT(count(&b, true), 1);

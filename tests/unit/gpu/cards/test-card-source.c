@@ -104,14 +104,14 @@ static void simulated_cards_come_once_and_from_the_loop(void) {
 }
 
 static void the_same_trouble_is_told_once(void) {
-        CardSourceOptions o = {.library = "/nonexistent/nvml", .backoff = USEC_PER_MSEC};
+        CardSourceOptions o = {.library = "/proc/self/absent/nvml", .backoff = USEC_PER_MSEC};
         sd_event *event = loop();
         CardSource *s;
         Heard h;
 
         s = source(event, &o, &h);
         run_until(event, &h.troubles, 1);
-        ASSERT_CONTAINS(h.last, "no NVIDIA driver: /nonexistent/nvml");
+        ASSERT_CONTAINS(h.last, "no NVIDIA driver: /proc/self/absent/nvml");
         for (int i = 0; i < 5; i++) { /* it tries again and has nothing new to report */
                 card_source_rescan(s);
                 ASSERT_TRUE(sd_event_run(event, USEC_PER_SEC / 10) >= 0);
@@ -141,7 +141,7 @@ static void a_handler_may_ask_for_a_scan(void) {
 
 static void it_can_be_freed_at_any_moment(void) {
         for (int turns = 0; turns < 20; turns++) {
-                CardSourceOptions o = {.library = turns % 3 == 0 ? "/nonexistent" : library,
+                CardSourceOptions o = {.library = turns % 3 == 0 ? "/proc/self/absent" : library,
                                        .backoff = USEC_PER_MSEC,
                                        .rescan = USEC_PER_MSEC};
                 sd_event *event = loop();

@@ -46,7 +46,7 @@ static void run_until(sd_event *event, const char *words, unsigned least_forks) 
 
 static void only_so_many_are_left_behind(void) {
         static const CardSourceHandler handler = {on_cards, on_trouble};
-        CardSourceOptions o = {.library = "/nonexistent", .backoff = USEC_PER_MSEC};
+        CardSourceOptions o = {.library = "/proc/self/absent", .backoff = USEC_PER_MSEC};
         sd_event *event;
         CardSource *s;
 

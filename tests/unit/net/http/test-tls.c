@@ -333,9 +333,9 @@ static void follows_files(void) {
                 options.key = cert;
                 ASSERT_INT(http_reload_new(f.event, &options, &reload, &fault), HTTP_E_CERTIFICATE);
                 ASSERT_CONTAINS(fault.text, cert);
-                options.key = "/nowhere";
+                options.key = "/proc/self/absent";
                 ASSERT_INT(http_reload_new(f.event, &options, &reload, &fault), -ENOENT);
-                ASSERT_CONTAINS(fault.text, "cannot read /nowhere");
+                ASSERT_CONTAINS(fault.text, "cannot read /proc/self/absent");
                 options.key = key;
                 ASSERT_OK(http_reload_new(f.event, &options, &reload, &fault));
         }

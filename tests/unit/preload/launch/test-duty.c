@@ -6,7 +6,7 @@
 #define MSEC UINT64_C(1000000)
 
 static SliceCounters counters;
-static SliceUser slice = {.counters = &counters, .path = "/nonexistent/counters"};
+static SliceUser slice = {.counters = &counters, .path = "/proc/self/absent/counters"};
 static ProcessUsage usage;
 static uint64_t now;
 
