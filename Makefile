@@ -9,7 +9,11 @@ PLAIN := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 \
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
         LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
-TEST = meson test --print-errorlogs
+# Most tests wait most of the time; a sanitizer makes them compute more.
+TEST = meson test --print-errorlogs $(if $(THOROUGH),--timeout-multiplier 40,--no-suite thorough) --num-processes
+PROCESSORS := $(shell nproc)
+AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
+SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
 .PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test
 
@@ -20,15 +24,15 @@ help:
 	@echo "make            build the programs into $(BUILD)/"
 	@echo "make demo       the main job on this machine, without a GPU and without a cluster"
 	@echo "make check      unit tests and the quick black-box tests, for a look within a minute"
-	@echo "make test       unit tests, black-box tests, fuzz corpora"
+	@echo "make test       unit tests, black-box tests, fuzz corpora; with THOROUGH=1 more seeds and driver branches"
 	@echo "make e2e        the whole on the cluster that KUBECONFIG names: tests/e2e/README.md"
 	@echo "make gpu-test   on this machine's GPU; needs neither meson nor packages: tests/gpu/README.md"
 	@echo "make native-test  NVIDIA's own libraries on the simulated driver: tests/native/README.md"
 	@echo "make bench      the figures of docs/internals/benchmark-figures.md on this machine"
 	@echo "make lint       layout, clang-tidy, cppcheck, rooms, ceilings, words"
 	@echo "make format     apply the layout"
-	@echo "make asan       tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-	@echo "make tsan       tests under ThreadSanitizer"
+	@echo "make asan       tests under AddressSanitizer and UndefinedBehaviorSanitizer, without those of tests/plain.txt"
+	@echo "make tsan       the same tests under ThreadSanitizer"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make coverage   lines that the tests reach"
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
@@ -49,12 +53,13 @@ demo:
 test:
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@$(TEST) -C $(BUILD); status=$$?; scripts/skipped.py $(BUILD); exit $$status
+	@$(TEST) $(AT_ONCE) -C $(BUILD); status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
 check:
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@$(TEST) -C $(BUILD) --suite unit --suite quick --no-suite cross --no-suite slow; status=$$?; scripts/skipped.py $(BUILD); exit $$status
+	@$(TEST) $(AT_ONCE) -C $(BUILD) --suite unit --suite quick --no-suite cross --no-suite slow; \
+		status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
 bench: all
 	meson test -C $(BUILD) --benchmark --verbose --num-processes 1
@@ -68,11 +73,9 @@ format:
 	@scripts/deps.sh lint
 	@scripts/sources.sh c h | xargs -d '\n' clang-format -i
 
-asan: build-asan/build.ninja
-	$(SANITIZED) $(TEST) -C build-asan
-
-tsan: build-tsan/build.ninja
-	$(SANITIZED) $(TEST) -C build-tsan
+asan tsan: %: build-%/build.ninja
+	@ninja -C build-$* --quiet build.ninja # the list of tests may have changed
+	$(SANITIZED) $(TEST) $(SANITIZED_AT_ONCE) -C build-$* $$(scripts/sanitized.py build-$*)
 
 fuzz: build-fuzz/build.ninja
 	ninja -C build-fuzz
@@ -80,7 +83,7 @@ fuzz: build-fuzz/build.ninja
 
 coverage: build-coverage/build.ninja
 	@scripts/deps.sh coverage
-	$(TEST) -C build-coverage
+	$(TEST) $(AT_ONCE) -C build-coverage
 	gcovr --root . --filter src/ --filter sim/ --print-summary build-coverage
 
 build-asan/build.ninja:

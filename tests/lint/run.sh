@@ -328,6 +328,11 @@ echo 'here' >"$tree/tests/skips.txt"
 says skips 'tests/skips.txt: here has no reason'
 echo 'gone it needs another machine' >"$tree/tests/skips.txt"
 says skips 'tests/skips.txt: there is no test gone'
+rm "$tree/tests/skips.txt"
+echo 'her* it has nothing for a sanitizer' >"$tree/tests/plain.txt"
+says skips
+echo 'her it has nothing for a sanitizer' >"$tree/tests/plain.txt"
+says skips 'tests/plain.txt: there is no test her'
 
 fresh
 commit 'what came before the check is not judged' ''
