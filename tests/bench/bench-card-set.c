@@ -8,16 +8,16 @@
 
 #include <stdlib.h>
 
+#include "../unit/random.h"
 #include "base/clock.h"
 #include "share/card_set.h"
 
 enum { PODS = 16 };
 
-static uint64_t random_state;
+static Random random_state;
 
 static uint32_t pick(uint32_t below) {
-        random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (random_state >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 /* ---- machines ---- */
@@ -92,7 +92,7 @@ static Figures run(const CardLinks *l, bool by_links, unsigned rounds) {
         uint32_t idle = (UINT32_C(1) << l->key.n) - 1, held[PODS] = {0};
         Figures f = {0};
 
-        random_state = 1;
+        random_state = (Random){1};
         for (unsigned i = 0; i < rounds; i++) {
                 static const unsigned sizes[] = {1, 2, 2, 4, 4};
                 uint32_t *pod = &held[pick(PODS)];

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../unit/random.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "share/placement.h"
@@ -19,11 +20,10 @@
 
 enum { CARDS = 8, UNITS = 15, BASELINE_ROUNDS = 20 };
 
-static uint64_t random_state = 1;
+static Random random_state = {1};
 
 static uint32_t pick(uint32_t below) {
-        random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (random_state >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 static void require(bool ok, const char *what) {

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 
+#include "../unit/random.h"
 #include "base/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,13 +41,6 @@ static void run_prefixes(Str input) {
         run_one(input.data, input.len);
 }
 
-static uint64_t next_random(uint64_t *state) {
-        *state ^= *state << 13; /* xorshift64 */
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        return *state;
-}
-
 static void mutate(char *bytes, size_t *len, uint64_t random) {
         static const char spice[] = "{}[]\",:\\0-9eE \n\x00\xff\x80";
         size_t at = (size_t) (random >> 8) % *len, n = (size_t) (random >> 40) % (*len - at) + 1;
@@ -70,16 +64,16 @@ static void mutate(char *bytes, size_t *len, uint64_t random) {
 }
 
 static void run_mutations(Str input) {
-        uint64_t state = str_hash64(input, 1) | 1;
+        Random random = {str_hash64(input, 1)};
         char *bytes = malloc(input.len * 2 + 1);
 
         for (unsigned i = 0; bytes && input.len > 0 && i < N_MUTATIONS; i++) {
                 size_t len = input.len;
 
                 memcpy(bytes, input.data, input.len);
-                mutate(bytes, &len, next_random(&state));
+                mutate(bytes, &len, random_bits(&random));
                 if (len > 0 && len <= input.len && i % 2 == 0)
-                        mutate(bytes, &len, next_random(&state));
+                        mutate(bytes, &len, random_bits(&random));
                 run_one(bytes, len);
         }
         free(bytes);

@@ -14,8 +14,7 @@
 /* ---- pseudo-random times ---- */
 
 static uint64_t draw(Model *m, uint64_t below) {
-        m->seed = m->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (m->seed >> 33) % below;
+        return random_below(&m->random, below);
 }
 
 static uint64_t latency(Model *m) {
@@ -418,7 +417,7 @@ static void arbiter(Model *m) {
 
 void model_init(Model *m, uint64_t seed) {
         memset(m, 0, sizeof *m);
-        m->seed = seed;
+        m->random = (Random){seed};
         m->now = SEC;
         m->running = -1;
         m->wake = m->now;

@@ -13,6 +13,7 @@
 #include "arbiter/engine.h"
 #include "arbiter/joined.h"
 #include "arbiter/report_aggregate.h"
+#include "random.h"
 #include "slice/schedule.h"
 
 enum { MODEL_TENANTS = 24, MODEL_PROCESSES = 96, MODEL_SAMPLES = 4096, MODEL_CARDS = 8 };
@@ -88,7 +89,8 @@ typedef struct Model {
         uint64_t timeslice_left; /* ns that remain of its turn */
         uint64_t wake;           /* when the arbiter wakes next */
         uint64_t arbiter_late;   /* ns by which the arbiter wakes later than it asked for, each time */
-        uint64_t seed, steps, opens, events, repeats;
+        Random random;
+        uint64_t steps, opens, events, repeats;
         uint64_t idle;           /* ns without work on the card */
         uint32_t overrun_tenant; /* index of the tenant in the newest overrun report */
         bool rung[MODEL_TENANTS];

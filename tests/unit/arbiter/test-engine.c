@@ -4,12 +4,8 @@
  * model. */
 
 #include "measured.h"
+#include "random.h"
 #include "slice/schedule.h"
-
-static uint64_t next_random(uint64_t *seed) {
-        *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return *seed >> 33;
-}
 
 /* ---- policies ---- */
 
@@ -905,32 +901,32 @@ static void random_mixtures(void) {
         static const uint64_t kernels[] = {5 * USEC, 200 * USEC, 3 * MSEC, 40 * MSEC, 700 * MSEC};
 
         for (uint64_t round = 1; round <= 40; round++) {
-                uint64_t seed = round;
+                Random random = {round};
 
                 model_init(&m, round);
                 for (unsigned i = 0; i < 20; i++) {
                         TenantPolicy t = tenant_policy(
                                 &(CardCompute){
-                                        .policy = (ComputePolicy) (next_random(&seed) % COMPUTE_POLICIES)},
-                                &(ComputeRequest){.percent = (uint32_t) (next_random(&seed) % 40),
-                                                  .weight = (uint32_t) (next_random(&seed) % 4),
-                                                  .high_priority = next_random(&seed) % 8 == 0});
+                                        .policy = (ComputePolicy) random_below(&random, COMPUTE_POLICIES)},
+                                &(ComputeRequest){.percent = random_below(&random, 40),
+                                                  .weight = random_below(&random, 4),
+                                                  .high_priority = random_below(&random, 8) == 0});
                         uint32_t at = tenant(t);
 
-                        for (uint64_t n = next_random(&seed) % 3; n > 0; n--) {
-                                ModelProcess *p = model_process(&m, at, kernels[next_random(&seed) % 5]);
+                        for (uint64_t n = random_below(&random, 3); n > 0; n--) {
+                                ModelProcess *p = model_process(&m, at, kernels[random_below(&random, 5)]);
 
-                                p->misreport = next_random(&seed) % 4 == 0
-                                                       ? (ModelMisreport) (next_random(&seed) % 7)
+                                p->misreport = random_below(&random, 4) == 0
+                                                       ? (ModelMisreport) random_below(&random, 7)
                                                        : MISREPORT_NONE;
-                                p->request = next_random(&seed) % 2 ? next_random(&seed) % (20 * MSEC) : 0;
-                                p->rest = next_random(&seed) % (50 * MSEC);
-                                p->lost_doorbell = next_random(&seed) % 8 == 0;
+                                p->request = random_below(&random, 2) ? random_below(&random, 20 * MSEC) : 0;
+                                p->rest = random_below(&random, 50 * MSEC);
+                                p->lost_doorbell = random_below(&random, 8) == 0;
                         }
-                        model_run(&m, m.now + next_random(&seed) % (300 * MSEC));
-                        if (next_random(&seed) % 3 == 0 &&
-                            m.tenants[next_random(&seed) % m.n_tenants].engine >= 0) {
-                                uint32_t gone = (uint32_t) (next_random(&seed) % m.n_tenants);
+                        model_run(&m, m.now + random_below(&random, 300 * MSEC));
+                        if (random_below(&random, 3) == 0 &&
+                            m.tenants[random_below(&random, m.n_tenants)].engine >= 0) {
+                                uint32_t gone = random_below(&random, m.n_tenants);
 
                                 if (m.tenants[gone].engine >= 0)
                                         model_leave(&m, gone);

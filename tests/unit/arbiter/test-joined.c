@@ -6,6 +6,7 @@
 
 #include "arbiter/tunables.h"
 #include "model.h"
+#include "random.h"
 #include "test.h"
 
 static Model models[MODEL_CARDS];
@@ -159,11 +160,10 @@ static void watch_progress(Watch *w, const Model *m, const ModelProcess *p) {
                 w->longest_wait = m->now - w->served_at;
 }
 
-static uint64_t seed;
+static Random random_state;
 
 static uint32_t draw(uint32_t below) {
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (seed >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 /* Changes one thing at random: the pause of a rank, the pause of a tenant of one card, or the delay
@@ -193,7 +193,7 @@ static void rings(void) {
         uint64_t meanwhile = 0;
 
         begin(RING, 3);
-        seed = 5;
+        random_state = (Random){5};
         for (uint32_t k = 0; k < RING; k++) {
                 for (uint32_t i = 0; i < 2; i++)
                         ranks[k][i] = rank((k + i) % RING, k + 1, weighted(1, false), (1 + k) * 100 * USEC);
@@ -584,7 +584,7 @@ static uint32_t n_still(uint32_t n, bool caps, bool pauses, uint64_t ns) {
 /* By weight each process goes on. Under caps a rank may wait on the card for another one, for more
  * than the cap allows, so that the container pays for it later. */
 static void mixtures(void) {
-        seed = 6;
+        random_state = (Random){6};
         ASSERT_INT(n_still(40, false, false, 5 * SEC), 0);
         ASSERT_INT(n_still(40, false, true, 5 * SEC), 0);
         ASSERT_TRUE(n_still(40, true, false, 2 * SEC) <= 8);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <ucontext.h>
 
+#include "random.h"
 #include "test.h"
 
 enum { FIBERS = 256, STACK = 1 << 18 };
@@ -23,7 +24,8 @@ static struct {
         Fiber of[FIBERS];
         uint32_t n;
         Fiber *running;
-        uint64_t now, until, horizon, seed;
+        uint64_t now, until, horizon;
+        Random random;
 } all;
 
 uint64_t fibers_now(void) {
@@ -31,8 +33,7 @@ uint64_t fibers_now(void) {
 }
 
 uint64_t fibers_draw(uint64_t below) {
-        all.seed = all.seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (all.seed >> 33) % below;
+        return random_below(&all.random, below);
 }
 
 void *fibers_owner(void) {
@@ -43,7 +44,7 @@ void fibers_begin(uint64_t seed) {
         for (uint32_t i = 0; i < all.n; i++)
                 all.of[i].used = false;
         all.n = 0;
-        all.seed = seed;
+        all.random = (Random){seed};
         all.now = UINT64_C(1000000000);
         all.running = NULL;
 }

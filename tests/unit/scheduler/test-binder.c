@@ -6,6 +6,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
+#include "random.h"
 #include "scheduler/binder.h"
 
 enum { CARD = 15, N_NODES = 3 };
@@ -888,14 +889,16 @@ static void assert_restart_agrees(Fixture *f, const Server *s) {
         ASSERT_TEXT(ours, theirs);
 }
 
+static Random random_state;
+
 /* A Binding, carried out or not, answered or not. The watch brings the pod before or after. */
 static void serve_binding(Fixture *f, Server *s, KubeCall *call) {
-        unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10), kind = (unsigned) rand() % 6;
+        unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10), kind = random_below(&random_state, 6);
         bool exists = s->pods[i][0] != '\0', done = exists && kind < 4 && !strstr(s->pods[i], "nodeName");
 
         if (done)
                 (void) snprintf(s->pods[i], sizeof s->pods[i], "%s", bound_by(call, "3"));
-        if (done && rand() % 2)
+        if (done && random_below(&random_state, 2))
                 see(f, s->pods[i]);
         if (kind % 2)
                 fake_reply(call, KUBE_UNKNOWN, 0, "");
@@ -907,7 +910,7 @@ static void serve_get(Server *s, KubeCall *call) {
         unsigned i = (unsigned) strtoul(fake_name(call) + 1, NULL, 10);
         bool exists = s->pods[i][0] != '\0';
 
-        if (rand() % 4 == 0)
+        if (random_below(&random_state, 4) == 0)
                 fake_reply(call, KUBE_UNKNOWN, 0, "");
         else
                 fake_reply(call, KUBE_DONE, exists ? 200 : 404, s->pods[i]);
@@ -933,18 +936,18 @@ static void a_restart_in_the_middle_of_anything(void) {
         static Answer answers[PODS];
         char name[16], node[] = "n1";
 
-        srand(11);
+        random_state = (Random){11};
         start(&f);
         for (unsigned step = 0; step < 4000; step++) {
-                unsigned i = (unsigned) rand() % PODS;
+                unsigned i = random_below(&random_state, PODS);
 
                 (void) snprintf(name, sizeof name, "p%u", i);
-                node[1] = (char) ('1' + rand() % N_NODES);
+                node[1] = (char) ('1' + random_below(&random_state, N_NODES));
                 if (!s.pods[i][0]) {
                         (void) snprintf(s.pods[i], sizeof s.pods[i], "%s", WAITING(name, "3"));
-                        if (rand() % 3) /* else the bind fetches the pod */
+                        if (random_below(&random_state, 3)) /* else the bind fetches the pod */
                                 see(&f, s.pods[i]);
-                } else if (rand() % 5 == 0) {
+                } else if (random_below(&random_state, 5) == 0) {
                         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, s.pods[i]);
                         s.pods[i][0] = '\0';
                 } else {
@@ -952,7 +955,7 @@ static void a_restart_in_the_middle_of_anything(void) {
                         (void) bind_pod(&f, name, node, &answers[i]);
                         answers[i].n = 0;
                 }
-                if (rand() % 3 == 0)
+                if (random_below(&random_state, 3) == 0)
                         settle(&f, &s);
                 if (binder_n_open(f.binder) == 0)
                         assert_restart_agrees(&f, &s);

@@ -4,6 +4,7 @@
  * which pods get all nodes. */
 
 #include "fixture.h"
+#include "random.h"
 #include "scheduler/best.h"
 #include "scheduler/extender.h"
 
@@ -13,16 +14,15 @@ typedef struct Fixture {
         View *view;
         Metrics metrics;
         Extender extender;
-        uint64_t random;
+        Random random;
 } Fixture;
 
 static uint32_t pick(Fixture *f, uint32_t below) {
-        f->random = f->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (f->random >> 33) % below;
+        return random_below(&f->random, below);
 }
 
 static Fixture setup(void) {
-        Fixture f = {.random = 7};
+        Fixture f = {.random = {7}};
 
         ASSERT_OK(view_new(&f.view));
         for (ViewKind k = VIEW_NODES; k <= VIEW_PODS; k++) {

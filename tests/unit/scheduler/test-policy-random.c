@@ -7,6 +7,7 @@
  *   - no Binding exceeds max, however late the watch is, and after each restart. */
 
 #include "fixture.h"
+#include "random.h"
 #include "scheduler/policy_bind.h"
 #include "scheduler/policy_filter.h"
 #include "scheduler/verbs.h"
@@ -31,7 +32,8 @@ typedef struct LabPod {
 typedef struct Lab {
         View *view;
         Metrics metrics;
-        uint64_t random, now;
+        Random random;
+        uint64_t now;
         int labels[NODES]; /* unit of the node by its label; NO_UNIT: another label */
         LabPod pods[PODS];
         unsigned serial, version;
@@ -42,8 +44,7 @@ typedef struct Lab {
 } Lab;
 
 static uint32_t pick(Lab *l, uint32_t below) {
-        l->random = l->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (l->random >> 33) % below;
+        return random_below(&l->random, below);
 }
 
 /* ---- texts ---- */
@@ -433,7 +434,7 @@ static void step(Lab *l) {
 }
 
 static void run(uint64_t seed, bool writes_labels) {
-        Lab l = {.random = seed, .now = USEC_PER_SEC, .writes_labels = writes_labels};
+        Lab l = {.random = {seed}, .now = USEC_PER_SEC, .writes_labels = writes_labels};
 
         for (int i = 0; i < PODS; i++)
                 l.pods[i].node = -1;

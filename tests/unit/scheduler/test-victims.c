@@ -3,15 +3,15 @@
 /* The choice of victims against an oracle that tries every set of pods that may go. */
 
 #include "fixture.h"
+#include "random.h"
 #include "scheduler/victims.h"
 
 enum { ROUNDS = 3000, PODS_MAX = 10 };
 
-static uint64_t seed = 20261121;
+static Random random_state = {20261121};
 
 static unsigned any(unsigned below) {
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned) (seed >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 typedef struct Pods {

@@ -6,6 +6,7 @@
 
 #include "failing.h"
 #include "fixture.h"
+#include "random.h"
 #include "share/placement.h"
 
 static View *view_with(const char *const nodes[], size_t n) {
@@ -739,29 +740,33 @@ static void assert_same_as_restarted(const View *v, const Model *m) {
         ASSERT_TEXT(ours, theirs);
 }
 
+static Random random_state;
+
 static void a_restart_arrives_at_the_same_sums(void) {
         _cleanup_(view_freep) View *v = view_with(
                 (const char *[]){node_json("n1", "cgpu", 30, 2, ""), node_json("n2", "cgpu", 60, 4, "")}, 2);
         Model m = {0};
 
-        srand(7);
+        random_state = (Random){7};
         ledger_set_order(v->ledger, NODE_ORDER_FRAGMENTATION);
         view_list_begin(v, VIEW_PODS);
         view_list_end(v, VIEW_PODS);
         for (unsigned step = 0; step < 3000; step++) {
-                unsigned i = (unsigned) rand() % ELEMENTSOF(m.exists);
+                unsigned i = random_below(&random_state, ELEMENTSOF(m.exists));
 
                 if (!m.exists[i]) {
                         m.exists[i] = true;
-                        m.state[i] = (unsigned) rand() % 3;
-                        m.mem[i] = (unsigned) rand() % 6;
-                        m.card[i] = (unsigned) rand() % 3;
+                        m.state[i] = random_below(&random_state, 3);
+                        m.mem[i] = random_below(&random_state, 6);
+                        m.card[i] = random_below(&random_state, 3);
                         feed(v, VIEW_PODS, REFLECTOR_ADDED, model_pod(&m, i));
-                } else if (rand() % 3 == 0) {
+                } else if (random_below(&random_state, 3) == 0) {
                         m.exists[i] = false;
                         feed(v, VIEW_PODS, REFLECTOR_DELETED, model_pod(&m, i));
                 } else if (m.state[i] < 3) {
-                        m.state[i] = m.state[i] == 0 ? 1 + (unsigned) rand() % 2 : m.state[i] == 2 ? 1 : 3;
+                        m.state[i] = m.state[i] == 0   ? 1 + random_below(&random_state, 2)
+                                     : m.state[i] == 2 ? 1
+                                                       : 3;
                         feed(v, VIEW_PODS, REFLECTOR_MODIFIED, model_pod(&m, i));
                 }
                 assert_same_as_restarted(v, &m);
@@ -775,10 +780,10 @@ static void the_directory_keeps_its_names(void) {
         bool in[300] = {0};
         char name[32];
 
-        srand(3);
+        random_state = (Random){3};
         ASSERT_OK(directory_new(&d));
         for (unsigned step = 0; step < 20000; step++) {
-                unsigned i = (unsigned) rand() % ELEMENTSOF(in);
+                unsigned i = random_below(&random_state, ELEMENTSOF(in));
 
                 (void) snprintf(name, sizeof name, i % 3 ? "node-%u.example.org" : "n%u", i);
                 n = directory_find(d, str_from(name));
@@ -793,7 +798,7 @@ static void the_directory_keeps_its_names(void) {
                 if (step % 2 == 0 && !in[i]) {
                         ASSERT_OK(directory_put(d, str_from(name), NULL, &n));
                         in[i] = true;
-                } else if (step % 2 == 1 && in[i] && rand() % 2) {
+                } else if (step % 2 == 1 && in[i] && random_below(&random_state, 2)) {
                         directory_remove(d, n);
                         in[i] = false;
                 }

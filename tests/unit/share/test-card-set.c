@@ -4,13 +4,13 @@
 
 #include "share/card_set.h"
 
+#include "random.h"
 #include "test.h"
 
-static uint64_t random_state = 7;
+static Random random_state = {7};
 
 static uint32_t pick(uint32_t below) {
-        random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (random_state >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 /* ---- shapes ---- */

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "making.h"
+#include "random.h"
 #include "share/fragment.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
@@ -23,11 +24,10 @@ static const double cores[] = {16, 96, 0, 6};
 /* Pods without a grant: their thousandths of a core by node. */
 static uint32_t others[NODES];
 
-static uint64_t random_state = 1;
+static Random random_state = {1};
 
 static uint32_t pick(uint32_t below) {
-        random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (random_state >> 33) % below;
+        return random_below(&random_state, below);
 }
 
 /* ---- the oracle ---- */

@@ -12,6 +12,7 @@
  * of a card are within its size, and no pod is placed on what a slice has given up. */
 
 #include "making.h"
+#include "random.h"
 #include "share/growth.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
@@ -49,7 +50,7 @@ typedef struct Patch {
 enum { LEADER, AGENT, FORMER };
 
 typedef struct World {
-        uint64_t random;
+        Random random;
         bool alone; /* no other program places pods, and no pod is deleted by force */
         bool loses; /* the node's annotation is lost at times */
         char node[HISTORY][TEXT];
@@ -75,8 +76,7 @@ typedef struct World {
 } World;
 
 static uint32_t pick(World *w, uint32_t below) {
-        w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (w->random >> 33) % below;
+        return random_below(&w->random, below);
 }
 
 static const char *node_at(const World *w, uint64_t version) {
@@ -736,7 +736,7 @@ static size_t run(uint64_t seed, bool alone, bool loses) {
                 rare_step,
                 other_scheduler_places,
         };
-        World w = {.random = seed, .alone = alone, .loses = loses};
+        World w = {.random = {seed}, .alone = alone, .loses = loses};
 
         write_node(&w, "{\"serial\":1,\"slices\":[]}");
         lead_again(&w);

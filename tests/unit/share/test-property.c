@@ -5,6 +5,7 @@
  * from the objects alone: pods and nodes with their annotations. */
 
 #include "making.h"
+#include "random.h"
 #include "share/card_lack.h"
 #include "share/ledger-internal.h"
 #include "share/pod_grant.h"
@@ -16,7 +17,7 @@ enum { NODES = 6, GRANTS = 300, CONTAINERS = 4 };
 typedef struct World {
         Ledger *ledger;
         Arena arena; /* of the request's choice of cards */
-        uint64_t random;
+        Random random;
         Grant *grants[GRANTS];
         size_t n;
         char objects[NODES][1024]; /* the last node object; "" when it is gone */
@@ -24,8 +25,7 @@ typedef struct World {
 } World;
 
 static uint32_t pick(World *w, uint32_t below) {
-        w->random = w->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (w->random >> 33) % below;
+        return random_below(&w->random, below);
 }
 
 static void name_node(char name[static 8], uint32_t i) {
@@ -607,7 +607,7 @@ static void step(World *w) {
 }
 
 static void run_world(uint64_t seed, int steps, int rebuild_every) {
-        World w = {.random = seed};
+        World w = {.random = {seed}};
 
         ASSERT_OK(ledger_new(&w.ledger));
         for (int i = 0; i < steps; i++) {

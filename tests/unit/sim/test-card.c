@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "gpu/rm/rm.h"
+#include "random.h"
 #include "test.h"
 
 enum { KIB = 1024, MIB = 1024 * KIB };
@@ -122,21 +123,17 @@ static void check(const SimCard *c) {
 
 static void sums_hold_for_random_steps(void) {
         SimBlock *b[64] = {0};
-        uint64_t seed = 88172645463325252ull;
+        Random random = {1};
         SimCard c;
 
         ASSERT_OK(sim_card_init(&c, &small, 0));
         for (int i = 0; i < 20000; i++) {
-                SimBlock **one;
+                SimBlock **one = &b[random_below(&random, 64)];
 
-                seed ^= seed << 13;
-                seed ^= seed >> 7;
-                seed ^= seed << 17;
-                one = &b[seed % 64];
                 if (*one)
                         *one = sim_block_unref(*one);
                 else
-                        (void) sim_card_take(&c, ((seed >> 32) % 16 + 1) * 64 * KIB,
+                        (void) sim_card_take(&c, (random_below(&random, 16) + 1) * 64 * KIB,
                                              one); /* a full card is a valid answer */
                 check(&c);
         }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "engine-lab.h"
+#include "random.h"
 
 enum { GROUPS = 5, OPS = 1500, CHANNELS = 6, ROUNDS = 40 };
 
@@ -23,11 +24,10 @@ typedef struct Op {
         uint64_t position, done; /* completions of the last run */
 } Op;
 
-static uint64_t seed;
+static Random random_state;
 
 static uint64_t draw(uint64_t n) {
-        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (seed >> 33) % n;
+        return random_below(&random_state, n);
 }
 
 /* ---- scenarios ---- */
@@ -177,14 +177,14 @@ static void independent_of_steps(void) {
         static Op one[OPS], many[OPS];
 
         for (uint64_t round = 0; round < ROUNDS; round++) {
-                uint64_t after;
+                Random after;
 
-                seed = round;
+                random_state = (Random){round};
                 draw_scenario(one);
                 memcpy(many, one, sizeof many);
-                after = seed;
+                after = random_state;
                 in_one_step(one);
-                seed = after;
+                random_state = after;
                 in_many_steps(many);
                 compare(one, many);
         }
@@ -236,13 +236,13 @@ static void independent_of_observers(void) {
         pid_t lookers[LOOKERS];
         Play p;
 
-        seed = 77;
+        random_state = (Random){77};
         draw_scenario(one);
         only_work(one);
         memcpy(many, one, sizeof many);
-        seed = 5;
+        random_state = (Random){5};
         in_one_step(one);
-        seed = 5;
+        random_state = (Random){5};
         play_init(&p);
         clock = (_Atomic uint64_t *) &p.memory->buffers[ENGINE_GROUPS - 1][1]; /* an unused row */
         for (unsigned i = 0; i < LOOKERS; i++)

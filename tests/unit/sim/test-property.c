@@ -5,6 +5,7 @@
  * it is 0. */
 
 #include "machine.h"
+#include "random.h"
 
 enum { FILES = 6, STEPS = 60000, HANDLES = 40, CLIENTS = 16, MODEL = 512 };
 
@@ -17,14 +18,11 @@ typedef struct Piece { /* one allocation, and the number of objects that refer t
 
 static Sim sim;
 static SimFile *files[FILES];
-static uint64_t state;
+static Random random_state;
 static unsigned n_dups, n_full;
 
 static uint64_t below(uint64_t n) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        return (state >> 11) % n;
+        return random_below(&random_state, n);
 }
 
 /* Counts the references again, from every object of every client. */
@@ -141,8 +139,8 @@ static void step(void) {
 }
 
 static void sums_hold_for_random_steps(void) {
-        state = 0x9E3779B97F4A7C15ull;
-        printf("seed %" PRIx64 "\n", state);
+        random_state = (Random){1};
+        printf("seed %" PRIu64 "\n", random_state.state);
         machine_init(&sim);
         for (int i = 0; i < STEPS; i++) {
                 step();

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "pages.h"
+#include "random.h"
 #include "step.h"
 
 enum {
@@ -25,7 +26,7 @@ typedef struct Crowd {
         Pages pages;
         SliceUser slice; /* of the supervisor */
         Truth *truths;
-        uint64_t random;
+        Random random;
         struct Process {
                 pid_t pid;
                 int done, go; /* one byte each: a round has ended, the next may begin */
@@ -34,26 +35,19 @@ typedef struct Crowd {
         CrowdResult result;
 } Crowd;
 
-static uint64_t own_random;
+static Random own_random;
 static uint32_t own_kill; /* one step in so many; 0: never */
 
-static uint64_t draw(uint64_t *state) {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        return *state * UINT64_C(0x2545F4914F6CDD1D) >> 16;
-}
-
 void slice_step(unsigned line, uint64_t seen) {
-        if (own_kill > 0 && draw(&own_random) % own_kill == 0)
+        if (own_kill > 0 && random_below(&own_random, own_kill) == 0)
                 (void) raise(SIGKILL);
 }
 
 /* ---- a process ---- */
 
 static void attempt(SliceUser *s, Truth *truth, uint32_t blocks[BLOCKS]) {
-        uint32_t *block = &blocks[draw(&own_random) % BLOCKS];
-        uint32_t units = (uint32_t) (draw(&own_random) % (LIMIT >> draw(&own_random) % 20)) + 1;
+        uint32_t *block = &blocks[random_below(&own_random, BLOCKS)];
+        uint32_t units = random_below(&own_random, LIMIT >> random_below(&own_random, 20)) + 1;
 
         if (*block > 0) {
                 (void) atomic_fetch_sub(&truth->units, *block);
@@ -76,7 +70,7 @@ static void live(const Crowd *c, size_t i, uint64_t seed, int done, int go) {
         SliceUser s;
         char byte;
 
-        own_random = seed | 1;
+        own_random = (Random){seed};
         own_kill = c->spec->kill_steps; /* also while the process takes a row */
         ASSERT_OK(slice_open(c->pages.path, &s));
         for (;;) {
@@ -92,7 +86,7 @@ static void live(const Crowd *c, size_t i, uint64_t seed, int done, int go) {
 static void start(Crowd *c, size_t i) {
         struct Process *p = &c->processes[i];
         int done[2], go[2];
-        uint64_t seed = draw(&c->random);
+        uint64_t seed = random_bits(&c->random);
 
         ASSERT_OK(pipe2(done, O_CLOEXEC));
         ASSERT_OK(pipe2(go, O_CLOEXEC));
@@ -128,7 +122,7 @@ static void bury(Crowd *c, struct Process *p, bool from_outside) {
 
 /* Another process that has not finished its round. */
 static void kill_somebody(Crowd *c) {
-        struct Process *p = &c->processes[draw(&c->random) % c->spec->n_processes];
+        struct Process *p = &c->processes[random_below(&c->random, c->spec->n_processes)];
 
         if (p->pid == 0 || p->waits)
                 return;
@@ -142,7 +136,7 @@ static void hear_of(Crowd *c, struct Process *p) {
 
         if (n == 1) {
                 p->waits = true;
-                if (draw(&c->random) % 4 == 0)
+                if (random_below(&c->random, 4) == 0)
                         kill_somebody(c);
                 return;
         }
@@ -222,7 +216,7 @@ static uint64_t attempts(const Crowd *c) {
 }
 
 CrowdResult crowd_run(const CrowdSpec *spec) {
-        Crowd c = {.spec = spec, .random = spec->seed | 1};
+        Crowd c = {.spec = spec, .random = {spec->seed}};
         size_t size = sizeof(Truth) * MAX_PROCESSES;
 
         ASSERT_TRUE(spec->n_processes > 0 && spec->n_processes <= MAX_PROCESSES);

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include "pages.h"
+#include "random.h"
 #include "slice/pin.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -586,26 +587,19 @@ static void paths(void) {
         pages_remove(&p);
 }
 
-static uint64_t next_random(uint64_t *state) {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        return *state;
-}
-
-static void scribble(SliceCounters *c, uint64_t *state, size_t n) {
+static void scribble(SliceCounters *c, Random *random, size_t n) {
         uint64_t *words = (uint64_t *) (void *) c;
 
         for (size_t i = 0; i < n; i++)
-                words[2 + next_random(state) % (sizeof *c / 8 - 2)] = next_random(state);
+                words[2 + random_below(random, sizeof *c / 8 - 2)] = random_bits(random);
 }
 
-static void use(SliceUser *s, uint64_t *state) {
-        uint64_t bytes = next_random(state) % (64 * MIB);
+static void use(SliceUser *s, Random *random) {
+        uint64_t bytes = random_below(random, 64 * MIB);
 
         if (slice_reserve(s, bytes) == 0)
                 slice_release(s, bytes);
-        slice_release(s, next_random(state));
+        slice_release(s, random_bits(random));
         (void) slice_reap(s);
         (void) slice_used(s);
 }
@@ -613,16 +607,16 @@ static void use(SliceUser *s, uint64_t *state) {
 /* Any contents: each call ends, and only the container's own sums are wrong. */
 static void counters_with_any_content(void) {
         Pages p = pages_make(64 * MIB);
-        uint64_t state = UINT64_C(20261121);
+        Random random = {20261121};
         SliceUser s, other;
 
         ASSERT_OK(slice_open(p.path, &s));
         for (unsigned i = 0; i < 200; i++) {
-                scribble(s.counters, &state, 1000);
-                use(&s, &state);
+                scribble(s.counters, &random, 1000);
+                use(&s, &random);
                 (void) pages_report(&p);
                 if (slice_open(p.path, &other) == 0) {
-                        use(&other, &state);
+                        use(&other, &random);
                         slice_close(&other);
                 }
         }
@@ -632,20 +626,20 @@ static void counters_with_any_content(void) {
 
 static void counters_overwritten_meanwhile(void) {
         Pages p = pages_make(64 * MIB);
-        uint64_t state = 1;
+        Random random = {1};
         SliceUser s;
         pid_t pid = pages_fork();
 
         if (pid == 0) {
                 ASSERT_OK(slice_open(p.path, &s));
                 for (;;) {
-                        scribble(s.counters, &state, 64);
-                        atomic_store(&s.counters->used, next_random(&state));
+                        scribble(s.counters, &random, 64);
+                        atomic_store(&s.counters->used, random_bits(&random));
                 }
         }
         ASSERT_OK(slice_open(p.path, &s));
         for (unsigned i = 0; i < 3000; i++) {
-                use(&s, &state);
+                use(&s, &random);
                 if (i % 100 == 0)
                         (void) pages_report(&p);
         }

@@ -15,11 +15,3 @@ static inline char *exact_copy(Str s) {
                 memcpy(copy, s.data, s.len);
         return copy;
 }
-
-/* xorshift: the same run every time. */
-static inline uint64_t random_next(uint64_t *state) {
-        *state ^= *state << 13;
-        *state ^= *state >> 7;
-        *state ^= *state << 17;
-        return *state;
-}

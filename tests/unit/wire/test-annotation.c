@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "exact.h"
+#include "random.h"
 #include "wire/allocation.h"
 #include "wire/card_info.h"
 
@@ -106,7 +107,7 @@ static void holds_the_entry_limit(void) {
 
 /* Any allocation is read back as it was written. */
 static void random_allocations_round_trip(void) {
-        uint64_t seed = 11;
+        Random random = {11};
 
         for (unsigned round = 0; round < 5000; round++) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -117,12 +118,13 @@ static void random_allocations_round_trip(void) {
                 size_t n = 0;
 
                 for (uint32_t container = 0; container < 6; container++)
-                        for (uint32_t card = (uint32_t) (random_next(&seed) % 8); card < 16 && n < 64;
-                             card += 1 + (uint32_t) (random_next(&seed) % 9))
-                                entries[n++] = (AllocationEntry){.container = container * 170,
-                                                                 .card = card * 17,
-                                                                 .amount = (uint32_t) random_next(&seed) | 1};
-                n = random_next(&seed) % (n + 1);
+                        for (uint32_t card = random_below(&random, 8); card < 16 && n < 64;
+                             card += 1 + random_below(&random, 9))
+                                entries[n++] =
+                                        (AllocationEntry){.container = container * 170,
+                                                          .card = card * 17,
+                                                          .amount = (uint32_t) random_bits(&random) | 1};
+                n = random_below(&random, n + 1);
                 allocation_format(entries, n, &text);
                 ASSERT_OK(allocation_parse(buf_str(&text), &arena, &a, &fault));
                 ASSERT_INT(a.n_entries, n);

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "exact.h"
+#include "random.h"
 #include "samples.h"
 #include "wire/json_stream.h"
 
@@ -29,8 +30,8 @@ static int log_value(void *userdata, Str member, Str value, Fault *fault) {
  * seed. */
 enum { CUT_WHOLE = 0, CUT_RANDOM = 1000000 };
 
-static size_t next_piece(unsigned cut, uint64_t *seed, size_t left) {
-        size_t n = cut == CUT_WHOLE ? left : cut >= CUT_RANDOM ? random_next(seed) % 150 : cut;
+static size_t next_piece(unsigned cut, Random *random, size_t left) {
+        size_t n = cut == CUT_WHOLE ? left : cut >= CUT_RANDOM ? random_below(random, 150) : cut;
 
         return n < left ? n : left;
 }
@@ -38,11 +39,11 @@ static size_t next_piece(unsigned cut, uint64_t *seed, size_t left) {
 /* Each piece is in a block of its own, which is freed before the next one. */
 static int stream(JsonStreamKind kind, size_t max_value, Str text, unsigned cut, Log *log, Fault *fault) {
         _cleanup_(json_stream_freep) JsonStream *s = NULL;
-        uint64_t seed = cut;
+        Random random = {cut};
 
         ASSERT_OK(json_stream_new(kind, max_value, log_value, log, &s));
         while (text.len > 0) {
-                size_t n = next_piece(cut, &seed, text.len);
+                size_t n = next_piece(cut, &random, text.len);
                 _cleanup_free_ char *piece = exact_copy((Str){text.data, n});
                 int r = json_stream_feed(s, (Str){piece, n}, fault);
 
@@ -273,17 +274,17 @@ static void long_values_at_every_alignment(void) {
 /* Random text of the significant characters: the result is the same for every cut. */
 static void random_text_is_cut_alike(void) {
         static const char alphabet[] = "{}[]\"\"\\\\:,1 naeitms";
-        uint64_t seed = 3;
+        Random random = {3};
 
         for (unsigned round = 0; round < 3000; round++) {
                 JsonStreamKind kind = round % 2 ? JSON_STREAM_LIST : JSON_STREAM_VALUES;
                 char text[200];
-                size_t n = random_next(&seed) % sizeof text;
+                size_t n = random_below(&random, sizeof text);
                 Log whole = {0};
                 int expected;
 
                 for (size_t i = 0; i < n; i++)
-                        text[i] = alphabet[random_next(&seed) % (sizeof alphabet - 1)];
+                        text[i] = alphabet[random_below(&random, sizeof alphabet - 1)];
                 if (n > 0)
                         text[0] = kind == JSON_STREAM_LIST ? '{' : '[';
                 if (n > 9 && kind == JSON_STREAM_LIST)

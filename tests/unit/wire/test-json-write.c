@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "exact.h"
+#include "random.h"
 #include "wire/json.h"
 #include "wire/json_write.h"
 
@@ -60,18 +61,18 @@ static void quotes(void) {
 /* A quoted text is read back as it was, whatever characters it has. Bytes that are not UTF-8 are
  * replaced. */
 static void round_trip_of_random_text(void) {
-        uint64_t seed = 7;
+        Random random = {7};
 
         for (unsigned round = 0; round < 20000; round++) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
                 _cleanup_buf_ Buf out = BUF_NULL, again = BUF_NULL;
                 Str value = {NULL, 0};
                 char bytes[40];
-                size_t n = random_next(&seed) % sizeof bytes;
+                size_t n = random_below(&random, sizeof bytes);
                 JsonReader r;
 
                 for (size_t i = 0; i < n; i++)
-                        bytes[i] = (char) (round % 2 ? random_next(&seed) & 0x7f : random_next(&seed));
+                        bytes[i] = (char) (random_below(&random, round % 2 ? 0x80 : 0x100));
                 json_write_quoted(&out, (Str){bytes, n});
                 json_init(&r, buf_str(&out));
                 json_string(&r, &arena, &value);

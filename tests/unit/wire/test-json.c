@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "exact.h"
+#include "random.h"
 #include "samples.h"
 #include "wire/json.h"
 #include "wire/json_field.h"
@@ -511,7 +512,7 @@ static void assert_scans_agree(const char *block, size_t n) {
 static void scans_agree(void) {
         static const char common[] = " \n\t\r\"\\{}[]a:,\x1f\x20\x7f\x80\xff";
         _cleanup_free_ char *block = malloc(64);
-        uint64_t seed = 1;
+        Random random = {1};
 
         ASSERT_TRUE(block != NULL);
         for (unsigned place = 0; place < 64; place++)
@@ -524,11 +525,11 @@ static void scans_agree(void) {
                         assert_scans_agree(block, 64);
                 }
         for (unsigned round = 0; round < 20000; round++) {
-                size_t n = round % 3 == 0 ? 64 : (size_t) (random_next(&seed) % 65);
+                size_t n = round % 3 == 0 ? 64 : random_below(&random, 65);
                 _cleanup_free_ char *exact = NULL;
 
                 for (size_t i = 0; i < n; i++)
-                        block[i] = common[random_next(&seed) % (sizeof common - 1)];
+                        block[i] = common[random_below(&random, sizeof common - 1)];
                 exact = exact_copy((Str){block, n});
                 assert_scans_agree(exact, n);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cards/card_table.h"
 #include "gpu/cards/xid.h"
+#include "random.h"
 #include "test.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
@@ -307,14 +308,7 @@ static void a_later_xid_does_not_soften_a_loss(void) {
 
 /* --- any sequence ----------------------------------------------------------------------------- */
 
-static uint64_t random_state = 88172645463325252ULL;
-
-static uint64_t next_random(uint64_t below) {
-        random_state ^= random_state << 13; /* xorshift64 */
-        random_state ^= random_state >> 7;
-        random_state ^= random_state << 17;
-        return random_state % below;
-}
+static Random random_state = {1};
 
 static void check(const char (*owner)[16]) {
         _cleanup_(card_list_done) CardList l = {0};
@@ -342,15 +336,17 @@ static void whatever_happens_no_card_moves(void) {
         begin(NULL);
         for (usec_t now = 1; now < 5000; now++) {
                 for (uint32_t i = 0; i < 8; i++) {
-                        (void) snprintf(uuid, sizeof uuid, "GPU-%u", (unsigned) next_random(12));
-                        if (next_random(4) > 0)
-                                see(i, next_random(9) > 0 ? uuid : "", 0,
-                                    next_random(5) > 0 ? "" : "Some Error");
+                        (void) snprintf(uuid, sizeof uuid, "GPU-%u",
+                                        (unsigned) random_below(&random_state, 12));
+                        if (random_below(&random_state, 4) > 0)
+                                see(i, random_below(&random_state, 9) > 0 ? uuid : "", 0,
+                                    random_below(&random_state, 5) > 0 ? "" : "Some Error");
                 }
-                scan.session += next_random(10) == 0;
+                scan.session += random_below(&random_state, 10) == 0;
                 merge(now * MINUTE);
-                (void) snprintf(uuid, sizeof uuid, "GPU-%u", (unsigned) next_random(12));
-                card_table_xid(&known, uuid, xids[next_random(ELEMENTSOF(xids))], scan.session, now * MINUTE);
+                (void) snprintf(uuid, sizeof uuid, "GPU-%u", (unsigned) random_below(&random_state, 12));
+                card_table_xid(&known, uuid, xids[random_below(&random_state, ELEMENTSOF(xids))],
+                               scan.session, now * MINUTE);
                 check(owner);
                 for (size_t i = 0; i < CARDS_MAX; i++)
                         (void) snprintf(owner[i], sizeof owner[i], "%.15s", known.cards[i].card.uuid);

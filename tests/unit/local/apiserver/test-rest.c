@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "call.h"
+#include "random.h"
 #include "test.h"
 
 /* The store without sockets: one request in, one answer out. */
@@ -693,7 +694,7 @@ static void remembers_every_moment(void) {
         /* of each key at each number: 0 absent, else a letter */
         static char states[STEPS + 2][KEYS];
         StoreObjects *o;
-        uint64_t random = 1;
+        Random random = {1};
 
         ASSERT_OK(store_objects_new(HISTORY, &o));
         for (uint64_t n = 2; n < STEPS + 2; n++) {
@@ -702,13 +703,14 @@ static void remembers_every_moment(void) {
                 unsigned k, back;
                 uint64_t moment;
 
-                random = random * 6364136223846793005u + 1442695040888963407u;
-                k = (unsigned) (random >> 33) % KEYS;
-                back = (unsigned) (random >> 40) % HISTORY;
+                k = random_below(&random, KEYS);
+                back = random_below(&random, HISTORY);
                 memcpy(states[n], states[n - 1], KEYS);
                 key[1] = (char) ('0' + k);
-                text[0] = (char) ('a' + (random >> 50) % 26);
-                change = !states[n][k] ? STORE_CREATED : (random >> 60) % 2 ? STORE_DELETED : STORE_MODIFIED;
+                text[0] = (char) ('a' + random_below(&random, 26));
+                change = !states[n][k]              ? STORE_CREATED
+                         : random_below(&random, 2) ? STORE_DELETED
+                                                    : STORE_MODIFIED;
                 states[n][k] = change == STORE_DELETED ? 0 : text[0];
                 ASSERT_OK(store_commit(o, &store_kinds[0], str_from(key), change, str_from(text)));
                 ASSERT_INT(store_version(o), n);

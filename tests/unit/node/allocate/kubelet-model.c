@@ -28,8 +28,7 @@ static StartVerifier *start_verifier;
 static Orphans *orphans;
 
 uint32_t model_random(uint32_t below) {
-        model.seed = model.seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (uint32_t) (model.seed >> 33) % below;
+        return random_below(&model.random, below);
 }
 
 /* ---- answers of the agent ---- */
@@ -374,7 +373,7 @@ void model_restart_agent(void) {
 }
 
 void model_start(uint64_t seed) {
-        model = (Model){.seed = seed};
+        model = (Model){.random = {seed}};
         (void) snprintf(directory, sizeof directory, "/tmp/aliquot-model-XXXXXX");
         scratch_make(directory);
         (void) snprintf(pods_directory, sizeof pods_directory, "%s/pods", directory);

@@ -9,6 +9,7 @@
 #include "node/allocate/orphans.h"
 #include "node/allocate/resolver.h"
 #include "node/allocate/start_verifier.h"
+#include "random.h"
 
 enum { MODEL_CARDS = 4, MODEL_UNITS = 16, MODEL_PODS = 64, MODEL_CONTAINERS = 4 };
 
@@ -33,7 +34,7 @@ typedef struct ModelPod {
 } ModelPod;
 
 typedef struct Model {
-        uint64_t seed;
+        Random random;
         ModelPod pods[MODEL_PODS];
         size_t n_pods;
         uint64_t lists, admissions, waits, rejected;

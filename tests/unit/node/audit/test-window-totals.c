@@ -7,6 +7,7 @@
 
 #include "../../arbiter/model.h"
 #include "node/audit/overuse.h"
+#include "random.h"
 #include "test.h"
 
 #define WINDOW (10 * SEC)
@@ -99,38 +100,33 @@ static void a_tenant_in_its_windows_is_not_reported(void) {
                         }
 }
 
-static uint64_t next_random(uint64_t *state) {
-        *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return *state >> 33;
-}
-
 /* Up to four containers of one to three processes. Some have requests, come late, are stopped for a
  * while, or lose doorbells. The last container may report anything false: no other container is
  * reported for it. */
 static void no_mixture_of_tenants_is_reported(void) {
         for (uint64_t seed = 1; seed <= 100; seed++) {
-                uint64_t state = seed;
-                uint32_t n = 2 + (uint32_t) (next_random(&state) % 3);
-                ModelMisreport misreport = (ModelMisreport) (next_random(&state) % (MISREPORT_LATE + 1));
+                Random random = {seed};
+                uint32_t n = 2 + random_below(&random, 3);
+                ModelMisreport misreport = (ModelMisreport) (random_below(&random, MISREPORT_LATE + 1));
 
                 model_init(&m, seed);
                 for (uint32_t i = 0; i < n; i++) {
-                        uint32_t t = weighted(1 + (uint32_t) (next_random(&state) % 5)),
-                                 processes = 1 + (uint32_t) (next_random(&state) % 3);
+                        uint32_t t = weighted(1 + random_below(&random, 5)),
+                                 processes = 1 + random_below(&random, 3);
 
                         for (uint32_t k = 0; k < processes; k++) {
                                 ModelProcess *p =
-                                        model_process(&m, t, kernels[next_random(&state) % (KERNELS - 2)]);
+                                        model_process(&m, t, kernels[random_below(&random, KERNELS - 2)]);
 
-                                if (next_random(&state) % 3 == 0) {
-                                        p->request = (1 + next_random(&state) % 3000) * MSEC;
-                                        p->rest = (1 + next_random(&state) % 3000) * MSEC;
+                                if (random_below(&random, 3) == 0) {
+                                        p->request = (1 + random_below(&random, 3000)) * MSEC;
+                                        p->rest = (1 + random_below(&random, 3000)) * MSEC;
                                 }
-                                p->lost_doorbell = next_random(&state) % 4 == 0;
+                                p->lost_doorbell = random_below(&random, 4) == 0;
                                 p->misreport = i + 1 == n && k == 0 ? misreport : MISREPORT_NONE;
                         }
                 }
-                m.late = next_random(&state) % 3 == 0 ? MSEC : 0;
+                m.late = random_below(&random, 3) == 0 ? MSEC : 0;
                 run(n, 12);
                 for (uint32_t i = 0; i + 1 < n; i++)
                         if (j.reported_after[i] != 0)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/launch/intervals.h"
+#include "random.h"
 #include "test.h"
 
 static void union_not_sum(void) {
@@ -34,18 +35,16 @@ static void long_interval_arrives_late(void) {
 /* Compared with one flag per moment, in any order. The result is exact while there are no more gaps
  * than the set remembers. */
 static void same_as_one_flag_per_moment(void) {
-        uint32_t state = 1;
+        Random random = {1};
 
         for (unsigned round = 0; round < 2000; round++) {
                 unsigned char busy[256] = {0};
                 Intervals s = {0};
 
                 for (unsigned i = 0; i < INTERVALS_MAX; i++) {
-                        uint32_t from, to, fresh = 0;
+                        uint32_t from = random_below(&random, 256), to = from + random_below(&random, 32),
+                                 fresh = 0;
 
-                        state = state * 1664525 + 1013904223;
-                        from = state >> 24;
-                        to = from + (state >> 16 & 31);
                         to = to > 255 ? 255 : to;
                         for (uint32_t t = from; t < to; t++) {
                                 fresh += !busy[t];

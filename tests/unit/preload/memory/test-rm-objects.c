@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/memory/rm_objects.h"
+#include "random.h"
 #include "test.h"
 
 enum { UNIT = 4096, CARDS = 3, CLIENTS = 6, HANDLES = 400, STEPS = 60000 };
@@ -373,13 +374,10 @@ typedef struct Thing {
 } Thing;
 
 static Thing model[CLIENTS][HANDLES];
-static uint64_t state = 88172645463325252ull;
+static Random random_state = {1};
 
-static uint32_t random_below(uint32_t n) {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        return (uint32_t) (state >> 20) % n;
+static uint32_t draw(uint32_t n) {
+        return random_below(&random_state, n);
 }
 
 static uint32_t client_of(uint32_t c) {
@@ -415,12 +413,12 @@ static void model_add(uint32_t c, uint32_t i) {
                 *t = (Thing){.there = true, .parent = HANDLES};
                 return;
         }
-        parent = i <= 2 ? 0 : i <= 6 ? 1 + i % 2 : 1 + random_below(6);
+        parent = i <= 2 ? 0 : i <= 6 ? 1 + i % 2 : 1 + draw(6);
         if (t->there || !model[c][parent].there)
                 return;
         *t = (Thing){.there = true, .parent = parent};
         t->card = (uint8_t) (i <= 2 ? i : model[c][parent].card);
-        t->bytes = i <= 6 ? 0 : (1 + random_below(1000)) * (uint64_t) UNIT;
+        t->bytes = i <= 6 ? 0 : (1 + draw(1000)) * (uint64_t) UNIT;
         add(client, parent == 0 ? client : parent, i,
             i <= 2   ? RM_OBJECT_DEVICE
             : i <= 6 ? RM_OBJECT_SUBDEVICE
@@ -432,12 +430,12 @@ static void agrees_with_a_model(void) {
         objects = (RmObjects){0};
         memset(sums, 0, sizeof sums);
         for (uint32_t step = 0; step < STEPS; step++) {
-                uint32_t c = random_below(CLIENTS), i = random_below(random_below(3) == 0 ? 8 : HANDLES);
+                uint32_t c = draw(CLIENTS), i = draw(draw(3) == 0 ? 8 : HANDLES);
                 bool there = model[c][i].there;
 
-                if (random_below(8) < 5 && (i != 0 || random_below(20) == 0 || !there)) {
+                if (draw(8) < 5 && (i != 0 || draw(20) == 0 || !there)) {
                         model_add(c, i);
-                } else if (i != 0 || random_below(20) == 0) {
+                } else if (i != 0 || draw(20) == 0) {
                         ASSERT_INT(drop(client_of(c), i == 0 ? client_of(c) : i), there);
                         if (there)
                                 model_drop(c, i);

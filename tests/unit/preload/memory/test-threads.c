@@ -7,6 +7,7 @@
 
 #include "preload/memory/rm_objects.h"
 #include "preload/memory/uvm.h"
+#include "random.h"
 #include "test.h"
 
 enum { THREADS = 6, STEPS = 8000, UNIT = 4096, CLIENT = 77 };
@@ -88,15 +89,13 @@ static void duplicate(uint32_t from, uint32_t to) {
 }
 
 static void *churn(void *argument) {
-        uint32_t state = (uint32_t) (uintptr_t) argument * 7919 + 1;
+        Random random = {(uintptr_t) argument};
         UvmRange part;
 
         for (uint32_t i = 0; i < STEPS; i++) {
-                uint32_t handle;
+                uint32_t handle = 10 + random_below(&random, 40);
 
-                state = state * 1664525 + 1013904223;
-                handle = 10 + (state >> 16) % 40;
-                switch ((state >> 8) % 16) {
+                switch (random_below(&random, 16)) {
                 case 0:
                         drop(2); /* frees the device with all below it */
                         break;

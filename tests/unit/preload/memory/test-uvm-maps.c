@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "random.h"
 #include "test.h"
 
 enum { KEY = 77, MAP = 1 << UVM_NOTE_MAP };
@@ -233,19 +234,19 @@ static bool is_on(const uint32_t *pages, uint32_t charge) {
 static void ends_as_the_model(void) {
         static bool ended[CHARGES], was[CHARGES];
         uint32_t pages[PAGES] = {0};
-        unsigned seed = 5;
+        Random random = {5};
 
         begin();
         memset(ended, 0, sizeof ended);
         for (unsigned step = 0; step < STEPS; step++) {
-                uint32_t start = (uint32_t) rand_r(&seed) % PAGES,
-                         end = start + 1 + (uint32_t) rand_r(&seed) % (PAGES - start), charge = 0;
+                uint32_t start = random_below(&random, PAGES),
+                         end = start + 1 + random_below(&random, PAGES - start), charge = 0;
                 uint32_t now = uvm_maps_now(&maps);
 
                 memset(was, 0, sizeof was);
                 for (unsigned i = 0; i < PAGES; i++)
                         was[pages[i]] = true;
-                if (rand_r(&seed) % 2 == 0) {
+                if (random_below(&random, 2) == 0) {
                         charge = new_charge();
                         ended[charge] = false; /* numbers are used again */
                         add(start, end, 0, charge);
@@ -264,11 +265,11 @@ static void ends_as_the_model(void) {
 
 enum { THREADS = 4, TURNS = 2000 };
 
-static void *work(void *seed_) {
-        unsigned seed = (unsigned) (uintptr_t) seed_;
+static void *work(void *seed) {
+        Random random = {(uintptr_t) seed};
 
         for (unsigned i = 0; i < TURNS; i++) {
-                uint32_t start = (uint32_t) rand_r(&seed) % PAGES, now = uvm_maps_now(&maps);
+                uint32_t start = random_below(&random, PAGES), now = uvm_maps_now(&maps);
 
                 add(start, start + 8, 0, new_charge());
                 (void) end_within(start + 2, start + 4, 1, now, NULL);

@@ -9,6 +9,7 @@
  * whole after a while. When all pods are gone, the ledger is empty. */
 
 #include "gang-kit.h"
+#include "random.h"
 #include "share/placement.h"
 
 enum { NODES = 4, CARDS = 2, UNITS = 10, CPUS = 7, PODS = 24, GANGS = 4, STEPS = 4000, SEEDS = 60 };
@@ -31,7 +32,7 @@ typedef struct ModelPod {
 } ModelPod;
 
 typedef struct Model {
-        uint64_t random;
+        Random random;
         Ledger *ledger;
         Gangs gs;
         usec_t now;
@@ -44,8 +45,7 @@ typedef struct Model {
 static const char *const gang_names[GANGS] = {"g0", "g1", "g2", "g3"};
 
 static unsigned below(Model *m, unsigned n) {
-        m->random = m->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        return (unsigned) (m->random >> 33) % n;
+        return random_below(&m->random, n);
 }
 
 static ModelPod *pod_of(Model *m, Str uid) {
@@ -418,7 +418,7 @@ static bool check_alone(Model *m, unsigned gang) {
 }
 
 static unsigned run(unsigned seed, unsigned *waited) {
-        Model m = {.random = seed, .now = 1000 * USEC_PER_SEC};
+        Model m = {.random = {seed}, .now = 1000 * USEC_PER_SEC};
         unsigned satisfied;
 
         ASSERT_OK(ledger_new(&m.ledger));
