@@ -18,7 +18,7 @@ SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 .PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test
 
 all: $(BUILD)/build.ninja
-	ninja -C $(BUILD)
+	@scripts/build.sh $(BUILD) programs
 
 help:
 	@echo "make            build the programs into $(BUILD)/"
@@ -38,16 +38,17 @@ help:
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
 	@echo "make release    dist/: archives, packages, images, chart, checksums: docs/internals/release.md"
 	@echo "make install    with DESTDIR; make clean"
+	@echo "V=1 shows every command of meson and ninja."
 	@echo "demo, check and test install the Debian packages they need; the others say what they miss."
 
 $(BUILD)/build.ninja:
 	@scripts/deps.sh build
-	meson setup $(BUILD)
+	@scripts/setup.sh $(BUILD)
 
 demo:
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory $(BUILD)/build.ninja >&2
-	@ninja -C $(BUILD) demo >&2
+	@scripts/build.sh $(BUILD) programs >&2
 	@samples/demo.sh $(BUILD)
 
 test:
@@ -61,12 +62,14 @@ check:
 	@$(TEST) $(AT_ONCE) -C $(BUILD) --suite unit --suite quick --no-suite cross --no-suite slow; \
 		status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
-bench: all
+bench: $(BUILD)/build.ninja
+	@scripts/build.sh $(BUILD) all
 	meson test -C $(BUILD) --benchmark --verbose --num-processes 1
 
 lint:
 	@scripts/deps.sh build lint
-	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@scripts/build.sh $(BUILD) all
 	@scripts/lint.sh $(BUILD)
 
 format:
@@ -74,11 +77,11 @@ format:
 	@scripts/sources.sh c h | xargs -d '\n' clang-format -i
 
 asan tsan: %: build-%/build.ninja
-	@ninja -C build-$* --quiet build.ninja # the list of tests may have changed
+	@scripts/setup.sh build-$* # the list of tests may have changed
 	$(SANITIZED) $(TEST) $(SANITIZED_AT_ONCE) -C build-$* $$(scripts/sanitized.py build-$*)
 
 fuzz: build-fuzz/build.ninja
-	ninja -C build-fuzz
+	@scripts/build.sh build-fuzz all
 	$(SANITIZED) scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
 coverage: build-coverage/build.ninja
@@ -88,21 +91,21 @@ coverage: build-coverage/build.ninja
 
 build-asan/build.ninja:
 	@scripts/deps.sh build test
-	meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false
+	@scripts/setup.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
 
 build-tsan/build.ninja:
 	@scripts/deps.sh build test
-	meson setup build-tsan -Db_sanitize=thread -Db_lundef=false
+	@scripts/setup.sh build-tsan -Db_sanitize=thread -Db_lundef=false
 
 # pointer-overflow: an empty Str has NULL for data; NULL + 0 is what compilers always took it for, and C2y says so, too.
 build-fuzz/build.ninja:
 	@scripts/deps.sh build fuzz
-	CC=clang meson setup build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
+	@CC=clang scripts/setup.sh build-fuzz -Dfuzz=true -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dc_args=-fno-sanitize=pointer-overflow
 
 build-coverage/build.ninja:
 	@scripts/deps.sh build test
-	meson setup build-coverage -Db_coverage=true
+	@scripts/setup.sh build-coverage -Db_coverage=true
 
 image: all
 	@scripts/image.py $(BUILD) $(BUILD)/aliquot-image.tar $(IMAGE)
@@ -115,7 +118,7 @@ release-test:
 	@tests/release/run.sh
 
 install: all
-	meson install -C $(BUILD)
+	meson install --no-rebuild -C $(BUILD)
 
 clean:
 	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage build-release dist
@@ -131,5 +134,6 @@ gpu-test:
 	@OUT=$(BUILD)/gpu-results tests/gpu/session.sh $(BUILD)/gpu
 
 # NVIDIA's own libcuda and NVML, from NATIVE_DRIVER=DIR or installed: tests/native/README.md. 77 is "skipped", as above.
-native-test: all
+native-test: $(BUILD)/build.ninja
+	@scripts/build.sh $(BUILD) programs tests/native/native.so tests/native/front.so
 	@python3 tests/native/run.py $(BUILD)/libaliquot.so $(BUILD)/aliquot-sim $(BUILD)/tests/native/native.so $(BUILD)/tests/native/front.so
