@@ -15,7 +15,7 @@ PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
 SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test
+.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test mutants
 
 all: $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) programs
@@ -35,6 +35,7 @@ help:
 	@echo "make tsan       the same tests under ThreadSanitizer"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make coverage   lines that the tests reach"
+	@echo "make mutants    each fault of tests/mutants, which the tests must find"
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
 	@echo "make release    dist/: archives, packages, images, chart, checksums: docs/internals/release.md"
 	@echo "make install    with DESTDIR; make clean"
@@ -89,6 +90,10 @@ coverage: build-coverage/build.ninja
 	$(TEST) $(AT_ONCE) -C build-coverage
 	gcovr --root . --filter src/ --filter sim/ --print-summary build-coverage
 
+mutants:
+	@scripts/deps.sh build test
+	@tests/mutants/mutants.py run
+
 build-asan/build.ninja:
 	@scripts/deps.sh build test
 	@scripts/setup.sh build-asan -Db_sanitize=address,undefined -Db_lundef=false
@@ -121,7 +126,7 @@ install: all
 	meson install --no-rebuild -C $(BUILD)
 
 clean:
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage build-release dist
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-coverage build-mutants build-release dist
 
 # Against the cluster that KUBECONFIG names: tests/e2e/README.md. 77 is "skipped" to every harness that counts.
 e2e: all
