@@ -2,6 +2,7 @@
 #include "kube/client-internal.h"
 
 #include <errno.h>
+#include <netinet/tcp.h>
 
 #include "kube/reply.h"
 

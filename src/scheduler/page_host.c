@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 enum { HOST_LEN_MAX = 64 };
 

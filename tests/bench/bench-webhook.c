@@ -8,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <gnutls/gnutls.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -3,6 +3,8 @@
 /* Any file of a trace: each line is accepted or refused, counted, and made a vector that can be
  * read again. */
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #include "local/apiserver/rest.h"
 
 #include <errno.h>
+#include <strings.h>
 
 int store_api_init(StoreApi *a, size_t history, uint64_t seed) {
         *a = (StoreApi){.seed = seed};

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "net/http/http_exchange-internal.h"
 #include "net/http/http_listen.h"

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 #include <systemd/sd-event.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 

@@ -5,6 +5,7 @@
  * demand. */
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "base/buf.h"
