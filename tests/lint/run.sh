@@ -56,7 +56,7 @@ lines() { # N: as many statements
 }
 
 fresh
-for check in rooms house names tunables ceilings words prose text links format headers cppcheck tidy man shell python; do says "$check"; done
+for check in rooms house names tunables ceilings words prose text links format headers includes cppcheck tidy man shell python; do says "$check"; done
 
 write src/wire/x.c '#include "kube/client.h"'
 says rooms 'src/wire/x.c:2: wire includes kube'
@@ -159,6 +159,16 @@ says format 'src/base/x.c:2'
 fresh
 write src/base/x.h '#pragma once' 'size_t x(void);'
 says headers 'unknown type name'
+fresh
+write src/base/x.c '#include "base/x.h"' 'int f = open("a", O_RDONLY), x(void);' '/* AT_FDCWD */' 'char *y = "PATH_MAX";'
+write src/base/x.h '#pragma once' '#include <fcntl.h>'
+says includes
+write src/base/x.h '#pragma once' '#include <sys/stat.h>'
+says includes 'src/base/x.c:3: open is used without <fcntl.h>'
+write src/base/x.c '#include <sys/stat.h>' '' 'int x = AT_EMPTY_PATH;'
+says includes 'src/base/x.c:4: AT_EMPTY_PATH is used without <fcntl.h>'
+write src/base/x.c 'struct stat;' 'int open(struct stat *s);' 'int open(struct stat *s) {' '        return s->O_RDWR == 0;' '}'
+says includes
 fresh
 write src/base/x.c 'int x(void);' 'int x(void) {' '        int a[2];' '        a[2] = 1;' '        return a[0];' '}'
 says cppcheck 'src/base/x.c:5: Array'
