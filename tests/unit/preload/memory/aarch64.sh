@@ -16,23 +16,24 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 compile() { $compiler -std=gnu11 -O2 -D_GNU_SOURCE -I"$root/src" -I"$root/tests/unit" -Wall -Wextra -Werror "$@"; }
 
-compile -mno-outline-atomics -fPIC -shared -nostdlib -ffreestanding -fno-stack-protector -fno-builtin \
-        -fno-asynchronous-unwind-tables -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
-        "$@" -o "$scratch/libaliquot.so"
+# Each source is compiled once, as the library has it.
+mkdir "$scratch/objects"
+for source in "$@"; do
+        compile -mno-outline-atomics -fPIC -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables \
+                -c "$source" -o "$scratch/objects/$(basename "$source" .c).o"
+done
+compile -shared -nostdlib -Wl,-Bsymbolic,-z,defs,-z,relro,-z,now,-z,noexecstack,--strip-all,--version-script="$map" \
+        "$scratch/objects/"*.o -o "$scratch/libaliquot.so"
 "$root/tests/unit/preload/memory/symbols.sh" "$scratch/libaliquot.so" "$map"
 
 compile -Wno-unused-parameter -fPIC -shared -nostdlib -Wl,-soname,libcuda.so.1 "$root/tests/fake/idle-cuda.c" -o "$scratch/libcuda.so.1"
 compile "$root/tests/unit/preload/memory/names.c" -o "$scratch/names"
 qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_PRELOAD="$scratch/libaliquot.so" "$scratch/names" "$scratch/libcuda.so.1" </dev/null
 
-# The linker takes what a test needs from an archive, which leaves out the sources that replace
-# parts of libc.
-mkdir "$scratch/objects"
-for source in $(printf '%s\n' "$@" | grep -Ev '/(asan|builtins|dl|hook|launch|next)\.c$'); do
-        compile -pthread -c "$source" -o "$scratch/objects/$(echo "$source" | tr / -).o"
-done
+# The linker takes what a test needs from an archive, which leaves out what replaces parts of libc.
+for part in asan builtins dl hook launch next; do rm -f "$scratch/objects/$part.o"; done
 aarch64-linux-gnu-ar rcs "$scratch/parts.a" "$scratch/objects/"*.o
 for test in $tests; do
-        compile -pthread "$root/tests/unit/${test%/*}/test-${test##*/}.c" "$scratch/parts.a" -o "$scratch/test"
+        compile -O0 -pthread "$root/tests/unit/${test%/*}/test-${test##*/}.c" "$scratch/parts.a" -o "$scratch/test"
         qemu-aarch64 -L /usr/aarch64-linux-gnu "$scratch/test" </dev/null
 done
