@@ -21,7 +21,7 @@ from driver_release import RELEASES, TABLE, Release  # noqa: E402
 from gate_lab import GateBase, alone, mounted, used  # noqa: E402
 from rm_client import (  # noqa: E402
     ALLOC, CONTROL, FB_INFO, FB_INFO_V2, FB_REGIONS, GID, HEAP, LOCAL, L_ALLOC, L_CONTROL, MIB, NO_PERMISSION, OK, Client,
-    address_of, call, inside, memory_params, packed, raw_ioctl, run_inside, say, wait_for_word)
+    address_of, call, inside, memory_params, packed, raw_ioctl, say, wait_for_word)
 
 SLICE = 16000  # MiB
 GROUP_MIB = 16  # of the simulator
@@ -185,7 +185,5 @@ class BadInput(GateBase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

@@ -19,7 +19,7 @@ from gate_lab import GateBase, alone, used
 from gate_memory import Stopped
 from rm_client import (
     ALLOC, DEVICE, FREE, GROUP, HEAP, LIBC, LOCAL, MIB, NO_MEMORY, OK, PATIENCE, SUBDEVICE, XFER, Client, address_of, inside,
-    memory_params, ok, packed, raw_ioctl, run_inside, say, status_of, wait_for_word)
+    memory_params, ok, packed, raw_ioctl, say, status_of, wait_for_word)
 
 INVALID_ARGUMENT = 0x1F
 D = 0xCAFE0080  # a device's handle, first of one card and then of another
@@ -321,7 +321,5 @@ class SeatsTest(GateBase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

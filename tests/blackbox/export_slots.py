@@ -20,7 +20,7 @@ from gate_lab import GateBase, alone, used
 from gate_memory import Stopped
 from rm_client import (
     CONTROL, LIBC, MIB, NO_MEMORY, OK, Client, Refused, address_of, end_child, give_descriptor, in_child, inside, packed,
-    run_inside, say, status_of, take_descriptor, wait_for_word)
+    say, status_of, take_descriptor, wait_for_word)
 
 ROUNDS = 1000
 CONTROL_REQUEST = 0xC0000000 | 32 << 16 | ord("F") << 8 | CONTROL
@@ -407,7 +407,5 @@ class PlacesTest(GateBase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

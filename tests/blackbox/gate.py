@@ -4,8 +4,7 @@
 
     gate.py LIBRARY SIMULATOR [TEST...]
 
-A program under test is this file again, with the library preloaded: `gate.py --inside NAME` runs
-the function of that name.
+The programs under test are functions of gate_memory.py and gate_processes.py, with the library preloaded.
 """
 import contextlib
 import errno
@@ -29,7 +28,7 @@ import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, rows, used  # noqa: E402
 from rm_client import (  # noqa: E402
-    BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client, run_inside)
+    BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client)
 import gate_memory  # noqa: F401  its programs are run by name
 import gate_processes  # noqa: F401
 
@@ -825,8 +824,6 @@ BY_RELEASE = """doors modes trees handles questions hostile xfer channels groups
     duplicates foreign_memory unmeasured swapped exports exports_many exports_of_a_stranger exports_between_processes hmm""".split()
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     chosen = sys.argv[3:] or ["GateTest.test_" + name for name in BY_RELEASE if "SIM_DRIVER" in os.environ]
     unittest.main(argv=[sys.argv[0]] + chosen, verbosity=2)

@@ -21,7 +21,7 @@ from driver_release import DRIVER
 from gate_lab import LIBRARY, GateBase, alone, used
 from rm_client import (
     ALLOC, BAD_ARGUMENT, CONTROL, L_ALLOC, LIBC, MEMORY, MIB, NO_MEMORY, NO_PERMISSION, NOT_SUPPORTED, OK, XFER, Client, Refused, address_of,
-    end_child, in_child, inside, packed, raw_ioctl, run_inside, say, status_of, wait_for_word)
+    end_child, in_child, inside, packed, raw_ioctl, say, status_of, wait_for_word)
 
 EXPORT_OBJECT, FLA, FABRIC, FABRIC_IMPORT, MULTICAST = 0xE0, 0xF3, 0xF8, 0xF9, 0xFD
 EXPORT_MEM, IMPORT_MEM, ATTACH_MEM = 0xE00101, 0xE00102, 0xFD0102
@@ -392,7 +392,5 @@ class DmaBufTest(GateBase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)

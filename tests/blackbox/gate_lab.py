@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from driver_release import DRIVER  # noqa: E402
-from rm_client import GID, LIBC, MIB, OK, PATIENCE, Client  # noqa: E402
+from rm_client import GID, LIBC, MIB, OK, PATIENCE, Client, inside_command  # noqa: E402
 
 
 LIBRARY, SIMULATOR = (os.path.abspath(name) for name in sys.argv[1:3])
@@ -143,7 +143,7 @@ class Program:
     def __init__(self, name, slices, simulator, fds=(), **environment):
         self.heard = b""
         self.process = subprocess.Popen(
-            [sys.executable, os.path.abspath(sys.argv[0]), "--inside", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            inside_command(name), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             pass_fds=fds, env=dict(os.environ, **dict({"LD_PRELOAD": LIBRARY, "ALIQUOT_SLICES": slices, "SIM_DIR": simulator.dir}, **environment)))
 
     def hear(self):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of the tests of libaliquot.so: several processes and files, and managed memory."""
 
-import argparse
 import contextlib
 import ctypes
 import mmap
@@ -14,10 +13,11 @@ import struct
 import sys
 import threading
 import time
+import types
 
 from rm_client import (
     ALLOC, DEVICE, LIBC, L_ALLOC, MIB, NO_MEMORY, OK, PATIENCE, Client, Refused, address_of, end_child, give_descriptor, in_child,
-    inside, packed, say, status_of, wait_for_word)
+    inside, inside_command, packed, say, status_of, wait_for_word)
 
 
 @inside
@@ -149,15 +149,15 @@ def leaves():
         a = c.memory(60 * MIB)
         if exported:
             c.export(a, c.empty_file())
-        os.execve(sys.executable, [sys.executable, os.path.abspath(sys.argv[0]), "--inside", "left"], dict(os.environ, LEFT=str(c.fd)))
+        os.execve(sys.executable, inside_command("left"), dict(os.environ, LEFT=str(c.fd)))
     file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", {"read": os.O_RDONLY, "write": os.O_WRONLY}.get(how, os.O_RDWR) | os.O_CLOEXEC)
     how = how if how in ("socket", "export") else "fork"
     if exported == "shared":
-        Client(share=argparse.Namespace(fd=file))
+        Client(share=types.SimpleNamespace(fd=file))
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        c = Client(share=argparse.Namespace(fd=file)) if how == "fork" else Client()
+        c = Client(share=types.SimpleNamespace(fd=file)) if how == "fork" else Client()
         owner = Client() if exported in ("duplicate", "import") else c
         a, fd = owner.memory(60 * MIB), owner.empty_file()
         if exported == "duplicate":
@@ -335,7 +335,7 @@ def workers_in_turn():
     """More children than there are rows use inherited memory, each in its way, and end."""
     c = Client()
     file = os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC)
-    share = argparse.Namespace(fd=file)
+    share = types.SimpleNamespace(fd=file)
     codes = set()
     for i in range(300):
         pid = os.fork()

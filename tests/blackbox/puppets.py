@@ -20,7 +20,7 @@ import unittest
 
 import gate_memory  # noqa: F401  its programs are run by name
 from gate_lab import Program, alone, mounted, used
-from rm_client import DEVICE, MIB, OK, Client, Refused, inside, packed, run_inside, say
+from rm_client import DEVICE, MIB, OK, Client, Refused, inside, inside_command, packed, say
 from patience import until
 
 LIMIT, STEPS, MOST_PUPPETS, TOLD = 100, 100, 5, 14
@@ -147,7 +147,7 @@ class Strings:
                 os.set_inheritable(client.fd, True)
         os.set_inheritable(int(os.environ["SOCKET"]), True)
         clients = [[c.fd, c.root, c.device, c.subdevice] if c else [-1, 0, 0, 0] for c in self.clients]
-        os.execve(sys.executable, [sys.executable, sys.argv[0], "--inside", "puppet"], dict(os.environ, CLIENTS=json.dumps(clients)))
+        os.execve(sys.executable, inside_command("puppet"), dict(os.environ, CLIENTS=json.dumps(clients)))
 
 
 @inside
@@ -421,8 +421,6 @@ class PuppetsTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     if len(sys.argv) > 4:
         SEEDS = range(int(sys.argv[3]), int(sys.argv[4]) + 1)
     alone()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client of the driver's resource manager, by its own calls, and the frame of a program under test.
 
-A test file names its programs with @inside and runs itself as `FILE --inside NAME`, with the library
+A test file names its programs with @inside and runs each as inside_command() says, with the library
 preloaded. Each program prints lines of JSON.
 """
 
@@ -277,7 +277,9 @@ def end_child(child):
     assert os.waitpid(child[0], 0)[1] == 0
 
 
-def run_inside():
-    """Also for a test that imports this file."""
-    INSIDE[sys.argv[2]]()
-    os._exit(0)  # without the interpreter's clean-up, which frees nothing of the driver's
+def inside_command(name):
+    """The command that runs a program by name, without site-packages, which no program uses."""
+    module = INSIDE[name].__module__
+    if module == "__main__":
+        module = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+    return [sys.executable, "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), "inside.py"), module, name]

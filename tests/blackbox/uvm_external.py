@@ -27,7 +27,7 @@ from gate_lab import LIBRARY, GateBase, alone, used
 from gate_memory import Stopped
 from rm_client import (
     BAD_ARGUMENT, INVALID_DEVICE, LIBC, MIB, NO_MEMORY, NOT_FOUND, OK, PATIENCE, SYSTEM, Client, address_of, end_child, give_descriptor, in_child,
-    inside, ok, packed, run_inside, say, status_of, take_descriptor, wait_for_word)
+    inside, ok, packed, say, status_of, take_descriptor, wait_for_word)
 
 INITIALIZE, REGISTER, UNREGISTER, ADD_SPACE, REMOVE_SPACE = 0x30000001, 37, 38, 25, 26
 MAP, FREE_RANGE, UNMAP, POOL, CREATE, SPARSE, P2P = 33, 34, 66, 68, 73, 74, 78
@@ -990,7 +990,5 @@ class ExternalTest(GateBase):
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--inside":
-        run_inside()
     alone()
     unittest.main(argv=[sys.argv[0]] + sys.argv[3:], verbosity=2)
