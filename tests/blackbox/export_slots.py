@@ -188,7 +188,7 @@ def run(functions):
 
 
 @inside
-def threads():
+def exporting():
     """A process replaces what others import, all of the same size, so that sums do not show it."""
     c, d, kept, stop = Client(), Client(), [], threading.Event()
     f = c.empty_file()
@@ -385,7 +385,7 @@ class PlacesTest(GateBase):
     def test_threads(self):
         for _ in range(5):
             slices = self.sim.slices(100)
-            program = self.run_program("threads", slices, ROUNDS=str(ROUNDS))
+            program = self.run_program("exporting", slices, ROUNDS=str(ROUNDS))
             self.assertGreater(program.hear()["kept"], 0)
             counted, held = self.sums(slices)
             self.assertLessEqual(held, counted)

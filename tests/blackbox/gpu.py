@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The suite for a real card, its tracer and its session, on a mounted aliquot-sim: gpu.py
-ALIQUOT_SIM LIBRARY_FOLDER CC..."""
+"""The suite for a real card, its tracer and its session, on a mounted aliquot-sim, with what
+tests/gpu/prepare.sh has made: gpu.py ALIQUOT_SIM LIBRARY_FOLDER KIT CC... CLASS"""
 import json
 import os
 import shutil
@@ -13,7 +13,8 @@ import unittest
 
 from sim_lab import Machine, enter_namespace
 
-SIM, FOLDER, CC = sys.argv[1], sys.argv[2], " ".join(sys.argv[3:])
+SIM, FOLDER, KIT = map(os.path.abspath, sys.argv[1:4])
+CC = sys.argv[4:-1]
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 GPU = os.path.join(ROOT, "tests/gpu")
 NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
@@ -21,30 +22,50 @@ PATIENCE = 600
 
 
 def run(command, **env):
-    return subprocess.run(command, env=dict(os.environ, CC=CC, **env), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    return subprocess.run(command, env=dict(os.environ, CC=" ".join(CC), **env), stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=PATIENCE)
 
 
-class Gpu(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.kit = os.path.join(cls.folder.name, "kit")
-        cls.build = os.path.join(cls.kit, "library")
-        p = run([os.path.join(GPU, "prepare.sh"), cls.kit], NVCC="none")
-        if p.returncode != 0:
-            raise AssertionError(p.stderr)
+class Case(unittest.TestCase):
+    build = os.path.join(KIT, "library")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
 
     def on(self, machine, command, **env):
         return run(command, ALIQUOT_SIM_DIR=machine.dir, LD_LIBRARY_PATH=FOLDER, PATH=FOLDER + ":" + os.environ["PATH"], **env)
 
     def suite(self, machine, *options, build=None):
-        out = tempfile.mkdtemp(dir=self.folder.name)
+        out = tempfile.mkdtemp(dir=self.folder)
         p = self.on(machine, [sys.executable, os.path.join(GPU, "run.py"), "--build", build or self.build, "--out", out, *options])
         with open(os.path.join(out, "results.json")) as f:
             return p, json.load(f)
 
+    def check(self, cards):
+        m = Machine(self, SIM, cards)
+        p, results = self.suite(m)
+        bad = [t for t in results["tests"] if t["result"] == "not ok"]
+        self.assertEqual((p.returncode, bad), (0, []), p.stderr)
+        skipped = {t["name"] for t in results["tests"] if t["result"] == "skip"}
+        self.assertLessEqual(skipped, {"runtime-static", "runtime-shared", "torch", "torch-expandable", "torch-async", "nccl"})
+        self.assertRegex(p.stdout, r"gpu-test: \d+ passed, 0 failed, %d skipped\n$" % len(skipped))
+        self.assertTrue(results["simulated"])
+        self.assertEqual(m.used(), [0] * len(m.used()))
+
+    def archived(self, out, call):
+        """A run leaves one page and one archive, in which the page is the first file. The page, and the archive's folder unpacked."""
+        with open(os.path.join(out, call + ".txt")) as f:
+            page = f.read()
+        self.assertLessEqual(page.count("\n"), 45, page)
+        with tarfile.open(os.path.join(out, call + ".tar.gz")) as archive:
+            self.assertEqual(archive.next().name, call + "/summary.txt")
+            archive.extractall(os.path.join(out, "unpacked"), filter="data")
+        return page, os.path.join(out, "unpacked", call)
+
+
+class Kit(Case):
     def test_gate(self):
         """Built without meson, the library also needs no other library."""
         p = run([os.path.join(ROOT, "tests/unit/preload/memory/symbols.sh"), os.path.join(self.build, "libaliquot.so"),
@@ -53,10 +74,10 @@ class Gpu(unittest.TestCase):
 
     def test_no_card(self):
         """Names what is missing, and builds nothing."""
-        p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder.name)
+        p = run([sys.executable, os.path.join(GPU, "run.py")], ALIQUOT_SIM_DIR=self.folder)
         self.assertEqual(p.returncode, 77, p.stderr)
         self.assertIn("nvidiactl is not there", p.stdout)
-        p = run([os.path.join(GPU, "session.sh"), self.kit], ALIQUOT_SIM_DIR=self.folder.name, OUT=os.path.join(self.folder.name, "none"))
+        p = run([os.path.join(GPU, "session.sh"), KIT], ALIQUOT_SIM_DIR=self.folder, OUT=os.path.join(self.folder, "none"))
         self.assertEqual(p.returncode, 77, p.stderr)
 
     def test_no_library(self):
@@ -67,35 +88,17 @@ class Gpu(unittest.TestCase):
         self.assertEqual(p.returncode, 77, p.stdout + p.stderr)
         self.assertIn("libcuda.so.1", p.stdout)
 
-    def test_suite(self):
-        for cards in ("1xTesla-V100-SXM2-16GB:16160MiB", "2xA10:23028MiB"):
-            with self.subTest(cards):
-                m = Machine(self, SIM, cards)
-                p, results = self.suite(m)
-                bad = [t for t in results["tests"] if t["result"] == "not ok"]
-                self.assertEqual((p.returncode, bad), (0, []), p.stderr)
-                skipped = {t["name"] for t in results["tests"] if t["result"] == "skip"}
-                self.assertLessEqual(skipped, {"runtime-static", "runtime-shared", "torch", "torch-expandable", "torch-async", "nccl"})
-                self.assertRegex(p.stdout, r"gpu-test: \d+ passed, 0 failed, %d skipped\n$" % len(skipped))
-                self.assertTrue(results["simulated"])
-                self.assertEqual(m.used(), [0] * len(m.used()))
-
-    def test_it_can_fail(self):
-        """Without a gate no limit applies, and the suite says so."""
-        build = os.path.join(self.folder.name, "broken")
-        shutil.copytree(self.build, build)
-        source = os.path.join(build, "nothing.c")
-        with open(source, "w") as f:
-            f.write("int nothing;\n")
-        p = run([*sys.argv[3:], "-shared", "-fPIC", "-o", os.path.join(build, "libaliquot.so"), source])
+    @unittest.skipUnless(os.path.exists(NVCC), "no nvcc")
+    def test_runtime_programs_build(self):
+        p = run([os.path.join(GPU, "runtime.sh"), self.folder], NVCC=NVCC)
         self.assertEqual(p.returncode, 0, p.stderr)
-        m = Machine(self, SIM)
-        for only in ("agree", "nvidia-smi", "family-plain", "over-vmm", "over-managed", "fill", "race-driver"):
-            p, results = self.suite(m, "--only", only, build=build)
-            self.assertEqual((p.returncode, [t["result"] for t in results["tests"]]), (1, ["not ok"]), p.stdout)
+        for kind in ("static", "shared"):
+            self.assertTrue(os.path.exists(os.path.join(self.folder, "runtime-" + kind)), p.stderr)
 
+
+class Trace(Case):
     def traced(self, machine, *case):
-        path = os.path.join(tempfile.mkdtemp(dir=self.folder.name), "trace")
+        path = os.path.join(tempfile.mkdtemp(dir=self.folder), "trace")
         p = self.on(machine, [os.path.join(self.build, "gpu-case"), *case], RM_TRACE=path,
                     LD_PRELOAD=os.path.join(self.build, "librm-trace.so"))
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
@@ -123,7 +126,7 @@ class Gpu(unittest.TestCase):
         self.assertRegex(table, r"NV01_ROOT_CLIENT +of 2: ")
 
     def test_bad_traces(self):
-        path = os.path.join(self.folder.name, "bad")
+        path = os.path.join(self.folder, "bad")
         with open(path, "w") as f:
             f.write("ioctl pid=1 nr=0x2b size=48 outer=00/00\nioctl pid=1 nr=0x\nrubbish\nioctl nr=0x2b size=56 outer=00/00\n")
         p = run([os.path.join(self.build, "rm-trace"), path])
@@ -133,20 +136,38 @@ class Gpu(unittest.TestCase):
         self.assertEqual(run([os.path.join(self.build, "rm-trace"), path + "-absent"]).returncode, 3)
         self.assertEqual(run([os.path.join(self.build, "rm-trace")]).returncode, 2)
 
-    def archived(self, out, call):
-        """A run leaves one page and one archive, in which the page is the first file. The page, and the archive's folder unpacked."""
-        with open(os.path.join(out, call + ".txt")) as f:
-            page = f.read()
-        self.assertLessEqual(page.count("\n"), 45, page)
-        with tarfile.open(os.path.join(out, call + ".tar.gz")) as archive:
-            self.assertEqual(archive.next().name, call + "/summary.txt")
-            archive.extractall(os.path.join(out, "unpacked"), filter="data")
-        return page, os.path.join(out, "unpacked", call)
 
+class SuiteOnOneCard(Case):
+    def test_suite(self):
+        self.check("1xTesla-V100-SXM2-16GB:16160MiB")
+
+
+class SuiteOnTwoCards(Case):
+    def test_suite(self):
+        self.check("2xA10:23028MiB")
+
+
+class SuiteWithoutGate(Case):
+    def test_it_can_fail(self):
+        """Without a gate no limit applies, and the suite says so."""
+        build = os.path.join(self.folder, "broken")
+        shutil.copytree(self.build, build)
+        source = os.path.join(build, "nothing.c")
+        with open(source, "w") as f:
+            f.write("int nothing;\n")
+        p = run([*CC, "-shared", "-fPIC", "-o", os.path.join(build, "libaliquot.so"), source])
+        self.assertEqual(p.returncode, 0, p.stderr)
+        m = Machine(self, SIM)
+        for only in ("agree", "nvidia-smi", "family-plain", "over-vmm", "over-managed", "fill", "race-driver"):
+            p, results = self.suite(m, "--only", only, build=build)
+            self.assertEqual((p.returncode, [t["result"] for t in results["tests"]]), (1, ["not ok"]), p.stdout)
+
+
+class Session(Case):
     def test_session(self):
         m = Machine(self, SIM)
-        out = os.path.join(self.folder.name, "session")
-        p = self.on(m, [os.path.join(self.kit, "tests/gpu/session.sh"), self.kit, "--quick"], OUT=out)
+        out = os.path.join(self.folder, "session")
+        p = self.on(m, [os.path.join(KIT, "tests/gpu/session.sh"), KIT, "--quick"], OUT=out)
         self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
         self.assertEqual(sorted(os.listdir(out)), sorted("call%d.%s" % (n, kind) for n in (1, 2, 3) for kind in ("txt", "tar.gz")))
         page, folder = self.archived(out, "call1")
@@ -169,21 +190,23 @@ class Gpu(unittest.TestCase):
         for words in ("\nok alone-50us ", "\nok beside-20ms ", "\nok graph share-of-30=", "\nok utilisation ", "\nlibrary: ok turns ", "\nno-cilp: "):
             self.assertIn(words, "\n" + page)
 
+
+class SessionThatFails(Case):
     def test_session_without_time(self):
         """A run whose time is over still says what it knows."""
         m = Machine(self, SIM)
-        out = os.path.join(self.folder.name, "short")
-        p = self.on(m, [os.path.join(self.kit, "tests/gpu/call1.py"), "--seconds", "0"], OUT=out)
+        out = os.path.join(self.folder, "short")
+        p = self.on(m, [os.path.join(KIT, "tests/gpu/call1.py"), "--seconds", "0"], OUT=out)
         self.assertEqual(p.returncode, 0, p.stderr)
         page, _ = self.archived(out, "call1")
         self.assertIn("machine: not run, no time left\n", page)
-        self.assertEqual(self.on(m, [os.path.join(self.kit, "tests/gpu/call2.py"), "--seconds", "0"], OUT=out).returncode, 1)
+        self.assertEqual(self.on(m, [os.path.join(KIT, "tests/gpu/call2.py"), "--seconds", "0"], OUT=out).returncode, 1)
 
     def test_variant_without_library(self):
         """A variant in which no program lives is not chosen."""
         m = Machine(self, SIM)
-        kit, out = os.path.join(self.folder.name, "dead"), os.path.join(self.folder.name, "dead-out")
-        shutil.copytree(self.kit, kit)
+        kit, out = os.path.join(self.folder, "dead"), os.path.join(self.folder, "dead-out")
+        shutil.copytree(KIT, kit)
         os.unlink(os.path.join(kit, "library", "libaliquot.so"))
         p = self.on(m, [os.path.join(kit, "tests/gpu/call1.py"), "--quick"], OUT=out)
         self.assertEqual(p.returncode, 0, p.stderr)
@@ -191,18 +214,10 @@ class Gpu(unittest.TestCase):
         self.assertIn("\nlibrary: plain FAILS, over FAILS, managed FAILS, runtime skipped\n", page)
         self.assertIn("\nvariant: forward\n", page)
 
-    @unittest.skipUnless(os.path.exists(NVCC), "no nvcc")
-    def test_runtime_programs_build(self):
-        build = os.path.join(self.folder.name, "with-nvcc")
-        p = run([os.path.join(GPU, "build.sh"), build], NVCC=NVCC)
-        self.assertEqual(p.returncode, 0, p.stderr)
-        for kind in ("static", "shared"):
-            self.assertTrue(os.path.exists(os.path.join(build, "runtime-" + kind)), p.stderr)
-
 
 if __name__ == "__main__":
     if os.environ.get("ASAN_OPTIONS"):
         print("skipped: the simulated libraries are sanitized here, and the programs that load them are not")
         sys.exit(77)
     enter_namespace(SIM)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], sys.argv[-1]])

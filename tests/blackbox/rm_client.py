@@ -237,6 +237,7 @@ INSIDE = {}
 
 
 def inside(function):
+    assert function.__name__ not in INSIDE, function.__name__ + " is another program, too"
     INSIDE[function.__name__] = function
     return function
 

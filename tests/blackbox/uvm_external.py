@@ -306,7 +306,7 @@ def p2p():
 
 
 @inside
-def cards():
+def two_cards():
     """An object of each card; memory of the machine on both."""
     c, d, uvm = Client(), Client(card=1), Uvm((0, 1))
     uvm.create(AT, 256 * MIB)
@@ -378,7 +378,7 @@ def odd():
 
 
 @inside
-def swapped():
+def remapped():
     """The handle names another object when the driver looks: a larger one, none, or one of the card in place of one without bytes."""
     c, uvm, handle = Client(), Uvm(), 0xCAFE0001
     uvm.create(AT, 256 * MIB)
@@ -735,7 +735,7 @@ def followed():
 
 
 @inside
-def asks():
+def asks_room():
     c = Client()
     say(room=room(c))
     wait_for_word()
@@ -836,7 +836,7 @@ class ExternalTest(GateBase):
         self.check_steps("p2p", [70, 100, 100])
 
     def test_cards(self):
-        self.check_steps("cards", [70, 50, 70, 100, INVALID_DEVICE, INVALID_DEVICE, 100, 100], (100, 100))
+        self.check_steps("two_cards", [70, 50, 70, 100, INVALID_DEVICE, INVALID_DEVICE, 100, 100], (100, 100))
 
     def test_strangers(self):
         slices = self.sim.slices(100)
@@ -860,7 +860,7 @@ class ExternalTest(GateBase):
 
     def test_swapped(self):
         slices = self.sim.slices(100)
-        program = self.start("swapped", slices)
+        program = self.start("remapped", slices)
         words = self.hear_or_skip(program, "threads cannot be stopped here")
         self.assertEqual(words["got"], [["larger", OK, 70], ["larger", 100], ["freed", NOT_FOUND, 100], ["freed", 100],
                                         ["from nothing", OK, 70], ["from nothing", 100], ["busy", OK, 100], ["busy", 100]])
@@ -953,7 +953,7 @@ class ExternalTest(GateBase):
             self.assertEqual(program.hear(), {"mapped": True})
             fd = socket.recv_fds(here, 1, 1)[1][0]
             program.kill()
-            asker = self.start("asks", slices)
+            asker = self.start("asks_room", slices)
             self.assertEqual(asker.hear(), {"room": 60})
             asker.end()
             socket.send_fds(here, [b"x"], [fd])

@@ -35,16 +35,30 @@ pure=$(listed preload/memory gate_pure)
 # What reads the simulated cards that --simulate names.
 simulated="$(listed gpu/cards libcards_list) src/share/memory_unit.c src/wire/json*.c"
 
+# Objects of sources, each named by its path.
+objects() { # FOLDER FLAGS SOURCE...
+        folder=$1 flags=$2
+        shift 2
+        mkdir -p "$folder"
+        rm -f "$folder"/*
+        for source in "$@"; do
+                # shellcheck disable=SC2086 # words, on purpose
+                $cc $common $flags -c "$source" -o "$folder/$(echo "$source" | tr / -).o"
+        done
+}
+
 # No libc at link time, and nothing that a compiler would take from libc: see
 # src/preload/memory/meson.build.
 $cc -E -P -x c -Isrc src/preload/memory/libaliquot.map.in -o "$out/libaliquot.map"
+freestanding="$inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC"
+# shellcheck disable=SC2086
+objects "$out/objects/library" "$freestanding" src/preload/inject/*.c src/preload/memory/*.c src/preload/launch/*.c $page
 library() { # FILE MORE...
         file=$1
         shift
-        # shellcheck disable=SC2086 # words, on purpose
-        $cc $common $inline -U_FORTIFY_SOURCE -ffreestanding -fno-stack-protector -fno-builtin -fno-asynchronous-unwind-tables -fvisibility=hidden -fPIC -shared \
-                -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
-                -Wl,--version-script="$out/libaliquot.map" -o "$out/$file" src/preload/inject/*.c src/preload/memory/*.c src/preload/launch/*.c $page "$@"
+        # shellcheck disable=SC2086
+        $cc $common $freestanding -shared -nostdlib -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack -Wl,--strip-all \
+                -Wl,--version-script="$out/libaliquot.map" -o "$out/$file" "$out/objects/library/"*.o "$@"
 }
 library libaliquot.so
 
@@ -57,14 +71,10 @@ variant unsupported RM_ERR_NOT_SUPPORTED 0
 variant no-cilp RM_ERR_NOT_SUPPORTED 1
 
 # Everything else that more than one program is made of; the linker takes what each needs.
-mkdir -p "$out/objects"
-rm -f "$out/objects/"*
-for source in src/base/*.c src/slice/*.c src/slicedir/*.c src/arbiter/*.c src/cli/run/*.c $nvml $pure $simulated; do
-        case $source in src/cli/run/main.c | src/cli/run/smi.c) continue ;; esac
-        # shellcheck disable=SC2086
-        $cc $common -DALIQUOT_VERSION="\"$version\"" -c "$source" -o "$out/objects/$(echo "${source#src/}" | tr / -).o"
-done
-ar rcs "$out/objects/parts.a" "$out/objects/"*.o
+# shellcheck disable=SC2046,SC2086
+objects "$out/objects/parts" "-DALIQUOT_VERSION=\"$version\"" src/base/*.c src/slice/*.c src/slicedir/*.c src/arbiter/*.c \
+        $(printf '%s\n' src/cli/run/*.c | grep -Fv -e /main.c -e /smi.c) $nvml $pure $simulated
+ar rcs "$out/objects/parts.a" "$out/objects/parts/"*.o
 
 # shellcheck disable=SC2086
 $cc $common -o "$out/aliquot-run" src/cli/run/main.c "$out/objects/parts.a" -ldl
@@ -79,21 +89,4 @@ tracer=$(find tests/gpu/trace -name "*.c" ! -name record.c)
 # shellcheck disable=SC2086
 $cc $common -o "$out/rm-trace" $tracer "$out/objects/parts.a"
 
-# What needs the toolkit. A failure there is said, and costs only what needs it.
-nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
-if [ ! -x "$nvcc" ]; then
-        echo "gpu-test: no nvcc: programs of the CUDA runtime are not built" >&2
-        exit 0
-fi
-home=$(dirname "$(dirname "$nvcc")")
-# Code for Hopper, and for other cards an intermediate form that the driver compiles.
-arch="-gencode arch=compute_75,code=compute_75 -gencode arch=compute_90,code=sm_90"
-cp -L "$home"/lib64/libcudart.so.[0-9][0-9] "$out/" 2>/dev/null || true
-for kind in static shared; do
-        # shellcheck disable=SC2086
-        "$nvcc" -O2 $arch -cudart $kind -Xlinker -rpath='$ORIGIN':"$home/lib64" -o "$out/runtime-$kind" tests/gpu/runtime.cu >"$out/nvcc-$kind.log" 2>&1 ||
-                echo "gpu-test: nvcc -cudart $kind failed: $out/nvcc-$kind.log" >&2
-done
-# shellcheck disable=SC2086
-"$nvcc" -O2 $arch -I"$home/include" -Xlinker -rpath="$home/lib64" -o "$out/allreduce" tests/gpu/allreduce.cu -L"$home/lib64" -lnccl >"$out/nvcc-nccl.log" 2>&1 ||
-        echo "gpu-test: no NCCL to build with: $out/nvcc-nccl.log" >&2
+"$root/tests/gpu/runtime.sh" "$out"
