@@ -175,7 +175,7 @@ class Session(Case):
         for variant in ("library", "forward"):
             self.assertIn("\n%s: plain lives, over lives, managed lives, runtime skipped\n" % variant, page)
         self.assertIn("\nvariant: library\n", page)
-        self.assertIn("\nreleased while mapped, of 256 MiB: driver 256, slice 256\n", page)
+        self.assertIn("\nreleased while mapped, of 64 MiB: driver 64, slice 64\n", page)
         self.assertRegex(page, r"\nlatency, median of ns: launch \d+, ")
         for name, words in (("trace.txt", "Q8 mappings"), ("trace/vmm.txt", "Q8 mappings"), ("vectors.txt", "\nvector what=memory "),
                             ("trace/probe.output.txt", "\nsurface status 0x0 "), ("machine.txt", "\ncard ")):
