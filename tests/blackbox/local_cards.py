@@ -99,7 +99,7 @@ def descendants(pid):
         found = more
 
 
-class Cards(unittest.TestCase):
+class Local(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
@@ -130,6 +130,25 @@ class Cards(unittest.TestCase):
             elif not re.match("(ALIYUN|NVIDIA|CGPU)_[A-Z_]+=", line):
                 lines.append(line.strip())
         return logs
+
+    def start(self, *documents, before=(), **more):
+        p = subprocess.Popen([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+        def end():
+            p.kill()
+            p.wait()
+            p.stdout.close()
+            p.stderr.close()
+        self.addCleanup(end)
+        return p
+
+
+class Slices(Local):
+    PAGE = "od -An -tu4 -w20 -j512 -N20 /run/aliquot/slice/0/limits"  # weight, priority, policy, max_inst, prio_ratio
+    PERCENT = "od -An -tu4 -j56 -N4 /run/aliquot/slice/0/limits"
+
+    def compute(self, logs, name):
+        return [int(n) for n in logs[name][-1].split()]
 
     def test_slice_in_nvidia_smi(self):
         logs = self.run_local(node("n1", "4x" + V100, "core_mem"), pod("p", container("nvidia-smi", 2, 30)))
@@ -224,12 +243,6 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         self.assertEqual((logs["a/main"][-1], logs["b/main"][-1]), ("both", "one"))
         self.assertEqual(logs["c/main"][1:], ["alone", "0, 16160"])
 
-    PAGE = "od -An -tu4 -w20 -j512 -N20 /run/aliquot/slice/0/limits"  # weight, priority, policy, max_inst, prio_ratio
-    PERCENT = "od -An -tu4 -j56 -N4 /run/aliquot/slice/0/limits"
-
-    def compute(self, logs, name):
-        return [int(n) for n in logs[name][-1].split()]
-
     def test_policy_of_the_node(self):
         said = ", aliquot.dev/policy: '0', aliquot.dev/max-inst: '5', aliquot.dev/prio-ratio: '60'"
         logs = self.run_local(node("n1", V100), node("n2", V100, annotations=said), node("n3", V100, "core_mem", annotations=said),
@@ -265,6 +278,13 @@ aliquot-sample --gpu-mem-mib 3000 2>&1; echo $?
         # A block is a tenth of a second of the card. What the other does depends on the machine.
         self.assertLessEqual(int(few), float(seconds) * 10 * 0.2 + 5)
         self.assertGreater(int(many), 0)
+
+
+class Containers(Local):
+    AS_USER = """
+mount -t tmpfs -o mode=755 tmpfs /mnt && mknod /mnt/fuse c 10 229 && chmod 666 /mnt/fuse && mount --bind /mnt/fuse /dev/fuse || exit 77
+exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
+"""
 
     def test_disable(self):
         manifests = node("n1", V100), pod("p", container(TOTAL, 2, env=DISABLED)), pod("q", container(TOTAL, 2))
@@ -364,76 +384,6 @@ while os.getppid() == parent:
                               before=["unshare", "-Urm", "sh", "-c", etc, "sh"])
         self.assertEqual([logs[f"{n}/main"] for n in names], [["2"]] * len(names))
 
-    def test_twenty_containers(self):
-        names = [f"p{i}" for i in range(20)]
-        logs = self.run_local(node("n1", "2x" + V100), *(
-            pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1)) for n in names))
-        for n in names:
-            self.assertRegex(logs[n + "/main"][1], r"^7\d\d, 1077$")
-            self.assertIn("CUDA_ERROR_OUT_OF_MEMORY (2)", logs[n + "/main"][2])
-
-    def test_many_nodes(self):
-        nodes = [node(f"n{i}", f"X:{16000 + i}MiB") for i in range(8)]
-        logs = self.run_local(*nodes, *(pod(f"p{i}", container(TOTAL, 15), node_name=f"n{i}") for i in range(8)))
-        self.assertEqual([logs[f"p{i}/main"] for i in range(8)], [[f"0, {16000 + i}"] for i in range(8)])
-
-    # --- missing parts and early ends ---
-
-    def start(self, *documents, before=(), **more):
-        p = subprocess.Popen([*before, *self.command(*documents, **more)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-
-        def end():
-            p.kill()
-            p.wait()
-            p.stdout.close()
-            p.stderr.close()
-        self.addCleanup(end)
-        return p
-
-    def test_driver_killed_in_the_middle(self):
-        watch = "aliquot-sample --gpu-mem-mib 100 -- sh -c 'while nvidia-smi -L >/dev/null 2>&1; do sleep 0.05; done; echo lost'"
-        p = self.start(node("n1", V100), node("n2", V100), pod("p", container(watch, 2), node_name="n1"),
-                       pod("q", container(TOTAL, 2), node_name="n2"))
-        until(lambda: descendants(p.pid) & running("sleep"), "the container, which has its memory")
-        first = min(descendants(p.pid) & running("aliquot-sim"), key=lambda pid: (begun(pid), pid))
-        os.kill(first, signal.SIGKILL)
-        out, err = p.communicate(timeout=PATIENCE)
-        self.assertEqual((p.returncode, err), (0, "aliquot local: the simulated driver of node n1 ended before its containers\n"))
-        self.assertEqual(self.split(out)["p/main"][-1], "lost")
-        self.assertEqual(self.split(out)["q/main"], ["0, 2154"])
-
-    def test_nothing_is_left(self):
-        self.run_local(node("n1", V100), pod("p", container("sleep 1000", 2)), timeout=1)
-        hold = container("aliquot-sample --gpu-mem-mib 100 -- sleep 1000", 2)
-        p = self.start(node("n1", V100), node("n2", V100), pod("p", hold, node_name="n1"), pod("q", hold, node_name="n2"))
-        until(lambda: len(descendants(p.pid) & running("sleep")) == 2, "the containers")
-        all_of_it = descendants(p.pid)
-        self.assertEqual(len(all_of_it & running("aliquot-sim")), 2)
-        p.kill()
-        p.wait()
-        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in all_of_it), "their end")
-        with open("/proc/self/mounts") as f:
-            self.assertNotIn("aliquot-sim", f.read())
-        self.assertFalse(os.path.exists("/run/aliquot/sim") or os.path.exists("/run/aliquot/node0"))
-
-    def test_driver_that_does_not_answer(self):
-        """A process that waits for the driver can often not be killed; the run ends all the same.
-        """
-        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=12)
-        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
-        (driver,) = descendants(p.pid) & running("aliquot-sim")
-        os.kill(driver, signal.SIGSTOP)
-        out, err = p.communicate(timeout=PATIENCE)
-        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 12 s; stopped)"))
-        until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
-
-    # --- users and environments ---
-
-    AS_USER = """
-mount -t tmpfs -o mode=755 tmpfs /mnt && mknod /mnt/fuse c 10 229 && chmod 666 /mnt/fuse && mount --bind /mnt/fuse /dev/fuse || exit 77
-exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
-"""
-
     @unittest.skipIf(os.geteuid() != 0, "only root can change its user")
     def test_as_a_user(self):
         before = ["unshare", "-m", "--propagation", "private", "sh", "-c", self.AS_USER, "sh"]
@@ -486,11 +436,60 @@ exec setpriv --reuid 12345 --regid 12345 --clear-groups "$@"
         self.assertEqual((logs["p/main"][0], logs["q/main"]), ("ran", ["0, 2154"]))
 
 
-class Without(Cards):
-    """Without FUSE everything runs as before, and one sentence names what is missing."""
+class Many(Local):
+    def test_twenty_containers(self):
+        names = [f"p{i}" for i in range(20)]
+        logs = self.run_local(node("n1", "2x" + V100), *(
+            pod(n, container(f"aliquot-sample --gpu-mem-mib 700 -- {TOTAL}; aliquot-sample --gpu-mem-mib 1050 2>&1; true", 1)) for n in names))
+        for n in names:
+            self.assertRegex(logs[n + "/main"][1], r"^7\d\d, 1077$")
+            self.assertIn("CUDA_ERROR_OUT_OF_MEMORY (2)", logs[n + "/main"][2])
 
-    def run(self, result=None):
-        return unittest.TestCase.run(self, result) if self._testMethodName.startswith("test_without") else result
+    def test_many_nodes(self):
+        nodes = [node(f"n{i}", f"X:{16000 + i}MiB") for i in range(8)]
+        logs = self.run_local(*nodes, *(pod(f"p{i}", container(TOTAL, 15), node_name=f"n{i}") for i in range(8)))
+        self.assertEqual([logs[f"p{i}/main"] for i in range(8)], [[f"0, {16000 + i}"] for i in range(8)])
+
+    def test_driver_killed_in_the_middle(self):
+        watch = "aliquot-sample --gpu-mem-mib 100 -- sh -c 'while nvidia-smi -L >/dev/null 2>&1; do sleep 0.05; done; echo lost'"
+        p = self.start(node("n1", V100), node("n2", V100), pod("p", container(watch, 2), node_name="n1"),
+                       pod("q", container(TOTAL, 2), node_name="n2"))
+        until(lambda: descendants(p.pid) & running("sleep"), "the container, which has its memory")
+        first = min(descendants(p.pid) & running("aliquot-sim"), key=lambda pid: (begun(pid), pid))
+        os.kill(first, signal.SIGKILL)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err), (0, "aliquot local: the simulated driver of node n1 ended before its containers\n"))
+        self.assertEqual(self.split(out)["p/main"][-1], "lost")
+        self.assertEqual(self.split(out)["q/main"], ["0, 2154"])
+
+    def test_nothing_is_left(self):
+        self.run_local(node("n1", V100), pod("p", container("sleep 1000", 2)), timeout=1)
+        hold = container("aliquot-sample --gpu-mem-mib 100 -- sleep 1000", 2)
+        p = self.start(node("n1", V100), node("n2", V100), pod("p", hold, node_name="n1"), pod("q", hold, node_name="n2"))
+        until(lambda: len(descendants(p.pid) & running("sleep")) == 2, "the containers")
+        all_of_it = descendants(p.pid)
+        self.assertEqual(len(all_of_it & running("aliquot-sim")), 2)
+        p.kill()
+        p.wait()
+        until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in all_of_it), "their end")
+        with open("/proc/self/mounts") as f:
+            self.assertNotIn("aliquot-sim", f.read())
+        self.assertFalse(os.path.exists("/run/aliquot/sim") or os.path.exists("/run/aliquot/node0"))
+
+    def test_driver_that_does_not_answer(self):
+        """A process that waits for the driver can often not be killed; the run ends all the same.
+        """
+        p = self.start(node("n1", V100), pod("p", container("aliquot-sample --gpu-mem-mib 10 -- sh -c 'while :; do nvidia-smi -L; done'", 2)), timeout=12)
+        until(lambda: descendants(p.pid) & running("aliquot-sample"), "the container")
+        (driver,) = descendants(p.pid) & running("aliquot-sim")
+        os.kill(driver, signal.SIGSTOP)
+        out, err = p.communicate(timeout=PATIENCE)
+        self.assertEqual((p.returncode, err, self.split(out)["p/main"][-1]), (0, "", "(still running after 12 s; stopped)"))
+        until(lambda: not os.path.exists(f"/proc/{driver}"), "the driver's end")
+
+
+class Without(Local):
+    """Without FUSE everything runs as before, and one sentence names what is missing."""
 
     def without(self, script, words):
         manifests = node("n1", V100), node("n2", V100), pod("p", container("echo ran; ls /dev | grep -c nvidia", 2), node_name="n1"), \

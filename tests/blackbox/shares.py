@@ -4,7 +4,7 @@
 simulated card with time. The measure is the work that the card's engine reports. That no tenant
 gets more than its share is asserted; how near it comes to the share depends on the machine.
 
-    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD TURN_RUN
+    shares.py ALIQUOT ALIQUOT_SAMPLE ALIQUOT_SIM FOLDER_OF_SIMULATED_LIBRARIES LOAD_CARD TURN_RUN [CLASS]
 """
 import os
 import sys
@@ -68,6 +68,8 @@ class Shares(unittest.TestCase):
         for g, t in zip(got, tenants):
             self.assertGreater(g, t.percent / 10, "it computes at all")
 
+
+class Alone(Shares):
     def test_alone_with_short_kernels(self):
         self.check((30, 50))
 
@@ -77,6 +79,11 @@ class Shares(unittest.TestCase):
     def test_alone_with_kernels_longer_than_windows(self):
         self.check((30, 50000))
 
+    def test_three_processes(self):
+        self.check((30, 2000, 3))
+
+
+class Long(Shares):
     def test_alone_with_long_kernels(self):
         self.check((30, 500000), seconds=8)
 
@@ -86,12 +93,16 @@ class Shares(unittest.TestCase):
         print("# %.1f of 10" % got[0], flush=True)
         self.assertGreater(got[0], 1, "it computes at all")
 
-    def test_three_processes(self):
-        self.check((30, 2000, 3))
 
+class Beside(Shares):
     def test_two_tenants(self):
         self.check((20, 1000), (60, 1000))
 
+    def test_two_tenants_with_kernels_longer_than_windows(self):
+        self.check((20, 20000), (60, 20000))
+
+
+class Waiting(Shares):
     def test_work_behind_something_that_waits_for_it(self):
         """A program with work that waits for a later launch gets that launch in, alone and beside
         another tenant."""
@@ -110,13 +121,10 @@ class Shares(unittest.TestCase):
                 counter.truncate(4096)
                 self.check((30, 1000, 1, 3600, [TURN, "local", counter.name, "locked", "kernel", str(1 << 24), "1000"]), *others)
 
-    def test_two_tenants_with_kernels_longer_than_windows(self):
-        self.check((20, 20000), (60, 20000))
-
 
 if __name__ == "__main__":
     if os.environ.get("ASAN_OPTIONS"):
         print("skipped: the simulated libraries are sanitized here, and the program that loads them is not")
         sys.exit(77)
     enter_namespace(SIM)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1] + sys.argv[7:])
