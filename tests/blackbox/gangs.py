@@ -180,7 +180,7 @@ class KubeScheduler:
             pass
 
 
-class Gangs(unittest.TestCase):
+class GangTest(unittest.TestCase):
     def setUp(self):
         self.store = StoreServer(STORE)
         self.addCleanup(self.store.stop)
@@ -261,6 +261,8 @@ class Gangs(unittest.TestCase):
             self.fail("five attempts were given up")
         self.assertEqual([], self.bound("a"))
 
+
+class Gangs(GangTest):
     def test_members_with_and_without_gpu(self):
         self.create(*[member(f"a{i}", "a", 4, mem=UNITS) for i in range(3)])
         until(lambda: self.gang("a").get("ready") == 3, "not seen")
@@ -294,49 +296,6 @@ class Gangs(unittest.TestCase):
         until(lambda: self.gang("a").get("state") == "backoff" and self.used() == 0, "not given up")
         self.assertEqual([], self.bound("a"))
         self.api.delete(f"{PODS}/filler0", grace=0)
-        self.wait_bound("a", 3)
-
-    def test_a_member_is_deleted_while_held(self):
-        self.hold(2)
-        self.api.delete(PODS + "/a0", grace=0)
-        until(lambda: self.gang("a").get("state") == "waiting" and self.used() == 0, "not given up")
-        self.assertEqual([], self.bound("a"))
-        self.kube_scheduler.allow(-1)
-        self.create(member("a0", "a", 3, mem=UNITS))
-        self.wait_bound("a", 3)
-
-    def test_nothing_more_is_offered(self):
-        self.hold(2)
-        until(lambda: "kube-scheduler placed 2 of 3 members" in self.gang("a").get("reason", ""), "not given up")
-        until(lambda: self.used() == 0, "places stay")
-        self.assertEqual([], self.bound("a"))
-        self.kube_scheduler.allow(-1)
-        self.wait_bound("a", 3)
-
-    def test_kill_of_aliquot(self):
-        self.hold(2)
-        self.aliquot.send_signal(signal.SIGKILL)
-        self.aliquot.wait()
-        self.start_aliquot("127.0.0.1:0")  # another program may have taken the port by now
-        self.kube_scheduler.port = self.port
-        self.assertEqual([], self.bound("a"))
-        self.kube_scheduler.allow(-1)
-        self.wait_bound("a", 3)
-
-    def test_kill_of_kube_scheduler(self):
-        self.hold(2)
-        self.kube_scheduler.stop(hard=True)
-        until(lambda: self.gang("a").get("held") == 0, "still held")
-        self.assertEqual([], self.bound("a"))
-        self.kube_scheduler = KubeScheduler(self.api, self.port)
-        self.wait_bound("a", 3)
-
-    def test_the_api_server_vanishes(self):
-        self.hold(2)
-        self.store.tell("vanish")
-        time.sleep(1)
-        self.store.tell("return")
-        self.kube_scheduler.allow(-1)
         self.wait_bound("a", 3)
 
     def test_a_binding_is_refused(self):
@@ -396,6 +355,53 @@ class Gangs(unittest.TestCase):
             self.addCleanup(connection.close)
             connection.connect()
         self.assertEqual("ok\n", self.ask("/readyz"))
+
+
+class Held(GangTest):
+    """What becomes of members that are held."""
+
+    def test_a_member_is_deleted_while_held(self):
+        self.hold(2)
+        self.api.delete(PODS + "/a0", grace=0)
+        until(lambda: self.gang("a").get("state") == "waiting" and self.used() == 0, "not given up")
+        self.assertEqual([], self.bound("a"))
+        self.kube_scheduler.allow(-1)
+        self.create(member("a0", "a", 3, mem=UNITS))
+        self.wait_bound("a", 3)
+
+    def test_nothing_more_is_offered(self):
+        self.hold(2)
+        until(lambda: "kube-scheduler placed 2 of 3 members" in self.gang("a").get("reason", ""), "not given up")
+        until(lambda: self.used() == 0, "places stay")
+        self.assertEqual([], self.bound("a"))
+        self.kube_scheduler.allow(-1)
+        self.wait_bound("a", 3)
+
+    def test_kill_of_aliquot(self):
+        self.hold(2)
+        self.aliquot.send_signal(signal.SIGKILL)
+        self.aliquot.wait()
+        self.start_aliquot("127.0.0.1:0")  # another program may have taken the port by now
+        self.kube_scheduler.port = self.port
+        self.assertEqual([], self.bound("a"))
+        self.kube_scheduler.allow(-1)
+        self.wait_bound("a", 3)
+
+    def test_kill_of_kube_scheduler(self):
+        self.hold(2)
+        self.kube_scheduler.stop(hard=True)
+        until(lambda: self.gang("a").get("held") == 0, "still held")
+        self.assertEqual([], self.bound("a"))
+        self.kube_scheduler = KubeScheduler(self.api, self.port)
+        self.wait_bound("a", 3)
+
+    def test_the_api_server_vanishes(self):
+        self.hold(2)
+        self.store.tell("vanish")
+        time.sleep(1)
+        self.store.tell("return")
+        self.kube_scheduler.allow(-1)
+        self.wait_bound("a", 3)
 
 
 if __name__ == "__main__":

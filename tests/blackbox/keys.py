@@ -3,7 +3,7 @@
 """Every key that Aliquot reads from a Pod, a Node or a ConfigMap, with every kind of wrong value,
 before a pod is bound and while it runs.
 
-Usage: keys.py ALIQUOT STORE_SERVER KUBECTL_INSPECT
+Usage: keys.py ALIQUOT STORE_SERVER KUBECTL_INSPECT CLOCK_SHIM
 
 No admission stands in front of the API server here, so every value of a user arrives. After each
 step the scheduler's ledger, the node agent and kubectl-inspect-cgpu must give the same sums as the
@@ -21,8 +21,8 @@ import urllib.request
 from node_lab import ALLOCATION, GPU_CORE, GPU_MEM, INIT, Lab, Limits, NODE, NODE_PATH, PODS, by_card, container, create_many, pod
 from wrong_values import ENVIRONMENT, FENCES, NODE_ANNOTATIONS, NODE_LABELS
 
-ALIQUOT, STORE, INSPECT = sys.argv[1:4]
-del sys.argv[1:4]
+ALIQUOT, STORE, INSPECT, SHIM = sys.argv[1:5]
+del sys.argv[1:5]
 
 CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
 UNIT_MIB, CARD_MIB, UNITS = 128, 16160, 126
@@ -77,7 +77,7 @@ def cases():
 
 class Keys(unittest.TestCase):
     def setUp(self):
-        self.lab = Lab(ALIQUOT, STORE, cards=CARDS, unit="128MiB", annotations={
+        self.lab = Lab(ALIQUOT, STORE, cards=CARDS, unit="128MiB", shim=SHIM, annotations={
             "aliquot.dev/max-pods-per-card": "200"})
         self.addCleanup(self.close)
         self.lab.schedule(with_extender=True)
@@ -92,7 +92,7 @@ class Keys(unittest.TestCase):
         self.lab.close()
         self.assertEqual(self.lab.faults(), [], self.lab.log_tail())
 
-    # the sums of each part of the system
+    # ---- the sums of each part of the system ----
 
     def pods(self, prefix=""):
         return [o for o in self.lab.api.get(PODS)["items"] if o["metadata"]["name"].startswith(prefix)]
@@ -181,8 +181,32 @@ class Keys(unittest.TestCase):
     def fits(self, mem):
         return self.filter(mem)["NodeNames"] == [NODE]
 
-    # ---- pods ----
+    def wrong_node_key(self, patch, undo, key, value):
+        total = self.lab.units
+        self.lab.api.patch(NODE_PATH, patch)
+        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] == "True" and
+                      key in self.condition(MISCONFIGURED)["message"],
+                      f"{key}={value!r} is said; {self.condition(MISCONFIGURED)}")
+        self.settle()
+        self.assertEqual([d["totalGPU"] for d in self.lab.inspect()["nodes"][0]["devs"]], total, (key, value))
+        self.assertTrue(self.fits(UNITS - 60), (key, value))
+        self.assertFalse(self.fits(UNITS + 1), (key, value))
+        self.unchanged()
+        self.lab.api.patch(NODE_PATH, undo)
+        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] != "True", f"{key} is right again")
 
+    def fence(self, key, value):
+        name = "unhealthy-gpu-" + NODE if key == "gpus" else NODE + "-device-status"
+        path = "/api/v1/namespaces/kube-system/configmaps"
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"},
+                "data": {key: value}}
+        if any(o["metadata"]["name"] == name for o in self.lab.api.get(path)["items"]):
+            self.lab.api.patch(f"{path}/{name}", {"data": {key: value}})
+        else:
+            self.lab.api.post(path, body)
+
+
+class PodKeys(Keys):
     def test_pod_keys_before_binding(self):
         """The Binding overwrites the system keys that it sets and empties the others; user keys stay."""
         objects = []
@@ -248,7 +272,8 @@ class Keys(unittest.TestCase):
             return [o["metadata"]["name"] for o in self.pods("while-") for k in SYSTEM_KEYS
                     if (o["metadata"]["annotations"].get(k) or "") != (kept[o["metadata"]["name"]].get(k) or "")
                     and "assume-time" not in k.lower().replace("_", "-")]
-        self.lab.wait(lambda: not wrong(), "all annotations are repaired", 400)
+        self.lab.wait_repaired()
+        self.lab.wait(lambda: not wrong(), "all annotations are repaired", 400, leap=1)
         self.settle()
         self.assertEqual(self.places("while-"), own)
         self.unchanged()
@@ -270,22 +295,8 @@ class Keys(unittest.TestCase):
         self.settle()
         self.unchanged()
 
-    # ---- nodes ----
 
-    def wrong_node_key(self, patch, undo, key, value):
-        total = self.lab.units
-        self.lab.api.patch(NODE_PATH, patch)
-        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] == "True" and
-                      key in self.condition(MISCONFIGURED)["message"],
-                      f"{key}={value!r} is said; {self.condition(MISCONFIGURED)}")
-        self.settle()
-        self.assertEqual([d["totalGPU"] for d in self.lab.inspect()["nodes"][0]["devs"]], total, (key, value))
-        self.assertTrue(self.fits(UNITS - 60), (key, value))
-        self.assertFalse(self.fits(UNITS + 1), (key, value))
-        self.unchanged()
-        self.lab.api.patch(NODE_PATH, undo)
-        self.lab.wait(lambda: self.condition(MISCONFIGURED)["status"] != "True", f"{key} is right again")
-
+class NodeKeys(Keys):
     def test_node_annotations(self):
         for key, values in NODE_ANNOTATIONS.items():
             was = self.lab.node_annotation(key)
@@ -354,18 +365,6 @@ class Keys(unittest.TestCase):
                     self.lab.wait(lambda: self.fits(UNITS), "the node is as before")
                     self.settle()
                     self.unchanged()
-
-    # ---- ConfigMaps ----
-
-    def fence(self, key, value):
-        name = "unhealthy-gpu-" + NODE if key == "gpus" else NODE + "-device-status"
-        path = "/api/v1/namespaces/kube-system/configmaps"
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"},
-                "data": {key: value}}
-        if any(o["metadata"]["name"] == name for o in self.lab.api.get(path)["items"]):
-            self.lab.api.patch(f"{path}/{name}", {"data": {key: value}})
-        else:
-            self.lab.api.post(path, body)
 
     def test_fences(self):
         """A wrong value is reported, and the cards that were fenced before stay fenced."""

@@ -16,7 +16,7 @@ TWO_CARDS = "2xTesla-V100-SXM2-16GB:16160MiB"
 
 class Node(unittest.TestCase):
     def lab(self, **options):
-        lab = Lab(ALIQUOT, STORE, **options)
+        lab = Lab(ALIQUOT, STORE, shim=SHIM, **options)
         self.addCleanup(self.close, lab)
         return lab
 
@@ -41,12 +41,14 @@ class Node(unittest.TestCase):
     def not_started(self, lab, pattern):
         """Waits until the agent has refused a start with such words. On a busy machine other errors may come first."""
         lab.wait(lambda: any(re.search(pattern, e[3]) for e in lab.kubelet.prestart_errors),
-                 f"PreStartContainer fails with {pattern}")
+                 f"PreStartContainer fails with {pattern}", leap=1)
 
     def run_to_end(self, lab, objects, timeout=500):
         names = set(create_many(lab, objects))
 
         def all_ended():
+            if not lab.kubelet.all_ended(names):  # costs less than a list of all pods
+                return False
             return all(o.get("status", {}).get("phase") in ("Succeeded", "Failed")
                        for o in lab.api.get(PODS)["items"] if o["metadata"]["name"] in names)
         lab.wait(all_ended, "all pods have ended", timeout)

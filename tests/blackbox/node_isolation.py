@@ -23,7 +23,9 @@ from node_lab import GPU_MEM, PODS, container, pod
 import slice_page
 
 
-class Isolation(Started):
+class Pages(Started):
+    """The files of slices: what they say, and how long they stay."""
+
     def test_what_is_mounted(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2, 30)), 1))
@@ -97,6 +99,7 @@ class Isolation(Started):
         self.not_started(lab, f"the pod with uid {uid} is not known from the API server yet")
         self.assertEqual(lab.running(uid), [])
         lab.store.tell("return")
+        lab.wait(lambda: "main" in lab.running(uid), "it runs when the API server is back", leap=1)
         first = self.started(lab, uid)
         lab.store.tell("vanish")
         lab.restart_agent()
@@ -105,6 +108,112 @@ class Isolation(Started):
         page = self.limits(lab.kubelet.runtime.of(uid, "main"))
         self.assertEqual((page.container, page.core), ("default/a/main", 30))
         lab.store.tell("return")
+
+    def test_other_modes_have_no_pages(self):
+        lab = self.lab(cards=TWO_CARDS, mode="share")
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        self.assertEqual(c.options["mounts"], {})
+        self.assertEqual(slices(lab), [])
+
+    def test_without_compute(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        self.assertEqual(self.limits(self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))).core, 0)
+
+    def test_pages_go_with_their_pod(self):
+        lab = self.lab(cards=ONE_CARD)
+        first = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
+        kept = self.started(lab, self.place(lab, pod("b", container("main", 4)), 0))
+        lab.api.delete(f"{PODS}/a", grace=1)
+        lab.wait(lambda: not os.path.exists(self.counters(first)), "its page is gone")
+        self.assertTrue(os.path.exists(self.counters(kept)))
+        lab.wait(lambda: len(slices(lab)) == 1, "and its directory")
+
+    def test_pages_of_deleted_pods_stay_as_long_as_their_processes(self):
+        lab = self.lab(cards=ONE_CARD)
+        uid = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "until-let-go"}), 0)
+        c = self.started(lab, uid)
+        lab.api.delete(f"{PODS}/old", grace=0)
+        lab.wait(lambda: uid in lab.held(), "its slice is published")
+        self.assertTrue(os.path.exists(self.counters(c)))
+        lab.wait(lambda: lab.kubelet.lingering, "the kubelet has heard of it, too")
+        lab.kubelet.let_go()
+        lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
+
+    def test_a_restarted_container_keeps_its_counters(self):
+        lab = self.lab(cards=ONE_CARD)
+        uid = self.place(lab, pod("a", container("main", 8), restartPolicy="Always"), 0)
+        first = self.started(lab, uid)
+        before = os.stat(self.counters(first)).st_ino
+        lab.kubelet.finish(uid, "main", 1)
+        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
+        self.assertEqual(os.stat(self.counters(lab.kubelet.runtime.of(uid, "main"))).st_ino, before)
+
+    def test_agent_restart(self):
+        """Pages of running containers stay, and those of ended ones are removed. A new gate replaces the file by a rename."""
+        lab = self.lab(cards=TWO_CARDS)
+        a = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
+        b = self.started(lab, self.place(lab, pod("b", container("main", 8)), 1))
+        library = a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]
+        with open(library) as old:
+            inodes = [os.stat(p).st_ino for p in (self.counters(a), library)]
+            lab.agent.stop()
+            lab.api.delete(f"{PODS}/b", grace=0)
+            lab.wait(lambda: not lab.kubelet.runtime.running(b.uid), "b is gone")
+            with open(lab.gate, "w") as f:
+                f.write("what is loaded into containers, second version")
+            lab.start_agent()
+            lab.wait_ready()
+            lab.wait(lambda: not os.path.exists(self.counters(b)), "its page goes")
+            self.assertEqual(os.stat(self.counters(a)).st_ino, inodes[0])
+            self.assertNotEqual(os.stat(library).st_ino, inodes[1])
+            self.assertIn("first version", old.read(), "a process that has the old file keeps it")
+        with open(library) as f:
+            self.assertIn("second version", f.read())
+
+    def test_counters_that_grow_are_cut_back(self):
+        """Containers can write them, and they are on the host's /run."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        size = os.path.getsize(self.counters(c))
+        with open(self.counters(c), "r+b") as f:
+            before = f.read()
+            f.seek(8 << 20)
+            f.write(b"x" * (1 << 20))
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "it has its size again")
+        with open(self.counters(c), "rb") as f:
+            self.assertEqual(f.read(), before, "and what it said")
+        lab.wait(lambda: self.events(lab, "SliceFileGrown"), "an Event says so")
+        self.assertRegex(self.events(lab, "SliceFileGrown")[0], r"^container main: its slice's counters .* had grown to \d+ KiB")
+        with open(self.counters(c), "r+b") as f:
+            f.truncate(1 << 30)
+        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "each time")
+        self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
+        self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
+
+    def test_a_slice_of_no_pod(self):
+        """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know it."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+
+        def foreign():
+            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_bytes"))
+        self.assertEqual(foreign(), [0, 0])
+        run = os.path.join(lab.dir, "run-1")
+        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("bell"))
+        with open(os.path.join(run, "owner"), "w") as f:
+            f.write("run 1 python3\n")
+            f.flush()
+            fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
+            os.rename(run, os.path.join(lab.slices, "run-1"))  # it comes with its owner: a slice without one is removed
+            lab.wait(lambda: foreign() == [0, 2154 * MIB], "the metric has it")
+            lab.wait(lambda: self.events(lab, "ForeignSlice"), "an Event of the node says so")
+            self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
+        lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
+        self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
+
+
+class Starts(Started):
+    """What must be there before an isolated container starts."""
 
     def test_a_missing_preload_file_is_made(self):
         """The slice was made by another version of the agent. Its containers start again, also while the API server is away."""
@@ -148,36 +257,6 @@ class Isolation(Started):
         self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         self.assertFalse(os.path.exists(os.path.join(lab.state, "gate")))
 
-    def test_other_modes_have_no_pages(self):
-        lab = self.lab(cards=TWO_CARDS, mode="share")
-        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        self.assertEqual(c.options["mounts"], {})
-        self.assertEqual(slices(lab), [])
-
-    def test_without_compute(self):
-        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
-        self.assertEqual(self.limits(self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))).core, 0)
-
-    def test_pages_go_with_their_pod(self):
-        lab = self.lab(cards=ONE_CARD)
-        first = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
-        kept = self.started(lab, self.place(lab, pod("b", container("main", 4)), 0))
-        lab.api.delete(f"{PODS}/a", grace=1)
-        lab.wait(lambda: not os.path.exists(self.counters(first)), "its page is gone")
-        self.assertTrue(os.path.exists(self.counters(kept)))
-        lab.wait(lambda: len(slices(lab)) == 1, "and its directory")
-
-    def test_pages_of_deleted_pods_stay_as_long_as_their_processes(self):
-        lab = self.lab(cards=ONE_CARD)
-        uid = self.place(lab, pod("old", container("main", 8), annotations={"fake/linger": "until-let-go"}), 0)
-        c = self.started(lab, uid)
-        lab.api.delete(f"{PODS}/old", grace=0)
-        lab.wait(lambda: uid in lab.held(), "its slice is published")
-        self.assertTrue(os.path.exists(self.counters(c)))
-        lab.wait(lambda: lab.kubelet.lingering, "the kubelet has heard of it, too")
-        lab.kubelet.let_go()
-        lab.wait(lambda: not os.path.exists(self.counters(c)), "its page is gone")
-
     def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):
         """The check of its percentage keeps a record of all that it got. The check of its memory makes the pages, and comes when
         the API server no longer has the pod."""
@@ -196,37 +275,6 @@ class Isolation(Started):
         uid = self.place(lab, pod("a", container("main", 2, 30)), 0)
         self.not_started(lab, uid)
         self.assertEqual(lab.running(uid), [])
-
-    def test_a_restarted_container_keeps_its_counters(self):
-        lab = self.lab(cards=ONE_CARD)
-        uid = self.place(lab, pod("a", container("main", 8), restartPolicy="Always"), 0)
-        first = self.started(lab, uid)
-        before = os.stat(self.counters(first)).st_ino
-        lab.kubelet.finish(uid, "main", 1)
-        lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not first, "it runs again")
-        self.assertEqual(os.stat(self.counters(lab.kubelet.runtime.of(uid, "main"))).st_ino, before)
-
-    def test_agent_restart(self):
-        """Pages of running containers stay, and those of ended ones are removed. A new gate replaces the file by a rename."""
-        lab = self.lab(cards=TWO_CARDS)
-        a = self.started(lab, self.place(lab, pod("a", container("main", 8)), 0))
-        b = self.started(lab, self.place(lab, pod("b", container("main", 8)), 1))
-        library = a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]
-        with open(library) as old:
-            inodes = [os.stat(p).st_ino for p in (self.counters(a), library)]
-            lab.agent.stop()
-            lab.api.delete(f"{PODS}/b", grace=0)
-            lab.wait(lambda: not lab.kubelet.runtime.running(b.uid), "b is gone")
-            with open(lab.gate, "w") as f:
-                f.write("what is loaded into containers, second version")
-            lab.start_agent()
-            lab.wait_ready()
-            lab.wait(lambda: not os.path.exists(self.counters(b)), "its page goes")
-            self.assertEqual(os.stat(self.counters(a)).st_ino, inodes[0])
-            self.assertNotEqual(os.stat(library).st_ino, inodes[1])
-            self.assertIn("first version", old.read(), "a process that has the old file keeps it")
-        with open(library) as f:
-            self.assertIn("second version", f.read())
 
     def test_disabled_by_its_user(self):
         lab = self.lab(cards=TWO_CARDS)
@@ -282,7 +330,7 @@ class Isolation(Started):
             lab.start_agent()
         lab.wait_ready()
         uid = self.place(lab, pod("a", container("main", 2)), 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so")
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it says so", leap=1)
         self.assertEqual(lab.running(uid), [])
         os.unlink(lab.slices)
         lab.restart_agent()
@@ -296,7 +344,7 @@ class Isolation(Started):
         lab.store.tell("vanish")
         lab.restart_agent()
         lab.kubelet.finish(uid, "main", 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits")
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits", leap=1)
         self.assertEqual(lab.running(uid), [])
         os.rename(lab.gate + ".away", lab.gate)
         lab.restart_agent()
@@ -307,7 +355,7 @@ class Isolation(Started):
         del lab.kubelet.prestart_errors[:]
         os.unlink(second.options["mounts"][f"{INSIDE}/libaliquot.so"][0])
         lab.kubelet.finish(uid, "main", 1)
-        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits for one that was taken away meanwhile, too")
+        lab.wait(lambda: lab.kubelet.prestart_errors, "it waits for one that was taken away meanwhile, too", leap=1)
         self.assertEqual(lab.running(uid), [])
         lab.store.tell("return")
 
@@ -326,47 +374,6 @@ class Isolation(Started):
         self.assertEqual(lab.running(uid), [])
         os.unlink(lab.slices)
         self.started(lab, uid)
-
-    def test_counters_that_grow_are_cut_back(self):
-        """Containers can write them, and they are on the host's /run."""
-        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
-        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        size = os.path.getsize(self.counters(c))
-        with open(self.counters(c), "r+b") as f:
-            before = f.read()
-            f.seek(8 << 20)
-            f.write(b"x" * (1 << 20))
-        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "it has its size again")
-        with open(self.counters(c), "rb") as f:
-            self.assertEqual(f.read(), before, "and what it said")
-        lab.wait(lambda: self.events(lab, "SliceFileGrown"), "an Event says so")
-        self.assertRegex(self.events(lab, "SliceFileGrown")[0], r"^container main: its slice's counters .* had grown to \d+ KiB")
-        with open(self.counters(c), "r+b") as f:
-            f.truncate(1 << 30)
-        lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "each time")
-        self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
-        self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
-
-    def test_a_slice_of_no_pod(self):
-        """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know it."""
-        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
-        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-
-        def foreign():
-            return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_bytes"))
-        self.assertEqual(foreign(), [0, 0])
-        run = os.path.join(lab.dir, "run-1")
-        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("bell"))
-        with open(os.path.join(run, "owner"), "w") as f:
-            f.write("run 1 python3\n")
-            f.flush()
-            fcntl.fcntl(f, F_OFD_SETLK, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0))
-            os.rename(run, os.path.join(lab.slices, "run-1"))  # it comes with its owner: a slice without one is removed
-            lab.wait(lambda: foreign() == [0, 2154 * MIB], "the metric has it")
-            lab.wait(lambda: self.events(lab, "ForeignSlice"), "an Event of the node says so")
-            self.assertRegex(self.events(lab, "ForeignSlice")[0], r"^slice run-1 \(run 1 python3\) has 2154 MiB of gpu1 \(GPU-")
-        lab.wait(lambda: foreign() == [0, 0], "it is gone with its owner")
-        self.assertEqual(len(self.events(lab, "ForeignSlice")), 1)
 
 
 class Tenant:

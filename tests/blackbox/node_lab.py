@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import page as layout  # noqa: E402
 from api import Api, ApiError, Relay, StoreServer, pod_path  # noqa: E402
+from clock import Clock  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
 from grpc_wire import GPU, GPU_CORE, GPU_MEM  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
@@ -143,14 +144,15 @@ class Agent:
 
 class Lab:
     def __init__(self, aliquot, store, seed=None, cards=EIGHT_CARDS, unit="GiB", mode="core_mem", style="v2",
-                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), preload=None, nvml=None, driver=None, start=True, **kubelet):
+                 supervised=False, annotations=None, retry=(0.05, 0.3), extra=(), shim=None, nvml=None, driver=None, start=True, **kubelet):
         self.seed = random.randrange(1 << 32) if seed is None else seed
         self.rng = random.Random(self.seed)
         self.aliquot, self.cards, self.unit = aliquot, cards, unit
-        self.supervised, self.extra, self.preload = supervised, list(extra), preload
+        self.supervised, self.extra = supervised, list(extra)
         self.units = [mib // unit_mib(unit) for mib in card_mib(cards)]
         self.nvml, self.driver = nvml, driver  # a fake NVML; the mount of a simulated driver
         self.dir = tempfile.mkdtemp(prefix="aliquot-node-")
+        self.clock = Clock(shim, os.path.join(self.dir, "clock"))  # the agent's
         self.store = StoreServer(store)
         self.api = Api(self.store.address)
         self.relay = Relay(self.store.address)  # between the agent and the API server; counts its requests
@@ -197,9 +199,7 @@ class Lab:
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()
 
     def start_agent(self, preexec=None):
-        env = dict(os.environ, CLOCK_SHIM_FILE=os.path.join(self.dir, "clock"), FAKE_NVML=os.path.join(self.dir, "nvml"))
-        if self.preload:
-            env["LD_PRELOAD"] = self.preload
+        env = dict(os.environ, FAKE_NVML=os.path.join(self.dir, "nvml"), **self.clock.environment())
         self.agent = Agent(self.command(), env, preexec)
         self.agent.supervised = self.supervised
         self.logs.append(self.agent.log)
@@ -318,9 +318,23 @@ class Lab:
     def running(self, uid):
         return [c.name for c in self.kubelet.runtime.running(uid)]
 
-    def wait(self, condition, what, timeout=120):
-        if not self.kubelet.wait(condition, timeout):
+    def wait(self, condition, what, timeout=120, leap=0):
+        """leap: seconds that the agent's clock leaps ten times a second, where an interval of the agent is waited for."""
+        leapt = time.monotonic()
+
+        def holds():
+            nonlocal leapt
+            value = condition()
+            if not value and leap and time.monotonic() - leapt > 0.1:
+                self.clock.leap(leap)
+                leapt = time.monotonic()
+            return value
+        if not self.kubelet.wait(holds, timeout):
             raise AssertionError(f"not within {timeout} s: {what} (seed {self.seed})\n{self.log_tail()}")
+
+    def wait_repaired(self):
+        """Waits until the agent sees no wrong key; its clock leaps over the pauses between two repairs."""
+        self.wait(lambda: self.metrics()["aliquot_node_repairs_waiting"] == 0, "no pod has wrong keys", 400, leap=1)
 
     def wait_phase(self, name, *phases, timeout=120):
         self.wait(lambda: self.phase(name) in phases, f"{name} is {phases}", timeout)

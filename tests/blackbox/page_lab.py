@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A scheduler with a page, on the API server of the tests, and a viewer of its stream."""
 
+import contextlib
 import http.client
 import http.server
 import json
@@ -13,6 +14,7 @@ import tempfile
 import threading
 
 from api import Api, StoreServer
+from clock import Clock
 from patience import PATIENCE, until
 
 MEM, COUNT, CORE = "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "aliyun.com/gpu-core.percentage"
@@ -106,7 +108,7 @@ def timed(card, namespace, name, share, used, held, container="main"):
 class Lab:
     """case: the test, which ends all of it."""
 
-    def __init__(self, case, aliquot, store):
+    def __init__(self, case, aliquot, store, shim=None):
         self.folder = tempfile.TemporaryDirectory()
         case.addCleanup(self.folder.cleanup)
         self.store = StoreServer(store)
@@ -114,6 +116,7 @@ class Lab:
         self.api = Api(self.store.address)
         self.aliquot = aliquot
         self.case = case
+        self.clock = Clock(shim, os.path.join(self.folder.name, "clock"))  # the scheduler's
 
     def start(self, *options, api=None):
         """api: the address of the API server, if another one than the store's."""
@@ -121,7 +124,8 @@ class Lab:
         config = self.store.kubeconfig(os.path.join(self.folder.name, "config"), api)
         with open(log, "w") as f:
             self.process = subprocess.Popen([self.aliquot, "scheduler", "--kubeconfig", config,
-                                             "--no-leader-election", "--listen", "127.0.0.1:0", "--page", "127.0.0.1:0", *options], stderr=f)
+                                             "--no-leader-election", "--listen", "127.0.0.1:0", "--page", "127.0.0.1:0", *options],
+                                            env={**os.environ, **self.clock.environment()}, stderr=f)
         self.case.addCleanup(self.stop)
 
         def ports():
@@ -132,6 +136,23 @@ class Lab:
         found = until(lambda: all(ports()) and ports(), "no ports in the log")
         self.port, self.page = (int(m[1]) for m in found)
         until(lambda: self.ask("/readyz", self.port).status == 200, "the scheduler is not ready")
+
+    @contextlib.contextmanager
+    def hurry(self):
+        """The scheduler's clock runs some ten times as fast, and something is asked so that it sees that."""
+        over = threading.Event()
+
+        def leap():
+            while not over.wait(0.1):
+                self.clock.leap(1)
+                self.ask("/healthz", self.port)
+        thread = threading.Thread(target=leap)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def stop(self):
         self.process.kill()

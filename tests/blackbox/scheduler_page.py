@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scheduler's page from outside: what its stream tells, who may read it, and what viewers cost kube-scheduler.
 
-    scheduler_page.py ALIQUOT STORE_SERVER
+    scheduler_page.py ALIQUOT STORE_SERVER CLOCK_SHIM
 """
 import json
 import os
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from page_lab import Agent, Lab, Viewer, fence, measured, node, pod, timed  # noqa: E402
 from patience import PATIENCE, until  # noqa: E402
 
-ALIQUOT, STORE = sys.argv.pop(1), sys.argv.pop(1)
+ALIQUOT, STORE, SHIM = sys.argv.pop(1), sys.argv.pop(1), sys.argv.pop(1)
 NODES, PODS, MAPS = "/api/v1/nodes", "/api/v1/namespaces/default/pods", "/api/v1/namespaces/kube-system/configmaps"
 VIEWERS_MAX = 16
 SILENT = 200, "unknown: the agent of the node does not answer\n"
@@ -29,7 +29,7 @@ class Page(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        self.lab = Lab(self, ALIQUOT, STORE)
+        self.lab = Lab(self, ALIQUOT, STORE, SHIM)
 
     def filled(self, n=4, *options):
         for i in range(n):
@@ -47,7 +47,47 @@ class Page(unittest.TestCase):
             s.sendall(text)
             return s.recv(65536)
 
-    # ---- what it tells ----
+    def use(self, name):
+        """The status, and the text without the time of a measurement."""
+        answer = self.lab.ask("/use/" + name)
+        measured_at, lines = re.fullmatch(r"(# at [0-9]+\.[0-9]{3}\n)?(.*)", answer.text, re.S).groups()
+        self.assertEqual(bool(measured_at), answer.status == 200 and not lines.startswith("unknown: "))
+        return answer.status, lines
+
+    def connect(self, text=b""):
+        s = socket.create_connection(("127.0.0.1", self.lab.page), timeout=PATIENCE)
+        self.addCleanup(s.close)
+        s.sendall(text)
+        return s
+
+    def try_viewer(self, viewers):
+        v = self.viewer()
+        if v.answer.status == 200:
+            viewers.append(v)
+        return v.answer.status == 200
+
+    def deaf(self):
+        """A viewer that never reads, and has little room for what it is sent."""
+        s = socket.socket()
+        self.addCleanup(s.close)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.settimeout(PATIENCE)
+        s.connect(("127.0.0.1", self.lab.page))
+        s.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return s
+
+    def filter_latency(self, names, asked=pod("x", 3)):
+        """The 99th of 100 calls, in seconds."""
+        body, took = json.dumps({"Pod": asked, "NodeNames": names}), []
+        for _ in range(400):
+            begun = time.monotonic()
+            self.assertEqual(self.lab.ask("/gpushare-scheduler/filter", self.lab.port, "POST", body).status, 200)
+            took.append(time.monotonic() - begun)
+        return sorted(took)[len(took) * 99 // 100]
+
+
+class Stream(Page):
+    """What it tells."""
 
     def test_differences_add_up_to_what_inspect_says(self):
         self.filled()
@@ -194,14 +234,9 @@ class Page(unittest.TestCase):
         print(f"1000 nodes of 8 cards: {v.bytes} bytes of state, {page} of page", file=sys.stderr)
         self.assertLess(v.bytes + page, LARGEST)
 
-    # ---- what the agents measure ----
 
-    def use(self, name):
-        """The status, and the text without the time of a measurement."""
-        answer = self.lab.ask("/use/" + name)
-        measured_at, lines = re.fullmatch(r"(# at [0-9]+\.[0-9]{3}\n)?(.*)", answer.text, re.S).groups()
-        self.assertEqual(bool(measured_at), answer.status == 200 and not lines.startswith("unknown: "))
-        return answer.status, lines
+class Agents(Page):
+    """What the agents measure."""
 
     def test_the_agent_of_a_node_is_asked_when_it_is_looked_at(self):
         self.filled()
@@ -264,7 +299,9 @@ class Page(unittest.TestCase):
         self.lab.process.terminate()
         self.assertEqual(self.lab.process.wait(timeout=PATIENCE), 0)
 
-    # ---- who may read it ----
+
+class Access(Page):
+    """Who may read it."""
 
     def test_names_that_another_site_could_choose(self):
         self.filled(1)
@@ -307,9 +344,24 @@ class Page(unittest.TestCase):
         self.assertNotIn("http:", text.replace("http://www.w3.org", ""))
         self.assertNotIn("https:", text)
 
+    def test_two_hosts(self):
+        self.filled(1)
+        for first, second in ((b"localhost", b"evil.example"), (b"evil.example", b"localhost")):
+            answer = self.raw(b"GET /node/n0 HTTP/1.1\r\nHost: " + first + b"\r\nHost: " + second + b"\r\n\r\n")
+            self.assertRegex(answer, b"^HTTP/1.1 4")
+
+    def test_where_it_may_listen(self):
+        for address in ("0.0.0.0:0", ":8080", "10.0.0.1:80", "[::]:80", "localhost:80", "127.0.0.1", "x", "", "[127.0.0.1]:80", "::1:80"):
+            done = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.lab.store.kubeconfig(self.lab.folder.name + "/k"), "--listen", "127.0.0.1:0",
+                                   "--page", address], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 3, address)
+            self.assertIn("must be 127.0.0.1:PORT or [::1]:PORT", done.stderr)
+
+
+class Hostile(Page):
     def test_hostile_requests(self):
         self.filled(1)
-        with socket.create_connection(("127.0.0.1", self.lab.page), timeout=PATIENCE) as half:
+        with self.lab.hurry(), socket.create_connection(("127.0.0.1", self.lab.page), timeout=PATIENCE) as half:
             half.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ")  # and never ends
             for text in (b"\0\1\2\3\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
                          b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
@@ -321,23 +373,18 @@ class Page(unittest.TestCase):
                     pass  # closed without an answer
                 self.assertEqual(self.lab.ask("/").status, 200)
 
-    def connect(self, text=b""):
-        s = socket.create_connection(("127.0.0.1", self.lab.page), timeout=PATIENCE)
-        self.addCleanup(s.close)
-        s.sendall(text)
-        return s
-
     def test_a_request_that_never_ends(self):
         """Half a request, then silence: closed, and nothing is answered to it."""
         self.filled(1)
         halves = [self.connect(text) for text in (b"", b"G", b"GET / HTTP/1.1\r\n", b"GET /events HTTP/1.1\r\nHost: local",
                                                   b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n123")]
-        for half in halves:
-            try:
-                answer = half.recv(65536)
-            except ConnectionResetError:
-                continue
-            self.assertNotIn(b" 200 ", answer)
+        with self.lab.hurry():
+            for half in halves:
+                try:
+                    answer = half.recv(65536)
+                except ConnectionResetError:
+                    continue
+                self.assertNotIn(b" 200 ", answer)
         self.assertEqual(self.lab.ask("/").status, 200)
 
     def test_a_request_that_comes_for_ever(self):
@@ -347,18 +394,19 @@ class Page(unittest.TestCase):
         answered = self.connect(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         while b"</html>" not in answered.recv(65536):
             pass
-        for s in slow + [answered]:
-            s.settimeout(1)
-            for i in range(300):
-                try:
-                    s.sendall(b"a")
-                    if not s.recv(1):
+        with self.lab.hurry():
+            for s in slow + [answered]:
+                s.settimeout(0.1 if self.lab.clock.shim else 1)
+                for i in range(300):
+                    try:
+                        s.sendall(b"a")
+                        if not s.recv(1):
+                            break
+                    except TimeoutError:
+                        continue
+                    except ConnectionError:
                         break
-                except TimeoutError:
-                    continue
-                except ConnectionError:
-                    break
-            self.assertLess(i, 299, "the connection is still open")
+                self.assertLess(i, 299, "the connection is still open")
 
     def test_headers_that_come_byte_by_byte(self):
         self.filled(1)
@@ -386,7 +434,8 @@ class Page(unittest.TestCase):
             except (OSError, socket.timeout):
                 return False
 
-        until(answers, "the page answers again")
+        with self.lab.hurry():
+            until(answers, "the page answers again")
         v = self.viewer()
         self.assertEqual(v.next(), "state")
 
@@ -402,21 +451,8 @@ class Page(unittest.TestCase):
                 pass  # closed while it was sent
             self.assertEqual(self.lab.ask("/").status, 200)
 
-    def test_two_hosts(self):
-        self.filled(1)
-        for first, second in ((b"localhost", b"evil.example"), (b"evil.example", b"localhost")):
-            answer = self.raw(b"GET /node/n0 HTTP/1.1\r\nHost: " + first + b"\r\nHost: " + second + b"\r\n\r\n")
-            self.assertRegex(answer, b"^HTTP/1.1 4")
 
-    def test_where_it_may_listen(self):
-        for address in ("0.0.0.0:0", ":8080", "10.0.0.1:80", "[::]:80", "localhost:80", "127.0.0.1", "x", "", "[127.0.0.1]:80", "::1:80"):
-            done = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.lab.store.kubeconfig(self.lab.folder.name + "/k"), "--listen", "127.0.0.1:0",
-                                   "--page", address], capture_output=True, text=True, timeout=PATIENCE, check=False)
-            self.assertEqual(done.returncode, 3, address)
-            self.assertIn("must be 127.0.0.1:PORT or [::1]:PORT", done.stderr)
-
-    # ---- viewers ----
-
+class Viewers(Page):
     def test_seventeenth_viewer(self):
         self.filled()
         viewers = [self.viewer() for _ in range(VIEWERS_MAX)]
@@ -429,12 +465,6 @@ class Page(unittest.TestCase):
             v.next()
             self.assertEqual(v.cards(), self.lab.inspect())
 
-    def try_viewer(self, viewers):
-        v = self.viewer()
-        if v.answer.status == 200:
-            viewers.append(v)
-        return v.answer.status == 200
-
     def test_all_viewers_leave_and_one_comes(self):
         self.filled()
         for _ in range(3):
@@ -444,25 +474,6 @@ class Page(unittest.TestCase):
             v.close()
             self.lab.api.post(PODS, pod(f"p{time.monotonic_ns()}", 1, on="n0"))
             until(lambda: any(used for _, used in self.lab.inspect()["n0"].values()), "the pod is seen")
-
-    def deaf(self):
-        """A viewer that never reads, and has little room for what it is sent."""
-        s = socket.socket()
-        self.addCleanup(s.close)
-        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        s.settimeout(PATIENCE)
-        s.connect(("127.0.0.1", self.lab.page))
-        s.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        return s
-
-    def filter_latency(self, names, asked=pod("x", 3)):
-        """The 99th of 100 calls, in seconds."""
-        body, took = json.dumps({"Pod": asked, "NodeNames": names}), []
-        for _ in range(400):
-            begun = time.monotonic()
-            self.assertEqual(self.lab.ask("/gpushare-scheduler/filter", self.lab.port, "POST", body).status, 200)
-            took.append(time.monotonic() - begun)
-        return sorted(took)[len(took) * 99 // 100]
 
     def test_viewers_that_do_not_read(self):
         names = [f"n{i}" for i in range(1000)]
@@ -475,7 +486,8 @@ class Page(unittest.TestCase):
         beside = self.filter_latency(names)
         # A figure and no check: the machine has other work.
         print(f"filter's 99th percentile beside 16 viewers that do not read: {beside / alone:.2f} of that alone", file=sys.stderr)
-        until(lambda: self.try_viewer([]), "those that do not read are dropped")
+        with self.lab.hurry():
+            until(lambda: self.try_viewer([]), "those that do not read are dropped")
 
 
 if __name__ == "__main__":

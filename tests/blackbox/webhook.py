@@ -368,37 +368,38 @@ class WebhookTest(unittest.TestCase):
     def ready(self, replica):
         until(lambda: replica.ask("/readyz")[0] == 200, "ready")
 
-    def test_from_nothing(self):
-        replica = Replica(self, "--no-leader-election")
-        self.ready(replica)
-        authorities = self.authorities()
-        until(self.injected, "the caBundle")
-        self.assertEqual(self.api.get(SECRET)["type"], "kubernetes.io/tls")
-        for host in HOST, HOST + ".cluster.local", "aliquot-webhook.kube-system":
-            replica.connect(authorities, host).close()
-        with self.assertRaises(ssl.SSLCertVerificationError):
-            replica.connect(authorities, "aliquot-webhook.default.svc")
-        connection = replica.connect(authorities)
-        self.addCleanup(connection.close)
-        answer = review(connection, "mutate", pod({"gpu-mem": "8"}, schedulerName="default-scheduler"))
-        self.assertEqual((answer["allowed"], answer["patchType"]), (True, "JSONPatch"))
-        self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
-                         [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"},
-                          {"op": "add", "path": "/spec/tolerations",
-                           "value": [{"key": "aliyun.com/gpu-mem", "operator": "Exists", "effect": "NoSchedule"}]}])
-        answer = review(connection, "mutate", pod({"gpu": "1"}, schedulerName="ack-co-scheduler"))
-        self.assertEqual([step["path"] for step in json.loads(base64.b64decode(answer["patch"]))], ["/spec/tolerations"])
-        self.assertEqual(review(connection, "mutate", pod({})), {"uid": "7", "allowed": True})
-        answer = review(connection, "validate", {"spec": {"template": pod({"gpu-mem": 8, "gpu-core.percentage": 33})}},
-                        ("apps", "Deployment"))
-        self.assertFalse(answer["allowed"])
-        self.assertEqual(answer["status"]["message"],
-                         'spec.template.spec.containers[0].resources.limits["aliyun.com/gpu-core.percentage"]: container '
-                         '"main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100')
-        metrics = replica.ask("/metrics")[1]
-        for line in 'reviews_total{verdict="patched"} 2', 'reviews_total{verdict="refused"} 1':
-            self.assertIn(line, metrics)
-        self.assertIn("webhook_certificate_end_seconds", metrics)
+    def answers_on(self, one, path):
+        """False: the requests were sent when the time in which a pod answers on was nearly over."""
+        until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
+        self.assertIsNone(one.kept("/version"))
+        until(lambda: one.serial() is not None, "it has its certificate")
+        connections = [one.connect(self.authorities()) for _ in range(2)]
+        for connection in connections:
+            self.addCleanup(connection.close)
+            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+            self.assertIsNotNone(connection.sock)
+        ends = time.monotonic()
+        one.process.terminate()
+        until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
+        sent = time.monotonic()
+        try:
+            for connection in [*connections, one.connect(self.authorities())]:
+                sent = time.monotonic()
+                self.assertTrue(review(connection, "validate", pod({}))["allowed"])
+                self.assertIsNone(connection.sock)
+            sent = time.monotonic()
+            self.assertEqual(one.kept("/version"), "close")
+        except (OSError, http.client.HTTPException):
+            if sent - ends < DRAIN / 2:
+                raise
+            one.process.wait(PATIENCE)
+            return False
+        one.end()  # a second signal, and an exit status of 0
+        return True
+
+
+class Admission(WebhookTest):
+    """What it answers to requests."""
 
     def test_system_keys(self):
         replica = Replica(self, "--no-leader-election", "--system-accounts", "one,system:serviceaccount:kube-system:old")
@@ -469,6 +470,80 @@ class WebhookTest(unittest.TestCase):
             self.assertEqual((answer["allowed"], answer.get("warnings")),
                              (True, [f'container "main": limit aliyun.com/{limit} is no resource of aliquot: did you mean aliyun.com/{meant}?']))
         self.assertNotIn("warnings", review(connection, "validate", pod({"gpu": "1"})))
+
+    def test_bad_requests(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        self.addCleanup(connection.close)
+        for body in b"", b"{", b"\xff\xfe", b"null", b"[" * 100000, b"{}":
+            status, text = post(connection, "validate", body)
+            self.assertEqual((status, text.count("\n")), (400, 1), text)
+        self.assertEqual(post(connection, "validate", b"", "PUT")[0], 405)
+        self.assertEqual(post(connection, "else", b"{}")[0], 404)
+        self.assertEqual(post(connection, "../filter", b"{}")[0], 404)
+        large = b" " * (7 << 20)
+        self.assertEqual(post(connection, "validate", large)[0], 400)
+        connection.putrequest("POST", PREFIX + "validate")
+        connection.putheader("Content-Length", str(len(large) + 1))
+        connection.endheaders()  # refused by its announced length
+        self.assertEqual(connection.getresponse().status, 413)
+
+    def test_the_log_names_the_version_of_the_api_server(self):
+        Replica(self).logged(r" info the API server is Kubernetes v1\.36\.2$")
+        self.api.server_version = {"major": "1", "minor": "21", "gitVersion": "v1.21.9"}
+        Replica(self).logged(r" warning the API server is Kubernetes v1\.21\.9, older than 1\.22, the floor$")
+
+    def test_usage(self):
+        for options, said in ((["--webhook-service", "x"], "must be NAMESPACE/NAME"),
+                              (["--filter-best", "31"], "must be 0, or a number from 32 to 1000"),
+                              (["--filter-best", "1001"], "must be 0, or a number from 32 to 1000"),
+                              (["--node-order", "spread"], "must be binpack or fragmentation"),
+                              (["--webhook-service", "a/B"], "must be NAMESPACE/NAME"),
+                              (["--webhook-service", "a/b/c"], "must be NAMESPACE/NAME"),
+                              (["--webhook-tls-cert", "x"], "go together")):
+            run = subprocess.run([ALIQUOT, "scheduler", *options], capture_output=True, text=True)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn(said, run.stderr)
+        run = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0",
+                              "--webhook-listen", "127.0.0.1:0", "--webhook-tls-cert", "/proc/self/absent", "--webhook-tls-key",
+                              "/proc/self/absent"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("cannot read /proc/self/absent", run.stderr)
+
+
+class Certificates(WebhookTest):
+    def test_from_nothing(self):
+        replica = Replica(self, "--no-leader-election")
+        self.ready(replica)
+        authorities = self.authorities()
+        until(self.injected, "the caBundle")
+        self.assertEqual(self.api.get(SECRET)["type"], "kubernetes.io/tls")
+        for host in HOST, HOST + ".cluster.local", "aliquot-webhook.kube-system":
+            replica.connect(authorities, host).close()
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            replica.connect(authorities, "aliquot-webhook.default.svc")
+        connection = replica.connect(authorities)
+        self.addCleanup(connection.close)
+        answer = review(connection, "mutate", pod({"gpu-mem": "8"}, schedulerName="default-scheduler"))
+        self.assertEqual((answer["allowed"], answer["patchType"]), (True, "JSONPatch"))
+        self.assertEqual(json.loads(base64.b64decode(answer["patch"])),
+                         [{"op": "add", "path": "/spec/schedulerName", "value": "ack-co-scheduler"},
+                          {"op": "add", "path": "/spec/tolerations",
+                           "value": [{"key": "aliyun.com/gpu-mem", "operator": "Exists", "effect": "NoSchedule"}]}])
+        answer = review(connection, "mutate", pod({"gpu": "1"}, schedulerName="ack-co-scheduler"))
+        self.assertEqual([step["path"] for step in json.loads(base64.b64decode(answer["patch"]))], ["/spec/tolerations"])
+        self.assertEqual(review(connection, "mutate", pod({})), {"uid": "7", "allowed": True})
+        answer = review(connection, "validate", {"spec": {"template": pod({"gpu-mem": 8, "gpu-core.percentage": 33})}},
+                        ("apps", "Deployment"))
+        self.assertFalse(answer["allowed"])
+        self.assertEqual(answer["status"]["message"],
+                         'spec.template.spec.containers[0].resources.limits["aliyun.com/gpu-core.percentage"]: container '
+                         '"main": aliyun.com/gpu-core.percentage is 33, must be a multiple of 5 from 5 to 100')
+        metrics = replica.ask("/metrics")[1]
+        for line in 'reviews_total{verdict="patched"} 2', 'reviews_total{verdict="refused"} 1':
+            self.assertIn(line, metrics)
+        self.assertIn("webhook_certificate_end_seconds", metrics)
 
     def test_openssl_agrees(self):
         replica = Replica(self, "--no-leader-election")
@@ -635,23 +710,9 @@ class WebhookTest(unittest.TestCase):
         self.assertEqual(self.api.writes, [])
         self.assertIsNone(self.api.get(SECRET))
 
-    def test_bad_requests(self):
-        replica = Replica(self, "--no-leader-election")
-        self.ready(replica)
-        connection = replica.connect(self.authorities())
-        self.addCleanup(connection.close)
-        for body in b"", b"{", b"\xff\xfe", b"null", b"[" * 100000, b"{}":
-            status, text = post(connection, "validate", body)
-            self.assertEqual((status, text.count("\n")), (400, 1), text)
-        self.assertEqual(post(connection, "validate", b"", "PUT")[0], 405)
-        self.assertEqual(post(connection, "else", b"{}")[0], 404)
-        self.assertEqual(post(connection, "../filter", b"{}")[0], 404)
-        large = b" " * (7 << 20)
-        self.assertEqual(post(connection, "validate", large)[0], 400)
-        connection.putrequest("POST", PREFIX + "validate")
-        connection.putheader("Content-Length", str(len(large) + 1))
-        connection.endheaders()  # refused by its announced length
-        self.assertEqual(connection.getresponse().status, 413)
+
+class Leader(WebhookTest):
+    """The leader and its label, and the end of a replica."""
 
     def test_the_leader_wears_the_label(self):
         pods = [SYSTEM + "pods/" + name for name in ("one", "two", "frozen")]
@@ -680,35 +741,6 @@ class WebhookTest(unittest.TestCase):
                 return
         self.fail("three times so busy a machine that the pod ended before it was asked")
 
-    def answers_on(self, one, path):
-        """False: the requests were sent when the time in which a pod answers on was nearly over."""
-        until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
-        self.assertIsNone(one.kept("/version"))
-        until(lambda: one.serial() is not None, "it has its certificate")
-        connections = [one.connect(self.authorities()) for _ in range(2)]
-        for connection in connections:
-            self.addCleanup(connection.close)
-            self.assertTrue(review(connection, "validate", pod({}))["allowed"])
-            self.assertIsNotNone(connection.sock)
-        ends = time.monotonic()
-        one.process.terminate()
-        until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
-        sent = time.monotonic()
-        try:
-            for connection in [*connections, one.connect(self.authorities())]:
-                sent = time.monotonic()
-                self.assertTrue(review(connection, "validate", pod({}))["allowed"])
-                self.assertIsNone(connection.sock)
-            sent = time.monotonic()
-            self.assertEqual(one.kept("/version"), "close")
-        except (OSError, http.client.HTTPException):
-            if sent - ends < DRAIN / 2:
-                raise
-            one.process.wait(PATIENCE)
-            return False
-        one.end()  # a second signal, and an exit status of 0
-        return True
-
     def test_a_pod_that_ends_takes_no_lease(self):
         """Otherwise it would end before it releases the lease, and no replica would lead for 15 s.
         """
@@ -730,33 +762,11 @@ class WebhookTest(unittest.TestCase):
         leads = [any("leading=true" in line for line in r.log) for r in replicas]
         self.assertEqual([r.kept("/version") for r in replicas], [None if leading else "close" for leading in leads])
 
-    def test_the_log_names_the_version_of_the_api_server(self):
-        Replica(self).logged(r" info the API server is Kubernetes v1\.36\.2$")
-        self.api.server_version = {"major": "1", "minor": "21", "gitVersion": "v1.21.9"}
-        Replica(self).logged(r" warning the API server is Kubernetes v1\.21\.9, older than 1\.22, the floor$")
-
     def test_a_label_of_an_earlier_life_comes_off(self):
         self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
         self.api.refused[("POST", "/apis/coordination.k8s.io")] = 403  # it cannot lead
         Replica(self, pod="one")
         until(lambda: not self.api.get(SYSTEM + "pods/one")["metadata"]["labels"], "no label")
-
-    def test_usage(self):
-        for options, said in ((["--webhook-service", "x"], "must be NAMESPACE/NAME"),
-                              (["--filter-best", "31"], "must be 0, or a number from 32 to 1000"),
-                              (["--filter-best", "1001"], "must be 0, or a number from 32 to 1000"),
-                              (["--node-order", "spread"], "must be binpack or fragmentation"),
-                              (["--webhook-service", "a/B"], "must be NAMESPACE/NAME"),
-                              (["--webhook-service", "a/b/c"], "must be NAMESPACE/NAME"),
-                              (["--webhook-tls-cert", "x"], "go together")):
-            run = subprocess.run([ALIQUOT, "scheduler", *options], capture_output=True, text=True)
-            self.assertEqual(run.returncode, 2)
-            self.assertIn(said, run.stderr)
-        run = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.kubeconfig, "--listen", "127.0.0.1:0",
-                              "--webhook-listen", "127.0.0.1:0", "--webhook-tls-cert", "/proc/self/absent", "--webhook-tls-key",
-                              "/proc/self/absent"], capture_output=True, text=True)
-        self.assertEqual(run.returncode, 3)
-        self.assertIn("cannot read /proc/self/absent", run.stderr)
 
 
 if __name__ == "__main__":
