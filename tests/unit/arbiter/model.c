@@ -107,8 +107,6 @@ static void card_advance(Model *m, uint64_t ns) {
         }
         if (m->running >= 0)
                 m->timeslice_left -= ns;
-        else
-                m->idle += ns;
 }
 
 /* ---- a process and its launch hook ---- */
@@ -251,14 +249,14 @@ static void begin_request(Model *m, ModelProcess *p) {
         end_pause(m, p);
 }
 
-/* The report of MISREPORT_IDLE and MISREPORT_IDLE_LITTLE: no want while the process has work on
- * the card, and a want again shortly before that work ends. */
+/* The report of MISREPORT_IDLE: no want while the process has work on the card, and a want again
+ * shortly before that work ends. */
 static void say_rests(Model *m, ModelProcess *p) {
         bool rests = p->left > 0, did = p->report.want_since == 0;
 
         p->report.want_since = rests ? 0 : m->now;
         p->report.in_flight = 0;
-        p->report.busy = p->misreport == MISREPORT_IDLE ? 0 : p->measured / 1000;
+        p->report.busy = 0;
         if (rests != did)
                 ring(m, p);
         p->look = min_u64(p->look, m->now + max_u64(p->left, 20 * USEC));
@@ -283,7 +281,7 @@ static void tell(Model *m, ModelProcess *p) {
                 p->report.want_since = UINT64_MAX - 5;
                 p->report.drained = UINT32_MAX;
         }
-        if (p->misreport == MISREPORT_IDLE || p->misreport == MISREPORT_IDLE_LITTLE)
+        if (p->misreport == MISREPORT_IDLE)
                 say_rests(m, p);
         if (p->misreport == MISREPORT_NEVER_DRAINS) {
                 p->report.in_flight = UINT64_MAX;

@@ -33,7 +33,6 @@ typedef enum ModelMisreport {
         MISREPORT_SHORT,        /* reports at most 1 us of work in flight */
         MISREPORT_LATE,         /* reports a first launch 2 ms after its window opened */
         MISREPORT_IDLE,         /* reports no want while it has work on the card, and a use of 0 */
-        MISREPORT_IDLE_LITTLE,  /* the same, and a thousandth of its use */
         MISREPORT_BUSY_LITTLE,  /* reports a thousandth of its use */
         MISREPORT_OVER          /* reports that its work ended with its window, and at most 1 us in flight */
 } ModelMisreport;
@@ -51,7 +50,6 @@ struct ModelProcess {
         /* the state of its work on the card */
         uint64_t left, ran;      /* ns launched and not yet executed; ns executed since its start */
         uint64_t span, measured; /* ns with work on the card; the same at the end of its last kernel */
-        uint64_t overrun_from;
         /* the state of the process and of its launch hook */
         RowReport report;
         uint64_t pending, arrived, look, launched_in, idled, rang;
@@ -91,7 +89,6 @@ typedef struct Model {
         uint64_t arbiter_late;   /* ns by which the arbiter wakes later than it asked for, each time */
         Random random;
         uint64_t steps, opens, events, repeats;
-        uint64_t idle;           /* ns without work on the card */
         uint32_t overrun_tenant; /* index of the tenant in the newest overrun report */
         bool rung[MODEL_TENANTS];
         bool per_process; /* each process counts its own work in flight against its part of the depth */
