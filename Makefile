@@ -17,7 +17,8 @@ SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
 .PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test mutants
 
-all: $(BUILD)/build.ninja
+all:
+	@[ -f $(BUILD)/build.ninja ] || scripts/deps.sh build
 	@scripts/build.sh $(BUILD) programs
 
 help:
@@ -42,34 +43,28 @@ help:
 	@echo "V=1 shows every command of meson and ninja."
 	@echo "demo, check and test install the Debian packages they need; the others say what they miss."
 
-$(BUILD)/build.ninja:
-	@scripts/deps.sh build
-	@scripts/setup.sh $(BUILD)
-
 demo:
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory $(BUILD)/build.ninja >&2
 	@scripts/build.sh $(BUILD) programs >&2
 	@samples/demo.sh $(BUILD)
 
 test:
 	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@scripts/setup.sh $(BUILD)
 	@$(TEST) $(AT_ONCE) -C $(BUILD); status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
 check:
 	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@scripts/setup.sh $(BUILD)
 	@$(TEST) $(AT_ONCE) -C $(BUILD) --suite unit --suite quick --no-suite cross --no-suite slow; \
 		status=$$?; scripts/skipped.py $(BUILD); exit $$status
 
-bench: $(BUILD)/build.ninja
+bench: all
 	@scripts/build.sh $(BUILD) all
 	meson test -C $(BUILD) --benchmark --verbose --num-processes 1
 
 lint:
 	@scripts/deps.sh build lint
-	@$(MAKE) --no-print-directory $(BUILD)/build.ninja
 	@scripts/build.sh $(BUILD) all
 	@scripts/lint.sh $(BUILD)
 
@@ -139,6 +134,6 @@ gpu-test:
 	@OUT=$(BUILD)/gpu-results tests/gpu/session.sh $(BUILD)/gpu
 
 # NVIDIA's own libcuda and NVML, from NATIVE_DRIVER=DIR or installed: tests/native/README.md. 77 is "skipped", as above.
-native-test: $(BUILD)/build.ninja
-	@scripts/build.sh $(BUILD) programs tests/native/native.so tests/native/front.so
+native-test: all
+	@scripts/build.sh $(BUILD) tests/native/native.so tests/native/front.so
 	@python3 tests/native/run.py $(BUILD)/libaliquot.so $(BUILD)/aliquot-sim $(BUILD)/tests/native/native.so $(BUILD)/tests/native/front.so
