@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -83,6 +84,15 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
+/* For ldconfig, which writes an auxiliary cache of the machine, whatever its options. */
+static bool seal_caches(void) {
+        static const char caches[] = "/var/cache";
+        struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
+
+        return unshare(CLONE_NEWNS) == 0 && mount(caches, caches, NULL, MS_BIND | MS_REC, NULL) == 0 &&
+               mount_setattr(AT_FDCWD, caches, 0, &attr, sizeof attr) == 0;
+}
+
 /* Makes the cache that an installation of the driver's libraries would make; only ldconfig knows
  * its format. Without ldconfig, LD_LIBRARY_PATH remains. */
 static void write_cache(void) {
@@ -95,7 +105,7 @@ static void write_cache(void) {
         if (pid == 0) {
                 int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-                if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0)
+                if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 && seal_caches())
                         (void) execl("/sbin/ldconfig", "ldconfig", "-X", "-f", CACHE_CONF, "-C",
                                      MACHINE_CACHE, (char *) NULL);
                 _exit(127);
