@@ -61,7 +61,7 @@ check:
 
 bench: all
 	@scripts/build.sh $(BUILD) all
-	meson test -C $(BUILD) --benchmark --verbose --num-processes 1
+	meson test -C $(BUILD) --setup bare --benchmark --verbose --num-processes 1
 
 lint:
 	@scripts/deps.sh build lint
