@@ -21,7 +21,7 @@ ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in (
     "libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
 DIRECTORIES = {INSIDE, f"{INSIDE}/slice", f"{INSIDE}/slice/0"}
 LIBC = ctypes.CDLL(None, use_errno=True)
-CLONE_NEWNS, MS_SHARED, MNT_DETACH = 0x20000, 1 << 20, 2
+MS_SHARED, MNT_DETACH = 1 << 20, 2
 F_OFD_SETLK = 37  # Linux; Python has it since 3.9
 
 

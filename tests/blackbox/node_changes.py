@@ -5,7 +5,6 @@ node_changes.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
 import json
 import os
-import resource
 import signal
 import socket
 import struct
@@ -452,8 +451,7 @@ class Changes(Node):
     def test_the_published_unit_survives_a_full_disk(self):
         """An agent that has lost its state would take the unit that it published for a user's."""
         lab = self.lab(cards=TWO_CARDS, start=False)
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        lab.start_agent(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard)))
+        lab.start_agent(before=["prlimit", "--fsize=0:"])
         lab.wait(lambda: lab.node_annotation("aliquot.dev/gpu-mem-unit") == "GiB", "it is said")
         terms = os.path.join(lab.state, "terms.json")
         self.assertFalse(os.path.exists(terms))

@@ -16,7 +16,7 @@ import threading
 import unittest
 
 from isolation_case import (
-    ALL, ALONE, CLONE_NEWNS, DIRECTORIES, FOUR_CARDS, F_OFD_SETLK, INSIDE, LIBC, MIB, MNT_DETACH, MS_SHARED, RUN,
+    ALL, ALONE, DIRECTORIES, FOUR_CARDS, F_OFD_SETLK, INSIDE, LIBC, MIB, MNT_DETACH, MS_SHARED, RUN,
     Started, alone, slices)
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import GPU_MEM, PODS, container, pod
@@ -595,7 +595,7 @@ class Apart(Started):
 
     def start(self, lab, size):
         lab.extra = [x for x in lab.extra if not x.startswith("--slices-size")] + [f"--slices-size={size}"]
-        lab.start_agent(preexec=lambda: LIBC.unshare(CLONE_NEWNS))
+        lab.start_agent(before=["unshare", "--mount", "--propagation", "unchanged"])
         lab.wait_ready()
 
     def device(self, c):

@@ -69,10 +69,9 @@ def pod(name, *containers, init=(), annotations=None, cards=1, scheduler="ack-co
 class Agent:
     """`aliquot node` as a child. The last part of its log is kept."""
 
-    def __init__(self, command, env=None, preexec=None):
+    def __init__(self, command, env=None):
         self.log = collections.deque(maxlen=4000)
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env,
-                                        preexec_fn=preexec, restore_signals=False)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=env, restore_signals=False)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -198,9 +197,10 @@ class Lab:
         command += ["--nvml", self.nvml] if self.nvml else ["--simulate-dir", self.driver] if self.driver else ["--simulate", self.cards]
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()
 
-    def start_agent(self, preexec=None):
+    def start_agent(self, before=()):
+        """before: a command that executes the agent's."""
         env = dict(os.environ, FAKE_NVML=os.path.join(self.dir, "nvml"), **self.clock.environment())
-        self.agent = Agent(self.command(), env, preexec)
+        self.agent = Agent([*before, *self.command()], env)
         self.agent.supervised = self.supervised
         self.logs.append(self.agent.log)
         return self.agent

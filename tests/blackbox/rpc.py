@@ -24,6 +24,8 @@ try:
 except ImportError:
     print("skipped: python3-grpcio is missing")
     sys.exit(77)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake"))
+import no_fork  # noqa: E402, F401
 
 ECHO = sys.argv.pop(1)
 CALLS = int(os.environ.get("RPC_CALLS", "2000"))

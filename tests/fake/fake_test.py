@@ -4,6 +4,7 @@
 
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
@@ -82,6 +83,23 @@ class Fake(unittest.TestCase):
                                        response_deserializer=pr.ListPodResourcesResponse.FromString)
             return {p.name: {c.name: [(d.resource_name, list(d.device_ids)) for d in c.devices] for c in p.containers}
                     for p in call(pr.ListPodResourcesRequest(), timeout=60).pod_resources}
+
+
+class NoFork(unittest.TestCase):
+    def run_with(self, code):
+        return subprocess.run([sys.executable, "-c", "import os, subprocess, no_fork\n" + code], capture_output=True, text=True, timeout=120,
+                              env=dict(os.environ, PYTHONPATH=os.path.dirname(os.path.abspath(__file__))))
+
+    def test_a_fork_is_refused(self):
+        for code in "os.fork()", "subprocess.run(['true'], preexec_fn=os.getpid)":
+            p = self.run_with(code)
+            self.assertEqual(p.returncode, 1, code)
+            self.assertIn("must not fork", p.stderr)
+
+    def test_programs_start_without_one(self):
+        p = self.run_with("print(subprocess.run(['echo', 'it runs'], start_new_session=True, restore_signals=False, text=True,"
+                          " stdout=subprocess.PIPE).stdout)")
+        self.assertEqual((p.returncode, p.stdout.strip()), (0, "it runs"), p.stderr)
 
 
 class Admission(Fake):
