@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "slicedir/slice_files.h"
 
-enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, MINOR_SCHEDULE = 1, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
+enum { FUTEX_SHARED_WAKE = FUTEX_WAKE, LIVENESS_CHECKS = 8, LIVENESS_REST_FACTOR = 1000 };
 
 /* ---- opening ---- */
 
@@ -63,8 +63,6 @@ int slice_channel_open(int directory, SliceChannel *ret) {
 
         if (r != 0)
                 return r;
-        if (limits.minor < MINOR_SCHEDULE)
-                return SLICE_FILES_E_DAMAGED;
         s.limits_fd = open_own(directory, "limits", O_RDWR, S_IFREG);
         r = s.limits_fd < 0 ? s.limits_fd : map_limits(&s);
         if (r != 0) {
@@ -125,9 +123,7 @@ static bool is_alive(const SliceChannel *s, uint32_t row) {
 }
 
 static RowReport row_report(const SliceWork *w) {
-        uint64_t wants = atomic_load_explicit(&w->wants, memory_order_relaxed);
-
-        return (RowReport){.want_since = wants != 0 ? wants | WORK_WANTS_RESERVED : 0,
+        return (RowReport){.want_since = atomic_load_explicit(&w->wants, memory_order_relaxed),
                            .busy = atomic_load_explicit(&w->busy, memory_order_relaxed),
                            .in_flight = atomic_load_explicit(&w->in_flight, memory_order_relaxed),
                            .launched = atomic_load_explicit(&w->launched, memory_order_relaxed),

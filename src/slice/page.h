@@ -32,10 +32,8 @@
 #include "slice/compute_policy.h"
 #include "slice/schedule.h"
 
-/* Another major is another layout; a higher minor uses more of what is reserved. Minors: 1 schedule
- * of compute; 2 keys of rows; 3 the key that rows share, and work that may outlast a window; 4
- * rests; 5 what was granted. */
-enum { SLICE_MAJOR = 1, SLICE_MINOR = 5 };
+/* Of the layout. A page of another version is not used. Version 1 was never released. */
+enum { SLICE_VERSION = 2 };
 
 /* SLICE_UNIT: bytes; the counters count units. */
 enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48 };
@@ -55,8 +53,8 @@ typedef struct SliceFile {
 
 typedef struct SliceLimits {
         uint64_t magic;
-        uint16_t major, minor;
-        uint32_t size;               /* of this structure, as its writer knew it */
+        uint32_t version;
+        uint32_t size;               /* of this structure */
         _Atomic uint64_t generation; /* odd while it is written */
         uint64_t limit;              /* bytes of the card that the container may hold */
         uint64_t card_bytes;         /* of the whole card */
@@ -97,14 +95,13 @@ typedef struct SliceRow {
 
 typedef struct SliceCounters {
         uint64_t magic;
-        uint16_t major, minor;
+        uint32_t version;
         uint32_t size;
         _Atomic uint64_t used;    /* units, and the operation that changed it last */
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
         _Atomic uint64_t shared;  /* key of rows for files of several processes; 0: none */
-        SliceRests rests;         /* zero if the writer does not know it */
-        uint8_t reserved[56];
+        uint8_t reserved[80];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;
 
@@ -115,6 +112,6 @@ _Static_assert(offsetof(SliceLimits, container) == 184 && offsetof(SliceLimits, 
 _Static_assert(offsetof(SliceLimits, schedule) == 448 && offsetof(SliceLimits, weight) == 512, "compute");
 _Static_assert(offsetof(SliceRow, noted) == 64 && offsetof(SliceRow, work) == 96, "noted, work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");
-_Static_assert(offsetof(SliceCounters, used) == 16 && offsetof(SliceCounters, rests) == 48, "used, rests");
+_Static_assert(offsetof(SliceCounters, used) == 16, "used");
 _Static_assert(offsetof(SliceCounters, rows) == 128, "rows");
 _Static_assert(sizeof(SliceCounters) == 128 + SLICE_ROWS * 128, "SliceCounters");

@@ -8,8 +8,6 @@
  *                    container can only read it.
  *     SliceWork      in each row of the counters: what a process wants, has in flight and has used.
  *                    The arbiter reads it with pread and bounds what it believes.
- *     SliceRests     once in the counters: idle times that older libraries did not ring for. It is
- *                    zero today.
  *     doorbell       the FIFO "bell" beside them. A process writes a byte when it begins to want
  *                    the card, has become idle in its window, or has drained after its window
  *                    closed. So an idle arbiter can sleep. The process opens it anew for each
@@ -29,18 +27,7 @@ enum { SCHED_WINDOW_OPEN = 1 };
 enum {
         /* Launches wait for windows. Without it nothing is held, whatever the other fields say. */
         SCHED_F_GATED = 1,
-        /* A process that drains and still wants the card need not ring. Of older arbiters only. */
-        SCHED_F_NO_NOTIFY = 2,
-        /* Reserved. Of older arbiters: work in flight since before this window is not counted. */
-        SCHED_F_IGNORE_BACKLOG = 4,
-        /* No other tenant can get the card in this window. Of older arbiters only, and libraries
-         * ring all the same. */
-        SCHED_F_SOLE = 8,
 };
-
-/* The lowest bits of SliceWork.wants are zero. Older libraries have flags there, which are ignored:
- * they are below the precision of the time. */
-enum { WORK_WANTS_RESERVED = 3 };
 
 /* SliceSchedule.seen older than this: the arbiter is away, and a limited process keeps to
  * core_percent by itself. */
@@ -62,7 +49,7 @@ typedef struct SliceSchedule {
 /* Written by the owner of the row only. All zero: a process that has no work. */
 typedef struct SliceWork {
         /* Since when the process has had work, waiting or in flight, or when it last set `drained`,
-         * whichever is later; 0: no work. The lowest bits are WORK_WANTS_RESERVED. */
+         * whichever is later; 0: no work. */
         _Atomic uint64_t wants;
         _Atomic uint64_t busy;      /* ns of the card used since the row was taken */
         _Atomic uint32_t in_flight; /* ns, estimated, at most WORK_IN_FLIGHT_MAX; 0: nothing */
@@ -71,21 +58,11 @@ typedef struct SliceWork {
         _Atomic uint32_t began;     /* WORK_BEGAN of the newest window's first launch; 0: none */
 } SliceWork;
 
-/* Written by older libraries only; its place stays, because older arbiters read it. All zero: the
- * container rings for each idle time. */
-typedef struct SliceRests {
-        _Atomic uint64_t since;  /* no row has wanted the card since then; 0: one does */
-        _Atomic uint64_t rested; /* ns of all idle times that are over */
-        _Atomic uint32_t n;      /* their number */
-        uint32_t reserved;
-} SliceRests;
-
 #define WORK_BEGAN(nsec)   ((uint32_t) ((nsec) >> 10) | 1U) /* wraps after more than an hour */
 #define WORK_BEGAN_GRAIN   UINT64_C(2048)                   /* ns */
 #define WORK_IN_FLIGHT_MAX UINT32_MAX                       /* ns; the maximum that is told */
 
 _Static_assert(sizeof(SliceSchedule) == 64, "SliceSchedule");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");
-_Static_assert(sizeof(SliceRests) == 24, "SliceRests");
 _Static_assert(offsetof(SliceWork, launched) == 20, "launched");
 _Static_assert(offsetof(SliceWork, drained) == 24, "drained");

@@ -27,7 +27,7 @@ typedef struct SliceUser {
  * descriptor stays open. A child of fork must not use its parent's row: it closes the page and
  * opens it again.
  *
- * 0 on success; ret is untouched on failure. -EPROTO: not a slice page, another major version, or
+ * 0 on success; ret is untouched on failure. -EPROTO: not a slice page, another version, or
  * too short. -EUSERS: no row is free, even after reaping. -ENAMETOOLONG: DIRECTORY/counters does
  * not fit SLICE_PATH. Other negative errno of open, fstat, mmap and fcntl; -EINVAL: the kernel has
  * no OFD locks (before 3.15). */

@@ -67,11 +67,11 @@ static void unmap(const void *p, size_t size) {
 }
 
 static bool limits_good(const SliceLimits *l) {
-        return l->magic == SLICE_LIMITS_MAGIC && l->major == SLICE_MAJOR && l->size >= sizeof *l;
+        return l->magic == SLICE_LIMITS_MAGIC && l->version == SLICE_VERSION && l->size == sizeof *l;
 }
 
 static bool counters_good(const SliceCounters *c) {
-        return c->magic == SLICE_COUNTERS_MAGIC && c->major == SLICE_MAJOR && c->size >= sizeof *c;
+        return c->magic == SLICE_COUNTERS_MAGIC && c->version == SLICE_VERSION && c->size == sizeof *c;
 }
 
 /* ---- rows ---- */

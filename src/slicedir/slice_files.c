@@ -51,7 +51,7 @@ int slice_files_load_limits(int fd, SliceLimits *ret) {
 
         if (r != 0)
                 return r;
-        return ret->magic == SLICE_LIMITS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+        return ret->magic == SLICE_LIMITS_MAGIC && ret->version == SLICE_VERSION && ret->size == sizeof *ret
                        ? 0
                        : SLICE_FILES_E_DAMAGED;
 }
@@ -61,7 +61,7 @@ int slice_files_load_counters(int fd, SliceCounters *ret) {
 
         if (r != 0)
                 return r;
-        return ret->magic == SLICE_COUNTERS_MAGIC && ret->major == SLICE_MAJOR && ret->size >= sizeof *ret
+        return ret->magic == SLICE_COUNTERS_MAGIC && ret->version == SLICE_VERSION && ret->size == sizeof *ret
                        ? 0
                        : SLICE_FILES_E_DAMAGED;
 }
@@ -201,7 +201,7 @@ int slice_files_read_usage(int directory, SliceUsage *ret) {
                 r = read_whole(fd, &c, offsetof(SliceCounters, rows));
         if (r != 0)
                 return r;
-        if (c.magic != SLICE_COUNTERS_MAGIC || c.major != SLICE_MAJOR || c.size < sizeof c)
+        if (c.magic != SLICE_COUNTERS_MAGIC || c.version != SLICE_VERSION || c.size != sizeof c)
                 return SLICE_FILES_E_DAMAGED;
         *ret = (SliceUsage){
                 .used = bytes_of(slice_used_units(atomic_load_explicit(&c.used, memory_order_relaxed))),

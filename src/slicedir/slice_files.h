@@ -53,7 +53,7 @@ typedef struct SliceFds {
 void slice_files_close(SliceFds *fds);
 
 enum {
-        SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this major version, or cut short */
+        SLICE_FILES_E_DAMAGED = 1, /* not a slice page of this version, or cut short */
 };
 
 /* Makes limits, counters and the doorbell. limits is replaced as a whole: a process that has mapped

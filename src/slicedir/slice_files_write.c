@@ -76,8 +76,7 @@ static int replace(int directory, const char *name, const void *bytes, size_t si
 
 static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fault) {
         SliceLimits l = {.magic = SLICE_LIMITS_MAGIC,
-                         .major = SLICE_MAJOR,
-                         .minor = SLICE_MINOR,
+                         .version = SLICE_VERSION,
                          .size = sizeof l,
                          .limit = spec->limit,
                          .card_bytes = spec->card_bytes,
@@ -133,8 +132,7 @@ static int make_counters(int directory, int *ret, Fault *fault) {
                 return fault_set(fault, r, "cannot read the slice's counters: %s", strerror(-r));
         memset(&c, 0, sizeof c);
         c.magic = SLICE_COUNTERS_MAGIC;
-        c.major = SLICE_MAJOR;
-        c.minor = SLICE_MINOR;
+        c.version = SLICE_VERSION;
         c.size = sizeof c;
         return replace(directory, "counters", &c, sizeof c, 0666, ret,
                        fault); /* for any user of the container */
@@ -264,7 +262,7 @@ static int open_limits(int directory, SliceLimits *limits, int *ret) {
 
 static int changed(int r, Fault *fault) {
         if (r > 0)
-                return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_MAJOR);
+                return fault_set(fault, r, "the slice's limits are not a page of version %d", SLICE_VERSION);
         return r < 0 ? fault_set(fault, r, "cannot write the slice's limits: %s", strerror(-r)) : 0;
 }
 

@@ -171,8 +171,6 @@ static void play_gate(unsigned i) {
                 atomic_store(&work->wants, clock_nsec(CLOCK_MONOTONIC));
                 atomic_store(&work->drained, window >> 1);
                 atomic_store(&work->in_flight, 0);
-                if (atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY)
-                        continue;
                 fd = open(doorbell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
                 if (fd >= 0) {
                         (void) !write(fd, "", 1);

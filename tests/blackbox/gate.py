@@ -445,7 +445,7 @@ class Slices(Gate):
                 os.truncate(name, 100)
             else:
                 with open(name, "r+b") as f:
-                    f.seek(layout.MAJOR_AT)
+                    f.seek(layout.VERSION_AT)
                     f.write(b"\7")
             program = self.run_program("hold", slices)
             self.assertEqual(program.hear(), {"status": NO_MEMORY}, damage)

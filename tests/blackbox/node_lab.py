@@ -370,8 +370,8 @@ class Limits:
         with open(path, "rb") as f:
             page = f.read()
         assert len(page) == layout.LIMITS_SIZE, len(page)
-        (magic, self.major, self.minor, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
-            struct.unpack_from("<8sHHIQQQQ", page)
+        (magic, self.version, self.size, self.generation, self.limit, self.card_bytes, self.group_bytes) = \
+            struct.unpack_from("<8sIIQQQQ", page)
         assert magic == b"ALQLIMIT", magic
         _, self.card, self.core, self.flags = struct.unpack_from("<IIII", page, layout.CARD - 4)
         self.uuid = page[layout.UUID:layout.UUID + layout.UUID_SIZE].rstrip(b"\0").decode()

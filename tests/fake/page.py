@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of the slice page. Generated from src/slice/page.h by tests/fake/print-page.c: do not edit."""
 
-MAJOR = 1
+VERSION = 2
 
 # ---- limits: offsets ----
 
 LIMITS_MAGIC = 6073470549694172225
 LIMITS_SIZE = 4096
-MAJOR_AT = 8
+VERSION_AT = 8
 GENERATION = 16
 LIMIT = 24
 CARD = 52
@@ -32,7 +32,6 @@ SEEN = 472
 FLAG_OPEN = 1
 WINDOW_OPEN = 1
 GATED = 1
-IGNORE_BACKLOG = 4
 
 # ---- counters ----
 

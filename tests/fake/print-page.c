@@ -17,7 +17,7 @@ static void print_limits(void) {
         printf("\n# ---- limits: offsets ----\n\n");
         number("LIMITS_MAGIC", SLICE_LIMITS_MAGIC);
         number("LIMITS_SIZE", sizeof(SliceLimits));
-        number("MAJOR_AT", offsetof(SliceLimits, major)); /* the same in counters */
+        number("VERSION_AT", offsetof(SliceLimits, version)); /* the same in counters */
         number("GENERATION", offsetof(SliceLimits, generation));
         number("LIMIT", offsetof(SliceLimits, limit));
         number("CARD", offsetof(SliceLimits, card));
@@ -44,7 +44,6 @@ static void print_values(void) {
         number("FLAG_OPEN", SLICE_FLAG_OPEN);
         number("WINDOW_OPEN", SCHED_WINDOW_OPEN);
         number("GATED", SCHED_F_GATED);
-        number("IGNORE_BACKLOG", SCHED_F_IGNORE_BACKLOG);
 }
 
 /* Offsets in the file counters, in a row, and in a lane. */
@@ -72,7 +71,7 @@ int main(void) {
         printf("# SPDX-License-Identifier: Apache-2.0\n");
         printf("\"\"\"The layout of the slice page. Generated from src/slice/page.h by "
                "tests/fake/print-page.c: do not edit.\"\"\"\n\n");
-        number("MAJOR", SLICE_MAJOR);
+        number("VERSION", SLICE_VERSION);
         print_limits();
         print_values();
         print_counters();

@@ -7,11 +7,11 @@ import struct
 import page as layout
 
 
-def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), minor=1):
+def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=()):
     """Makes the file limits. limit, group: bytes. files: paths of the simulated control, device and
     uvm files."""
     text = bytearray(layout.LIMITS_SIZE)
-    struct.pack_into("<QHHI", text, 0, layout.LIMITS_MAGIC, layout.MAJOR, minor, len(text))
+    struct.pack_into("<QII", text, 0, layout.LIMITS_MAGIC, layout.VERSION, len(text))
     struct.pack_into("<QQQQ", text, layout.GENERATION, 2, limit, 1 << 40, group)
     struct.pack_into("<III", text, layout.CARD, card, percent, flags)
     struct.pack_into("<I", text, layout.POLICY, policy)
@@ -22,10 +22,10 @@ def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files
     return text
 
 
-def counters(minor=1):
+def counters():
     """Makes the file counters, with no row in use."""
     text = bytearray(layout.COUNTERS_SIZE)
-    struct.pack_into("<QHHI", text, 0, layout.COUNTERS_MAGIC, layout.MAJOR, minor, len(text))
+    struct.pack_into("<QII", text, 0, layout.COUNTERS_MAGIC, layout.VERSION, len(text))
     return text
 
 

@@ -195,7 +195,7 @@ static void report_want(ProcessState *a, uint32_t card, uint64_t now) {
         uint64_t none = 0;
 
         if (atomic_load_explicit(word, memory_order_relaxed) == 0 &&
-            atomic_compare_exchange_strong(word, &none, now & ~(uint64_t) WORK_WANTS_RESERVED) &&
+            atomic_compare_exchange_strong(word, &none, now) &&
             end_pause(&a->usage[card], may_launch(a, card)))
                 peers_ring_doorbell(&a->gate->cards[card].slice);
 }
@@ -212,12 +212,12 @@ void process_report_want(ProcessState *a, uint32_t card, uint64_t now) {
         report_want(a, card, now);
 }
 
-/* Renews the time in `wants`, because the arbiter may read it later. False: the process has no
- * work. */
-static bool renew_want(SliceWork *row) {
-        uint64_t wants = atomic_load(&row->wants), now = launch_now() & ~(uint64_t) WORK_WANTS_RESERVED;
+/* Renews the time in `wants` if the process has work, because the arbiter may read it later. */
+static void renew_want(SliceWork *row) {
+        uint64_t wants = atomic_load(&row->wants);
 
-        return wants != 0 && atomic_compare_exchange_strong(&row->wants, &wants, now);
+        if (wants != 0)
+                (void) atomic_compare_exchange_strong(&row->wants, &wants, launch_now());
 }
 
 /* Whether no other process of the container has work of this window on the card: the last one
@@ -242,7 +242,6 @@ static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
         const SliceSchedule *schedule = schedule_of(a, card);
         uint32_t window = atomic_load(&schedule->window), number = window >> 1;
         SliceWork *row = row_of(a, card);
-        bool renewed;
 
         if (!is_closed(schedule, window) || atomic_load(&a->usage[card].closed) != 0 ||
             atomic_load(&row->drained) == number) {
@@ -250,10 +249,10 @@ static void report_drained(ProcessState *a, uint32_t card, bool is_idle) {
                         peers_ring_doorbell(&a->gate->cards[card].slice);
                 return;
         }
-        renewed = renew_want(row);
+        renew_want(row);
         atomic_store(&row->in_flight, 0);
         atomic_store(&row->drained, number);
-        if ((!renewed || !(atomic_load(&schedule->flags) & SCHED_F_NO_NOTIFY)) && is_last(a, card, number))
+        if (is_last(a, card, number))
                 peers_ring_doorbell(&a->gate->cards[card].slice);
 }
 

@@ -550,14 +550,14 @@ static int open_cut(const char *name, off_t length) {
 
 static void versions(void) {
         ASSERT_INT(open_with("limits", offsetof(SliceLimits, magic), 1, 8), -EPROTO);
-        ASSERT_INT(open_with("limits", offsetof(SliceLimits, major), 2, 2), -EPROTO);
-        ASSERT_INT(open_with("limits", offsetof(SliceLimits, major), 0, 2), -EPROTO);
-        ASSERT_INT(open_with("limits", offsetof(SliceLimits, minor), 7, 2), 0);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, version), 1, 4), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, version), 0, 4), -EPROTO);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, version), 3, 4), -EPROTO);
         ASSERT_INT(open_with("limits", offsetof(SliceLimits, size), 4095, 4), -EPROTO);
-        ASSERT_INT(open_with("limits", offsetof(SliceLimits, size), 8192, 4), 0);
+        ASSERT_INT(open_with("limits", offsetof(SliceLimits, size), 4097, 4), -EPROTO);
         ASSERT_INT(open_with("counters", offsetof(SliceCounters, magic), 1, 8), -EPROTO);
-        ASSERT_INT(open_with("counters", offsetof(SliceCounters, major), 2, 2), -EPROTO);
-        ASSERT_INT(open_with("counters", offsetof(SliceCounters, minor), 7, 2), 0);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, version), 1, 4), -EPROTO);
+        ASSERT_INT(open_with("counters", offsetof(SliceCounters, version), 3, 4), -EPROTO);
         ASSERT_INT(open_with("counters", offsetof(SliceCounters, size), 0, 4), -EPROTO);
         ASSERT_INT(open_cut("limits", sizeof(SliceLimits) - 1), -EPROTO);
         ASSERT_INT(open_cut("limits", 0), -EPROTO);

@@ -29,8 +29,7 @@ static void limits_are_those_of_the_spec(void) {
         SliceLimits l;
 
         ASSERT_INT(slice_files_read_limits(p.directory, &l), 0);
-        ASSERT_INT(l.major, SLICE_MAJOR);
-        ASSERT_INT(l.minor, SLICE_MINOR);
+        ASSERT_INT(l.version, SLICE_VERSION);
         ASSERT_INT(l.generation, 0);
         ASSERT_INT(l.limit, spec.limit);
         ASSERT_INT(l.card_bytes, spec.card_bytes);
@@ -285,7 +284,7 @@ static void faults_name_the_reason(void) {
         ASSERT_INT(slice_files_set_size(p.directory, 1, 0, NULL, &fault), SLICE_FILES_E_DAMAGED);
         ASSERT_INT(slice_files_set_compute(p.directory, &(CardCompute){.policy = COMPUTE_FAIR}, &fault),
                    SLICE_FILES_E_DAMAGED);
-        ASSERT_CONTAINS(fault.text, "version 1");
+        ASSERT_CONTAINS(fault.text, "version 2");
         ASSERT_OK(unlinkat(p.directory, "limits", 0));
         ASSERT_OK(unlinkat(p.directory, "counters", 0));
         ASSERT_INT(slice_files_read_limits(p.directory, &l), -ENOENT);
@@ -347,7 +346,7 @@ static void cut_counters(void) {
 
 static void counters_cut_while_they_are_read(void) {
         Pages p = pages_make(SLICE_UNIT);
-        SliceCounters good = {.magic = SLICE_COUNTERS_MAGIC, .major = SLICE_MAJOR, .size = sizeof good};
+        SliceCounters good = {.magic = SLICE_COUNTERS_MAGIC, .version = SLICE_VERSION, .size = sizeof good};
         SliceReport report;
         size_t n_good = 0, n_bad = 0;
         time_t end = time(NULL) + PAGES_DEADLINE;
@@ -381,7 +380,8 @@ static void numbers_of_any_size(void) {
 
         memset((void *) &c, 0xff, sizeof c);
         c.magic = SLICE_COUNTERS_MAGIC;
-        c.major = SLICE_MAJOR;
+        c.version = SLICE_VERSION;
+        c.size = sizeof c;
         /* In sum the highest number of 42 bits. */
         for (size_t i = 0; i < SLICE_ROWS; i++)
                 for (size_t k = 0; k < SLICE_LANES; k++)
