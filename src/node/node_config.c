@@ -102,7 +102,7 @@ static const JsonField node_config_fields[] = {
 
 int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        NodeConfigText text = {.offered = true}; /* older agents wrote no member, and offered every unit */
+        NodeConfigText text = {0};
         NodeConfig c;
         JsonReader r;
         int e;

@@ -19,8 +19,7 @@
 
 /* A second location, used where the first one does not exist. Containers of `aliquot local` have
  * the machine's root, in which no mount point can be made; there SLICE_RUN is a read-only mount
- * below a /run of the container's own. Pods that an earlier agent admitted have only this location,
- * because the kubelet gives their containers the same mounts until the pod is deleted. */
+ * below a /run of the container's own. */
 #define SLICE_RUN       "/run/aliquot"
 #define SLICE_RUN_PAGES SLICE_RUN "/slice"
 #define SLICE_RUN_GATE  SLICE_RUN "/libaliquot.so"

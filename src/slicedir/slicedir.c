@@ -251,9 +251,6 @@ void slicedir_remove(Slicedir *d, const char *id) {
         }
         (void) unlinkat(dir, SLICEDIR_PRELOAD ".new", 0);
         (void) unlinkat(dir, SLICEDIR_PRELOAD, 0);
-        /* Made by agents of other versions. */
-        (void) unlinkat(dir, SLICEDIR_PRELOAD_RUN ".new", 0);
-        (void) unlinkat(dir, SLICEDIR_PRELOAD_RUN, 0);
         (void) unlinkat(dir, SLICEDIR_OWNER ".new", 0);
         (void) unlinkat(dir, SLICEDIR_OWNER, 0);
         if (slicedir_has_own_tmpfs(d, dir)) {

@@ -6,7 +6,6 @@
  *     DIR/lock              held while a slice is made or removed
  *     DIR/ID/owner          the owner's line; `aliquot run` holds its lock as long as it lives
  *     DIR/ID/ld.so.preload  the agent's: mounted in its container as /etc/ld.so.preload
- *     DIR/ID/preload        the same for containers whose mounts are below SLICE_RUN
  *     DIR/ID/N/             one per card: the slice page (slice/page.h)
  *
  * The node agent and `aliquot run` use the same directory: `aliquot run` of root counts the agent's
@@ -24,11 +23,10 @@
 
 enum { SLICEDIR_CARDS_MAX = 32, SLICEDIR_OWNER_SIZE = 256, SLICEDIR_PATH_SIZE = 4096 };
 
-#define SLICEDIR_DEFAULT     "/run/aliquot/slices"
-#define SLICEDIR_PRELOAD     "ld.so.preload"
-#define SLICEDIR_PRELOAD_RUN "preload"
-#define SLICEDIR_AGENT       "agent " /* begins the owner's line of an agent */
-#define SLICEDIR_RUN         "run "   /* and that of `aliquot run` */
+#define SLICEDIR_DEFAULT "/run/aliquot/slices"
+#define SLICEDIR_PRELOAD "ld.so.preload"
+#define SLICEDIR_AGENT   "agent " /* begins the owner's line of an agent */
+#define SLICEDIR_RUN     "run "   /* and that of `aliquot run` */
 
 typedef struct SlicedirEntry {
         char id[SLICEDIR_ID_SIZE];
@@ -109,9 +107,8 @@ int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceS
 int slicedir_resize(Slicedir *d, const char *id, uint32_t number, uint64_t bytes, uint32_t percent,
                     Fault *fault);
 
-/* Writes the files SLICEDIR_PRELOAD and SLICEDIR_PRELOAD_RUN that the slice lacks, because an agent
- * of another version made it. 0, or negative errno with a fault. */
-int slicedir_write_preloads(Slicedir *d, const char *id, Fault *fault);
+/* Writes the file SLICEDIR_PRELOAD if the slice lacks it. 0, or negative errno with a fault. */
+int slicedir_write_preload(Slicedir *d, const char *id, Fault *fault);
 
 /* Removes the agent's slices for which keep() is false, and those that it left unfinished. Keeps
  * the pages of the others open from now on, also those of an earlier agent, if they open without

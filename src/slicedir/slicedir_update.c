@@ -153,33 +153,19 @@ static int write_owner(int dir, const char *owner, Fault *fault) {
         return 0;
 }
 
-typedef struct Preload {
-        const char *name, *gate;
-} Preload;
-
-/* Both are written. Which one a container mounts was decided when its pod was admitted, perhaps by
- * an agent of another version. */
-static const Preload preloads[] = {{SLICEDIR_PRELOAD, SLICE_GATE}, {SLICEDIR_PRELOAD_RUN, SLICE_RUN_GATE}};
-
-/* Each slice has its own files, because the dynamic linker opens one at the start of each program.
+/* Each slice has its own file, because the dynamic linker opens one at the start of each program.
  * If containers shared it, one of them could lease it and so delay the others' programs
  * (slicedir/file_lease.h). */
-static int write_preload(int dir, const Preload *p, Fault *fault) {
+static int write_preload(int dir, Fault *fault) {
         _cleanup_close_ int fd = openat(dir, SLICEDIR_PRELOAD ".new",
                                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
 
         if (fd < 0 || fchmod(fd, 0644) < 0 /* not reduced by the umask */ ||
-            dprintf(fd, "%s\n", p->gate) < 0 || renameat(dir, SLICEDIR_PRELOAD ".new", dir, p->name) < 0)
-                return fault_set(fault, -errno, "cannot write the slice's %s: %s", p->name, strerror(errno));
+            dprintf(fd, "%s\n", SLICE_GATE) < 0 ||
+            renameat(dir, SLICEDIR_PRELOAD ".new", dir, SLICEDIR_PRELOAD) < 0)
+                return fault_set(fault, -errno, "cannot write the slice's %s: %s", SLICEDIR_PRELOAD,
+                                 strerror(errno));
         return 0;
-}
-
-static int write_preloads(int dir, Fault *fault) {
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
-                r = write_preload(dir, &preloads[i], fault);
-        return r;
 }
 
 /* Frees what a container has written beyond the counters' size, as room for new files. If that
@@ -220,7 +206,7 @@ static int write_slice(Slicedir *d, const char *id, int dir, const char *owner, 
         give_back(dir);
         r = write_owner(dir, owner, fault);
         if (r == 0)
-                r = write_preloads(dir, fault);
+                r = write_preload(dir, fault);
         if (r == 0)
                 r = write_cards(d, id, dir, specs, n, fault);
         return explain_full(d, r, fault);
@@ -251,13 +237,12 @@ int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceS
         return r;
 }
 
-int slicedir_write_preloads(Slicedir *d, const char *id, Fault *fault) {
+int slicedir_write_preload(Slicedir *d, const char *id, Fault *fault) {
         _cleanup_close_ int dir = -1;
         int r = open_slice(d, id, &dir, fault);
 
-        for (size_t i = 0; r == 0 && i < ELEMENTSOF(preloads); i++)
-                if (faccessat(dir, preloads[i].name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-                        r = write_preload(dir, &preloads[i], fault);
+        if (r == 0 && faccessat(dir, SLICEDIR_PRELOAD, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+                r = write_preload(dir, fault);
         return r;
 }
 

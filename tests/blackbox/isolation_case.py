@@ -13,7 +13,7 @@ from node_case import Node  # noqa: E402
 from node_lab import Limits  # noqa: E402
 
 NVML = sys.argv.pop(1)
-INSIDE, RUN = "/.aliquot", "/run/aliquot"  # the paths in this agent's answers, and in an older one's
+INSIDE = "/.aliquot"  # the path in the answers of the agent
 ALONE = "ISOLATION_ALONE"  # environment: this process has its own mount namespace
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"

@@ -16,7 +16,7 @@ import threading
 import unittest
 
 from isolation_case import (
-    ALL, ALONE, DIRECTORIES, FOUR_CARDS, F_OFD_SETLK, INSIDE, LIBC, MIB, MNT_DETACH, MS_SHARED, RUN,
+    ALL, ALONE, DIRECTORIES, FOUR_CARDS, F_OFD_SETLK, INSIDE, LIBC, MIB, MNT_DETACH, MS_SHARED,
     Started, alone, slices)
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import GPU_MEM, PODS, container, pod
@@ -216,7 +216,7 @@ class Starts(Started):
     """What must be there before an isolated container starts."""
 
     def test_a_missing_preload_file_is_made(self):
-        """The slice was made by another version of the agent. Its containers start again, also while the API server is away."""
+        """Containers of the slice start again, also while the API server is away."""
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
         first = self.started(lab, uid)
@@ -228,34 +228,6 @@ class Starts(Started):
         with open(first.options["mounts"]["/etc/ld.so.preload"][0]) as f:
             self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         lab.store.tell("return")
-
-    def test_pods_that_an_older_agent_admitted(self):
-        """The kubelet goes on using its earlier answers: all their paths exist and fit."""
-        lab = self.lab(cards=TWO_CARDS, start=False)
-        gate = os.path.join(lab.state, "gate")
-        os.makedirs(gate)
-        lab.start_agent()
-        lab.wait_ready()
-        c = self.started(lab, self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1))
-        slice_ = os.path.dirname(c.options["mounts"]["/etc/ld.so.preload"][0])
-        with open(os.path.join(gate, "libaliquot.so")) as f:
-            self.assertIn("first version", f.read())
-        for path in os.path.join(gate, "ld.so.preload"), os.path.join(slice_, "preload"):
-            with open(path) as f:
-                self.assertEqual(f.read(), f"{RUN}/libaliquot.so\n")
-            os.unlink(path)
-        lab.restart_agent()
-        lab.wait_ready()
-        lab.kubelet.finish(c.uid, "main", 1)
-        lab.wait(lambda: lab.running(c.uid) and lab.kubelet.runtime.of(c.uid, "main") is not c, "it runs again")
-        for path in os.path.join(gate, "ld.so.preload"), os.path.join(slice_, "preload"):
-            with open(path) as f:
-                self.assertEqual(f.read(), f"{RUN}/libaliquot.so\n")
-
-    def test_a_node_without_old_pods_has_no_old_paths(self):
-        lab = self.lab(cards=TWO_CARDS)
-        self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        self.assertFalse(os.path.exists(os.path.join(lab.state, "gate")))
 
     def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):
         """The check of its percentage keeps a record of all that it got. The check of its memory makes the pages, and comes when
@@ -432,37 +404,28 @@ class Leases(Started):
         shared = {inside for inside in ALL if os.stat(a.options["mounts"][inside][0]).st_ino == os.stat(b.options["mounts"][inside][0]).st_ino}
         self.assertEqual(shared, DIRECTORIES | {f"{INSIDE}/libaliquot.so"}, "a directory cannot be leased")
         self.assertFalse(self.leases(a.options["mounts"][f"{INSIDE}/libaliquot.so"][0]))
-        os.mkdir(os.path.join(lab.state, "gate"))
-        lab.restart_agent()
-        lab.wait_ready()
-        for name in "libaliquot.so", "ld.so.preload":  # mounted in pods of an older agent
-            self.assertFalse(self.leases(os.path.join(lab.state, "gate", name)))
         lab.wait(lambda: self.leases(a.options["mounts"]["/etc/ld.so.preload"][0]), "a pod may lease its own file")
 
     def test_the_agent_waits_for_no_lease(self):
         lab = self.lab(cards=TWO_CARDS)
         c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
-        old = os.path.join(lab.state, "gate")  # for pods of an older agent
-        os.mkdir(old)
-        lab.restart_agent()
+        path = c.options["mounts"][f"{INSIDE}/libaliquot.so"][0]
+        lab.agent.stop()
+        with open(path, "rb") as f:
+            text = f.read()
+        mounted = path + ".mounted"
+        os.link(path, mounted)
+        lab.wait(lambda: self.leases(mounted), "no process has it open")
+        tenant = self.tenant(mounted)
+        self.assertEqual(tenant.said, "leased")
+        lab.start_agent()
         lab.wait_ready()
-        for path in c.options["mounts"][f"{INSIDE}/libaliquot.so"][0], f"{old}/libaliquot.so", f"{old}/ld.so.preload":
-            lab.agent.stop()
-            with open(path, "rb") as f:
-                text = f.read()
-            mounted = path + ".mounted"
-            os.link(path, mounted)
-            lab.wait(lambda: self.leases(mounted), "no process has it open")
-            tenant = self.tenant(mounted)
-            self.assertEqual(tenant.said, "leased")
-            lab.start_agent()
-            lab.wait_ready()
-            self.assertFalse(os.path.samefile(path, mounted), "a new file is there, without a lease")
-            with open(path, "rb") as f:
-                self.assertEqual(f.read(), text)
-            self.held(lab, path)
-            self.held(lab, mounted)
-            self.assertEqual(tenant.process.stdout.readline().strip(), "given up")
+        self.assertFalse(os.path.samefile(path, mounted), "a new file is there, without a lease")
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), text)
+        self.held(lab, path)
+        self.held(lab, mounted)
+        self.assertEqual(tenant.process.stdout.readline().strip(), "given up")
 
     def test_the_arbiter_opens_leased_pages(self):
         for name, kind in ("limits", fcntl.F_RDLCK), ("limits", fcntl.F_WRLCK), ("counters", fcntl.F_RDLCK), ("counters", fcntl.F_WRLCK):

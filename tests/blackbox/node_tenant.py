@@ -202,27 +202,6 @@ class Tenant(node_simulated.SimulatedNode):
             self.assertRegex(said, f" 0MiB / +{LIMIT}MiB ")
             self.assertNotIn("ignored", said)
 
-    def test_a_container_with_the_mounts_of_an_older_agent(self):
-        """It starts again after an upgrade: the paths of the earlier answer lead to the new
-        library."""
-        lab, c = self.tenant()
-        os.mkdir(os.path.join(lab.state, "gate"))
-        lab.restart_agent()
-        lab.wait_ready()
-        before = {"/run/aliquot/libaliquot.so": (os.path.join(lab.state, "gate/libaliquot.so"), True)}
-        for inside, (host, read_only) in c.options["mounts"].items():
-            if inside == "/etc/ld.so.preload":
-                before[inside] = (os.path.join(os.path.dirname(host), "preload"), True)
-            elif inside.startswith("/.aliquot/slice/") and not os.path.isdir(host):
-                before[inside.replace("/.aliquot", "/run/aliquot")] = (host, read_only)
-            elif not inside.startswith("/.aliquot"):
-                before[inside] = (host, read_only)
-        c.options["mounts"] = before
-        held, said = self.is_held(c, "SAMPLE --gpu-mem-mib 1000 -- echo had it; nvidia-smi; ASK", "overlay")
-        self.assertTrue(held, said)
-        self.assertIn("had it", said)
-        self.assertNotIn("ignored", said)
-
     def test_attacks_that_cannot_remove_the_gate(self):
         _, c = self.tenant()
         for root in ROOTS:

@@ -35,8 +35,8 @@ POLICIES = "validatingadmissionpolicybinding,validatingadmissionpolicy"
 SAMPLE = "/programs/aliquot-sample"
 STAY = kube.REPORT + "; trap 'exit 0' TERM; sleep 1000000 & wait"
 # Offsets of limit, card and owner (src/slice/page.h).
-PAGE = ("for d in /.aliquot/slice/0 /run/aliquot/slice/0; do [ -f $d/limits ] || continue; stat -c %i $d/counters; "
-        "for at in '24 -N16' '64 -N48' '184 -N128'; do od -An -v -tx1 -j$at $d/limits; done; done")
+PAGE = ("cd /.aliquot/slice/0 && stat -c %i counters && "
+        "for at in '24 -N16' '64 -N48' '184 -N128'; do od -An -v -tx1 -j$at limits; done")
 LIBRARY = re.compile(r"\s(/\S*libaliquot\.so)(?: \(deleted\))?$", re.MULTILINE)  # in /proc/PID/maps
 OPTIONS = argparse.Namespace()
 

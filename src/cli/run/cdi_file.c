@@ -277,7 +277,7 @@ int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir
                 return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", dir);
         r = make_inside(d->path, inside, fault);
         if (r == 0)
-                r = slicedir_write_preloads(d, name, fault);
+                r = slicedir_write_preload(d, name, fault);
         if (r == 0)
                 r = describe(name, c, inside, nvml, &text, fault);
         if (r == 0)

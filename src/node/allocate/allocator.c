@@ -158,18 +158,14 @@ int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, F
         return 0;
 }
 
-/* PreStart records it again and saves it. A saved record is complete already. */
+/* PreStart records it again and saves it. */
 static void note_owner(const Allocator *a, const Owner *owner, DeviceKind kind, const DeviceSet *set) {
         Str uid = str_from(owner->pod->uid), container = str_from(owner->container->name);
-        Records *records = a->node->records;
-        Record *record;
 
-        if (records_give(records, uid, str_from(owner->pod->namespace_), str_from(owner->pod->name),
-                         container, owner->container->kind == CONTAINER_INIT, kind, set) < 0)
-                return;
-        record = records_find(records, uid);
-        if (record && !record->saved && a->node->isolation)
-                isolation_record_slice(a->node->inventory, record, container);
+        /* Out of memory: PreStart tries again. */
+        (void) records_give(a->node->records, uid, str_from(owner->pod->namespace_),
+                            str_from(owner->pod->name), container, owner->container->kind == CONTAINER_INIT,
+                            kind, set);
 }
 
 bool allocator_answer(const Allocator *a, DeviceKind kind, const DeviceSet *set, RpcCall *call) {

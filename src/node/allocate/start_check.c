@@ -154,8 +154,6 @@ static int keep_record(const StartCheck *check, const RosterPod *pod, const Rost
 
         r = evidence_give(node, pod, str_from(c->name), c->kind == CONTAINER_INIT, check->kind, check->set);
         record = r == 0 ? records_find(node->records, str_from(pod->uid)) : NULL;
-        if (record && node->isolation)
-                isolation_record_slice(node->inventory, record, str_from(c->name));
         if (record)
                 r = records_save(node->records, record, fault);
         return r < 0 ? fault_wrap(fault, START_CHECK_E_WAIT, "pod %s/%s waits for its record",

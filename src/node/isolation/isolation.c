@@ -48,11 +48,8 @@ void isolation_done(Isolation *i) {
 
 /* ---- names ---- */
 
-_Static_assert((int) RECORD_SLICE_SIZE == (int) SLICEDIR_ID_SIZE, "a record holds any name of a slice");
-
 /* Names a slice by its devices. Living containers have different devices, except an init container
- * and later ones of its pod. FNV-1a separates sets that begin alike. Versions that record no name
- * use this one. */
+ * and later ones of its pod. FNV-1a separates sets that begin alike. */
 static void name_of(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
         uint64_t hash = UINT64_C(0xCBF29CE484222325);
 
@@ -63,20 +60,7 @@ static void name_of(const DeviceSet *mem, char ret[static SLICEDIR_ID_SIZE]) {
 }
 
 void isolation_slice_name(const RecordContainer *c, char ret[static SLICEDIR_ID_SIZE]) {
-        if (c->slice[0] != '\0')
-                memcpy(ret, c->slice, sizeof c->slice);
-        else
-                name_of(&c->given[DEVICE_MEM], ret);
-}
-
-void isolation_record_slice(const Inventory *v, Record *record, Str container) {
-        const RecordContainer *c = record_container(record, container);
-        char id[SLICEDIR_ID_SIZE];
-
-        if (!c || !share_mode_is_isolated(v->mode) || c->given[DEVICE_MEM].n == 0)
-                return;
-        isolation_slice_name(c, id);
-        record_set_slice(record, container, id);
+        name_of(&c->given[DEVICE_MEM], ret);
 }
 
 /* ---- Allocate ---- */
@@ -244,9 +228,8 @@ static int check_available(const Isolation *i, Fault *fault) {
                 return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s",
                                  i->unsupported.text);
         if (!preload_files_are_complete(&i->preload))
-                return fault_set(fault, ISOLATION_E_MISSING,
-                                 "it cannot be isolated: %s, or a file in %s, is missing", i->preload.library,
-                                 i->preload.run);
+                return fault_set(fault, ISOLATION_E_MISSING, "it cannot be isolated: %s is missing",
+                                 i->preload.library);
         return 0;
 }
 
@@ -315,7 +298,7 @@ bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContain
             slicedir_refresh(&i->slicedir, &fault) < 0)
                 return false;
         isolation_slice_name(given, id);
-        if (slicedir_write_preloads(&i->slicedir, id, &fault) < 0)
+        if (slicedir_write_preload(&i->slicedir, id, &fault) < 0)
                 return false;
         while (number < SLICEDIR_CARDS_MAX && device_set_next_card(mem, &at, &card, &count)) {
                 (void) snprintf(path, sizeof path, "%s/%s/%u/limits", i->slicedir.path, id, number++);

@@ -51,12 +51,8 @@ typedef struct Isolation {
 int isolation_init(Isolation *i, const IsolationOptions *options);
 void isolation_done(Isolation *i);
 
-/* The name of the container's slice, a directory: by its record, or, where the record has none
- * because an earlier version wrote it, by its devices. */
+/* The name of the container's slice, a directory, which follows from its devices. */
 void isolation_slice_name(const RecordContainer *c, char ret[static SLICEDIR_ID_SIZE]);
-
-/* Notes that name in the container's record, where the mode isolates. */
-void isolation_record_slice(const Inventory *v, Record *record, Str container);
 
 /* The mounts of a container with these devices, for the answer to Allocate. First the files of a
  * simulated driver, where there is one. Then, where the mode isolates, SLICE_MOUNT_DIR, library and

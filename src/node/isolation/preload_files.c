@@ -24,51 +24,21 @@ static char *path_of(const char *directory, const char *name) {
 }
 
 int preload_files_init(PreloadFiles *p, const char *state_dir) {
-        struct stat st;
-
         *p = PRELOAD_FILES_NULL;
         p->inside = path_of(state_dir, "inside");
         p->library = path_of(state_dir, "inside/" LIBRARY);
-        p->run = path_of(state_dir, "gate");
-        p->run_library = path_of(state_dir, "gate/" LIBRARY);
-        p->run_preload = path_of(state_dir, "gate/ld.so.preload");
-        if (!p->inside || !p->library || !p->run || !p->run_library || !p->run_preload)
-                return -ENOMEM;
-        p->has_run = stat(p->run, &st) == 0 && S_ISDIR(st.st_mode);
-        return 0;
+        return p->inside && p->library ? 0 : -ENOMEM;
 }
 
 void preload_files_done(PreloadFiles *p) {
         free(p->inside);
         free(p->library);
-        free(p->run);
-        free(p->run_library);
-        free(p->run_preload);
-        for (size_t i = 0; i < ELEMENTSOF(p->held); i++)
-                if (p->held[i] >= 0)
-                        (void) close(p->held[i]);
+        if (p->held >= 0)
+                (void) close(p->held);
         *p = PRELOAD_FILES_NULL;
 }
 
 /* ---- the library ---- */
-
-static int install_library(const char *path, const Buf *text, int *ret_held, Fault *fault) {
-        int r = install_write(path, text, ret_held, fault);
-
-        return r == 0 ? install_check(path, *ret_held, fault) : r;
-}
-
-/* Installs the same library for pods of the older layout: it looks for its pages in both places. */
-static int install_run(PreloadFiles *p, const Buf *library, Fault *fault) {
-        _cleanup_buf_ Buf preload = BUF_NULL;
-        int r;
-
-        buf_append_str(&preload, STR(SLICE_RUN_GATE "\n"));
-        if (buf_result(&preload) < 0)
-                return -ENOMEM;
-        r = install_library(p->run_library, library, &p->held[1], fault);
-        return r == 0 ? install_write(p->run_preload, &preload, &p->held[2], fault) : r;
-}
 
 int preload_files_install(PreloadFiles *p, const char *given, Fault *fault) {
         _cleanup_buf_ Buf library = BUF_NULL;
@@ -78,18 +48,14 @@ int preload_files_install(PreloadFiles *p, const char *given, Fault *fault) {
         if (r == 0)
                 r = install_folder(p->inside, fault);
         if (r == 0)
-                r = install_library(p->library, &library, &p->held[0], fault);
-        return r == 0 && p->has_run ? install_run(p, &library, fault) : r;
-}
-
-static bool is_file(const char *path) {
-        struct stat st;
-
-        return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+                r = install_write(p->library, &library, &p->held, fault);
+        return r == 0 ? install_check(p->library, p->held, fault) : r;
 }
 
 bool preload_files_are_complete(const PreloadFiles *p) {
-        return is_file(p->library) && (!p->has_run || (is_file(p->run_library) && is_file(p->run_preload)));
+        struct stat st;
+
+        return stat(p->library, &st) == 0 && S_ISREG(st.st_mode) && access(p->library, R_OK) == 0;
 }
 
 /* ---- the directory ---- */

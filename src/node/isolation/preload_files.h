@@ -6,7 +6,6 @@
  *
  *   STATE/inside/libaliquot.so      the library
  *   STATE/inside/N/                 SLICE_MOUNT_DIR of a container with N cards: empty mount points
- *   STATE/gate/                     the same for pods of the layout before (SLICE_RUN)
  *
  * SLICE_MOUNT_DIR is read-only, so the runtime cannot make mount points in it: each must exist.
  * Nothing in STATE/inside/N is ever removed or replaced. Linux takes a mount away from every
@@ -18,16 +17,12 @@
 #include "base/fault.h"
 
 typedef struct PreloadFiles {
-        char *inside;      /* STATE/inside */
-        char *library;     /* in STATE/inside */
-        char *run;         /* STATE/gate */
-        char *run_library; /* in STATE/gate */
-        char *run_preload; /* in STATE/gate: one for all pods whose slices have none of their own */
-        bool has_run;      /* STATE/gate existed, so there may be pods of that layout */
-        int held[3];       /* library, run_library and run_preload, open; -1: not (install.h) */
+        char *inside;  /* STATE/inside */
+        char *library; /* in STATE/inside */
+        int held;      /* library, open; -1: not (install.h) */
 } PreloadFiles;
 
-#define PRELOAD_FILES_NULL ((PreloadFiles){.held = {-1, -1, -1}})
+#define PRELOAD_FILES_NULL ((PreloadFiles){.held = -1})
 
 int preload_files_init(PreloadFiles *p, const char *state_dir); /* names the paths; 0 or -ENOMEM */
 void preload_files_done(PreloadFiles *p);
@@ -36,8 +31,7 @@ void preload_files_done(PreloadFiles *p);
  * containers keep the library that they have. 0 or negative errno with a fault. */
 int preload_files_install(PreloadFiles *p, const char *given, Fault *fault);
 
-/* Whether the library, and the files of the older layout where it exists, are regular files that
- * can be read. */
+/* Whether the library is a regular file that can be read. */
 bool preload_files_are_complete(const PreloadFiles *p);
 
 enum { PRELOAD_FOLDER = 4096 };

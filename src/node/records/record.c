@@ -3,11 +3,9 @@
 /* One record and its text:
  *
  *     {"uid":"...","namespace":"default","name":"a","assumeTime":1,
- *      "containers":[{"name":"main","slice":"gpu3-2-...","init":false,"started":true,
- *                     "mem":["3-0","3-1"],"core":[]}]}
+ *      "containers":[{"name":"main","init":false,"started":true,"mem":["3-0","3-1"],"core":[]}]}
  *
- * "slice", "sizeMem", "sizeCore" and "permitMem" are optional: older agents do not write them,
- * and ignore them. */
+ * "sizeMem", "sizeCore" and "permitMem" are there where they are not 0. */
 
 #include <errno.h>
 #include <stddef.h>
@@ -50,17 +48,6 @@ void record_set_started(Record *record, Str container, bool started) {
                 if (!str_eq(str_from(c->name), container) || c->started == started)
                         continue;
                 c->started = started;
-                record->saved = false;
-        }
-}
-
-void record_set_slice(Record *record, Str container, const char *slice) {
-        for (size_t i = 0; i < record->n_containers; i++) {
-                RecordContainer *c = &record->containers[i];
-
-                if (!str_eq(str_from(c->name), container) || strcmp(c->slice, slice) == 0)
-                        continue;
-                (void) snprintf(c->slice, sizeof c->slice, "%s", slice);
                 record->saved = false;
         }
 }
@@ -146,8 +133,6 @@ void record_write(const Record *record, Buf *out) {
 
                 json_write_object(&w, NULL);
                 json_write_text(&w, "name", c->name);
-                if (c->slice[0] != '\0')
-                        json_write_text(&w, "slice", c->slice);
                 json_write_bool(&w, "init", c->init);
                 json_write_bool(&w, "started", c->started);
                 if (c->size_mem > 0)
@@ -167,7 +152,7 @@ void record_write(const Record *record, Buf *out) {
 /* ---- reading ---- */
 
 typedef struct ContainerText {
-        Str name, slice;
+        Str name;
         bool init, started;
         int64_t size_mem, size_core, permit_mem;
         Str given[DEVICE_KINDS_]; /* raw arrays */
@@ -175,7 +160,6 @@ typedef struct ContainerText {
 
 static const JsonField container_fields[] = {
         JSON_FIELD(ContainerText, name, "name", json_field_str),
-        JSON_FIELD(ContainerText, slice, "slice", json_field_str),
         JSON_FIELD(ContainerText, init, "init", json_field_bool),
         JSON_FIELD(ContainerText, started, "started", json_field_bool),
         JSON_FIELD(ContainerText, size_mem, "sizeMem", json_field_i64),
@@ -224,14 +208,6 @@ static int read_set(Str json, DeviceKind kind, Arena *arena, DeviceSet *ret, Fau
         return e > 0 ? RECORD_E_MALFORMED : e;
 }
 
-/* "" or the name of one directory. */
-static bool is_slice_name(Str text) {
-        for (size_t i = 0; i < text.len; i++)
-                if (text.data[i] == '/' || text.data[i] == '\0')
-                        return false;
-        return text.len == 0 || (text.len < RECORD_SLICE_SIZE && text.data[0] != '.');
-}
-
 /* A size that no slice can have is none. */
 static uint32_t size_of(int64_t number) {
         return number > 0 && number <= UINT32_MAX ? (uint32_t) number : 0;
@@ -241,10 +217,6 @@ static int add_container(Record *record, const ContainerText *text, Arena *arena
         RecordContainer *c = &record->containers[record->n_containers];
         int e = 0;
 
-        if (!is_slice_name(text->slice))
-                return fault_set(fault, RECORD_E_MALFORMED, "container %.*s: slice is no name of a directory",
-                                 STR_ARG(text->name));
-        (void) snprintf(c->slice, sizeof c->slice, "%.*s", STR_ARG(text->slice));
         c->name = str_dup(text->name);
         c->init = text->init;
         c->started = text->started;
@@ -285,9 +257,7 @@ static int read_containers(Record *record, Str json, Arena *arena, Fault *fault)
         json_init(&r, json);
         if (json_array_begin(&r))
                 while (json_array_next(&r)) {
-                        ContainerText text = {/* older files lack the member: they held only containers that
-                                 * started */
-                                              .started = true};
+                        ContainerText text = {0};
 
                         json_field_decode(&r, arena, container_fields, ELEMENTSOF(container_fields), &text);
                         if (json_failed(&r))

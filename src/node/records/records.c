@@ -172,8 +172,6 @@ int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, b
                 return -ENOMEM;
         device_set_done(&c->given[kind]);
         c->given[kind] = copy;
-        if (kind == DEVICE_MEM)
-                c->slice[0] = '\0';
         c->size_mem = c->size_core = c->permit_mem = 0;
         record->saved = false;
         return 0;

@@ -15,11 +15,8 @@
 #include "base/hash.h"
 #include "node/records/device.h"
 
-enum { RECORD_SLICE_SIZE = 128 };
-
 typedef struct RecordContainer {
         char *name;
-        char slice[RECORD_SLICE_SIZE]; /* name of its slice's directory; "": not recorded */
         /* an ordinary init container: later containers may get the same IDs */
         bool init;
         bool started; /* PreStart verified its memory at least once */
@@ -53,15 +50,11 @@ int records_open(Records *r, const char *directory, Fault *fault);
 void records_done(Records *r);
 
 Record *records_find(const Records *r, Str uid);
-/* Sets the container's devices of one kind (copied). Other memory than before means another slice,
- * whose directory has no name yet. Returns 0 or -ENOMEM. */
+/* Sets the container's devices of one kind (copied). Returns 0 or -ENOMEM. */
 int records_give(Records *r, Str uid, Str namespace_, Str name, Str container, bool init, DeviceKind kind,
                  const DeviceSet *set);
 const RecordContainer *record_container(const Record *record, Str name);
 void record_set_started(Record *record, Str container, bool started);
-/* Sets the name of the container's slice directory, which must be shorter than
- * RECORD_SLICE_SIZE. */
-void record_set_slice(Record *record, Str container, const char *slice);
 /* Sets the size in force of a container; 0: its limit. */
 void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core);
 void record_set_permit(Record *record, Str container, uint32_t mem);

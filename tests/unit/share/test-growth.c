@@ -68,7 +68,7 @@ static void a_charge_falls_as_far_as_memory_is_free(void) {
         ASSERT_INT(keep(0, -4, 0, -4, 0), 0);    /* it is permitted */
         ASSERT_INT(keep(-2, -4, -4, -2, 0), -2); /* some was free before */
         ASSERT_INT(keep(-2, -4, -4, -3, 0), -3);
-        ASSERT_INT(keep(2, -4, -4, 1, 0), 1); /* the record is an older agent's */
+        ASSERT_INT(keep(2, -4, -4, 1, 0), 1); /* the record has no permit */
 }
 
 /* Another slice may have what was given up. */

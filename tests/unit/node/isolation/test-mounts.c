@@ -116,14 +116,12 @@ static void only_counters_and_doorbells_are_writable(void) {
         end(&i);
 }
 
-/* The kubelet keeps the answer of Allocate, so a record must lead to the same directory. That also
- * holds for a record without a name, as earlier versions wrote it. */
+/* The kubelet keeps the answer of Allocate, so a record must lead to the same directory. */
 static void record_leads_to_what_allocate_named(void) {
         Isolation i = begin();
         PluginMount mounts[ISOLATION_MOUNTS];
         DeviceId ids[2];
         RecordContainer container = {.name = (char *) "main", .given[DEVICE_MEM] = {ids, 2}};
-        Record record = {.containers = &container, .n_containers = 1, .saved = true};
         char id[SLICEDIR_ID_SIZE], part[SLICEDIR_ID_SIZE + 2];
         Arena arena = ARENA_NULL;
 
@@ -131,16 +129,7 @@ static void record_leads_to_what_allocate_named(void) {
         isolation_slice_name(&container, id);
         (void) snprintf(part, sizeof part, "/%s/", id);
         ASSERT_CONTAINS(mounts[3].host_path, part);
-        ASSERT_TEXT(id, "gpu0-2-0832880967eb6fed"); /* as every version has named it */
-        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_SHARE}, &record, STR("main"));
-        ASSERT_TRUE(record.saved && container.slice[0] == '\0');
-        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_CGPU}, &record, STR("main"));
-        ASSERT_FALSE(record.saved);
-        ASSERT_TEXT(container.slice, id);
-        record_set_slice(&record, STR("main"), "another");
-        isolation_record_slice(&(Inventory){.mode = SHARE_MODE_CGPU}, &record, STR("main"));
-        isolation_slice_name(&container, id);
-        ASSERT_TEXT(id, "another");
+        ASSERT_TEXT(id, "gpu0-2-0832880967eb6fed");
         arena_done(&arena);
         end(&i);
 }

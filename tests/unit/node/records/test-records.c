@@ -104,71 +104,17 @@ static Record *parse(const char *text) {
         return record;
 }
 
-static void a_slice_is_recorded_by_its_name(void) {
-        Fault fault = FAULT_NULL;
-        Record *record;
-        Records r;
-
-        begin();
-        ASSERT_OK(records_open(&r, pods, &fault));
-        give(&r, "u1", "main", false, "3-7");
-        give(&r, "u1", "side", false, "3-8");
-        record = records_find(&r, STR("u1"));
-        ASSERT_OK(records_save(&r, record, &fault));
-        record_set_slice(record, STR("main"), "gpu3-1-00ff");
-        ASSERT_FALSE(record->saved);
-        ASSERT_OK(records_save(&r, record, &fault));
-        record_set_slice(record, STR("main"), "gpu3-1-00ff");
-        ASSERT_TRUE(record->saved);
-        records_done(&r);
-
-        ASSERT_OK(records_open(&r, pods, &fault));
-        record = records_find(&r, STR("u1"));
-        ASSERT_TEXT(record_container(record, STR("main"))->slice, "gpu3-1-00ff");
-        ASSERT_TEXT(record_container(record, STR("side"))->slice, "");
-        give(&r, "u1", "main", false, "3-9"); /* another slice */
-        ASSERT_TEXT(record_container(record, STR("main"))->slice, "");
-        records_done(&r);
-        end();
-}
-
-/* Versions differ in keys. A reader takes the keys that it knows, and writes only those. */
-static void keys_of_other_versions_are_ignored(void) {
-        _cleanup_(record_freep) Record *newer =
+/* A reader takes the keys that it knows, and writes only those. */
+static void other_keys_are_ignored(void) {
+        _cleanup_(record_freep) Record *record =
                 parse("{\"uid\":\"u1\",\"namespace\":\"d\",\"name\":\"p\",\"later\":{},\"containers\":[{"
-                      "\"name\":\"c\","
-                      "\"slice\":\"gpu0-1-af\",\"later\":\"x\",\"init\":false,\"started\":true,\"mem\":[\"0-"
-                      "0\"],\"core\":[]}]}");
-        _cleanup_(record_freep) Record *older = parse("{\"uid\":\"u1\",\"namespace\":\"d\",\"name\":\"p\","
-                                                      "\"containers\":[{\"name\":\"c\",\"init\":false,"
-                                                      "\"started\":true,\"mem\":[\"0-0\"],\"core\":[]}]}");
+                      "\"name\":\"c\",\"later\":\"x\",\"init\":false,\"started\":true,\"mem\":[\"0-0\"],"
+                      "\"core\":[]}]}");
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        ASSERT_TEXT(newer->containers[0].slice, "gpu0-1-af");
-        ASSERT_TRUE(newer->containers[0].started && newer->containers[0].given[DEVICE_MEM].n == 1);
-        ASSERT_TEXT(older->containers[0].slice, "");
-        record_write(older, &text); /* as the previous version writes it */
-        ASSERT_TRUE(buf_result(&text) == 0 && strstr(text.data, "slice") == NULL);
-}
-
-static void a_slice_name_is_one_directory(void) {
-        static const char *const bad[] = {"..", ".hidden", "a/b", "/run", "a\\u0000b"};
-        char text[512], longest[RECORD_SLICE_SIZE + 1];
-        Record *record = NULL;
-        Fault fault = FAULT_NULL;
-
-        for (size_t i = 0; i <= ELEMENTSOF(bad); i++) {
-                memset(longest, 'a', sizeof longest - 1);
-                longest[sizeof longest - 1] = '\0';
-                (void) snprintf(
-                        text, sizeof text,
-                        "{\"uid\":\"u1\",\"namespace\":\"d\",\"name\":\"p\",\"containers\":[{\"name\":\"c\","
-                        "\"slice\":\"%s\",\"mem\":[\"0-0\"]}]}",
-                        i < ELEMENTSOF(bad) ? bad[i] : longest);
-                ASSERT_INT(record_read(str_from(text), &record, &fault), RECORD_E_MALFORMED);
-                ASSERT_TRUE(record == NULL);
-        }
-        ASSERT_CONTAINS(fault.text, "slice");
+        ASSERT_TRUE(record->containers[0].started && record->containers[0].given[DEVICE_MEM].n == 1);
+        record_write(record, &text);
+        ASSERT_TRUE(buf_result(&text) == 0 && strstr(text.data, "later") == NULL);
 }
 
 static void a_full_disk_loses_nothing(void) {
@@ -229,8 +175,7 @@ static void sizes_and_permits_survive(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(records_survive_a_restart), TEST(a_slice_is_recorded_by_its_name),
-                         TEST(keys_of_other_versions_are_ignored), TEST(a_slice_name_is_one_directory),
+        return TEST_MAIN(TEST(records_survive_a_restart), TEST(other_keys_are_ignored),
                          TEST(broken_files_are_set_aside), TEST(a_full_disk_loses_nothing),
                          TEST(holders_are_found), TEST(sizes_and_permits_survive));
 }
