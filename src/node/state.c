@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "node/agent-internal.h"
+#include "node/state_version.h"
 #include "slicedir/slicedir_tmpfs.h"
 
 enum { STATE_MAX = 1 << 20 };
@@ -103,6 +104,8 @@ int agent_open_state(Agent *a, Fault *fault) {
         r = make_paths(a);
         if (r == 0)
                 r = make_directory(a->o.state_dir, 0700, fault);
+        if (r == 0)
+                r = state_version_settle(a->o.state_dir, a->o.slices, a->o.cgroup_root, fault);
         if (r == 0 && a->o.access == DEVICE_ACCESS_CDI)
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)

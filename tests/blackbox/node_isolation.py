@@ -229,6 +229,26 @@ class Starts(Started):
             self.assertEqual(f.read(), f"{INSIDE}/libaliquot.so\n")
         lab.store.tell("return")
 
+    def test_the_state_of_another_version(self):
+        """While a container runs the agent ends, and says why. Afterwards it begins with a new state."""
+        lab = self.lab(cards=TWO_CARDS)
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        page = self.started(lab, uid).options["mounts"][f"{INSIDE}/slice/0/limits"][0]
+        lab.agent.stop()
+        os.unlink(os.path.join(lab.state, "version"))
+        agent = lab.start_agent()
+        lab.wait(lambda: agent.process.poll() is not None, "the agent ends")
+        self.assertEqual(agent.process.returncode, 3)
+        self.assertTrue(lab.logged(f"{lab.state} is of another version of aliquot, and the pod of {lab.state}/pods/{uid}.json still has processes"))
+        self.assertTrue(os.path.exists(page))
+        lab.kubelet.finish(uid, "main")
+        lab.wait_phase("a", "Succeeded")
+        lab.start_agent()
+        lab.wait_ready()
+        self.assertTrue(lab.logged("nothing of it is held: it was removed"))
+        self.assertEqual((slices(lab), os.listdir(os.path.join(lab.state, "pods"))), ([], []))
+        self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
+
     def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):
         """The check of its percentage keeps a record of all that it got. The check of its memory makes the pages, and comes when
         the API server no longer has the pod."""
