@@ -249,6 +249,11 @@ static void write_webhook(const WebhookCounts *c, Buf *out) {
                          "When the webhook's certificate runs out, since 1970.");
         buf_appendf(out, "aliquot_scheduler_webhook_certificate_end_seconds %lld\n",
                     (long long) c->certificate_end);
+        if (c->authority_end == 0)
+                return;
+        metric_text_head(out, "aliquot_scheduler_webhook_ca_end_seconds", "gauge",
+                         "When the webhook's CA runs out, since 1970.");
+        buf_appendf(out, "aliquot_scheduler_webhook_ca_end_seconds %lld\n", (long long) c->authority_end);
 }
 
 /* ---- times ---- */

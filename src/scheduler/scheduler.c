@@ -273,6 +273,7 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
         WebhookOptions options = {
                 .event = event,
                 .client = s->client,
+                .recorder = s->recorder,
                 .listen = o->webhook_listen,
                 .service_namespace = o->webhook_namespace,
                 .service_name = o->webhook_service,

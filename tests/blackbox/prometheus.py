@@ -150,7 +150,7 @@ class Prometheus(Started):
         real = [line.rsplit(" ", 1)[0] for text in self.both() for line in text.splitlines() if not line.startswith("#")]
         names = {series.split("{")[0] for series in real}
         rare = {"aliquot_node_excess_bytes", "aliquot_node_compute_excess_ratio"}  # no series while all is well
-        optional = {"aliquot_scheduler_webhook_certificate_end_seconds"}  # of a scheduler with the webhook
+        optional = {"aliquot_scheduler_webhook_certificate_end_seconds", "aliquot_scheduler_webhook_ca_end_seconds"}  # of a scheduler with the webhook
         for group in cases["tests"]:
             for series in group["input_series"]:
                 self.assertIn(series["series"].split("{")[0], names | rare | optional)

@@ -544,6 +544,7 @@ class Certificates(WebhookTest):
         for line in 'reviews_total{verdict="patched"} 2', 'reviews_total{verdict="refused"} 1':
             self.assertIn(line, metrics)
         self.assertIn("webhook_certificate_end_seconds", metrics)
+        self.assertIn("webhook_ca_end_seconds", metrics)
 
     def test_openssl_agrees(self):
         replica = Replica(self, "--no-leader-election")
@@ -653,7 +654,7 @@ class Certificates(WebhookTest):
         until(lambda: self.data("ca.crt") not in ("", before) and self.injected(), "another CA")
         self.assertNotIn(before, self.authorities())
 
-    def test_what_is_no_authority_is_not_announced(self):
+    def test_what_is_no_authority_is_not_injected(self):
         replica = Replica(self, "--no-leader-election")
         self.ready(replica)
         until(self.injected, "the caBundle")

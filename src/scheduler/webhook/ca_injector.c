@@ -15,7 +15,6 @@
 #define WRITE_SPACING USEC_PER_SEC /* another writer may write back as often */
 #define WATCH_LAG     (5 * USEC_PER_SEC)
 #define PATIENCE      (2 * USEC_PER_SEC) /* longer than an election takes */
-#define SETTLED_AFTER (5 * 60 * USEC_PER_SEC)
 
 #define API "/apis/admissionregistration.k8s.io/v1/"
 
@@ -39,7 +38,6 @@ typedef struct Target {
         /* When a replica that does not lead may write it, because a webhook of ours has no bundle
          * at all; 0: each has one. */
         usec_t bare;
-        usec_t in_place; /* since when it carries the bundle; 0: it does not */
 } Target;
 
 struct CaInjector {
@@ -283,10 +281,8 @@ static void look(Target *t) {
         n = write_patch(i, &c, &patch);
         if (n == 0) {
                 t->bare = 0;
-                t->in_place = t->in_place > 0 ? t->in_place : clock_monotonic_usec();
                 return;
         }
-        t->in_place = 0;
         if (!may_write(t, &c))
                 return;
         if (buf_result(&patch) < 0) {
@@ -370,23 +366,8 @@ int ca_injector_set_bundle(CaInjector *i, const char *pem) {
         buf_done(&i->bundle);
         i->bundle = text;
         text = BUF_NULL;
-        for (size_t k = 0; k < TARGETS; k++)
-                i->targets[k].in_place = 0;
         look_at_all(i);
         return 0;
-}
-
-bool ca_injector_is_settled(const CaInjector *i) {
-        usec_t now = clock_monotonic_usec();
-
-        for (size_t k = 0; k < TARGETS; k++) {
-                const Target *t = &i->targets[k];
-
-                if (!t->listed ||
-                    (t->object.len > 0 && (t->in_place == 0 || now < t->in_place + i->o.settled_after)))
-                        return false;
-        }
-        return true;
 }
 
 static int target_init(Target *t, CaInjector *i, const char *collection) {
@@ -415,7 +396,6 @@ int ca_injector_new(const CaInjectorOptions *options, CaInjector **ret) {
         if (!i)
                 return -ENOMEM;
         i->o = *options;
-        i->o.settled_after = i->o.settled_after > 0 ? i->o.settled_after : SETTLED_AFTER;
         for (size_t k = 0; k < TARGETS && r == 0; k++)
                 r = target_init(&i->targets[k], i, collections[k]);
         if (r < 0)

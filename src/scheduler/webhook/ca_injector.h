@@ -22,7 +22,6 @@ typedef struct CaInjector CaInjector;
 typedef struct CaInjectorOptions {
         KubeClient *client; /* these outlive the injector */
         const char *service_namespace, *service_name;
-        usec_t settled_after; /* after this time in place the bundle counts as known; 0: 5 min */
         void (*on_news)(void *userdata, const char *what);
         void (*on_trouble)(void *userdata, const Fault *fault);
         void *userdata;
@@ -34,9 +33,5 @@ CaInjector *ca_injector_free(CaInjector *i); /* before its client */
 
 void ca_injector_set_leading(CaInjector *i, bool leading);
 int ca_injector_set_bundle(CaInjector *i, const char *pem); /* 0 or -ENOMEM */
-
-/* Whether every configuration that exists has had the present bundle for that long. API servers
- * follow the configurations by a watch. */
-bool ca_injector_is_settled(const CaInjector *i);
 
 DEFINE_CLEANUP(CaInjector *, ca_injector_free)

@@ -8,6 +8,7 @@
 #include "kube/reflector.h"
 
 #define LOOK_EVERY  (10 * 60 * USEC_PER_SEC) /* no event says that a certificate has aged */
+#define TELL_EVERY  (24 * 3600 * USEC_PER_SEC)
 #define WATCH_LAG   (5 * USEC_PER_SEC)
 #define BACKOFF     (USEC_PER_SEC / 2)
 #define BACKOFF_CAP (30 * USEC_PER_SEC)
@@ -23,6 +24,7 @@ struct CertRotate {
         sd_event_source *timer;
         unsigned attempt;
         bool leading;
+        usec_t told; /* when it was last told that the CA ages; 0: never */
 
         bool listed, present, seen; /* seen: was in the list that is running */
         bool heard;                 /* of the Secret since the last write began */
@@ -188,10 +190,6 @@ static const char *news_of(KeyringNeed need) {
         switch (need) {
         case KEYRING_RENEW:
                 return "renewing the certificate";
-        case KEYRING_ANNOUNCE:
-                return "announcing a new CA";
-        case KEYRING_ADOPT:
-                return "the new CA signs from now on";
         default:
                 return "making a CA and a certificate";
         }
@@ -226,6 +224,17 @@ static void write_step(CertRotate *k, KeyringNeed need) {
         look_again(k, 0);
 }
 
+/* A new CA is made by hand, so the age is told long before the end, once a day. */
+static void tell_age(CertRotate *k) {
+        usec_t now = clock_monotonic_usec();
+
+        if (!k->leading || !keyring_authority_ages(&k->known, now_sec()) ||
+            (k->told > 0 && now < k->told + TELL_EVERY))
+                return;
+        k->told = now;
+        k->o.on_ageing(k->o.userdata);
+}
+
 static void look(CertRotate *k) {
         KeyringNeed need;
 
@@ -233,10 +242,9 @@ static void look(CertRotate *k) {
                 return;
         if (!k->present)
                 keyring_done(&k->known);
+        tell_age(k);
         need = keyring_need(&k->known, k->o.names, now_sec());
         if (need == KEYRING_GOOD || (need != KEYRING_EMPTY && !k->leading))
-                return;
-        if (need == KEYRING_ADOPT && !k->o.bundle_is_known(k->o.userdata))
                 return;
         write_step(k, need);
 }

@@ -71,13 +71,10 @@ static bool needs_certificate(const Keyring *k, const char *const *names, int64_
                !certificate_is_for(k->texts[KEYRING_CERT], names);
 }
 
-/* Whether the next CA can be adopted: it is a CA, and in the bundle. */
-static bool is_announced(const Keyring *k, int64_t now) {
-        const char *next = k->texts[KEYRING_NEXT];
+bool keyring_authority_ages(const Keyring *k, int64_t now) {
         CertificateLife life;
 
-        return certificate_belongs(next, k->texts[KEYRING_NEXT_KEY]) && certificate_life(next, &life) &&
-               !is_over(life, now) && strstr(k->texts[KEYRING_AUTHORITIES], next);
+        return certificate_life(k->texts[KEYRING_AUTHORITIES], &life) && is_ageing(life, now);
 }
 
 KeyringNeed keyring_need(const Keyring *k, const char *const *names, int64_t now) {
@@ -92,11 +89,7 @@ KeyringNeed keyring_need(const Keyring *k, const char *const *names, int64_t now
         if (!certificate_belongs(authority, k->texts[KEYRING_AUTHORITY_KEY]) ||
             !certificate_life(authority, &life) || is_over(life, now) || is_early(life, now))
                 return KEYRING_BROKEN;
-        if (needs_certificate(k, names, now))
-                return KEYRING_RENEW;
-        if (!is_ageing(life, now))
-                return KEYRING_GOOD;
-        return is_announced(k, now) ? KEYRING_ADOPT : KEYRING_ANNOUNCE;
+        return needs_certificate(k, names, now) ? KEYRING_RENEW : KEYRING_GOOD;
 }
 
 /* ---- steps ---- */
@@ -113,21 +106,14 @@ static int put_pair(Keyring *k, size_t cert, size_t key, CertificatePair *pair) 
         return r < 0 ? r : q;
 }
 
-static int set_authorities(Keyring *k, const char *first, const char *second, const char *rest, int64_t now) {
+static int set_authorities(Keyring *k, const char *first, const char *rest, int64_t now) {
         _cleanup_buf_ Buf bundle = BUF_NULL;
 
         certificate_bundle_add(&bundle, first, now, KEYRING_AUTHORITIES_MAX);
-        certificate_bundle_add(&bundle, second, now, KEYRING_AUTHORITIES_MAX);
         certificate_bundle_add(&bundle, rest, now, KEYRING_AUTHORITIES_MAX);
         if (buf_result(&bundle) < 0)
                 return -ENOMEM;
         return set_text(k, KEYRING_AUTHORITIES, buf_take(&bundle));
-}
-
-static int make_authority(int64_t now, CertificatePair *ret, Fault *fault) {
-        return certificate_make(
-                &(CertificateRequest){.name = AUTHORITY_NAME, .now = now, .life = KEYRING_AUTHORITY_LIFE},
-                NULL, ret, fault);
 }
 
 static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
@@ -150,41 +136,15 @@ static int renew(Keyring *k, const char *const *names, int64_t now, Fault *fault
 /* The bundle keeps its CAs, because they may have signed what other replicas still serve. */
 static int begin(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
         _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
-        int r = make_authority(now, &pair, fault);
+        CertificateRequest request = {.name = AUTHORITY_NAME, .now = now, .life = KEYRING_AUTHORITY_LIFE};
+        int r = certificate_make(&request, NULL, &pair, fault);
 
         if (r < 0)
                 return r;
-        (void) set_text(k, KEYRING_NEXT, NULL);
-        (void) set_text(k, KEYRING_NEXT_KEY, NULL);
-        r = set_authorities(k, pair.cert, NULL, k->texts[KEYRING_AUTHORITIES], now);
+        r = set_authorities(k, pair.cert, k->texts[KEYRING_AUTHORITIES], now);
         if (r == 0)
                 r = set_text(k, KEYRING_AUTHORITY_KEY, TAKE_PTR(pair.key));
         return r < 0 ? r : renew(k, names, now, fault);
-}
-
-static int announce(Keyring *k, int64_t now, Fault *fault) {
-        _cleanup_pair_ CertificatePair pair = CERTIFICATE_PAIR_NULL;
-        _cleanup_free_ char *before = TAKE_PTR(k->texts[KEYRING_AUTHORITIES]);
-        _cleanup_buf_ Buf first = BUF_NULL;
-        int r = make_authority(now, &pair, fault);
-
-        if (r < 0)
-                return r;
-        certificate_bundle_add(&first, before, now, 1);
-        if (buf_result(&first) < 0)
-                return -ENOMEM;
-        r = set_authorities(k, first.data, pair.cert, before, now);
-        return r < 0 ? r : put_pair(k, KEYRING_NEXT, KEYRING_NEXT_KEY, &pair);
-}
-
-static int adopt(Keyring *k, const char *const *names, int64_t now, Fault *fault) {
-        _cleanup_free_ char *next = TAKE_PTR(k->texts[KEYRING_NEXT]);
-        int r = set_authorities(k, next, NULL, k->texts[KEYRING_AUTHORITIES], now);
-
-        if (r < 0)
-                return r;
-        (void) set_text(k, KEYRING_AUTHORITY_KEY, TAKE_PTR(k->texts[KEYRING_NEXT_KEY]));
-        return renew(k, names, now, fault);
 }
 
 /* The Secret may hold a CA that verifiers reject: without the CA bit, for other uses, about to
@@ -205,16 +165,10 @@ int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, i
         case KEYRING_RENEW:
                 r = renew(&next, names, now, fault);
                 break;
-        case KEYRING_ANNOUNCE:
-                r = announce(&next, now, fault);
-                break;
-        case KEYRING_ADOPT:
-                r = adopt(&next, names, now, fault);
-                break;
         default:
                 break;
         }
-        if (r == 0 && need != KEYRING_ANNOUNCE && keyring_need(&next, names, now) == KEYRING_RENEW)
+        if (r == 0 && keyring_need(&next, names, now) == KEYRING_RENEW)
                 r = begin(&next, names, now, fault);
         if (r < 0)
                 return r;

@@ -22,9 +22,7 @@
         X(AUTHORITIES, "ca.crt")   /* the CA that signs, then others that are trusted */                     \
         X(AUTHORITY_KEY, "ca.key") /* of the first of them */                                                \
         X(CERT, "tls.crt")                                                                                   \
-        X(KEY, "tls.key")                                                                                    \
-        X(NEXT, "ca-next.crt") /* announced, and in ca.crt as well */                                        \
-        X(NEXT_KEY, "ca-next.key")
+        X(KEY, "tls.key")
 
 enum {
 #define X(name, key) KEYRING_##name,
@@ -53,9 +51,6 @@ typedef enum KeyringNeed {
         /* Renew the certificate: there is none, it is unfit, for other names or from the future, or
          * two thirds of its life are over. */
         KEYRING_RENEW,
-        /* Put a new CA into the bundle: two thirds of the old one's life are over. */
-        KEYRING_ANNOUNCE,
-        KEYRING_ADOPT, /* let the announced CA sign, once every API server knows it */
 } KeyringNeed;
 
 /* names: what the certificate must be for. */
@@ -64,6 +59,9 @@ KeyringNeed keyring_need(const Keyring *k, const char *const *names, int64_t now
 /* Makes the keyring after that step. 0, or negative errno with a fault. */
 int keyring_step(const Keyring *k, KeyringNeed need, const char *const *names, int64_t now, Keyring *ret,
                  Fault *fault);
+
+/* Whether two thirds of the CA's life are over. */
+bool keyring_authority_ages(const Keyring *k, int64_t now);
 
 /* Whether there is a certificate to serve: with its key, and signed by the first CA. No API server
  * would trust another one. */

@@ -7,7 +7,8 @@
 #include "scheduler/webhook/ca_injector.h"
 #include "scheduler/webhook/cert_rotate.h"
 
-#define PATH "/gpushare-scheduler/webhook/"
+#define PATH           "/gpushare-scheduler/webhook/"
+#define REASON_CA_AGES "WebhookCaAges"
 
 enum {
         /* An update carries the old and the new object, and the API server takes 3 MiB in a
@@ -108,6 +109,8 @@ static void serve(Webhook *w, const Keyring *k) {
         }
         if (certificate_life(k->texts[KEYRING_CERT], &life))
                 w->counts.certificate_end = life.not_after;
+        if (certificate_life(k->texts[KEYRING_AUTHORITIES], &life))
+                w->counts.authority_end = life.not_after;
         w->o.on_news(w->o.userdata, "serving the certificate of Secret " WEBHOOK_SECRET);
 }
 
@@ -125,10 +128,17 @@ static void on_keyring(void *userdata, const Keyring *k) {
         serve(w, k);
 }
 
-static bool bundle_is_known(void *userdata) {
-        const Webhook *w = userdata;
+static void on_ageing(void *userdata) {
+        Webhook *w = userdata;
 
-        return ca_injector_is_settled(w->injector);
+        kube_event(w->o.recorder,
+                   &(KubeEvent){.kind = "Secret",
+                                .namespace_ = str_from(w->o.service_namespace),
+                                .name = STR(WEBHOOK_SECRET),
+                                .type = "Warning",
+                                .reason = REASON_CA_AGES,
+                                .note = "two thirds of the life of the webhook's CA are over: see "
+                                        "docs/admission.md for how another one is made"});
 }
 
 static char *join(const char *a, const char *b, const char *suffix) {
@@ -154,7 +164,6 @@ static int keep_secret(Webhook *w) {
                 .client = w->o.client,
                 .service_namespace = w->o.service_namespace,
                 .service_name = w->o.service_name,
-                .settled_after = w->o.settled_after,
                 .on_news = on_news,
                 .on_trouble = on_trouble,
                 .userdata = w,
@@ -164,9 +173,9 @@ static int keep_secret(Webhook *w) {
                 .namespace_ = w->o.service_namespace,
                 .secret = WEBHOOK_SECRET,
                 .names = (const char *const *) w->names,
-                .bundle_is_known = bundle_is_known,
                 .on_keyring = on_keyring,
                 .on_news = on_news,
+                .on_ageing = on_ageing,
                 .on_trouble = on_trouble,
                 .userdata = w,
         };

@@ -11,7 +11,7 @@
  * the webhook keeps itself (cert_rotate.h). It then keeps the caBundle of the webhook
  * configurations equal to it (ca_injector.h). */
 
-#include "kube/client.h"
+#include "kube/event.h"
 #include "scheduler/webhook/review.h"
 
 #define WEBHOOK_SECRET "aliquot-webhook-tls" /* in the Service's namespace */
@@ -25,7 +25,7 @@ typedef struct WebhookOptions {
         /* Names by which the API server calls it. */
         const char *service_namespace, *service_name;
         const char *tls_cert, *tls_key;                    /* files; both or neither */
-        usec_t settled_after;                              /* as CaInjectorOptions */
+        KubeEventRecorder *recorder;                       /* outlives it; not used with files */
         ReviewRules rules;                                 /* its texts outlive the webhook */
         void (*on_news)(void *userdata, const char *what); /* for a log */
         void (*on_trouble)(void *userdata, const Fault *fault);
@@ -36,6 +36,7 @@ typedef struct WebhookCounts {
         uint64_t verdicts[REVIEW_VERDICTS_];
         uint64_t malformed;
         int64_t certificate_end; /* seconds since 1970; 0 while there is none */
+        int64_t authority_end;   /* of the CA in the Secret, likewise */
 } WebhookCounts;
 
 /* 0, or negative errno with a fault. */

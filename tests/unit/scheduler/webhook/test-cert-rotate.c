@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Certificate rotation against the local API server: keyrings of long ago are changed step by step,
- * never by two steps at once. */
+/* Certificate rotation against the local API server: a keyring of long ago is renewed,
+ * and one that is edited is mended. */
 
 #include "kube/store_fixture.h"
 #include "scheduler/webhook/cert_rotate.h"
@@ -13,15 +13,14 @@ static const char *const names[] = {"hook.ns.svc", NULL};
 
 typedef struct Keep {
         CertRotate *rotation;
-        bool known;
-        unsigned keyrings, news, troubles;
+        unsigned keyrings, news, troubles, told;
         Keyring last;
         Fault fault;
         bool patched;
 } Keep;
 
-static bool bundle_is_known(void *userdata) {
-        return ((Keep *) userdata)->known;
+static void on_ageing(void *userdata) {
+        ((Keep *) userdata)->told++;
 }
 
 static void on_keyring(void *userdata, const Keyring *k) {
@@ -54,7 +53,7 @@ static void keep_begin(Fixture *f, Keep *k) {
                 .namespace_ = "ns",
                 .secret = "tls",
                 .names = names,
-                .bundle_is_known = bundle_is_known,
+                .on_ageing = on_ageing,
                 .on_keyring = on_keyring,
                 .on_news = on_news,
                 .on_trouble = on_trouble,
@@ -132,29 +131,41 @@ static void only_the_leader_renews(void) {
         fixture_end(&f);
 }
 
-static void a_new_authority_waits_until_it_is_known(void) {
-        _cleanup_free_ char *cert = NULL, *bundle = NULL;
+/* It goes on signing. */
+static void an_old_authority_is_told(void) {
+        _cleanup_free_ char *bundle = NULL;
         Fixture f;
         Keep k;
 
         fixture_begin(&f, 0);
         apply_keyring(&f, now_sec() - 2500 * DAY, now_sec());
         keep_begin(&f, &k);
-        cert_rotate_set_leading(k.rotation, true);
-        TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT]);
-        cert = str_dup(str_from(k.last.texts[KEYRING_CERT]));
-        bundle = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
-        ASSERT_CONTAINS(bundle, k.last.texts[KEYRING_NEXT]);
+        TURN_UNTIL(&f, k.keyrings == 1);
         turn_for_a_while(&f);
-        ASSERT_INT(k.news, 1); /* announced, and no second step */
-        ASSERT_TEXT(k.last.texts[KEYRING_CERT], cert);
-        k.known = true;
+        ASSERT_INT(k.told, 0); /* the leader tells it */
+        bundle = str_dup(str_from(k.last.texts[KEYRING_AUTHORITIES]));
         cert_rotate_set_leading(k.rotation, true);
-        TURN_UNTIL(&f, k.last.texts[KEYRING_NEXT] == NULL);
-        ASSERT_TRUE(strcmp(k.last.texts[KEYRING_CERT], cert) != 0);
-        ASSERT_TRUE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], k.last.texts[KEYRING_AUTHORITIES]));
-        ASSERT_FALSE(certificate_is_signed_by(k.last.texts[KEYRING_CERT], bundle));
-        ASSERT_INT(keyring_need(&k.last, names, now_sec()), KEYRING_GOOD);
+        ASSERT_INT(k.told, 1);
+        cert_rotate_set_leading(k.rotation, true);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.told, 1); /* once a day */
+        ASSERT_INT(k.news + k.troubles, 0);
+        ASSERT_TEXT(k.last.texts[KEYRING_AUTHORITIES], bundle);
+        keep_end(&k);
+        fixture_end(&f);
+}
+
+static void a_young_authority_is_not_told(void) {
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        apply_keyring(&f, now_sec() - 2400 * DAY, now_sec());
+        keep_begin(&f, &k);
+        cert_rotate_set_leading(k.rotation, true);
+        TURN_UNTIL(&f, k.keyrings == 1);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.told, 0);
         keep_end(&k);
         fixture_end(&f);
 }
@@ -208,6 +219,6 @@ static void rubbish_is_not_served(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(a_replica_that_finds_none_makes_one), TEST(only_the_leader_renews),
-                         TEST(a_new_authority_waits_until_it_is_known), TEST(tries_again),
-                         TEST(rubbish_is_not_served));
+                         TEST(an_old_authority_is_told), TEST(a_young_authority_is_not_told),
+                         TEST(tries_again), TEST(rubbish_is_not_served));
 }
