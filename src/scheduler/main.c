@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "scheduler/best.h"
-#include "scheduler/page_access.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/webhook/webhook.h"
 
@@ -110,13 +109,9 @@ static const Option option_list[] = {
          "serve a page for people here, read-only and without a login: 127.0.0.1:PORT or [::1]:PORT "
          "(default: no page)",
          OPTION_TO_TEXT(Options, scheduler.page_listen)},
-        {"page-secure", "ADDR:PORT",
-         "serve the page here by HTTPS, for users that the API server knows by their token and that may get "
-         "the nonResourceURL " PAGE_ACCESS_PATH " (default: no page)",
-         OPTION_TO_TEXT(Options, scheduler.page_secure)},
-        {"page-tls-cert", "FILE", "with this certificate (PEM)",
-         OPTION_TO_TEXT(Options, scheduler.page_tls_cert)},
-        {"page-tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.page_tls_key)},
+        {"page-hosts", "NAME,...",
+         "names that the page may be asked for by, besides localhost: of a program that logs users in",
+         OPTION_TO_TEXT(Options, scheduler.page_hosts)},
         {"webhook-listen", "ADDR:PORT", "serve the admission webhook here, by HTTPS (default: no webhook)",
          OPTION_TO_TEXT(Options, scheduler.webhook_listen)},
         {"webhook-service", "NAMESPACE/NAME",
@@ -170,9 +165,8 @@ static int read_options(int argc, char **argv, Options *o) {
                 return options_wrong(&table, "--tls-cert and --tls-key go together");
         if (!o->scheduler.webhook_tls_cert != !o->scheduler.webhook_tls_key)
                 return options_wrong(&table, "--webhook-tls-cert and --webhook-tls-key go together");
-        if (!o->scheduler.page_secure != !o->scheduler.page_tls_cert ||
-            !o->scheduler.page_secure != !o->scheduler.page_tls_key)
-                return options_wrong(&table, "--page-secure, --page-tls-cert and --page-tls-key go together");
+        if (o->scheduler.page_hosts && !o->scheduler.page_listen)
+                return options_wrong(&table, "--page-hosts needs --page");
         o->scheduler.leader_election = !o->no_election;
         return OPTIONS_GO;
 }
@@ -245,8 +239,6 @@ static void log_ports(const Scheduler *s, const KubeConfig *config) {
                 log_info("webhook listening port=%u", scheduler_webhook_port(s));
         if (scheduler_page_port(s) > 0)
                 log_info("page listening port=%u", scheduler_page_port(s));
-        if (scheduler_page_secure_port(s) > 0)
-                log_info("page with login listening port=%u", scheduler_page_secure_port(s));
 }
 
 static int run(Options *o) {

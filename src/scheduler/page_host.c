@@ -7,7 +7,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { HOST_LEN_MAX = 64 };
+enum { HOST_LEN_MAX = 254 }; /* a name of DNS has at most 253 characters */
 
 /* The part before the port, without brackets. False when the text is no HOST or HOST:PORT. */
 static bool host_part(const char *text, char host[static HOST_LEN_MAX]) {
@@ -35,7 +35,19 @@ static bool host_part(const char *text, char host[static HOST_LEN_MAX]) {
         return true;
 }
 
-bool page_host_is_ours(const char *text) {
+static bool is_listed(const char *host, const char *names) {
+        Str rest = str_from(names);
+
+        while (!str_is_empty(rest)) {
+                Str name = str_split(&rest, ',');
+
+                if (name.len == strlen(host) && strncasecmp(name.data, host, name.len) == 0)
+                        return true;
+        }
+        return false;
+}
+
+bool page_host_is_ours(const char *text, const char *names) {
         char host[HOST_LEN_MAX];
         struct in6_addr address;
 
@@ -43,7 +55,29 @@ bool page_host_is_ours(const char *text) {
                 return false;
         if (text[0] == '[')
                 return inet_pton(AF_INET6, host, &address) == 1;
-        return strcasecmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &address) == 1;
+        return strcasecmp(host, "localhost") == 0 || inet_pton(AF_INET, host, &address) == 1 ||
+               is_listed(host, names);
+}
+
+static bool is_name(Str s) {
+        for (size_t i = 0; i < s.len; i++)
+                if (!((s.data[i] >= 'a' && s.data[i] <= 'z') || (s.data[i] >= 'A' && s.data[i] <= 'Z') ||
+                      (s.data[i] >= '0' && s.data[i] <= '9') || s.data[i] == '-' || s.data[i] == '.'))
+                        return false;
+        return s.len > 0 && s.len < HOST_LEN_MAX;
+}
+
+int page_host_check_names(const char *names, Fault *fault) {
+        Str rest = str_from(names);
+
+        do
+                if (!is_name(str_split(&rest, ',')))
+                        return fault_set(fault, -EINVAL,
+                                         "page hosts \"%s\": must be host names with commas between them, "
+                                         "without a port",
+                                         names);
+        while (!str_is_empty(rest));
+        return 0;
 }
 
 bool page_host_may_fetch(const char *site, bool navigates) {
@@ -63,6 +97,6 @@ int page_host_check_listen(const char *listen, Fault *fault) {
         }
         return fault_set(fault, -EINVAL,
                          "page address \"%s\": must be 127.0.0.1:PORT or [::1]:PORT, because the page has no "
-                         "login",
+                         "login; to open it to others, let a program beside it log them in",
                          listen);
 }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "net/http/reload.h"
-#include "scheduler/page_access.h"
 #include "scheduler/page_files.h"
 #include "scheduler/page_host.h"
 #include "scheduler/page_rows.h"
@@ -17,16 +15,9 @@
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"
 
-/* A stream behind the login ends after this time, and the viewer's next request is reviewed again.
- * So a token that was taken back reads for no longer. */
-#define LOGIN_STREAM (5 * 60 * USEC_PER_SEC)
-
 enum {
         /* Streams, and the short requests beside them; a browser opens up to six connections. */
         CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
-        /* From one peer (http_peer.h) on the port with the login, so that others reach it, too. All
-         * viewers behind one proxy fit in. */
-        CONNECTIONS_OF_PEER = CONNECTIONS_MAX - 16,
         /* A connection that sends half a request, or reads nothing, is closed after this time. */
         IDLE_SEC = 30,
         REQUEST_SEC = 15,   /* beyond that, for one that sends a byte now and then */
@@ -38,10 +29,8 @@ struct PageServer {
         PageState state;
         PageViewers *viewers;
         PageUse *use;
-        HttpServer *local;  /* on the loopback; NULL: not asked for */
-        HttpServer *secure; /* behind a login; NULL: not asked for */
-        HttpReload *reload; /* of its certificate */
-        PageAccess *access;
+        HttpServer *server;
+        const char *hosts; /* further names of it, or NULL */
 };
 
 /* No request to elsewhere, no code in the text, no frame around it. No cache keeps a copy, so that
@@ -66,13 +55,13 @@ static void refuse(HttpExchange *x, unsigned status, const char *text) {
 
 /* ---- the routes ---- */
 
-static void on_events(PageServer *p, HttpExchange *x, const char *method, bool local) {
+static void on_events(PageServer *p, HttpExchange *x, const char *method) {
         if (strcmp(method, "HEAD") == 0) /* a stream would never end */
                 http_respond(x, 200, "text/event-stream", STR(""));
         else if (page_viewers_is_full(p->viewers))
                 refuse(x, 503, "16 viewers look at this page already, and more are not served\n");
         else
-                page_viewers_add(p->viewers, x, local ? 0 : LOGIN_STREAM);
+                page_viewers_add(p->viewers, x);
 }
 
 static void on_node(PageServer *p, HttpExchange *x, Str name) {
@@ -121,14 +110,14 @@ static bool rest_of(const char *path, const char *prefix, Str *ret) {
         return true;
 }
 
-static void route(PageServer *p, HttpExchange *x, const HttpRequest *request, bool local) {
+static void route(PageServer *p, HttpExchange *x, const HttpRequest *request) {
         const PageFile *file = page_files_find(request->path);
         Str rest;
 
         if (file)
                 http_respond(x, 200, file->content_type, file->bytes);
         else if (strcmp(request->path, "/events") == 0)
-                on_events(p, x, request->method, local);
+                on_events(p, x, request->method);
         else if (rest_of(request->path, "/node/", &rest))
                 on_node(p, x, rest);
         else if (rest_of(request->path, "/use/", &rest))
@@ -158,63 +147,28 @@ static void add_headers(HttpExchange *x) {
                 http_respond_header(x, headers[i].name, headers[i].value);
 }
 
-static void on_local_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
-        add_headers(x);
-        if (!page_host_is_ours(http_request_header(x, "Host")))
-                refuse(x, 421, "the header Host must be localhost or an address\n");
-        else if (reads_page(x, request))
-                route(userdata, x, request, true);
-}
-
-/* Any Host: a site that points its own name here has no token, and a browser adds none. */
-static void on_secure_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
+static void on_request(void *userdata, HttpExchange *x, const HttpRequest *request) {
         PageServer *p = userdata;
 
         add_headers(x);
-        if (reads_page(x, request))
-                page_access_check(p->access, x, request);
-}
-
-static void on_allowed(void *userdata, HttpExchange *x, const HttpRequest *request) {
-        route(userdata, x, request, false);
+        if (!page_host_is_ours(http_request_header(x, "Host"), p->hosts))
+                refuse(x, 421, "the header Host must be localhost, an address or a name of --page-hosts\n");
+        else if (reads_page(x, request))
+                route(p, x, request);
 }
 
 /* ---- the object ---- */
 
-static int serve_local(PageServer *p, const PageServerOptions *o, Fault *fault) {
+static int serve(PageServer *p, const PageServerOptions *o, Fault *fault) {
         HttpServerOptions http = {.listen = o->listen,
                                   .max_connections = CONNECTIONS_MAX,
                                   .idle_sec = IDLE_SEC,
                                   .request_sec = REQUEST_SEC};
-        int r;
+        int r = page_host_check_listen(o->listen, fault);
 
-        if (!o->listen)
-                return 0;
-        r = page_host_check_listen(o->listen, fault);
-        return r < 0 ? r : http_server_new(o->event, &http, on_local_request, p, &p->local, fault);
-}
-
-static int serve_secure(PageServer *p, const PageServerOptions *o, Fault *fault) {
-        HttpServerOptions http = {.listen = o->secure_listen,
-                                  .max_connections = CONNECTIONS_MAX,
-                                  .max_of_peer = CONNECTIONS_OF_PEER,
-                                  .idle_sec = IDLE_SEC,
-                                  .request_sec = REQUEST_SEC,
-                                  .tls = true};
-        HttpReloadOptions files = {
-                .cert = o->tls_cert, .key = o->tls_key, .on_news = o->on_news, .on_trouble = o->on_trouble};
-        int r;
-
-        if (!o->secure_listen)
-                return 0;
-        r = page_access_new(o->event, o->config, on_allowed, p, &p->access);
-        if (r == 0)
-                r = http_server_new(o->event, &http, on_secure_request, p, &p->secure, fault);
-        if (r < 0)
-                return r;
-        files.server = p->secure;
-        r = http_reload_new(o->event, &files, &p->reload, fault);
-        return r > 0 ? -EINVAL : r;
+        if (r == 0 && o->hosts)
+                r = page_host_check_names(o->hosts, fault);
+        return r < 0 ? r : http_server_new(o->event, &http, on_request, p, &p->server, fault);
 }
 
 int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *fault) {
@@ -223,6 +177,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
 
         if (!p)
                 return -ENOMEM;
+        p->hosts = options->hosts;
         p->view = options->view;
         p->state.view = options->view;
         p->state.leading = options->leading;
@@ -231,9 +186,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
         if (r == 0)
                 r = page_use_new(options->client, options->namespace_, &p->use);
         if (r == 0)
-                r = serve_local(p, options, fault);
-        if (r == 0)
-                r = serve_secure(p, options, fault);
+                r = serve(p, options, fault);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(p);
@@ -243,10 +196,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
 PageServer *page_server_free(PageServer *p) {
         if (!p)
                 return NULL;
-        http_reload_free(p->reload);
-        http_server_free(p->local); /* ends the streams */
-        http_server_free(p->secure);
-        page_access_free(p->access);
+        http_server_free(p->server); /* ends the streams */
         page_use_free(p->use);
         page_viewers_free(p->viewers);
         page_state_done(&p->state);
@@ -255,11 +205,7 @@ PageServer *page_server_free(PageServer *p) {
 }
 
 uint16_t page_server_port(const PageServer *p) {
-        return p->local ? http_server_port(p->local) : 0;
-}
-
-uint16_t page_server_secure_port(const PageServer *p) {
-        return p->secure ? http_server_port(p->secure) : 0;
+        return http_server_port(p->server);
 }
 
 void page_server_pod(PageServer *p, const Pod *pod) {

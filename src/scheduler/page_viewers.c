@@ -20,7 +20,6 @@ typedef struct Viewer {
         HttpStream *stream; /* NULL: the place is free */
         bool stale;         /* it needs the whole state */
         unsigned slow;      /* rounds in a row */
-        usec_t until;       /* then it asks again; 0: never */
 } Viewer;
 
 struct PageViewers {
@@ -84,16 +83,8 @@ static void tell(Viewer *viewer, Str difference) {
                 send(viewer, difference);
 }
 
-static void end(Viewer *viewer) {
-        /* without this text the viewer asks again all the same, a little later */
-        (void) http_stream_write(viewer->stream, STR("event: again\ndata: {}\n\n"));
-        http_stream_end(TAKE_PTR(viewer->stream));
-        on_closed(viewer);
-}
-
 static void tell_all(PageViewers *v) {
         _cleanup_buf_ Buf difference = BUF_NULL;
-        usec_t now = clock_monotonic_usec();
 
         page_state_difference(v->state, &difference);
         if (buf_result(&difference) < 0) { /* the viewers lack it */
@@ -108,9 +99,7 @@ static void tell_all(PageViewers *v) {
                 buf_append_str(&difference, STR(": still here\n\n"));
         }
         for (size_t i = 0; i < PAGE_VIEWERS_MAX; i++)
-                if (v->list[i].stream && v->list[i].until > 0 && now >= v->list[i].until)
-                        end(&v->list[i]);
-                else if (v->list[i].stream)
+                if (v->list[i].stream)
                         tell(&v->list[i], buf_str(&difference));
 }
 
@@ -191,7 +180,7 @@ bool page_viewers_is_full(const PageViewers *v) {
 
 /* The first viewer begins the rounds. One that comes later gets what the others were told; if they
  * wait for the first round as well, it waits with them. */
-void page_viewers_add(PageViewers *v, HttpExchange *x, usec_t most) {
+void page_viewers_add(PageViewers *v, HttpExchange *x) {
         Viewer *viewer = v->list;
         HttpStream *stream;
 
@@ -200,10 +189,7 @@ void page_viewers_add(PageViewers *v, HttpExchange *x, usec_t most) {
         stream = http_stream_begin(x, 200, "text/event-stream", on_closed, viewer);
         if (!stream)
                 return;
-        *viewer = (Viewer){.viewers = v,
-                           .stream = stream,
-                           .stale = true,
-                           .until = most > 0 ? clock_monotonic_usec() + most : 0};
+        *viewer = (Viewer){.viewers = v, .stream = stream, .stale = true};
         if (v->n++ > 0) {
                 if (v->told)
                         send_whole(viewer);

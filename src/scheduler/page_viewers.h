@@ -22,6 +22,6 @@ PageViewers *page_viewers_free(PageViewers *v); /* after the server that has its
 
 bool page_viewers_is_full(const PageViewers *v);
 
-/* Answers the exchange with a stream: the whole state first, then the differences. After `most` (0:
- * never) the event `again` ends it, and the viewer asks for a new one. Not when full. */
-void page_viewers_add(PageViewers *v, HttpExchange *x, usec_t most);
+/* Answers the exchange with a stream: the whole state first, then the differences. Not when
+ * full. */
+void page_viewers_add(PageViewers *v, HttpExchange *x);

@@ -309,18 +309,13 @@ static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, 
                 .client = s->client,
                 .namespace_ = lease_namespace(o),
                 .listen = o->page_listen,
-                .secure_listen = o->page_secure,
-                .config = o->config,
-                .tls_cert = o->page_tls_cert,
-                .tls_key = o->page_tls_key,
-                .on_news = on_news,
-                .on_trouble = on_trouble,
+                .hosts = o->page_hosts,
                 .view = s->view,
                 .leading = &s->extender.leading,
                 .gangs = s->extender.gangs,
         };
 
-        return o->page_listen || o->page_secure ? page_server_new(&options, &s->page, fault) : 0;
+        return o->page_listen ? page_server_new(&options, &s->page, fault) : 0;
 }
 
 static int follow(Scheduler *s) {
@@ -581,10 +576,6 @@ uint16_t scheduler_webhook_port(const Scheduler *s) {
 
 uint16_t scheduler_page_port(const Scheduler *s) {
         return s->page ? page_server_port(s->page) : 0;
-}
-
-uint16_t scheduler_page_secure_port(const Scheduler *s) {
-        return s->page ? page_server_secure_port(s->page) : 0;
 }
 
 bool scheduler_is_ready(const Scheduler *s) {

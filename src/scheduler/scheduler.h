@@ -29,10 +29,8 @@ typedef struct SchedulerOptions {
         /* Of this process, which gets the label of the leader; NULL: none. */
         const char *pod;
 
-        /* "127.0.0.1:PORT", and "ADDR:PORT" behind a login with the files of a certificate; NULL:
-         * no page there (page_server.h) */
-        const char *page_listen, *page_secure;
-        const char *page_tls_cert, *page_tls_key;
+        const char *page_listen; /* "127.0.0.1:PORT"; NULL: no page (page_server.h) */
+        const char *page_hosts;  /* as in PageServerOptions */
 
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */
@@ -49,9 +47,8 @@ typedef struct SchedulerOptions {
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);
 Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
-uint16_t scheduler_webhook_port(const Scheduler *s);     /* 0: none */
-uint16_t scheduler_page_port(const Scheduler *s);        /* 0: none */
-uint16_t scheduler_page_secure_port(const Scheduler *s); /* 0: none */
+uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
+uint16_t scheduler_page_port(const Scheduler *s);    /* 0: none */
 
 /* Whether /readyz answers 200: the view is in sync, and the webhook, if there is one, has a
  * certificate. */

@@ -313,6 +313,13 @@ class Access(Page):
                 self.assertIn(self.lab.ask(path, Host=host).status, (400, 421), host)
         self.assertIn(b" 421 ", self.raw(b"GET / HTTP/1.0\r\n\r\n"))
 
+    def test_names_of_a_login_before_it(self):
+        self.filled(1, "--page-hosts", "gpus.example.com,gpus")
+        for host in "gpus.example.com", "GPUS:8443", "gpus.example.com:443", "localhost":
+            self.assertEqual(self.lab.ask("/node/n0", Host=host).status, 200, host)
+        for host in "example.com", "evil.example", "gpus.example.com.evil.example", "gpus.example.com,gpus", "gpus:x":
+            self.assertEqual(self.lab.ask("/node/n0", Host=host).status, 421, host)
+
     def test_requests_that_another_site_makes(self):
         self.filled(1)
         for site in ("cross-site", "same-site", "x"):
@@ -356,6 +363,15 @@ class Access(Page):
                                    "--page", address], capture_output=True, text=True, timeout=PATIENCE, check=False)
             self.assertEqual(done.returncode, 3, address)
             self.assertIn("must be 127.0.0.1:PORT or [::1]:PORT", done.stderr)
+
+    def test_names_that_are_none(self):
+        for names in ("", "gpus:8443", "*.example.com", "gpus,,other", "https://gpus"):
+            done = subprocess.run([ALIQUOT, "scheduler", "--kubeconfig", self.lab.store.kubeconfig(self.lab.folder.name + "/k"), "--listen", "127.0.0.1:0",
+                                   "--page", "127.0.0.1:0", "--page-hosts", names], capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(done.returncode, 3, names)
+            self.assertIn("must be host names with commas between them, without a port", done.stderr)
+        done = subprocess.run([ALIQUOT, "scheduler", "--page-hosts", "gpus"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, "--page-hosts needs --page" in done.stderr), (2, True))
 
 
 class Hostile(Page):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Helm chart against the kustomizations, object by object, and its refusals. HELM and KUBECTL name the programs."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -181,30 +182,20 @@ class Chart(unittest.TestCase):
             self.assertEqual([a for a in args if a.startswith("--page")], [given] if given else [])
         self.refused("page", *IMAGES, "--set", "page.port=12345")
 
-    def test_page_with_a_login(self):
-        names = [("ClusterRoleBinding", "", "aliquot-page-reviews"), ("ClusterRole", "", "aliquot-page-viewer"), ("Service", "kube-system", "aliquot-page"),
-                 ("NetworkPolicy", "kube-system", "aliquot-page")]
-        for more in [], ["--set", "page.enabled=true"]:
-            o = self.rendered(*IMAGES, *more)
-            self.assertEqual([n for n in names if n in o], [])
-            self.assertNotIn("volumes", o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"])
-        o = self.rendered(*IMAGES, "--set", "page.secure.enabled=true,page.secure.tlsSecret=own,page.secure.port=8443")
-        self.assertEqual([n for n in names if n in o], names)
+    def test_a_login_before_the_page(self):
+        pod = self.rendered(*IMAGES)["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
+        self.assertEqual([c["name"] for c in pod["containers"]], ["aliquot-scheduler"])
+        self.assertNotIn("volumes", pod)
+        login = {"name": "login", "image": "proxy:1", "ports": [{"name": "page", "containerPort": 8443}]}
+        volume = {"name": "login", "secret": {"secretName": "aliquot-page-login"}}
+        o = self.rendered(*IMAGES, "--set", "page.enabled=true", "--set", "page.hosts={gpus.example.com,gpus}",
+                          "--set-json", "scheduler.extraContainers=" + json.dumps([login]), "--set-json", "scheduler.extraVolumes=" + json.dumps([volume]))
         pod = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
-        container = pod["containers"][0]
-        self.assertEqual([a for a in container["args"] if a.startswith("--page")],
-                         ["--page-secure=:8443", "--page-tls-cert=/etc/aliquot/page/tls.crt", "--page-tls-key=/etc/aliquot/page/tls.key"])
-        self.assertEqual([p["containerPort"] for p in container["ports"]], [12345, 9443, 8443])
-        self.assertEqual(container["volumeMounts"], [{"name": "page-tls", "mountPath": "/etc/aliquot/page", "readOnly": True}])
-        self.assertEqual(pod["volumes"], [{"name": "page-tls", "secret": {"secretName": "own"}}])
-        self.assertEqual(o[names[0]]["roleRef"]["name"], "system:auth-delegator")
-        self.assertEqual(o[names[1]]["rules"], [{"nonResourceURLs": ["/aliquot/page"], "verbs": ["get"]}])
-        self.refused("page.secure.tlsSecret", *IMAGES, "--set", "page.secure.enabled=true")
-        self.refused("page", *IMAGES, "--set", "page.secure.port=12345")
-        both = "page.enabled=true,page.secure.enabled=true,page.secure.tlsSecret=own"
-        self.refused("page.port and page.secure.port are both 8443", *IMAGES, "--set", both + ",page.port=8443,page.secure.port=8443")
-        for enabled in "page.enabled=true", "page.secure.enabled=true,page.secure.tlsSecret=own":
-            self.rendered(*IMAGES, "--set", enabled + ",page.port=8443,page.secure.port=8443")
+        self.assertEqual(pod["containers"][1:], [login])
+        self.assertEqual(pod["volumes"], [volume])
+        self.assertEqual([a for a in pod["containers"][0]["args"] if a.startswith("--page")], ["--page=127.0.0.1:12346", "--page-hosts=gpus.example.com,gpus"])
+        self.refused("hosts", *IMAGES, "--set", "page.hosts={gpus:8443}")
+        self.refused("extraContainers", *IMAGES, "--set", "scheduler.extraContainers[0].name=login")
 
     def test_node_order(self):
         for value in (None, "binpack", "fragmentation"):

@@ -260,19 +260,8 @@ class Contract(Case):
             self.assertIn("--grow-beyond-limits", [p for p in component["patches"] if p["target"]["name"] == name][0]["patch"])
             self.assertIn("--grow-beyond-limits", subprocess.run([PROGRAM, verb, "--help"], capture_output=True, text=True, check=True).stdout)
 
-    def test_the_page_with_a_login_is_off_unless_asked_for(self):
-        names = {o["metadata"]["name"] for o in self.of("ClusterRole") + self.of("ClusterRoleBinding") + self.of("Service")}
-        self.assertFalse({n for n in names if "page" in n})
-        self.assertNotIn("system:auth-delegator", {o["roleRef"]["name"] for o in self.of("ClusterRoleBinding")})
+    def test_the_page_is_off_unless_asked_for(self):
         self.assertFalse([a for a in self.container("Deployment", "aliquot-scheduler")["args"] if "page" in a])
-        binding, role = load(os.path.join(CHART, "objects/page/page-rbac.yaml"))
-        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "aliquot-scheduler", "namespace": "kube-system"}])
-        self.assertIn(role["rules"][0]["nonResourceURLs"][0], text(os.path.join(ROOT, "src/scheduler/page_access.h")))
-        (component,) = load(os.path.join(KUSTOMIZE, "page-secure/kustomization.yaml"))
-        told = subprocess.run([PROGRAM, "scheduler", "--help"], capture_output=True, text=True, check=True).stdout
-        for option in "--page-secure", "--page-tls-cert", "--page-tls-key":
-            self.assertIn(option + "=", component["patches"][0]["patch"])
-            self.assertIn(option + "=", told.replace(" ", "="))
 
     def test_objects_for_prometheus_find_the_pods(self):
         """Each names a port that the pods have, and selects them by their labels."""
@@ -525,18 +514,10 @@ class Values(Case):
         known(values, schema, [])
 
     def test_no_port_of_the_scheduler_is_taken_twice(self):
-        """The schema excludes the ports of the extender and of the webhook, and a template compares the two pages'."""
-        (values,) = load(os.path.join(CHART, "values.yaml"))
+        """The schema excludes the ports of the extender and of the webhook."""
         (schema,) = load(os.path.join(CHART, "values.schema.json"))
         fixed = [p["containerPort"] for p in self.container("Deployment", "aliquot-scheduler")["ports"]]
-        page = schema["properties"]["page"]["properties"]
-        for port in page["port"], page["secure"]["properties"]["port"]:
-            self.assertEqual(port["not"]["enum"], fixed)
-        self.assertNotEqual(values["page"]["port"], values["page"]["secure"]["port"])
-        condition = "if and .Values.page.enabled (eq (int64 .Values.page.port) (int64 .Values.page.secure.port))"
-        template = text(os.path.join(CHART, "templates/scheduler.yaml")).split("{{- ")
-        (at,) = [i for i, part in enumerate(template) if part.startswith(condition)]
-        self.assertIn('fail (printf "page.port and page.secure.port are both %d', template[at + 1])
+        self.assertEqual(schema["properties"]["page"]["properties"]["port"]["not"]["enum"], fixed)
 
     def test_defaults_are_those_of_kustomize(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))

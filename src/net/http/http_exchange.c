@@ -181,13 +181,6 @@ const char *http_request_header(HttpExchange *x, const char *name) {
         return wanted.twice ? "" : wanted.value;
 }
 
-HttpPeer http_exchange_peer(const HttpExchange *x) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(x->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-
-        return http_peer_of(info ? info->client_addr : NULL);
-}
-
 /* ---- answers ---- */
 
 void http_exchange_answer(HttpExchange *x, unsigned status, const char *content_type,

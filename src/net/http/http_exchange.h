@@ -6,7 +6,6 @@
  * later from the loop. The answer ends the exchange. */
 
 #include "base/buf.h"
-#include "net/http/http_peer.h"
 
 typedef struct HttpExchange HttpExchange;
 
@@ -24,8 +23,6 @@ const char *http_query(HttpExchange *x, const char *name);
 /* One header of the request; NULL when absent, and "" when it stands there more than once. Valid as
  * long as the exchange. */
 const char *http_request_header(HttpExchange *x, const char *name);
-
-HttpPeer http_exchange_peer(const HttpExchange *x);
 
 /* Adds one header to the answer, at most HTTP_HEADERS_MAX; call it before the answer. Name and
  * value are copied. A header for which there is no memory is left out. */

@@ -16,7 +16,6 @@ struct HttpServer {
         sd_event *event;
         sd_event_source *io, *timer, *wake;
         RequestTimeout timeout;
-        HttpPeerCounts peers; /* connections that are open */
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;

@@ -98,27 +98,6 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
         http_exchange_free(x);
 }
 
-static enum MHD_Result on_accept(void *userdata, const struct sockaddr *address, socklen_t len) {
-        HttpServer *s = userdata;
-        HttpPeer peer = http_peer_of(address);
-
-        return http_peer_may_open(&s->peers, &peer) ? MHD_YES : MHD_NO;
-}
-
-static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
-                          enum MHD_ConnectionNotificationCode code) {
-        const union MHD_ConnectionInfo *info =
-                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        HttpPeer peer = http_peer_of(info ? info->client_addr : NULL);
-        HttpServer *s = userdata;
-
-        if (code == MHD_CONNECTION_NOTIFY_STARTED)
-                http_peer_opened(&s->peers, &peer);
-        else
-                http_peer_closed(&s->peers, &peer);
-        request_timeout_on_connection(&s->timeout, connection, context, code);
-}
-
 /* ---- joining the loop ---- */
 
 void http_server_progress(HttpServer *s) {
@@ -257,17 +236,18 @@ static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd
 
         if (with_tls)
                 flags |= MHD_USE_TLS;
-        s->daemon = MHD_start_daemon(flags, 0, on_accept, s, on_request, s,                          //
-                                     MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                  //
-                                     MHD_OPTION_LISTEN_SOCKET, listen_fd,                            //
-                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                   //
-                                     MHD_OPTION_NOTIFY_CONNECTION, on_connection, s,                 //
-                                     MHD_OPTION_CONNECTION_LIMIT, connections_max(o),                //
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY, //
-                                     MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_of_address,          //
-                                     MHD_OPTION_CONNECTION_TIMEOUT,                                  //
-                                     o->idle_sec > 0 ? o->idle_sec : IDLE_TIMEOUT_SEC,               //
-                                     MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
+        s->daemon =
+                MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,                                      //
+                                 MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                            //
+                                 MHD_OPTION_LISTEN_SOCKET, listen_fd,                                      //
+                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                             //
+                                 MHD_OPTION_NOTIFY_CONNECTION, request_timeout_on_connection, &s->timeout, //
+                                 MHD_OPTION_CONNECTION_LIMIT, connections_max(o),                          //
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,           //
+                                 MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_of_address,                    //
+                                 MHD_OPTION_CONNECTION_TIMEOUT,                                            //
+                                 o->idle_sec > 0 ? o->idle_sec : IDLE_TIMEOUT_SEC,                         //
+                                 MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
         return s->daemon ? 0 : -EIO;
 }
 
@@ -303,9 +283,6 @@ int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandl
         if (fd < 0)
                 return fd;
         server_init(s, event, options, handler, userdata);
-        r = http_peer_counts_init(&s->peers, connections_max(options), options->max_of_peer);
-        if (r < 0)
-                return r;
         r = server_start(s, options, fd);
         if (r < 0)
                 return fault_set(fault, r, "the HTTP server on %s does not start", options->listen);
@@ -335,7 +312,6 @@ HttpServer *http_server_free(HttpServer *s) {
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->wake);
         request_timeout_done(&s->timeout);
-        http_peer_counts_done(&s->peers);
         sd_event_unref(s->event);
         tls_pair_done(&s->tls);
         free(s);

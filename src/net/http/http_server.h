@@ -24,7 +24,6 @@ typedef struct HttpServerOptions {
         size_t max_body;
         unsigned max_connections; /* 0: 1024 */
         unsigned max_of_address;  /* connections from one address; 0: all */
-        unsigned max_of_peer;     /* from one peer (http_peer.h): of IPv6, one /64; 0: all */
         unsigned idle_sec;        /* until a connection without bytes is closed; 0: 300 */
         /* For a request's head and body, beyond idle_sec, since the connection began or the last
          * answer ended; 0: 60. Without it, a byte now and then would keep a connection for ever.

@@ -582,12 +582,8 @@ function connect() {
     takeAll(told);
     showLive();
   });
-  source.addEventListener("again", () => { // behind a login, which is reviewed again from time to time
-    source.close();
-    connect();
-  });
   source.addEventListener("error", () => {
-    status("lost", source.readyState === EventSource.CLOSED ? "no stream: 16 viewers look already, the login has ended, or the scheduler is gone; trying again" : "the scheduler does not answer; trying again");
+    status("lost", source.readyState === EventSource.CLOSED ? "no stream: 16 viewers look already, or the scheduler is gone; trying again" : "the scheduler does not answer; trying again");
     if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     source.close();
     setTimeout(connect, RETRY_MS);

@@ -25,11 +25,44 @@ static void an_address_is_ours_and_a_name_is_not(void) {
                                              "127.0.0.1:1:1",
                                              "[127.0.0.1]"};
 
-        ASSERT_TRUE(!page_host_is_ours(NULL));
+        ASSERT_TRUE(!page_host_is_ours(NULL, NULL));
         for (size_t i = 0; i < ELEMENTSOF(ours); i++)
-                ASSERT_TRUE(page_host_is_ours(ours[i]));
+                ASSERT_TRUE(page_host_is_ours(ours[i], NULL));
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
-                ASSERT_TRUE(!page_host_is_ours(others[i]));
+                ASSERT_TRUE(!page_host_is_ours(others[i], NULL) && !page_host_is_ours(others[i], "b.c,d"));
+}
+
+static void a_name_of_the_list_is_ours(void) {
+        static const char *const ours[] = {"gpus.example.com", "GPUs.example.com:8443", "b", "localhost:1"};
+        static const char *const others[] = {
+                "example.com", "gpus.example.com.a", "gpus.example.co", "gpus.example.com,b", "[b]", "b:x"};
+
+        for (size_t i = 0; i < ELEMENTSOF(ours); i++)
+                ASSERT_TRUE(page_host_is_ours(ours[i], "gpus.example.com,b"));
+        for (size_t i = 0; i < ELEMENTSOF(others); i++)
+                ASSERT_TRUE(!page_host_is_ours(others[i], "gpus.example.com,b"));
+}
+
+static void a_list_has_names_alone(void) {
+        static const char *const good[] = {"a", "a,b", "gpus.example.com,B-1"};
+        static const char *const bad[] = {"", ",", "a,,b", "a:80", "a b", "*.example.com", "http://a", "a/"};
+        char longest[512];
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++)
+                ASSERT_OK(page_host_check_names(good[i], NULL));
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                Fault fault = FAULT_NULL;
+
+                ASSERT_INT(page_host_check_names(bad[i], &fault), -EINVAL);
+                ASSERT_CONTAINS(fault.text, "must be host names");
+        }
+        memset(longest, 'a', sizeof longest);
+        longest[253] = '\0';
+        ASSERT_OK(page_host_check_names(longest, NULL));
+        ASSERT_TRUE(page_host_is_ours(longest, longest));
+        longest[253] = 'a';
+        longest[254] = '\0';
+        ASSERT_INT(page_host_check_names(longest, NULL), -EINVAL);
 }
 
 static void another_site_may_only_open_the_page(void) {
@@ -57,6 +90,7 @@ static void it_listens_on_the_loopback_alone(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(an_address_is_ours_and_a_name_is_not),
-                         TEST(another_site_may_only_open_the_page), TEST(it_listens_on_the_loopback_alone));
+        return TEST_MAIN(TEST(an_address_is_ours_and_a_name_is_not), TEST(a_name_of_the_list_is_ours),
+                         TEST(a_list_has_names_alone), TEST(another_site_may_only_open_the_page),
+                         TEST(it_listens_on_the_loopback_alone));
 }

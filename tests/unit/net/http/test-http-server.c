@@ -77,20 +77,14 @@ static void fixture_end(Fixture *f) {
 }
 
 /* from: the address of the client, a number in host order. */
-static int dial_from(const Fixture *f, uint32_t from) {
+static int dial(const Fixture *f) {
         struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(http_server_port(f->server))};
-        struct sockaddr_in local = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(from)};
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         ASSERT_TRUE(fd >= 0);
-        ASSERT_OK(bind(fd, (struct sockaddr *) &local, sizeof local));
         ASSERT_OK(connect(fd, (struct sockaddr *) &to, sizeof to));
         return fd;
-}
-
-static int dial(const Fixture *f) {
-        return dial_from(f, INADDR_LOOPBACK);
 }
 
 static void say(int fd, const char *text) {
@@ -527,42 +521,6 @@ static void an_answer_may_take_longer(void) {
         fixture_end(&f);
 }
 
-static void ask(Fixture *f, int fd) {
-        _cleanup_buf_ Buf got = BUF_NULL;
-
-        say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok");
-        hear(f, fd, "\r\n\r\nok", &got);
-}
-
-static void a_peer_has_a_limited_number_of_connections(void) {
-        HttpServerOptions options = {.max_connections = 4, .max_of_peer = 2};
-        _cleanup_buf_ Buf got = BUF_NULL;
-        int first, second, refused, other;
-        Fixture f;
-
-        fixture_begin_with(&f, options);
-        first = dial(&f);
-        ask(&f, first);
-        second = dial(&f);
-        ask(&f, second);
-        refused = dial(&f);
-        hear(&f, refused, NULL, &got);
-        ASSERT_INT(got.len, 0);
-        other = dial_from(&f, INADDR_LOOPBACK + 1);
-        ask(&f, other);
-        (void) close(refused);
-
-        say(first, "GET /cut HTTP/1.1\r\nHost: x\r\n\r\n"); /* the server closes it */
-        hear(&f, first, NULL, &got);
-        (void) close(first);
-        first = dial(&f);
-        ask(&f, first);
-        (void) close(first);
-        (void) close(second);
-        (void) close(other);
-        fixture_end(&f);
-}
-
 static void refuses_bad_addresses(void) {
         static const char *const bad[] = {
                 "", "8080", "127.0.0.1", "::1:80", "127.0.0.1:65536", "host.name:80", "1.2.3.4:x"};
@@ -588,5 +546,5 @@ int main(void) {
                          TEST(an_answer_ends_the_interest), TEST(garbage_changes_nothing),
                          TEST(a_silent_handshake_costs_nothing), TEST(a_request_that_never_ends_is_closed),
                          TEST(the_next_request_has_a_deadline_too), TEST(an_answer_may_take_longer),
-                         TEST(a_peer_has_a_limited_number_of_connections), TEST(refuses_bad_addresses));
+                         TEST(refuses_bad_addresses));
 }
