@@ -30,7 +30,6 @@
 #include "node/publisher.h"
 #include "node/recheck.h"
 #include "node/records/cordon.h"
-#include "node/topology_map.h"
 
 struct Agent {
         AgentOptions o;
@@ -41,7 +40,6 @@ struct Agent {
         Records records;
         NodeContext context; /* lent to the parts of node/allocate; owns pod_resources and pod_patcher */
         Publisher *publisher;
-        TopologyMap *topology_map; /* NULL: not asked for */
         Orphans *orphans;
         Repair *repair;
         Resolver *resolver;

@@ -124,8 +124,6 @@ static int build(Agent *a, Fault *fault) {
                 r = kube_event_recorder_new(a->client, COMPONENT, &a->recorder);
         if (r == 0)
                 r = publisher_new(a->client, a->o.node_name, &a->publisher);
-        if (r == 0 && a->o.writes_links)
-                r = topology_map_new(a->client, a->o.node_name, &a->topology_map);
         if (r == 0)
                 r = build_allocate(a);
         if (r == 0)
@@ -179,7 +177,6 @@ Agent *agent_free(Agent *a) {
         pod_patcher_free(a->context.pod_patcher);
         pod_resources_free(a->context.pod_resources);
         orphans_free(a->orphans);
-        topology_map_free(a->topology_map);
         publisher_free(a->publisher);
         kube_event_recorder_free(a->recorder);
         kube_call_free(a->last_look);

@@ -35,7 +35,6 @@ typedef struct AgentOptions {
         uint32_t hung;         /* seconds until a kernel counts as hung */
         bool grows;            /* slices beyond their limits, as the scheduler permits */
         bool keeps_nvidia_off; /* a label keeps NVIDIA's device plugin off the node */
-        bool writes_links;     /* the ConfigMap of node/topology_map.h */
         bool known_drivers;    /* no isolated slice with a driver newer than ours */
         usec_t census;         /* between two reads of what processes hold; 0: 1 s */
         int arbiter;           /* borrowed; the arbiter reports hung kernels there; -1: nowhere */

@@ -285,12 +285,6 @@ static void write_cards(const Agent *a, Texts *t, DesiredNode *node) {
                 node->unit = text_of(&t->unit);
 }
 
-static void write_links(Agent *a) {
-        if (a->topology_map && a->cards_known && a->node_uid && a->node_config.mode == SHARE_MODE_TOPOLOGY &&
-            topology_map_set(a->topology_map, str_from(a->node_uid), &a->cards) < 0)
-                log_error("out of memory: the ConfigMap of the links is written later");
-}
-
 void agent_publish(Agent *a) {
         _cleanup_(texts_done) Texts t = {0};
         DesiredNode node = {0};
@@ -304,7 +298,6 @@ void agent_publish(Agent *a) {
         write_slices(a, &t, &node);
         write_nvidia_plugin(a, &node);
         write_cards(a, &t, &node);
-        write_links(a);
         tell_change(a, &t);
         if (node.unit)
                 agent_save_published_unit(a, node.unit);

@@ -153,9 +153,6 @@ static const Option option_list[] = {
          "place new slices while a change of mode waits, where the node's annotation does not say (default "
          "false)",
          OPTION_TO_CALL(take_default), .key = NODE_KEY_PLACE_WHILE_CHANGING},
-        {"topology-config-map", NULL,
-         "write the links between the cards of a topology node for kubectl arena top node",
-         OPTION_TO_FLAG(Options, agent.writes_links)},
         {"known-drivers-only", NULL,
          "isolate nothing with a driver that is newer than those this version knows",
          OPTION_TO_FLAG(Options, agent.known_drivers)},

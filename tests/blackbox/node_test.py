@@ -167,63 +167,6 @@ class Topology(Node):
         lab.wait_phase("b", "Running")
         self.check(lab, "b", [1, 3])
 
-    MAPS = "/api/v1/namespaces/kube-system/configmaps"
-
-    def writes_of(self, lab, start=0):
-        return [asked[0] for asked in lab.relay.asked[start:] if "configmaps" in asked[1]]
-
-    def configmap(self, lab):
-        found = [m for m in lab.api.get(self.MAPS)["items"] if m["metadata"]["labels"].get("nodename") == "n1"]
-        return found[0] if found else None
-
-    def test_the_links_for_arena(self):
-        """The ConfigMap is made once, is not written again by an event that does not concern it, and comes back when the Node does."""
-        lab = self.lab(mode="topology", cards=self.CARDS, extra=["--topology-config-map"])
-        lab.wait(lambda: self.configmap(lab), "the ConfigMap is there")
-        found = self.configmap(lab)
-        self.assertEqual(found["metadata"]["name"], "aliquot-topology-n1")
-        self.assertEqual(found["metadata"]["labels"], {"ack.node.gpu.schedule": "topology", "nodename": "n1"})
-        self.assertEqual(found["metadata"]["ownerReferences"],
-                         [{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": lab.node()["metadata"]["uid"]}])
-        data = {k: json.loads(v) for k, v in found["data"].items()}
-        self.assertEqual(data["devices"], {str(i): "Healthy" for i in range(4)})
-        self.assertEqual(data["linkType"], [["N-A", "PHB", "NV2", "PHB"], ["PHB", "N-A", "PHB", "NV2"], ["NV2", "PHB", "N-A", "PHB"],
-                                            ["PHB", "NV2", "PHB", "N-A"]])
-        self.assertEqual(data["bandwith"], [[0, 10, 50, 10], [10, 0, 10, 50], [50, 10, 0, 10], [10, 50, 10, 0]])
-        self.assertEqual(self.writes_of(lab), ["PATCH", "POST"])
-        lab.create(pod("a", container("main", cards=2), nodeName="n1"))
-        lab.wait_phase("a", "Running")
-        lab.wait(lambda: lab.get("a")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")
-        self.assertEqual(self.writes_of(lab), ["PATCH", "POST"])
-        old = lab.node()
-        lab.api.delete("/api/v1/nodes/n1")
-        lab.api.delete(self.MAPS + "/aliquot-topology-n1")  # as the garbage collector does, which is not here
-        lab.api.post("/api/v1/nodes", {"metadata": {"name": "n1", "labels": old["metadata"]["labels"]}, "status": old["status"]})
-        lab.wait(lambda: self.configmap(lab), "it is there again")
-        self.assertEqual(self.configmap(lab)["metadata"]["ownerReferences"][0]["uid"], lab.node()["metadata"]["uid"])
-        self.assertNotEqual(lab.node()["metadata"]["uid"], old["metadata"]["uid"])
-
-    def test_no_links_for_arena_unless_asked_for(self):
-        for mode, extra in (("topology", []), ("share", ["--topology-config-map"])):
-            with self.subTest(mode=mode):
-                lab = self.lab(mode=mode, cards=self.CARDS, extra=extra)
-                lab.wait(lambda: lab.node_annotation("aliquot.dev/mode-in-force") == mode, "the mode is in force")
-                self.assertEqual(self.writes_of(lab), [])
-
-    def test_links_that_may_not_be_written(self):
-        """Without the right the agent serves its cards as before, says so, and tries again."""
-        lab = self.lab(mode="topology", cards=self.CARDS, extra=["--topology-config-map"], start=False)
-        path = self.MAPS + "/aliquot-topology-n1"
-        refusal = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "no right", "code": 403}
-        lab.relay.answers["PATCH", path] = lambda body: (403, refusal)
-        lab.start_agent()
-        lab.wait_ready()
-        lab.wait(lambda: lab.logged("kube-system/aliquot-topology-n1 is not written"), "it says so")
-        lab.create(pod("a", container("main", cards=2), nodeName="n1"))
-        lab.wait_phase("a", "Running")
-        del lab.relay.answers["PATCH", path]
-        lab.wait(lambda: self.configmap(lab), "the ConfigMap is there")
-
     def test_a_pod_that_is_known_before_the_node(self):
         """The agent has begun, and its watch of the Node is late: the pod waits for its cards."""
         lab = self.lab(mode="topology", cards=self.CARDS, start=False)

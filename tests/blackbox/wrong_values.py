@@ -95,7 +95,7 @@ CHART = {
     "maxPodsPerCard": ("node", "max-pods-per-card", ("-1", "20 ", "x")), "allowMixed": ("node", "allow-mixed", ("yes", "1")),
     "placeWhileChanging": ("node", "place-while-changing", ("yes", "1")), "deviceAccess": ("node", "device-access", ("auto", "x")),
     "ignoreCgpuDisable": ("node", "ignore-cgpu-disable", ("yes",)), "knownDriversOnly": ("node", "known-drivers-only", ("yes",)),
-    "keepNvidiaPluginOff": ("node", "keep-nvidia-plugin-off", ("yes",)), "topologyConfigMaps": ("node", "topology-config-map", ("yes",)),
+    "keepNvidiaPluginOff": ("node", "keep-nvidia-plugin-off", ("yes",)),
     "growBeyondLimits": ("node", "grow-beyond-limits", ("yes",)),
 }
 

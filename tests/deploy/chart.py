@@ -116,14 +116,6 @@ class Chart(unittest.TestCase):
             self.assertEqual("--evict-for-cards" in args, switch)
             self.assertEqual(("ClusterRole", "", "aliquot-scheduler-eviction") in o, switch)
 
-    def test_configmaps_of_links_where_asked_for_and_bounded(self):
-        for switch in (False, True):
-            o = self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", f"topologyConfigMaps={str(switch).lower()}")
-            for key in ("Role", "kube-system", "aliquot-node-topology"), ("ValidatingAdmissionPolicyBinding", "", "aliquot-topology-maps"):
-                self.assertEqual(key in o, switch)
-        self.refused("topologyConfigMaps", *IMAGES, "--kube-version", "1.29.0", "--set", "topologyConfigMaps=true")
-        self.refused("topologyConfigMaps", *IMAGES, "--kube-version", "1.30.0", "--set", "topologyConfigMaps=true,admissionPolicies=false")
-
     def test_growth_beyond_limits_is_off_unless_asked_for(self):
         for switch in (False, True):
             o = self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", f"growBeyondLimits={str(switch).lower()}")
@@ -207,12 +199,11 @@ class Chart(unittest.TestCase):
 
     def test_settings_of_nodes(self):
         o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,"
-                                            "ignoreCgpuDisable=true,knownDriversOnly=true,keepNvidiaPluginOff=true,topologyConfigMaps=true",
-                          "--kube-version", "1.30.0")
+                                            "ignoreCgpuDisable=true,knownDriversOnly=true,keepNvidiaPluginOff=true")
         agent = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]["containers"][0]["args"]
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
         for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--known-drivers-only",
-                                "--keep-nvidia-plugin-off", "--topology-config-map"]:
+                                "--keep-nvidia-plugin-off"]:
             self.assertIn(argument, agent)
         scheduler = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
         for argument in both:

@@ -231,23 +231,6 @@ class Contract(Case):
         self.assertNotIn(gate, self.of(patch["target"]["kind"], patch["target"]["name"])["spec"]["template"]["spec"]["containers"][0]["args"])
         self.assertEqual(yaml.safe_load(patch["patch"]), [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": gate}])
 
-    def test_configmaps_of_links_are_off_unless_asked_for(self):
-        used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]
-                if role["metadata"]["name"].startswith("aliquot-node")]
-        self.assertNotIn("configmaps", used)
-        role, binding, policy, bound = load(os.path.join(CHART, "objects/topology/topology-maps.yaml"))
-        self.assertEqual((role["kind"], role["metadata"]["namespace"]), ("Role", "kube-system"))
-        self.assertEqual(role["rules"], [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]}])
-        self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": "aliquot-node", "namespace": "kube-system"}])
-        self.assertEqual(binding["roleRef"]["name"], role["metadata"]["name"])
-        (rule,) = policy["spec"]["matchConstraints"]["resourceRules"]
-        self.assertEqual((rule["resources"], rule["operations"]), (["configmaps"], ["CREATE", "UPDATE"]))
-        self.assertIn("'aliquot-topology-' + variables.node", str(policy["spec"]["validations"]))
-        self.assertEqual((policy["spec"]["failurePolicy"], bound["spec"]["policyName"], bound["spec"]["validationActions"]),
-                         ("Fail", policy["metadata"]["name"], ["Deny"]))
-        (component,) = load(os.path.join(KUSTOMIZE, "topology-config-maps/kustomization.yaml"))
-        self.assertIn("--topology-config-map", component["patches"][0]["patch"])
-
     def test_growth_beyond_limits_is_off_unless_asked_for(self):
         used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]]
         self.assertNotIn("resourcequotas", used)
@@ -459,8 +442,7 @@ class Programs(Case):
     def test_settings_that_only_the_chart_sets(self):
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
         for kind, name, more in (("DaemonSet", "gpushare-device-plugin-ds", ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true",
-                                                                             "--ignore-cgpu-disable", "--known-drivers-only", "--keep-nvidia-plugin-off",
-                                                                             "--topology-config-map"]),
+                                                                             "--ignore-cgpu-disable", "--known-drivers-only", "--keep-nvidia-plugin-off"]),
                                  ("Deployment", "aliquot-scheduler", ["--system-accounts=system:serviceaccount:kube-system:old", "--spare-idle-cards"])):
             for argument in both + more:
                 self.assertIn(argument.split("=")[0], text(os.path.join(CHART, "templates/node.yaml" if kind == "DaemonSet" else "templates/scheduler.yaml")))
@@ -536,9 +518,9 @@ class Values(Case):
         self.assertEqual([a for a in args if "hung" in a or "excess" in a], [])
         self.assertEqual([values[key] for key in ("maxInst", "prioRatio", "maxPodsPerCard")], ["", "", ""])
         self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "knownDriversOnly",
-                                                     "keepNvidiaPluginOff", "topologyConfigMaps")], [False] * 6)
+                                                     "keepNvidiaPluginOff")], [False] * 5)
         both = args + self.container("Deployment", "aliquot-scheduler")["args"]
-        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts|topology", a)], [])
+        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts", a)], [])
         self.assertEqual([a for a in both if "device-access" in a], 2 * ["--device-access=cdi"])
         self.assertEqual((values["systemAccounts"], values["admissionPolicies"]), ([], "auto"))
 

@@ -44,7 +44,7 @@ def kubectl(*arguments, stdin=None):
 def policies():
     """the shipped objects, under names of this test's own"""
     (listed,) = load(os.path.join(POLICIES, "kustomization.yaml"))
-    for path in [*listed["resources"], "../topology/topology-maps.yaml"]:
+    for path in listed["resources"]:
         for o in load(os.path.join(POLICIES, path)):
             if not o["kind"].startswith("Validating"):
                 continue
@@ -89,13 +89,6 @@ def pod(name="new", annotations=None, labels=None, namespace=NAME, **spec):
             "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}, "labels": labels or {}},
             "spec": {"containers": [{"name": "c", "image": "x"}], "automountServiceAccountToken": False,
                      "schedulerName": NAME, **spec}}
-
-
-def topology_map(node, namespace="kube-system", **metadata):
-    owner = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": "u"}
-    labels = {"ack.node.gpu.schedule": "topology", "nodename": node}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "data": {"devices": "{}"},
-            "metadata": {"name": "aliquot-topology-" + node, "namespace": namespace, "labels": labels, "ownerReferences": [owner], **metadata}}
 
 
 def annotations(**values):
@@ -155,7 +148,6 @@ class Policies(unittest.TestCase):
                 ("own-nodes", [*scheduler(), "patch", "node", N1, "-p", label], None),
                 ("user-resize", [*eve(), "-n", NAME, "patch", "pod", "one", "-p", label.replace("labels", "annotations").replace("probe", RESIZE_KEYS[0])],
                  None),
-                ("topology-maps", [*agent(N1), "create", "-f", "-"], topology_map("other")),
                 ("own-bindings", [*scheduler(), "create", "-f", "-", "--validate=false"], binding)):
             cls.wait(lambda a=arguments, i=stdin, n=name: f"-{n}'" in kubectl(*a, "--dry-run=server", stdin=i).stdout, "the policy " + name)
 
@@ -383,28 +375,6 @@ class Policies(unittest.TestCase):
             change(agent(N1), "of the taints of a Node", *taints)
         change(scheduler(), "of the taints of a Node", other)
         change(agent(N1), None, other)
-
-    def test_configmaps_of_links(self):
-        """An agent writes the ConfigMap of its own node, and no other, also where it is there already."""
-        self.create(agent(N1), None, topology_map(N1))
-        self.create(agent(None), "names no node", topology_map(N1))
-        own = "of its own node only"
-        self.create(agent(N1), own, topology_map(N2))
-        self.create(agent(N1), own, topology_map(N1, NAME))
-        self.create(agent(N1), own, topology_map(N1, name=N2 + "-device-status"))
-        self.create(agent(N1), "of the labels", topology_map(N1, labels={"a": "b"}))
-        self.create(agent(N1), "annotations", topology_map(N1, annotations={"a": "b"}))
-        self.create(agent(N1), "finalizers", topology_map(N1, finalizers=["a/b"]))
-        self.create(agent(N1), "belongs to its own Node", topology_map(N1, ownerReferences=topology_map(N2)["metadata"]["ownerReferences"]))
-        for node in (N1, N2):
-            p = kubectl("create", "-f", "-", stdin=topology_map(node, labels={"a": "b"}, annotations={"a": "b"}, ownerReferences=[]))
-            self.assertEqual(p.returncode, 0, p.stdout)
-            self.addCleanup(kubectl, "-n", "kube-system", "delete", "configmap", "aliquot-topology-" + node)
-        for node, words, body in ((N1, None, {"data": {"devices": "x"}, "metadata": {"labels": {"nodename": N1}}}), (N2, own, {"data": {"devices": "x"}}),
-                                  (N1, "of the labels", {"metadata": {"labels": {"a": None}}}), (N1, "of the labels", {"metadata": {"labels": {"a": "c"}}}),
-                                  (N1, "annotations", {"metadata": {"annotations": {"a": "c"}}})):
-            with self.subTest(node=node, body=body):
-                self.ask(agent(N1), words, "-n", "kube-system", "patch", "configmap", "aliquot-topology-" + node, "--type=merge", "-p", json.dumps(body))
 
     def condition(self, who, words, node, kind, status="True"):
         body = {"status": {"conditions": [{"type": kind, "status": status, "reason": "r", "message": "n"}]}}

@@ -19,12 +19,6 @@ uint16_t card_peer_rate(CardPeer peer, unsigned link_rate) {
         return peer.path < PEER_PATHS_ ? paths[peer.path].rate : 0;
 }
 
-Str card_peer_path(PeerPath path) {
-        if (path == PEER_PATH_UNKNOWN || path >= PEER_PATHS_)
-                return STR("N-A");
-        return paths[path == PEER_PATH_NO_P2P ? PEER_PATH_SYSTEM : path].word;
-}
-
 static bool parse_links(Str word, uint8_t *ret) {
         uint32_t links;
 

@@ -33,9 +33,6 @@ typedef struct CardPeer {
 /* GB/s one way. link_rate: of one NVLink, the slower card's. 0: nothing is known. */
 uint16_t card_peer_rate(CardPeer peer, unsigned link_rate);
 
-/* PIX, PXB, PHB, NODE or SYS; N-A when nothing is known. Static text. */
-Str card_peer_path(PeerPath path);
-
 /* Parses PIX, PXB, PHB, NODE, SYS, or NV1 to NV18, into the part of *peer that it is about. */
 bool card_peer_parse(Str word, CardPeer *peer);
 
