@@ -200,8 +200,8 @@ has_part 'default/percent-33: ' 'default/percent-0: ' 'default/percent-105: ' 'd
         'default/mixed-kinds: ' 'default/memory-only: ' 'is 33' 'multiple of 5' '2/15 (13%)'
 
 heading '8. A program in its slice' 'The driver is simulated and answers real system calls; the program sees 2154 of the 16160 MiB, as cGPU would show it.'
-if "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- true >"$out" 2>&1; then
-        shows 0 "$aliquot" run --board "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- nvidia-smi
+if "$aliquot" run --slices "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- true >"$out" 2>&1; then
+        shows 0 "$aliquot" run --slices "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- nvidia-smi
         has_part '0MiB /   2154MiB'
         proved 'aliquot run, asked for 2 of 15 GiB' 'nvidia-smi shows 2154MiB'
 else

@@ -30,7 +30,7 @@
 #define REASON_DRIVER_UNSUPPORTED    "GPUDriverUnsupported"
 #define REASON_USE_UNTOLD            "GPUUseUntold"
 #define REASON_PROCESSES_UNTOLD      "GPUProcessesUntold"
-#define REASON_SLICE_BOARD_UNBOUNDED "SliceBoardUnbounded"
+#define REASON_SLICE_DIR_UNBOUNDED "SliceDirUnbounded"
 #define REASON_OTHER_PLUGIN          "GPUOtherPlugin" /* and of its condition GPUShareOtherPlugin */
 
 /* Events of the node, and reasons of its condition GPUShareCardsCordoned. */

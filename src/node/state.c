@@ -86,14 +86,14 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
 /* Mounts the tmpfs for slice pages. Faults of the directory itself are reported by
  * isolation_init(). Returns the host's proc if each slice can have a mount that the host sees; else
  * NULL. */
-static const char *mount_board(Agent *a) {
+static const char *mount_slicedir(Agent *a) {
         const char *proc = a->o.proc ? a->o.proc : "/proc";
         Fault why = FAULT_NULL;
         bool apart = false;
 
         if (a->o.slices_mib > 0 && slicedir_tmpfs_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) ==
                                            SLICEDIR_TMPFS_E_MISSING)
-                agent_tell_once(a, REASON_SLICE_BOARD_UNBOUNDED, &why);
+                agent_tell_once(a, REASON_SLICE_DIR_UNBOUNDED, &why);
         return apart ? proc : NULL;
 }
 
@@ -110,7 +110,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)
                 return r;
-        proc = mount_board(a);
+        proc = mount_slicedir(a);
         r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
                                                               .proc = proc,
                                                               .state_dir = a->o.state_dir,

@@ -340,7 +340,7 @@ true
         logs = self.run_local(node("n1", "2x" + V100), pod("p", container(script + TOTAL, 2)))
         self.assertEqual(logs["p/main"], ["0, 2154"])
 
-    def test_counters_fill_nothing_but_the_board(self):
+    def test_counters_fill_nothing_but_their_directory(self):
         """The counters can be written from inside; the next container still finds room."""
         fill = "dd if=/dev/zero of=/run/aliquot/slice/0/counters bs=1M seek=1 count=200 >/dev/null 2>&1 && echo all\n" \
                "[ $(stat -c %s /run/aliquot/slice/0/counters) -le 83886080 ] && echo bounded"

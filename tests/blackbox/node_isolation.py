@@ -316,7 +316,7 @@ class Starts(Started):
             self.assertEqual(lab.running(uid), [])
         self.started(lab, self.place(lab, pod("beside", container("main", 2, volumeMounts=[{"name": "v", "mountPath": "/etc/config"}])), 1))
 
-    def test_without_a_board_nothing_isolated_starts(self):
+    def test_without_a_directory_nothing_isolated_starts(self):
         lab = self.lab(cards=TWO_CARDS, start=False)
         with open(lab.slices, "w"):
             lab.start_agent()
@@ -584,15 +584,15 @@ class Apart(Started):
     def device(self, c):
         return os.stat(self.counters(c)).st_dev
 
-    def board(self, lab):
+    def slicedir(self, lab):
         return os.stat(lab.slices).st_dev
 
     def test_a_full_slice_hinders_no_other(self):
         lab = self.apart()
         c = self.started(lab, self.place(lab, pod("glutton", container("main", 1)), 0))
-        self.assertNotEqual(self.device(c), self.board(lab))
-        self.assertNotEqual(self.board(lab), os.stat(os.path.dirname(lab.slices)).st_dev)
-        self.assertEqual(self.events(lab, "SliceBoardUnbounded"), [])
+        self.assertNotEqual(self.device(c), self.slicedir(lab))
+        self.assertNotEqual(self.slicedir(lab), os.stat(os.path.dirname(lab.slices)).st_dev)
+        self.assertEqual(self.events(lab, "SliceDirUnbounded"), [])
         glutton = Glutton(self.counters(c))
         self.addCleanup(glutton.stop)
         lab.wait(lambda: glutton.full, "it has all that there is")
@@ -602,7 +602,7 @@ class Apart(Started):
         self.assertEqual(lab.kubelet.prestart_errors, [])
         full = glutton.full
         lab.wait(lambda: glutton.full > full, "it goes on")
-        self.assertEqual(len({self.device(lab.kubelet.runtime.of(uid, "main")) for uid in others} - {self.board(lab)}), 50)
+        self.assertEqual(len({self.device(lab.kubelet.runtime.of(uid, "main")) for uid in others} - {self.slicedir(lab)}), 50)
         lab.wait(lambda: self.events(lab, "SliceFileGrown"), "it is told of all the same")
 
     def test_the_arbiter_maps_the_pages(self):
@@ -619,7 +619,7 @@ class Apart(Started):
         lab.wait(lambda: seen(b) > before, "the other one is seen")
         again = self.started(lab, self.place(lab, pod("c", container("main", 2, 20)), 1))
         lab.wait(lambda: seen(again) > 0, "and one that comes")
-        self.assertNotEqual(self.device(again), self.board(lab))
+        self.assertNotEqual(self.device(again), self.slicedir(lab))
 
     def test_mounts_go_with_their_pods(self):
         lab = self.apart()
@@ -641,14 +641,14 @@ class Apart(Started):
         lab = self.apart(size="0")
         a = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
         inode = os.stat(self.counters(a)).st_ino
-        self.assertEqual(self.device(a), self.board(lab))
+        self.assertEqual(self.device(a), self.slicedir(lab))
         lab.agent.stop()
         self.start(lab, "1")
-        lab.wait(lambda: self.events(lab, "SliceBoardUnbounded"), "an Event says so")
-        self.assertIn("1 slice is on it already", self.events(lab, "SliceBoardUnbounded")[0])
+        lab.wait(lambda: self.events(lab, "SliceDirUnbounded"), "an Event says so")
+        self.assertIn("1 slice is on it already", self.events(lab, "SliceDirUnbounded")[0])
         b = self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
-        self.assertEqual((self.device(a), os.stat(self.counters(a)).st_ino), (self.board(lab), inode))
-        self.assertNotEqual(self.device(b), self.board(lab))
+        self.assertEqual((self.device(a), os.stat(self.counters(a)).st_ino), (self.slicedir(lab), inode))
+        self.assertNotEqual(self.device(b), self.slicedir(lab))
 
 
 if __name__ == "__main__":

@@ -301,7 +301,7 @@ class NoLocks(SimulatedNode):
     def run_in_slice(self, *sim):
         machine = Machine(self, SIM, "1xT:4GiB", *sim)
         env = {"PATH": os.environ["PATH"], "ALIQUOT_SIM_DIR": machine.dir, "LD_LIBRARY_PATH": os.path.join(os.path.dirname(SIM), "sim")}
-        return machine, subprocess.run([ALIQUOT, "run", "--board", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
+        return machine, subprocess.run([ALIQUOT, "run", "--slices", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
                                        capture_output=True, text=True, timeout=120)
 
     def test_aliquot_run(self):
@@ -330,7 +330,7 @@ class Mig(unittest.TestCase):
             f.write("card GPU-0 0 4096 10 T\nmig 0\n")
         env = {"PATH": os.environ["PATH"], "ALIQUOT_SIM_DIR": machine.dir, "FAKE_NVML": text,
                "LD_LIBRARY_PATH": os.path.join(os.path.dirname(SIM), "tests", "fake")}
-        p = subprocess.run([run, "--board", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
+        p = subprocess.run([run, "--slices", machine.dir + "-slices", "--gpu-mem", "1", "--", "echo", "runs"], env=env,
                            capture_output=True, text=True, timeout=120)
         self.assertEqual((p.returncode, p.stdout, p.stderr),
                          (125, "", "aliquot run: card 0: MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)\n"))

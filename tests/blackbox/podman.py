@@ -111,7 +111,7 @@ class Podman(Lab):
                            env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual(p.returncode, 0, p.stderr)
         self.assertLess(int(p.stdout), 256)  # of 4 KiB each
-        self.assertEqual((self.files(), os.listdir(self.board)), ([], ["lock"]))
+        self.assertEqual((self.files(), os.listdir(self.slicedir)), ([], ["lock"]))
 
     def test_compute_is_limited(self):
         """The program ends with the container's input, because `podman kill` may come too early for the container."""

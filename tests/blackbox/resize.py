@@ -33,16 +33,16 @@ class Resize(unittest.TestCase):
         self.machine = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB")
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.board = os.path.join(folder.name, "slices")
+        self.slicedir = os.path.join(folder.name, "slices")
         self.env = dict(os.environ, ALIQUOT_SIM_DIR=self.machine.dir)
 
     def run_aliquot(self, verb, *words):
-        return subprocess.run([ALIQUOT, verb, "--board", self.board, *words], env=self.env, capture_output=True, text=True,
+        return subprocess.run([ALIQUOT, verb, "--slices", self.slicedir, *words], env=self.env, capture_output=True, text=True,
                               timeout=PATIENCE, check=False)
 
     def start(self, *options):
         """A command in a slice, and the slice's name."""
-        p = subprocess.Popen([ALIQUOT, "run", "--board", self.board, *options, "--", sys.executable, os.path.abspath(__file__), "--inside"],
+        p = subprocess.Popen([ALIQUOT, "run", "--slices", self.slicedir, *options, "--", sys.executable, os.path.abspath(__file__), "--inside"],
                              env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
         def end():
@@ -134,13 +134,13 @@ class Resize(unittest.TestCase):
                                     ([name, "--gpu-mem", "0"], 2, '--gpu-mem is "0"'), ([name, "--gpu-core", "7"], 2, "multiple of 5"),
                                     ([name, "--gpu-core", "5", "--gpu-mem-unit", "GiB"], 2, "--gpu-mem-unit goes with --gpu-mem"),
                                     ([name, "--gpu-mem", "1GiB", "--gpu-mem-unit", "GiB"], 2, "--gpu-mem has its own unit"),
-                                    (["run-0", "--gpu-mem", "1"], 1, f"run-0: no such slice in {self.board}; `aliquot smi` lists them"),
+                                    (["run-0", "--gpu-mem", "1"], 1, f"run-0: no such slice in {self.slicedir}; `aliquot smi` lists them"),
                                     (["../slices/" + name, "--gpu-mem", "1"], 1, "no such slice")):
             self.refused(status, text, *words)
 
     def test_a_slice_of_the_agent(self):
         _, name = self.start("--gpu-mem", "2")
-        with open(f"{self.board}/{name}/owner", "w", encoding="utf-8") as f:
+        with open(f"{self.slicedir}/{name}/owner", "w", encoding="utf-8") as f:
             f.write("agent default/pod/main\n")
         self.refused(1, f"{name}: a slice of the node agent; only it changes its size", name, "--gpu-mem", "1")
 

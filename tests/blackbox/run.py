@@ -77,7 +77,7 @@ class Base(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.board = os.path.join(folder.name, "slices")
+        self.slicedir = os.path.join(folder.name, "slices")
 
     @property
     def context(self):
@@ -88,7 +88,7 @@ class Base(unittest.TestCase):
         return Base.measured
 
     def command(self, *arguments, cards="1x" + V100):
-        return [ALIQUOT, "run", "--board", self.board, "--simulate", cards, *arguments]
+        return [ALIQUOT, "run", "--slices", self.slicedir, "--simulate", cards, *arguments]
 
     def run_to_end(self, *arguments, **options):
         return subprocess.run(self.command(*arguments, **options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -116,7 +116,7 @@ class Base(unittest.TestCase):
         return p
 
     def smi(self, *arguments):
-        return subprocess.run([ALIQUOT, "smi", "--board", self.board, *arguments], stdout=subprocess.PIPE, text=True, check=True,
+        return subprocess.run([ALIQUOT, "smi", "--slices", self.slicedir, *arguments], stdout=subprocess.PIPE, text=True, check=True,
                               timeout=PATIENCE).stdout
 
     def slices(self):
@@ -187,7 +187,7 @@ class Run(Base):
 
     def smi_beside(self, *arguments, cards="2x" + V100):
         """On a machine with simulated cards, outside of slices."""
-        return self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", ALIQUOT, "smi", "--board", self.board,
+        return self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", ALIQUOT, "smi", "--slices", self.slicedir,
                                *arguments, cards=cards)
 
     def test_smi_shows_the_cards_first(self):
@@ -203,7 +203,7 @@ class Run(Base):
     def test_smi_of_cards_out_of_service(self):
         """As a node agent wrote it beside the slices, also of a card that the driver does not show."""
         fenced, cordoned = "XID 48: uncorrectable ECC error", "cordoned by annotation aliquot.dev/cordon-cards of the node"
-        path, smi = self.board + ".out-of-service", f"'{ALIQUOT}' smi --board '{self.board}'"
+        path, smi = self.slicedir + ".out-of-service", f"'{ALIQUOT}' smi --slices '{self.slicedir}'"
         # in one run, because each makes other cards
         script = f"""set -e; {smi} -o json; uuids=$({smi} -o json | grep -o '"uuid":"[^"]*","model' | cut -d'"' -f4)
             set -- $uuids; printf '%s\n' "$2 {fenced}; {cordoned}" '' 'GPU-gone a "[2J' "$1" last > '{path}'
@@ -218,7 +218,7 @@ class Run(Base):
     def test_smi_of_a_simulator_by_its_variable(self):
         """With ALIQUOT_SIM_DIR and no more, as the commands beside an aliquot-sim have it."""
         p = self.run_to_end("--gpu-mem", "3", "--", "env", "-u", "LD_PRELOAD", "-u", "ALIQUOT_SLICES", "-u", "LD_LIBRARY_PATH", ALIQUOT, "smi",
-                            "--board", self.board, cards="2x" + V100)
+                            "--slices", self.slicedir, cards="2x" + V100)
         self.assertEqual(p.stderr, "")
         self.assertEqual(re.findall(r"GPU\d  Tesla-V100-SXM2-16GB ", p.stdout), ["GPU0  Tesla-V100-SXM2-16GB ", "GPU1  Tesla-V100-SXM2-16GB "])
 
@@ -229,31 +229,31 @@ class Run(Base):
         self.assertNotIn("\x1b", p.stdout)
 
     def test_smi_without_a_driver_or_slices(self):
-        os.makedirs(self.board)
-        p = subprocess.run([ALIQUOT, "smi", "--board", self.board], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.board))
+        os.makedirs(self.slicedir)
+        p = subprocess.run([ALIQUOT, "smi", "--slices", self.slicedir], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.slicedir))
         self.assertEqual((p.returncode, p.stdout, p.stderr), (
-            0, "No slices.\n", f"aliquot smi: cards: {self.board}/nvidiactl is not there: no NVIDIA driver is loaded\n"))
+            0, "No slices.\n", f"aliquot smi: cards: {self.slicedir}/nvidiactl is not there: no NVIDIA driver is loaded\n"))
 
     def test_smi_of_a_driver_that_hangs(self):
-        os.makedirs(self.board)
-        with open(self.board + "/nvidiactl", "w", encoding="utf-8"):
+        os.makedirs(self.slicedir)
+        with open(self.slicedir + "/nvidiactl", "w", encoding="utf-8"):
             pass
-        p = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", self.board + "/libnvidia-ml.so.1"], text=True, check=False,
+        p = subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", self.slicedir + "/libnvidia-ml.so.1"], text=True, check=False,
                            input="#include <unistd.h>\n__attribute__((constructor)) static void hang(void) { for (;;) pause(); }")
         if p.returncode != 0:
             self.skipTest("no compiler")
         # a copy, because the program prefers the simulator's NVML beside it
-        smi = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "aliquot-smi"), self.board + "/aliquot-smi")
-        p = subprocess.run([smi, "--board", self.board], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.board, LD_LIBRARY_PATH=self.board))
+        smi = shutil.copy(os.path.join(os.path.dirname(os.path.abspath(ALIQUOT)), "aliquot-smi"), self.slicedir + "/aliquot-smi")
+        p = subprocess.run([smi, "--slices", self.slicedir], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.slicedir, LD_LIBRARY_PATH=self.slicedir))
         self.assertEqual((p.returncode, p.stdout, p.stderr), (
             0, "No slices.\n", "aliquot smi: cards: the driver does not answer within 5 seconds\n"))
 
     def test_smi_again_and_again(self):
         p = self.start(["--gpu-mem", "2"], "hold")
         self.assertEqual(p.stdout.readline(), "holding\n")
-        loop = subprocess.Popen([ALIQUOT, "smi", "--board", self.board, "-l", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        loop = subprocess.Popen([ALIQUOT, "smi", "--slices", self.slicedir, "-l", "1"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.addCleanup(lambda: (loop.kill(), loop.wait(), loop.stdout.close()))
         lines = [loop.stdout.readline() for _ in range(15)]
         for start in 0, 8:
@@ -267,10 +267,10 @@ class Run(Base):
         p = self.start(["--gpu-mem", "2"], "hold")
         self.assertEqual(p.stdout.readline(), "holding\n")
         for width in 40, 80, 100:
-            status, text, _ = Terminal([ALIQUOT, "smi", "--board", self.board], width, env={"NO_COLOR": "1"}).end()
+            status, text, _ = Terminal([ALIQUOT, "smi", "--slices", self.slicedir], width, env={"NO_COLOR": "1"}).end()
             self.assertEqual((status, [line for line in text.splitlines() if len(line) > width]), (0, []))
             self.assertRegex(text, rf"\nrun-{p.pid} +GPU0 ")
-        t = Terminal([ALIQUOT, "smi", "--board", self.board, "-l", "1"], 100, 40)
+        t = Terminal([ALIQUOT, "smi", "--slices", self.slicedir, "-l", "1"], 100, 40)
         self.addCleanup(t.close)
         t.until(lambda: t.bytes.count(b"TOTAL") > 1, "a second report")
         t.until(lambda: len(t.screen()) == 8, "the same lines")
@@ -282,14 +282,14 @@ class Run(Base):
             self.start_command(self.command("--gpu-mem", "2", "--gpu-core", core, "--", sample, "--seconds", "600"))
 
         def told():
-            by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()} if os.path.exists(self.board) else {}
+            by_limit = {s["compute"]["limit"]: s["compute"] for s in self.slices()} if os.path.exists(self.slicedir) else {}
             return len(by_limit) == 2 and 5 < by_limit[30].get("used", 0) < 60 and "used" not in by_limit[0]
         until(told, "about 30 percent")
         until(lambda: re.search(r" [1-5]?\d\.\d/30 +1\n", self.smi()) and re.search(r" 0 +- +1\n", self.smi()), "and in the table")
 
     def turn(self, p):
         """(flags, seen) of the slice of that `aliquot run`: slice/schedule.h."""
-        with open(f"{self.board}/run-{p.pid}/0/limits", "rb") as f:
+        with open(f"{self.slicedir}/run-{p.pid}/0/limits", "rb") as f:
             _, flags, _, _, seen = struct.unpack_from("=II3Q", f.read(), layout.WINDOW)
             return flags, seen
 
@@ -335,7 +335,7 @@ class Run(Base):
         until(lambda: not is_alive(pid), "its command is gone")
         until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.run_to_end("--gpu-mem", "15", "--", "true").returncode, 0)
-        self.assertEqual(os.listdir(self.board), ["lock"])
+        self.assertEqual(os.listdir(self.slicedir), ["lock"])
 
     def test_simulated_cards_take_all_with_them(self):
         """Also processes that a command leaves behind in a session of their own."""
@@ -356,22 +356,22 @@ class Run(Base):
         self.assertEqual((p.returncode, p.stdout), (125, ""), p.stderr)
         self.assertRegex(p.stderr, "(?m)^aliquot run: .*" + words)
 
-    def test_a_board_by_its_relative_path(self):
-        os.makedirs(self.board)
-        p = subprocess.run([ALIQUOT, "run", "--board", "slices", "--simulate", "1x" + V100, "--gpu-mem", "2", "--", "sh", "-c",
-                            "cd / && exec nvidia-smi"], cwd=os.path.dirname(self.board), capture_output=True, text=True,
+    def test_a_directory_by_its_relative_path(self):
+        os.makedirs(self.slicedir)
+        p = subprocess.run([ALIQUOT, "run", "--slices", "slices", "--simulate", "1x" + V100, "--gpu-mem", "2", "--", "sh", "-c",
+                            "cd / && exec nvidia-smi"], cwd=os.path.dirname(self.slicedir), capture_output=True, text=True,
                            timeout=PATIENCE, check=False)
         self.assertRegex(p.stdout, r" 0MiB / +2154MiB ", p.stderr)
 
-    def test_a_board_that_the_gate_cannot_find(self):
-        os.mkdir(self.board)
-        self.board += "/" + "x" * 200
+    def test_a_directory_that_the_gate_cannot_find(self):
+        os.mkdir(self.slicedir)
+        self.slicedir += "/" + "x" * 200
         self.refused(self.run_to_end("--gpu-mem", "2", "--", "echo", "ran"), "too long")
-        self.assertEqual(os.listdir(self.board), ["lock"])
+        self.assertEqual(os.listdir(self.slicedir), ["lock"])
 
     def installed(self, name):
         """A copy of the files that a run needs, in a folder of that name."""
-        folder = os.path.join(os.path.dirname(self.board), name)
+        folder = os.path.join(os.path.dirname(self.slicedir), name)
         build = os.path.dirname(ALIQUOT)
         os.makedirs(folder + "/sim")
         for part in "aliquot", "aliquot-run", "aliquot-sim", "src/aliquot-sim", "libaliquot.so", "src/libaliquot.so":
@@ -490,7 +490,7 @@ class Shared(Base):
 
     def setUp(self):
         super().setUp()
-        folder = os.path.join(os.path.dirname(self.board), "dev")
+        folder = os.path.join(os.path.dirname(self.slicedir), "dev")
         os.mkdir(folder)
         driver = subprocess.Popen([beside("aliquot-sim"), "--foreground", "--cards", "1x" + V100, "--dir", folder], stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
@@ -508,7 +508,7 @@ class Shared(Base):
 
     def run_in(self, *arguments, before=(), stdin=None):
         """Starts `aliquot run`; its whole session ends with the test."""
-        p = subprocess.Popen([*before, ALIQUOT, "run", "--board", self.board, *arguments], env=self.environment, stdin=stdin,
+        p = subprocess.Popen([*before, ALIQUOT, "run", "--slices", self.slicedir, *arguments], env=self.environment, stdin=stdin,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
         def end():
@@ -568,7 +568,7 @@ class Shared(Base):
         os.kill(one["processes"][0], signal.SIGKILL)
         until(lambda: self.slices() == [], "nobody has it")
         self.assertEqual(self.status("--gpu-mem", "15"), 0)
-        self.assertEqual(os.listdir(self.board), ["lock"])
+        self.assertEqual(os.listdir(self.slicedir), ["lock"])
 
     def test_numbers_of_other_namespaces(self):
         """Three owners with the same pid in their namespaces."""
@@ -597,7 +597,7 @@ def beside(name):
 
 def missing():
     """Why simulated cards cannot be had here; None when they can."""
-    p = subprocess.run([ALIQUOT, "run", "--board", tempfile.mkdtemp(), "--simulate", "1x" + V100, "--gpu-mem", "1", "--", "true"],
+    p = subprocess.run([ALIQUOT, "run", "--slices", tempfile.mkdtemp(), "--simulate", "1x" + V100, "--gpu-mem", "1", "--", "true"],
                        stderr=subprocess.PIPE, text=True, timeout=PATIENCE)
     if p.returncode == 125 and re.search("fuse|namespace|mount|permitted|denied", p.stderr, re.IGNORECASE):
         return p.stderr.strip()

@@ -27,12 +27,12 @@ class Lab(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.board = os.path.join(folder.name, "slices")
+        self.slicedir = os.path.join(folder.name, "slices")
         self.cdi = self.cdi_dir or os.path.join(folder.name, "cdi")
         self.env = dict(os.environ, ALIQUOT_SIM_DIR=self.machine.dir)
 
     def command(self, *words, name="train", mem="2"):
-        return [self.aliquot, "run", "--board", self.board, "--cdi-dir", self.cdi, "--cdi", name, "--gpu-mem", mem, *words]
+        return [self.aliquot, "run", "--slices", self.slicedir, "--cdi-dir", self.cdi, "--cdi", name, "--gpu-mem", mem, *words]
 
     def run_to_end(self, *words, **more):
         return subprocess.run(self.command(*words, **more), env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False)
@@ -63,9 +63,9 @@ class Lab(unittest.TestCase):
         return [name for name in names if name != ".aliquot.lock"]
 
     def slices(self):
-        if not os.path.exists(self.board):
+        if not os.path.exists(self.slicedir):
             return []  # the first run makes it
-        p = subprocess.run([self.aliquot, "smi", "--board", self.board, "-o", "json"], env=self.env, stdout=subprocess.PIPE, text=True, check=True,
+        p = subprocess.run([self.aliquot, "smi", "--slices", self.slicedir, "-o", "json"], env=self.env, stdout=subprocess.PIPE, text=True, check=True,
                            timeout=PATIENCE)
         return json.loads(p.stdout)["slices"]
 
@@ -118,33 +118,33 @@ class Specification(Lab):
         self.start()
         p = self.run_to_end("--", "true")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (
-            125, "", f"aliquot run: there is a slice with the name train in {self.board} already; `aliquot smi` lists it\n"))
+            125, "", f"aliquot run: there is a slice with the name train in {self.slicedir} already; `aliquot smi` lists it\n"))
         self.assertEqual(self.run_to_end("--", "true", name="other").returncode, 0)
         self.spec()
 
-    def test_one_slice_of_a_name_on_all_boards(self):
-        first = self.board
+    def test_one_slice_of_a_name_in_all_directories(self):
+        first = self.slicedir
         self.start()
         uuid = next(text.split("=")[1] for text in self.spec()["env"] if text.startswith("NVIDIA_VISIBLE_DEVICES="))
         before = self.spec()
-        self.board = os.path.join(self.folder, "second")
+        self.slicedir = os.path.join(self.folder, "second")
         p = self.run_to_end("--gpu", "1", "--", "echo", "not run")
         self.assertEqual((p.returncode, p.stdout, p.stderr), (
             125, "", f"aliquot run: {self.path()} describes a living slice of the card {uuid}, counted in {first}: choose another name\n"))
         self.assertEqual((self.spec(), self.slices()), (before, []))
         self.assertEqual(self.run_to_end("--", "true", name="other").returncode, 0)
 
-    def test_the_name_of_a_dead_slice_on_another_board_is_free(self):
-        first, p = self.board, self.start()
+    def test_the_name_of_a_dead_slice_in_another_directory_is_free(self):
+        first, p = self.slicedir, self.start()
         p.send_signal(signal.SIGKILL)
         p.wait()
         p.stdin.close()
         until(lambda: not self.slices(), "the end of its command")
         self.assertEqual(len(self.files()), 1)
-        self.board = os.path.join(self.folder, "second")
+        self.slicedir = os.path.join(self.folder, "second")
         self.start()
         (pages,) = [m["hostPath"] for m in self.spec()["mounts"] if m["containerPath"] == "/.aliquot/slice"]
-        self.assertEqual((pages, first != self.board), (self.board + "/train", True))
+        self.assertEqual((pages, first != self.slicedir), (self.slicedir + "/train", True))
 
     def test_a_reader_of_the_folder_cannot_stop_a_run(self):
         os.mkdir(self.cdi)
@@ -190,18 +190,18 @@ class Specification(Lab):
         self.assertEqual(self.slices(), [])
 
     def test_mount_points_of_another_user(self):
-        os.mkdir(self.board + ".inside")
-        os.chown(self.board + ".inside", 1000, 1000)
+        os.mkdir(self.slicedir + ".inside")
+        os.chown(self.slicedir + ".inside", 1000, 1000)
         p = self.run_to_end("--", "true")
         self.assertEqual((p.returncode, p.stderr), (
-            125, f"aliquot run: {self.board}.inside belongs to somebody else, or others may write to it\n"))
+            125, f"aliquot run: {self.slicedir}.inside belongs to somebody else, or others may write to it\n"))
         self.assertEqual((self.files(), self.slices()), ([], []))
 
     def test_no_mode_is_changed_through_a_link(self):
         other = os.path.join(self.folder, "other")
         os.mkdir(other, 0o700)
-        os.mkdir(self.board + ".inside")
-        os.symlink(other, os.path.join(self.board + ".inside", "slice"))
+        os.mkdir(self.slicedir + ".inside")
+        os.symlink(other, os.path.join(self.slicedir + ".inside", "slice"))
         p = self.run_to_end("--", "true")
         self.assertEqual((p.returncode, os.stat(other).st_mode & 0o777), (125, 0o700))
         self.assertIn("cannot make the mount points in", p.stderr)
@@ -210,7 +210,7 @@ class Specification(Lab):
         before = os.umask(0o077)
         self.addCleanup(os.umask, before)
         self.start()
-        for path in self.board + "/train", self.board + "/train/0", self.board + ".inside/slice":
+        for path in self.slicedir + "/train", self.slicedir + "/train/0", self.slicedir + ".inside/slice":
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o755, path)
 
     def test_wrong_words(self):

@@ -25,7 +25,7 @@ class Tenant:
     def __init__(self, lab, percent, kernel_us, processes=1, seconds=3600, command=None, terms=None, stdout=subprocess.DEVNULL):
         self.percent, self.kernel_us = percent, kernel_us
         before = lab.slices()
-        run = [lab.aliquot, "run", "--board", lab.board, "--gpu-mem", "2", "--gpu-core", str(percent), "--"] if percent else []
+        run = [lab.aliquot, "run", "--slices", lab.slicedir, "--gpu-mem", "2", "--gpu-core", str(percent), "--"] if percent else []
         command = command or [lab.sample, "--seconds", str(seconds), "--kernel-us", str(kernel_us), "--processes", str(processes)]
         self.process = subprocess.Popen(run + command, stdin=subprocess.DEVNULL, stdout=stdout, env=lab.environment, start_new_session=True)
         if percent and terms:
@@ -34,7 +34,7 @@ class Tenant:
     @staticmethod
     def say(lab, name, terms):
         weight, first, policy = terms
-        with open(os.path.join(lab.board, name, "0", "limits"), "r+b") as page:
+        with open(os.path.join(lab.slicedir, name, "0", "limits"), "r+b") as page:
             page.seek(layout.WEIGHT)  # followed by: priority, policy
             page.write(struct.pack("<III", weight, first, 1 + policy))
 
@@ -49,8 +49,8 @@ class Tenant:
 class Lab:
     """directory: mount point of an aliquot-sim; libraries: the folder of the simulated libcuda."""
 
-    def __init__(self, directory, board, aliquot, sample, sim, libraries):
-        self.directory, self.board, self.aliquot, self.sample, self.sim = directory, board, aliquot, sample, sim
+    def __init__(self, directory, slicedir, aliquot, sample, sim, libraries):
+        self.directory, self.slicedir, self.aliquot, self.sample, self.sim = directory, slicedir, aliquot, sample, sim
         self.environment = dict(os.environ, ALIQUOT_SIM_DIR=directory, LD_LIBRARY_PATH=libraries,
                                 PATH=libraries + ":" + os.environ["PATH"])
         self.sessions, self.ran = {}, {}
@@ -63,8 +63,8 @@ class Lab:
     def slices(self):
         """The tenants with pages."""
         try:
-            return {name for name in os.listdir(self.board)
-                    if all(os.path.exists(os.path.join(self.board, name, "0", file)) for file in ("limits", "counters"))}
+            return {name for name in os.listdir(self.slicedir)
+                    if all(os.path.exists(os.path.join(self.slicedir, name, "0", file)) for file in ("limits", "counters"))}
         except FileNotFoundError:
             return set()
 

@@ -102,13 +102,13 @@ class Wrong(unittest.TestCase):
             self.says(2, f"aliquot {verb}: {text}{' See' if text.endswith('?') else '; see'} `aliquot {verb} --help`",
                       ALIQUOT, verb, *words.split())
 
-    def test_board(self):
+    def test_slicedir(self):
         """A path with a typo: nothing is made."""
         with tempfile.TemporaryDirectory() as folder:
-            board = folder + "/x/y"
-            self.says(3, f"aliquot smi: cannot open {board}: No such file or directory", ALIQUOT, "smi", "--board", board)
+            slicedir = folder + "/x/y"
+            self.says(3, f"aliquot smi: cannot open {slicedir}: No such file or directory", ALIQUOT, "smi", "--slices", slicedir)
             for more in [], ["--simulate", V100]:
-                p = run(ALIQUOT, "run", "--board", board, *more, "--gpu-mem", "1", "--", "true")
+                p = run(ALIQUOT, "run", "--slices", slicedir, *more, "--gpu-mem", "1", "--", "true")
                 self.assertEqual((p.returncode, len(p.stderr.splitlines()), os.listdir(folder)), (125, 1, []), p.stderr)
 
     def test_no_driver(self):
@@ -158,7 +158,7 @@ class Statuses(unittest.TestCase):
         hami = self.write("h.yaml", self.POD % ("nvidia.com/gpumem-percentage", 50))
         kube = self.write("k", f"apiVersion: v1\nkind: Config\nclusters: [{{name: c, cluster: {{server: '{self.server}'}}}}]\n"
                                "contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\ncurrent-context: c\n")
-        local, board = [ALIQUOT, "local", "--once", "-f", node], ["--board", self.folder + "/slices"]
+        local, slicedir = [ALIQUOT, "local", "--once", "-f", node], ["--slices", self.folder + "/slices"]
         inspect, sim = os.path.join(os.path.dirname(ALIQUOT), "kubectl-inspect-cgpu"), os.path.join(os.path.dirname(ALIQUOT), "aliquot-sim")
         absent = self.folder + "/absent"
         listing = self.write("list.json", run(*local, "--get", "nodes,pods").stdout)
@@ -181,12 +181,12 @@ class Statuses(unittest.TestCase):
         for verb, more in ("node", ["--node-name", "n", "--no-supervisor", "--slices-size", "0", "--slices-dir", self.folder + "/made"]), ("scheduler", []):
             yield f"aliquot {verb}", 2, self.status(ALIQUOT, verb, "--nonsense")
             yield f"aliquot {verb}", 3, self.status(ALIQUOT, verb, *more, "--kubeconfig", absent)
-        yield "aliquot resize", 1, self.status(ALIQUOT, "resize", *board, "run-0", "--gpu-mem", "1")
-        yield "aliquot resize", 2, self.status(ALIQUOT, "resize", *board, "run-0")
-        yield "aliquot resize", 3, self.status(ALIQUOT, "resize", "--board", "/dev/null", "run-0", "--gpu-mem", "1")
-        yield "aliquot smi", 0, self.status(ALIQUOT, "smi", *board)
+        yield "aliquot resize", 1, self.status(ALIQUOT, "resize", *slicedir, "run-0", "--gpu-mem", "1")
+        yield "aliquot resize", 2, self.status(ALIQUOT, "resize", *slicedir, "run-0")
+        yield "aliquot resize", 3, self.status(ALIQUOT, "resize", "--slices", "/dev/null", "run-0", "--gpu-mem", "1")
+        yield "aliquot smi", 0, self.status(ALIQUOT, "smi", *slicedir)
         yield "aliquot smi", 2, self.status(ALIQUOT, "smi", "--nonsense")
-        yield "aliquot smi", 3, self.status(ALIQUOT, "smi", "--board", absent)
+        yield "aliquot smi", 3, self.status(ALIQUOT, "smi", "--slices", absent)
         yield "aliquot-sample", 1, self.status(SAMPLE, "--gpu-mem-mib", "1")
         yield "aliquot-sample", 2, self.status(SAMPLE, "--nonsense")
         yield "aliquot-sim", 0, self.status(sim, "--version")
@@ -197,8 +197,8 @@ class Statuses(unittest.TestCase):
         yield "kubectl inspect cgpu", 2, self.status(inspect, "--nonsense")
         yield "kubectl inspect cgpu", 3, self.status(inspect, "--from", listing, full=True)
         for n in range(4):  # where cards can be simulated; else the tests of aliquot run say what is missing
-            if self.status(ALIQUOT, "run", *board, "--simulate", V100, "--gpu-mem", "1", "--", "true") == 0:
-                yield "aliquot run", n, self.status(ALIQUOT, "run", *board, "--simulate", V100, "--gpu-mem", "1", "--", "sh", "-c", f"exit {n}")
+            if self.status(ALIQUOT, "run", *slicedir, "--simulate", V100, "--gpu-mem", "1", "--", "true") == 0:
+                yield "aliquot run", n, self.status(ALIQUOT, "run", *slicedir, "--simulate", V100, "--gpu-mem", "1", "--", "sh", "-c", f"exit {n}")
 
     # Tried by blackbox-node-changes, blackbox-resize, blackbox-sample-work and blackbox-doctor.
     ELSEWHERE = {("aliquot node", 0), ("aliquot resize", 0), ("aliquot-sample", 0), ("aliquot doctor", 0), ("aliquot doctor", 4)}
@@ -285,7 +285,7 @@ class Completion(unittest.TestCase):
             with open(folder + "/manifest.yaml", "w", encoding="utf-8"):
                 pass
             self.assertEqual(self.offers("local", "-f", folder + "/m"), {folder + "/made", folder + "/manifest.yaml"})
-            self.assertEqual(self.offers("run", "--board", folder + "/m"), {folder + "/made"})
+            self.assertEqual(self.offers("run", "--slices", folder + "/m"), {folder + "/made"})
         self.assertIn("true", self.offers("run", "--gpu-mem", "2", "--", "tru"))
 
 

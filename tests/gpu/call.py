@@ -51,8 +51,8 @@ class Call:
         return os.path.join(self.kit, variant, name)
 
     def in_slice(self, variant, command, *more):
-        """A command in a slice of card 0. Each variant has its own board, because their slices must not meet."""
-        return [self.program(variant, "aliquot-run"), "--board", os.path.join(self.folder, "board-" + variant), "--gpu-mem", str(SLICE_MIB),
+        """A command in a slice of card 0. Each variant has its own directory, because their slices must not meet."""
+        return [self.program(variant, "aliquot-run"), "--slices", os.path.join(self.folder, "slices-" + variant), "--gpu-mem", str(SLICE_MIB),
                 "--gpu-mem-unit", "1MiB", "--gpu", "0", *more, "--", *command]
 
     def step(self, name, limit, command, reserve=RESERVE, **env):
@@ -93,7 +93,7 @@ class Call:
 
     def finish(self):
         for name in os.listdir(self.folder):
-            if name.startswith("board-"):
+            if name.startswith("slices-"):
                 shutil.rmtree(os.path.join(self.folder, name), ignore_errors=True)
         if self.not_run > 0:
             self.say("%d steps were not run, no time left" % self.not_run)

@@ -105,7 +105,7 @@ class Card:
     """The card that the tests use, and the slices made of it."""
 
     def __init__(self, build, scratch):
-        self.build, self.board = build, os.path.join(scratch, "slices")
+        self.build, self.slicedir = build, os.path.join(scratch, "slices")
         self.host = Host(0)
         self.env = dict(os.environ, CUDA_VISIBLE_DEVICES=self.host.uuid)
         self.env.pop("LD_PRELOAD", None)
@@ -124,7 +124,7 @@ class Card:
         which = ["--gpu", "0"] if cards == 1 else ["--gpu-count", str(cards)]
         if core is not None:
             which += ["--gpu-core", str(core)]
-        return Program([self.path("aliquot-run"), "--board", self.board, "--gpu-mem", str(mib), "--gpu-mem-unit", "1MiB", *which, "--",
+        return Program([self.path("aliquot-run"), "--slices", self.slicedir, "--gpu-mem", str(mib), "--gpu-mem-unit", "1MiB", *which, "--",
                         *command], dict(self.env, **more))
 
     def case_in(self, mib, *arguments):
@@ -132,14 +132,14 @@ class Card:
 
     def beside(self, program, command):
         """Another program in the same slice."""
-        env = dict(self.env, LD_PRELOAD=self.path("libaliquot.so"), ALIQUOT_SLICES=os.path.join(self.board, "run-%d" % program.process.pid))
+        env = dict(self.env, LD_PRELOAD=self.path("libaliquot.so"), ALIQUOT_SLICES=os.path.join(self.slicedir, "run-%d" % program.process.pid))
         return Program(command, env)
 
     def slice(self, program):
         """What aliquot-smi says of it: used, limit, peak, refused, in bytes."""
-        text = subprocess.run([self.path("aliquot-smi"), "--board", self.board, "-o", "json"], stdout=subprocess.PIPE, check=True,
+        text = subprocess.run([self.path("aliquot-smi"), "--slices", self.slicedir, "-o", "json"], stdout=subprocess.PIPE, check=True,
                               env=self.env, text=True, timeout=PATIENCE).stdout
         for one in json.loads(text)["slices"]:
             if one["container"] == "run-%d" % program.process.pid:
                 return one["memory"]
-        raise Failure("the slice is not on the board")
+        raise Failure("the slice is not there")

@@ -151,14 +151,14 @@ static int describe(const char *name, const Command *c, const char *inside, cons
 
 /* ---- the files ---- */
 
-/* Makes BOARD.inside with its mount points. It is never removed: Linux takes a mount away when the
+/* Makes DIR.inside with its mount points. It is never removed: Linux takes a mount away when the
  * file that it is mounted on is removed, and the loader then goes on without the library. */
-static int make_inside(const char *board, char ret[static SLICEDIR_PATH_SIZE], Fault *fault) {
+static int make_inside(const char *slices, char ret[static SLICEDIR_PATH_SIZE], Fault *fault) {
         _cleanup_close_ int dir = -1, pages = -1, gate = -1;
         int r;
 
-        if ((size_t) snprintf(ret, SLICEDIR_PATH_SIZE, "%s.inside", board) >= SLICEDIR_PATH_SIZE)
-                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", board);
+        if ((size_t) snprintf(ret, SLICEDIR_PATH_SIZE, "%s.inside", slices) >= SLICEDIR_PATH_SIZE)
+                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", slices);
         if (mkdir(ret, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", ret, strerror(errno));
         dir = open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -209,7 +209,7 @@ static int stop_at(void *userdata, const SlicedirEntry *slice) {
         return strcmp(slice->id, userdata) == 0;
 }
 
-/* pages: BOARD/NAME. Where the board cannot be read, the slice counts as alive. */
+/* pages: DIR/NAME. Where DIR cannot be read, the slice counts as alive. */
 static bool is_alive(char *pages) {
         _cleanup_(slicedir_done) Slicedir d = SLICEDIR_NULL;
         char *slash = strrchr(pages, '/');
@@ -222,7 +222,7 @@ static bool is_alive(char *pages) {
         return r != -ENOENT && r != -ENOTDIR && (r < 0 || slicedir_each(&d, stop_at, slash + 1) != 0);
 }
 
-/* Refuses a name whose file describes a living slice of another board: its containers would get
+/* Refuses a name whose file describes a living slice of another directory: its containers would get
  * into ours. A file that cannot be read, or that is no specification of ours, is replaced. */
 static int check_free(const char *path, const char *slices, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;

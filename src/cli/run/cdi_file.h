@@ -5,7 +5,7 @@
  * into the slice. The container gets the card's device nodes and the driver's files, and what a
  * container on a cluster gets (slice/container_paths.h).
  *
- * SLICE_MOUNT_DIR is BOARD.inside, an empty folder that stays. The pages are the slice's directory,
+ * SLICE_MOUNT_DIR is DIR.inside, an empty folder that stays. The pages are the slice's directory,
  * so a container that outlives its slice finds no page, and the library refuses it all memory. */
 
 #include "cli/run/command.h"

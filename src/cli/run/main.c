@@ -54,7 +54,7 @@ static const Option option_list[] = {
          OPTION_TO_CALL(take_cdi)},
         {"cdi-dir", "DIR", "where the device's file is written (default " CDI_FILE_DIR ")",
          OPTION_TO_TEXT(Options, cdi_dir)},
-        {"board", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
+        {"slices", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
          OPTION_TO_TEXT(Options, slicedir)},
 };
 
@@ -242,7 +242,7 @@ static int make_absolute(Slicedir *b, Fault *fault) {
         return 0;
 }
 
-/* Makes the last folder of --board, and none above it: a path with a typo is refused. */
+/* Makes the last folder of --slices, and none above it: a path with a typo is refused. */
 static int open_slicedir(const char *path, Slicedir *ret, Fault *fault) {
         const char *slash = path ? strrchr(path, '/') : NULL;
         char above[SLICEDIR_PATH_SIZE];
@@ -250,7 +250,7 @@ static int open_slicedir(const char *path, Slicedir *ret, Fault *fault) {
         if (slash && slash > path) {
                 (void) snprintf(above, sizeof above, "%.*s", (int) (slash - path), path);
                 if (access(above, F_OK) < 0)
-                        return fault_set(fault, -errno, "--board %s: cannot look at %s: %s", path, above,
+                        return fault_set(fault, -errno, "--slices %s: cannot look at %s: %s", path, above,
                                          strerror(errno));
         }
         return slicedir_open(ret, path, true, fault);

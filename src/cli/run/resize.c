@@ -21,7 +21,7 @@ typedef struct Options {
 
 static const Option option_list[] = {
         SIZE_OPTIONS("percent of each card's compute, in steps of 5: 40 or 40%"),
-        {"board", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
+        {"slices", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
          OPTION_TO_TEXT(Options, slicedir)},
 };
 

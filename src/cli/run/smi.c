@@ -28,7 +28,7 @@ static const Option option_list[] = {
          .letter = 'o'},
         {"loop", "SECONDS", "print again after so many seconds, until Ctrl-C",
          OPTION_TO_NUMBER(Options, seconds, 1, LOOP_MAX), .letter = 'l'},
-        {"board", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
+        {"slices", "DIR", "where slices are counted (default " SLICEDIR_DEFAULT ")",
          OPTION_TO_TEXT(Options, slicedir)},
 };
 

@@ -38,7 +38,7 @@ static void begin(void) {
         (void) snprintf(path, sizeof path, "%s/a/slices", home);
 }
 
-static Slicedir open_board(void) {
+static Slicedir open_slicedir(void) {
         Fault fault = FAULT_NULL;
         Slicedir b;
 
@@ -91,7 +91,7 @@ static void slices_live_as_long_as_their_owner(void) {
         int one, two;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         one = put(&b, "one", "run 1 x");
         two = put(&b, "two", "run 2 y");
         ASSERT_INT(count(&b, false), 2);
@@ -115,7 +115,7 @@ static void slices_live_as_long_as_a_process_has_a_row(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         owner = put(&b, "one", "run 1 x");
         (void) snprintf(directory, sizeof directory, "%s/one/0", path);
         ASSERT_OK(pipe(tell));
@@ -150,7 +150,7 @@ static void slices_live_as_long_as_a_file_pins_a_row(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         owner = put(&b, "one", "run 1 x");
         (void) snprintf(directory, sizeof directory, "%s/one/0", path);
         ASSERT_OK(unlink(name));
@@ -170,7 +170,7 @@ static void the_agents_slices_live_until_it_removes_them(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(close(put(&b, "pod", "agent default/a/main")));
         ASSERT_INT(count(&b, true), 1);
         slicedir_remove(&b, "pod");
@@ -199,7 +199,7 @@ static void the_agents_slices_have_a_preload(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_INT(slicedir_write_preload(&b, "pod", &fault),
                    -ENOENT); /* there is no such slice, and none is made */
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
@@ -228,7 +228,7 @@ static void the_agent_updates_its_slices(void) {
         int run;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_OK(slicedir_update(&b, "gone", "agent d/b/main", &spec, 1, &fault));
         run = put(&b, "one", "run 1 x");
@@ -282,8 +282,8 @@ static void pages_are_held_open(void) {
         int run, old;
 
         begin();
-        b = open_board();
-        other = open_board();
+        b = open_slicedir();
+        other = open_slicedir();
         (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_INT(leases_any("pod"), 0);
@@ -322,10 +322,10 @@ static void a_leased_page_is_held_later(void) {
         int fd;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         slicedir_done(&b);
-        b = open_board();
+        b = open_slicedir();
         (void) snprintf(text, sizeof text, "%s/pod/0/limits", path);
         (void) signal(SIGIO, SIG_IGN);
         fd = open(text, O_RDONLY | O_CLOEXEC);
@@ -348,7 +348,7 @@ static void a_directory_that_moves_keeps_its_pages(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         (void) snprintf(away, sizeof away, "%s/away", home);
         ASSERT_OK(rename(path, away));
@@ -360,7 +360,7 @@ static void a_directory_that_moves_keeps_its_pages(void) {
         (void) snprintf(path, sizeof path, "%s", away);
         ASSERT_INT(leases_any("pod"), 0);
         slicedir_done(&b);
-        b = open_board();
+        b = open_slicedir();
         ASSERT_INT(leases_any("pod"), 4);
         slicedir_remove(&b, "pod");
         slicedir_done(&b);
@@ -383,7 +383,7 @@ static void watchers_see_new_pages(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(slicedir_update(&b, "pod", "agent d/a/main", &spec, 1, &fault));
         ASSERT_TRUE(inotify_add_watch(watch, path, IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB) >= 0);
         ASSERT_TRUE(!is_told(watch));
@@ -405,7 +405,7 @@ static void unreadable_slices_are_skipped(void) {
         int fd;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         fd = put(&b, "one", "run 1 x");
         (void) snprintf(text, sizeof text, "%s/file", path);
         ASSERT_OK(close(open(text, O_WRONLY | O_CREAT, 0600)));
@@ -429,7 +429,7 @@ static void names_are_not_taken_twice(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         one = put(&b, "one", "run 1 x");
         ASSERT_INT(slicedir_create(&b, "one", "run 1 x", &spec, 1, &two, &fault), -EEXIST);
         ASSERT_CONTAINS(fault.text, "one");
@@ -446,7 +446,7 @@ static void a_dead_slice_is_removed(void) {
         int one, copy;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         one = put(&b, "one", "run 1 x");
         ASSERT_OK(slicedir_lock(&b, &fault));
         copy = dup(one);
@@ -518,7 +518,7 @@ static void counters_that_grew_are_cut_back(void) {
         Slicedir b;
 
         begin();
-        b = open_board();
+        b = open_slicedir();
         one = put(&b, "one", "run 1 x");
         fd = open_counters("one", 1);
         before = open_counters("one", 0);
@@ -561,7 +561,7 @@ static void fill(void) {
 
         if (!mounts_enter() || mount("x", home, "tmpfs", 0, "size=256k") < 0)
                 _exit(77);
-        b = open_board();
+        b = open_slicedir();
         one = put(&b, "one", "run 1 x");
         ASSERT_OK(slicedir_update(&b, "old", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
         fd = open_counters("one", 1);
@@ -619,7 +619,7 @@ static Slicedir open_apart(const char *options) {
         ASSERT_OK(mkdir(text, 0755));
         (void) snprintf(text, sizeof text, "%s/1/root", proc);
         ASSERT_OK(symlink("/", text));
-        b = open_board();
+        b = open_slicedir();
         b.proc = proc;
         return b;
 }
@@ -676,7 +676,7 @@ static void own_tmpfs(void) {
         update(&b, "one");         /* the agent and a container start again */
         ASSERT_INT(stat_of(fd).st_ino, before.st_ino);
         slicedir_done(&b);
-        b = open_board();
+        b = open_slicedir();
         ASSERT_OK(slicedir_sweep(&b, keep_pod, NULL)); /* the sweep of an agent that cannot mount */
         ASSERT_TRUE(!is_there("one") && !is_there("two"));
         ASSERT_TRUE(pread(fd, text, sizeof text, 0) ==
@@ -847,7 +847,7 @@ static void slice_of_run(void) {
         fd = fill_counters("train");
         ASSERT_INT(errno, ENOSPC);
         ASSERT_OK(close(fd));
-        look = open_board();
+        look = open_slicedir();
         ASSERT_INT(count(&look, true), 1);
         ASSERT_OK(slicedir_sweep(&look, keep_pod, NULL)); /* of an agent */
         ASSERT_INT(count(&look, true), 1);
