@@ -15,7 +15,7 @@
 #include "slice/container_paths.h"
 
 #define PART_LIMIT ((size_t) 256 << 20)
-#define CACHE_CONF MACHINE_PARTS "/gate/ld.so.conf"
+#define CACHE_CONF MACHINE_PARTS "/library/ld.so.conf"
 
 typedef struct Part {
         const char *name; /* beside the executable */
@@ -24,7 +24,7 @@ typedef struct Part {
 } Part;
 
 static const Part parts[] = {
-        {"libaliquot.so", MACHINE_GATE, false},
+        {"libaliquot.so", MACHINE_LIBRARY, false},
         {"sim/libcuda.so.1", MACHINE_PROGRAMS "/libcuda.so.1", false},
         {SIMULATOR_NVML, MACHINE_PROGRAMS "/libnvidia-ml.so.1", false},
         {"sim/nvidia-smi", MACHINE_PROGRAMS "/nvidia-smi", false},
@@ -71,9 +71,9 @@ static int make_directory(const char *path, Fault *fault) {
 }
 
 /* Writes copies that an unprivileged user of this machine, which containers are, can read wherever
- * the originals lie. The loader skips a gate that it cannot read with only a warning. */
+ * the originals lie. The loader skips a library that it cannot read with only a warning. */
 static int write_parts(const Buf contents[static PARTS], Fault *fault) {
-        static const char *const directories[] = {MACHINE_PARTS, MACHINE_PARTS "/gate", MACHINE_PROGRAMS};
+        static const char *const directories[] = {MACHINE_PARTS, MACHINE_PARTS "/library", MACHINE_PROGRAMS};
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(directories) && r == 0; i++)

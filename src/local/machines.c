@@ -121,7 +121,7 @@ static void add_devices(Attachment *g) {
 }
 
 static int add_pages(Attachment *g) {
-        add(g, true, MACHINE_GATE, SLICE_RUN_GATE);
+        add(g, true, MACHINE_LIBRARY, SLICE_RUN_GATE);
         add(g, true, MACHINE_PRELOAD, SLICE_PRELOAD);
         for (size_t i = 0; i < g->slices->n; i++) {
                 char from[SLICEDIR_ID_SIZE + PATH_SIZE];

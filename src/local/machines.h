@@ -3,7 +3,7 @@
 
 /* The machines behind the nodes of a run. Each node has a simulated driver, started with its first
  * container that has a slice. Such a container gets as mounts what a node agent gives: cards,
- * libcuda, NVML and nvidia-smi, and, where the node isolates, the gate and its slice pages.
+ * libcuda, NVML and nvidia-smi, and, where the node isolates, the library and its slice pages.
  *
  * Everything lies in a mount namespace and below a /run of our own, and the drivers end with this
  * process, so nothing is left behind. */

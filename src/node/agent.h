@@ -23,8 +23,8 @@ typedef struct AgentOptions {
         const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
-        const char *slices, *gate; /* as in node/isolation/isolation.h */
-        uint32_t slices_mib;       /* of the tmpfs for slice pages; 0: none, nor one for a slice */
+        const char *slices, *library; /* as in node/isolation/isolation.h */
+        uint32_t slices_mib;          /* of the tmpfs for slice pages; 0: none, nor one for a slice */
         bool ignores_disable;
         ComputePolicy policy;  /* of compute, unless the node's annotation sets one */
         NodeDefaults defaults; /* of other settings, unless annotations set them */

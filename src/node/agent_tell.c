@@ -141,7 +141,7 @@ void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcess
         format_ended(excess, ended, sizeof ended);
         (void) fault_set(&note, 0,
                          "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
-                         "the gate%s%s",
+                         "the library%s%s",
                          (unsigned long long) (excess->used >> 20), excess->card,
                          (unsigned long long) (excess->limit >> 20),
                          excess->n_pids > 0 ? excess->pids[0].pid : 0,
@@ -158,7 +158,7 @@ void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProce
         format_killed(killed, excess->container != NULL, done);
         (void) fault_set(&note, 0,
                          "has had %u.%u %% of the time of gpu%u for %llu s by the driver's word, and %s "
-                         "%u.%u %%: process %u%s is not held by the gate%s",
+                         "%u.%u %%: process %u%s is not held by the library%s",
                          excess->used / 10000, excess->used / 1000 % 10, excess->card,
                          (unsigned long long) (excess->nsec / 1000000000),
                          excess->shared

@@ -103,9 +103,9 @@ static const Option option_list[] = {
          "of the tmpfs that is mounted there, so that containers cannot fill /run (default 64; 0: none, and "
          "none for each slice)",
          OPTION_TO_NUMBER(Options, agent.slices_mib, 0, SLICES_MIB_MAX)},
-        {"gate", "FILE",
+        {"library", "FILE",
          "libaliquot.so for isolated containers (default: beside this program, or ../lib/aliquot)",
-         OPTION_TO_TEXT(Options, agent.gate)},
+         OPTION_TO_TEXT(Options, agent.library)},
         {"keep-nvidia-plugin-off", NULL,
          "by a label of the GPU Operator, and share no card before that plugin is gone",
          OPTION_TO_FLAG(Options, agent.keeps_nvidia_off)},

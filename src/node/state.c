@@ -114,7 +114,7 @@ int agent_open_state(Agent *a, Fault *fault) {
         r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
                                                               .proc = proc,
                                                               .state_dir = a->o.state_dir,
-                                                              .gate = a->o.gate,
+                                                              .library = a->o.library,
                                                               .simulated = a->o.simulate_dir,
                                                               .ignores_disable = a->o.ignores_disable,
                                                               .policy = a->o.policy,

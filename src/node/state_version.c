@@ -111,8 +111,7 @@ static int remove_slice(const char *path, const char *name, void *userdata) {
 }
 
 static int start_clean(const char *state_dir, const char *slices, const char *cgroups, Fault *fault) {
-        static const char *const names[] = {"pods",       "inside",      "gate",
-                                            "cards.json", "fences.json", "terms.json"};
+        static const char *const names[] = {"pods", "inside", "cards.json", "fences.json", "terms.json"};
         Held held = {.state_dir = state_dir, .cgroups = cgroups, .fault = fault};
         char path[PATH_MAX];
         int r;

@@ -10,7 +10,7 @@
 
 #define SLICE_MOUNT_DIR "/.aliquot"
 
-/* One directory per card, numbered from 0, with N/limits (read-only), N/counters and N/bell. */
+/* One directory per card, numbered from 0, with N/limits (read-only), N/counters and N/doorbell. */
 #define SLICE_PAGES SLICE_MOUNT_DIR "/slice"
 #define SLICE_GATE  SLICE_MOUNT_DIR "/libaliquot.so"
 

@@ -8,7 +8,7 @@
  *     limits    schedule    the arbiter    the processes (mapped), the agent
  *     limits    all others  the maker      the processes (mapped), the arbiter, the agent
  *     counters  all         the processes  the processes (mapped), the arbiter, the agent
- *     bell      a FIFO      the processes  the arbiter: a byte wakes it
+ *     doorbell  a FIFO      the processes  the arbiter: a byte wakes it
  *
  * limits is mounted read-only in the container. A process outside never maps or trusts counters,
  * because the container may write anything there: it uses pread.

@@ -8,7 +8,7 @@
  *                    container can only read it.
  *     SliceWork      in each row of the counters: what a process wants, has in flight and has used.
  *                    The arbiter reads it with pread and bounds what it believes.
- *     doorbell       the FIFO "bell" beside them. A process writes a byte when it begins to want
+ *     doorbell       the FIFO beside them. A process writes a byte when it begins to want
  *                    the card, has become idle in its window, or has drained after its window
  *                    closed. So an idle arbiter can sleep. The process opens it anew for each
  *                    write: descriptors are the application's.

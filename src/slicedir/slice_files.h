@@ -15,7 +15,7 @@
 /* A slice's name, which is that of its directory. */
 enum { SLICEDIR_ID_SIZE = 128 };
 
-#define SLICE_DOORBELL "bell"
+#define SLICE_DOORBELL "doorbell"
 
 /* Charged per channel group where nothing better is known: a guess, until it is read from a
  * card. Not 0: the library remembers only groups with bytes, and refuses the channels of another

@@ -150,7 +150,7 @@ static int make_doorbell(int directory, Fault *fault) {
         /* Not reduced by the umask. */
         if (r == 0 && fchmodat(directory, SLICE_DOORBELL, 0666, 0) < 0)
                 r = -errno;
-        return r < 0 ? fault_set(fault, r, "cannot make the slice's bell: %s", strerror(-r)) : 0;
+        return r < 0 ? fault_set(fault, r, "cannot make the slice's doorbell: %s", strerror(-r)) : 0;
 }
 
 /* Without OFD locks the preloaded library could open no slice and would refuse all memory. The

@@ -27,7 +27,7 @@ typedef struct GateCover {
 } GateCover;
 
 #define GATE_COVER_RULE                                                                                      \
-        "must not be at or over the gate of a slice (/, /etc, and /.aliquot and /etc/ld.so.preload with "    \
+        "must not be at or over the library of a slice (/, /etc, and /.aliquot and /etc/ld.so.preload with " \
         "all below them)"
 
 /* Whether a mount at this path hides the gate, or shares the directory of the preload file with

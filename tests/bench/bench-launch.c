@@ -115,7 +115,7 @@ static SliceLimits *make_slice(void) {
 }
 
 static void remove_slice(void) {
-        static const char *const names[] = {"0/limits", "0/counters", "0/bell", "0", ""};
+        static const char *const names[] = {"0/limits", "0/counters", "0/doorbell", "0", ""};
         char path[64];
 
         for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

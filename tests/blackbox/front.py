@@ -156,7 +156,7 @@ class Front(unittest.TestCase):
         for name, data in (("limits", slice_page.limits(mib * MIB, flags=flags, files=files)), ("counters", slice_page.counters())):
             with open("%s/0/%s" % (base, name), "wb") as f:
                 f.write(data)
-        os.mkfifo(base + "/0/bell")
+        os.mkfifo(base + "/0/doorbell")
         return base
 
     def said(self, *command, fronts=(), slices=None, **more):

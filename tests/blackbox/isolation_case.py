@@ -18,7 +18,7 @@ ALONE = "ISOLATION_ALONE"  # environment: this process has its own mount namespa
 MIB = 1 << 20
 FOUR_CARDS = "4xTesla-V100-SXM2-16GB:16160MiB"
 ALL = {"/etc/ld.so.preload", INSIDE} | {f"{INSIDE}/{name}" for name in (
-    "libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/bell")}
+    "libaliquot.so", "slice", "slice/0", "slice/0/limits", "slice/0/counters", "slice/0/doorbell")}
 DIRECTORIES = {INSIDE, f"{INSIDE}/slice", f"{INSIDE}/slice/0"}
 LIBC = ctypes.CDLL(None, use_errno=True)
 MS_SHARED, MNT_DETACH = 1 << 20, 2

@@ -73,9 +73,9 @@ class Slice:
             f.write(slice_page.limits(8192 * MIB, percent=percent, flags=flags, policy=policy, uuid=uuid_of(machine), files=files))
         with open(self.path + "/counters", "wb") as f:
             f.write(slice_page.counters())
-        os.mkfifo(self.path + "/bell")
-        self.bell = os.open(self.path + "/bell", os.O_RDWR | os.O_NONBLOCK)
-        test.addCleanup(os.close, self.bell)
+        os.mkfifo(self.path + "/doorbell")
+        self.doorbell = os.open(self.path + "/doorbell", os.O_RDWR | os.O_NONBLOCK)
+        test.addCleanup(os.close, self.doorbell)
         with open(self.path + "/limits", "r+b") as f:
             self.page = mmap.mmap(f.fileno(), layout.LIMITS_SIZE)
         self.word = ctypes.c_uint32.from_buffer(self.page, layout.WINDOW)
@@ -133,7 +133,7 @@ class Slice:
 
     def rung(self):
         try:
-            return len(os.read(self.bell, 65536)) > 0
+            return len(os.read(self.doorbell, 65536)) > 0
         except BlockingIOError:
             return False
 
@@ -224,7 +224,7 @@ class Turnstile(unittest.TestCase):
         program = Program(self, self.machine, slices, "all", kind, n=20, us=100, way=way, **more)
         program.hears("ready")
         self.held(slices, program)
-        until(slices.rung, "the bell, which comes behind the words")
+        until(slices.rung, "the doorbell, which comes behind the words")
         slices.open(depth=HOUR)
         program.hears("launched")
         self.assertEqual(program.taken(), 20)
@@ -433,7 +433,7 @@ class Turnstile(unittest.TestCase):
         until(lambda: slices.row()[3] == slices.number, "drained: %s" % (slices.row(),))
         self.assertEqual((slices.row()[0], slices.row()[2]), (0, 0))
         self.assertGreaterEqual(slices.row()[1], 100 * MSEC)
-        until(slices.rung, "the bell, which comes behind the words")
+        until(slices.rung, "the doorbell, which comes behind the words")
         program.ends()
 
     def test_window_that_is_not_closed(self):

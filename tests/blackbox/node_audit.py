@@ -416,7 +416,7 @@ class Audit(Events):
         lab.wait(lambda: self.events(lab, "GPUComputeExceeded"), "an Event says so")
         self.assertRegex(self.events(lab, "GPUComputeExceeded")[0],
                          "^container main: has had [5-9][0-9].[0-9] % of the time of gpu1 for [0-9]+ s by the driver's word, and its share is "
-                         f"30.0 %: process {guilty.pid} is not held by the gate$")
+                         f"30.0 %: process {guilty.pid} is not held by the library$")
         excess = "aliquot_node_compute_excess_ratio{"
         lab.wait(lambda: [(k.split('ContainerName="')[1].split('"')[0], v) for k, v in lab.metrics().items()
                           if k.startswith(excess) and v > 0.3] , "as long as it lasts it is in the metrics")

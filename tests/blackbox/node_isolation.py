@@ -159,7 +159,7 @@ class Pages(Started):
             lab.agent.stop()
             lab.api.delete(f"{PODS}/b", grace=0)
             lab.wait(lambda: not lab.kubelet.runtime.running(b.uid), "b is gone")
-            with open(lab.gate, "w") as f:
+            with open(lab.library, "w") as f:
                 f.write("what is loaded into containers, second version")
             lab.start_agent()
             lab.wait_ready()
@@ -199,7 +199,7 @@ class Pages(Started):
             return sorted(v for k, v in lab.metrics().items() if k.startswith("aliquot_node_foreign_slices_bytes"))
         self.assertEqual(foreign(), [0, 0])
         run = os.path.join(lab.dir, "run-1")
-        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("bell"))
+        shutil.copytree(os.path.dirname(os.path.dirname(self.counters(c))), run, ignore=shutil.ignore_patterns("doorbell"))
         with open(os.path.join(run, "owner"), "w") as f:
             f.write("run 1 python3\n")
             f.flush()
@@ -284,13 +284,13 @@ class Starts(Started):
 
     def test_without_a_gate_nothing_isolated_starts(self):
         lab = self.lab(cards=TWO_CARDS, start=False)
-        os.unlink(lab.gate)
+        os.unlink(lab.library)
         lab.start_agent()
         lab.wait_ready()
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         self.not_started(lab, r"default/a: container main: it cannot be isolated: .*gate\.so")
         self.assertEqual(lab.running(uid), [])
-        with open(lab.gate, "w") as f:
+        with open(lab.library, "w") as f:
             f.write("repaired")
         lab.restart_agent()
         c = self.started(lab, uid)
@@ -332,13 +332,13 @@ class Starts(Started):
         lab = self.lab(cards=TWO_CARDS)
         uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Always"), 1)
         first = self.started(lab, uid)
-        os.rename(lab.gate, lab.gate + ".away")
+        os.rename(lab.library, lab.library + ".away")
         lab.store.tell("vanish")
         lab.restart_agent()
         lab.kubelet.finish(uid, "main", 1)
         lab.wait(lambda: lab.kubelet.prestart_errors, "it waits", leap=1)
         self.assertEqual(lab.running(uid), [])
-        os.rename(lab.gate + ".away", lab.gate)
+        os.rename(lab.library + ".away", lab.library)
         lab.restart_agent()
         lab.wait(lambda: lab.running(uid), "it runs again")
         second = lab.kubelet.runtime.of(uid, "main")

@@ -157,10 +157,10 @@ class Lab:
         self.relay = Relay(self.store.address)  # between the agent and the API server; counts its requests
         self.kubeconfig = self.store.kubeconfig(os.path.join(self.dir, "kubeconfig"), self.relay.address)
         self.cgroup = os.path.join(self.dir, "cgroup")
-        self.kubelet_dir, self.state, self.cdi, self.slices, self.gate = (
+        self.kubelet_dir, self.state, self.cdi, self.slices, self.library = (
             os.path.join(self.dir, d) for d in ("kubelet", "state", "cdi", "slices", "gate.so"))
         os.mkdir(self.kubelet_dir)
-        with open(self.gate, "w") as f:
+        with open(self.library, "w") as f:
             f.write("what is loaded into containers, first version")
         self.machine(())
         self.api.post("/api/v1/nodes", {"metadata": {"name": NODE, "labels": {"ack.node.gpu.schedule": mode},
@@ -192,7 +192,7 @@ class Lab:
         self.metrics_port = getattr(self, "metrics_port", None) or free_port()
         command = [self.aliquot, "node", "--kubeconfig", self.kubeconfig, "--node-name", NODE, "--kubelet-dir",
                    self.kubelet_dir, "--state-dir", self.state, "--cdi-dir", self.cdi, "--cgroup-root", self.cgroup,
-                   "--slices-dir", self.slices, "--slices-size", "0", "--gate", self.gate, "--gpu-mem-unit", self.unit, "--metrics-listen",
+                   "--slices-dir", self.slices, "--slices-size", "0", "--library", self.library, "--gpu-mem-unit", self.unit, "--metrics-listen",
                    f"127.0.0.1:{self.metrics_port}"] + self.extra
         command += ["--nvml", self.nvml] if self.nvml else ["--simulate-dir", self.driver] if self.driver else ["--simulate", self.cards]
         return command if self.supervised else command + ["--no-supervisor"] + os.environ.get("ALIQUOT_OPTIONS", "").split()

@@ -96,9 +96,9 @@ class Specification(Lab):
         mounts = {m["containerPath"]: m for m in self.spec()["mounts"]}
         for path, mount in mounts.items():
             self.assertTrue(os.path.exists(mount["hostPath"]), mount)
-            writable = path.startswith("/dev/") or path.endswith(("/counters", "/bell"))
+            writable = path.startswith("/dev/") or path.endswith(("/counters", "/doorbell"))
             self.assertEqual(mount["options"][0], "rw" if writable else "ro", mount)
-        pages = [f"/.aliquot/slice/{i}/{name}" for i in range(2) for name in ("counters", "bell")]
+        pages = [f"/.aliquot/slice/{i}/{name}" for i in range(2) for name in ("counters", "doorbell")]
         self.assertEqual([p for p in mounts if "aliquot" in p], ["/.aliquot", "/.aliquot/libaliquot.so", "/.aliquot/slice", *pages])
         self.assertEqual(sorted(p for p in mounts if p.startswith("/dev/")),
                          ["/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia0", "/dev/nvidia1", "/dev/nvidiactl"])

@@ -30,7 +30,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         if (preload_files_init(&i->preload, o->state_dir) < 0)
                 return -ENOMEM;
         if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->unavailable) == 0 &&
-            preload_files_install(&i->preload, o->gate, &i->unavailable) == 0)
+            preload_files_install(&i->preload, o->library, &i->unavailable) == 0)
                 (void) slicedir_open(&i->slicedir, o->slices, true, &i->unavailable);
         i->slicedir.proc = o->proc;
         if (i->unavailable.text[0])

@@ -24,7 +24,7 @@ typedef struct IsolationOptions {
         const char *proc;      /* as in Slicedir: each slice gets its own file system; NULL: none does.
                                 * Outlives it */
         const char *state_dir; /* the library is installed below it; the same path on the host */
-        const char *gate;      /* libaliquot.so to install; NULL: the one beside this program */
+        const char *library;   /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
         ComputePolicy policy;  /* where the node's annotation names none */

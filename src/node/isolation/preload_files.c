@@ -44,7 +44,7 @@ int preload_files_install(PreloadFiles *p, const char *given, Fault *fault) {
         _cleanup_buf_ Buf library = BUF_NULL;
         int r;
 
-        r = install_read(given, LIBRARY, "the gate", &library, fault);
+        r = install_read(given, LIBRARY, "the library", &library, fault);
         if (r == 0)
                 r = install_folder(p->inside, fault);
         if (r == 0)

@@ -21,7 +21,7 @@ void peers_ring_doorbell(const SliceUser *s) {
         char path[SLICE_PATH], byte = 1;
         long fd;
 
-        if (!path_beside(s, "bell", path))
+        if (!path_beside(s, "doorbell", path))
                 return;
         fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, 0);
         if (fd < 0)

@@ -114,7 +114,7 @@ static uint64_t now_nsec(void) {
 
 typedef struct Gate {
         SliceUser slice;
-        char bell[192];
+        char doorbell[192];
 } Gate;
 
 static Gate *gate_at(const char *id, unsigned number) {
@@ -123,7 +123,7 @@ static Gate *gate_at(const char *id, unsigned number) {
 
         ASSERT_TRUE(g != NULL);
         (void) snprintf(directory, sizeof directory, "%s/%s/%u", path, id, number);
-        (void) snprintf(g->bell, sizeof g->bell, "%s/%s/%u/" SLICE_DOORBELL, path, id, number);
+        (void) snprintf(g->doorbell, sizeof g->doorbell, "%s/%s/%u/" SLICE_DOORBELL, path, id, number);
         ASSERT_OK(slice_open(directory, &g->slice));
         return g;
 }
@@ -154,7 +154,7 @@ static bool is_open(const Gate *g) {
 }
 
 static void ring(const Gate *g) {
-        int fd = open(g->bell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        int fd = open(g->doorbell, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 
         if (fd < 0)
                 return; /* no arbiter listens */

@@ -61,14 +61,14 @@ static void a_doorbell_is_made(void) {
         Pages p = pages_make(SLICE_UNIT);
         SliceSpec spec = pages_spec(SLICE_UNIT);
         Fault fault = FAULT_NULL;
-        ino_t bell = inode(&p, SLICE_DOORBELL, &mode);
+        ino_t doorbell = inode(&p, SLICE_DOORBELL, &mode);
 
         (void) umask(old);
         ASSERT_TRUE(S_ISFIFO(mode));
         ASSERT_INT(mode & 07777, 0666);
         ASSERT_INT(slice_files_make(p.directory, &spec, &fault),
                    0); /* it stays, because a container may have it mounted */
-        ASSERT_INT(inode(&p, SLICE_DOORBELL, &mode), bell);
+        ASSERT_INT(inode(&p, SLICE_DOORBELL, &mode), doorbell);
         ASSERT_OK(unlinkat(p.directory, SLICE_DOORBELL, 0));
         /* Planted by another process. */
         ASSERT_OK(symlinkat("/etc/passwd", p.directory, SLICE_DOORBELL));

@@ -45,7 +45,7 @@ static void begin_isolation(void) {
         write_file("given.so", "gate", gate);
         (void) snprintf(slices, sizeof slices, "%s/slices", directory);
         ASSERT_OK(isolation_init(
-                &isolation, &(IsolationOptions){.slices = slices, .state_dir = directory, .gate = gate}));
+                &isolation, &(IsolationOptions){.slices = slices, .state_dir = directory, .library = gate}));
         ASSERT_TEXT(isolation.unavailable.text, "");
 }
 

@@ -29,7 +29,7 @@ static Isolation begin(void) {
         ASSERT_TRUE(fd >= 0 && write(fd, "gate", 4) == 4);
         ASSERT_OK(close(fd));
         {
-                IsolationOptions o = {.slices = slices, .state_dir = directory, .gate = gate};
+                IsolationOptions o = {.slices = slices, .state_dir = directory, .library = gate};
                 Isolation i;
 
                 ASSERT_OK(isolation_init(&i, &o));
@@ -109,7 +109,7 @@ static void only_counters_and_doorbells_are_writable(void) {
                 if (mounts[k].read_only)
                         continue;
                 writable++;
-                ASSERT_TRUE(strcmp(name, "/counters") == 0 || strcmp(name, "/bell") == 0);
+                ASSERT_TRUE(strcmp(name, "/counters") == 0 || strcmp(name, "/doorbell") == 0);
         }
         ASSERT_INT(writable, 2 * CARDS);
         arena_done(&arena);
@@ -270,7 +270,7 @@ static void file_in_the_way_is_named(void) {
 
         preload_files_folder(&i.preload, 2, folder);
         ASSERT_OK(preload_files_make_folder(&i.preload, 2, &fault));
-        (void) snprintf(path, sizeof path, "%s/slice/1/bell", folder);
+        (void) snprintf(path, sizeof path, "%s/slice/1/doorbell", folder);
         ASSERT_OK(unlink(path));
         ASSERT_OK(mkfifo(path, 0644));
         ASSERT_INT(preload_files_make_folder(&i.preload, 2, &fault), -EEXIST);

@@ -830,7 +830,7 @@ static int make_doorbell(char home[], char doorbell[64]) {
         int fd;
 
         ASSERT_TRUE(mkdtemp(home) != NULL);
-        (void) snprintf(doorbell, 64, "%s/bell", home);
+        (void) snprintf(doorbell, 64, "%s/doorbell", home);
         ASSERT_OK(mkfifo(doorbell, 0600));
         fd = open(doorbell, O_RDWR | O_NONBLOCK | O_CLOEXEC);
         ASSERT_TRUE(fd >= 0);
