@@ -15,7 +15,7 @@ PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
 SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test install clean e2e gpu-test native-test mutants
+.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants
 
 all:
 	@[ -f $(BUILD)/build.ninja ] || scripts/deps.sh build
@@ -112,6 +112,11 @@ image: all
 
 release:
 	@scripts/release.sh dist
+
+# The suite with overlays over all file systems; what it left is listed. As root.
+leaves-nothing:
+	@scripts/deps.sh build test
+	@tests/release/leaves-nothing.sh $(BUILD)
 
 # Minutes, and packages from Debian's mirrors: CI does not run it.
 release-test:
