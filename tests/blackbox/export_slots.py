@@ -265,11 +265,13 @@ def closing():
     wait_for_word()
 
 
-class PlacesTest(GateBase):
+class Places(GateBase):
     def sums(self, slices):
         """MiB: what is counted, and what the driver has allocated."""
         return used(slices) // MIB, self.sim.held() // MIB
 
+
+class Slots(Places):
     def two(self, mine, other, imported, fits):
         slices = self.sim.slices(100)
         ours, theirs = socket.socketpair()
@@ -382,6 +384,8 @@ class PlacesTest(GateBase):
         program.end()
         self.assert_at_rest(slices)
 
+
+class Threads(Places):
     def test_threads(self):
         for _ in range(5):
             slices = self.sim.slices(100)
