@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The archive of scripts/image.py: its digests, that two builds are equal, that no library is missing, and that the programs run in it."""
+"""The archive of scripts/image.py: its digests, that two builds are equal, that no library is missing, and that the programs run in it.
+`make test` runs the class Tree, tests/release all."""
 
 import gzip
 import hashlib
@@ -28,7 +29,70 @@ def make(*arguments, **environment):
                           stderr=subprocess.STDOUT, text=True)
 
 
-class Image(unittest.TestCase):
+class Tree(unittest.TestCase):
+    """What is in the image, as a folder: no archive is made."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.rootfs = os.path.join(cls.folder.name, "rootfs")
+        p = make("--rootfs", BUILD, cls.rootfs, SOURCE_DATE_EPOCH="1700000000")
+        assert p.returncode == 0, p.stdout
+        cls.names = {os.path.relpath(os.path.join(at, name), cls.rootfs) for at, _, names in os.walk(cls.rootfs) for name in names}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_every_library_is_there(self):
+        folders = [os.path.dirname(name) for name in self.names if name.endswith("/libc.so.6")]
+        self.assertEqual(len(folders), 1)
+        there = set(os.listdir(os.path.join(self.rootfs, folders[0]))) | set(os.listdir(os.path.join(self.rootfs, "usr/lib64")))
+        # The libraries of the NVML of the driver.
+        self.assertLessEqual({"libpthread.so.0", "libdl.so.2", "libm.so.6", "libc.so.6", "librt.so.1"}, there)
+        for name in self.names:
+            path = os.path.join(self.rootfs, name)
+            if os.path.islink(path) or not ("/lib" in name and ".so" in name or name.startswith("usr/bin/")):
+                continue
+            p = subprocess.run(["readelf", "-d", path], stdout=subprocess.PIPE, text=True, check=True)
+            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", p.stdout):
+                self.assertIn(needed, there, name)
+
+    def test_the_gate_is_where_the_agent_looks(self):
+        self.assertIn("usr/lib/aliquot/libaliquot.so", self.names)
+        for name in "libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi":
+            self.assertIn("usr/lib/aliquot/sim/" + name, self.names)
+
+    def test_licences(self):
+        packages = os.listdir(os.path.join(self.rootfs, "var/lib/dpkg/status.d"))
+        self.assertIn("libc6", packages)
+        for package in packages:
+            self.assertTrue(os.path.getsize(os.path.join(self.rootfs, "usr/share/doc", package, "copyright")) > 0, package)
+
+    def test_programs_run_in_it(self):
+        enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
+        if subprocess.run([*enter, "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("neither root nor user namespaces here")
+        with open(os.path.join(self.rootfs, "usr/bin/aliquot"), "rb") as program:
+            if b"__asan_init" in program.read():
+                self.skipTest("a sanitized program ends where there is no /proc")
+        for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"],
+                          ["/usr/bin/aliquot-sample", "--help"]):
+            p = subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            self.assertEqual(p.returncode, 0, p.stdout)
+
+    def test_bad_names(self):
+        for name in ("aliquot", ":1", "host:5000/aliquot"):
+            p = make(BUILD, os.path.join(self.folder.name, "c.tar"), name)
+            self.assertNotEqual(p.returncode, 0, name)
+            self.assertIn("NAME:TAG", p.stdout)
+            self.assertFalse(os.path.exists(os.path.join(self.folder.name, "c.tar")))
+
+
+class Archive(unittest.TestCase):
+    """The archive, in tests/release: it is made several times."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -112,56 +176,11 @@ class Image(unittest.TestCase):
             if m.issym():
                 self.assertTrue(os.path.isdir(os.path.join(self.rootfs, m.linkname.lstrip("/"))), m.name)
 
-    def test_every_library_is_there(self):
-        folders = [os.path.dirname(name) for name in self.members if name.endswith("/libc.so.6")]
-        self.assertEqual(len(folders), 1)
-        there = set(os.listdir(os.path.join(self.rootfs, folders[0]))) | set(os.listdir(os.path.join(self.rootfs, "usr/lib64")))
-        # The libraries of the NVML of the driver.
-        self.assertLessEqual({"libpthread.so.0", "libdl.so.2", "libm.so.6", "libc.so.6", "librt.so.1"}, there)
-        for name, m in self.members.items():
-            path = os.path.join(self.rootfs, name)
-            if not m.isfile() or not ("/lib" in name and ".so" in name or name.startswith("usr/bin/")):
-                continue
-            p = subprocess.run(["readelf", "-d", path], stdout=subprocess.PIPE, text=True, check=True)
-            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", p.stdout):
-                self.assertIn(needed, there, name)
-
-    def test_the_gate_is_where_the_agent_looks(self):
-        self.assertIn("usr/lib/aliquot/libaliquot.so", self.members)
-        for name in "libcuda.so.1", "libnvidia-ml.so.1", "nvidia-smi":
-            self.assertIn("usr/lib/aliquot/sim/" + name, self.members)
-
-    def test_licences(self):
-        packages = os.listdir(os.path.join(self.rootfs, "var/lib/dpkg/status.d"))
-        self.assertIn("libc6", packages)
-        for package in packages:
-            self.assertTrue(os.path.getsize(os.path.join(self.rootfs, "usr/share/doc", package, "copyright")) > 0, package)
-
-    def test_programs_run_in_it(self):
-        enter = ["chroot"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot"]
-        if subprocess.run([*enter, "/", "true"], stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("neither root nor user namespaces here")
-        with open(os.path.join(self.rootfs, "usr/bin/aliquot"), "rb") as program:
-            if b"__asan_init" in program.read():
-                self.skipTest("a sanitized program ends where there is no /proc")
-        for arguments in (["/usr/bin/aliquot", "--version"], ["/usr/bin/kubectl-inspect-cgpu", "--help"],
-                          ["/usr/bin/aliquot-sample", "--help"]):
-            p = subprocess.run([*enter, self.rootfs, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
-            self.assertEqual(p.returncode, 0, p.stdout)
-
     def test_rootfs_is_the_layer(self):
         folder = os.path.join(self.folder.name, "again")
         p = make("--rootfs", BUILD, folder, SOURCE_DATE_EPOCH="1700000000")
         self.assertEqual(p.returncode, 0, p.stdout)
         self.assertEqual(subprocess.run(["diff", "-r", "--no-dereference", folder, self.rootfs]).returncode, 0)
-
-    def test_bad_names(self):
-        for name in ("aliquot", ":1", "host:5000/aliquot"):
-            p = make(BUILD, os.path.join(self.folder.name, "c.tar"), name)
-            self.assertNotEqual(p.returncode, 0, name)
-            self.assertIn("NAME:TAG", p.stdout)
-            self.assertFalse(os.path.exists(os.path.join(self.folder.name, "c.tar")))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The files of scripts/release.py, made from this build: what is in them, that they agree, and that the programs run from there.
-tests/release builds twice and installs into empty roots."""
+tests/release makes them, builds twice and installs into empty roots; `make test` runs the class Refusals."""
 
 import hashlib
 import io
@@ -57,7 +57,33 @@ def replace(path, old, new):
         f.write(text.replace(old, new))
 
 
+class Refusals(unittest.TestCase):
+    """What is judged before anything is made."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.version = run(os.path.join(BUILD, "aliquot"), "--version").stdout.split()[1]
+
+    def test_refuses_what_is_not_one_version(self):
+        for name in ("samples/share/memory.yaml", "docs/install.md", "README.md", "deploy/helm/aliquot/Chart.yaml"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as root:
+                copy_sources(root)
+                replace(os.path.join(root, name), self.version, "0.0.9")
+                p = write_release("--check", os.path.join(root, "dist"), root=root)
+                self.assertEqual(p.returncode, 1, p.stdout)
+                self.assertRegex(p.stdout, os.path.basename(name) + " has .*0.0.9")
+
+    def test_refuses_without_an_address(self):
+        with tempfile.TemporaryDirectory() as folder:
+            p = write_release("--check", os.path.join(folder, "none"), RELEASE_URL="")
+            self.assertEqual(p.returncode, 1)
+            self.assertIn("RELEASE_URL", p.stdout)
+            self.assertEqual(write_release("--check", os.path.join(folder, "none")).stdout, "")
+
+
 class Release(unittest.TestCase):
+    """The files, in tests/release: they are made three times."""
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -176,21 +202,6 @@ class Release(unittest.TestCase):
         for r in document["relationships"]:
             self.assertIn(r["spdxElementId"], {*packages, "SPDXRef-DOCUMENT"})
             self.assertIn(r["relatedSpdxElement"], packages)
-
-    def test_refuses_what_is_not_one_version(self):
-        for name in ("samples/share/memory.yaml", "docs/install.md", "README.md", "deploy/helm/aliquot/Chart.yaml"):
-            with self.subTest(name), tempfile.TemporaryDirectory() as root:
-                copy_sources(root)
-                replace(os.path.join(root, name), self.version, "0.0.9")
-                p = write_release("--check", os.path.join(root, "dist"), root=root)
-                self.assertEqual(p.returncode, 1, p.stdout)
-                self.assertRegex(p.stdout, os.path.basename(name) + " has .*0.0.9")
-
-    def test_refuses_without_an_address(self):
-        p = write_release("--check", os.path.join(self.folder.name, "none"), RELEASE_URL="")
-        self.assertEqual(p.returncode, 1)
-        self.assertIn("RELEASE_URL", p.stdout)
-        self.assertEqual(write_release("--check", os.path.join(self.folder.name, "none")).stdout, "")
 
     @unittest.skipUnless(shutil.which("git"), "there is no git here")
     def test_candidate_from_a_clone_with_other_files(self):
