@@ -8,32 +8,10 @@ set -euo pipefail
 
 dist=$(realpath "$1") scratch=$(realpath -m "$2")
 arch=$(dpkg --print-architecture)
-if [ "$(id -u)" -ne 0 ]; then echo "skipped: only root can enter another root"; exit 77; fi
-command -v mmdebstrap >/dev/null || { echo "skipped: there is no mmdebstrap (scripts/deps.sh release)"; exit 77; }
+# shellcheck source=tests/release/roots.sh
+. "$(dirname "$0")/roots.sh"
 (cd "$dist" && sha256sum --quiet -c SHA256SUMS)
 [ -c /dev/fuse ] || { echo "skipped: there is no /dev/fuse for the simulated driver"; exit 77; }
-
-make_root() { # SUITE
-        local root=$scratch/$1
-        rm -rf "${root:?}"
-        mkdir -p "$scratch"
-        if ! mmdebstrap --quiet --variant=apt "$1" "$root" >"$root.log" 2>&1; then
-                cat "$root.log"
-                echo "skipped: Debian $1 could not be installed into a folder"
-                exit 77
-        fi
-}
-
-# As a container runtime does: a root of its own by pivot_root, with processes of its own and the
-# devices. The old root stays at /run/old: an empty Debian has no umount. In a chroot /proc/self/exe
-# has the path outside once mounts were copied.
-enter() { # ROOT COMMAND...
-        unshare --mount --pid --fork --kill-child sh -c 'root=$1
-                shift
-                mount --bind "$root" "$root" && cd "$root" && mount -t proc proc proc && mount --rbind /dev dev &&
-                mount -t tmpfs tmpfs run && mkdir run/old && pivot_root . run/old || exit 77
-                exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"' sh "$@"
-}
 
 files() { # ROOT: every file but logs, package lists, and what ldconfig and apt write for each package
         (cd "$1" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./tmp -o -path ./var/cache -o -path ./var/log \

@@ -17,3 +17,9 @@ step() {
 }
 step tests/release/twice.sh "$scratch"
 step tests/release/files.sh "$scratch/one"
+step tests/release/leaves-nothing.sh build
+step tests/release/arm64.sh "$scratch/one/build-release/arm64"
+step tests/release/install.sh "$scratch/one/dist" "$scratch/roots"
+for suite in bookworm trixie sid; do step tests/release/suites.sh "$suite" "$scratch/suites"; done
+echo "release: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
