@@ -132,6 +132,15 @@ static int start_clean(const char *state_dir, const char *slices, const char *cg
         return r;
 }
 
+/* A number and the end of the line, as every version of the agent writes it. */
+static bool is_version(Str s) {
+        size_t digits = 0;
+
+        while (digits < s.len && s.data[digits] >= '0' && s.data[digits] <= '9')
+                digits++;
+        return digits > 0 && digits + 1 == s.len && s.data[digits] == '\n';
+}
+
 int state_version_settle(const char *state_dir, const char *slices, const char *cgroups, Fault *fault) {
         _cleanup_buf_ Buf there = BUF_NULL, version = BUF_NULL;
         char file[PATH_MAX], pods[PATH_MAX];
@@ -142,7 +151,11 @@ int state_version_settle(const char *state_dir, const char *slices, const char *
         r = file_read(file, VERSION_MAX, &there);
         if (r == 0 && str_eq(buf_str(&there), STR(VERSION)))
                 return 0;
-        r = access(pods, F_OK) == 0 ? start_clean(state_dir, slices, cgroups, fault) : 0;
+        if (r != -ENOENT && !is_version(buf_str(&there))) {
+                log_warning("%s is damaged and is written anew: the state counts as of this version", file);
+                r = 0;
+        } else
+                r = access(pods, F_OK) == 0 ? start_clean(state_dir, slices, cgroups, fault) : 0;
         buf_append_str(&version, STR(VERSION));
         return r == 0 ? state_file_write(file, &version, 0600, fault) : r;
 }

@@ -99,6 +99,23 @@ static void a_new_state_gets_its_version(void) {
         end();
 }
 
+static void a_damaged_version_is_written_anew(void) {
+        static const char *const texts[] = {"", "1", "x\n", "1x\n", "\n", "{\"mode\": 7} and so on\n"};
+        Fault fault = FAULT_NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                begin();
+                leave_old();
+                file(state, "version", texts[i]);
+                ASSERT_OK(settle(&fault));
+                ASSERT_TRUE(is_there(state, "pods/" UID ".json") && is_there(slices, "gpu0-2-ab/0/bell"));
+                file(state, "version", "2\n");
+                ASSERT_OK(settle(&fault));
+                is_clean();
+                end();
+        }
+}
+
 static void what_is_not_held_is_removed(void) {
         Fault fault = FAULT_NULL;
 
@@ -168,7 +185,7 @@ static void a_locked_slice_holds_it(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(a_new_state_gets_its_version), TEST(what_is_not_held_is_removed),
-                         TEST(a_pod_with_processes_holds_it), TEST(an_unknown_pod_holds_it),
-                         TEST(a_locked_slice_holds_it));
+        return TEST_MAIN(TEST(a_new_state_gets_its_version), TEST(a_damaged_version_is_written_anew),
+                         TEST(what_is_not_held_is_removed), TEST(a_pod_with_processes_holds_it),
+                         TEST(an_unknown_pod_holds_it), TEST(a_locked_slice_holds_it));
 }
