@@ -66,7 +66,7 @@ static char *path_of(const char *directory, const char *name) {
 static int make_paths(Agent *a) {
         a->checkpoint = path_of(a->o.kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
         a->pod_resources_socket = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
-        a->records_dir = path_of(a->o.state_dir, "pods");
+        a->records_dir = path_of(a->o.state_dir, "records");
         a->cards_file = path_of(a->o.state_dir, "cards.json");
         a->fences_file = path_of(a->o.state_dir, "fences.json");
         a->node_config_file = path_of(a->o.state_dir, "terms.json");

@@ -10,16 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/log.h"
-#include "base/state_file.h"
 #include "node/kubelet/pod_processes.h"
 #include "slicedir/slice_tmpfs.h"
 #include "slicedir/slicedir.h"
 
-#define VERSION "1\n"
-
-enum { VERSION_MAX = 16, OPEN_DIRECTORIES = 8 };
+enum { OPEN_DIRECTORIES = 8 };
 
 /* Calls each() for the entries of a directory until it returns non-zero, and returns that. 0: the
  * directory is missing. Negative errno with a fault: it cannot be read. */
@@ -111,7 +107,7 @@ static int remove_slice(const char *path, const char *name, void *userdata) {
 }
 
 static int start_clean(const char *state_dir, const char *slices, const char *cgroups, Fault *fault) {
-        static const char *const names[] = {"pods", "inside", "cards.json", "fences.json", "terms.json"};
+        static const char *const names[] = {"inside", "cards.json", "fences.json", "terms.json", "pods"};
         Held held = {.state_dir = state_dir, .cgroups = cgroups, .fault = fault};
         char path[PATH_MAX];
         int r;
@@ -132,30 +128,9 @@ static int start_clean(const char *state_dir, const char *slices, const char *cg
         return r;
 }
 
-/* A number and the end of the line, as every version of the agent writes it. */
-static bool is_version(Str s) {
-        size_t digits = 0;
-
-        while (digits < s.len && s.data[digits] >= '0' && s.data[digits] <= '9')
-                digits++;
-        return digits > 0 && digits + 1 == s.len && s.data[digits] == '\n';
-}
-
 int state_version_settle(const char *state_dir, const char *slices, const char *cgroups, Fault *fault) {
-        _cleanup_buf_ Buf there = BUF_NULL, version = BUF_NULL;
-        char file[PATH_MAX], pods[PATH_MAX];
-        int r;
+        char old[PATH_MAX];
 
-        (void) snprintf(file, sizeof file, "%s/version", state_dir);
-        (void) snprintf(pods, sizeof pods, "%s/pods", state_dir);
-        r = file_read(file, VERSION_MAX, &there);
-        if (r == 0 && str_eq(buf_str(&there), STR(VERSION)))
-                return 0;
-        if (r != -ENOENT && !is_version(buf_str(&there))) {
-                log_warning("%s is damaged and is written anew: the state counts as of this version", file);
-                r = 0;
-        } else
-                r = access(pods, F_OK) == 0 ? start_clean(state_dir, slices, cgroups, fault) : 0;
-        buf_append_str(&version, STR(VERSION));
-        return r == 0 ? state_file_write(file, &version, 0600, fault) : r;
+        (void) snprintf(old, sizeof old, "%s/pods", state_dir);
+        return access(old, F_OK) == 0 ? start_clean(state_dir, slices, cgroups, fault) : 0;
 }

@@ -204,9 +204,9 @@ class OnNode(Case):
             its record once more, with what it has seen of the container: then it is asked again."""
             for _ in range(20):
                 if text is None:
-                    os.unlink(f"{lab.state}/pods/{name}")
+                    os.unlink(f"{lab.state}/records/{name}")
                 else:
-                    write(f"{lab.state}/pods/", name, text)
+                    write(f"{lab.state}/records/", name, text)
                 check = doctor("node", root=root).checks["records"]
                 if self.records(lab).get(name) == text:
                     return check
@@ -221,8 +221,8 @@ class OnNode(Case):
     def records(lab):
         """The agent's records of pods: name -> text."""
         found = {}
-        for name in os.listdir(f"{lab.state}/pods"):
-            with contextlib.suppress(FileNotFoundError), open(f"{lab.state}/pods/{name}", encoding="utf-8") as f:
+        for name in os.listdir(f"{lab.state}/records"):
+            with contextlib.suppress(FileNotFoundError), open(f"{lab.state}/records/{name}", encoding="utf-8") as f:
                 found[name] = f.read()
         return found
 

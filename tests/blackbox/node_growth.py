@@ -75,7 +75,7 @@ class Grown(Started):
 
     def lose(self, lab, *uids, pages=()):
         """The agent's records of these pods, and pages, are lost while it is away. The new one has looked at the pods."""
-        records = [os.path.join(lab.state, "pods", f"{uid}.json") for uid in uids]
+        records = [os.path.join(lab.state, "records", f"{uid}.json") for uid in uids]
         lab.agent.stop()
         for path in (*records, *pages):
             os.remove(path)

@@ -235,7 +235,7 @@ class Starts(Started):
         uid = self.place(lab, pod("a", container("main", 2)), 1)
         page = self.started(lab, uid).options["mounts"][f"{INSIDE}/slice/0/limits"][0]
         lab.agent.stop()
-        os.unlink(os.path.join(lab.state, "version"))
+        os.rename(os.path.join(lab.state, "records"), os.path.join(lab.state, "pods"))
         agent = lab.start_agent()
         lab.wait(lambda: agent.process.poll() is not None, "the agent ends")
         self.assertEqual(agent.process.returncode, 3)
@@ -246,7 +246,7 @@ class Starts(Started):
         lab.start_agent()
         lab.wait_ready()
         self.assertTrue(lab.logged("nothing of it is held: it was removed"))
-        self.assertEqual((slices(lab), os.listdir(os.path.join(lab.state, "pods"))), ([], []))
+        self.assertEqual((slices(lab), os.listdir(os.path.join(lab.state, "records"))), ([], []))
         self.started(lab, self.place(lab, pod("b", container("main", 2)), 1))
 
     def test_a_pod_deleted_between_two_checks_does_not_start_without_pages(self):

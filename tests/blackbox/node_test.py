@@ -26,7 +26,7 @@ class Crowd(Node):
         self.assertEqual(lab.kubelet.prestart_errors, [], f"seed {lab.seed}")
         metrics = lab.metrics()
         self.assertEqual(metrics["aliquot_node_unknown_total"], 0)
-        lab.wait(lambda: os.listdir(os.path.join(lab.state, "pods")) == [], "records of ended pods are gone")
+        lab.wait(lambda: os.listdir(os.path.join(lab.state, "records")) == [], "records of ended pods are gone")
 
     def test_many_pods_stay(self):
         lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})

@@ -11,7 +11,7 @@
 #include "node/records/records.h"
 
 #define SOCKET  "/var/lib/kubelet/pod-resources/kubelet.sock"
-#define RECORDS "/var/lib/aliquot/pods"
+#define RECORDS "/var/lib/aliquot/records"
 
 enum { RECORD_MAX = 32 << 20 };
 
