@@ -15,7 +15,7 @@ PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
 SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants
+.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants thorough
 
 all:
 	@[ -f $(BUILD)/build.ninja ] || scripts/deps.sh build
@@ -36,6 +36,7 @@ help:
 	@echo "make tsan       the same tests under ThreadSanitizer"
 	@echo "make fuzz       every fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS)"
 	@echo "make coverage   lines that the tests reach"
+	@echo "make thorough   all seeds and cases of ROOM=unit/arbiter, or of the room of the day"
 	@echo "make mutants    each fault of tests/mutants, which the tests must find"
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
 	@echo "make release    dist/: archives, packages, images, chart, checksums: docs/internals/release.md"
@@ -84,6 +85,11 @@ coverage: build-coverage/build.ninja
 	@scripts/deps.sh coverage
 	$(TEST) $(AT_ONCE) -C build-coverage
 	gcovr --root . --filter src/ --filter sim/ --print-summary build-coverage
+
+thorough:
+	@scripts/deps.sh build test
+	@scripts/setup.sh $(BUILD)
+	@scripts/thorough.py $(BUILD) $(ROOM)
 
 mutants:
 	@scripts/deps.sh build test

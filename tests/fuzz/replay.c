@@ -9,15 +9,12 @@
 #include <errno.h>
 
 #include "../unit/random.h"
+#include "../unit/thorough.h"
 #include "base/file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum {
-        MAX_FILE = 1024 * 1024,
-        MAX_PREFIXES = 1024, /* evenly spaced when the file is longer */
-        N_MUTATIONS = 256,
-};
+enum { MAX_FILE = 1024 * 1024 };
 
 static size_t n_runs;
 
@@ -34,7 +31,7 @@ static void run_one(const char *data, size_t size) {
 }
 
 static void run_prefixes(Str input) {
-        size_t step = input.len / MAX_PREFIXES + 1;
+        size_t step = input.len / few_or_all(128, 1024) + 1; /* evenly spaced when the file is longer */
 
         for (size_t len = 0; len < input.len; len += step)
                 run_one(input.data, len);
@@ -66,8 +63,9 @@ static void mutate(char *bytes, size_t *len, uint64_t random) {
 static void run_mutations(Str input) {
         Random random = {str_hash64(input, 1)};
         char *bytes = malloc(input.len * 2 + 1);
+        unsigned n = few_or_all(64, 256);
 
-        for (unsigned i = 0; bytes && input.len > 0 && i < N_MUTATIONS; i++) {
+        for (unsigned i = 0; bytes && input.len > 0 && i < n; i++) {
                 size_t len = input.len;
 
                 memcpy(bytes, input.data, input.len);

@@ -4,6 +4,7 @@
 
 #include "shares.h"
 #include "test.h"
+#include "thorough.h"
 
 static SharesResult run(uint32_t cap, uint32_t tenants, uint64_t kernel, bool native) {
         SharesCase c;
@@ -102,7 +103,7 @@ static void programs_that_synchronize(void) {
         static const Iteration iterations[] = {{10, false}, {100, false}, {1000, false},
                                                {10, true},  {100, true},  {1000, true}};
 
-        for (unsigned i = 0; i < sizeof iterations / sizeof iterations[0]; i++) {
+        for (unsigned i = 0; i < sizeof iterations / sizeof iterations[0]; i += few_or_all(2, 1)) {
                 CardTenant *t;
                 double had;
 
@@ -125,7 +126,7 @@ static void programs_that_synchronize(void) {
 static void four_processes(void) {
         static const double sums[] = {80, 85, 87, 90};
 
-        for (uint32_t k = 0; k < 4; k++) {
+        for (uint32_t k = few_or_all(1, 0); k < 4; k += few_or_all(2, 1)) {
                 SharesResult r;
                 SharesCase c;
 
@@ -141,7 +142,7 @@ static void four_processes(void) {
 
 /* Of the processes of a container only the last one to drain rings. */
 static void wake_ups_of_four_processes(void) {
-        for (uint32_t tenants = 2; tenants <= 3; tenants++) {
+        for (uint32_t tenants = few_or_all(3, 2); tenants <= 3; tenants++) {
                 SharesResult r;
                 SharesCase c;
 
@@ -179,7 +180,7 @@ static void long_kernels_of_four_processes(void) {
         static const uint32_t caps[] = {10, 30, 50, 70, 90};
         const double seconds = 40, too_much = 3 * 4 * 0.5;
 
-        for (unsigned i = 0; i < 5; i++) {
+        for (unsigned i = 0; i < 5; i += few_or_all(2, 1)) {
                 CardTenant *t;
                 double had;
 

@@ -5,6 +5,7 @@
 
 #include "card.h"
 #include "test.h"
+#include "thorough.h"
 
 static uint64_t copied;
 
@@ -51,7 +52,7 @@ static void check(void (*program)(void *ns), uint64_t ns) {
         static const uint32_t caps[] = {10, 30, 50, 90};
         double alone = share(program, ns, 0), had;
 
-        for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++) {
+        for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i += few_or_all(2, 1)) {
                 had = share(program, ns, caps[i]);
                 printf("# copies of %g ms at %u %%: %.1f %% of the time, %.1f %% without a limit\n",
                        (double) ns / 1e6, caps[i], had, alone);

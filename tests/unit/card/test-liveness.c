@@ -5,6 +5,7 @@
 
 #include "card.h"
 #include "test.h"
+#include "thorough.h"
 
 #include <stdio.h>
 
@@ -38,8 +39,8 @@ static double share_of(void (*program)(void *data), void *data, uint64_t ns) {
 static void queued_kernels_of_seconds(void) {
         static uint64_t kernels[] = {600 * MSEC, SEC, 1500 * MSEC, 2 * SEC};
 
-        for (unsigned i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
-                double had = share_of(keep_busy, &kernels[i], 100 * SEC);
+        for (unsigned i = 0; i < sizeof kernels / sizeof kernels[0]; i += few_or_all(3, 1)) {
+                double had = share_of(keep_busy, &kernels[i], few_or_all(40, 100) * SEC);
 
                 printf("# queued kernels of %.1f s: %.1f of 10\n", (double) kernels[i] / 1e9, had);
                 ASSERT_TRUE(had < 11);
@@ -79,7 +80,7 @@ static void long_host_functions(void) {
         static Slow cases[] = {
                 {200 * MSEC, 10 * MSEC}, {200 * MSEC, MSEC}, {2 * SEC, 10 * MSEC}, {1000 * SEC, MSEC}};
 
-        for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i += few_or_all(2, 1)) {
                 double had = share_of(run_slow, &cases[i], 20 * SEC);
 
                 printf("# host functions of %.1f s, kernels of %.0f ms: %.1f of 10\n",
@@ -116,7 +117,7 @@ static void run_longer(void *kernel) {
 static void longer_beside_a_host_function(void) {
         static uint64_t kernels[] = {MSEC, 10 * MSEC};
 
-        for (unsigned i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        for (unsigned i = 0; i < few_or_all(1, sizeof kernels / sizeof kernels[0]); i++) {
                 double had = share_of(run_longer, &kernels[i], 20 * SEC);
 
                 printf("# 5 us become %.0f ms beside a host function: %.1f of 10\n",

@@ -17,6 +17,7 @@
 #include "share/ledger-internal.h"
 #include "share/ledger_card.h"
 #include "share/ledger_growth.h"
+#include "thorough.h"
 #include "wire/json_write.h"
 
 enum { CARDS = 2, UNITS = 16, PODS = 8, CONTAINERS = 2, TEXT = 4096, HISTORY = 64, PATCHES = 64 };
@@ -755,21 +756,21 @@ static size_t run(uint64_t seed, bool alone, bool loses) {
 }
 
 static void charges_of_a_card_are_within_its_size(void) {
-        for (uint64_t seed = 1; seed <= 5; seed++)
+        for (uint64_t seed = 1; seed <= few_or_all(2, 5); seed++)
                 ASSERT_INT(run(seed, true, false), 0);
 }
 
 static void processes_never_get_more_than_the_card_beside_other_schedulers(void) {
         size_t n_waits = 0;
 
-        for (uint64_t seed = 101; seed <= 120; seed++)
+        for (uint64_t seed = 101; seed <= 100 + few_or_all(5, 20); seed++)
                 n_waits += run(seed, false, false);
         ASSERT_TRUE(n_waits > 10);
 }
 
 /* The ledger has no reservation too many after it. */
 static void an_annotation_that_is_lost_is_made_good(void) {
-        for (uint64_t seed = 201; seed <= 205; seed++)
+        for (uint64_t seed = 201; seed <= 200 + few_or_all(2, 5); seed++)
                 (void) run(seed, false, true);
 }
 

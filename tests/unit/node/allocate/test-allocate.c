@@ -6,8 +6,9 @@
 
 #include "kubelet-model.h"
 #include "test.h"
+#include "thorough.h"
 
-enum { STEPS = 2000, SEEDS = 4 };
+enum { STEPS = 2000 };
 
 static ModelPod *any(bool (*wanted)(const ModelPod *)) {
         size_t from = model.n_pods > 0 ? model_random((uint32_t) model.n_pods) : 0;
@@ -110,7 +111,7 @@ static void run(uint64_t seed) {
 }
 
 static void every_container_gets_its_cards(void) {
-        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        for (uint64_t seed = 1; seed <= few_or_all(1, 4); seed++)
                 run(seed);
 }
 

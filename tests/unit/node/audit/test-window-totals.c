@@ -9,6 +9,7 @@
 #include "node/audit/overuse.h"
 #include "random.h"
 #include "test.h"
+#include "thorough.h"
 
 #define WINDOW (10 * SEC)
 
@@ -104,7 +105,7 @@ static void a_tenant_in_its_windows_is_not_reported(void) {
  * while, or lose doorbells. The last container may report anything false: no other container is
  * reported for it. */
 static void no_mixture_of_tenants_is_reported(void) {
-        for (uint64_t seed = 1; seed <= 100; seed++) {
+        for (uint64_t seed = 1; seed <= few_or_all(20, 100); seed++) {
                 Random random = {seed};
                 uint32_t n = 2 + random_below(&random, 3);
                 ModelMisreport misreport = (ModelMisreport) (random_below(&random, MISREPORT_LATE + 1));
