@@ -24,7 +24,7 @@ inside() { # BUILD ARGUMENT...
         shift
         cd "$source"
         things | sort >"$build/leaves/before"
-        meson test -C "$build" --no-rebuild --print-errorlogs "$@" || status=$?
+        meson test -C "$build" --no-rebuild --print-errorlogs --no-suite thorough --num-processes $((3 * $(nproc))) "$@" || status=$?
         things | sort >"$build/leaves/after"
         comm -13 "$build/leaves/before" "$build/leaves/after" >"$build/leaves/list"
         for left in /proc/[0-9]*; do
@@ -91,7 +91,8 @@ build=$(realpath -m "$1")
 shift
 [ "$(id -u)" -eq 0 ] || { echo "skipped: root covers the file systems of this machine with overlays"; exit 77; }
 if [ -z "${LEAVES_NOTHING:-}" ]; then
-        "$source/scripts/build.sh" "$build" all
+        cd "$source"
+        scripts/build.sh "$build" all
         LEAVES_NOTHING=1 exec unshare --mount --propagation private "$self" "$build" "$@"
 fi
 lists=$build/leaves scratch=$build/leaves/scratch root=$build/leaves/scratch/root
