@@ -478,8 +478,8 @@ class Manual(unittest.TestCase):
         self.assertIn("aliquot-sim --cards", recipe)
         programs = os.path.dirname(os.path.abspath(ALIQUOT))
         with tempfile.TemporaryDirectory() as folder:
-            p = subprocess.run(["unshare", "-m", "sh", "-e", "-c", "mount -t tmpfs none /run\n" + recipe], capture_output=True, text=True, timeout=PATIENCE, check=False,
-                               stdin=subprocess.DEVNULL, env={"PATH": f"{programs}:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": folder})
+            p = subprocess.run(["unshare", "-m", "sh", "-e", "-c", "mount -t tmpfs none /run\n" + recipe], capture_output=True, text=True, timeout=PATIENCE,
+                               check=False, stdin=subprocess.DEVNULL, env={"PATH": f"{programs}:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": folder})
             left = [name for name in os.listdir(folder) if os.listdir(os.path.join(folder, name))]
         self.assertEqual((p.returncode, left), (0, []), p.stderr)
         self.assertEqual(re.findall(r" 0MiB / +(\d+)MiB ", p.stdout), ["2154", "8192"])
