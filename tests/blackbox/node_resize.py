@@ -29,7 +29,7 @@ class Resize(Started):
         return page.limit // MIB, page.core
 
     def until(self, lab, c, size, status, name="a"):
-        lab.wait(lambda: self.size(c) == size and self.status(lab, name) == status, f"{size}, {status}")
+        lab.wait(lambda: self.size(c) == size and self.status(lab, name) == status, f"{size}, {status}", leap=1)
 
     def refused(self, lab, c, text, before, name="a"):
         """The page stays as it is; status and Event say why."""
