@@ -566,6 +566,7 @@ class Input(Local):
 
 
 class Containers(Local):
+    @unittest.skipUnless(has_namespaces(), "no namespaces here")
     def test_working_directory(self):
         """One that cannot be entered is told of, and the command runs."""
         script = "    command: [sh, -c, pwd]\n    workingDir: "
