@@ -9,7 +9,7 @@ here=$(dirname "$0")
 
 if ! command -v dpkg-query >/dev/null; then
         # Not Debian: the names would be wrong, and meson names what it does not find.
-        echo "deps: no dpkg here; install the equivalents of scripts/packages.txt ($*) if the build asks for them" >&2
+        echo "deps: no dpkg here; HACKING.md, \"Other distributions\", has the names of the packages ($*)" >&2
         exit 0
 fi
 
