@@ -171,10 +171,12 @@ def candidates(room, seed):
                 yield several.pop()
 
 
-def objects(path):
-    """The objects that are compiled of a file."""
-    return [c["output"] for c in json.loads(read(os.path.join(BUILD, "compile_commands.json")))
-            if os.path.normpath(os.path.join(c["directory"], c["file"])) == os.path.join(TREE, path)]
+def compiled_of(path):
+    """An object that the room's tests have of a file, or None."""
+    for c in json.loads(read(os.path.join(BUILD, "compile_commands.json"))):
+        if os.path.normpath(os.path.join(c["directory"], c["file"])) == os.path.join(TREE, path) and os.path.exists(os.path.join(BUILD, c["output"])):
+            return c["output"]
+    return None
 
 
 def digest(compiled):
@@ -184,7 +186,9 @@ def digest(compiled):
 
 def try_mutant(tests, path, text, order, digests):
     """The test that catches it, with how; or None, and why it does not count."""
-    compiled = objects(path)[0]
+    compiled = compiled_of(path)
+    if not compiled:
+        return None, "is in no test"
     before = digests.setdefault(path, digest(compiled))
     write(os.path.join(TREE, path), text)
     try:
