@@ -8,7 +8,7 @@
  * One call has thousands of nodes. They are handed out one by one while the text is read, because
  * Go writes the pod before them. A text with the nodes before the pod is read twice. */
 
-#include "scheduler/directory.h"
+#include "scheduler/policy/directory.h"
 #include "wire/json.h"
 #include "wire/pod.h"
 

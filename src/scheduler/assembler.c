@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "kube/escape.h"
-#include "scheduler/policy_table.h"
+#include "scheduler/policy/policy_table.h"
 #include "scheduler/webhook/verdict.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "scheduler/policy_filter.h"
-#include "scheduler/policy_mark.h"
+#include "scheduler/policy/policy_mark.h"
 
 enum { NAME_SHOWN = 24 };
 

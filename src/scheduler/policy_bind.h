@@ -4,7 +4,7 @@
 /* bind for pods that a ResourcePolicy selects. The unit is counted once more, because filter's
  * answer may be old, and other pods may have gone there since. */
 
-#include "scheduler/policy_table.h"
+#include "scheduler/policy/policy_table.h"
 
 enum { POLICY_E_REFUSED = 2 };
 

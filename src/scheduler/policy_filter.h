@@ -5,7 +5,7 @@
  * are answered. */
 
 #include "scheduler/candidates.h"
-#include "scheduler/policy_table.h"
+#include "scheduler/policy/policy_table.h"
 
 /* For filter. The table outlives it. */
 Chooser policy_filter_chooser(PolicyTable *t);

@@ -10,7 +10,7 @@
  * It is best effort: what fails is tried again half a minute later. */
 
 #include "kube/api.h"
-#include "scheduler/policy_table.h"
+#include "scheduler/policy/policy_table.h"
 
 typedef struct PolicyKeeper PolicyKeeper;
 

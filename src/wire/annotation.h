@@ -31,7 +31,7 @@
 #define ANNOTATION_RESIZE_STATUS   "aliquot.dev/resize-status"
 
 /* On a pod that a ResourcePolicy placed: the policy's name, and the deletion cost that was written
- * with it (scheduler/policy_mark.h). */
+ * with it (scheduler/policy/policy_mark.h). */
 #define ANNOTATION_RESOURCE_POLICY "aliquot.dev/resource-policy"
 #define ANNOTATION_DELETION_COST   "controller.kubernetes.io/pod-deletion-cost"
 

@@ -3,7 +3,7 @@
 /* Which unit opens, for each of the four policies of whenTryNextUnits: full or not, with room or
  * not, with terminating pods or not, before and after the timeout. */
 
-#include "scheduler/policy_choice.h"
+#include "scheduler/policy/policy_choice.h"
 #include "test.h"
 
 enum { TIMEOUT = 900 };

@@ -4,9 +4,9 @@
  * to have no effect. */
 
 #include "base/buf.h"
-#include "scheduler/label_syntax.h"
-#include "scheduler/policy_spec.h"
-#include "scheduler/policy_time.h"
+#include "scheduler/policy/label_syntax.h"
+#include "scheduler/policy/policy_spec.h"
+#include "scheduler/policy/policy_time.h"
 #include "test.h"
 
 #define META(spec)                                                                                           \

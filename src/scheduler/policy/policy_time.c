@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_time.h"
+#include "scheduler/policy/policy_time.h"
 
 #include "base/cleanup.h"
 

@@ -5,10 +5,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "scheduler/directory.h"
-#include "scheduler/node_labels.h"
-#include "scheduler/policy_choice.h"
-#include "scheduler/policy_mark.h"
+#include "scheduler/policy/directory.h"
+#include "scheduler/policy/node_labels.h"
+#include "scheduler/policy/policy_choice.h"
+#include "scheduler/policy/policy_mark.h"
 
 #define POLICY_NOTE_LASTS (2 * USEC_PER_SEC)
 

@@ -5,7 +5,7 @@
  * wanted keys are in a hash table, so that what a node costs does not grow with the policies. */
 
 #include "base/hash.h"
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_spec.h"
 
 typedef struct NodeLabelKey {
         UT_hash_handle hh;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_spec.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "scheduler/policy_spec-internal.h"
+#include "scheduler/policy/policy_spec-internal.h"
 #include "wire/object-internal.h"
 
 static void read_max(JsonReader *r, Arena *arena, void *ret) {

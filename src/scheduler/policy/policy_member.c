@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_member.h"
+#include "scheduler/policy/policy_member.h"
 
 #include "base/timestamp.h"
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_spec.h"
 #include "wire/object-internal.h"
 
 typedef struct Condition {

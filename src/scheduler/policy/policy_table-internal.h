@@ -5,7 +5,7 @@
  * and knows the units of nodes; policy_table_pods.c keeps the pods and their notes. policy_table.c
  * has the policies. */
 
-#include "scheduler/policy_table.h"
+#include "scheduler/policy/policy_table.h"
 
 /* ---- groups ---- */
 

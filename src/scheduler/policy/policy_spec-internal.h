@@ -6,7 +6,7 @@
  * is a sentence in spec.wrong, and a member without an effect is one in spec.ignored. */
 
 #include "base/arena.h"
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_spec.h"
 
 enum { POLICY_SHOWN = 48 }; /* bytes of a wrong value that a sentence shows */
 

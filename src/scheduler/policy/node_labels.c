@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/node_labels.h"
+#include "scheduler/policy/node_labels.h"
 
 #include <assert.h>
 #include <errno.h>

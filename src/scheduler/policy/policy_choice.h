@@ -5,7 +5,7 @@
  * and the cards have been asked: an offered node that fits is room, of cpu and memory as well.
  * Pure: the table of pods (policy_table.h) counts, and filter and bind obey. */
 
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_spec.h"
 
 /* One unit at the moment of the question. */
 typedef struct PolicyUnitState {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_table-internal.h"
+#include "scheduler/policy/policy_table-internal.h"
 
 #include <errno.h>
 #include <stdlib.h>

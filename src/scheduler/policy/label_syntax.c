@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/label_syntax.h"
+#include "scheduler/policy/label_syntax.h"
 
 enum { NAME_MAX_LEN = 63, DOMAIN_MAX_LEN = 253 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_spec-internal.h"
+#include "scheduler/policy/policy_spec-internal.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -7,8 +7,8 @@
 
 #include "base/quantity.h"
 #include "base/timestamp.h"
-#include "scheduler/label_syntax.h"
-#include "scheduler/policy_time.h"
+#include "scheduler/policy/label_syntax.h"
+#include "scheduler/policy/policy_time.h"
 #include "share/fault_join.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"

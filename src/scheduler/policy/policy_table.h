@@ -15,7 +15,7 @@
  * Pods whose scheduler does not ask us do not obey: they neither count nor are they patched. The
  * annotation alone says nothing, because a user may have written it where no webhook saw it. */
 
-#include "scheduler/policy_pod.h"
+#include "scheduler/policy/policy_pod.h"
 #include "wire/pod.h"
 
 int policy_table_new(Directory *directory, PolicyTable **ret); /* 0 or -ENOMEM */

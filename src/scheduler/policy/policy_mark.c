@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_mark.h"
+#include "scheduler/policy/policy_mark.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_choice.h"
+#include "scheduler/policy/policy_choice.h"
 
 bool policy_choice_is_full(const PolicyUnit *unit, const PolicyUnitState *state) {
         return (unit->has_max && state->pods >= unit->max) || state->over_amount;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/directory.h"
+#include "scheduler/policy/directory.h"
 
 #include <errno.h>
 

@@ -12,8 +12,8 @@
  * left alone. */
 
 #include "base/buf.h"
-#include "scheduler/policy_member.h"
-#include "scheduler/policy_spec.h"
+#include "scheduler/policy/policy_member.h"
+#include "scheduler/policy/policy_spec.h"
 
 /* What the annotations of a pod say. */
 typedef struct PolicyMark {
