@@ -6,7 +6,7 @@
 
 #include "scheduler/bind_post.h"
 #include "scheduler/binds-internal.h"
-#include "scheduler/job_cards.h"
+#include "scheduler/view/job_cards.h"
 #include "share/placement.h"
 #include "share/pod_grant_write.h"
 #include "share/refusal_format.h"

@@ -27,8 +27,8 @@
 #include "kube/api.h"
 #include "scheduler/args.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/metrics.h"
-#include "scheduler/view.h"
+#include "scheduler/view/metrics.h"
+#include "scheduler/view/view.h"
 
 typedef struct Binder Binder;
 typedef struct Bind Bind;

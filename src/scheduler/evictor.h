@@ -29,8 +29,8 @@
  * evicted. */
 
 #include "kube/api.h"
-#include "scheduler/metrics.h"
-#include "scheduler/view.h"
+#include "scheduler/view/metrics.h"
+#include "scheduler/view/view.h"
 #include "scheduler/waiters.h"
 
 #define EVICTOR_KEEP  (60 * USEC_PER_SEC)  /* the free card is kept for its pod */

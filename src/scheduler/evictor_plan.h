@@ -6,7 +6,7 @@
  * nominated. Reads the view and changes nothing. */
 
 #include "scheduler/victims.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "scheduler/waiters.h"
 
 typedef struct EvictorPlan {

@@ -20,7 +20,7 @@
  * permit the watch never shows ends when the node has had no annotation for a minute. */
 
 #include "kube/event.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 typedef struct Grower Grower;
 

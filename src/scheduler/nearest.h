@@ -6,7 +6,7 @@
  * reasons must be equal. */
 
 #include "kube/event.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "share/card_lack.h"
 
 enum { NEAREST_MAX = 5 };

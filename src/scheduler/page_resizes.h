@@ -5,7 +5,7 @@
  * node's agent answered (share/resize_status.h). The ledger counts the limits. */
 
 #include "base/hash.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 typedef struct PageResize {
         UT_hash_handle hh;

@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "scheduler/fences.h"
+#include "scheduler/view/fences.h"
 #include "scheduler/page_resizes.h"
 
 typedef enum PageCardState {

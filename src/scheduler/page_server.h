@@ -19,7 +19,7 @@
 #include "base/fault.h"
 #include "kube/client.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 typedef struct PageServer PageServer;
 

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 enum {
         PAGE_WAITING_SHOWN = 100, /* the pods that the page names; it counts all */

@@ -10,7 +10,7 @@
 #include "base/timestamp.h"
 #include "kube/escape.h"
 #include "scheduler/policy_bind.h"
-#include "scheduler/policy_probe.h"
+#include "scheduler/view/policy_probe.h"
 #include "share/fault_join.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"

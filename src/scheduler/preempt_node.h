@@ -6,7 +6,7 @@
 
 #include "scheduler/victim_list.h"
 #include "scheduler/victims.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 /* The pod that needs cards. */
 typedef struct Preemptor {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/promises.h"
 
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 static bool is_for(const Promise *s, Str uid) {
         return str_eq((Str){s->uid, s->uid_len}, uid);

@@ -11,7 +11,7 @@
 #include "scheduler/assembler.h"
 #include "scheduler/evictor.h"
 #include "scheduler/extender.h"
-#include "scheduler/follower.h"
+#include "scheduler/view/follower.h"
 #include "scheduler/grower.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"

@@ -13,7 +13,7 @@
  * other is being placed. */
 
 #include "scheduler/victims.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 /* Whether the decision about the pod may wait now: until GANGS_ATTEMPT after the first call for
  * this pod. NULL, a pod that the watch does not have yet: true. */

@@ -15,11 +15,11 @@
 
 #include "scheduler/candidates.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/metrics.h"
+#include "scheduler/view/metrics.h"
 #include "scheduler/nearest.h"
 #include "scheduler/promises.h"
 #include "scheduler/sleepers.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "scheduler/waiters.h"
 
 typedef struct VerbContext {

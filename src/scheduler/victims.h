@@ -22,8 +22,8 @@
  * most important ones. In such a set no pod can be spared, and without violated budgets no other
  * set has a lower highest priority. */
 
-#include "scheduler/budgets.h"
-#include "scheduler/profiles.h"
+#include "scheduler/view/budgets.h"
+#include "scheduler/view/profiles.h"
 #include "share/placement.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "kube/client.h"
 #include "scheduler/sleepers.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 enum { WAKER_NODES = 64, WAKER_BURST = 16 };
 #define WAKER_AGAIN (30 * USEC_PER_SEC)

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "scheduler/fences.h"
+#include "scheduler/view/fences.h"
 #include "wire/json_write.h"
 #include "wire/node.h"
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "scheduler/policy_bind.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

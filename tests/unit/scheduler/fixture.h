@@ -3,7 +3,7 @@
 
 /* Small clusters as texts, fed into a view. */
 
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "test.h"
 
 static inline void feed(View *v, ViewKind kind, ReflectorEvent event, const char *json) {

@@ -3,7 +3,7 @@
 /* The follower against a server that answers the list of pods when the test says so. */
 
 #include "../kube/fixture.h"
-#include "scheduler/follower.h"
+#include "scheduler/view/follower.h"
 
 typedef struct Server {
         HttpExchange *pods; /* a list of pods that is not answered yet */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_probe.h"
+#include "scheduler/view/policy_probe.h"
 
 #include <errno.h>
 #include <stdlib.h>

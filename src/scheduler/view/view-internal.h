@@ -5,7 +5,7 @@
  * view_node.c has the nodes, with their reports. view_pod.c has the entries of pods, and
  * view_pod_object.c makes them equal to the pods' objects. */
 
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 enum { VIEW_NAME_MAX = 253 }; /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/budgets.h"
+#include "scheduler/view/budgets.h"
 
 #include <errno.h>
 #include <stdlib.h>

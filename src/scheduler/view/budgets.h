@@ -3,7 +3,7 @@
 
 /* PodDisruptionBudgets of policy/v1: how many more pods of a kind may be disrupted. */
 
-#include "scheduler/profiles.h"
+#include "scheduler/view/profiles.h"
 
 typedef struct Budget Budget;
 

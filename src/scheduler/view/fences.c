@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/fences.h"
+#include "scheduler/view/fences.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/profiles.h"
+#include "scheduler/view/profiles.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/metrics.h"
+#include "scheduler/view/metrics.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/view-internal.h"
+#include "scheduler/view/view-internal.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/job_cards.h"
+#include "scheduler/view/job_cards.h"
 
 static const Grant *grant_of(const View *v, const GangMember *m) {
         const ViewPod *pod = view_pod_find(v, str_from(m->uid));

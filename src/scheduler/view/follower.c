@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/follower.h"
+#include "scheduler/view/follower.h"
 
 #include <errno.h>
 
 #include "base/log.h"
-#include "scheduler/policy_probe.h"
+#include "scheduler/view/policy_probe.h"
 
 typedef struct Stream {
         Follower *follower;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 #include <errno.h>
 
 #include "base/log.h"
-#include "scheduler/view-internal.h"
+#include "scheduler/view/view-internal.h"
 
 static const char *const kind_names[] = {[VIEW_NODES] = "nodes",
                                          [VIEW_PODS] = "pods",

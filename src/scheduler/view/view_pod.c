@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/view_pod.h"
+#include "scheduler/view/view_pod.h"
 
 #include <errno.h>
 
-#include "scheduler/view-internal.h"
+#include "scheduler/view/view-internal.h"
 
 ViewPod *view_pod_find(const View *v, Str uid) {
         ViewPod *pod;

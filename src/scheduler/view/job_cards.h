@@ -2,7 +2,7 @@
 #pragma once
 
 #include "scheduler/gang/gangs.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "wire/annotation.h"
 
 /* Marks the cards of the node that the members of the pod's gang have, or have planned, by card

@@ -4,7 +4,7 @@
 /* Reflectors that keep the view equal to the API server: nodes, pods, the ConfigMaps that fence
  * cards, PodDisruptionBudgets, and ResourcePolicies while the cluster serves them. */
 
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 
 typedef struct Follower Follower;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/hold.h"
+#include "scheduler/view/hold.h"
 
 #include <errno.h>
 #include <stdlib.h>

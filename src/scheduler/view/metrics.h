@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/histogram.h"
-#include "scheduler/view.h"
+#include "scheduler/view/view.h"
 #include "scheduler/webhook/webhook.h"
 #include "share/refusal.h"
 
