@@ -5,7 +5,7 @@
  * filter, the binder's held Binds, the patches that wake members, and their Events. */
 
 #include "scheduler/binder.h"
-#include "scheduler/candidates.h"
+#include "scheduler/question/candidates.h"
 
 typedef struct Assembler Assembler;
 

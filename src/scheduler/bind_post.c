@@ -3,7 +3,7 @@
 
 #include "scheduler/bind_confirm.h"
 #include "scheduler/binds-internal.h"
-#include "scheduler/policy_bind.h"
+#include "scheduler/question/policy_bind.h"
 
 /* Bindings, and GETs after lost answers, under way at once; the others wait for their turn.
  * Together with watches, Events and single calls they are fewer than the client's connections

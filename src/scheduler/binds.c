@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "scheduler/bind_post.h"
-#include "scheduler/policy_bind.h"
+#include "scheduler/question/policy_bind.h"
 
 static const char *const state_names[] = {[BIND_NEW] = "new",           [BIND_HELD] = "held",
                                           [BIND_FETCHING] = "fetching", [BIND_QUEUED] = "queued",

@@ -8,7 +8,7 @@
 #include "kube/status.h"
 #include "scheduler/evictor_try.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/unsettled.h"
+#include "scheduler/question/unsettled.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
 #define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two waiters: requests are answered then */

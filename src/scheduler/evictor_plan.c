@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/evictor_plan.h"
 
-#include "scheduler/unsettled.h"
+#include "scheduler/question/unsettled.h"
 
 static bool is_nominated_to(const View *v, Str node) {
         for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)

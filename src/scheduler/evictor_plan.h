@@ -5,9 +5,9 @@
  * candidates are the nodes where the pod is refused for its cards alone, and to which no pod is
  * nominated. Reads the view and changes nothing. */
 
-#include "scheduler/victims.h"
+#include "scheduler/question/victims.h"
 #include "scheduler/view/view.h"
-#include "scheduler/waiters.h"
+#include "scheduler/question/waiters.h"
 
 typedef struct EvictorPlan {
         LedgerNode *node;    /* NULL: on no node can cards be freed */

@@ -18,11 +18,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "scheduler/args.h"
-#include "scheduler/best.h"
-#include "scheduler/candidates.h"
+#include "scheduler/question/args.h"
+#include "scheduler/question/best.h"
+#include "scheduler/question/candidates.h"
 #include "scheduler/gang/gang_nodes.h"
-#include "scheduler/reason_tally.h"
+#include "scheduler/question/reason_tally.h"
 #include "scheduler/verbs.h"
 #include "share/cluster_cards.h"
 #include "share/placement.h"

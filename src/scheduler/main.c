@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "scheduler/best.h"
+#include "scheduler/question/best.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/webhook/webhook.h"
 

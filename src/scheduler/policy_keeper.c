@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/timestamp.h"
 #include "kube/escape.h"
-#include "scheduler/policy_bind.h"
+#include "scheduler/question/policy_bind.h"
 #include "scheduler/view/policy_probe.h"
 #include "share/fault_join.h"
 #include "wire/annotation.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "scheduler/unsettled.h"
+#include "scheduler/question/unsettled.h"
 #include "scheduler/victim_swap.h"
 
 /* ---- the pods of the node ---- */

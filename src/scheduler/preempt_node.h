@@ -4,8 +4,8 @@
 /* The answer of preempt for one node (preempt.c): which victims kube-scheduler is told to evict
  * there. Reads the view and changes nothing. */
 
-#include "scheduler/victim_list.h"
-#include "scheduler/victims.h"
+#include "scheduler/question/victim_list.h"
+#include "scheduler/question/victims.h"
 #include "scheduler/view/view.h"
 
 /* The pod that needs cards. */

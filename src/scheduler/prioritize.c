@@ -13,8 +13,8 @@
  * get 1, so that its cpu and memory are not taken from whole cards. kube-scheduler's own scores
  * then decide within each of the two classes alone. */
 
-#include "scheduler/args.h"
-#include "scheduler/best.h"
+#include "scheduler/question/args.h"
+#include "scheduler/question/best.h"
 #include "scheduler/verbs.h"
 #include "share/placement.h"
 #include "wire/json_write.h"

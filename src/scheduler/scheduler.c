@@ -16,7 +16,7 @@
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
 #include "scheduler/page_server.h"
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_filter.h"
 #include "scheduler/policy_keeper.h"
 #include "scheduler/waker.h"
 #include "scheduler/webhook/webhook.h"

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "scheduler/reason_tally.h"
+#include "scheduler/question/reason_tally.h"
 #include "scheduler/verbs.h"
 #include "share/card_lack.h"
 #include "share/refusal_format.h"

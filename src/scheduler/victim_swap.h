@@ -4,8 +4,8 @@
 /* Whether other victims may stand for those that kube-scheduler proposes. It does not run its
  * filters again after preempt, so that each proposed victim that is left out must be outweighed. */
 
-#include "scheduler/victim_list.h"
-#include "scheduler/victims.h"
+#include "scheduler/question/victim_list.h"
+#include "scheduler/question/victims.h"
 
 typedef struct VictimSwap {
         const Profiles *profiles;

@@ -12,7 +12,7 @@
  * that fits and was not woken since the node got its room. */
 
 #include "kube/client.h"
-#include "scheduler/sleepers.h"
+#include "scheduler/question/sleepers.h"
 #include "scheduler/view/view.h"
 
 enum { WAKER_NODES = 64, WAKER_BURST = 16 };

@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "base/log.h"
-#include "scheduler/args.h"
+#include "scheduler/question/args.h"
 #include "scheduler/verbs.h"
 #include "wire/json.h"
 

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-#include "scheduler/policy_bind.h"
+#include "scheduler/question/policy_bind.h"
 #include "scheduler/view/view.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/assembler.h"
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs.h"
 #include "scheduler/waker.h"
 

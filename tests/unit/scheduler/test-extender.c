@@ -6,7 +6,7 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/extender.h"
-#include "scheduler/reason_tally.h"
+#include "scheduler/question/reason_tally.h"
 
 typedef struct Fixture {
         View *view;

@@ -5,7 +5,7 @@
 
 #include "fixture.h"
 #include "random.h"
-#include "scheduler/best.h"
+#include "scheduler/question/best.h"
 #include "scheduler/extender.h"
 
 enum { NODES = 90, ROUNDS = 300 };

@@ -8,8 +8,8 @@
 
 #include "fixture.h"
 #include "random.h"
-#include "scheduler/policy_bind.h"
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_bind.h"
+#include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs.h"
 
 enum { NODES = 12, PODS = 60, UNITS = 3, STEPS = 10000, SLOTS = 4, NO_UNIT = UNITS };

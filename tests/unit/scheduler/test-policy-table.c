@@ -5,8 +5,8 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/binder.h"
-#include "scheduler/policy_bind.h"
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_bind.h"
+#include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs.h"
 
 typedef struct Fixture {

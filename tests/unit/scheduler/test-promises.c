@@ -3,7 +3,7 @@
 /* Pods on their way to a node count for the order of nodes while they are on their way, and for
  * nothing else. */
 
-#include "scheduler/promises.h"
+#include "scheduler/question/promises.h"
 #include "test.h"
 #include "wire/node.h"
 

@@ -4,7 +4,7 @@
 
 #include "fixture.h"
 #include "random.h"
-#include "scheduler/victims.h"
+#include "scheduler/question/victims.h"
 
 enum { ROUNDS = 3000, PODS_MAX = 10 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/victims.h"
+#include "scheduler/question/victims.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/sleepers.h"
+#include "scheduler/question/sleepers.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/promises.h"
+#include "scheduler/question/promises.h"
 
 #include "scheduler/view/view.h"
 

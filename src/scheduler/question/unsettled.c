@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/unsettled.h"
+#include "scheduler/question/unsettled.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/nearest.h"
+#include "scheduler/question/nearest.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
 

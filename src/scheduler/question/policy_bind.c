@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_bind.h"
+#include "scheduler/question/policy_bind.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_filter.h"
 #include "scheduler/policy/policy_mark.h"
 
 enum { NAME_SHOWN = 24 };

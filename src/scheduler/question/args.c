@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/args.h"
+#include "scheduler/question/args.h"
 
 #include <errno.h>
 #include <strings.h>

@@ -4,7 +4,7 @@
 /* filter and preempt for pods that a ResourcePolicy selects: of the offered nodes those of one unit
  * are answered. */
 
-#include "scheduler/candidates.h"
+#include "scheduler/question/candidates.h"
 #include "scheduler/policy/policy_table.h"
 
 /* For filter. The table outlives it. */

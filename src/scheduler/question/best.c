@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/best.h"
+#include "scheduler/question/best.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/waiters.h"
+#include "scheduler/question/waiters.h"
 
 #include "base/cleanup.h"
 

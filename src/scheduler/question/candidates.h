@@ -8,7 +8,7 @@
  * one, and refuses those that the pod must not take now. A pod that no chooser takes costs one
  * question to each. */
 
-#include "scheduler/args.h"
+#include "scheduler/question/args.h"
 #include "share/request.h"
 
 /* One node of the request, in the arena of the request and in its order. */

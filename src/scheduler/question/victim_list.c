@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/victim_list.h"
+#include "scheduler/question/victim_list.h"
 
 #include <errno.h>
 
-#include "scheduler/args.h"
+#include "scheduler/question/args.h"
 #include "wire/json_field.h"
 
 enum { VICTIMS_MAX = 4096 }; /* more than a node runs */

@@ -12,7 +12,7 @@
  * waits GANGS_ATTEMPT for one pod at the most, for both together, also where one gang after the
  * other is being placed. */
 
-#include "scheduler/victims.h"
+#include "scheduler/question/victims.h"
 #include "scheduler/view/view.h"
 
 /* Whether the decision about the pod may wait now: until GANGS_ATTEMPT after the first call for

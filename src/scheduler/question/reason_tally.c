@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/reason_tally.h"
+#include "scheduler/question/reason_tally.h"
 
 /* The count of nodes, a blank and a comma with a blank. */
 enum { PER_REASON = sizeof "5000 , " - 1 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_filter.h"
+#include "scheduler/question/policy_filter.h"
 
 #include <errno.h>
 #include <stdarg.h>
