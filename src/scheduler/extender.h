@@ -6,7 +6,7 @@
 
 #include "net/http/http_server.h"
 #include "scheduler/binder.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "scheduler/webhook/webhook.h"
 
 typedef struct Extender {

@@ -10,7 +10,7 @@
 #include "scheduler/page_rows.h"
 #include "scheduler/page_use.h"
 #include "scheduler/page_viewers.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"

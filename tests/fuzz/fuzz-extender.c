@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "scheduler/question/args.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "wire/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

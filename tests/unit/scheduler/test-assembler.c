@@ -7,7 +7,7 @@
 #include "fixture.h"
 #include "scheduler/assembler.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "scheduler/waker.h"
 
 enum { CARD = 15 };

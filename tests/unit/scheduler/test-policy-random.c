@@ -10,7 +10,7 @@
 #include "random.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 
 enum { NODES = 12, PODS = 60, UNITS = 3, STEPS = 10000, SLOTS = 4, NO_UNIT = UNITS };
 

@@ -7,7 +7,7 @@
 #include "scheduler/binder.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 
 typedef struct Fixture {
         View *view;

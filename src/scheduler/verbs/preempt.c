@@ -26,9 +26,9 @@
 #include "scheduler/question/args.h"
 #include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/preempt_node.h"
+#include "scheduler/verbs/preempt_node.h"
 #include "scheduler/question/unsettled.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 
 enum { STEPS_OF_A_CALL = 1 << 20 }; /* of the search for victims, over all candidate nodes */
 

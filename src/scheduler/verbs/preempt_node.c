@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/preempt_node.h"
+#include "scheduler/verbs/preempt_node.h"
 
 #include <errno.h>
 
 #include "scheduler/question/unsettled.h"
-#include "scheduler/victim_swap.h"
+#include "scheduler/verbs/victim_swap.h"
 
 /* ---- the pods of the node ---- */
 

@@ -15,7 +15,7 @@
 
 #include "scheduler/question/args.h"
 #include "scheduler/question/best.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "share/placement.h"
 #include "wire/json_write.h"
 

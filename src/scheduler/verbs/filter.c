@@ -23,7 +23,7 @@
 #include "scheduler/question/candidates.h"
 #include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/reason_tally.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "share/cluster_cards.h"
 #include "share/placement.h"
 #include "wire/json_write.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/victim_swap.h"
+#include "scheduler/verbs/victim_swap.h"
 
 #include <errno.h>
 

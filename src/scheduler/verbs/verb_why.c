@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "scheduler/question/reason_tally.h"
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "share/card_lack.h"
 #include "share/refusal_format.h"
 

@@ -2,7 +2,7 @@
 
 /* GET /inspect: what each pod holds, as the ledger counts it. */
 
-#include "scheduler/verbs.h"
+#include "scheduler/verbs/verbs.h"
 #include "share/ledger_growth.h"
 #include "wire/inspect_json.h"
 
