@@ -4,7 +4,7 @@
 /* Joins the gangs (gang/gangs.h) to the programs around: pods of the watch, the questions of
  * filter, the binder's held Binds, the patches that wake members, and their Events. */
 
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 #include "scheduler/question/candidates.h"
 
 typedef struct Assembler Assembler;

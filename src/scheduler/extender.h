@@ -5,7 +5,7 @@
  * Probes and Prometheus also find theirs at the root. */
 
 #include "net/http/http_server.h"
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 #include "scheduler/verbs/verbs.h"
 #include "scheduler/webhook/webhook.h"
 

@@ -7,7 +7,7 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "random.h"
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 
 enum { CARD = 15, N_NODES = 3 };
 

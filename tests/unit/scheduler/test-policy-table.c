@@ -4,7 +4,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 #include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs/verbs.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 
 #include <errno.h>
 
-#include "scheduler/bind_cards.h"
-#include "scheduler/bind_post.h"
-#include "scheduler/binds-internal.h"
+#include "scheduler/bind/bind_cards.h"
+#include "scheduler/bind/bind_post.h"
+#include "scheduler/bind/binds-internal.h"
 #include "share/pod_grant_write.h"
 
 enum { BINDS_OPEN_MAX = 4096 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/bind_post.h"
+#include "scheduler/bind/bind_post.h"
 
-#include "scheduler/bind_confirm.h"
-#include "scheduler/binds-internal.h"
+#include "scheduler/bind/bind_confirm.h"
+#include "scheduler/bind/binds-internal.h"
 #include "scheduler/question/policy_bind.h"
 
 /* Bindings, and GETs after lost answers, under way at once; the others wait for their turn.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/bind_cards.h"
+#include "scheduler/bind/bind_cards.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "scheduler/bind_post.h"
-#include "scheduler/binds-internal.h"
+#include "scheduler/bind/bind_post.h"
+#include "scheduler/bind/binds-internal.h"
 #include "scheduler/view/job_cards.h"
 #include "share/placement.h"
 #include "share/pod_grant_write.h"

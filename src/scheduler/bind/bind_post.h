@@ -5,7 +5,7 @@
  * at a time, each has a turn; the others wait in the order of their coming. A Binding keeps its
  * turn for the first GET after it. */
 
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 
 /* Queues the Binding with these annotations, a JSON object or empty; they are copied, and those of
  * a ResourcePolicy are added. It may be sent at once. The bind may end, and be freed. */

@@ -12,7 +12,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 
 typedef enum BindState {
         BIND_NEW,

@@ -4,7 +4,7 @@
 /* The cards of a bind. They are chosen by what the ledger holds now, or taken from the plan of the
  * pod's gang, and reserved by a grant. Each function goes on to bind_post(), or ends the bind. */
 
-#include "scheduler/binder.h"
+#include "scheduler/bind/binder.h"
 #include "share/refusal.h"
 #include "share/request.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/binds-internal.h"
+#include "scheduler/bind/binds-internal.h"
 
 #include <stdarg.h>
 
 #include "base/log.h"
-#include "scheduler/bind_post.h"
+#include "scheduler/bind/bind_post.h"
 #include "scheduler/question/policy_bind.h"
 
 static const char *const state_names[] = {[BIND_NEW] = "new",           [BIND_HELD] = "held",

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/bind_confirm.h"
+#include "scheduler/bind/bind_confirm.h"
 
-#include "scheduler/bind_post.h"
-#include "scheduler/binds-internal.h"
+#include "scheduler/bind/bind_post.h"
+#include "scheduler/bind/binds-internal.h"
 
 #define BACKOFF_BASE (100 * USEC_PER_MSEC)
 #define BACKOFF_CAP  (10 * USEC_PER_SEC)
