@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files of the page as C, with what src/scheduler/page_files.h declares.
+"""Writes files of the page as C, with what src/scheduler/page/page_files.h declares.
 
     embed.py OUTPUT FILE...
 """
@@ -13,7 +13,7 @@ TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
 
 def main():
     output, files = sys.argv[1], sys.argv[2:]
-    text = ["/* SPDX-License-Identifier: Apache-2.0 */", '#include "scheduler/page_files.h"', ""]
+    text = ["/* SPDX-License-Identifier: Apache-2.0 */", '#include "scheduler/page/page_files.h"', ""]
     rows = []
     for i, path in enumerate(files):
         name = os.path.basename(path)

@@ -5,7 +5,7 @@
 #include "base/options.h"
 #include "local/cluster.h"
 #include "local/local.h"
-#include "scheduler/page_host.h"
+#include "scheduler/page/page_host.h"
 
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 

@@ -15,7 +15,7 @@
 #include "scheduler/grower.h"
 #include "scheduler/leader_label.h"
 #include "scheduler/node_status.h"
-#include "scheduler/page_server.h"
+#include "scheduler/page/page_server.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/policy_keeper.h"
 #include "scheduler/waker.h"

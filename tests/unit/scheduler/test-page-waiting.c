@@ -2,10 +2,10 @@
 
 /* The pods that the page names as waiting, and their resizes, fed by hand and without a viewer. */
 
-#include "scheduler/page_waiting.h"
+#include "scheduler/page/page_waiting.h"
 
 #include "fixture.h"
-#include "scheduler/page_resizes.h"
+#include "scheduler/page/page_resizes.h"
 
 static PageWaiting waiting;
 static PageResizes resizes;

@@ -7,8 +7,8 @@
  * most. Each row is right by itself; rows of one round may be some milliseconds apart, and the next
  * round tells what that one missed. */
 
-#include "scheduler/page_resizes.h"
-#include "scheduler/page_waiting.h"
+#include "scheduler/page/page_resizes.h"
+#include "scheduler/page/page_waiting.h"
 
 typedef struct PageState {
         const View *view;    /* these outlive it */

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "net/http/http_server.h"
-#include "scheduler/page_state.h"
+#include "scheduler/page/page_state.h"
 
 enum { PAGE_VIEWERS_MAX = 16 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_resizes.h"
+#include "scheduler/page/page_resizes.h"
 
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_waiting.h"
+#include "scheduler/page/page_waiting.h"
 
 #include <errno.h>
 

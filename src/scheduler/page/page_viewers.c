@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_viewers.h"
+#include "scheduler/page/page_viewers.h"
 
 #include <assert.h>
 #include <errno.h>

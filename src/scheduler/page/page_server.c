@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_server.h"
+#include "scheduler/page/page_server.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "scheduler/page_files.h"
-#include "scheduler/page_host.h"
-#include "scheduler/page_rows.h"
-#include "scheduler/page_use.h"
-#include "scheduler/page_viewers.h"
+#include "scheduler/page/page_files.h"
+#include "scheduler/page/page_host.h"
+#include "scheduler/page/page_rows.h"
+#include "scheduler/page/page_use.h"
+#include "scheduler/page/page_viewers.h"
 #include "scheduler/verbs/verbs.h"
 
 #define TYPE_JSON "application/json"

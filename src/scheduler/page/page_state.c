@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_state.h"
+#include "scheduler/page/page_state.h"
 
-#include "scheduler/page_rows.h"
+#include "scheduler/page/page_rows.h"
 #include "wire/json_write.h"
 
 enum { NODES_PER_STEP = 64 };

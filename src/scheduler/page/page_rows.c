@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/page_rows.h"
+#include "scheduler/page/page_rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
