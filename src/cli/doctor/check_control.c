@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/timestamp.h"
 #include "cli/doctor/check_cluster.h"
-#include "scheduler/leader_label.h"
+#include "scheduler/controllers/leader_label.h"
 #include "scheduler/webhook/certificate.h"
 
 #define NS_OPTION   "kubectl -n " QUESTIONS_NAMESPACE " "

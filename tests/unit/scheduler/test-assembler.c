@@ -5,10 +5,10 @@
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/assembler.h"
+#include "scheduler/controllers/assembler.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs/verbs.h"
-#include "scheduler/waker.h"
+#include "scheduler/controllers/waker.h"
 
 enum { CARD = 15 };
 

@@ -5,7 +5,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/evictor.h"
+#include "scheduler/controllers/evictor.h"
 #include "scheduler/extender.h"
 #include "scheduler/gang/gangs.h"
 

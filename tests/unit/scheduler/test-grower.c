@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/grower.h"
+#include "scheduler/controllers/grower.h"
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/growth_wish.h"
+#include "scheduler/controllers/growth_wish.h"
 #include "share/ledger-internal.h"
 #include "share/ledger_growth.h"
 

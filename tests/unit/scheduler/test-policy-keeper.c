@@ -4,7 +4,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/policy_keeper.h"
+#include "scheduler/controllers/policy_keeper.h"
 
 enum { PODS = 120 };
 

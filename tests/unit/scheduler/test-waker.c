@@ -5,7 +5,7 @@
 
 #include "fake_api.h"
 #include "fixture.h"
-#include "scheduler/waker.h"
+#include "scheduler/controllers/waker.h"
 
 enum { CARD = 15 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/leader_label.h"
+#include "scheduler/controllers/leader_label.h"
 
 #include <errno.h>
 #include <stddef.h>

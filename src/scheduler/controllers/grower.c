@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/grower.h"
+#include "scheduler/controllers/grower.h"
 
 #include <errno.h>
 
 #include "base/log.h"
 #include "kube/escape.h"
-#include "scheduler/growth_wish.h"
+#include "scheduler/controllers/growth_wish.h"
 #include "share/ledger_growth.h"
 #include "wire/node.h"
 

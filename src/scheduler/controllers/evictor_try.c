@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/evictor_try.h"
+#include "scheduler/controllers/evictor_try.h"
 
 #include <errno.h>
 

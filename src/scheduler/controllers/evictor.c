@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/evictor.h"
+#include "scheduler/controllers/evictor.h"
 
 #include <errno.h>
 #include <stdarg.h>
 
 #include "base/log.h"
 #include "kube/status.h"
-#include "scheduler/evictor_try.h"
+#include "scheduler/controllers/evictor_try.h"
 #include "scheduler/gang/gangs.h"
 #include "scheduler/question/unsettled.h"
 

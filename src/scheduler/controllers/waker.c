@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/waker.h"
+#include "scheduler/controllers/waker.h"
 
 #include <errno.h>
 #include <inttypes.h>

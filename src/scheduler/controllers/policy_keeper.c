@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/policy_keeper.h"
+#include "scheduler/controllers/policy_keeper.h"
 
 #include <errno.h>
 #include <inttypes.h>

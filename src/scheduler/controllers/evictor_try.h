@@ -4,7 +4,7 @@
 /* What one try of the evictor needs of the pod, its node and its victims, as copies: the pods may
  * go while the try lasts. */
 
-#include "scheduler/evictor_plan.h"
+#include "scheduler/controllers/evictor_plan.h"
 
 typedef struct EvictorPod {
         Str namespace_, name, uid;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/assembler.h"
+#include "scheduler/controllers/assembler.h"
 
 #include <errno.h>
 

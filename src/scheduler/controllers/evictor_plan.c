@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/evictor_plan.h"
+#include "scheduler/controllers/evictor_plan.h"
 
 #include "scheduler/question/unsettled.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/node_status.h"
+#include "scheduler/controllers/node_status.h"
 
 #include <errno.h>
 

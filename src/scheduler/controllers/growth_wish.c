@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/growth_wish.h"
+#include "scheduler/controllers/growth_wish.h"
 
 #include <errno.h>
 #include <stddef.h>
