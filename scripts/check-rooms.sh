@@ -25,7 +25,14 @@ BEGIN {
         may["node/kubelet"] = "base wire net/grpc"
         may["scheduler/webhook"] = "base wire share net/http kube"
         may["scheduler/gang"] = "base wire share"
-        may["scheduler"] = "base wire share net/http kube scheduler/webhook scheduler/gang"
+        may["scheduler/policy"] = "base wire share scheduler/webhook"
+        may["scheduler/view"] = "base wire share kube scheduler/webhook scheduler/gang scheduler/policy"
+        may["scheduler/question"] = "base wire share kube scheduler/gang scheduler/policy scheduler/view"
+        may["scheduler/verbs"] = "base wire share scheduler/gang scheduler/view scheduler/question"
+        may["scheduler/bind"] = "base share kube scheduler/gang scheduler/view scheduler/question"
+        may["scheduler/page"] = "base wire share net/http kube scheduler/gang scheduler/view scheduler/verbs"
+        may["scheduler/controllers"] = "base wire share kube scheduler/webhook scheduler/gang scheduler/policy scheduler/view scheduler/question scheduler/bind"
+        may["scheduler"] = "base wire share net/http kube scheduler/webhook scheduler/gang scheduler/view scheduler/question scheduler/verbs scheduler/bind scheduler/page scheduler/controllers"
         may["node/records"] = "base wire share kube gpu/cards node/kubelet"
         may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
         may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation"
@@ -36,9 +43,9 @@ BEGIN {
         may["cli/sample"] = "base"
         may["cli/convert"] = "base wire share"
         # It judges what the other programs write, by their own readers.
-        may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node scheduler/webhook scheduler cli/run"
+        may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node scheduler/webhook scheduler/controllers scheduler cli/run"
         may["cli/inspect"] = "base wire share"
-        may["local"] = "base wire share local/apiserver kube gpu/cards scheduler cli/inspect slice slicedir arbiter"
+        may["local"] = "base wire share local/apiserver kube gpu/cards scheduler scheduler/page cli/inspect slice slicedir arbiter"
 }
 # The longest folder of a path that is listed, else its first one.
 function room_of(path, first) {

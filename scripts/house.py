@@ -3,14 +3,14 @@
 """Draws the house from its includes. A room is a folder of src, or sim; a folder inside a room belongs to it. Prints
 rooms and arrows, and every circle: between rooms, between the folders of a room, and between the modules of a folder.
 X.c and X.h are one module, and so are all files that share the structs of one X-internal.h. Fails above the ceilings,
-and for a circle that CIRCLES does not name."""
+for a circle that CIRCLES does not name, and for a folder with more than FILES .c files."""
 import collections
 import os
 import re
 import subprocess
 import sys
 
-ROOMS, ARROWS = 16, 57
+ROOMS, ARROWS, FILES = 16, 57, 40
 # Folders where files may still include each other in a circle, with what will end it.
 CIRCLES = {"src/preload/launch": "compute isolation on one model of a card"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -86,6 +86,10 @@ def main():
     print(f"{len(names)} rooms (at most {ROOMS}), {arrows} arrows (at most {ARROWS})")
     for name in names:
         print(f"  {name}: {' '.join(sorted(rooms[name]))}")
+    for folder, n in sorted(collections.Counter(os.path.dirname(path) for path in includes if path.endswith(".c")).items()):
+        if n > FILES:
+            print(f"{folder}: {n} .c files in one folder (at most {FILES})")
+            bad = True
     for circle in circles(rooms) + circles(folders):
         print("circle: " + " ".join(circle))
         bad = True

@@ -274,6 +274,12 @@ done
 says house '17 rooms (at most 16)'
 
 fresh
+for i in {1..40}; do write "src/share/x$i.c" 'int x;'; done
+says house
+write src/share/x41.c 'int x;'
+says house 'src/share: 41 .c files in one folder (at most 40)'
+
+fresh
 write src/kube/good.h '#pragma once'
 says names 'good: a file of this name is in src/kube, src/wire'
 fresh
