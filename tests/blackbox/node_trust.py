@@ -123,8 +123,8 @@ class Trust(unittest.TestCase):
         def waited():  # a lower bound, which a slow machine only exceeds
             return [b - a for a, b in zip(times, times[1:]) if b - a > 0.8]
         try:
-            # A patch that also carries another field of the starting agent is not the same patch and
-            # follows at once, so some are early. Without the rule all of them are.
+            # A patch that also carries another field of the starting agent is not the same patch
+            # and follows at once, so some are early. Without the rule all of them are.
             self.lab.wait(lambda: len(waited()) >= 2 or len(times) > 100, "the agent has waited twice")
         finally:
             stop.set()

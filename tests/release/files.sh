@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/release/files.sh TREE: what the release and the image of TREE have in them, made from the build that `make release`
-# left there. 77 where a tool is missing.
+# tests/release/files.sh TREE: what the release and the image of TREE have in them, made from the
+# build that `make release` left there. 77 where a tool is missing.
 set -euo pipefail
 
 tree=$(realpath "$1")

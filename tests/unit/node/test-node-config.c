@@ -140,7 +140,7 @@ static void the_config_survives_a_restart(void) {
         ASSERT_FALSE(again.offered);
         ASSERT_OK(node_config_read(STR("{\"mode\":\"unknown\",\"unit\":\"GiB\"}"), &again, NULL));
         ASSERT_INT(again.mode, SHARE_MODE_NONE);
-        ASSERT_TRUE(again.offered);
+        ASSERT_FALSE(again.offered);
         ASSERT_INT(node_config_read(STR("{\"mode\":\"share\",\"unit\":\"0\"}"), &again, NULL),
                    NODE_CONFIG_E_MALFORMED);
         ASSERT_INT(node_config_read(STR("{\"mode\":"), &again, NULL), NODE_CONFIG_E_MALFORMED);

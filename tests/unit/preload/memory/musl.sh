@@ -3,7 +3,7 @@
 # musl.sh LIBRARY: a program with musl asks for functions by name, with libaliquot.so preloaded.
 set -eu
 
-library=$1
+library=$(realpath "$1") # the loader looks for a name without a slash elsewhere
 command -v musl-gcc >/dev/null || { echo "no musl-gcc (package musl-tools)"; exit 77; }
 root=$(cd "$(dirname "$0")/../../../.." && pwd)
 scratch=$(mktemp -d)
