@@ -227,9 +227,10 @@ PatternResult pattern_run(const PatternCase *c, uint64_t seed) {
         static PatternProgram p;
         static uintptr_t functions = FIRST_FUNCTION; /* new ones for each case: their length is not known */
         const Pattern *w = c->pattern;
-        uint64_t ran, other_ran, rested, steps, ns = (c->beside ? w->beside : w->seconds) * SEC;
+        uint64_t ran, other_ran, rested, steps, seconds = c->beside ? w->beside : w->seconds, ns;
         CardTenant *t, *other = NULL;
 
+        ns = (c->most != 0 && c->most < seconds ? c->most : seconds) * SEC;
         card_begin(&card_real, seed);
         functions += PATTERN_STEPS * KINDS;
         p = (PatternProgram){.pattern = w, .functions = functions};

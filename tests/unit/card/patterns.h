@@ -55,8 +55,9 @@ typedef enum PatternRule {                 /* how the program shares the card */
 typedef struct PatternCase {
         const Pattern *pattern;
         PatternRule rule;
-        uint32_t cap; /* percent; 0: none */
-        bool beside;  /* another tenant always wants the card, and has the rest of the percent */
+        uint32_t cap;  /* percent; 0: none */
+        uint32_t most; /* seconds that count; 0: those of the pattern */
+        bool beside;   /* another tenant always wants the card, and has the rest of the percent */
 } PatternCase;
 
 typedef struct PatternResult {

@@ -29,7 +29,8 @@ static double most_steps(const Pattern *p) {
 }
 
 static PatternResult run(const Pattern *p, PatternRule rule, uint32_t cap) {
-        return pattern_run(&(PatternCase){.pattern = p, .rule = rule, .cap = cap}, 1);
+        return pattern_run(&(PatternCase){.pattern = p, .rule = rule, .cap = cap, .most = few_or_all(300, 0)},
+                           1);
 }
 
 static const Pattern *find(const char *name) {
