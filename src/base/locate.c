@@ -9,7 +9,9 @@
 static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
                                      "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
 
-int locate_own_directory(char *ret, size_t size, Fault *fault) {
+/* proc_pid_exe(5) can lack the first part of the path after this process left its mount namespace:
+ * when it was the last one there, and the program is not on the root file system. */
+static int read_own_directory(char *ret, size_t size, Fault *fault) {
         ssize_t n = readlink("/proc/self/exe", ret, size);
         char *slash;
 
@@ -22,6 +24,22 @@ int locate_own_directory(char *ret, size_t size, Fault *fault) {
         if (!slash)
                 return fault_set(fault, -ENOENT, "/proc/self/exe leads nowhere");
         *slash = '\0';
+        return 0;
+}
+
+int locate_own_directory(char *ret, size_t size, Fault *fault) {
+        static char own[LOCATE_PATH];
+        static bool known; /* it is read once */
+
+        if (!known) {
+                int r = read_own_directory(own, sizeof own, fault);
+
+                if (r < 0)
+                        return r;
+                known = true;
+        }
+        if ((size_t) snprintf(ret, size, "%s", own) >= size)
+                return fault_set(fault, -ENAMETOOLONG, "the path of this program is too long");
         return 0;
 }
 
