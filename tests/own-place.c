@@ -27,13 +27,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-        GRACE = 10,    /* seconds that processes have to end by themselves after the test */
-        PROCESSES = 64 /* named at most */
+        GRACE = 10,   /* seconds that processes have to end by themselves after the test */
+        ROOM_MIB = 64 /* with less, tests fail in ways that do not name the cause */
 };
 
 extern char **environ;
@@ -388,8 +389,27 @@ static int wait_for_keeper(pid_t keeper) {
         }
 }
 
-int main(int argc, char **argv) {
+/* The new folder. */
+static bool make_place(void) {
         const char *parent = getenv("TMPDIR");
+        struct statvfs fs;
+
+        if (!parent || parent[0] != '/')
+                parent = "/tmp";
+        if (statvfs(parent, &fs) == 0 && fs.f_bavail < ((unsigned long) ROOM_MIB << 20) / fs.f_frsize) {
+                say("%s has no room for %d MiB", parent, ROOM_MIB);
+                return false;
+        }
+        (void) snprintf(place, sizeof place, "%s/t.XXXXXX", parent);
+        /* Programs that the test runs as another user pass through. */
+        if (!mkdtemp(place) || chmod(place, 0711) < 0) {
+                say("a new folder in %s: %s", parent, strerror(errno));
+                return false;
+        }
+        return true;
+}
+
+int main(int argc, char **argv) {
         pid_t caller = getppid(), outer = getpid(), keeper;
         sigset_t before;
         int status;
@@ -398,15 +418,9 @@ int main(int argc, char **argv) {
                 say("usage: own-place PROGRAM ARGUMENT...");
                 return 2;
         }
-        if (!parent || parent[0] != '/')
-                parent = "/tmp";
-        (void) snprintf(place, sizeof place, "%s/t.XXXXXX", parent);
-        if (!mkdtemp(place)) {
-                say("a new folder in %s: %s", parent, strerror(errno));
+        if (!make_place())
                 return EXIT_FAILURE;
-        }
-        /* Programs that the test runs as another user pass through. */
-        if (chmod(place, 0711) < 0 || !set_environment())
+        if (!set_environment())
                 return fails(place);
         (void) sigemptyset(&signals);
         for (size_t i = 0; i < 5; i++)

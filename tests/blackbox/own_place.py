@@ -86,10 +86,18 @@ class OwnPlace(unittest.TestCase):
         p = self.run_test("sleep 0.2 >/dev/null 2>&1 & exit 0")
         self.assertEqual((p.returncode, p.stderr), (0, ""))
 
-    def test_a_mount_that_is_left(self):
+    def apart(self):
         apart = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
         if subprocess.run([*apart, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no mount namespaces here")
+        return apart
+
+    def test_a_full_disk(self):
+        p = self.run_test("echo ran", before=[*self.apart(), "sh", "-c", 'mount -t tmpfs -o size=1m none "$TMPDIR" && "$@"', "sh"])
+        self.assertEqual((p.returncode, p.stdout, p.stderr), (1, "", f"own-place: {self.folder} has no room for 64 MiB\n"))
+
+    def test_a_mount_that_is_left(self):
+        apart = self.apart()
         p = self.run_test('mkdir "$TMPDIR/a b" && mount -t tmpfs none "$TMPDIR/a b" && mkdir "$TMPDIR/a b/c" && mount -t tmpfs none "$TMPDIR/a b/c"',
                           before=apart)
         self.assertEqual(p.returncode, 1)
