@@ -191,7 +191,10 @@ class Specification(Lab):
 
     def test_mount_points_of_another_user(self):
         os.mkdir(self.slicedir + ".inside")
-        os.chown(self.slicedir + ".inside", 1000, 1000)
+        try:
+            os.chown(self.slicedir + ".inside", 1000, 1000)
+        except OSError as error:
+            self.skipTest(f"files of another user cannot be made here: {error.strerror}")
         p = self.run_to_end("--", "true")
         self.assertEqual((p.returncode, p.stderr), (
             125, f"aliquot run: {self.slicedir}.inside belongs to somebody else, or others may write to it\n"))
