@@ -47,7 +47,7 @@ static bool is_label(Str s) {
 
 static int take_service(void *options, const Option *option, const char *text, Fault *fault) {
         Options *o = options;
-        char *slash = strchr(text, '/'); /* in argv, which may be changed */
+        char *slash = (char *) strchr(text, '/'); /* in argv, which may be changed */
 
         if (!slash || !is_label((Str){text, (size_t) (slash - text)}) || !is_label(str_from(slash + 1)))
                 return fault_set(fault, 1, "must be NAMESPACE/NAME");

@@ -78,7 +78,7 @@ static int append(const char *bytes, size_t n, void *out) {
 /* A scalar as JSON writes it, which is YAML, too. */
 static void write_json(const json_t *value, Buf *out) {
         char shorter[32]; /* 0.1 in 15 digits is 0.1, in 17 it is 0.10000000000000001 */
-        int precision;
+        size_t precision;
 
         (void) snprintf(shorter, sizeof shorter, "%.15g", json_real_value(value));
         precision = strtod(shorter, NULL) == json_real_value(value) ? 15 : 17;
