@@ -2,6 +2,7 @@
 #include "base/locate.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 static const char *const places[] = {"", "/../lib/aliquot", "/../lib/x86_64-linux-gnu/aliquot",
                                      "/../lib/aarch64-linux-gnu/aliquot", "/../lib64/aliquot"};
 
-/* proc_pid_exe(5) can lack the first part of the path after this process left its mount namespace:
- * when it was the last one there, and the program is not on the root file system. */
+/* The link can lack the first part of the path after this process left its mount namespace. That is
+ * so when it was the last one there, and the program is not on the root file system. */
 static int read_own_directory(char *ret, size_t size, Fault *fault) {
         ssize_t n = readlink("/proc/self/exe", ret, size);
         char *slash;

@@ -22,16 +22,16 @@
 #define REASON_RESIZE_REFUSED      "GPUResizeRefused"
 
 /* Events of the node. */
-#define REASON_MISCONFIGURED         "GPUShareMisconfigured"
-#define REASON_MEMORY_UNACCOUNTED    "GPUMemoryUnaccounted"
-#define REASON_FOREIGN_SLICE         "ForeignSlice"
-#define REASON_CPU_MANAGER_STATIC    "CPUManagerStatic"
-#define REASON_DRIVER_TROUBLE        "GPUDriverTrouble"
-#define REASON_DRIVER_UNSUPPORTED    "GPUDriverUnsupported"
-#define REASON_USE_UNTOLD            "GPUUseUntold"
-#define REASON_PROCESSES_UNTOLD      "GPUProcessesUntold"
+#define REASON_MISCONFIGURED       "GPUShareMisconfigured"
+#define REASON_MEMORY_UNACCOUNTED  "GPUMemoryUnaccounted"
+#define REASON_FOREIGN_SLICE       "ForeignSlice"
+#define REASON_CPU_MANAGER_STATIC  "CPUManagerStatic"
+#define REASON_DRIVER_TROUBLE      "GPUDriverTrouble"
+#define REASON_DRIVER_UNSUPPORTED  "GPUDriverUnsupported"
+#define REASON_USE_UNTOLD          "GPUUseUntold"
+#define REASON_PROCESSES_UNTOLD    "GPUProcessesUntold"
 #define REASON_SLICE_DIR_UNBOUNDED "SliceDirUnbounded"
-#define REASON_OTHER_PLUGIN          "GPUOtherPlugin" /* and of its condition GPUShareOtherPlugin */
+#define REASON_OTHER_PLUGIN        "GPUOtherPlugin" /* and of its condition GPUShareOtherPlugin */
 
 /* Events of the node, and reasons of its condition GPUShareCardsCordoned. */
 #define REASON_CARDS_DRAINING "GPUCardsDraining"
