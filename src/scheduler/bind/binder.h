@@ -25,8 +25,8 @@
  * cards (GPUAssigned), or why the bind failed (FailedBinding). */
 
 #include "kube/api.h"
-#include "scheduler/question/args.h"
 #include "scheduler/gang/gangs.h"
+#include "scheduler/question/args.h"
 #include "scheduler/view/metrics.h"
 #include "scheduler/view/view.h"
 

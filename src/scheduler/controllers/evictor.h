@@ -29,9 +29,9 @@
  * evicted. */
 
 #include "kube/api.h"
+#include "scheduler/question/waiters.h"
 #include "scheduler/view/metrics.h"
 #include "scheduler/view/view.h"
-#include "scheduler/question/waiters.h"
 
 #define EVICTOR_KEEP  (60 * USEC_PER_SEC)  /* the free card is kept for its pod */
 #define EVICTOR_DRAIN (600 * USEC_PER_SEC) /* a longer grace period of a victim ends the try */

@@ -6,8 +6,8 @@
  * nominated. Reads the view and changes nothing. */
 
 #include "scheduler/question/victims.h"
-#include "scheduler/view/view.h"
 #include "scheduler/question/waiters.h"
+#include "scheduler/view/view.h"
 
 typedef struct EvictorPlan {
         LedgerNode *node;    /* NULL: on no node can cards be freed */

@@ -7,8 +7,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "scheduler/view/fences.h"
 #include "scheduler/page/page_resizes.h"
+#include "scheduler/view/fences.h"
 
 typedef enum PageCardState {
         PAGE_CARD_HEALTHY,

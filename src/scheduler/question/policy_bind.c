@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "scheduler/question/policy_filter.h"
 #include "scheduler/policy/policy_mark.h"
+#include "scheduler/question/policy_filter.h"
 
 enum { NAME_SHOWN = 24 };
 

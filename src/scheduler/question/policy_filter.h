@@ -4,8 +4,8 @@
 /* filter and preempt for pods that a ResourcePolicy selects: of the offered nodes those of one unit
  * are answered. */
 
-#include "scheduler/question/candidates.h"
 #include "scheduler/policy/policy_table.h"
+#include "scheduler/question/candidates.h"
 
 /* For filter. The table outlives it. */
 Chooser policy_filter_chooser(PolicyTable *t);

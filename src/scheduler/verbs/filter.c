@@ -18,10 +18,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/args.h"
 #include "scheduler/question/best.h"
 #include "scheduler/question/candidates.h"
-#include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/reason_tally.h"
 #include "scheduler/verbs/verbs.h"
 #include "share/cluster_cards.h"

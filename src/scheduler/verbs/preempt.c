@@ -23,11 +23,11 @@
  * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its
  * filters again: a victim that is left out must be outweighed (victim_swap.h). */
 
-#include "scheduler/question/args.h"
 #include "scheduler/gang/gang_nodes.h"
+#include "scheduler/question/args.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/verbs/preempt_node.h"
 #include "scheduler/question/unsettled.h"
+#include "scheduler/verbs/preempt_node.h"
 #include "scheduler/verbs/verbs.h"
 
 enum { STEPS_OF_A_CALL = 1 << 20 }; /* of the search for victims, over all candidate nodes */

@@ -13,14 +13,14 @@
  * Each function appends its answer to *out and returns the HTTP status: 200 and JSON, or an error
  * and one sentence. */
 
-#include "scheduler/question/candidates.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/view/metrics.h"
+#include "scheduler/question/candidates.h"
 #include "scheduler/question/nearest.h"
 #include "scheduler/question/promises.h"
 #include "scheduler/question/sleepers.h"
-#include "scheduler/view/view.h"
 #include "scheduler/question/waiters.h"
+#include "scheduler/view/metrics.h"
+#include "scheduler/view/view.h"
 
 typedef struct VerbContext {
         View *view;

@@ -14,11 +14,11 @@
 
 #include "base/hash.h"
 #include "kube/reflector.h"
-#include "scheduler/view/budgets.h"
 #include "scheduler/policy/directory.h"
+#include "scheduler/policy/policy_table.h"
+#include "scheduler/view/budgets.h"
 #include "scheduler/view/fences.h"
 #include "scheduler/view/hold.h"
-#include "scheduler/policy/policy_table.h"
 #include "scheduler/view/profiles.h"
 #include "scheduler/view/view_pod.h"
 #include "share/node_defaults.h"

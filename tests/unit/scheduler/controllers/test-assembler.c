@@ -6,9 +6,9 @@
 #include "fake_api.h"
 #include "fixture.h"
 #include "scheduler/controllers/assembler.h"
+#include "scheduler/controllers/waker.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs/verbs.h"
-#include "scheduler/controllers/waker.h"
 
 enum { CARD = 15 };
 

@@ -5,8 +5,8 @@
 
 #include "fixture.h"
 #include "random.h"
-#include "scheduler/question/best.h"
 #include "scheduler/extender.h"
+#include "scheduler/question/best.h"
 
 enum { NODES = 90, ROUNDS = 300 };
 
