@@ -91,7 +91,7 @@ class Simulated(SimulatedNode):
     def hold(self, lab, c, mib, gate=True, pod=True):
         """A process of the container, or of none, that allocates so much. Returns it, what it got,
         and the last result of CUDA."""
-        p = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--inside", str(mib)], stdin=subprocess.PIPE,
+        p = subprocess.Popen([sys.executable, "-B", os.path.abspath(__file__), "--inside", str(mib)], stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, text=True, env=self.environment(c, gate)[1])
 
         def end():
