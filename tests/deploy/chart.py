@@ -18,8 +18,15 @@ except ModuleNotFoundError as e:
 
 ROOT = os.path.abspath(sys.argv.pop(1))
 CHART = os.path.join(ROOT, "deploy/helm/aliquot")
-HELM = shutil.which(os.environ.get("HELM", "helm"))
-KUBECTL = shutil.which(os.environ.get("KUBECTL", "kubectl"))
+
+
+def working(name, *words):
+    """The path of a program that answers these words with success; None if there is none."""
+    path = shutil.which(os.environ.get(name.upper(), name))
+    return path if path and subprocess.run([path, *words], capture_output=True, check=False).returncode == 0 else None
+
+
+HELM, KUBECTL = working("helm", "version"), working("kubectl", "version", "--client")
 IMAGES = ["--set", "images.kubeScheduler=kube-scheduler"]
 
 
@@ -60,7 +67,7 @@ class Kustomize(unittest.TestCase):
             self.assertEqual(read(p.stdout), kustomization(folder))
 
 
-@unittest.skipUnless(HELM, "there is no helm")
+@unittest.skipUnless(HELM, "there is no helm that works")
 class Chart(unittest.TestCase):
     maxDiff = None
 
@@ -253,7 +260,7 @@ class Chart(unittest.TestCase):
 if __name__ == "__main__":
     for program, name in ((HELM, "helm"), (KUBECTL, "kubectl")):
         if not program:
-            print(f"there is no {name} here: what needs it is skipped")
+            print(f"there is no {name} here that works: what needs it is skipped")
     if not HELM and not KUBECTL:
         sys.exit(77)
     result = unittest.main(exit=False).result
