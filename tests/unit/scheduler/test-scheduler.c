@@ -97,7 +97,7 @@ static char *ask(Fixture *f, const Peer *p, const char *method, const char *path
 
 /* ---- the cluster ---- */
 
-static void apply(Fixture *f, const char *format, ...) {
+_printf_(2, 3) static void apply(Fixture *f, const char *format, ...) {
         char text[4096];
         Fault fault = FAULT_NULL;
         va_list args;
