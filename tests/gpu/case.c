@@ -33,7 +33,8 @@ void *case_find(const char *name) {
 
 /* ---- words ---- */
 
-static _Noreturn void end(int status, const char *what, const char *format, va_list arguments) {
+__attribute__((format(printf, 3, 0))) static _Noreturn void end(int status, const char *what,
+                                                                const char *format, va_list arguments) {
         (void) printf("%s: ", what);
         (void) vprintf(format, arguments);
         (void) printf("\n");

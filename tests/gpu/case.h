@@ -25,7 +25,7 @@
                         found_ = (__typeof__(name) *) case_find(#name);                                      \
                 found_;                                                                                      \
         }))
-#define OK(call) case_check((call), #call, __FILE__, __LINE__)
+#define OK(call) case_check((int) (call), #call, __FILE__, __LINE__)
 
 void *case_find(const char *name);
 void case_check(int r, const char *call, const char *file, int line);

@@ -29,13 +29,17 @@ typedef struct Case {
         EQUAL(15, 1)
 
 /* One wanted type with a long name, and a percent sign in it. */
-static const struct {
+static const union {
+        struct {
+                uint32_t size, n_rules; /* as in CardChoice */
+                CardRule rule;
+                char text[48];
+        } bytes;
         CardChoice choice;
-        CardRule rule;
-        char text[48];
-} one_type = {.choice = {.size = sizeof one_type, .n_rules = 1},
-              .rule = {.at = sizeof(CardChoice) + sizeof(CardRule), .len = 41},
-              .text = "NVIDIA%A100-SXM4-80GB-of-the-longest-name"};
+} one_type = {.bytes = {.size = sizeof one_type,
+                        .n_rules = 1,
+                        .rule = {.at = sizeof(CardChoice) + sizeof(CardRule), .len = 41},
+                        .text = "NVIDIA%A100-SXM4-80GB-of-the-longest-name"}};
 
 static const Case cases[] = {
         {POD(CORE_STEP, .text = STR("33")),
