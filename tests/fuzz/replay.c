@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The fuzz targets as ordinary tests, with any compiler. Inputs are every file of a corpus, every
- * prefix of it (a cut message is the commonest malformed one), and some mutations, the same in each
- * run. Each input is in an allocation of exactly its size, so that a sanitizer sees the first byte
- * read beyond the end. */
+ * prefix of a short one (a cut message is the commonest malformed one), and some mutations, the
+ * same in each run. Each input is in an allocation of exactly its size, so that a sanitizer sees
+ * the first byte read beyond the end. */
 
 #include <dirent.h>
 #include <errno.h>
