@@ -6,6 +6,7 @@ because of it.
     mutants.py draw SEED COUNT ROOM...      draws faults until COUNT of each room are caught, and writes the patches
 A mutant that hangs is caught: a test has ten times the processor time and the time that it takes without the mutant."""
 import collections
+import contextlib
 import difflib
 import hashlib
 import json
@@ -13,6 +14,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import time
@@ -108,12 +110,17 @@ class Tests:
                 resource.setrlimit(resource.RLIMIT_CPU, (int(5 + 10 * limits[1]),) * 2)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
+        process = subprocess.Popen(test["cmd"], cwd=test["workdir"] or BUILD, env=dict(os.environ, **test["env"]), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit, start_new_session=True)
         try:
-            done = subprocess.run(test["cmd"], cwd=test["workdir"] or BUILD, env=dict(os.environ, **test["env"]), stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=limit, timeout=60 + 10 * limits[0] if limits else None)
+            status = process.wait(60 + 10 * limits[0] if limits else None)
         except subprocess.TimeoutExpired:
             return "hangs"
-        return {0: False, 77: False, -9: "takes too long", -24: "takes too long"}.get(done.returncode, "fails")
+        finally:  # what the test started ends with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return {0: False, 77: False, -signal.SIGKILL: "takes too long", -signal.SIGXCPU: "takes too long"}.get(status, "fails")
 
     def measure(self, names):
         """Runs the tests without a mutant, where they must pass."""
