@@ -84,13 +84,12 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
-/* For ldconfig, which writes an auxiliary cache of the machine, whatever its options. */
-static bool seal_caches(void) {
-        static const char caches[] = "/var/cache";
-        struct mount_attr attr = {.attr_set = MOUNT_ATTR_RDONLY};
-
-        return unshare(CLONE_NEWNS) == 0 && mount(caches, caches, NULL, MS_BIND | MS_REC, NULL) == 0 &&
-               mount_setattr(AT_FDCWD, caches, 0, &attr, sizeof attr) == 0;
+/* ldconfig writes an auxiliary cache, whatever its options. It gets an empty folder for that, and the
+ * machine's stays as it was. */
+static bool hide_caches(void) {
+        return unshare(CLONE_NEWNS) == 0 &&
+               (mount("tmpfs", "/var/cache", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m") == 0 ||
+                errno == ENOENT);
 }
 
 /* Makes the cache that an installation of the driver's libraries would make; only ldconfig knows
@@ -105,7 +104,7 @@ static void write_cache(void) {
         if (pid == 0) {
                 int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-                if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 && seal_caches())
+                if (dup2(null, STDOUT_FILENO) >= 0 && dup2(null, STDERR_FILENO) >= 0 && hide_caches())
                         (void) execl("/sbin/ldconfig", "ldconfig", "-X", "-f", CACHE_CONF, "-C",
                                      MACHINE_CACHE, (char *) NULL);
                 _exit(127);
