@@ -9,10 +9,10 @@
 #include "sim/engine/engine.h"
 #include "wire/json_write.h"
 
-static void write_card(JsonWriter *w, unsigned minor, uint64_t now, const EngineUsage *u) {
+static void write_card(JsonWriter *w, unsigned minor, const EngineUsage *u) {
         json_write_object(w, NULL);
         json_write_u64(w, "minor", minor);
-        json_write_u64(w, "now", now);
+        json_write_u64(w, "now", u->now);
         json_write_u64(w, "busy", u->busy.all);
         json_write_array(w, "groups");
         for (unsigned g = 0; g < u->n; g++) {
@@ -26,7 +26,7 @@ static void write_card(JsonWriter *w, unsigned minor, uint64_t now, const Engine
         json_write_object_end(w);
 }
 
-static int read_card(const char *path, uint64_t *ret_now, EngineUsage *ret) {
+static int read_card(const char *path, EngineUsage *ret) {
         _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
         EngineShared *shared;
         Engine *e;
@@ -37,9 +37,8 @@ static int read_card(const char *path, uint64_t *ret_now, EngineUsage *ret) {
         if (shared == MAP_FAILED)
                 return -errno;
         e = engine_new(shared);
-        *ret_now = clock_nsec(CLOCK_MONOTONIC);
         if (e)
-                engine_usage(e, *ret_now, ret);
+                engine_usage(e, clock_nsec(CLOCK_MONOTONIC), ret);
         engine_free(e);
         (void) munmap(shared, sizeof *shared);
         return e ? 0 : -ENOMEM;
@@ -47,7 +46,6 @@ static int read_card(const char *path, uint64_t *ret_now, EngineUsage *ret) {
 
 int sim_meters_write(const char *dir, Buf *out) {
         static EngineUsage usage; /* 15 KiB */
-        uint64_t now = 0;
         unsigned minor = 0;
         JsonWriter w;
         int r = 0;
@@ -61,9 +59,9 @@ int sim_meters_write(const char *dir, Buf *out) {
                 buf_appendf(&path, "%s/nvidia%u", dir, minor);
                 r = buf_result(&path);
                 if (r == 0)
-                        r = read_card(path.data, &now, &usage);
+                        r = read_card(path.data, &usage);
                 if (r == 0)
-                        write_card(&w, minor, now, &usage);
+                        write_card(&w, minor, &usage);
         }
         json_write_array_end(&w);
         json_write_object_end(&w);

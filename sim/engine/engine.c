@@ -295,13 +295,12 @@ uint64_t engine_expect(EngineUser *u, unsigned channel, uint64_t position, uint6
 void engine_usage(Engine *e, uint64_t now, EngineUsage *ret) {
         EngineState *s = &e->state;
 
-        *ret = (EngineUsage){.n = 0};
+        *ret = (EngineUsage){.now = now};
         if (!copy_current(e, now))
                 return;
-        if (now < s->now)
-                now = s->now;
         begin(e, true);
-        (void) walk_to(e, now); /* as far as it got */
+        (void) walk_to(e, now < s->now ? s->now : now); /* as far as it got */
+        ret->now = now = s->now;
         ret->busy = s->busy;
         engine_meter_shift(&ret->busy, now);
         for (unsigned g = 0; g < s->groups; g++) {

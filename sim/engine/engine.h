@@ -54,6 +54,7 @@ void engine_look(EngineUser *u, uint64_t now);
 uint64_t engine_expect(EngineUser *u, unsigned channel, uint64_t position, uint64_t now);
 
 typedef struct EngineUsage {
+        uint64_t now;     /* the time that the meters are of */
         EngineMeter busy; /* of the card */
         unsigned n;
         struct {
@@ -62,5 +63,5 @@ typedef struct EngineUsage {
         } groups[ENGINE_GROUPS];
 } EngineUsage;
 
-/* The meters at `now`; changes nothing. */
+/* The meters at `now`, or at the later time that another process has published; changes nothing. */
 void engine_usage(Engine *e, uint64_t now, EngineUsage *ret);

@@ -16,7 +16,7 @@ static uint64_t clock_of(clockid_t id) {
         return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret, uint64_t *ret_at) {
+static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret) {
         EngineShared *shared;
         DriverCard *c;
         Engine *e;
@@ -28,9 +28,8 @@ static NvmlReturn read_usage(NvmlHandle h, EngineUsage *ret, uint64_t *ret_at) {
         if (shared == MAP_FAILED)
                 return NVML_ERROR_OPERATING_SYSTEM;
         e = engine_new(shared);
-        *ret_at = clock_of(CLOCK_MONOTONIC);
         if (e)
-                engine_usage(e, *ret_at, ret);
+                engine_usage(e, clock_of(CLOCK_MONOTONIC), ret);
         engine_free(e);
         (void) munmap(shared, sizeof *shared);
         return e ? NVML_SUCCESS : NVML_ERROR_MEMORY;
@@ -45,8 +44,7 @@ static unsigned percent(const EngineMeter *m) {
 NVML_API NvmlReturn nvmlDeviceGetUtilizationRates(NvmlHandle h, NvmlUtilization *ret) {
         LOCKED;
         EngineUsage usage;
-        uint64_t at;
-        NvmlReturn r = read_usage(h, &usage, &at);
+        NvmlReturn r = read_usage(h, &usage);
 
         if (r != NVML_SUCCESS || !ret)
                 return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
@@ -69,9 +67,9 @@ typedef struct Answer {
 
 static Answer answers[DRIVER_CARDS]; /* under the lock */
 
-static void remember(Answer *a, const EngineUsage *usage, unsigned long long time, uint64_t at) {
+static void remember(Answer *a, const EngineUsage *usage, unsigned long long time) {
         a->time = time;
-        a->at = at;
+        a->at = usage->now;
         a->n = usage->n;
         for (unsigned g = 0; g < usage->n; g++) {
                 a->groups[g].client = usage->groups[g].client;
@@ -93,8 +91,8 @@ static uint64_t ran_since(const Answer *a, const EngineUsage *usage, unsigned g)
 
 /* Percent of the time since the answer, or without one of the last whole sixth of a second. A
  * process may have several groups. */
-static unsigned add_up(const Answer *a, const EngineUsage *usage, uint64_t at, NvmlProcessSample *list) {
-        uint64_t span = a ? at - a->at : ENGINE_WINDOW_NSEC, ns[ENGINE_GROUPS];
+static unsigned add_up(const Answer *a, const EngineUsage *usage, NvmlProcessSample *list) {
+        uint64_t span = a ? usage->now - a->at : ENGINE_WINDOW_NSEC, ns[ENGINE_GROUPS];
         unsigned n = 0;
 
         for (unsigned g = 0; g < usage->n; g++) {
@@ -139,8 +137,7 @@ NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSam
         NvmlProcessSample list[ENGINE_GROUPS];
         unsigned long long now = clock_of(CLOCK_REALTIME) / 1000;
         EngineUsage usage;
-        uint64_t at = 0;
-        NvmlReturn r = read_usage(h, &usage, &at);
+        NvmlReturn r = read_usage(h, &usage);
         Answer *answer;
         unsigned n, room;
         bool since;
@@ -149,7 +146,7 @@ NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSam
                 return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
         answer = &answers[h - nvml.cards];
         since = is_since(answer, last_seen);
-        n = last_seen < now ? add_up(since ? answer : NULL, &usage, at, list) : 0;
+        n = last_seen < now ? add_up(since ? answer : NULL, &usage, list) : 0;
         if (last_seen > 0)
                 n = drop_idle(list, n);
         room = ret ? *count : 0;
@@ -160,6 +157,6 @@ NVML_API NvmlReturn nvmlDeviceGetProcessUtilization(NvmlHandle h, NvmlProcessSam
                 ret[i] = list[i];
                 ret[i].time = now;
         }
-        remember(answer, &usage, now, at);
+        remember(answer, &usage, now);
         return n == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
 }

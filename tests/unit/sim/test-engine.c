@@ -236,6 +236,24 @@ static void is_metered(void) {
         lab_done(m, u, 2);
 }
 
+/* A reader whose clock was read before another process published gets the meters of the later time,
+ * and is told so. */
+static void meters_say_their_time(void) {
+        EngineShared *m = lab_memory();
+        EngineUser u = lab_user(m, 0, 0);
+        EngineUsage usage;
+
+        (void) lab_give(&u, 0, ENGINE_RUN, 1000 * MS, 0);
+        engine_look(&u, 500 * MS);
+        engine_usage(u.engine, 499 * MS, &usage);
+        ASSERT_INT(usage.now, 500 * MS);
+        ASSERT_INT(usage.busy.all, 500 * MS);
+        engine_usage(u.engine, 600 * MS, &usage);
+        ASSERT_INT(usage.now, 600 * MS);
+        ASSERT_INT(usage.busy.all, 600 * MS);
+        lab_done(m, &u, 1);
+}
+
 /* Eight groups with work of different lengths: each gets an eighth, within one time slice. */
 static void eight_equal_shares(void) {
         static const uint64_t kernels[] = {5 * US,    50 * US, 300 * US, 1 * MS,
@@ -264,5 +282,6 @@ int main(void) {
                          TEST(a_change_costs), TEST(events_wait_for_a_time_slice), TEST(an_event_alone),
                          TEST(channels_of_a_group), TEST(waits_for_another_channel),
                          TEST(copies_beside_kernels), TEST(a_ring_gets_full), TEST(a_group_goes),
-                         TEST(far_ahead), TEST(is_metered), TEST(eight_equal_shares));
+                         TEST(far_ahead), TEST(is_metered), TEST(meters_say_their_time),
+                         TEST(eight_equal_shares));
 }
