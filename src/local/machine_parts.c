@@ -84,8 +84,8 @@ static int write_parts(const Buf contents[static PARTS], Fault *fault) {
         return r == 0 ? write_part(MACHINE_PRELOAD, STR(SLICE_RUN_GATE "\n"), fault) : r;
 }
 
-/* ldconfig writes an auxiliary cache, whatever its options. It gets an empty folder for that, and the
- * machine's stays as it was. */
+/* ldconfig writes an auxiliary cache, whatever its options. It gets an empty folder for that, and
+ * the machine's stays as it was. */
 static bool hide_caches(void) {
         return unshare(CLONE_NEWNS) == 0 &&
                (mount("tmpfs", "/var/cache", "tmpfs", MS_NOSUID | MS_NODEV, "size=1m") == 0 ||
