@@ -10,7 +10,7 @@ SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
         LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
 # Most tests wait most of the time; a sanitizer makes them compute more.
-TEST = meson test --print-errorlogs $(if $(THOROUGH),--timeout-multiplier 40,--no-suite thorough) --num-processes
+TEST = meson test --print-errorlogs $(if $(filter-out 0,$(THOROUGH)),--timeout-multiplier 40,--no-suite thorough) --num-processes
 PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
 SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cuda-run.h"
+#include "thorough.h"
 
 /* An interval on the timeline is at least as long as its kernels: it is computed, not measured. */
 void time_passes(void) {
@@ -288,7 +289,7 @@ typedef struct Worker {
 
 static void *work(void *data) {
         const Worker *w = data;
-        size_t step = getenv("THOROUGH") ? 1 : 4; /* the sizes are the same ones, or a quarter of them */
+        size_t step = few_or_all(4, 1); /* a quarter of the sizes, or all */
         CUstream s;
 
         OK(cuCtxSetCurrent(w->context));
