@@ -25,6 +25,7 @@ from clock import Clock  # noqa: E402
 from device_manager import is_sidecar  # noqa: E402
 from grpc_wire import GPU, GPU_CORE, GPU_MEM  # noqa: E402
 from kubelet import Kubelet  # noqa: E402
+from poll import poll  # noqa: E402
 from ports import free_port  # noqa: E402
 from scheduler import (ALLOCATION, ASSIGNED, CORE, COUNT_LABEL, HELD, INIT, Scheduler, cards_of, demand,  # noqa: E402
                        limit)
@@ -329,7 +330,7 @@ class Lab:
                 self.clock.leap(leap)
                 leapt = time.monotonic()
             return value
-        if not self.kubelet.wait(holds, timeout):
+        if not poll(holds, timeout):
             raise AssertionError(f"not within {timeout} s: {what} (seed {self.seed})\n{self.log_tail()}")
 
     def wait_repaired(self):

@@ -17,6 +17,7 @@ from api import Api, ApiError, StoreServer
 from echo_plugin import EchoPlugin
 from grpc_wire import GPU_CORE, GPU_MEM, grpc, pr
 from kubelet import Kubelet
+from poll import poll
 
 STORE = sys.argv.pop(1)
 NODE = "n1"
@@ -69,7 +70,7 @@ class Fake(unittest.TestCase):
         return self.api.get(f"{PODS}/{name}").get("status", {})
 
     def until(self, condition, what="it"):
-        self.assertTrue(self.kubelet.wait(condition, 60), f"{what}: seed {self.seed}")
+        self.assertTrue(poll(condition, 60), f"{what}: seed {self.seed}")
 
     def until_phase(self, name, phase):
         self.until(lambda: self.status(name).get("phase") == phase, f"{name} is {phase}")

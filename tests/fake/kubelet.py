@@ -164,25 +164,6 @@ class Kubelet:
     def latencies(self):
         return {name: self.latency[name] + list(values) for name, values in self.manager.latency.items()}
 
-    @staticmethod
-    def wait(condition, timeout=30.0):
-        """Polls until condition() holds, and returns its last value. It pauses for some times as long as the check took,
-        so that expensive checks leave the processor to what they wait for. A condition that reads a field which is not
-        written yet does not hold; the error is raised at the deadline."""
-        deadline = time.monotonic() + timeout
-        while True:
-            begun = time.monotonic()
-            try:
-                value = condition()
-            except (KeyError, IndexError, TypeError):
-                if begun > deadline:
-                    raise
-                value = None
-            now = time.monotonic()
-            if value or begun > deadline:
-                return value
-            time.sleep(min(max(4 * (now - begun), 0.003), 0.1))
-
     def wait_serving(self, *resources, timeout=60.0):
         return self.manager.wait_for(lambda: self.manager.is_serving(*resources), timeout)
 
