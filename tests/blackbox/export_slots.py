@@ -18,6 +18,7 @@ import unittest
 
 from gate_lab import GateBase, alone, used
 from gate_memory import Stopped
+from patience import rounds
 from rm_client import (
     CONTROL, LIBC, MIB, NO_MEMORY, OK, Client, Refused, address_of, end_child, give_descriptor, in_child, inside, packed,
     say, status_of, take_descriptor, wait_for_word)
@@ -387,7 +388,7 @@ class Slots(Places):
 
 class Threads(Places):
     def test_threads(self):
-        for _ in range(5):
+        for _ in range(rounds(2, 5)):
             slices = self.sim.slices(100)
             program = self.run_program("exporting", slices, ROUNDS=str(ROUNDS))
             self.assertGreater(program.hear()["kept"], 0)
@@ -399,7 +400,7 @@ class Threads(Places):
             self.assert_at_rest(slices)
 
     def test_closing_threads(self):
-        for _ in range(5):
+        for _ in range(rounds(2, 5)):
             slices = self.sim.slices(100)
             program = self.run_program("closing", slices)
             self.assertEqual(program.hear(), {"done": True})

@@ -142,6 +142,8 @@ def descendants(pid):
 class Tenant(node_simulated.SimulatedNode):
     """A container on a simulated node, and programs in it."""
 
+    maker = None  # the process that makes one container after another
+
     def tenant(self):
         """A container's mounts in the agent's answer."""
         lab = self.simulated()
@@ -157,11 +159,20 @@ class Tenant(node_simulated.SimulatedNode):
 
     def is_held(self, c, script, root, **more):
         """Whether the program's request above the slice is refused, and what it printed."""
-        p = subprocess.run([sys.executable, MAKER, self.specification(c, ["/bin/sh", "-c", expand(script, c)], root, **more)],
-                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
-        said = p.stdout + p.stderr
-        self.assertNotEqual(p.returncode, 70, said)
+        if self.maker is None:
+            self.maker = subprocess.Popen([sys.executable, MAKER, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(self.end_maker)
+        self.maker.stdin.write(self.specification(c, ["/bin/sh", "-c", expand(script, c)], root, **more) + "\n")
+        self.maker.stdin.flush()
+        answer = json.loads(self.maker.stdout.readline())
+        said = answer["said"]
+        self.assertNotEqual(answer["status"], 70, said)
         return "CUDA_ERROR_OUT_OF_MEMORY" in said and "has it" not in said, said
+
+    def end_maker(self):
+        self.maker.stdin.close()
+        self.maker.wait()
+        self.maker.stdout.close()
 
     def is_told(self, lab, c, process):
         """Waits until the audit reports that the container holds more than its slice. Its processes

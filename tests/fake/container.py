@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a container as a runtime makes it: container.py JSON
+"""Runs a command in a container as a runtime makes it:
+
+    container.py JSON
+    container.py -   a JSON per line of the input, one container after another; for each a line
+                     {"status": N, "said": its output}
 
 JSON: {"root": one of ROOTS, "mounts": [[path inside, path on the host, read-only]...], "host":
 [directories with the same path inside], "seccomp": bool, "env": {}, "command": [...]}. The mounts
@@ -19,6 +23,7 @@ import shutil
 import struct
 import sys
 import tempfile
+import traceback
 
 # overlay: the image has /etc and /run in its lower layer. redirect: the same, mounted with
 # redirect_dir=on, which metacopy=on implies. bare: the image has neither /etc nor /run. plain: the
@@ -172,8 +177,8 @@ def contain(spec, base):
     os.execvpe(spec["command"][0], spec["command"], spec["env"])
 
 
-def main():
-    spec = json.loads(sys.argv[1])
+def run(spec):
+    """Returns the exit status."""
     with tempfile.TemporaryDirectory() as base:
         call(LIBC.unshare(CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWPID), "unshare")
         pid = os.fork()
@@ -186,6 +191,37 @@ def main():
         status = os.waitpid(pid, 0)[1]
         mount("none", "/", None, MS_REC | MS_PRIVATE)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def run_apart(spec):
+    """In a process of its own, without input. Returns the exit status and the output."""
+    out, into = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(into, 1)
+        os.dup2(into, 2)
+        status = 70
+        try:
+            status = run(spec)
+        except Exception:
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    os.close(into)
+    with open(out, errors="replace") as f:
+        said = f.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
+
+
+def main():
+    if sys.argv[1] != "-":
+        return run(json.loads(sys.argv[1]))
+    for line in sys.stdin:
+        status, said = run_apart(json.loads(line))
+        print(json.dumps({"status": status, "said": said}), flush=True)
+    return 0
 
 
 if __name__ == "__main__":
