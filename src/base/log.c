@@ -25,10 +25,6 @@ void log_set_level(LogLevel level) {
         log_state.level = level;
 }
 
-LogLevel log_get_level(void) {
-        return log_state.level;
-}
-
 void log_set_json(bool json) {
         log_state.json = json;
 }

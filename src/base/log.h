@@ -17,7 +17,6 @@ typedef enum LogLevel {
 } LogLevel;
 
 void log_set_level(LogLevel level);
-LogLevel log_get_level(void);
 
 /* From now on each line is a JSON object, or text again. */
 void log_set_json(bool json);

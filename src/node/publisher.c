@@ -191,13 +191,6 @@ static bool part_differs(const Publisher *p, Part part) {
         return false;
 }
 
-bool publisher_is_done(const Publisher *p) {
-        for (int part = 0; part < PARTS_; part++)
-                if (part_differs(p, (Part) part))
-                        return false;
-        return !p->call;
-}
-
 /* ---- patches ---- */
 
 static void write_fields(const Publisher *p, JsonWriter *w, const char *name, int from, int to) {

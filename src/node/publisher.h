@@ -42,7 +42,4 @@ int publisher_set_desired(Publisher *p, const DesiredNode *node);
  * before the next call. seen NULL: nothing is to be written. 0 or -ENOMEM. */
 int publisher_set_growth(Publisher *p, const char *seen, const char *text);
 
-/* Whether the observed object is the desired one and no call is under way. */
-bool publisher_is_done(const Publisher *p);
-
 DEFINE_CLEANUP(Publisher *, publisher_free)

@@ -89,15 +89,6 @@ bool proto_i32(ProtoReader *r, const ProtoField *field, int32_t *ret) {
         return true;
 }
 
-bool proto_message(ProtoReader *r, const ProtoField *field, ProtoReader *ret) {
-        Str bytes;
-
-        if (!proto_bytes(r, field, &bytes))
-                return false;
-        *ret = proto_reader(bytes);
-        return true;
-}
-
 /* ---- writing ---- */
 
 static void put_varint(Buf *b, uint64_t value) {

@@ -35,11 +35,9 @@ ProtoReader proto_reader(Str message);
 bool proto_next(ProtoReader *r, ProtoField *ret);  /* false at the end, and after a fault */
 bool proto_end(ProtoReader *r, const char *fault); /* sets the fault (static text); false */
 
-/* Reads the value of a field, which must have this type: else returns false and sets a fault.
- * proto_message() returns a reader of the nested message. */
+/* Reads the value of a field, which must have this type: else returns false and sets a fault. */
 bool proto_bytes(ProtoReader *r, const ProtoField *field, Str *ret);
 bool proto_i32(ProtoReader *r, const ProtoField *field, int32_t *ret);
-bool proto_message(ProtoReader *r, const ProtoField *field, ProtoReader *ret);
 
 /* Each appends one field. A nested message is written as its bytes, or as its length followed by
  * its fields. */
