@@ -78,7 +78,7 @@ asan tsan: %: build-%/build.ninja
 	$(SANITIZED) $(TEST) $(SANITIZED_AT_ONCE) -C build-$* $$(scripts/sanitized.py build-$*)
 
 fuzz: build-fuzz/build.ninja
-	@scripts/build.sh build-fuzz all
+	@scripts/build.sh build-fuzz fuzzers
 	$(SANITIZED) scripts/fuzz.sh build-fuzz $(FUZZ_SECONDS)
 
 coverage: build-coverage/build.ninja

@@ -12,7 +12,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from patience import PATIENCE  # noqa: E402
+from patience import PATIENCE, rounds  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv.pop(1))
@@ -303,7 +303,7 @@ class FromFile(Inspect):
 
     def test_every_cut_is_an_error(self):
         text = mixed(node(), pod())
-        for cut in range(0, len(text), 97):
+        for cut in range(0, len(text), rounds(4 * 97, 97)):
             path = self.write("cut.json", text[:cut])
             status, out, err = self.run_program("--from", path)
             self.assertEqual((status, out), (2, ""), cut)
@@ -518,7 +518,7 @@ class OnATerminal(Inspect):
     def test_no_line_is_ever_wider_than_the_terminal(self):
         objects = (*self.eight, worker("cn-zhangjiakou.192.168.66.139." + "x" * 200, 2, "cgpu", 126, "A model of many words", unit="128MiB",
                                        conditions=[("GPUShareMisconfigured", "annotation " + "y" * 300 + " is wrong, " * 20)]))
-        for width in range(20, 260, 3):
+        for width in range(20, 260, rounds(13, 3)):
             status, out, _ = self.show("-d", objects=objects, width=width)
             self.assertEqual((status, [line for line in out.split("\n") if len(line) > width]), (0, []), width)
             for row in out.split("\n\n")[0].splitlines()[1:9]:
@@ -526,7 +526,7 @@ class OnATerminal(Inspect):
 
     def test_columns_go_in_the_order_of_the_manual(self):
         order = ["MODEL", "MODE", "PODS", "MEMORY", "CORE", "HEALTH"]
-        seen = [[c for c in order if c not in self.show(width=width)[1].splitlines()[0].split()] for width in range(120, 19, -1)]
+        seen = [[c for c in order if c not in self.show(width=width)[1].splitlines()[0].split()] for width in range(120, 19, rounds(-4, -1))]
         self.assertEqual(seen[0], [])
         self.assertEqual(seen[-1], order)
         for gone in seen:
