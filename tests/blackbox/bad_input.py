@@ -136,10 +136,6 @@ class BadInput(GateBase):
     def setUpClass(cls):
         """Each release has a simulator of its own."""
 
-    @classmethod
-    def tearDownClass(cls):
-        pass
-
     def answers(self, release, slices, **environment):
         program = self.run_program("calls", slices, RELEASE=release.version, **environment)
         answers = {}

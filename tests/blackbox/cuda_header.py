@@ -15,6 +15,8 @@ import sys
 import tempfile
 import unittest
 
+from compiler import compiler
+
 ROOT = sys.argv[1]
 INCLUDE = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "include")
 OURS = sorted(glob.glob(os.path.join(ROOT, "sim/cuda/api*.h"))) + [os.path.join(ROOT, "sim/cuda/errors.h")]
@@ -77,7 +79,7 @@ def run(text, *flags):
     with tempfile.TemporaryDirectory() as folder:
         with open(folder + "/p.c", "w") as f:
             f.write(text)
-        p = subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-w", "-o", folder + "/p", folder + "/p.c", *flags],
+        p = subprocess.run([*compiler(), "-std=gnu11", "-w", "-o", folder + "/p", folder + "/p.c", *flags],
                            capture_output=True, text=True)
         if p.returncode != 0:
             raise AssertionError(p.stderr)

@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
+from compiler import compiler  # noqa: E402
 from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, rows, used  # noqa: E402
 from rm_client import (  # noqa: E402
     BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client)
@@ -805,8 +806,8 @@ class Managed(Gate):
         for flags in ((), ("-DBY_HANDLE",)):
             behind = "%s/behind%d.so" % (self.sim.base, len(flags))
             source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/interposer-behind.c")
-            command = [os.environ.get("CC", "cc"), "-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
-            if not shutil.which(command[0]):
+            command = compiler() + ["-w", "-O2", "-shared", "-fPIC", *flags, source, "-o", behind, "-ldl"]
+            if not compiler():
                 self.skipTest("no C compiler")
             subprocess.run(command, check=True)
             with self.subTest(flags=flags):

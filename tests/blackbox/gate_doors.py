@@ -9,7 +9,6 @@ docs/internals/memory-doors.md lists these objects.
 import ctypes
 import errno
 import os
-import shutil
 import struct
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import threading
 import unittest
 
 import gate_memory  # noqa: F401  its programs are run by name
+from compiler import compiler
 from driver_release import DRIVER
 from gate_lab import LIBRARY, GateBase, alone, used
 from rm_client import (
@@ -332,12 +332,12 @@ class DoorsTest(GateBase):
 class DmaBufTest(GateBase):
     @classmethod
     def setUpClass(cls):
+        if not compiler():
+            raise unittest.SkipTest("no C compiler")
         super().setUpClass()
         here = os.path.dirname(os.path.abspath(__file__))
-        command = [os.environ.get("CC", "cc"), "-O2", "-shared", "-fPIC", "-I", here + "/../../src", here + "/../fake/dma-buf.c"]
+        command = compiler() + ["-O2", "-shared", "-fPIC", "-I", here + "/../../src", here + "/../fake/dma-buf.c"]
         cls.driver = cls.sim.base + "/dma-buf.so"
-        if not shutil.which(command[0]):
-            raise unittest.SkipTest("no C compiler")
         subprocess.run(command + ["-o", cls.driver], check=True)
 
     def run_with_driver(self, name, slices, **environment):

@@ -187,10 +187,7 @@ class GateBase(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.sim = mounted("3xTesla-V100-SXM2-16GB:16160MiB", cls.DRIVER)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.sim.close()
+        cls.addClassCleanup(cls.sim.close)  # also when the rest of a subclass's setUpClass() fails
 
     def run_program(self, name, slices, **environment):
         program = Program(name, slices, self.sim, **environment)

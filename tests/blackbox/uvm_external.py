@@ -12,7 +12,6 @@ import os
 import random
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -22,6 +21,7 @@ import threading
 import time
 import unittest
 
+from compiler import compiler
 from driver_release import DRIVER
 from gate_lab import LIBRARY, GateBase, alone, used
 from gate_memory import Stopped
@@ -748,11 +748,11 @@ class ExternalTest(GateBase):
 
     def start_mapping(self, name, **environment):
         """With a library behind that maps memory in place of the simulated file."""
-        behind, compiler = self.sim.base + "/uvm-mmap.so", os.environ.get("CC", "cc")
-        if not shutil.which(compiler):
+        behind = self.sim.base + "/uvm-mmap.so"
+        if not compiler():
             self.skipTest("no C compiler")
         source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fake/uvm-mmap.c")
-        subprocess.run([compiler, "-w", "-O2", "-shared", "-fPIC", source, "-o", behind], check=True)
+        subprocess.run([*compiler(), "-w", "-O2", "-shared", "-fPIC", source, "-o", behind], check=True)
         return self.start(name, self.sim.slices(100), LD_PRELOAD=LIBRARY + " " + behind, **environment)
 
     def hear_or_skip(self, program, why):
