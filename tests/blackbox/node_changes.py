@@ -697,6 +697,7 @@ class Trouble(Serving):
         lab.agent.stop()
         for directory, _, files in os.walk(lab.state):
             for name in files:
+                os.chmod(os.path.join(directory, name), 0o600)  # some are read-only, also for their owner
                 with open(os.path.join(directory, name), "wb") as f:
                     f.write(lab.rng.choice([b"", b"{", b"\0" * 100, b'{"mode":7}', os.urandom(64)]))
         lab.start_agent()
