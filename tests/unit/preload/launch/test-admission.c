@@ -339,7 +339,8 @@ static void many_late_host_functions(void) {
         m->n_host_running = 1;
         for (unsigned i = 0; i < MAX_CALLBACKS + 50; i++) {
                 launch(MSEC / 2);
-                ASSERT_INT(m->closed, 1);
+                /* Without a callback the launch itself polls, perhaps after the end of the work. */
+                ASSERT_TRUE(m->closed == 1 || (i >= MAX_CALLBACKS && m->closed == 0));
                 while (m->closed > 0)
                         batch_poll(process_get(&gate), c, i < MAX_CALLBACKS, launch_now());
         }
