@@ -25,6 +25,13 @@ def dynamic(path):
     return loader and loader.group(1), re.findall(r"\(NEEDED\).*\[(.*)\]", text)
 
 
+def owners_in(found):
+    """The packages in an answer of `dpkg-query -S`: "PACKAGE[, PACKAGE]...: PATH". Lines about diversions ("diversion by
+    PACKAGE from: PATH", "local diversion to: PATH") name no owner of a file."""
+    lines = [line for line in found.splitlines() if not line.startswith(("diversion by ", "local diversion "))]
+    return sorted({line.split(": ")[0].split(",")[0] for line in lines})
+
+
 class DpkgRoot:
     """root: "" for this machine"""
 
@@ -78,8 +85,7 @@ class DpkgRoot:
         for path in paths:
             real = os.path.realpath(self.root + path).removeprefix(self.root)
             names |= {path, real, real.removeprefix("/usr")}
-        found = self.query("-S", *sorted(names))
-        return sorted({line.split(": ")[0].split(",")[0] for line in found.splitlines()})
+        return owners_in(self.query("-S", *sorted(names)))
 
     def status(self, package):
         return self.query("-s", package)

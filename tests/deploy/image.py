@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The archive of scripts/image.py: its digests, that two builds are equal, that no library is missing, and that the programs run in it.
-`make test` runs the class Tree, tests/release all."""
+`make test` runs the classes Owners and Tree, tests/release all."""
 
 import gzip
 import hashlib
@@ -18,6 +18,9 @@ import unittest
 BUILD = os.path.abspath(sys.argv.pop(1))
 SCRIPT = os.path.join(os.path.abspath(sys.argv.pop(1)), "scripts/image.py")
 
+sys.path.insert(0, os.path.dirname(SCRIPT))
+from dpkg_root import owners_in  # noqa: E402
+
 for tool in ("dpkg-query", "strip", "readelf"):
     if not shutil.which(tool):
         print(f"skipped: there is no {tool} here")
@@ -27,6 +30,20 @@ for tool in ("dpkg-query", "strip", "readelf"):
 def make(*arguments, **environment):
     return subprocess.run([SCRIPT, *arguments], env={**os.environ, **environment}, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
+
+
+# What dpkg-query -S prints on Debian 13.
+DIVERTED = """diversion by libc6 from: /lib64/ld-linux-x86-64.so.2
+diversion by libc6 to: /lib64/ld-linux-x86-64.so.2.usr-is-merged
+libc6:amd64: /usr/lib64/ld-linux-x86-64.so.2
+libc6:amd64, libc6-i386: /usr/lib/x86_64-linux-gnu/libc.so.6
+local diversion from: /usr/bin/x
+"""
+
+
+class Owners(unittest.TestCase):
+    def test_a_diversion_is_no_owner(self):
+        self.assertEqual(owners_in(DIVERTED), ["libc6:amd64"])
 
 
 class Tree(unittest.TestCase):
