@@ -266,7 +266,7 @@ static bool check(MemoryAudit *a, Holding *h) {
                 hysteresis_lower(&h->found);
                 return false;
         }
-        first = hysteresis_raise(&h->found);
+        first = hysteresis_raise_slow(&h->found);
         if (!h->found.reported)
                 return true;
         a->excesses += first;
@@ -316,7 +316,8 @@ static bool is_over(const MemoryAudit *a, const Holding *h) {
 
         if (h->in_census)
                 return false;
-        return h->found.score == 0 || !roster_find(a->o.roster, uid) || !records_find(a->o.records, uid);
+        return hysteresis_is_over(&h->found) || !roster_find(a->o.roster, uid) ||
+               !records_find(a->o.records, uid);
 }
 
 static void drop_over(MemoryAudit *a) {

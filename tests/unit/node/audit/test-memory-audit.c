@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "scratch.h"
+#include "thorough.h"
 
 #define UID "0a0a0a0a-0000-0000-0000-000000000001"
 #define MIB (UINT64_C(1) << 20)
@@ -186,6 +187,57 @@ static void ending_all_processes_does_not_evade(void) {
         end();
 }
 
+/* Holds of `hold` ms every three times as long, from a phase on; a census each 1,000 ms. Returns
+ * the census that reported it; 0: none of 120. */
+static unsigned reported_after(unsigned hold, unsigned period, unsigned phase) {
+        unsigned n = 0;
+
+        begin();
+        process(10, "aaa");
+        while (n < 120 && reported == 0) {
+                bool holds = (1000 * n++ + phase) % period < hold;
+
+                CENSUS({10, holds ? 4000 : 100});
+        }
+        n = reported > 0 ? n : 0;
+        end();
+        return n;
+}
+
+/* Holds that last from a third of a census to five, for a third of the time. A period is no
+ * multiple of the census, whose phase then would be chance. */
+static void holds_now_and_then_are_reported(void) {
+        unsigned n, most = 0, step = few_or_all(400, 40);
+
+        for (unsigned hold = 300; hold <= 5000; hold += 235)
+                for (unsigned phase = 0; phase < 3 * hold; phase += step) {
+                        n = reported_after(hold, 3 * hold + 7, phase);
+                        ASSERT_TRUE(n > 0 && n <= 60);
+                        most = n > most ? n : most;
+                }
+        (void) printf("reported after at most %u censuses\n", most);
+        ASSERT_INT(reported_after(1000, 3000, 0) > 0, 1);
+        ASSERT_INT(reported_after(1000, 11000, 0), 0);
+}
+
+/* Once the slow score has reported it, it lasts over the pauses, and is reported once. */
+static void holds_are_reported_once(void) {
+        begin();
+        process(10, "aaa");
+        for (int i = 0; i < 100; i++) {
+                CENSUS({10, 4000});
+                CENSUS({10, 100});
+                CENSUS({10, 100});
+        }
+        ASSERT_INT(reported, 1);
+        ASSERT_TRUE(again > 80);
+        for (int i = 0; i < 60; i++)
+                CENSUS({10, 100});
+        CENSUS({10, 4000});
+        ASSERT_INT(reported, 1);
+        end();
+}
+
 static void all_processes_are_named(void) {
         Held held[500];
 
@@ -244,7 +296,8 @@ static void growth_of_the_record_is_no_excess(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(reported_while_it_lasts), TEST(what_was_given_up_counts_no_more),
-                         TEST(one_census_below_does_not_evade), TEST(ending_all_processes_does_not_evade),
+                         TEST(one_census_below_does_not_evade), TEST(holds_now_and_then_are_reported),
+                         TEST(holds_are_reported_once), TEST(ending_all_processes_does_not_evade),
                          TEST(all_processes_are_named), TEST(memory_left_behind_counts),
                          TEST(growth_of_the_record_is_no_excess));
 }
