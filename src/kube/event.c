@@ -37,7 +37,7 @@ typedef struct Bucket {
 typedef struct Record {
         UT_hash_handle hh;
         KubeEventRecorder *recorder;
-        char *key;  /* object, type, reason and, unless the Event replaces, note */
+        char *key;  /* object, type, reason, and note; of an Event that replaces, its part */
         char *note; /* the last one, of an Event that replaces */
         char *path, *name;
         Buf head; /* the Event, except what each repeat changes */
@@ -435,8 +435,7 @@ static Record *record_find(KubeEventRecorder *r, const Buf *key, usec_t now) {
 static void event_key(Buf *key, const KubeEvent *e) {
         object_key(key, e);
         buf_appendf(key, "\n%s\n%s", e->type, e->reason);
-        if (!e->replaces)
-                buf_appendf(key, "\n%s", e->note);
+        buf_appendf(key, "\n%s", e->replaces ? e->part ? e->part : "" : e->note);
 }
 
 static int record_set_note(Record *s, const KubeEvent *e) {

@@ -20,6 +20,7 @@ typedef struct KubeEvent {
         const char *reason; /* CamelCase */
         const char *note;   /* cut after 1024 bytes */
         bool replaces;
+        const char *part; /* of an Event that replaces: it replaces those of this part alone; NULL: of all */
 } KubeEvent;
 
 int kube_event_recorder_new(KubeClient *c, const char *component, KubeEventRecorder **ret);

@@ -69,6 +69,7 @@ static int build_audit(Agent *a) {
         int r;
 
         a->killer.proc = a->o.proc;
+        a->killer.cgroups = a->o.cgroup_root;
         r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,
                                                    .records = &a->records,
                                                    .inventory = &a->inventory,

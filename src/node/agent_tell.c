@@ -49,20 +49,18 @@ void agent_tell_once(Agent *a, const char *reason, const Fault *note) {
 
 /* Also to the log, because an Event may be dropped: above 25 per object, or when the API server is
  * away. */
-static void tell_pod(const Agent *a, const RosterPod *pod, const char *type, const char *reason,
-                     const Fault *note) {
+static void tell_pod(const Agent *a, const RosterPod *pod, const Fault *note, KubeEvent e) {
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
-        kube_event(a->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = str_from(pod->namespace_),
-                                             .name = str_from(pod->name),
-                                             .uid = str_from(pod->api_uid),
-                                             .type = type,
-                                             .reason = reason,
-                                             .note = note->text});
+        e.kind = "Pod";
+        e.namespace_ = str_from(pod->namespace_);
+        e.name = str_from(pod->name);
+        e.uid = str_from(pod->api_uid);
+        e.note = note->text;
+        kube_event(a->recorder, &e);
 }
 
 static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
-        tell_pod(a, pod, "Warning", reason, note);
+        tell_pod(a, pod, note, (KubeEvent){.type = "Warning", .reason = reason});
 }
 
 /* ---- cards that go out of service ---- */
@@ -82,8 +80,10 @@ static void tell_card(const Agent *a, const MachineCard *c) {
                                  c->index, c->uuid, c->trouble);
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 if (holders_is_on(pod->grant, &card) && n++ < FENCE_PODS_TOLD)
-                        tell_pod(a, pod, c->healthy ? "Normal" : "Warning",
-                                 c->healthy ? REASON_CARD_RECOVERED : REASON_CARD_FENCED, &note);
+                        tell_pod(a, pod, &note,
+                                 (KubeEvent){.type = c->healthy ? "Normal" : "Warning",
+                                             .reason = c->healthy ? REASON_CARD_RECOVERED
+                                                                  : REASON_CARD_FENCED});
         if (n > FENCE_PODS_TOLD)
                 log_warning("%zu more pods with slices of gpu%u have no Event about it", n - FENCE_PODS_TOLD,
                             c->index);
@@ -148,7 +148,11 @@ void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcess
                          excess->n_pids > 1 ? or_another(excess->container) : "", ended, done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
-        warn_pod(a, excess->pod, REASON_MEMORY_EXCEEDED, &note);
+        tell_pod(a, excess->pod, &note,
+                 (KubeEvent){.type = "Warning",
+                             .reason = REASON_MEMORY_EXCEEDED,
+                             .replaces = true,
+                             .part = excess->container});
 }
 
 void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProcesses *killed) {

@@ -7,13 +7,14 @@
 #include "node/agent-internal.h"
 
 /* The container's processes passed the gate, by accident (a static program, raw system calls) or on
- * purpose. They are killed at each census while the excess lasts. An Event follows each kill. */
+ * purpose. They are killed at each census while the excess lasts. The Event of the excess is
+ * repeated at each kill. */
 void agent_on_excess(void *userdata, const MemoryExcess *excess) {
         Agent *a = userdata;
         KilledProcesses killed = {0};
 
         if (a->o.kills_excess)
-                killed = process_killer_end_excess(&a->killer, excess);
+                killed = process_killer_end_excess(&a->killer, excess, clock_monotonic_usec());
         a->counters.killed += killed.killed;
         if (!excess->again || killed.killed > 0)
                 agent_tell_excess(a, excess, a->o.kills_excess ? &killed : NULL);

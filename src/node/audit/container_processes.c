@@ -5,14 +5,17 @@
 
 #include "node/records/process_lookup.h"
 
+bool container_processes_is_of(const ContainerProcesses *c, const ProcessOwner *owner) {
+        const char *name = process_lookup_container(c->pod, owner);
+
+        return strcmp(owner->uid, c->pod->uid) == 0 &&
+               (!c->container || (name && strcmp(name, c->container) == 0));
+}
+
 bool container_processes_has(const ContainerProcesses *c, uint32_t pid) {
         ProcessOwner owner;
-        const char *name;
 
-        if (!process_owner_of(c->proc, pid, &owner) || strcmp(owner.uid, c->pod->uid) != 0)
-                return false;
-        name = process_lookup_container(c->pod, &owner);
-        return !c->container || (name && strcmp(name, c->container) == 0);
+        return process_owner_of(c->proc, pid, &owner) && container_processes_is_of(c, &owner);
 }
 
 void container_processes_each(const ContainerProcesses *c, void (*visit)(void *userdata, uint32_t pid),

@@ -4,6 +4,7 @@
 /* The processes of a container, by their cgroups as they are now. Callers ask again before they
  * act: a pid may belong to another process by then. */
 
+#include "node/kubelet/process_owner.h"
 #include "node/records/roster.h"
 
 typedef struct ContainerProcesses {
@@ -11,6 +12,9 @@ typedef struct ContainerProcesses {
         const RosterPod *pod;
         const char *container; /* NULL: any container of the pod */
 } ContainerProcesses;
+
+/* Whether a process of that owner is one of the container. */
+bool container_processes_is_of(const ContainerProcesses *c, const ProcessOwner *owner);
 
 /* Whether the pid is a process of the container. */
 bool container_processes_has(const ContainerProcesses *c, uint32_t pid);

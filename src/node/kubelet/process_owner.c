@@ -103,6 +103,21 @@ static bool take_line(Str line, ProcessOwner *ret) {
         return false;
 }
 
+Str process_owner_container_path(Str path) {
+        ProcessOwner owner = {0};
+        Str rest = path, head = {0};
+
+        while (rest.len > 0 && owner.container[0] == '\0') {
+                (void) str_split(&rest, '/');
+                head = (Str){path.data, path.len - rest.len};
+                (void) take_line(head, &owner);
+        }
+        if (owner.container[0] == '\0')
+                return STR("");
+        head.len -= head.data[head.len - 1] == '/';
+        return head;
+}
+
 bool process_owner_parse(Str text, ProcessOwner *ret) {
         ProcessOwner found = {0}, line;
 

@@ -32,3 +32,7 @@ bool process_owner_parse(Str text, ProcessOwner *ret);
 /* The same for a process. proc: where the host's proc is mounted. Also returns false when the
  * process has ended. */
 bool process_owner_of(const char *proc, uint32_t pid, ProcessOwner *ret);
+
+/* The part of a cgroup's path that ends with the container: without the cgroups that a program made
+ * below it. Returns an empty string where the path names no container. */
+Str process_owner_container_path(Str path);

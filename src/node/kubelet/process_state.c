@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/kubelet/process_state.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/file.h"
 
 enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, STATE_FILE_MAX = 4096 };
@@ -65,9 +68,7 @@ Str process_state_cgroup_path(Str text, Str controller) {
         return STR("");
 }
 
-/* Whether the file of that cgroup contains the word. Within a cgroup namespace the first parts of
- * the path are missing, so the kubelet's parent cgroups of both drivers are tried in turn. */
-static bool contains(const char *root, const char *tree, Str path, const char *file, Str word) {
+int process_state_cgroup_file(const char *root, const char *tree, Str path, const char *file, Buf *ret) {
         static const char *const above[] = {"",
                                             "/kubepods",
                                             "/kubepods/burstable",
@@ -77,13 +78,26 @@ static bool contains(const char *root, const char *tree, Str path, const char *f
                                             "/kubepods.slice/kubepods-besteffort.slice"};
 
         for (size_t i = 0; i < ELEMENTSOF(above); i++) {
-                _cleanup_buf_ Buf name = BUF_NULL, text = BUF_NULL;
+                _cleanup_buf_ Buf name = BUF_NULL;
 
                 buf_appendf(&name, "%s%s%s" STR_FMT "/%s", root, tree, above[i], STR_ARG(path), file);
-                if (buf_result(&name) == 0 && file_read(name.data, STATE_FILE_MAX, &text) == 0)
-                        return text.data && memmem(text.data, text.len, word.data, word.len);
+                if (buf_result(&name) < 0)
+                        return -ENOMEM;
+                if (access(name.data, F_OK) != 0)
+                        continue;
+                buf_append_str(ret, buf_str(&name));
+                return buf_result(ret);
         }
-        return false;
+        return -ENOENT;
+}
+
+/* Whether the file of that cgroup contains the word. */
+static bool contains(const char *root, const char *tree, Str path, const char *file, Str word) {
+        _cleanup_buf_ Buf name = BUF_NULL, text = BUF_NULL;
+
+        return process_state_cgroup_file(root, tree, path, file, &name) == 0 &&
+               file_read(name.data, STATE_FILE_MAX, &text) == 0 && text.data &&
+               memmem(text.data, text.len, word.data, word.len);
 }
 
 static bool is_frozen(const char *root, Str cgroups) {

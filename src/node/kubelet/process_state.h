@@ -6,7 +6,7 @@
  * "frozen 1" in cgroup.events (version 2) or "FROZEN" in freezer.state (version 1), also when only
  * an ancestor was frozen. The process state does not show it: S in version 2, D in version 1. */
 
-#include "base/str.h"
+#include "base/buf.h"
 
 /* False when the process has ended. proc, root: where the host's proc and its cgroup tree are
  * mounted. root may be NULL: then cgroups are not read. */
@@ -24,3 +24,9 @@ bool process_state_parse_start_time(Str text, uint64_t *ret);
  * version 2, or "freezer". Leading "/.." parts, which point above this program's cgroup namespace,
  * are removed, so the path may start below the root. Returns an empty string when there is none. */
 Str process_state_cgroup_path(Str text, Str controller);
+
+/* Appends the path of a file in the cgroup of that path. root: as above. tree: of version 1 the
+ * controller's directory, as "/freezer", else "". Within a cgroup namespace the first parts of the
+ * path are missing, so the kubelet's parent cgroups of both drivers are tried in turn. 0; -ENOENT:
+ * there is no such file; -ENOMEM. */
+int process_state_cgroup_file(const char *root, const char *tree, Str path, const char *file, Buf *ret);

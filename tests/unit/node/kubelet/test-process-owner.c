@@ -139,8 +139,38 @@ static void reads_the_file(void) {
         ASSERT_OK(rmdir(proc));
 }
 
+static void expect_path(const char *path, size_t n) {
+        Str found = process_owner_container_path(str_from(path));
+
+        ASSERT_INT(found.len, n);
+        ASSERT_TRUE(n == 0 || found.data == path);
+}
+
+static void knows_the_cgroup_of_the_container(void) {
+        static const char *const good[] = {
+                "/kubepods/burstable/pod" PLAIN "/" ID,
+                "/kubepods.slice/kubepods-burstable.slice/" SLICE "/cri-containerd-" ID ".scope",
+                "/kubepods.slice/kubepods-burstable.slice/" SLICE "/crio-" ID ".scope",
+                "/system.slice/containerd.service/" SLICE ":cri-containerd:" ID,
+        };
+        static const char *const below[] = {"", "/", "/container", "/docker/0", "/kubepods/pod" OTHER "/" ID};
+        char path[512];
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++)
+                for (size_t k = 0; k < ELEMENTSOF(below); k++) {
+                        (void) snprintf(path, sizeof path, "%s%s", good[i], below[k]);
+                        expect_path(path, strlen(good[i]));
+                }
+        expect_path("", 0);
+        expect_path("/", 0);
+        expect_path("/kubepods/burstable/pod" PLAIN, 0);
+        expect_path("/kubepods/burstable/pod" PLAIN "/", 0);
+        expect_path("/system.slice/x.service", 0);
+        expect_path("/kubepods/burstable/pod" PLAIN "/not_an_id", 0);
+}
+
 int main(void) {
-        return TEST_MAIN(TEST(knows_pod_and_container), TEST(the_outermost_pod_counts),
-                         TEST(a_pod_without_container_is_found), TEST(other_cgroups_are_in_no_pod),
-                         TEST(reads_the_file));
+        return TEST_MAIN(TEST(knows_pod_and_container), TEST(knows_the_cgroup_of_the_container),
+                         TEST(the_outermost_pod_counts), TEST(a_pod_without_container_is_found),
+                         TEST(other_cgroups_are_in_no_pod), TEST(reads_the_file));
 }
