@@ -76,6 +76,7 @@ static int build_audit(Agent *a) {
                                                    .proc = a->o.proc,
                                                    .cgroups = a->o.cgroup_root,
                                                    .ignores_disable = a->o.ignores_disable,
+                                                   .simulated = a->o.simulate_dir,
                                                    .on_excess = agent_on_excess,
                                                    .on_unaccounted = agent_tell_unaccounted,
                                                    .userdata = a},

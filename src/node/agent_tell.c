@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "node/agent-internal.h"
 #include "node/records/holders.h"
+#include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
 
 void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
@@ -104,7 +105,7 @@ void agent_tell_cards(Agent *a) {
         }
 }
 
-enum { KILLED_TEXT = 128 };
+enum { KILLED_TEXT = 128, HOLDERS_TOLD = 4 };
 
 /* "; N of its processes were killed", and how many could not be. Empty when killed is NULL. */
 static void format_killed(const KilledProcesses *killed, bool of_container, char ret[static KILLED_TEXT]) {
@@ -215,16 +216,53 @@ void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault
 
 /* ---- Events of the node, from what the audits found ---- */
 
+/* One container that memory which an ended process left may be with. Appends it to the text of the
+ * node, which names a few. */
+static void tell_holder(const Agent *a, const UnaccountedMemory *memory, const LeftHolder *holder, size_t n,
+                        Buf *names) {
+        const RosterPod *pod = roster_find(&a->roster, str_from(holder->owner.uid));
+        const char *container = process_lookup_container(pod, &holder->owner);
+        Fault note = FAULT_NULL;
+
+        if (!pod)
+                return;
+        if (n < HOLDERS_TOLD)
+                buf_appendf(names, "%s%s/%s (container %s, process %u)", n > 0 ? ", " : "", pod->namespace_,
+                            pod->name, container ? container : "not known", holder->pid);
+        (void) fault_set(
+                &note, 0,
+                "process %u has a file of the driver open, and may hold %llu MiB of gpu%u that process "
+                "%u left when it ended; nothing is killed, because it may be another pod's",
+                holder->pid, (unsigned long long) (memory->pid_bytes >> 20), memory->card, memory->pid);
+        if (container)
+                (void) fault_wrap(&note, 0, "container %s", container);
+        warn_pod(a, pod, REASON_MEMORY_UNACCOUNTED, &note);
+}
+
+static void tell_holders(const Agent *a, const UnaccountedMemory *memory, Buf *names) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < memory->holders->n; i++)
+                if (left_memory_is_told(memory->holders, i))
+                        tell_holder(a, memory, &memory->holders->list[i], n++, names);
+        if (n > HOLDERS_TOLD)
+                buf_appendf(names, " and %zu more", n - HOLDERS_TOLD);
+}
+
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
         char largest[96] = ", and no process is listed with them";
+        _cleanup_buf_ Buf names = BUF_NULL;
         Fault note = FAULT_NULL;
 
         if (memory->pid > 0)
-                (void) snprintf(largest, sizeof largest, "; process %u, which is in no pod, holds %llu MiB",
-                                memory->pid, (unsigned long long) (memory->pid_bytes >> 20));
-        (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s",
+                (void) snprintf(largest, sizeof largest, "; process %u, which %s, holds %llu MiB",
+                                memory->pid, memory->pid_ended ? "has ended" : "is in no pod",
+                                (unsigned long long) (memory->pid_bytes >> 20));
+        tell_holders(userdata, memory, &names);
+        (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s%s%s",
                          (unsigned long long) (memory->used >> 20), memory->card,
-                         (unsigned long long) (memory->bytes >> 20), largest);
+                         (unsigned long long) (memory->bytes >> 20), largest,
+                         names.len > 0 ? "; they may be with " : "", names.len > 0 ? names.data : "");
         agent_tell_node(userdata, REASON_MEMORY_UNACCOUNTED, &note);
 }
 

@@ -290,8 +290,10 @@ static void take_xid(CardSource *s, const ProbeReport *r) {
 static void take_census(CardSource *s, const ProbeReport *r) {
         CardCensus census;
 
-        if (census_end(&s->census, r, &census))
-                s->handler.on_usage(s->userdata, &census);
+        if (!census_end(&s->census, r, &census))
+                return;
+        census.came = clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
+        s->handler.on_usage(s->userdata, &census);
 }
 
 static void take_ready(CardSource *s, const ProbeReport *r) {

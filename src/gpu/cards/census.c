@@ -90,6 +90,7 @@ bool census_end(Census *c, const ProbeReport *r, CardCensus *ret) {
                             .n = c->n_usage,
                             .totals = c->totals,
                             .n_totals = c->cut ? 0 : c->n_totals,
+                            .asked = r->value,
                             .untold = r->text,
                             .uses = c->uses,
                             .n_uses = c->n_uses,

@@ -4,6 +4,7 @@
 /* A census of all cards: what each process holds and uses of each. The child reports it piece by
  * piece (probe_report.h); a Census collects the pieces until it is complete. */
 
+#include "base/clock.h"
 #include "gpu/cards/probe_report.h"
 
 enum { CARD_USAGE_MAX = 4096 };
@@ -38,6 +39,8 @@ typedef struct CardCensus {
         size_t n;
         const CardTotal *totals; /* by card, each once */
         size_t n_totals;
+        usec_t asked,
+                came; /* of CLOCK_BOOTTIME: before the driver was asked, after its answer; 0: not known */
         const char *untold;  /* why some data is missing; "": nothing is */
         const CardUse *uses; /* processes that used a card's time */
         size_t n_uses;

@@ -180,7 +180,9 @@ static int send_uses(Probe *p, const ProbeCard *c) {
 }
 
 int probe_census(Probe *p) {
-        ProbeReport end = {.kind = REPORT_CENSUS, .session = p->session};
+        ProbeReport end = {.kind = REPORT_CENSUS,
+                           .session = p->session,
+                           .value = clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC};
         usec_t now = clock_monotonic_usec();
         int r = 0;
 

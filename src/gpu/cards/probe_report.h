@@ -51,7 +51,8 @@ typedef struct ProbeReport {
          * the pid */
         uint32_t number;
         /* XID: its number; PROCESS: bytes; TOTAL: bytes in use, without the driver's own;
-         * USE: ns of the SMs; SPAN: ns that USE refers to */
+         * USE: ns of the SMs; SPAN: ns that USE refers to. CENSUS: when the driver was asked, in us
+         * of CLOCK_BOOTTIME */
         uint64_t value;
         char uuid[64];
         char model[96];

@@ -2,6 +2,7 @@
 #include "node/audit/memory_audit.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "base/minmax.h"
 #include "node/audit/container_processes.h"
@@ -15,12 +16,13 @@
 #define MIB   (UINT64_C(1) << 20)
 #define GRACE (64 * MIB)
 
-enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16 };
+enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16, PATH_SIZE = 512 };
 
 typedef struct Seen {
         ProcessOwner owner; /* uid "": in no pod */
         uint32_t card, pid;
         bool ended;
+        bool left; /* it has ended, and its owner was never seen */
         uint64_t bytes;
 } Seen;
 
@@ -48,6 +50,9 @@ struct MemoryAudit {
         Holding *holdings;
         Unaccounted unaccounted;
         PidOwnerCache owners;
+        LeftMemory left;
+        LeftHolders holders[CARDS_MAX]; /* by index: of what is left there */
+        CardFiles files;
         uint64_t excesses, n_unaccounted;
 };
 
@@ -70,6 +75,11 @@ static void drop(MemoryAudit *a, Holding *h) {
         free(h);
 }
 
+static void forget_holders(MemoryAudit *a) {
+        for (size_t i = 0; i < CARDS_MAX; i++)
+                left_memory_done_holders(&a->holders[i]);
+}
+
 MemoryAudit *memory_audit_free(MemoryAudit *a) {
         Holding *h, *next;
 
@@ -78,6 +88,8 @@ MemoryAudit *memory_audit_free(MemoryAudit *a) {
         HASH_ITER(hh, a->holdings, h, next)
         drop(a, h);
         pid_owner_cache_done(&a->owners);
+        left_memory_done(&a->left);
+        forget_holders(a);
         free(a);
         return NULL;
 }
@@ -151,6 +163,14 @@ static void add_to_both(MemoryAudit *a, const Seen *seen) {
                 whole->has_unknown = true;
 }
 
+/* Also where another process has the pid by now, which has no file of the driver. */
+static bool has_ended(const MemoryAudit *a, uint32_t pid) {
+        char path[PATH_SIZE];
+
+        (void) snprintf(path, sizeof path, "%s/%u", a->o.proc, pid);
+        return access(path, F_OK) != 0 || card_files_of(a->o.proc, pid, &a->files) == CARD_FILES_NONE;
+}
+
 static void read_usage(MemoryAudit *a, const CardUsage *usage, uint32_t card, Seen *ret) {
         ProcessKind kind = PROCESS_OUTSIDE;
         PidOwnerState word;
@@ -158,13 +178,59 @@ static void read_usage(MemoryAudit *a, const CardUsage *usage, uint32_t card, Se
         *ret = (Seen){.card = card, .pid = usage->pid, .bytes = usage->bytes};
         word = pid_owner_cache_find(&a->owners, usage->pid, &ret->owner);
         ret->ended = word == PID_OWNER_ENDED;
+        ret->left = word == PID_OWNER_NONE && usage->bytes != UINT64_MAX && has_ended(a, usage->pid);
+        if (ret->left)
+                return;
         if (word != PID_OWNER_NONE && process_lookup_is_ours(a->o.roster, a->o.records, &ret->owner))
                 kind = ret->ended ? PROCESS_ENDED : PROCESS_LIVES;
         unaccounted_process(&a->unaccounted, card, usage->pid, kind, usage->bytes);
 }
 
+/* Out of memory none is found, and the memory is reported for the card. */
+static void find_holders(MemoryAudit *a, uint32_t card) {
+        _cleanup_free_ uint32_t *named = calloc(a->n_seen + 1, sizeof *named);
+        LeftSearch search = {a->o.proc, a->o.records, &a->files, card, named, 0};
+
+        for (size_t i = 0; named && i < a->n_seen; i++)
+                if (a->seen[i].card == card && !a->seen[i].left)
+                        named[search.n_named++] = a->seen[i].pid;
+        if (named)
+                left_memory_find_holders(&search, &a->holders[card]);
+}
+
+/* What is less than the tolerance of the card is not looked after. */
+static void charge_left(MemoryAudit *a, const CardCensus *census) {
+        uint64_t bytes[CARDS_MAX] = {0};
+
+        forget_holders(a);
+        left_memory_begin(&a->left, census->asked, census->came);
+        for (size_t i = 0; i < a->n_seen; i++)
+                if (a->seen[i].left)
+                        bytes[a->seen[i].card] += a->seen[i].bytes;
+        for (uint32_t card = 0; card < CARDS_MAX; card++)
+                if (bytes[card] > UNACCOUNTED_BASE)
+                        find_holders(a, card);
+        for (size_t i = 0; i < a->n_seen; i++) {
+                Seen *seen = &a->seen[i];
+                const ProcessOwner *owner;
+
+                if (!seen->left)
+                        continue;
+                owner = left_memory_judge(&a->left, seen->card, seen->pid, &a->holders[seen->card]);
+                unaccounted_process(&a->unaccounted, seen->card, seen->pid,
+                                    owner ? PROCESS_ENDED : PROCESS_OUTSIDE, seen->bytes);
+                if (!owner)
+                        continue;
+                seen->owner = *owner;
+                seen->ended = true;
+                add_to_both(a, seen);
+        }
+        left_memory_end(&a->left);
+}
+
 static void read_census(MemoryAudit *a, const CardCensus *census) {
         a->n_seen = 0;
+        a->files = card_files_find(a->o.simulated);
         unaccounted_begin(&a->unaccounted);
         pid_owner_cache_begin(&a->owners);
         for (size_t i = 0; i < census->n && a->n_seen < CARD_USAGE_MAX; i++) {
@@ -182,6 +248,7 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
                 a->n_seen++;
         }
         pid_owner_cache_end(&a->owners);
+        charge_left(a, census);
         for (size_t i = 0; i < census->n_totals; i++) {
                 const MachineCard *card = inventory_card_by_uuid(a->o.inventory, census->totals[i].uuid);
 
@@ -300,11 +367,17 @@ static void check_all(MemoryAudit *a) {
 
 static void check_card(MemoryAudit *a, uint32_t card) {
         const UnaccountedCard *c = &a->unaccounted.cards[card];
-        UnaccountedMemory found = {.card = card, .used = c->used, .pid = c->pid, .pid_bytes = c->largest};
+        UnaccountedMemory found = {.card = card,
+                                   .used = c->used,
+                                   .pid = c->pid,
+                                   .pid_bytes = c->largest,
+                                   .holders = &a->holders[card]};
 
         if (!unaccounted_check(&a->unaccounted, card) ||
             !unaccounted_bytes(&a->unaccounted, card, &found.bytes))
                 return;
+        for (size_t i = 0; i < a->n_seen; i++)
+                found.pid_ended |= a->seen[i].left && a->seen[i].card == card && a->seen[i].pid == c->pid;
         a->n_unaccounted++;
         a->o.on_unaccounted(a->o.userdata, &found);
 }

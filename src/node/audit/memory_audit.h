@@ -10,11 +10,13 @@
  * pod's status to a container. While a process of the pod has no known container, the pod is
  * checked as a whole, against the sum of its slices. More than slice + 64 MiB for long
  * (node/audit/hysteresis.h) is an excess. Memory that an ended process left behind still counts for
- * its container (node/audit/pid_owner_cache.h). The card as a whole: node/audit/unaccounted.h.
+ * its container (node/audit/pid_owner_cache.h, node/audit/left_memory.h). The card as a whole:
+ * node/audit/unaccounted.h.
  *
  * An audit reports and never acts. */
 
 #include "gpu/cards/card_source.h"
+#include "node/audit/left_memory.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
@@ -42,15 +44,18 @@ typedef struct UnaccountedMemory {
         uint64_t bytes, used; /* used: of the card, by all */
         uint32_t pid;         /* the largest process of no pod; 0: none is listed */
         uint64_t pid_bytes;
+        bool pid_ended;
+        const LeftHolders *holders; /* of what ended processes left */
 } UnaccountedMemory;
 
 typedef struct MemoryAuditOptions {
         const Roster *roster; /* these outlive it */
         const Records *records;
         const Inventory *inventory;
-        const char *proc;     /* NULL: /proc */
-        const char *cgroups;  /* the host's cgroup tree; NULL: a frozen process is not recognised */
-        bool ignores_disable; /* CGPU_DISABLE is not honoured on this node */
+        const char *proc;      /* NULL: /proc */
+        const char *cgroups;   /* the host's cgroup tree; NULL: a frozen process is not recognised */
+        bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
+        const char *simulated; /* where a simulated driver is mounted; NULL: there is none */
         /* At each census while the excess lasts. */
         void (*on_excess)(void *userdata, const MemoryExcess *excess);
         void (*on_unaccounted)(void *userdata, const UnaccountedMemory *found);

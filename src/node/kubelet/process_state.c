@@ -10,7 +10,7 @@ enum { CGROUP_FILE_MAX = 64 * 1024, STAT_FILE_MAX = 4096, STATE_FILE_MAX = 4096 
 
 /* ---- /proc/PID/stat ---- */
 
-enum { FIELD_START_TIME = 22 }; /* proc(5) */
+enum { FIELD_PARENT = 4, FIELD_START_TIME = 22 }; /* proc(5) */
 
 /* "PID (NAME) STATE ...": a process can choose any NAME, so the fields are found behind the last
  * ")". Returns an empty string when there is none. */
@@ -26,12 +26,16 @@ bool process_state_parse_stopped(Str text) {
         return rest.len > 1 && rest.data[0] == ' ' && (rest.data[1] == 'T' || rest.data[1] == 't');
 }
 
-bool process_state_parse_start_time(Str text, uint64_t *ret) {
+static bool parse_field(Str text, int which, uint64_t *ret) {
         Str rest = fields_behind_name(text);
 
-        for (int field = 2; field < FIELD_START_TIME; field++)
+        for (int field = 2; field < which; field++)
                 (void) str_split(&rest, ' ');
         return str_to_u64(str_split(&rest, ' '), ret);
+}
+
+bool process_state_parse_start_time(Str text, uint64_t *ret) {
+        return parse_field(text, FIELD_START_TIME, ret);
 }
 
 /* ---- /proc/PID/cgroup ---- */
@@ -131,4 +135,15 @@ bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret) {
 
         return read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) &&
                process_state_parse_start_time(buf_str(&stat), ret);
+}
+
+bool process_state_parent(const char *proc, uint32_t pid, uint32_t *ret) {
+        _cleanup_buf_ Buf stat = BUF_NULL;
+        uint64_t parent;
+
+        if (!read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) ||
+            !parse_field(buf_str(&stat), FIELD_PARENT, &parent) || parent > UINT32_MAX)
+                return false;
+        *ret = (uint32_t) parent;
+        return true;
 }

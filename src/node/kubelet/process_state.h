@@ -16,6 +16,9 @@ bool process_state_is_paused(const char *proc, const char *root, uint32_t pid);
  * until the next boot. Returns false when the process has ended. */
 bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret);
 
+/* The process's parent. Returns false when the process has ended. */
+bool process_state_parent(const char *proc, uint32_t pid, uint32_t *ret);
+
 /* Both parse the text of /proc/PID/stat, which may be any bytes. */
 bool process_state_parse_stopped(Str text);
 bool process_state_parse_start_time(Str text, uint64_t *ret);

@@ -14,7 +14,7 @@ bool holders_is_on(const Grant *grant, const CardIndexes *cards) {
         return false;
 }
 
-static bool record_is_on(const Record *record, const CardIndexes *cards) {
+bool holders_record_is_on(const Record *record, const CardIndexes *cards) {
         for (size_t i = 0; i < record->n_containers; i++)
                 for (int kind = 0; kind < DEVICE_KINDS_; kind++) {
                         const DeviceSet *given = &record->containers[i].given[kind];
@@ -30,7 +30,7 @@ size_t holders_count_gone(const Records *records, const CardIndexes *cards) {
         size_t n = 0;
 
         for (const Record *r = records->by_uid; r; r = r->hh.next)
-                n += r->orphan && record_is_on(r, cards);
+                n += r->orphan && holders_record_is_on(r, cards);
         return n;
 }
 
