@@ -317,6 +317,7 @@ class Cluster:
             f"{ADMISSION}/mutatingwebhookconfigurations/aliquot": (200, webhook),
             f"{ADMISSION}/validatingwebhookconfigurations/aliquot": (200, webhook),
             "/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies": (200, {"items": [{"metadata": {"name": "aliquot-scheduler"}}]}),
+            "/api/v1/namespaces/default/events": (200, {"items": []}),
             "/api/v1/namespaces/default/pods": (201, {"spec": {"schedulerName": "ack-co-scheduler"}}),
             "/api/v1/nodes/n1/proxy/configz": (200, {"kubeletconfig": {"cpuManagerPolicy": "none"}}),
             f"{SYSTEM}/pods/agent-1:9445/proxy/readyz": (200, "ok\n"),
@@ -366,6 +367,9 @@ class InCluster(Case):
                 ("/api/v1/namespaces/default/pods", (500, {"kind": "Status", "code": 500, "message": "failed calling webhook"}), "admission", "FAIL",
                  "failed calling webhook"),
                 ("/apis/networking.k8s.io/v1/namespaces/kube-system/networkpolicies", (200, {"items": []}), "network", "FAIL", "no NetworkPolicy"),
+                ("/api/v1/namespaces/default/events", (200, {"items": [{
+                    "reason": "GPUMemoryUnaccounted", "involvedObject": {"name": "n1"}, "message": "4000 MiB are no pod's; they may be with d/a"}]}),
+                 "memory", "warn", "they may be with d/a"),
                 (f"{EXTENDER}/metrics", (200, "x 1\n"), "certificate", "skipped", "tells no"),
                 (slices, (200, {"items": []}), "webhook", "FAIL", "aliquot-webhook has no endpoint")):
             cluster = self.cluster()

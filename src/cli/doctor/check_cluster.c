@@ -290,6 +290,25 @@ void check_cluster_plugins(const Facts *f, Finding *ret) {
         finding_pass(ret, "no sharing node offers its cards through another plugin");
 }
 
+/* The Event names the card, and the pods that may have the memory. The API server drops it after an
+ * hour. */
+void check_cluster_memory(const Facts *f, Finding *ret) {
+        const json_t *items = fact_at(f->cluster.api[API_STRAYS].json, "items", NULL);
+
+        if (!check_cluster_knows(f, API_STRAYS, ret))
+                return;
+        for (size_t i = 0; i < json_array_size(items); i++) {
+                const json_t *event = json_array_get(items, i);
+
+                if (strcmp(fact_text(event, "reason", NULL), REASON_MEMORY_UNACCOUNTED) == 0 &&
+                    finding_add(ret, GRADE_WARN, "%s, %s: %s",
+                                fact_text(event, "involvedObject", "name", NULL),
+                                fact_text(event, "lastTimestamp", NULL), fact_text(event, "message", NULL)))
+                        finding_mend(ret, "delete the pods that it names, or end the process on the node");
+        }
+        finding_pass(ret, "no card had memory that no pod accounts for, within the last hour");
+}
+
 /* CDI devices of the kubelet need containerd 1.7 (docs/install.md). */
 static bool runtime_is_old(const char *runtime) {
         unsigned major = 0, minor = 0;

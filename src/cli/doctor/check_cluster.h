@@ -10,6 +10,7 @@ void check_cluster_nodes(const Facts *f, Finding *ret);
 void check_cluster_labels(const Facts *f, Finding *ret);
 void check_cluster_agents(const Facts *f, Finding *ret);
 void check_cluster_conditions(const Facts *f, Finding *ret);
+void check_cluster_memory(const Facts *f, Finding *ret);
 void check_cluster_changes(const Facts *f, Finding *ret);
 void check_cluster_policies(const Facts *f, Finding *ret);
 void check_cluster_plugins(const Facts *f, Finding *ret);

@@ -29,6 +29,7 @@ const DoctorCheck doctor_checks[] = {
         {"labels", "are the nodes' labels and annotations good?", SCOPE_CLUSTER, check_cluster_labels},
         {"agents", "has each sharing node an agent that answers?", SCOPE_CLUSTER, check_cluster_agents},
         {"conditions", "has a node a condition of trouble?", SCOPE_CLUSTER, check_cluster_conditions},
+        {"memory", "has a card memory that no pod accounts for?", SCOPE_CLUSTER, check_cluster_memory},
         {"changes", "does a change of mode or unit wait?", SCOPE_CLUSTER, check_cluster_changes},
         {"kubelet-policies", "do the kubelets' policies fit?", SCOPE_CLUSTER, check_cluster_policies},
         {"other-plugins", "does a sharing node offer nvidia.com/gpu, too?", SCOPE_CLUSTER,

@@ -3,6 +3,8 @@
 
 /* What the API server is asked. */
 
+#include "node/event_reasons.h"
+
 #define QUESTIONS_NAMESPACE "kube-system"
 #define QUESTIONS_EXTENDER  "/api/v1/namespaces/" QUESTIONS_NAMESPACE "/services/aliquot-extender:12345/proxy"
 
@@ -31,6 +33,10 @@
           "get validatingwebhookconfigurations")                                                             \
         X(POLICIES, "/apis/networking.k8s.io/v1/namespaces/" QUESTIONS_NAMESPACE "/networkpolicies",         \
           "list networkpolicies in " QUESTIONS_NAMESPACE)                                                    \
+        X(STRAYS,                                                                                            \
+          "/api/v1/namespaces/default/events?fieldSelector=involvedObject.kind%3DNode%2C"                    \
+          "reason%3D" REASON_MEMORY_UNACCOUNTED,                                                             \
+          "list events in default")                                                                          \
         X(ADMISSION, "/api/v1/namespaces/default/pods?dryRun=All", "create pods in default")
 
 typedef enum ApiQuestion {

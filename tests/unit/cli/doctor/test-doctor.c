@@ -190,6 +190,7 @@ static void set_healthy(Facts *f) {
         set_webhook(f, API_VALIDATING, 0);
         (void) snprintf(policies, sizeof policies, POLICY, "", "");
         answer(f, API_POLICIES, policies);
+        answer(f, API_STRAYS, "{'items':[]}");
         answer(f, API_ADMISSION, "{'spec':{'schedulerName':'ack-co-scheduler'}}");
 }
 
@@ -365,6 +366,10 @@ typedef struct Spoiled {
           set_node_lease(f, "2027-01-15T09:00:00.000000Z"))                                                  \
         X(75, "clock", FAIL, "the clock of n1 is 3600 s behind",                                             \
           set_node_lease(f, "2027-01-15T07:00:00.000000Z"))                                                  \
+        X(99, "memory", WARN, "n1, 2027-01-15T07:59:00Z: 4000 MiB are no pod's",                             \
+          answer(f, API_STRAYS,                                                                              \
+                 "{'items':[{'reason':'GPUMemoryUnaccounted','involvedObject':{'name':'n1'},"                \
+                 "'lastTimestamp':'2027-01-15T07:59:00Z','message':'4000 MiB are no pod\\u0027s'}]}"))       \
         X(76, "versions", WARN, "scheduler-1 runs aliquot:1, others aliquot:0",                              \
           set_pods(f, "True", LEADS, "aliquot:0", "True"))
 
@@ -418,9 +423,10 @@ static void each_fault_is_found(void) {
         }
 }
 
-/* These two never fail: what they find mends itself. */
+/* These never fail: what they find mends itself, or is over. */
 static bool only_warns(const char *check) {
-        return strcmp(check, "changes") == 0 || strcmp(check, "versions") == 0;
+        return strcmp(check, "changes") == 0 || strcmp(check, "versions") == 0 ||
+               strcmp(check, "memory") == 0;
 }
 
 static void each_check_can_fail(void) {
