@@ -319,6 +319,27 @@ class Audit(Events):
         self.assertEqual(late.wait(120), -9)
         lab.wait(lambda: lab.metrics()["aliquot_node_killed_total"] == 81, "all are counted")
 
+    def test_the_third_kill_is_of_the_container(self):
+        """Its parent makes a new process whenever one is killed. A zombie is one that takes time to end."""
+        lab = self.audited("--on-excess", "kill")
+        uid = self.place(lab, pod("a", container("main", 2), container("second", 3)), 1)
+        lab.wait(lambda: set(lab.running(uid)) == {"main", "second"}, "they run")
+        parent, other, *children = (subprocess.Popen(["sleep", "600"]) for _ in range(5))
+        self.addCleanup(lambda: [p.kill() or p.wait() for p in (parent, other, *children)])
+        self.of(lab, parent.pid, uid, "main")
+        self.of(lab, other.pid, uid, "second")
+        for p in children:
+            self.assertIsNone(parent.poll())
+            self.of(lab, p.pid, uid, "main")
+            self.tell(lab, (1, p.pid, 9000))
+            os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+        self.assertEqual(parent.wait(120), -9)
+        self.assertIsNone(other.poll())
+        lab.wait(lambda: any("all of the container" in n for n in self.notes(lab)), "the Event says so")
+        events = [e for e in lab.api.get("/api/v1/namespaces/default/events")["items"] if e["reason"] == "GPUMemoryExceeded"]
+        self.assertEqual([e["count"] for e in events], [3], "one Event, which is counted up")
+        lab.wait(lambda: lab.metrics()["aliquot_node_killed_total"] == 4, "all are counted")
+
     def end(self, lab, pid):
         os.unlink(os.path.join(lab.proc, str(pid), "cgroup"))
         os.rmdir(os.path.join(lab.proc, str(pid)))

@@ -72,8 +72,6 @@ class SimulatedNode(Node):
         lab.wait(lambda: name in lab.running(uid), f"{name} runs")
         return lab.kubelet.runtime.of(uid, name)
 
-
-class Simulated(SimulatedNode):
     def environment(self, c, gate=True):
         mounts = {inside: host for inside, (host, _) in c.options["mounts"].items()}
         env = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": os.path.dirname(mounts[LIBRARIES + "/libcuda.so.1"]),
@@ -83,10 +81,6 @@ class Simulated(SimulatedNode):
             slices = os.path.dirname(os.path.dirname(mounts[INSIDE + "/slice/0/limits"]))
             env.update(LD_PRELOAD=mounts[INSIDE + "/libaliquot.so"], ALIQUOT_SLICES=slices)
         return mounts, env
-
-    def smi(self, c):
-        mounts, env = self.environment(c)
-        return subprocess.run([mounts["/usr/bin/nvidia-smi"]], env=env, check=True, capture_output=True, text=True, timeout=120).stdout
 
     def hold(self, lab, c, mib, gate=True, pod=True):
         """A process of the container, or of none, that allocates so much. Returns it, what it got,
@@ -107,6 +101,12 @@ class Simulated(SimulatedNode):
         p.stdin.flush()
         line = p.stdout.readline().split()
         return p, int(line[0]), int(line[1])
+
+
+class Simulated(SimulatedNode):
+    def smi(self, c):
+        mounts, env = self.environment(c)
+        return subprocess.run([mounts["/usr/bin/nvidia-smi"]], env=env, check=True, capture_output=True, text=True, timeout=120).stdout
 
     def test_cards_come_from_the_driver(self):
         lab = self.simulated()
