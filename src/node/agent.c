@@ -101,6 +101,7 @@ static int build_audit(Agent *a) {
                                                           .slicedir = &a->isolation.slicedir,
                                                           .period = a->o.census,
                                                           .on_grown = agent_tell_grown,
+                                                          .on_rewritten = agent_tell_rewritten,
                                                           .on_foreign = agent_on_foreign,
                                                           .userdata = a},
                                   &a->slicedir_watch);

@@ -235,6 +235,9 @@ static void write_own(const Agent *a, Buf *out) {
         metric_text_number(out, "aliquot_node_slice_files_grown_total", "counter",
                            "Times that a container had enlarged its file of counters.",
                            slicedir_watch_grown(a->slicedir_watch));
+        metric_text_number(out, "aliquot_node_slice_files_rewritten_total", "counter",
+                           "Times that a slice's counters were behind what they had been.",
+                           slicedir_watch_rewritten(a->slicedir_watch));
         metric_text_number(out, "aliquot_node_hung_kernels_total", "counter",
                            "Kernels that ran for --hung-kernel seconds beyond their container's window.",
                            hung_reader_count(a->hung_reader));

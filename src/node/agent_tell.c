@@ -280,22 +280,38 @@ static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_conta
         return roster_find_name(&a->roster, namespace_, pod);
 }
 
-void agent_tell_grown(void *userdata, const SlicedirGrown *grown) {
-        Agent *a = userdata;
-        Fault note = FAULT_NULL;
+/* Of the slice's pod, or the log's where that is not known. */
+static void tell_slice(const Agent *a, const char *id, const char *owner, const char *reason, Fault *note) {
         Str container = STR("");
-        const RosterPod *pod = pod_of(a, grown->owner, &container);
+        const RosterPod *pod = pod_of(a, owner, &container);
+
+        if (!pod) {
+                log_warning("slice %s (%s): %s", id, owner, note->text);
+                return;
+        }
+        (void) fault_wrap(note, 0, "container %.*s", STR_ARG(container));
+        warn_pod(a, pod, reason, note);
+}
+
+void agent_tell_grown(void *userdata, const SlicedirGrown *grown) {
+        Fault note = FAULT_NULL;
 
         (void) fault_set(&note, 0,
                          "its slice's counters (" SLICE_PAGES "/%u/counters) had grown to %llu KiB and were "
                          "cut back: a process of the container writes to them",
                          grown->number, (unsigned long long) (grown->bytes >> 10));
-        if (!pod) {
-                log_warning("slice %s (%s): %s", grown->id, grown->owner, note.text);
-                return;
-        }
-        (void) fault_wrap(&note, 0, "container %.*s", STR_ARG(container));
-        warn_pod(a, pod, REASON_SLICE_FILE_GROWN, &note);
+        tell_slice(userdata, grown->id, grown->owner, REASON_SLICE_FILE_GROWN, &note);
+}
+
+void agent_tell_rewritten(void *userdata, const SlicedirCard *card) {
+        Fault note = FAULT_NULL;
+
+        (void) fault_set(&note, 0,
+                         "its slice's counters (" SLICE_PAGES
+                         "/%u/counters) are behind what they were: a process "
+                         "of the container has written old values back, and may hold more than they say",
+                         card->number);
+        tell_slice(userdata, card->id, card->owner, REASON_SLICE_FILE_REWRITTEN, &note);
 }
 
 void agent_tell_foreign(Agent *a, const ForeignSlice *foreign) {

@@ -10,16 +10,17 @@
 #include "base/fault.h"
 
 /* Events of a pod. */
-#define REASON_MEMORY_EXCEEDED     "GPUMemoryExceeded"
-#define REASON_COMPUTE_EXCEEDED    "GPUComputeExceeded"
-#define REASON_KERNEL_HUNG         "GPUKernelHung"
-#define REASON_COMPUTE_REFUSED     "GPUComputeRefused"
-#define REASON_ALLOCATION_TAMPERED "GPUAllocationTampered"
-#define REASON_PLACE_IMPOSSIBLE    "GPUPlaceImpossible"
-#define REASON_SLICE_FILE_GROWN    "SliceFileGrown"
-#define REASON_CARD_FENCED         "GPUCardFenced"
-#define REASON_CARD_RECOVERED      "GPUCardRecovered"
-#define REASON_RESIZE_REFUSED      "GPUResizeRefused"
+#define REASON_MEMORY_EXCEEDED      "GPUMemoryExceeded"
+#define REASON_COMPUTE_EXCEEDED     "GPUComputeExceeded"
+#define REASON_KERNEL_HUNG          "GPUKernelHung"
+#define REASON_COMPUTE_REFUSED      "GPUComputeRefused"
+#define REASON_ALLOCATION_TAMPERED  "GPUAllocationTampered"
+#define REASON_PLACE_IMPOSSIBLE     "GPUPlaceImpossible"
+#define REASON_SLICE_FILE_GROWN     "SliceFileGrown"
+#define REASON_SLICE_FILE_REWRITTEN "SliceFileRewritten"
+#define REASON_CARD_FENCED          "GPUCardFenced"
+#define REASON_CARD_RECOVERED       "GPUCardRecovered"
+#define REASON_RESIZE_REFUSED       "GPUResizeRefused"
 
 /* Events of the node. */
 #define REASON_MISCONFIGURED       "GPUShareMisconfigured"

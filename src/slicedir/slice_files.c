@@ -192,6 +192,36 @@ int slice_files_read_report(int directory, SliceReport *ret) {
         return 0;
 }
 
+static bool is_behind(uint32_t sequence, uint32_t last) {
+        return ((sequence - last) & SLICE_SEQUENCE_MASK) > SLICE_SEQUENCE_MASK / 2;
+}
+
+int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behind) {
+        _cleanup_close_ int fd = -1;
+        SliceCounters c;
+        struct stat st;
+        bool known;
+        int r = slice_files_open_file(directory, "counters", O_RDONLY, &fd);
+
+        *ret_behind = false;
+        if (r == 0 && fstat(fd, &st) < 0)
+                r = -errno;
+        if (r == 0)
+                r = slice_files_load_counters(fd, &c);
+        if (r != 0)
+                return r;
+        known = s->inode == st.st_ino;
+        s->inode = st.st_ino;
+        for (uint32_t i = 0; i < ELEMENTSOF(s->lanes); i++) {
+                uint32_t sequence = slice_word_sequence(atomic_load_explicit(
+                        &c.rows[i / SLICE_LANES].lanes[i % SLICE_LANES].held, memory_order_relaxed));
+
+                *ret_behind |= known && is_behind(sequence, s->lanes[i]);
+                s->lanes[i] = sequence;
+        }
+        return 0;
+}
+
 int slice_files_read_usage(int directory, SliceUsage *ret) {
         _cleanup_close_ int fd = -1;
         SliceCounters c;

@@ -96,6 +96,18 @@ int slice_files_give_back(int directory);
 int slice_files_read_limits(int directory, SliceLimits *ret);
 int slice_files_read_report(int directory, SliceReport *ret);
 
+/* How far each lane's operations are. Its processes only count up, also the one that takes over a
+ * dead one's row (slice/counters.h). So a lane that is behind was overwritten, as by a copy of the
+ * file from before. */
+typedef struct SliceSequences { /* all zero at first */
+        uint64_t inode;         /* of the file; 0: it was not read yet */
+        uint32_t lanes[SLICE_ROWS * SLICE_LANES];
+} SliceSequences;
+
+/* Reads them. *ret_behind: a lane is behind what *s had of the same file. The same errors as above;
+ * then *s stays. */
+int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behind);
+
 /* The sums of the counters, for little cost: no process is looked for. The container may write any
  * number there. The same errors. */
 typedef struct SliceUsage {

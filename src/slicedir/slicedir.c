@@ -315,40 +315,56 @@ int slicedir_each(Slicedir *d, int (*visit)(void *userdata, const SlicedirEntry 
         return slicedir_walk(d, each_step, &(Visit){visit, userdata});
 }
 
-/* ---- trimming ---- */
+/* ---- cards of slices ---- */
+
+typedef struct CardVisit {
+        void (*visit)(void *userdata, const SlicedirCard *card);
+        void *userdata;
+} CardVisit;
+
+static void visit_card(int dir, const char *id, uint32_t number, const CardVisit *v) {
+        _cleanup_close_ int fd = -1;
+        char name[16], owner[SLICEDIR_OWNER_SIZE];
+
+        (void) snprintf(name, sizeof name, "%u", number);
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return;
+        (void) read_owner(dir, owner);
+        v->visit(v->userdata, &(SlicedirCard){id, owner, number, fd});
+}
+
+/* Cards are numbered without gaps. */
+static int cards_step(Slicedir *d, const char *id, void *userdata) {
+        _cleanup_close_ int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        char name[16] = "0";
+
+        for (uint32_t i = 0; dir >= 0 && i < SLICEDIR_CARDS_MAX && faccessat(dir, name, F_OK, 0) == 0; i++) {
+                visit_card(dir, id, i, userdata);
+                (void) snprintf(name, sizeof name, "%u", i + 1);
+        }
+        return 0;
+}
+
+int slicedir_each_card(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard *card), void *userdata) {
+        return slicedir_walk(d, cards_step, &(CardVisit){visit, userdata});
+}
 
 typedef struct Trim {
         void (*visit)(void *userdata, const SlicedirGrown *grown);
         void *userdata;
 } Trim;
 
-static void trim_card(int dir, const char *id, uint32_t number, const Trim *t) {
-        _cleanup_close_ int fd = -1;
-        char name[16], owner[SLICEDIR_OWNER_SIZE];
+static void trim_card(void *userdata, const SlicedirCard *card) {
+        const Trim *t = userdata;
         uint64_t bytes;
 
-        (void) snprintf(name, sizeof name, "%u", number);
-        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        if (fd < 0 || slice_files_trim(fd, &bytes) != 0 || bytes == 0)
-                return;
-        (void) read_owner(dir, owner);
-        t->visit(t->userdata, &(SlicedirGrown){id, owner, number, bytes});
-}
-
-/* Cards are numbered without gaps. */
-static int trim_step(Slicedir *d, const char *id, void *userdata) {
-        _cleanup_close_ int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-        char name[16] = "0";
-
-        for (uint32_t i = 0; dir >= 0 && i < SLICEDIR_CARDS_MAX && faccessat(dir, name, F_OK, 0) == 0; i++) {
-                trim_card(dir, id, i, userdata);
-                (void) snprintf(name, sizeof name, "%u", i + 1);
-        }
-        return 0;
+        if (slice_files_trim(card->dir, &bytes) == 0 && bytes > 0)
+                t->visit(t->userdata, &(SlicedirGrown){card->id, card->owner, card->number, bytes});
 }
 
 int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata) {
-        return slicedir_walk(d, trim_step, &(Trim){visit, userdata});
+        return slicedir_each_card(d, trim_card, &(Trim){visit, userdata});
 }
 
 static int leave(void *userdata, const SlicedirEntry *slice) {

@@ -80,6 +80,15 @@ typedef struct SlicedirGrown {
 } SlicedirGrown;
 int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata);
 
+/* Visits each card of each slice. dir: of the card's files. 0, or negative errno: the directory
+ * cannot be read. */
+typedef struct SlicedirCard {
+        const char *id, *owner; /* lent for the call */
+        uint32_t number;
+        int dir;
+} SlicedirCard;
+int slicedir_each_card(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard *card), void *userdata);
+
 void slicedir_remove(Slicedir *d, const char *id);
 
 /* Removes the slice unless it is alive. Under the lock. */

@@ -20,6 +20,7 @@ from isolation_case import (
     Started, alone, slices)
 from node_case import ONE_CARD, TWO_CARDS
 from node_lab import GPU_MEM, PODS, container, pod
+import page as layout
 import slice_page
 
 
@@ -189,6 +190,35 @@ class Pages(Started):
         lab.wait(lambda: os.path.getsize(self.counters(c)) == size, "each time")
         self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
+
+    def test_counters_that_are_written_back(self):
+        """A copy from before, as a container can make it. Operations only count up (src/slice/counter_word.h)."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        held = layout.ROWS + layout.LANE_HELD  # of the first lane of the first row
+
+        def write(operation):
+            with open(self.counters(c), "r+b") as f:
+                f.seek(held)
+                f.write(struct.pack("<Q", operation))
+        done = 0
+
+        def count():
+            nonlocal done
+            done += 1
+            write(done)
+            return done > 20
+        lab.wait(count, "the counters go on")
+        self.assertEqual(lab.metrics()["aliquot_node_slice_files_rewritten_total"], 0)
+
+        def is_told():
+            nonlocal done
+            done += 1
+            write(done if done % 2 else 0)
+            return self.events(lab, "SliceFileRewritten")
+        lab.wait(is_told, "an Event says so")
+        self.assertRegex(self.events(lab, "SliceFileRewritten")[0], "^container main: its slice's counters .* are behind what they were")
+        self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_rewritten_total"], 1)
 
     def test_a_slice_of_no_pod(self):
         """`aliquot run` uses the slice directory of a Kubernetes node: the scheduler does not know it."""

@@ -12,16 +12,24 @@
 
 enum {
         FOREIGN_EVERY = 10, /* looks: reading the owners costs more than reading the sizes */
-        KEY_SIZE = SLICEDIR_ID_SIZE + 16
+        KEY_SIZE = SLICEDIR_ID_SIZE + 24
 };
 
 /* What was reported, so that it is not reported again at once. */
 typedef struct Reported {
         UT_hash_handle hh;
-        char key[KEY_SIZE]; /* ID, or ID/N of one that has grown */
-        usec_t at;          /* of a file that has grown; 0: a foreign slice */
+        char key[KEY_SIZE]; /* ID; ID/N of one that has grown, ID/N/back of one that was rewritten */
+        usec_t at;          /* of a file that has grown or was rewritten; 0: a foreign slice */
         bool seen;          /* the foreign slice was there at the last look */
 } Reported;
+
+/* The counters of a slice's card, as they were at the last look. */
+typedef struct WatchedCounters {
+        UT_hash_handle hh;
+        char key[KEY_SIZE]; /* ID/N */
+        SliceSequences sequences;
+        bool seen; /* at this look */
+} WatchedCounters;
 
 typedef struct ForeignCard {
         char uuid[SLICE_UUID];
@@ -32,9 +40,10 @@ struct SlicedirWatch {
         SlicedirWatchOptions o;
         sd_event_source *timer;
         Reported *reported;
+        WatchedCounters *counters;
         ForeignCard cards[CARDS_MAX];
         size_t n_cards;
-        uint64_t grown;
+        uint64_t grown, rewritten;
         unsigned looks;
 };
 
@@ -76,6 +85,64 @@ static void on_grown(void *userdata, const SlicedirGrown *grown) {
                 return;
         t->at = clock_monotonic_usec();
         w->o.on_grown(w->o.userdata, grown);
+}
+
+/* ---- counters that were written back ---- */
+
+static WatchedCounters *counters_of(SlicedirWatch *w, const char *key) {
+        WatchedCounters *c;
+
+        HASH_FIND(hh, w->counters, key, strlen(key), c);
+        if (c || !(c = calloc(1, sizeof *c)))
+                return c;
+        (void) snprintf(c->key, sizeof c->key, "%s", key);
+        HASH_ADD_KEYPTR(hh, w->counters, c->key, strlen(c->key), c);
+        if (hash_added(c, hh))
+                return c;
+        free(c);
+        return NULL;
+}
+
+static void on_card(void *userdata, const SlicedirCard *card) {
+        SlicedirWatch *w = userdata;
+        bool behind = false, first;
+        WatchedCounters *c;
+        char key[KEY_SIZE];
+        Reported *t;
+
+        (void) snprintf(key, sizeof key, "%s/%u", card->id, card->number);
+        c = counters_of(w, key);
+        if (!c)
+                return; /* out of memory: it is compared at a later look */
+        c->seen = true;
+        if (slice_files_read_sequences(card->dir, &c->sequences, &behind) != 0 || !behind)
+                return;
+        w->rewritten++;
+        (void) snprintf(key, sizeof key, "%s/%u/back", card->id, card->number);
+        t = reported_of(w, key, &first);
+        if (!t || !first)
+                return;
+        t->at = clock_monotonic_usec();
+        w->o.on_rewritten(w->o.userdata, card);
+}
+
+/* all: also those that were there at the last look. */
+static void forget_counters(SlicedirWatch *w, bool all) {
+        WatchedCounters *c, *next;
+
+        HASH_ITER(hh, w->counters, c, next) {
+                if (c->seen && !all)
+                        continue;
+                HASH_DELETE(hh, w->counters, c);
+                free(c);
+        }
+}
+
+static void look_at_counters(SlicedirWatch *w) {
+        for (WatchedCounters *c = w->counters; c; c = c->hh.next)
+                c->seen = false;
+        if (slicedir_each_card(w->o.slicedir, on_card, w) == 0)
+                forget_counters(w, false);
 }
 
 /* ---- foreign slices ---- */
@@ -145,6 +212,7 @@ static int on_period(sd_event_source *source, uint64_t usec, void *userdata) {
         if (w->o.slicedir->fd >= 0) { /* where it cannot be opened, isolation reports it */
                 forget_old(w);
                 (void) slicedir_trim(w->o.slicedir, on_grown, w);
+                look_at_counters(w);
                 if (w->looks++ % FOREIGN_EVERY == 0)
                         look_for_foreign(w);
         }
@@ -176,6 +244,7 @@ SlicedirWatch *slicedir_watch_free(SlicedirWatch *w) {
                 return NULL;
         HASH_ITER(hh, w->reported, t, next)
         forget(w, t);
+        forget_counters(w, true);
         sd_event_source_disable_unref(w->timer);
         free(w);
         return NULL;
@@ -183,6 +252,10 @@ SlicedirWatch *slicedir_watch_free(SlicedirWatch *w) {
 
 uint64_t slicedir_watch_grown(const SlicedirWatch *w) {
         return w->grown;
+}
+
+uint64_t slicedir_watch_rewritten(const SlicedirWatch *w) {
+        return w->rewritten;
 }
 
 uint64_t slicedir_watch_foreign(const SlicedirWatch *w, const char *uuid) {

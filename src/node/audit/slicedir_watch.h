@@ -2,7 +2,8 @@
 #pragma once
 
 /* Looks at the directory of slices once a second. Counter files that a container has enlarged are
- * cut back to their size, before they fill the file system. Slices of `aliquot run` are reported:
+ * cut back to their size, before they fill the file system. Counters that are behind what they were
+ * are reported. Slices of `aliquot run` are reported:
  * the scheduler does not know of them and has promised their memory to pods as well. No process is
  * stopped for either. */
 
@@ -20,13 +21,14 @@ typedef struct ForeignSlice {
         uint64_t bytes; /* its limit */
 } ForeignSlice;
 
-/* Called from the loop. A slice that grows is reported at most once a minute, a foreign slice
- * once. */
+/* Called from the loop. A slice that grows is reported at most once a minute, and so are rewritten
+ * counters; a foreign slice once. */
 typedef struct SlicedirWatchOptions {
         sd_event *event;
         Slicedir *slicedir; /* outlives it; need not be open */
         usec_t period;      /* between two looks; 0: 1 s */
         void (*on_grown)(void *userdata, const SlicedirGrown *grown);
+        void (*on_rewritten)(void *userdata, const SlicedirCard *card);
         /* Returns false where it cannot be reported now: it is called again later. */
         bool (*on_foreign)(void *userdata, const ForeignSlice *foreign);
         void *userdata;
@@ -35,7 +37,8 @@ typedef struct SlicedirWatchOptions {
 int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret); /* 0 or negative errno */
 SlicedirWatch *slicedir_watch_free(SlicedirWatch *w);
 
-uint64_t slicedir_watch_grown(const SlicedirWatch *w); /* files that were cut back, ever */
+uint64_t slicedir_watch_grown(const SlicedirWatch *w);     /* files that were cut back, ever */
+uint64_t slicedir_watch_rewritten(const SlicedirWatch *w); /* counters that were behind, ever */
 /* Bytes of this card in foreign slices, at the last look. */
 uint64_t slicedir_watch_foreign(const SlicedirWatch *w, const char *uuid);
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../slice/pages.h"
+#include "slice/counter_word.h"
 
 static ino_t inode(const Pages *p, const char *name, mode_t *ret_mode) {
         struct stat st;
@@ -436,6 +437,58 @@ static void old_kernels_are_refused(void) {
         pages_remove(&p);
 }
 
+static void write_held(const Pages *p, uint32_t lane, uint32_t sequence) {
+        int fd = openat(p->directory, "counters", O_RDWR | O_CLOEXEC);
+        uint64_t word = slice_word(7, sequence);
+        size_t at = offsetof(SliceCounters, rows) + lane / SLICE_LANES * sizeof(SliceRow) +
+                    offsetof(SliceRow, lanes) + lane % SLICE_LANES * sizeof(SliceLane) +
+                    offsetof(SliceLane, held);
+
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_INT(pwrite(fd, &word, sizeof word, (off_t) at), sizeof word);
+        ASSERT_OK(close(fd));
+}
+
+static bool is_behind(const Pages *p, SliceSequences *s) {
+        bool behind = true;
+
+        ASSERT_OK(slice_files_read_sequences(p->directory, s, &behind));
+        return behind;
+}
+
+/* Lanes count up, also over the end of the number. One that is behind was overwritten. */
+static void lanes_that_are_behind(void) {
+        static const uint32_t last = SLICE_ROWS * SLICE_LANES - 1;
+        Pages p = pages_make(SLICE_UNIT);
+        SliceSequences s = {.inode = 0};
+        bool behind;
+
+        write_held(&p, last, 5);
+        ASSERT_FALSE(is_behind(&p, &s)); /* not known before */
+        ASSERT_FALSE(is_behind(&p, &s));
+        write_held(&p, 0, 1);
+        write_held(&p, last, 6);
+        ASSERT_FALSE(is_behind(&p, &s));
+        write_held(&p, last, 5);
+        ASSERT_TRUE(is_behind(&p, &s));
+        ASSERT_FALSE(is_behind(&p, &s)); /* that is known now */
+        write_held(&p, 0, 0);
+        ASSERT_TRUE(is_behind(&p, &s));
+        write_held(&p, 9, SLICE_SEQUENCE_MASK / 2);
+        ASSERT_FALSE(is_behind(&p, &s));
+        write_held(&p, 9, SLICE_SEQUENCE_MASK - 1);
+        ASSERT_FALSE(is_behind(&p, &s));
+        write_held(&p, 9, 3);
+        ASSERT_FALSE(is_behind(&p, &s));
+        s.inode++; /* another file */
+        write_held(&p, 9, 2);
+        ASSERT_FALSE(is_behind(&p, &s));
+        ASSERT_OK(unlinkat(p.directory, "counters", 0));
+        ASSERT_INT(slice_files_read_sequences(p.directory, &s, &behind), -ENOENT);
+        ASSERT_FALSE(behind);
+        pages_remove(&p);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(limits_are_those_of_the_spec), TEST(modes), TEST(a_doorbell_is_made),
                          TEST(priority_is_written), TEST(the_policy_changes_in_place),
@@ -443,5 +496,5 @@ int main(void) {
                          TEST(counters_are_kept), TEST(bad_counters_are_replaced),
                          TEST(faults_name_the_reason), TEST(report), TEST(cut_counters),
                          TEST(counters_cut_while_they_are_read), TEST(numbers_of_any_size),
-                         TEST(old_kernels_are_refused));
+                         TEST(lanes_that_are_behind), TEST(old_kernels_are_refused));
 }
