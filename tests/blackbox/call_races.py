@@ -148,7 +148,8 @@ def unreadable_registration():
     """
     uvm = os.open(os.environ["SIM_DIR"] + "/nvidia-uvm", os.O_RDWR | os.O_CLOEXEC)
     uuid = bytes.fromhex(os.environ["UUID"])
-    LIBC.ioctl(uvm, 0x30000001, address_of(ctypes.create_string_buffer(16)))
+    params = ctypes.create_string_buffer(16)
+    LIBC.ioctl(uvm, 0x30000001, address_of(params))
     at, got = LIBC.mmap(0, 4096, 0, 0x22, -1, 0), []
 
     def swap():
@@ -194,7 +195,8 @@ def unknown_calls():
         ask("function %d" % function, HEAP, ctypes.create_string_buffer(bytes(b), 184), 20)
     say(**answers)
     terminal = os.openpty()[1]
-    say(terminal=[LIBC.ioctl(terminal, 0x802C542A, address_of(ctypes.create_string_buffer(64))), os.isatty(terminal)])
+    params = ctypes.create_string_buffer(64)
+    say(terminal=[LIBC.ioctl(terminal, 0x802C542A, address_of(params)), os.isatty(terminal)])
     wait_for_word()
 
 

@@ -100,6 +100,7 @@ int main(void) {
 """
 
 LAUNCHER = r"""
+#include <stdio.h>
 int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
                    void **params, void **extra);
 int main(void) {

@@ -120,7 +120,8 @@ def fla():
     short, rights = (status_of(c.allocate, c.root, c.device, FLA, params, 0, rights) for rights in (False, True))
     old = packed("<IIIIIIQQIIiI", c.root, c.device, 0, FLA, 0, 0, address_of(params), 0, 0, 0, -1, 0)
     device = os.open(c.directory + "/nvidia0", os.O_RDWR | os.O_CLOEXEC)
-    assert raw_ioctl(device, REGISTER_FD, 4, address_of(packed("<i", c.fd))) == 0
+    params = packed("<i", c.fd)
+    assert raw_ioctl(device, REGISTER_FD, 4, address_of(params)) == 0
     assert raw_ioctl(device, MEMORY, len(old), address_of(old)) == 0
     say(statuses=[short, rights, struct.unpack_from("<I", old, 40)[0]])
     wait_for_word()

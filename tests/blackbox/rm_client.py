@@ -43,6 +43,7 @@ def raw_ioctl(fd, number, size, address):
 
 
 def address_of(buffer):
+    """The caller keeps the buffer in a variable until the address is no longer used."""
     return ctypes.addressof(buffer)
 
 

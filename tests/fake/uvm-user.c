@@ -4,6 +4,7 @@
  * Tests build it in all the ways a library can be built: bound lazily and at once, with and without
  * PT_GNU_RELRO, with and without a PLT. */
 
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
