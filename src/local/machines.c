@@ -197,7 +197,7 @@ static void start_arbiter(Machines *m) {
         m->arbiter = r < 0 ? r : stop;
 }
 
-static void ignore_grown(void *userdata, const SlicedirGrown *grown) {
+static void ignore_grown(void *userdata, const SlicedirCard *grown) {
 }
 
 static int write_pages(const Attachment *g, Fault *fault) {

@@ -293,7 +293,7 @@ static void tell_slice(const Agent *a, const char *id, const char *owner, const 
         warn_pod(a, pod, reason, note);
 }
 
-void agent_tell_grown(void *userdata, const SlicedirGrown *grown) {
+void agent_tell_grown(void *userdata, const SlicedirCard *grown) {
         Fault note = FAULT_NULL;
 
         (void) fault_set(&note, 0,

@@ -28,7 +28,7 @@ void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProce
 void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledProcesses *killed);
 void agent_tell_foreign(Agent *a, const ForeignSlice *foreign);
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory);
-void agent_tell_grown(void *userdata, const SlicedirGrown *grown);
+void agent_tell_grown(void *userdata, const SlicedirCard *grown);
 void agent_tell_rewritten(void *userdata, const SlicedirCard *card);
 void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c);
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);

@@ -87,8 +87,7 @@ int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fa
  * SLICE_FILES_E_DAMAGED, or negative errno of open, fstat and ftruncate. */
 int slice_files_trim(int directory, uint64_t *ret_bytes);
 
-/* The same to the last block, before files are written where there may be no room. The same
- * errors. */
+/* The same to the last block, before files are written where there may be no room. */
 int slice_files_give_back(int directory);
 
 /* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl. ret is untouched on

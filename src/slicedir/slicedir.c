@@ -331,7 +331,7 @@ static void visit_card(int dir, const char *id, uint32_t number, const CardVisit
         if (fd < 0)
                 return;
         (void) read_owner(dir, owner);
-        v->visit(v->userdata, &(SlicedirCard){id, owner, number, fd});
+        v->visit(v->userdata, &(SlicedirCard){id, owner, number, fd, 0});
 }
 
 /* Cards are numbered without gaps. */
@@ -351,7 +351,7 @@ int slicedir_each_card(Slicedir *d, void (*visit)(void *userdata, const Slicedir
 }
 
 typedef struct Trim {
-        void (*visit)(void *userdata, const SlicedirGrown *grown);
+        void (*visit)(void *userdata, const SlicedirCard *grown);
         void *userdata;
 } Trim;
 
@@ -360,10 +360,10 @@ static void trim_card(void *userdata, const SlicedirCard *card) {
         uint64_t bytes;
 
         if (slice_files_trim(card->dir, &bytes) == 0 && bytes > 0)
-                t->visit(t->userdata, &(SlicedirGrown){card->id, card->owner, card->number, bytes});
+                t->visit(t->userdata, &(SlicedirCard){card->id, card->owner, card->number, card->dir, bytes});
 }
 
-int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata) {
+int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard *grown), void *userdata) {
         return slicedir_each_card(d, trim_card, &(Trim){visit, userdata});
 }
 

@@ -71,23 +71,18 @@ void slicedir_unlock(Slicedir *d);
  * Negative errno: the directory cannot be read. */
 int slicedir_each(Slicedir *d, int (*visit)(void *userdata, const SlicedirEntry *slice), void *userdata);
 
-/* Cuts all counters that a container has enlarged back to their size, and visits each of them. 0,
- * or negative errno: the directory cannot be read. */
-typedef struct SlicedirGrown {
-        const char *id, *owner; /* lent for the call */
+typedef struct SlicedirCard { /* lent for the call */
+        const char *id, *owner;
         uint32_t number;
-        uint64_t bytes;
-} SlicedirGrown;
-int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirGrown *grown), void *userdata);
-
-/* Visits each card of each slice. dir: of the card's files. 0, or negative errno: the directory
- * cannot be read. */
-typedef struct SlicedirCard {
-        const char *id, *owner; /* lent for the call */
-        uint32_t number;
-        int dir;
+        int dir;        /* of the card's files */
+        uint64_t bytes; /* that its counters took; 0 but for slicedir_trim() */
 } SlicedirCard;
+
+/* Visits each card of each slice. 0, or negative errno: the directory cannot be read. */
 int slicedir_each_card(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard *card), void *userdata);
+/* Cuts all counters that a container has enlarged back to their size, and visits each of these
+ * cards. The same errors. */
+int slicedir_trim(Slicedir *d, void (*visit)(void *userdata, const SlicedirCard *grown), void *userdata);
 
 void slicedir_remove(Slicedir *d, const char *id);
 

@@ -72,7 +72,7 @@ static void forget(SlicedirWatch *w, Reported *t) {
 
 /* ---- files that have grown ---- */
 
-static void on_grown(void *userdata, const SlicedirGrown *grown) {
+static void on_grown(void *userdata, const SlicedirCard *grown) {
         SlicedirWatch *w = userdata;
         char key[KEY_SIZE];
         bool first;

@@ -27,7 +27,7 @@ typedef struct SlicedirWatchOptions {
         sd_event *event;
         Slicedir *slicedir; /* outlives it; need not be open */
         usec_t period;      /* between two looks; 0: 1 s */
-        void (*on_grown)(void *userdata, const SlicedirGrown *grown);
+        void (*on_grown)(void *userdata, const SlicedirCard *grown);
         void (*on_rewritten)(void *userdata, const SlicedirCard *card);
         /* Returns false where it cannot be reported now: it is called again later. */
         bool (*on_foreign)(void *userdata, const ForeignSlice *foreign);

@@ -488,7 +488,7 @@ static void a_default_path_is_below_a_directory_of_the_user(void) {
 
 static char cut[256];
 
-static void on_cut(void *userdata, const SlicedirGrown *grown) {
+static void on_cut(void *userdata, const SlicedirCard *grown) {
         size_t n = strlen(cut);
 
         ASSERT_TRUE(grown->bytes > sizeof(SliceCounters));
