@@ -284,8 +284,9 @@ static void make_again(const char *cgroup) {
         for (;;) {
                 pid_t pid = fork();
 
-                while (pid == 0)
-                        (void) pause();
+                if (pid == 0)
+                        for (;;)
+                                (void) pause();
                 (void) waitpid(pid, NULL, 0);
         }
 }

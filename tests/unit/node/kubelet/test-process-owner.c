@@ -153,7 +153,8 @@ static void knows_the_cgroup_of_the_container(void) {
                 "/kubepods.slice/kubepods-burstable.slice/" SLICE "/crio-" ID ".scope",
                 "/system.slice/containerd.service/" SLICE ":cri-containerd:" ID,
         };
-        static const char *const below[] = {"", "/", "/container", "/docker/0", "/kubepods/pod" OTHER "/" ID};
+        static const char other[] = "/kubepods/pod" OTHER "/" ID;
+        const char *const below[] = {"", "/", "/container", "/docker/0", other};
         char path[512];
 
         for (size_t i = 0; i < ELEMENTSOF(good); i++)
