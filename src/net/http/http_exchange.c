@@ -19,6 +19,7 @@ HttpExchange *http_exchange_new(HttpServer *s, struct MHD_Connection *connection
                 return NULL;
         x->server = s;
         x->connection = connection;
+        http_connections_set(&s->connections, connection, HTTP_CONNECTION_RECEIVING);
         x->method = str_dup(str_from(method));
         x->path = str_dup(str_from(path));
         x->link = &s->exchanges;
@@ -125,6 +126,8 @@ void http_exchange_receive(HttpExchange *x, const char *data, size_t n) {
 enum MHD_Result http_exchange_proceed(HttpExchange *x) {
         switch (x->state) {
         case EXCHANGE_ANSWERED:
+                if (!x->stream)
+                        http_connections_set(&x->server->connections, x->connection, HTTP_CONNECTION_SENDING);
                 return MHD_queue_response(x->connection, x->status, x->response);
         case EXCHANGE_CUT:
                 return MHD_NO; /* closes the connection without an answer */
@@ -147,7 +150,6 @@ enum MHD_Result http_exchange_begin(HttpExchange *x) {
         };
 
         x->state = EXCHANGE_OPEN;
-        request_timeout_stop(&x->server->timeout, x->connection);
         x->in_handler = true;
         x->server->handler(x->server->userdata, x, &request);
         x->in_handler = false;

@@ -7,15 +7,15 @@
 #include <microhttpd.h>
 #include <systemd/sd-event.h>
 
+#include "net/http/http_connections.h"
 #include "net/http/http_server.h"
-#include "net/http/request_timeout.h"
 #include "net/http/tls.h"
 
 struct HttpServer {
         struct MHD_Daemon *daemon;
         sd_event *event;
         sd_event_source *io, *timer, *wake;
-        RequestTimeout timeout;
+        HttpConnections connections;
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;

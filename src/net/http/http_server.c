@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/resource.h>
 
+#include "base/metric_text.h"
 #include "net/http/http_exchange-internal.h"
 #include "net/http/http_listen.h"
 #include "net/http/http_server-internal.h"
@@ -21,8 +22,12 @@ enum {
         /* longer than the 90 s of Go's clients, so that the peer closes first and no
          * request is lost */
         IDLE_TIMEOUT_SEC = 300,
+        FIRST_SEC = 10,
         REQUEST_SEC = 60,
         CONNECTIONS_DEFAULT = 1024,
+        /* A turn of libmicrohttpd accepts at most 11 connections, and closes those that were shut
+         * down in the turn before. */
+        CLOSING_MAX = 64,
         TURNS_AT_ONCE = 4,
         TURN_DELAY_MAX_MSEC = 64,
 };
@@ -50,6 +55,15 @@ static bool announces_too_much(HttpServer *s, struct MHD_Connection *connection)
         return length && (!str_to_u64(str_from(length), &n) || n > s->max_body);
 }
 
+static enum MHD_Result refuse_body(HttpServer *s, const HttpExchange *x) {
+        http_connections_set(&s->connections, x->connection, HTTP_CONNECTION_SENDING);
+        if (x->broken)
+                return queue_text(x->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+        if (x->too_large)
+                return queue_text(x->connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large\n");
+        return queue_text(x->connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at once\n");
+}
+
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state) {
@@ -73,12 +87,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         }
         if (x->state != EXCHANGE_RECEIVING)
                 return http_exchange_proceed(x);
-        if (x->broken)
-                return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
-        if (x->too_large)
-                return queue_text(connection, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large\n");
-        if (x->crowded)
-                return queue_text(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at once\n");
+        http_connections_set(&s->connections, connection, HTTP_CONNECTION_BUSY);
+        if (x->broken || x->too_large || x->crowded)
+                return refuse_body(s, x);
         return http_exchange_begin(x);
 }
 
@@ -87,7 +98,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
         HttpServer *s = userdata;
         HttpExchange *x = *state;
 
-        request_timeout_start(&s->timeout, connection);
+        http_connections_set(&s->connections, connection, HTTP_CONNECTION_IDLE);
         if (!x)
                 return;
         *state = NULL;
@@ -206,7 +217,7 @@ static int server_join(HttpServer *s) {
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, 1, on_timer, s);
         if (r < 0)
                 return r;
-        r = request_timeout_join(&s->timeout, s->event);
+        r = http_connections_join(&s->connections, s->event);
         if (r >= 0)
                 r = server_add_wake(s);
         if (r < 0)
@@ -220,8 +231,18 @@ static void discard_log(void *userdata, const char *format, va_list args) {
         /* Errors of peers are not reported; our own failures are return values. */
 }
 
+static unsigned or_else(unsigned value, unsigned otherwise) {
+        return value > 0 ? value : otherwise;
+}
+
+/* Without a free descriptor, no connection could be accepted, and none would go for it. */
 static unsigned connections_max(const HttpServerOptions *o) {
-        return o->max_connections > 0 ? o->max_connections : CONNECTIONS_DEFAULT;
+        unsigned max = or_else(o->max_connections, CONNECTIONS_DEFAULT);
+        struct rlimit files;
+
+        if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 2 < max)
+                max = or_else((unsigned) files.rlim_cur / 2, 1);
+        return max;
 }
 
 static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd) {
@@ -237,30 +258,37 @@ static int server_start(HttpServer *s, const HttpServerOptions *o, int listen_fd
         if (with_tls)
                 flags |= MHD_USE_TLS;
         s->daemon =
-                MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,                                      //
-                                 MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                            //
-                                 MHD_OPTION_LISTEN_SOCKET, listen_fd,                                      //
-                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                             //
-                                 MHD_OPTION_NOTIFY_CONNECTION, request_timeout_on_connection, &s->timeout, //
-                                 MHD_OPTION_CONNECTION_LIMIT, connections_max(o),                          //
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,           //
-                                 MHD_OPTION_PER_IP_CONNECTION_LIMIT, o->max_of_address,                    //
-                                 MHD_OPTION_CONNECTION_TIMEOUT,                                            //
-                                 o->idle_sec > 0 ? o->idle_sec : IDLE_TIMEOUT_SEC,                         //
+                MHD_start_daemon(flags, 0, NULL, NULL, on_request, s,                                    //
+                                 MHD_OPTION_EXTERNAL_LOGGER, discard_log, NULL,                          //
+                                 MHD_OPTION_LISTEN_SOCKET, listen_fd,                                    //
+                                 MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,                           //
+                                 MHD_OPTION_NOTIFY_CONNECTION, http_connections_notify, &s->connections, //
+                                 MHD_OPTION_CONNECTION_LIMIT, s->connections.o.max + CLOSING_MAX,        //
+                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,         //
+                                 MHD_OPTION_CONNECTION_TIMEOUT, or_else(o->idle_sec, IDLE_TIMEOUT_SEC),  //
                                  MHD_OPTION_ARRAY, with_tls ? tls : none, MHD_OPTION_END);
         return s->daemon ? 0 : -EIO;
 }
 
 static void server_init(HttpServer *s, sd_event *event, const HttpServerOptions *o, HttpHandler handler,
                         void *userdata) {
-        unsigned idle_sec = o->idle_sec > 0 ? o->idle_sec : IDLE_TIMEOUT_SEC;
-        unsigned request_sec = o->request_sec > 0 ? o->request_sec : REQUEST_SEC;
+        unsigned max = connections_max(o);
+        HttpConnectionsOptions connections = {
+                .name = o->name,
+                .first = or_else(o->first_sec, FIRST_SEC) * USEC_PER_SEC,
+                .idle = or_else(o->idle_sec, IDLE_TIMEOUT_SEC) * USEC_PER_SEC,
+                .next = or_else(o->request_sec, REQUEST_SEC) * USEC_PER_SEC,
+                .max = max,
+                .max_of_address = or_else(o->max_of_address, max > 1 ? max / 2 : 1),
+                .on_limit = o->on_limit,
+                .userdata = userdata,
+        };
 
         s->event = sd_event_ref(event);
         s->handler = handler;
         s->userdata = userdata;
         s->max_body = o->max_body;
-        request_timeout_init(&s->timeout, (idle_sec + request_sec) * USEC_PER_SEC);
+        http_connections_init(&s->connections, &connections);
 }
 
 int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandler handler, void *userdata,
@@ -311,7 +339,7 @@ HttpServer *http_server_free(HttpServer *s) {
         sd_event_source_disable_unref(s->io);
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->wake);
-        request_timeout_done(&s->timeout);
+        http_connections_done(&s->connections);
         sd_event_unref(s->event);
         tls_pair_done(&s->tls);
         free(s);
@@ -330,4 +358,20 @@ uint16_t http_server_port(const HttpServer *s) {
 
 void http_server_keep_alive(HttpServer *s, bool keep) {
         s->ending = !keep;
+        http_connections_drain(&s->connections, !keep);
+}
+
+/* ---- what it closed ---- */
+
+void http_server_write_closed(const HttpServer *const servers[], size_t n, const char *name, Buf *out) {
+        metric_text_head(out, name, "counter",
+                         "Connections that a listener closed before their time, by rule.");
+        for (size_t i = 0; i < n; i++)
+                for (int rule = 0; servers[i] && rule < HTTP_CLOSED_MAX_; rule++) {
+                        buf_appendf(out, "%s{", name);
+                        metric_text_label(out, "listener", servers[i]->connections.o.name);
+                        metric_text_label(out, "rule", http_connections_closed_to_string((HttpClosed) rule));
+                        buf_appendf(out, "} %llu\n",
+                                    (unsigned long long) servers[i]->connections.closed[rule]);
+                }
 }

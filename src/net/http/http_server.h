@@ -7,6 +7,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "base/buf.h"
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "net/http/http_exchange.h"
@@ -20,15 +21,19 @@ typedef void (*HttpHandler)(void *userdata, HttpExchange *x, const HttpRequest *
 
 typedef struct HttpServerOptions {
         const char *listen; /* "127.0.0.1:8080", "[::1]:0", ":9443" (every address) */
+        const char *name;   /* a literal, for on_limit and metrics */
         /* larger bodies get 413 unbuffered; all connections together hold 8 times this, then 503 */
         size_t max_body;
-        unsigned max_connections; /* 0: 1024 */
-        unsigned max_of_address;  /* connections from one address; 0: all */
-        unsigned idle_sec;        /* until a connection without bytes is closed; 0: 300 */
-        /* For a request's head and body, beyond idle_sec, since the connection began or the last
-         * answer ended; 0: 60. Without it, a byte now and then would keep a connection for ever.
-         * The answer may take any time. */
-        unsigned request_sec;
+        unsigned max_connections; /* at most half of the files that the process may open; 0: 1024 */
+        /* Connections from one address, without those whose request is being answered. Many clients
+         * may be behind one address. 0: half of all. */
+        unsigned max_of_address;
+        unsigned first_sec;   /* for the first whole request, since the connection began; 0: 10 */
+        unsigned idle_sec;    /* without a byte, or from an answer to another head; 0: 300 */
+        unsigned request_sec; /* from that head to the whole request; 0: 60. Answers take any time. */
+        /* Connections are closed at a limit: for a log, at most once a minute. userdata as for the
+         * handler. NULL: not told. */
+        void (*on_limit)(void *userdata, const char *text);
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
         /* HTTPS without a certificate yet: handshakes fail until one is set */
         bool tls;
@@ -44,13 +49,17 @@ HttpServer *http_server_free(HttpServer *s);
 /* The port on which the server listens, also where port 0 was asked for. */
 uint16_t http_server_port(const HttpServer *s);
 
-/* false: every answer from now on closes its connection, so that peers choose a server anew.
- * Initially true. */
+/* false: every answer from now on closes its connection, and a connection that is idle is closed
+ * after a second, so that peers choose a server anew. Initially true. */
 void http_server_keep_alive(HttpServer *s, bool keep);
 
 /* Sets the certificate (PEM, with its chain) of connections from now on; open ones keep theirs. The
  * server must be made with TLS. Returns 0, -ENOMEM, or HTTP_E_CERTIFICATE with a fault; the old
  * certificate then stays. */
 int http_server_set_certificate(HttpServer *s, const char *cert, const char *key, Fault *fault);
+
+/* Appends the counter `name` of connections that were closed before their time, by listener and
+ * rule (http_connections.h). NULLs are left out. */
+void http_server_write_closed(const HttpServer *const servers[], size_t n, const char *name, Buf *out);
 
 DEFINE_CLEANUP(HttpServer *, http_server_free)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Server and client in one loop. The client is a plain non-blocking socket, so that bytes can be
- * sent singly, connections cut, and answers checked as bytes. */
+/* Requests, answers and their times. Limits of connections: test-http-connections.c. */
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,124 +10,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
+#include "fixture.h"
 #include "kube/tls.h"
-#include "net/http/http_server.h"
-#include "net/http/http_stream.h"
-#include "test.h"
-
-typedef struct Fixture {
-        sd_event *event;
-        HttpServer *server;
-        HttpExchange *kept; /* of /later */
-        HttpStream *stream; /* of /stream */
-        unsigned requests, closed;
-        size_t body_len;
-} Fixture;
-
-static void on_closed(void *userdata) {
-        Fixture *f = userdata;
-
-        f->kept = NULL;
-        f->stream = NULL;
-        f->closed++;
-}
-
-static void handle(void *userdata, HttpExchange *x, const HttpRequest *r) {
-        Fixture *f = userdata;
-
-        f->requests++;
-        f->body_len = r->body.len;
-        if (strcmp(r->path, "/now") == 0)
-                http_respond(x, 200, "text/plain", r->body);
-        else if (strcmp(r->path, "/query") == 0)
-                http_respond(x, 200, "text/plain",
-                             str_from(http_query(x, "q") ? http_query(x, "q") : "none"));
-        else if (strcmp(r->path, "/cut") == 0)
-                http_exchange_cut(x);
-        else if (strcmp(r->path, "/stream") == 0)
-                f->stream = http_stream_begin(x, 200, "application/json", on_closed, f);
-        else if (strcmp(r->path, "/later") == 0) {
-                f->kept = x;
-                http_exchange_on_close(x, on_closed, f);
-        } else {
-                http_respond_header(x, "Retry-After", "7");
-                http_respond(x, 429, "text/plain", STR("slow down"));
-        }
-}
-
-static void fixture_begin_with(Fixture *f, HttpServerOptions options) {
-        Fault fault = FAULT_NULL;
-
-        options.listen = "127.0.0.1:0";
-        options.max_body = 100000;
-        *f = (Fixture){0};
-        ASSERT_OK(sd_event_new(&f->event));
-        ASSERT_OK(http_server_new(f->event, &options, handle, f, &f->server, &fault));
-}
-
-static void fixture_begin(Fixture *f) {
-        fixture_begin_with(f, (HttpServerOptions){0});
-}
-
-static void fixture_end(Fixture *f) {
-        f->server = http_server_free(f->server);
-        f->event = sd_event_unref(f->event);
-}
-
-/* from: the address of the client, a number in host order. */
-static int dial(const Fixture *f) {
-        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(http_server_port(f->server))};
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        ASSERT_TRUE(fd >= 0);
-        ASSERT_OK(connect(fd, (struct sockaddr *) &to, sizeof to));
-        return fd;
-}
-
-static void say(int fd, const char *text) {
-        ASSERT_INT(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t) strlen(text));
-}
-
-/* No test needs as long on a slow machine. */
-#define PATIENCE (100 * USEC_PER_SEC)
-
-/* Turns the loop until the peer's bytes contain `text` (NULL: until it closes). They collect in
- * *got. */
-static void hear(Fixture *f, int fd, const char *text, Buf *got) {
-        usec_t end = clock_monotonic_usec() + PATIENCE;
-
-        for (;;) {
-                char bytes[65536];
-                ssize_t n;
-
-                if (text && got->len > 0 && strstr(got->data, text))
-                        return;
-                n = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
-                if (n > 0)
-                        buf_append(got, bytes, (size_t) n);
-                else if (n == 0 || errno != EAGAIN) {
-                        if (text)
-                                TEST_FAIL_("closed before \"%s\" came: \"%s\"", text,
-                                           got->len ? got->data : "");
-                        return;
-                }
-                if (clock_monotonic_usec() > end)
-                        TEST_FAIL_("nothing came, only: \"%s\"", got->len ? got->data : "");
-                ASSERT_TRUE(sd_event_run(f->event, 1000) >= 0);
-        }
-}
-
-static void turn_until(Fixture *f, const void *condition, size_t size) {
-        static const char zero[16];
-        usec_t end = clock_monotonic_usec() + PATIENCE;
-
-        while (memcmp(condition, zero, size) == 0) {
-                ASSERT_TRUE(clock_monotonic_usec() < end);
-                ASSERT_TRUE(sd_event_run(f->event, 1000) >= 0);
-        }
-}
 
 static void answers_on_keep_alive(void) {
         _cleanup_buf_ Buf got = BUF_NULL;
@@ -416,17 +299,13 @@ static void garbage_changes_nothing(void) {
 /* A peer that opens a TLS connection and then sends nothing must cost no more than
  * the connection. */
 static void a_silent_handshake_costs_nothing(void) {
-        HttpServerOptions options = {.listen = "127.0.0.1:0",
-                                     .max_body = 1000,
-                                     .tls_cert = tls_server_cert,
-                                     .tls_key = tls_server_key};
+        HttpServerOptions options = {.tls_cert = tls_server_cert, .tls_key = tls_server_key};
         unsigned turns = 0;
-        Fixture f = {0};
+        Fixture f;
         usec_t end;
         int fd;
 
-        ASSERT_OK(sd_event_new(&f.event));
-        ASSERT_OK(http_server_new(f.event, &options, handle, &f, &f.server, NULL));
+        fixture_begin_with(&f, options);
         fd = dial(&f);
         say(fd, "\x16\x03\x01"); /* the beginning of a record */
         for (end = clock_monotonic_usec() + USEC_PER_SEC; clock_monotonic_usec() < end; turns++)
@@ -456,9 +335,9 @@ static void trickle(Fixture *f, int fd) {
         TEST_FAIL_("open after %d bytes", 600);
 }
 
-#define SHORT_TIMES ((HttpServerOptions){.idle_sec = 1, .request_sec = 1})
+#define SHORT_TIMES ((HttpServerOptions){.first_sec = 1})
 /* Where a request is to be heard first: a machine may stand still for a second or two. */
-#define LONGER_TIMES ((HttpServerOptions){.idle_sec = 4, .request_sec = 4})
+#define LONGER_TIMES ((HttpServerOptions){.first_sec = 6, .idle_sec = 4, .request_sec = 4})
 
 static void a_request_that_never_ends_is_closed(void) {
         static const char *const begun[] = {"", "GET /now HTTP/1.1\r\nHost: x\r\nX: ",
@@ -478,19 +357,31 @@ static void a_request_that_never_ends_is_closed(void) {
         }
 }
 
+/* Its head has `idle_sec`, its body `request_sec`. */
 static void the_next_request_has_a_deadline_too(void) {
-        _cleanup_buf_ Buf got = BUF_NULL;
-        Fixture f;
-        int fd;
+        static const struct {
+                HttpServerOptions options;
+                const char *begun;
+        } cases[] = {
+                {{.idle_sec = 4}, ""},
+                {{.request_sec = 4}, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n"},
+        };
 
-        fixture_begin_with(&f, LONGER_TIMES);
-        fd = dial(&f);
-        say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
-        hear(&f, fd, "\r\n\r\nhello", &got);
-        trickle(&f, fd);
-        ASSERT_INT(f.requests, 1);
-        (void) close(fd);
-        fixture_end(&f);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_buf_ Buf got = BUF_NULL;
+                Fixture f;
+                int fd;
+
+                fixture_begin_with(&f, cases[i].options);
+                fd = dial(&f);
+                say(fd, "POST /now HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
+                hear(&f, fd, "\r\n\r\nhello", &got);
+                say(fd, cases[i].begun);
+                trickle(&f, fd);
+                ASSERT_INT(f.requests, 1);
+                (void) close(fd);
+                fixture_end(&f);
+        }
 }
 
 /* The deadline is the request's. Connections that came later are closed by it in the meantime. */
@@ -530,8 +421,8 @@ static void refuses_bad_addresses(void) {
         ASSERT_OK(sd_event_new(&event));
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 Fault fault = FAULT_NULL;
-                ASSERT_INT(http_server_new(event, &(HttpServerOptions){.listen = bad[i]}, handle, NULL,
-                                           &server, &fault),
+                ASSERT_INT(http_server_new(event, &(HttpServerOptions){.listen = bad[i]}, NULL, NULL, &server,
+                                           &fault),
                            -EINVAL);
                 ASSERT_CONTAINS(fault.text, bad[i]);
         }
