@@ -4,15 +4,13 @@
  * exporter. Cards and containers: agent_card_metrics.c, agent_container_metrics.c. */
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/metric_text.h"
 #include "node/agent-internal.h"
 #include "node/audit/overuse.h"
 
-/* A client that holds its connections must not keep the kubelet's probes out: the liveness probe
- * would end the agent. It takes clients at 16 addresses for that, which is not out of reach: see
- * docs/monitoring.md. More connections would cost more memory, because each may hold an answer that
- * is not read. */
-enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_ADDRESS = 8, IDLE_SEC = 15 };
+/* Few, because each may hold an answer that is not read. */
+enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_ADDRESS = 64, IDLE_SEC = 15 };
 
 /* An older census says nothing of now. */
 enum { CENSUSES_MISSED = 10 };
@@ -336,14 +334,22 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                 write_calls(a, &out);
                 write_build(a, &out);
                 write_own(a, &out);
+                http_server_write_closed((const HttpServer *const[]){a->metrics}, 1,
+                                         "aliquot_node_connections_closed_total", &out);
                 http_respond(x, buf_result(&out) == 0 ? 200 : 503, METRIC_TEXT_TYPE, buf_str(&out));
         } else
                 http_respond(x, 404, "text/plain", STR("there is /metrics, /healthz and /readyz\n"));
 }
 
+static void on_limit(void *userdata, const char *text) {
+        log_warning("%s", text);
+}
+
 int agent_metrics_serve(Agent *a, Fault *fault) {
         const HttpServerOptions options = {
                 .listen = a->o.metrics_listen,
+                .name = "metrics",
+                .on_limit = on_limit,
                 .max_body = BODY_MAX,
                 .max_connections = CONNECTIONS_MAX,
                 .max_of_address = CONNECTIONS_OF_ADDRESS,

@@ -91,6 +91,8 @@ static unsigned on_metrics(Call *c) {
         metrics_write(c->context.metrics, c->context.view, &state, c->out);
         if (c->extender->gangs)
                 gang_report_metrics(c->extender->gangs, c->out);
+        if (c->extender->write_listeners)
+                c->extender->write_listeners(c->extender->userdata, c->out);
         return 200;
 }
 

@@ -20,7 +20,8 @@ typedef struct Extender {
         const bool *fresh;
         /* Asked by /readyz: NULL, or the line of the answer. NULL: always ready. */
         const char *(*why_not_ready)(void *userdata);
-        usec_t (*heard)(void *userdata, ViewKind kind); /* as in MetricsState */
+        usec_t (*heard)(void *userdata, ViewKind kind);    /* as in MetricsState */
+        void (*write_listeners)(void *userdata, Buf *out); /* their metrics; NULL: none */
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
         Waiters *waiters;             /* the evictor's; NULL: it is off */

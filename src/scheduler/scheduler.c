@@ -37,8 +37,10 @@ enum {
         /* The largest requests: Nodes instead of NodeNames, 5,000 of them at 10 KiB, or the victims
          * of a preemption with all their pods. */
         BODY_MAX = 64 << 20,
-        /* As many Binds may be held, each on a connection of its own (binder.c). */
+        /* As many Binds may be held, each on a connection of its own (binder.c). These do not count
+         * for an address: all come from kube-scheduler's. */
         CONNECTIONS_MAX = 4096,
+        CONNECTIONS_OF_ADDRESS = 2048,
         MINOR_WITH_GATES = 27, /* scheduling gates are on by default from there on */
 };
 
@@ -233,16 +235,36 @@ static usec_t heard(void *userdata, ViewKind kind) {
         return s->follower ? follower_heard(s->follower, kind) : 0;
 }
 
+static void on_limit(void *userdata, const char *text) {
+        log_warning("%s", text);
+}
+
+static void write_listeners(void *userdata, Buf *out) {
+        const Scheduler *s = userdata;
+        const HttpServer *servers[] = {
+                s->server,
+                s->webhook ? webhook_server(s->webhook) : NULL,
+                s->page ? page_server_listener(s->page) : NULL,
+        };
+
+        http_server_write_closed(servers, ELEMENTSOF(servers), "aliquot_scheduler_connections_closed_total",
+                                 out);
+}
+
 static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         HttpServerOptions options = {.listen = o->listen,
+                                     .name = "extender",
                                      .max_body = BODY_MAX,
                                      .max_connections = CONNECTIONS_MAX,
+                                     .max_of_address = CONNECTIONS_OF_ADDRESS,
+                                     .on_limit = on_limit,
                                      .tls = o->tls_cert != NULL};
         HttpReloadOptions files = {
                 .cert = o->tls_cert, .key = o->tls_key, .on_news = on_news, .on_trouble = on_trouble};
         int r;
 
         s->extender.heard = heard;
+        s->extender.write_listeners = write_listeners;
         s->extender.userdata = s;
         s->extender.view = s->view;
         s->extender.metrics = &s->metrics;
@@ -571,11 +593,11 @@ uint16_t scheduler_port(const Scheduler *s) {
 }
 
 uint16_t scheduler_webhook_port(const Scheduler *s) {
-        return s->webhook ? webhook_port(s->webhook) : 0;
+        return s->webhook ? http_server_port(webhook_server(s->webhook)) : 0;
 }
 
 uint16_t scheduler_page_port(const Scheduler *s) {
-        return s->page ? page_server_port(s->page) : 0;
+        return s->page ? http_server_port(page_server_listener(s->page)) : 0;
 }
 
 bool scheduler_is_ready(const Scheduler *s) {

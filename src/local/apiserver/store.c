@@ -29,6 +29,7 @@ void store_touch(Store *s) {
 static int store_listen(Store *s, const char *address, Fault *fault) {
         HttpServerOptions options = {
                 .listen = address,
+                .name = "store",
                 .max_body = STORE_BODY_MAX,
                 .max_connections = CONNECTIONS_MAX,
         };

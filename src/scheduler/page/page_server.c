@@ -18,9 +18,9 @@
 enum {
         /* Streams, and the short requests beside them; a browser opens up to six connections. */
         CONNECTIONS_MAX = PAGE_VIEWERS_MAX + 48,
-        /* A connection that sends half a request, or reads nothing, is closed after this time. */
-        IDLE_SEC = 30,
-        REQUEST_SEC = 15,   /* beyond that, for one that sends a byte now and then */
+        CONNECTIONS_OF_ADDRESS = 48, /* without the streams; all viewers may come through one proxy */
+        IDLE_SEC = 30,               /* also until a connection that reads nothing is closed */
+        REQUEST_SEC = 15,
         NAME_MAX_LEN = 253, /* the longest name in Kubernetes (RFC 1123); UIDs are shorter */
 };
 
@@ -159,9 +159,16 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
 
 /* ---- the object ---- */
 
+static void on_limit(void *userdata, const char *text) {
+        log_warning("%s", text);
+}
+
 static int serve(PageServer *p, const PageServerOptions *o, Fault *fault) {
         HttpServerOptions http = {.listen = o->listen,
+                                  .name = "page",
                                   .max_connections = CONNECTIONS_MAX,
+                                  .max_of_address = CONNECTIONS_OF_ADDRESS,
+                                  .on_limit = on_limit,
                                   .idle_sec = IDLE_SEC,
                                   .request_sec = REQUEST_SEC};
         int r = page_host_check_listen(o->listen, fault);
@@ -204,8 +211,8 @@ PageServer *page_server_free(PageServer *p) {
         return NULL;
 }
 
-uint16_t page_server_port(const PageServer *p) {
-        return http_server_port(p->server);
+const HttpServer *page_server_listener(const PageServer *p) {
+        return p->server;
 }
 
 void page_server_pod(PageServer *p, const Pod *pod) {

@@ -18,6 +18,7 @@
 
 #include "base/fault.h"
 #include "kube/client.h"
+#include "net/http/http_server.h"
 #include "scheduler/gang/gangs.h"
 #include "scheduler/view/view.h"
 
@@ -38,7 +39,7 @@ typedef struct PageServerOptions {
  * that are no names, and what http_server_new() returns. */
 int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *fault);
 PageServer *page_server_free(PageServer *p);
-uint16_t page_server_port(const PageServer *p);
+const HttpServer *page_server_listener(const PageServer *p); /* for its port and metrics */
 
 /* A pod came, changed or went, and the view has it already. */
 void page_server_pod(PageServer *p, const Pod *pod);

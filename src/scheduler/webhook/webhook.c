@@ -14,7 +14,10 @@ enum {
         /* An update carries the old and the new object, and the API server takes 3 MiB in a
          * request. The rest is for the envelope. */
         BODY_MAX = 7 << 20,
-        CONNECTIONS_MAX = 256,
+        /* By default, an API server has 600 requests in work, each with a connection
+         * (max-requests-inflight, max-mutating-requests-inflight: kube-apiserver's reference). */
+        CONNECTIONS_MAX = 2048,
+        CONNECTIONS_OF_ADDRESS = 1024,
         NAMES = 3,
         OUT_KEEP_MAX = 64 << 10,
 };
@@ -94,6 +97,13 @@ static void on_trouble(void *userdata, const Fault *fault) {
         Webhook *w = userdata;
 
         w->o.on_trouble(w->o.userdata, fault);
+}
+
+static void on_limit(void *userdata, const char *text) {
+        Fault fault = FAULT_NULL;
+
+        (void) fault_set(&fault, 0, "%s", text);
+        on_trouble(userdata, &fault);
 }
 
 static void serve(Webhook *w, const Keyring *k) {
@@ -213,8 +223,11 @@ static int follow_files(Webhook *w, Fault *fault) {
 int webhook_new(const WebhookOptions *options, Webhook **ret, Fault *fault) {
         _cleanup_(webhook_freep) Webhook *w = calloc(1, sizeof *w);
         HttpServerOptions server = {.listen = options->listen,
+                                    .name = "webhook",
                                     .max_body = BODY_MAX,
                                     .max_connections = CONNECTIONS_MAX,
+                                    .max_of_address = CONNECTIONS_OF_ADDRESS,
+                                    .on_limit = on_limit,
                                     .tls = true};
         int r;
 
@@ -255,8 +268,8 @@ void webhook_drain(Webhook *w) {
         http_server_keep_alive(w->server, false);
 }
 
-uint16_t webhook_port(const Webhook *w) {
-        return http_server_port(w->server);
+const HttpServer *webhook_server(const Webhook *w) {
+        return w->server;
 }
 
 bool webhook_is_ready(const Webhook *w) {

@@ -12,6 +12,7 @@
  * configurations equal to it (ca_injector.h). */
 
 #include "kube/event.h"
+#include "net/http/http_server.h"
 #include "scheduler/webhook/review.h"
 
 #define WEBHOOK_SECRET "aliquot-webhook-tls" /* in the Service's namespace */
@@ -46,12 +47,12 @@ Webhook *webhook_free(Webhook *w); /* before its client */
 /* The leader renews the certificate and writes the caBundle. */
 void webhook_set_leading(Webhook *w, bool leading);
 
-/* The process ends soon: every answer closes its connection, so that the API server calls the other
- * replicas. */
+/* The process ends soon: every answer closes its connection, and idle ones are closed, so that the
+ * API server calls the other replicas. */
 void webhook_drain(Webhook *w);
 
-uint16_t webhook_port(const Webhook *w);
-bool webhook_is_ready(const Webhook *w); /* has a certificate */
+const HttpServer *webhook_server(const Webhook *w); /* for its port and metrics */
+bool webhook_is_ready(const Webhook *w);            /* has a certificate */
 const WebhookCounts *webhook_counts(const Webhook *w);
 
 DEFINE_CLEANUP(Webhook *, webhook_free)
