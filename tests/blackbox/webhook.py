@@ -9,6 +9,7 @@ import http.server
 import json
 import os
 import queue
+import random
 import re
 import signal
 import socket
@@ -329,6 +330,52 @@ def review(connection, task, what, kind=("", "Pod"), operation="CREATE", **more)
     return answer["response"]
 
 
+def is_closed(connection):
+    """The peer has closed it. What else came is a session ticket, which is read here."""
+    connection.sock.setblocking(False)
+    try:
+        return connection.sock.recv(1) == b""
+    except ssl.SSLWantReadError:
+        return False
+    except OSError:
+        return True
+    finally:
+        connection.sock.settimeout(PATIENCE)
+
+
+class KeepingClient:
+    """Keeps its connections as the API server does (net/http of Go). The one used last is used next, and one that the peer has closed
+    is replaced. A request whose connection is closed after it was sent fails."""
+
+    def __init__(self, dial):
+        self.dial, self.idle, self.lock = dial, [], threading.Lock()
+
+    def take(self):
+        while True:
+            with self.lock:
+                connection = self.idle.pop() if self.idle else None
+            if not connection:
+                return self.dial()
+            if not is_closed(connection):
+                return connection
+            connection.close()
+
+    def create(self):
+        connection = self.take()
+        try:
+            assert review(connection, "validate", pod({}))["allowed"]
+        except BaseException:
+            connection.close()
+            raise
+        if connection.sock:
+            with self.lock:
+                self.idle.append(connection)
+
+    def close(self):
+        for connection in self.idle:
+            connection.close()
+
+
 class WebhookTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -385,6 +432,8 @@ class WebhookTest(unittest.TestCase):
         try:
             for connection in [*connections, one.connect(self.authorities())]:
                 sent = time.monotonic()
+                if is_closed(connection):  # it was idle for a second
+                    continue
                 self.assertTrue(review(connection, "validate", pod({}))["allowed"])
                 self.assertIsNone(connection.sock)
             sent = time.monotonic()
@@ -741,6 +790,48 @@ class Leader(WebhookTest):
             if self.answers_on(Replica(self, pod="one"), path):
                 return
         self.fail("three times so busy a machine that the pod ended before it was asked")
+
+    def test_creates_succeed_while_pods_end(self):
+        """Each pod in turn ends while another one begins. The client hears of the end late, and it has idle connections to both."""
+        for name in "one", "two", "next":
+            self.api.put(SYSTEM + "pods/" + name, {"metadata": {"labels": {}}})
+        replicas = [Replica(self, pod=name) for name in ("one", "two")]
+        for replica in replicas:
+            self.ready(replica)
+        authorities, served, over, failures = self.authorities(), list(replicas), threading.Event(), []
+        client = KeepingClient(lambda: random.choice(served).connect(authorities))
+        self.addCleanup(client.close)
+
+        def create():
+            rng = random.Random()
+            while not over.wait(rng.uniform(0, 0.05)):
+                try:
+                    client.create()
+                except Exception as e:
+                    failures.append(repr(e))
+        spare = [client.take() for _ in range(20)]
+        for connection in spare:
+            review(connection, "validate", pod({}))
+        client.idle.extend(spare)
+        threads = [threading.Thread(target=create) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for ends in replicas:
+                if ends is replicas[1]:
+                    served.append(Replica(self, pod="next"))
+                    self.ready(served[-1])
+                ends.process.terminate()
+                ends.logged("ending signal")
+                over.wait(1)  # so late the Service hears of it
+                served.remove(ends)
+                ends.process.wait(PATIENCE)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        client.create()
+        self.assertEqual(failures, [])
 
     def test_a_pod_that_ends_takes_no_lease(self):
         """Otherwise it would end before it releases the lease, and no replica would lead for 15 s.
