@@ -25,6 +25,7 @@ typedef struct HttpConnection {
         struct HttpConnection *next, **link;
         struct MHD_Connection *connection;
         HttpPeer *peer;
+        HttpHandshake handshake;
         usec_t since;
         HttpConnectionState state;
         bool closing; /* it is in no list: libmicrohttpd will find its socket shut down */
@@ -174,6 +175,7 @@ static void connection_close(HttpConnections *c, HttpConnection *x) {
         list_remove(c, x);
         x->closing = true;
         cut(x->connection);
+        http_handshake_end(&x->handshake);
 }
 
 /* The kernel has bytes of a request that libmicrohttpd has not read yet. */
@@ -275,12 +277,14 @@ static HttpConnection *connection_new(HttpConnections *c, struct MHD_Connection 
                 return NULL;
         }
         x->peer->all++;
+        http_handshake_begin(&c->handshakes, &x->handshake, connection);
         list_add(c, x, HTTP_CONNECTION_FRESH);
         make_room(c, x);
         return x;
 }
 
 static void connection_free(HttpConnections *c, HttpConnection *x) {
+        http_handshake_end(&x->handshake);
         if (!x->closing)
                 list_remove(c, x);
         peer_release(c, x->peer);
@@ -350,10 +354,16 @@ void http_connections_drain(HttpConnections *c, bool drain) {
         arm(c, HTTP_CONNECTION_IDLE);
 }
 
-int http_connections_join(HttpConnections *c, sd_event *event) {
+void http_connections_resume(HttpConnections *c) {
+        for (HttpConnection *x = c->lists[HTTP_CONNECTION_FRESH].first; x; x = x->next)
+                http_handshake_end(&x->handshake);
+}
+
+int http_connections_join(HttpConnections *c, sd_event *event, void (*wake)(void *userdata), void *userdata) {
         int r = sd_event_add_time_relative(event, &c->source, CLOCK_MONOTONIC, 0, USEC_PER_SEC / 10,
                                            on_deadline, c);
 
+        c->handshakes = (HttpHandshakes){.event = event, .wake = wake, .userdata = userdata};
         return r < 0 ? r : 0;
 }
 

@@ -25,6 +25,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
+#include "net/http/http_handshake.h"
 
 /* Why a connection was closed before its time. One list: enum, label of the metric. */
 #define HTTP_CLOSED_LIST(X)                                                                                  \
@@ -65,6 +66,7 @@ typedef struct HttpConnections {
                 struct HttpConnection *first, **end; /* in the order of `since` */
                 unsigned n;
         } lists[HTTP_CONNECTION_STATES_];
+        HttpHandshakes handshakes;
         struct HttpPeer *peers; /* the addresses that have connections */
         sd_event_source *source;
         usec_t armed; /* when the source fires; 0: it is off */
@@ -75,8 +77,10 @@ typedef struct HttpConnections {
 
 /* Ready for connections; none is closed by time before _join(). */
 void http_connections_init(HttpConnections *c, const HttpConnectionsOptions *options);
-/* Returns 0, or the negative errno of sd-event. */
-int http_connections_join(HttpConnections *c, sd_event *event);
+/* wake: gives libmicrohttpd a turn. Returns 0, or the negative errno of sd-event. */
+int http_connections_join(HttpConnections *c, sd_event *event, void (*wake)(void *userdata), void *userdata);
+/* Before libmicrohttpd stops: none is suspended any more. */
+void http_connections_resume(HttpConnections *c);
 /* Call it after libmicrohttpd has stopped, and so has ended all connections. */
 void http_connections_done(HttpConnections *c);
 

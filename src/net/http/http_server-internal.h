@@ -21,13 +21,10 @@ struct HttpServer {
         HttpExchange *exchanges;
         size_t max_body, bodies; /* of one request; of all current requests */
         usec_t armed;            /* when the timer fires */
-        unsigned idle_turns;     /* turns in a row with an expired deadline and no progress */
         uint16_t port;
         bool closing, ending; /* the server closes; each connection ends after its next answer */
         TlsPair tls;
 };
 
-/* A request or an answer moved: the next turns of libmicrohttpd are not delayed. */
-void http_server_progress(HttpServer *s);
-/* The same, and libmicrohttpd has a turn at once, although none of its descriptors is ready. */
+/* libmicrohttpd has a turn at once, although none of its descriptors is ready. */
 void http_server_wake(HttpServer *s);

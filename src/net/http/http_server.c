@@ -28,8 +28,6 @@ enum {
         /* A turn of libmicrohttpd accepts at most 11 connections, and closes those that were shut
          * down in the turn before. */
         CLOSING_MAX = 64,
-        TURNS_AT_ONCE = 4,
-        TURN_DELAY_MAX_MSEC = 64,
 };
 
 /* ---- libmicrohttpd's callbacks ---- */
@@ -70,7 +68,6 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         HttpServer *s = userdata;
         HttpExchange *x = *state;
 
-        http_server_progress(s);
         if (!x) {
                 if (s->closing)
                         return MHD_NO;
@@ -111,12 +108,7 @@ static void on_completed(void *userdata, struct MHD_Connection *connection, void
 
 /* ---- joining the loop ---- */
 
-void http_server_progress(HttpServer *s) {
-        s->idle_turns = 0;
-}
-
 void http_server_wake(HttpServer *s) {
-        http_server_progress(s);
         /* fails only for NULL */
         (void) sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
 }
@@ -132,19 +124,15 @@ static int server_set_timer(HttpServer *s, usec_t when) {
 /* Idle deadlines move with every request, but the timer is only moved to an earlier time. When it
  * fires too early, it is set again. So a request costs no system call for a timer.
  *
- * An expired deadline is a deferred source. libmicrohttpd 0.9.75 reports one also for a TLS
- * handshake that waits for the peer, without end: turns without progress therefore slow down. */
+ * An expired deadline is a deferred source. */
 static int server_arm(HttpServer *s) {
         MHD_UNSIGNED_LONG_LONG milliseconds;
         usec_t now, when;
 
         if (MHD_get_timeout(s->daemon, &milliseconds) != MHD_YES)
                 return 0;
-        if (milliseconds == 0) {
-                if (s->idle_turns++ < TURNS_AT_ONCE)
-                        return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
-                milliseconds = s->idle_turns < 64 ? s->idle_turns - TURNS_AT_ONCE : TURN_DELAY_MAX_MSEC;
-        }
+        if (milliseconds == 0)
+                return sd_event_source_set_enabled(s->wake, SD_EVENT_ONESHOT);
         now = clock_monotonic_usec();
         when = now + milliseconds * USEC_PER_MSEC;
         if (s->armed > now && s->armed <= when)
@@ -161,6 +149,8 @@ static void server_run(HttpServer *s) {
 
         in_turn = s;
         (void) MHD_run(s->daemon); /* its errors concern single connections, which it closes */
+        if (!s->closing)
+                http_handshakes_suspend(&s->connections.handshakes);
         in_turn = outer;
 }
 
@@ -178,10 +168,7 @@ static int server_turn(HttpServer *s) {
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        HttpServer *s = userdata;
-
-        http_server_progress(s);
-        return server_turn(s);
+        return server_turn(userdata);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -205,6 +192,10 @@ static int server_add_wake(HttpServer *s) {
         return r < 0 ? r : sd_event_source_set_enabled(s->wake, SD_EVENT_OFF);
 }
 
+static void on_wanted(void *userdata) {
+        http_server_wake(userdata);
+}
+
 static int server_join(HttpServer *s) {
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         int r;
@@ -217,7 +208,7 @@ static int server_join(HttpServer *s) {
         r = sd_event_add_time_relative(s->event, &s->timer, CLOCK_MONOTONIC, 0, 1, on_timer, s);
         if (r < 0)
                 return r;
-        r = http_connections_join(&s->connections, s->event);
+        r = http_connections_join(&s->connections, s->event, on_wanted, s);
         if (r >= 0)
                 r = server_add_wake(s);
         if (r < 0)
@@ -331,6 +322,7 @@ HttpServer *http_server_free(HttpServer *s) {
          * first. */
         for (HttpExchange *x = s->exchanges; x; x = x->next)
                 http_exchange_drop(x);
+        http_connections_resume(&s->connections);
         if (s->daemon) {
                 server_run(s);
                 MHD_stop_daemon(s->daemon);

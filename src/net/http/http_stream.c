@@ -41,7 +41,6 @@ static ssize_t stream_read(void *userdata, uint64_t position, char *into, size_t
         HttpStream *s = userdata;
         size_t n;
 
-        http_server_progress(s->exchange->server);
         if (s->exchange->gone)
                 return MHD_CONTENT_READER_END_WITH_ERROR;
         if (http_stream_queued(s) == 0 && s->on_close && s->on_drain)
