@@ -16,8 +16,6 @@
  * one gets a 409. */
 
 enum {
-        LEASE_SEC = 15,
-        RENEW_DEADLINE_SEC = 10,
         RETRY_SEC = 2,
         LEASE_MAX_SEC = 3600,        /* the longest lease of another instance that we wait for */
         LEASE_MAX_TEXT = 256 * 1024, /* other controllers may have annotated it */
@@ -374,7 +372,8 @@ static int set_texts(Elector *e, const ElectorOptions *o) {
 
 static int set_times(Elector *e, const ElectorOptions *o) {
         e->lease = o->lease > 0 ? o->lease : LEASE_SEC * USEC_PER_SEC;
-        e->renew_deadline = o->renew_deadline > 0 ? o->renew_deadline : RENEW_DEADLINE_SEC * USEC_PER_SEC;
+        e->renew_deadline =
+                o->renew_deadline > 0 ? o->renew_deadline : LEASE_RENEW_DEADLINE_SEC * USEC_PER_SEC;
         e->retry = o->retry > 0 ? o->retry : RETRY_SEC * USEC_PER_SEC;
         return e->retry < e->renew_deadline && e->renew_deadline < e->lease ? 0 : -EINVAL;
 }

@@ -19,6 +19,10 @@ typedef struct Lease {
 
 enum { LEASE_E_MALFORMED = 1 };
 
+/* The defaults of client-go and of kube-scheduler: a candidate waits for the first, a leader that
+ * cannot renew stops after the second. */
+enum { LEASE_SEC = 15, LEASE_RENEW_DEADLINE_SEC = 10 };
+
 /* *ret holds views of json and arena. Returns 0, LEASE_E_MALFORMED or -ENOMEM. */
 int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault);
 

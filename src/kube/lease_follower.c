@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/lease_follower.h"
+
+#include <errno.h>
+
+#include "kube/escape.h"
+#include "kube/lease_term.h"
+
+#define READ_EVERY   (1 * USEC_PER_SEC)
+#define READ_PAUSE   (200 * USEC_PER_MSEC) /* between two reads, however often a look is asked for */
+#define READ_TIMEOUT (3 * USEC_PER_SEC)    /* three of them fit into the deadline */
+
+enum { HOLDER_SHOWN = 128 };
+
+struct LeaseFollower {
+        KubeClient *client;
+        char *path, *label, *prefix; /* label: "NAMESPACE/NAME" */
+        void (*on_change)(void *userdata, bool leading);
+        void *userdata;
+
+        LeaseTerm term;
+        bool leading; /* as on_change was told last */
+        KubeCall *call;
+        usec_t sent;
+        bool look_again;           /* a look was asked for while a read was under way */
+        sd_event_source *next;     /* the next read */
+        sd_event_source *deadline; /* of leading, or of waiting to lead */
+        Fault trouble;             /* of the last read; "": none */
+        Fault why_not;
+};
+
+/* CLOCK_BOOTTIME goes on while the machine sleeps, as the lease does. */
+static usec_t now_usec(void) {
+        return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
+}
+
+bool lease_follower_is_leading(const LeaseFollower *f) {
+        return lease_term_state(&f->term, now_usec()) == LEASE_TERM_LEADING;
+}
+
+/* ---- the state ---- */
+
+/* Sets the time at which the state changes without a read. */
+static void arm_deadline(LeaseFollower *f, LeaseTermState state) {
+        usec_t at = state == LEASE_TERM_LEADING ? f->term.expiry : f->term.from;
+
+        if (state != LEASE_TERM_LEADING && state != LEASE_TERM_TOO_SOON) {
+                (void) sd_event_source_set_enabled(f->deadline, SD_EVENT_OFF);
+                return;
+        }
+        /* fail only for a dead source */
+        (void) sd_event_source_set_time(f->deadline, at);
+        (void) sd_event_source_set_enabled(f->deadline, SD_EVENT_ONESHOT);
+}
+
+static void settle(LeaseFollower *f) {
+        LeaseTermState state = lease_term_state(&f->term, now_usec());
+        bool leading = state == LEASE_TERM_LEADING;
+
+        arm_deadline(f, state);
+        if (leading == f->leading)
+                return;
+        f->leading = leading;
+        f->on_change(f->userdata, leading);
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        settle(userdata);
+        return 0;
+}
+
+static void explain(const LeaseFollower *f, Fault *ret) {
+        const char *lease = f->label;
+        Str holder = buf_str(&f->term.holder);
+
+        switch (lease_term_state(&f->term, now_usec())) {
+        case LEASE_TERM_UNREAD:
+                (void) fault_set(ret, 0, "Lease %s was not read yet", lease);
+                break;
+        case LEASE_TERM_ABSENT:
+                (void) fault_set(ret, 0, "Lease %s does not exist: no kube-scheduler leads", lease);
+                break;
+        case LEASE_TERM_FREE:
+                (void) fault_set(ret, 0, "Lease %s has no holder", lease);
+                break;
+        case LEASE_TERM_FOREIGN:
+                (void) fault_set(
+                        ret, 0, "Lease %s is held by %.*s, and not by the kube-scheduler of host %.*s", lease,
+                        STR_CUT(holder, HOLDER_SHOWN), (int) strlen(f->prefix) - 1, f->prefix);
+                break;
+        case LEASE_TERM_STALE:
+                (void) fault_set(ret, 0, "Lease %s was not seen renewed in time by %.*s", lease,
+                                 STR_CUT(holder, HOLDER_SHOWN));
+                break;
+        case LEASE_TERM_TOO_SOON:
+                (void) fault_set(ret, 0, "Lease %s went to %.*s from a holder that may still act", lease,
+                                 STR_CUT(holder, HOLDER_SHOWN));
+                break;
+        case LEASE_TERM_LEADING:
+                break;
+        }
+}
+
+const char *lease_follower_why_not(LeaseFollower *f) {
+        Fault said = FAULT_NULL;
+
+        explain(f, &said);
+        if (!said.text[0])
+                return NULL;
+        (void) fault_set(&f->why_not, 0, "%.600s%s%.300s", said.text, f->trouble.text[0] ? "; " : "",
+                         f->trouble.text);
+        return f->why_not.text;
+}
+
+/* ---- reading ---- */
+
+static void read_after(LeaseFollower *f, usec_t delay) {
+        /* fail only for a dead source */
+        (void) sd_event_source_set_time_relative(f->next, delay);
+        (void) sd_event_source_set_enabled(f->next, SD_EVENT_ONESHOT);
+}
+
+static void read_soon(LeaseFollower *f) {
+        usec_t since = now_usec() - f->sent;
+
+        read_after(f, since < READ_PAUSE ? READ_PAUSE - since : 0);
+}
+
+static void take_reply(LeaseFollower *f, const KubeReply *reply) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Lease lease;
+        int r;
+
+        f->trouble = reply->fault;
+        if (reply->outcome != KUBE_DONE)
+                return;
+        if (reply->status == 404)
+                r = lease_term_read(&f->term, NULL, f->sent, now_usec());
+        else if (reply->status != 200)
+                return;
+        else {
+                r = lease_decode(reply->body, &arena, &lease, &f->trouble);
+                if (r == 0)
+                        r = lease_term_read(&f->term, &lease, f->sent, now_usec());
+        }
+        if (r == 0)
+                f->trouble = FAULT_NULL;
+        else if (r < 0)
+                (void) fault_set(&f->trouble, r, "out of memory");
+}
+
+static void on_read(void *userdata, const KubeReply *reply) {
+        LeaseFollower *f = userdata;
+        bool again = f->look_again;
+
+        f->call = NULL;
+        f->look_again = false;
+        take_reply(f, reply);
+        if (again)
+                read_soon(f);
+        else
+                read_after(f, READ_EVERY);
+        settle(f);
+}
+
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
+        LeaseFollower *f = userdata;
+        KubeRequest request = {.method = "GET", .path = f->path, .timeout = READ_TIMEOUT};
+
+        f->sent = now_usec();
+        if (kube_call(f->client, &request, on_read, f, &f->call) < 0)
+                read_after(f, READ_EVERY);
+        return 0;
+}
+
+void lease_follower_look(LeaseFollower *f) {
+        if (f->leading)
+                return;
+        if (f->call)
+                f->look_again = true; /* it may have been sent before the Lease was taken */
+        else
+                read_soon(f);
+}
+
+/* ---- beginning and end ---- */
+
+static int set_texts(LeaseFollower *f, const LeaseFollowerOptions *o) {
+        _cleanup_buf_ Buf path = BUF_NULL, label = BUF_NULL, prefix = BUF_NULL;
+
+        buf_append_str(&path, STR("/apis/coordination.k8s.io/v1/namespaces/"));
+        kube_url_escape(&path, str_from(o->namespace_));
+        buf_append_str(&path, STR("/leases/"));
+        kube_url_escape(&path, str_from(o->name));
+        buf_appendf(&label, "%s/%s", o->namespace_, o->name);
+        buf_appendf(&prefix, "%s_", o->host);
+        f->path = buf_take(&path);
+        f->label = buf_take(&label);
+        f->prefix = buf_take(&prefix);
+        f->term.prefix = str_from(f->prefix);
+        return f->path && f->label && f->prefix ? 0 : -ENOMEM;
+}
+
+int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
+                       void (*on_change)(void *userdata, bool leading), void *userdata, LeaseFollower **ret) {
+        _cleanup_(lease_follower_freep) LeaseFollower *f = calloc(1, sizeof *f);
+        int r;
+
+        if (!f)
+                return -ENOMEM;
+        f->client = c;
+        f->on_change = on_change;
+        f->userdata = userdata;
+        r = set_texts(f, options);
+        if (r == 0)
+                r = sd_event_add_time_relative(kube_client_event(c), &f->next, CLOCK_MONOTONIC, 0, 1, on_next,
+                                               f);
+        if (r >= 0)
+                r = sd_event_add_time(kube_client_event(c), &f->deadline, CLOCK_BOOTTIME, 0, 1, on_deadline,
+                                      f);
+        /* A process that was stopped wakes up to requests that are as late as the deadline, so the
+         * deadline is handled first. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(f->deadline, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(f->deadline, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(f);
+        return 0;
+}
+
+LeaseFollower *lease_follower_free(LeaseFollower *f) {
+        if (!f)
+                return NULL;
+        kube_call_free(f->call);
+        sd_event_source_disable_unref(f->next);
+        sd_event_source_disable_unref(f->deadline);
+        lease_term_done(&f->term);
+        free(f->path);
+        free(f->label);
+        free(f->prefix);
+        free(f);
+        return NULL;
+}

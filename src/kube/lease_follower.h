@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Follows the Lease by which a kube-scheduler beside this process is elected. This process leads
+ * where that kube-scheduler does, so that one Lease decides for both, and has no election of its
+ * own (elector.h).
+ *
+ * The identity of a kube-scheduler is its host name, "_" and a UUID
+ * (cmd/kube-scheduler/app/options/options.go: makeLeaderElectionConfig). The containers of a pod
+ * have one host name, which contains no "_". lease_term.h says why two replicas never lead at once.
+ *
+ * The Lease is read every second, and at once when lease_follower_look() says that the
+ * kube-scheduler behaves like a leader. */
+
+#include "kube/client.h"
+
+typedef struct LeaseFollower LeaseFollower;
+
+typedef struct LeaseFollowerOptions {
+        const char *namespace_, *name; /* of the Lease */
+        const char *host;              /* of this process and its kube-scheduler, as gethostname() */
+} LeaseFollowerOptions;
+
+/* leading: true when this process may act, false from the moment it must not. on_change is called
+ * from the loop on each change, never before this returns; it must not free the follower. Returns 0
+ * or -ENOMEM. */
+int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
+                       void (*on_change)(void *userdata, bool leading), void *userdata, LeaseFollower **ret);
+LeaseFollower *lease_follower_free(LeaseFollower *f); /* before its client; calls no on_change */
+
+/* Reads the clock, so the answer is right even when the loop was held up or the machine slept. */
+bool lease_follower_is_leading(const LeaseFollower *f);
+
+/* NULL while leading; else one sentence without a full stop that names the Lease and its holder. It
+ * is valid until the next call. */
+const char *lease_follower_why_not(LeaseFollower *f);
+
+/* The kube-scheduler has asked for something, as only a leader does. Reads the Lease at once, but
+ * where this process leads, and soon where a read was sent just now. */
+void lease_follower_look(LeaseFollower *f);
+
+DEFINE_CLEANUP(LeaseFollower *, lease_follower_free)

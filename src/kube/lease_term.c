@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/lease_term.h"
+
+#include <errno.h>
+
+#define DEADLINE (LEASE_RENEW_DEADLINE_SEC * USEC_PER_SEC)
+
+/* "2026-11-29T12:00:00": client-go compares the times of a record by the second
+ * (LeaderElectionRecord has metav1.Time), so that a candidate does not see a renewal within the
+ * same second. */
+enum { WHOLE_SECONDS = 19 };
+
+static Str seconds_of(Str time) {
+        return (Str){time.data, time.len < WHOLE_SECONDS ? time.len : WHOLE_SECONDS};
+}
+
+/* Whether it is PREFIX and a UUID. An elector on the same host has the prefix and a number. */
+static bool is_ours(const LeaseTerm *t, Str holder) {
+        static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+        const char *uuid;
+
+        if (!str_has_prefix(holder, t->prefix) || holder.len != t->prefix.len + sizeof form - 1)
+                return false;
+        uuid = holder.data + t->prefix.len;
+        for (size_t i = 0; i < sizeof form - 1; i++)
+                if ((form[i] == '-') != (uuid[i] == '-'))
+                        return false;
+        return true;
+}
+
+/* The parts that a candidate compares. The resourceVersion is none of them: it also changes with
+ * the metadata of the Lease. */
+static void write_record(Buf *out, const Lease *lease) {
+        buf_appendf(out, STR_FMT "\n" STR_FMT "\n" STR_FMT "\n%lld\n%lld", STR_ARG(lease->holder),
+                    STR_ARG(seconds_of(lease->acquire_time)), STR_ARG(seconds_of(lease->renew_time)),
+                    (long long) lease->duration_sec, (long long) lease->transitions);
+}
+
+/* A shorter lease counts in the same proportion. */
+static usec_t term_of(const Lease *lease) {
+        if (lease->duration_sec <= 0)
+                return 0;
+        if (lease->duration_sec >= LEASE_SEC)
+                return DEADLINE;
+        return (usec_t) lease->duration_sec * DEADLINE / LEASE_SEC;
+}
+
+void lease_term_done(LeaseTerm *t) {
+        buf_done(&t->record);
+        buf_done(&t->holder);
+        *t = (LeaseTerm){.prefix = t->prefix};
+}
+
+/* Whether the holder of the record so far can be no obstacle: it has given the Lease back, or was
+ * silent for so long that it has stopped. Of what was before the first read nothing is known. */
+static bool has_ended(const LeaseTerm *t) {
+        return !t->read || t->holder.len == 0 || (t->sent > t->seen && t->sent - t->seen >= DEADLINE);
+}
+
+int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now) {
+        _cleanup_buf_ Buf record = BUF_NULL, holder = BUF_NULL;
+        bool ours = lease && is_ours(t, lease->holder);
+
+        if (lease) {
+                write_record(&record, lease);
+                buf_append_str(&holder, lease->holder);
+        }
+        if (buf_result(&record) < 0 || buf_result(&holder) < 0) {
+                lease_term_done(t);
+                return -ENOMEM;
+        }
+        if (t->read && str_eq(buf_str(&t->record), buf_str(&record))) {
+                t->sent = sent;
+                return 0;
+        }
+        if (!ours || (!t->ours && has_ended(t)))
+                t->from = 0;
+        else if (!t->ours)
+                t->from = now + DEADLINE;
+        t->expiry = ours && t->read ? t->sent + term_of(lease) : 0;
+        t->read = true;
+        t->ours = ours;
+        t->seen = now;
+        t->sent = sent;
+        buf_done(&t->record);
+        buf_done(&t->holder);
+        t->record = record;
+        t->holder = holder;
+        record = holder = BUF_NULL;
+        return 0;
+}
+
+LeaseTermState lease_term_state(const LeaseTerm *t, usec_t now) {
+        if (!t->read)
+                return LEASE_TERM_UNREAD;
+        if (t->record.len == 0)
+                return LEASE_TERM_ABSENT;
+        if (t->holder.len == 0)
+                return LEASE_TERM_FREE;
+        if (!t->ours)
+                return LEASE_TERM_FOREIGN;
+        if (now >= t->expiry)
+                return LEASE_TERM_STALE;
+        return now < t->from ? LEASE_TERM_TOO_SOON : LEASE_TERM_LEADING;
+}

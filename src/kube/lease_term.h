@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How long a process may act for the holder of a Lease that it reads and does not renew. Pure: no
+ * clock, no I/O. All times are of one clock of the reader, and none is read out of the Lease.
+ *
+ * A candidate of client-go takes a Lease when it has seen the same record for the whole lease
+ * (leaderelection.go: isLeaseValid). The reader does not know when a renewal was written. It knows
+ * that it was written after the reader sent the last read that still returned the older record. So
+ * it counts from that moment, and stops after the renew deadline: that is before any candidate can
+ * begin, whatever the time of day is on either machine.
+ *
+ * A record that names the reader's holder may also be written by hand, over a holder that lives.
+ * The reader of that holder then stops at its next read, or after its own deadline at the latest.
+ * Therefore a Lease counts only after a renew deadline where it changed its holder although the
+ * earlier one had neither given it back nor been silent for that long. */
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "kube/lease.h"
+
+typedef enum LeaseTermState {
+        LEASE_TERM_UNREAD,   /* no read has ended yet */
+        LEASE_TERM_ABSENT,   /* there is no Lease */
+        LEASE_TERM_FREE,     /* it has no holder */
+        LEASE_TERM_FOREIGN,  /* another process holds it */
+        LEASE_TERM_STALE,    /* ours holds it, and no renewal was seen, or not in time */
+        LEASE_TERM_TOO_SOON, /* it was taken for ours from a holder that may still act */
+        LEASE_TERM_LEADING,  /* ours holds it, and the reader may act */
+} LeaseTermState;
+
+typedef struct LeaseTerm {
+        Str prefix; /* ours is a holder of this and a UUID; the owner's text */
+        Buf record; /* what a renewal changes; empty: there is no Lease */
+        Buf holder; /* "": none */
+        bool read;  /* a read has ended */
+        bool ours;
+        usec_t seen;   /* when the first read that returned this record ended */
+        usec_t sent;   /* when the last read that returned it was sent */
+        usec_t from;   /* not before this... */
+        usec_t expiry; /* ...and not from this on; 0: never */
+} LeaseTerm;
+
+void lease_term_done(LeaseTerm *t);
+
+/* Takes the outcome of a read that was sent at `sent` and has ended at `now`. lease NULL: there is
+ * none. Reads must be consistent ones (GET without a resourceVersion), one after another. Returns
+ * 0, or -ENOMEM: then the term counts as not read. */
+int lease_term_read(LeaseTerm *t, const Lease *lease, usec_t sent, usec_t now);
+
+LeaseTermState lease_term_state(const LeaseTerm *t, usec_t now);

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/lease_term.h"
+
+#include "random.h"
+#include "test.h"
+#include "thorough.h"
+
+#define SEC  USEC_PER_SEC
+#define UUID "_11112222-3333-4444-5555-666677778888"
+
+static Lease lease_of(const char *holder, const char *renewed) {
+        return (Lease){.holder = str_from(holder),
+                       .duration_sec = 15,
+                       .acquire_time = STR("2026-11-29T12:00:00.000000Z"),
+                       .renew_time = str_from(renewed)};
+}
+
+/* One read: sent at `sent`, ended at `now`. renewal: a second of the time of day; -1: no Lease. */
+static LeaseTermState read_at(LeaseTerm *t, const char *holder, int renewal, usec_t sent, usec_t now) {
+        char time[32];
+        Lease lease;
+
+        (void) snprintf(time, sizeof time, "2026-11-29T12:%02d:%02d.000000Z", renewal / 60 % 60,
+                        renewal % 60);
+        lease = lease_of(holder, time);
+        ASSERT_OK(lease_term_read(t, renewal < 0 ? NULL : &lease, sent, now));
+        return lease_term_state(t, now);
+}
+
+static void leads_from_a_renewal_that_was_seen(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        ASSERT_INT(lease_term_state(&t, 0), LEASE_TERM_UNREAD);
+        /* When the first record was written is not known. */
+        ASSERT_INT(read_at(&t, "a" UUID, 0, 100 * SEC, 101 * SEC), LEASE_TERM_STALE);
+        ASSERT_INT(read_at(&t, "a" UUID, 0, 102 * SEC, 103 * SEC), LEASE_TERM_STALE);
+        ASSERT_INT(read_at(&t, "a" UUID, 2, 104 * SEC, 105 * SEC), LEASE_TERM_LEADING);
+        /* It counts from the moment when the last read of the older record was sent. */
+        ASSERT_INT(lease_term_state(&t, 112 * SEC - 1), LEASE_TERM_LEADING);
+        ASSERT_INT(lease_term_state(&t, 112 * SEC), LEASE_TERM_STALE);
+        ASSERT_INT(read_at(&t, "a" UUID, 2, 111 * SEC, 111 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(lease_term_state(&t, 112 * SEC), LEASE_TERM_STALE);
+        /* Another kube-scheduler of the same host goes on. */
+        ASSERT_INT(read_at(&t, "a" UUID, 12, 115 * SEC, 115 * SEC), LEASE_TERM_LEADING);
+        lease_term_done(&t);
+}
+
+static void knows_whose_lease_it_is(void) {
+        static const struct {
+                const char *holder;
+                LeaseTermState state;
+        } rows[] = {{"", LEASE_TERM_FREE},
+                    {"a", LEASE_TERM_FOREIGN},
+                    {"a_", LEASE_TERM_FOREIGN},
+                    {"a_1234", LEASE_TERM_FOREIGN}, /* an elector of the same host */
+                    {"a_111122223333-4444-5555-66667777-8888", LEASE_TERM_FOREIGN},
+                    {"ab" UUID, LEASE_TERM_FOREIGN},
+                    {"b" UUID, LEASE_TERM_FOREIGN},
+                    {" a" UUID, LEASE_TERM_FOREIGN},
+                    {"a" UUID "9", LEASE_TERM_FOREIGN},
+                    {"a" UUID, LEASE_TERM_LEADING}};
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                LeaseTerm t = {.prefix = STR("a_")};
+
+                ASSERT_INT(read_at(&t, "", -1, SEC, SEC), LEASE_TERM_ABSENT);
+                ASSERT_INT(read_at(&t, rows[i].holder, 1, 2 * SEC, 2 * SEC), rows[i].state);
+                ASSERT_INT(read_at(&t, "", -1, 3 * SEC, 3 * SEC), LEASE_TERM_ABSENT);
+                lease_term_done(&t);
+        }
+}
+
+/* A Lease that changes its holder by hand while the earlier holder lives. */
+static void waits_for_a_holder_that_may_still_act(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        ASSERT_INT(read_at(&t, "b" UUID, 0, 100 * SEC, 100 * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(read_at(&t, "b" UUID, 2, 102 * SEC, 102 * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(read_at(&t, "a" UUID, 3, 103 * SEC, 103 * SEC), LEASE_TERM_TOO_SOON);
+        for (int s = 5; s < 13; s += 2) {
+                usec_t now = (usec_t) (100 + s) * SEC;
+
+                ASSERT_INT(read_at(&t, "a" UUID, s, now, now), LEASE_TERM_TOO_SOON);
+        }
+        ASSERT_INT(lease_term_state(&t, 113 * SEC - 1), LEASE_TERM_TOO_SOON);
+        ASSERT_INT(lease_term_state(&t, 113 * SEC), LEASE_TERM_LEADING);
+        lease_term_done(&t);
+}
+
+static void takes_over_at_once_what_has_run_out(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+
+        (void) read_at(&t, "b" UUID, 0, 100 * SEC, 100 * SEC);
+        for (usec_t s = 101; s <= 115; s++)
+                ASSERT_INT(read_at(&t, "b" UUID, 0, s * SEC, s * SEC), LEASE_TERM_FOREIGN);
+        ASSERT_INT(read_at(&t, "a" UUID, 15, 116 * SEC, 116 * SEC), LEASE_TERM_LEADING);
+        ASSERT_INT(read_at(&t, "b" UUID, 16, 117 * SEC, 117 * SEC), LEASE_TERM_FOREIGN);
+        lease_term_done(&t);
+}
+
+/* A candidate compares times by the second, and nothing outside of the record. */
+static void other_changes_are_no_renewal(void) {
+        LeaseTerm t = {.prefix = STR("a_")};
+        Lease lease = lease_of("a" UUID, "2026-11-29T12:00:00.100000Z");
+
+        (void) read_at(&t, "", -1, SEC, SEC);
+        ASSERT_OK(lease_term_read(&t, &lease, 2 * SEC, 2 * SEC));
+        lease.renew_time = STR("2026-11-29T12:00:00.900000Z");
+        lease.resource_version = STR("7");
+        lease.metadata = STR("{}");
+        ASSERT_OK(lease_term_read(&t, &lease, 3 * SEC, 3 * SEC));
+        ASSERT_INT(lease_term_state(&t, 11 * SEC - 1), LEASE_TERM_LEADING);
+        ASSERT_INT(lease_term_state(&t, 11 * SEC), LEASE_TERM_STALE);
+        lease_term_done(&t);
+}
+
+static void a_shorter_lease_counts_less(void) {
+        static const struct {
+                int64_t duration;
+                usec_t term;
+        } rows[] = {{-1, 0}, {0, 0}, {1, SEC * 2 / 3}, {3, 2 * SEC}, {15, 10 * SEC}, {INT64_MAX, 10 * SEC}};
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                LeaseTerm t = {.prefix = STR("a_")};
+                Lease lease = lease_of("a" UUID, "2026-11-29T12:00:00Z");
+
+                lease.duration_sec = rows[i].duration;
+                (void) read_at(&t, "", -1, SEC, SEC);
+                ASSERT_OK(lease_term_read(&t, &lease, SEC, SEC));
+                ASSERT_INT(t.expiry, SEC + rows[i].term);
+                lease_term_done(&t);
+        }
+}
+
+/* ---- a model: two pods, each with a kube-scheduler and a reader ---- */
+
+enum { TICK = 50000, /* microseconds */ PODS = 2, IDENTITY = 48 };
+
+typedef struct Record {
+        char holder[IDENTITY];
+        int64_t seconds; /* of its renewTime */
+        unsigned version;
+} Record;
+
+/* A request: the server acts on it at one time, and the answer is there at a later one. */
+typedef struct Trip {
+        bool under_way, done;
+        usec_t sent, at_server, answered;
+        Record seen;
+} Trip;
+
+typedef struct Pod {
+        char name;
+        unsigned lives; /* of its kube-scheduler, each with an identity of its own */
+        Record observed;
+        usec_t observed_at, renewed, next;
+        bool leads, writing;
+        Trip kube, reader;
+        usec_t read_next;
+        LeaseTerm term;
+        unsigned known; /* the version that its reader has seen last */
+} Pod;
+
+typedef struct Model {
+        Random random;
+        usec_t now;
+        Record record;
+        Pod pods[PODS];
+        unsigned led, edits;
+} Model;
+
+static void identity_of(const Pod *p, char ret[IDENTITY]) {
+        (void) snprintf(ret, IDENTITY, "%c_%08u-2222-3333-4444-555566667777", p->name, p->lives);
+}
+
+static void send_trip(Model *m, Trip *t) {
+        usec_t slow = random_below(&m->random, 20) == 0 ? 4 * SEC : 200000;
+
+        *t = (Trip){.under_way = true, .sent = m->now};
+        t->at_server = m->now + random_below(&m->random, slow);
+        t->answered = t->at_server + random_below(&m->random, slow);
+}
+
+static void store(Model *m, const char *holder) {
+        (void) snprintf(m->record.holder, sizeof m->record.holder, "%s", holder);
+        m->record.seconds = (int64_t) (m->now / SEC);
+        m->record.version++;
+}
+
+static void end_kube(Model *m, Pod *p) {
+        p->lives++;
+        p->leads = p->writing = false;
+        p->kube.under_way = false;
+        p->observed_at = m->now;
+        p->observed = (Record){{0}};
+        p->next = m->now + random_below(&m->random, 3 * SEC);
+}
+
+/* client-go: reads the Lease, then writes it with the version that was read. A candidate waits
+ * until it has seen the record unchanged for a lease; a leader ends when it cannot renew. */
+static void step_kube(Model *m, Pod *p) {
+        char own[IDENTITY];
+
+        identity_of(p, own);
+        if (p->leads && m->now >= p->renewed + 10 * SEC)
+                end_kube(m, p);
+        if (p->kube.under_way && !p->kube.done && m->now >= p->kube.at_server) {
+                p->kube.done = true;
+                if (p->writing && m->record.version == p->observed.version)
+                        store(m, own);
+                p->kube.seen = m->record;
+        }
+        if (p->kube.under_way && m->now >= p->kube.answered) {
+                bool wrote = p->writing && strcmp(p->kube.seen.holder, own) == 0;
+
+                p->kube.under_way = false;
+                p->next = m->now + 2 * SEC;
+                if (strcmp(p->observed.holder, p->kube.seen.holder) != 0 ||
+                    p->observed.seconds != p->kube.seen.seconds)
+                        p->observed_at = m->now;
+                p->observed = p->kube.seen;
+                if (wrote) {
+                        p->leads = true;
+                        p->renewed = p->kube.sent;
+                } else if (!p->writing &&
+                           (strcmp(p->observed.holder, own) == 0 || m->now >= p->observed_at + 15 * SEC)) {
+                        p->writing = true;
+                        send_trip(m, &p->kube);
+                        return;
+                }
+                p->writing = false;
+        }
+        if (!p->kube.under_way && m->now >= p->next)
+                send_trip(m, &p->kube);
+}
+
+static bool step_reader(Model *m, Pod *p) {
+        Trip *t = &p->reader;
+
+        if (t->under_way && !t->done && m->now >= t->at_server) {
+                t->done = true;
+                t->seen = m->record;
+        }
+        if (t->under_way && m->now >= t->answered) {
+                t->under_way = false;
+                p->read_next = m->now + (random_below(&m->random, 30) == 0 ? 8 * SEC : SEC);
+                p->known = t->seen.version;
+                (void) read_at(&p->term, t->seen.holder, (int) (t->seen.seconds % 3600), t->sent, m->now);
+        }
+        if (!t->under_way && m->now >= p->read_next)
+                send_trip(m, t);
+        return lease_term_state(&p->term, m->now) == LEASE_TERM_LEADING;
+}
+
+/* By hand: to any identity, of either pod or of none. Two changes that a reader sees as one may be
+ * what an election would have written, and are not tried. */
+static void edit(Model *m) {
+        Pod *p = &m->pods[random_below(&m->random, PODS)];
+        char holder[IDENTITY] = "c" UUID;
+
+        for (int i = 0; i < PODS; i++)
+                if (m->pods[i].known != m->record.version)
+                        return;
+        if (random_below(&m->random, 4) > 0)
+                identity_of(p, holder);
+        store(m, holder);
+        m->edits++;
+}
+
+/* Returns the number of edits. */
+static unsigned run_model(uint64_t seed) {
+        Model m = {.random = {.state = seed}};
+
+        store(&m, "c" UUID);
+        for (int i = 0; i < PODS; i++) {
+                m.pods[i].name = (char) ('a' + i);
+                m.pods[i].term.prefix = i == 0 ? STR("a_") : STR("b_");
+        }
+        for (m.now = SEC; m.now < 600 * SEC; m.now += TICK) {
+                unsigned leading = 0;
+
+                for (int i = 0; i < PODS; i++) {
+                        step_kube(&m, &m.pods[i]);
+                        leading += step_reader(&m, &m.pods[i]);
+                        if (random_below(&m.random, 1200) == 0) /* once a minute */
+                                end_kube(&m, &m.pods[i]);
+                }
+                if (random_below(&m.random, 1200) == 0)
+                        edit(&m);
+                if (leading > 1)
+                        TEST_FAIL_("seed %llu: both lead at %llu", (unsigned long long) seed,
+                                   (unsigned long long) m.now);
+                m.led += leading;
+        }
+        ASSERT_TRUE(m.led > 0);
+        for (int i = 0; i < PODS; i++)
+                lease_term_done(&m.pods[i].term);
+        return m.edits;
+}
+
+static void two_never_lead(void) {
+        unsigned edits = 0;
+
+        for (unsigned seed = 1; seed <= few_or_all(100, 3000); seed++)
+                edits += run_model(seed);
+        ASSERT_TRUE(edits > 0);
+}
+
+int main(void) {
+        return TEST_MAIN(TEST(leads_from_a_renewal_that_was_seen), TEST(knows_whose_lease_it_is),
+                         TEST(waits_for_a_holder_that_may_still_act),
+                         TEST(takes_over_at_once_what_has_run_out), TEST(other_changes_are_no_renewal),
+                         TEST(a_shorter_lease_counts_less), TEST(two_never_lead));
+}
