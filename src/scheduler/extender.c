@@ -49,10 +49,19 @@ static unsigned on_why(Call *c) {
         return verb_why(&c->context, c->rest, c->out);
 }
 
+/* Only the leader knows what became of a gang. */
 static unsigned on_gangs(Call *c) {
+        const Extender *e = c->extender;
+        const char *why = !e->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
+
         if (!c->extender->gangs) {
                 buf_append_str(c->out, STR("gangs are off: aliquot scheduler runs without --gangs\n"));
                 return 404;
+        }
+        if (!e->leading) {
+                buf_appendf(c->out, "this replica does not lead, and holds no gangs%s%s\n", why ? ": " : "",
+                            why ? why : "");
+                return 503;
         }
         gang_report_list(c->extender->gangs, c->context.now, c->out);
         return 200;
@@ -221,9 +230,15 @@ typedef struct BindCall {
         usec_t since;
 } BindCall;
 
-const char *extender_may_not_bind(const Extender *e) {
-        if (!e->leading)
-                return "this replica is not the leader, and does not bind";
+const char *extender_may_not_bind(Extender *e) {
+        const char *why = !e->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
+
+        if (!e->leading) {
+                (void) snprintf(e->why_not, sizeof e->why_not,
+                                "this replica is not the leader, and does not bind%s%s", why ? ": " : "",
+                                why ? why : "");
+                return e->why_not;
+        }
         if (e->fresh && !*e->fresh)
                 return "this replica has become the leader just now, and lists the pods before it binds";
         return NULL;
@@ -303,6 +318,10 @@ static void bind_handle(Extender *e, HttpExchange *x, const HttpRequest *request
                 e->metrics->errors[METRICS_HANDLER_BIND]++;
 }
 
+static bool is_posted(const Route *route) {
+        return strcmp(route->method, "POST") == 0;
+}
+
 void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request) {
         Extender *e = userdata;
         const char *type, *allow;
@@ -310,6 +329,8 @@ void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request
         const Route *route = route_find(str_from(request->path), &rest);
         unsigned status;
 
+        if (route && is_posted(route) && !e->leading && e->on_asked)
+                e->on_asked(e->userdata);
         if (route && !route->answer && strcmp(request->method, route->method) == 0 && view_in_sync(e->view)) {
                 bind_handle(e, x, request);
                 return;
@@ -321,4 +342,14 @@ void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request
         http_respond(x, status, type, buf_str(&e->out));
         if (e->out.capacity > OUT_KEEP_MAX)
                 buf_done(&e->out);
+}
+
+void extender_handle_reads(void *userdata, HttpExchange *x, const HttpRequest *request) {
+        Str rest;
+        const Route *route = route_find(str_from(request->path), &rest);
+
+        if (route && is_posted(route))
+                http_respond(x, 404, TYPE_TEXT, STR("no such path: this port answers questions alone\n"));
+        else
+                extender_handle(userdata, x, request);
 }

@@ -16,6 +16,11 @@ typedef struct Extender {
         uint32_t filter_best; /* VerbContext */
         bool spare_idle_cards;
         bool leading; /* whether the election lets this replica bind */
+        /* Why this replica does not lead, a sentence without a full stop; NULL: none. */
+        const char *(*why_not_leading)(void *userdata);
+        /* kube-scheduler asks a replica that does not lead; NULL: not told. */
+        void (*on_asked)(void *userdata);
+        char why_not[1280];
         /* Whether pods were listed since this replica leads; NULL: always. */
         const bool *fresh;
         /* Asked by /readyz: NULL, or the line of the answer. NULL: always ready. */
@@ -41,8 +46,11 @@ void extender_done(Extender *e);
 unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, const char **ret_type,
                          const char **ret_allow);
 
-/* NULL, or why a bind is refused before anything is looked at. */
-const char *extender_may_not_bind(const Extender *e);
+/* NULL, or why a bind is refused before anything is looked at. The text is valid until the next
+ * call. */
+const char *extender_may_not_bind(Extender *e);
 
-/* An HttpHandler; userdata: the Extender. The server must be freed before the binder. */
+/* HttpHandlers; userdata: the Extender. The servers must be freed before the binder. The second one
+ * knows no path that kube-scheduler posts to: it binds nothing, and changes nothing. */
 void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request);
+void extender_handle_reads(void *userdata, HttpExchange *x, const HttpRequest *request);

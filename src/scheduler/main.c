@@ -45,16 +45,29 @@ static bool is_label(Str s) {
         return s.len > 0 && s.len <= 63;
 }
 
-static int take_service(void *options, const Option *option, const char *text, Fault *fault) {
-        Options *o = options;
-        char *slash = (char *) strchr(text, '/'); /* in argv, which may be changed */
+/* "NAMESPACE/NAME" in argv, which may be changed. */
+static int split_name(const char *text, const char **ret_namespace, const char **ret_name, Fault *fault) {
+        char *slash = (char *) strchr(text, '/');
 
         if (!slash || !is_label((Str){text, (size_t) (slash - text)}) || !is_label(str_from(slash + 1)))
                 return fault_set(fault, 1, "must be NAMESPACE/NAME");
         *slash = '\0';
-        o->scheduler.webhook_namespace = text;
-        o->scheduler.webhook_service = slash + 1;
+        *ret_namespace = text;
+        *ret_name = slash + 1;
         return 0;
+}
+
+static int take_service(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+
+        return split_name(text, &o->scheduler.webhook_namespace, &o->scheduler.webhook_service, fault);
+}
+
+static int take_lease(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+
+        return split_name(text, &o->scheduler.kube_scheduler_namespace, &o->scheduler.kube_scheduler_lease,
+                          fault);
 }
 
 static int take_default(void *options, const Option *option, const char *text, Fault *fault) {
@@ -83,6 +96,13 @@ static const Option option_list[] = {
         {"tls-cert", "FILE", "serve HTTPS with this certificate (PEM)",
          OPTION_TO_TEXT(Options, scheduler.tls_cert)},
         {"tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.tls_key)},
+        {"read-listen", "ADDR:PORT",
+         "serve what only reads here as well, by HTTP: probes, metrics, inspect, why and gangs, and nothing "
+         "that binds (default: at --listen alone)",
+         OPTION_TO_TEXT(Options, scheduler.read_listen)},
+        {"kube-scheduler-lease", "NAMESPACE/NAME",
+         "lead while the kube-scheduler of the same host name holds this Lease, in place of an election",
+         OPTION_TO_CALL(take_lease)},
         {"no-leader-election", NULL, "bind without a Lease: there is one replica only",
          OPTION_TO_FLAG(Options, no_election)},
         {"evict-for-cards", NULL,
@@ -167,6 +187,9 @@ static int read_options(int argc, char **argv, Options *o) {
                 return options_wrong(&table, "--webhook-tls-cert and --webhook-tls-key go together");
         if (o->scheduler.page_hosts && !o->scheduler.page_listen)
                 return options_wrong(&table, "--page-hosts needs --page");
+        if (o->no_election && o->scheduler.kube_scheduler_lease)
+                return options_wrong(&table,
+                                     "--no-leader-election and --kube-scheduler-lease exclude each other");
         o->scheduler.leader_election = !o->no_election;
         return OPTIONS_GO;
 }
@@ -235,6 +258,8 @@ static void read_downward_api(SchedulerOptions *o) {
 
 static void log_ports(const Scheduler *s, const KubeConfig *config) {
         log_info("listening port=%u server=%s", scheduler_port(s), config->server);
+        if (scheduler_read_port(s) > 0)
+                log_info("reads listening port=%u", scheduler_read_port(s));
         if (scheduler_webhook_port(s) > 0)
                 log_info("webhook listening port=%u", scheduler_webhook_port(s));
         if (scheduler_page_port(s) > 0)

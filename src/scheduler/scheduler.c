@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "kube/elector.h"
+#include "kube/lease_follower.h"
 #include "kube/server_version.h"
 #include "net/http/reload.h"
 #include "scheduler/controllers/assembler.h"
@@ -41,6 +42,8 @@ enum {
          * for an address: all come from kube-scheduler's. */
         CONNECTIONS_MAX = 4096,
         CONNECTIONS_OF_ADDRESS = 2048,
+        READ_BODY_MAX = 4096, /* a question has no body */
+        READ_CONNECTIONS_MAX = 256,
         MINOR_WITH_GATES = 27, /* scheduling gates are on by default from there on */
 };
 
@@ -58,13 +61,15 @@ struct Scheduler {
         Assembler *assembler; /* NULL: gangs are off */
         Extender extender;
         HttpServer *server;
-        HttpReload *reload; /* of its certificate */
-        Webhook *webhook;   /* NULL: not asked for */
-        PageServer *page;   /* NULL: not asked for */
-        LeaderLabel *label; /* NULL: this process runs in no pod */
+        HttpServer *read_server; /* NULL: not asked for */
+        HttpReload *reload;      /* of its certificate */
+        Webhook *webhook;        /* NULL: not asked for */
+        PageServer *page;        /* NULL: not asked for */
+        LeaderLabel *label;      /* NULL: this process runs in no pod */
         Follower *follower;
-        Elector *elector;
-        bool has_gates; /* the API server has scheduling gates */
+        Elector *elector;     /* NULL: no election of its own */
+        LeaseFollower *lease; /* of the kube-scheduler that decides; NULL: none */
+        bool has_gates;       /* the API server has scheduling gates */
         char identity[HOST_NAME_MAX + 32];
 };
 
@@ -136,12 +141,18 @@ static void on_fences(void *userdata, Str node, const char *text) {
         node_status_fences(((Scheduler *) userdata)->node_status, node, text);
 }
 
+/* After a freeze, requests may be read before the timer that ends the lease. The clock is therefore
+ * read here, besides the state of the election. */
+static bool lease_runs(const Scheduler *s) {
+        return (!s->elector || elector_is_leading(s->elector)) &&
+               (!s->lease || lease_follower_is_leading(s->lease));
+}
+
 /* Before all ConfigMaps are known, a condition that is True would wrongly be ended. */
 static bool may_write_status(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->extender.leading && s->view->kinds[VIEW_CONFIGMAPS].synced &&
-               (!s->elector || elector_is_leading(s->elector));
+        return s->extender.leading && s->view->kinds[VIEW_CONFIGMAPS].synced && lease_runs(s);
 }
 
 static void on_policies(void *userdata) {
@@ -154,7 +165,7 @@ static void on_policies(void *userdata) {
 static bool may_write_policies(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->extender.leading && (!s->elector || elector_is_leading(s->elector));
+        return s->extender.leading && lease_runs(s);
 }
 
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
@@ -187,9 +198,9 @@ static void on_list_end(void *userdata, ViewKind kind, bool complete) {
 }
 
 /* kube-scheduler keeps its connections, whichever replica the Service selects now. A replica that
- * does not lead therefore closes them. */
+ * does not lead therefore closes them, unless it belongs to one kube-scheduler. */
 static void publish_leading(Scheduler *s, bool leading) {
-        http_server_keep_alive(s->server, leading);
+        http_server_keep_alive(s->server, leading || s->lease);
         if (s->webhook)
                 webhook_set_leading(s->webhook, leading);
         if (s->label)
@@ -245,6 +256,7 @@ static void write_listeners(void *userdata, Buf *out) {
                 s->server,
                 s->webhook ? webhook_server(s->webhook) : NULL,
                 s->page ? page_server_listener(s->page) : NULL,
+                s->read_server,
         };
 
         http_server_write_closed(servers, ELEMENTSOF(servers), "aliquot_scheduler_connections_closed_total",
@@ -281,6 +293,18 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         files.server = s->server;
         r = http_reload_new(event, &files, &s->reload, fault);
         return r > 0 ? -EINVAL : r;
+}
+
+static int serve_reads(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
+        HttpServerOptions options = {.listen = o->read_listen,
+                                     .name = "reads",
+                                     .max_body = READ_BODY_MAX,
+                                     .max_connections = READ_CONNECTIONS_MAX,
+                                     .on_limit = on_limit};
+
+        if (!o->read_listen)
+                return 0;
+        return http_server_new(event, &options, extender_handle_reads, &s->extender, &s->read_server, fault);
 }
 
 static const char *why_not_ready(void *userdata) {
@@ -363,6 +387,33 @@ static int follow(Scheduler *s) {
         return 0;
 }
 
+static const char *why_not_leading(void *userdata) {
+        const Scheduler *s = userdata;
+
+        return lease_follower_why_not(s->lease);
+}
+
+static void on_asked(void *userdata) {
+        const Scheduler *s = userdata;
+
+        lease_follower_look(s->lease);
+}
+
+static int follow_lease(Scheduler *s, const SchedulerOptions *o) {
+        LeaseFollowerOptions options = {
+                .namespace_ = o->kube_scheduler_namespace,
+                .name = o->kube_scheduler_lease,
+                .host = s->identity,
+        };
+        int r = lease_follower_new(s->client, &options, on_leading, s, &s->lease);
+
+        if (r < 0)
+                return r;
+        s->extender.why_not_leading = why_not_leading;
+        s->extender.on_asked = on_asked;
+        return 0;
+}
+
 static int elect(Scheduler *s, const SchedulerOptions *o) {
         ElectorOptions options = {
                 .namespace_ = lease_namespace(o),
@@ -376,21 +427,23 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
                 publish_leading(s, true);
                 return 0;
         }
+        (void) gethostname(host, sizeof host - 1);
+        if (o->kube_scheduler_lease) {
+                (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity ? o->identity : host);
+                return follow_lease(s, o);
+        }
         http_server_keep_alive(s->server, false);
-        (void) gethostname(host, sizeof host - 1); /* the pid tells replicas of one host apart */
         if (o->identity)
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
-        else
+        else /* the pid tells replicas of one host apart */
                 (void) snprintf(s->identity, sizeof s->identity, "%s_%d", host, (int) getpid());
         return elector_new(s->client, &options, on_leading, s, &s->elector);
 }
 
-/* After a freeze, requests may be read before the timer that ends the lease. The clock is therefore
- * read here, besides the state of the election. */
 static const char *may_not_bind(void *userdata) {
-        const Scheduler *s = userdata;
+        Scheduler *s = userdata;
 
-        if (s->extender.leading && s->elector && !elector_is_leading(s->elector))
+        if (s->extender.leading && !lease_runs(s))
                 return "this replica's lease has run out, and it does not bind";
         return extender_may_not_bind(&s->extender);
 }
@@ -539,6 +592,8 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         if (r == 0)
                 r = serve(s, event, o, fault);
         if (r == 0)
+                r = serve_reads(s, event, o, fault);
+        if (r == 0)
                 r = serve_webhook(s, event, o, fault);
         if (r == 0)
                 r = serve_page(s, event, o, fault);
@@ -567,11 +622,13 @@ Scheduler *scheduler_free(Scheduler *s) {
         if (!s)
                 return NULL;
         elector_free(s->elector);
+        lease_follower_free(s->lease);
         follower_free(s->follower);
         leader_label_free(s->label);
         page_server_free(s->page);
         webhook_free(s->webhook);
         http_reload_free(s->reload);
+        http_server_free(s->read_server);
         http_server_free(s->server); /* closes open exchanges, which abandons their binds */
         evictor_free(s->evictor);
         grower_free(s->grower);
@@ -592,6 +649,10 @@ uint16_t scheduler_port(const Scheduler *s) {
         return http_server_port(s->server);
 }
 
+uint16_t scheduler_read_port(const Scheduler *s) {
+        return s->read_server ? http_server_port(s->read_server) : 0;
+}
+
 uint16_t scheduler_webhook_port(const Scheduler *s) {
         return s->webhook ? http_server_port(webhook_server(s->webhook)) : 0;
 }
@@ -606,6 +667,10 @@ bool scheduler_is_ready(const Scheduler *s) {
 }
 
 int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata) {
+        /* The kube-scheduler beside gives its own Lease back. */
+        s->lease = lease_follower_free(s->lease);
+        s->extender.why_not_leading = NULL;
+        s->extender.on_asked = NULL;
         set_leading(s, false);
         publish_leading(s, false);
         if (s->webhook)

@@ -17,7 +17,10 @@ typedef struct SchedulerOptions {
         const KubeConfig *config;       /* outlives the scheduler */
         const char *listen;             /* "ADDR:PORT" */
         const char *tls_cert, *tls_key; /* files; both or neither */
+        const char *read_listen;        /* "ADDR:PORT" of what only reads; NULL: `listen` alone */
         bool leader_election;
+        /* Of a kube-scheduler on this host, which decides in place of an election; NULL: none. */
+        const char *kube_scheduler_namespace, *kube_scheduler_lease;
         bool evict_for_cards;   /* the evictor (evictor.h) */
         bool by_fragment;       /* NODE_ORDER_FRAGMENTATION, else NODE_ORDER_BINPACK (share/node_order.h) */
         bool gangs;             /* gangs (assembler.h) */
@@ -47,6 +50,7 @@ typedef struct SchedulerOptions {
 int scheduler_new(sd_event *event, const SchedulerOptions *options, Scheduler **ret, Fault *fault);
 Scheduler *scheduler_free(Scheduler *s);
 uint16_t scheduler_port(const Scheduler *s);
+uint16_t scheduler_read_port(const Scheduler *s);    /* 0: none */
 uint16_t scheduler_webhook_port(const Scheduler *s); /* 0: none */
 uint16_t scheduler_page_port(const Scheduler *s);    /* 0: none */
 
