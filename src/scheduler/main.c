@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "net/http/http_listen.h"
 #include "scheduler/question/best.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/webhook/webhook.h"
@@ -27,7 +28,7 @@ enum { KEPT_BUFFER = 8 << 20 };
 enum { FILES = 8192 };
 typedef struct Options {
         const char *kubeconfig;
-        bool no_election;
+        bool no_election, insecure_listen;
         SchedulerOptions scheduler;
 } Options;
 
@@ -91,8 +92,12 @@ static const Option option_list[] = {
          "how to reach the cluster (default: KUBECONFIG, then the pod's service account)",
          OPTION_TO_TEXT(Options, kubeconfig)},
         {"listen", "ADDR:PORT",
-         "where kube-scheduler calls us (default " LISTEN_DEFAULT "; :PORT is every address)",
+         "where kube-scheduler calls us, an address of the loopback (default " LISTEN_DEFAULT ")",
          OPTION_TO_TEXT(Options, scheduler.listen)},
+        {"insecure-listen", NULL,
+         "--listen may be an address that others reach: whatever reaches it can have pods bound to any node, "
+         "also with --tls-cert",
+         OPTION_TO_FLAG(Options, insecure_listen)},
         {"tls-cert", "FILE", "serve HTTPS with this certificate (PEM)",
          OPTION_TO_TEXT(Options, scheduler.tls_cert)},
         {"tls-key", "FILE", "and this key (PEM)", OPTION_TO_TEXT(Options, scheduler.tls_key)},
@@ -187,6 +192,12 @@ static int read_options(int argc, char **argv, Options *o) {
                 return options_wrong(&table, "--webhook-tls-cert and --webhook-tls-key go together");
         if (o->scheduler.page_hosts && !o->scheduler.page_listen)
                 return options_wrong(&table, "--page-hosts needs --page");
+        if (!o->insecure_listen && !http_listen_is_loopback(o->scheduler.listen))
+                return options_wrong(&table,
+                                     "--listen is \"%s\", must be 127.0.0.1:PORT or [::1]:PORT: whatever "
+                                     "reaches another address can have pods bound to any node, which "
+                                     "--insecure-listen permits",
+                                     o->scheduler.listen);
         if (o->no_election && o->scheduler.kube_scheduler_lease)
                 return options_wrong(&table,
                                      "--no-leader-election and --kube-scheduler-lease exclude each other");

@@ -87,6 +87,7 @@ class Replica:
         self.port = int(until(lambda: re.search(r" listening port=(\d+) server", self.log()), "a port")[1])
         found = re.search(r"reads listening port=(\d+)", self.log())
         self.reads = int(found[1]) if found else None
+        self.address = listen.split(":")[0] or "127.0.0.1"
         until(lambda: self.ask("GET", "/readyz")[0] == 200, "the view")
 
     def log(self):
@@ -102,7 +103,7 @@ class Replica:
         self.process.wait(PATIENCE)
 
     def ask(self, method, path, body=None, port=None):
-        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self.address, port or self.port, timeout=PATIENCE)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None)
             answer = connection.getresponse()
@@ -302,6 +303,21 @@ class Ports(Case):
                     self.assertEqual(status, 404, (method, path))
         self.unbound(made)
         self.assertEqual(replica.bind(made), "")
+
+    def test_verbs_elsewhere_are_refused(self):
+        """Another address of the extender needs the option that says what it opens, also with TLS."""
+        for address in ":0", "0.0.0.0:0", "[::]:0", "10.0.0.1:0", "[::ffff:127.0.0.1]:0", "[127.0.0.1]:0", "localhost:0", "127.0.0.1", "":
+            for more in (), ("--tls-cert", "x", "--tls-key", "y"):
+                with self.subTest(address=address, more=more):
+                    done = subprocess.run([ALIQUOT, "scheduler", "--listen", address, *more], capture_output=True, text=True,
+                                          timeout=PATIENCE)
+                    self.assertEqual(done.returncode, 2)
+                    self.assertIn(f'--listen is "{address}", must be 127.0.0.1:PORT or [::1]:PORT: whatever reaches another '
+                                  "address can have pods bound to any node, which --insecure-listen permits", done.stderr)
+        for address, reached in ("127.0.0.2:0", "127.0.0.2"), (":0", "127.0.0.3"):
+            replica = Replica(self, "--no-leader-election", *(["--insecure-listen"] if address == ":0" else []), listen=address)
+            connection = socket.create_connection((reached, replica.port), timeout=PATIENCE)
+            connection.close()
 
     def test_what_only_reads_is_there(self):
         replica = Replica(self)

@@ -94,3 +94,15 @@ int http_listen(const char *address, uint16_t *ret_port, Fault *fault) {
                 return fault_set(fault, r, "cannot listen on %s: %s", address, strerror(-r));
         return r;
 }
+
+bool http_listen_is_loopback(const char *address) {
+        char host[256], port[8];
+        struct in6_addr v6;
+        struct in_addr v4;
+
+        if (split_address(address, host, port) < 0)
+                return false;
+        if (address[0] == '[')
+                return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+        return inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+}

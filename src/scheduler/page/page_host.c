@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "net/http/http_listen.h"
+
 enum { HOST_LEN_MAX = 254 }; /* a name of DNS has at most 253 characters */
 
 /* The part before the port, without brackets. False when the text is no HOST or HOST:PORT. */
@@ -85,16 +87,8 @@ bool page_host_may_fetch(const char *site, bool navigates) {
 }
 
 int page_host_check_listen(const char *listen, Fault *fault) {
-        char host[HOST_LEN_MAX];
-        struct in6_addr v6;
-        struct in_addr v4;
-
-        if (strchr(listen, ':') && listen[strlen(listen) - 1] != ']' && host_part(listen, host)) {
-                if (listen[0] != '[' && inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127)
-                        return 0;
-                if (listen[0] == '[' && inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6))
-                        return 0;
-        }
+        if (http_listen_is_loopback(listen))
+                return 0;
         return fault_set(fault, -EINVAL,
                          "page address \"%s\": must be 127.0.0.1:PORT or [::1]:PORT, because the page has no "
                          "login; to open it to others, let a program beside it log them in",
