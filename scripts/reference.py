@@ -25,7 +25,7 @@ REASONS = [re.compile(r'#define (?:REASON|CONDITION)_\w+\s+"(\w+)"'), re.compile
 # Parts of names, and names of other projects that are passed on and have no meaning of ours.
 PARTS = {"aliquot.dev-gpu.json", "aliyun.com/gpu"}
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
-PORT = re.compile(r"containerPort: (\d+)")
+PORT = re.compile(r"(?:containerPort: |--listen=127[.]0[.]0[.]1:)(\d+)")
 SUFFIX = re.compile(r"_(?:bucket|sum|count)$")
 
 

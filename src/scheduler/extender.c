@@ -45,8 +45,14 @@ static unsigned on_inspect(Call *c) {
 }
 
 static unsigned on_why(Call *c) {
+        unsigned status = verb_why(&c->context, c->rest, c->out);
+
         c->type = TYPE_TEXT;
-        return verb_why(&c->context, c->rest, c->out);
+        if (status == 200 && !c->extender->leading)
+                buf_append_str(c->out,
+                               STR("\nthis replica does not lead: what the leader holds for a gang or "
+                                   "an eviction counts as free here\n"));
+        return status;
 }
 
 /* Only the leader knows what became of a gang. */

@@ -254,13 +254,18 @@ static int broken(const char *what) {
         return EXIT_BROKEN;
 }
 
+static bool is_in_pod(void) {
+        const char *pod = getenv("POD_NAME");
+
+        return pod && *pod;
+}
+
 /* The manifest sets these from the downward API. Without them the process runs in no pod, and takes
  * the usual namespace. */
 static void read_downward_api(SchedulerOptions *o) {
-        const char *pod = getenv("POD_NAME"), *namespace_ = getenv("POD_NAMESPACE");
+        const char *namespace_ = getenv("POD_NAMESPACE");
 
         o->namespace_ = namespace_ && *namespace_ ? namespace_ : NAMESPACE_DEFAULT;
-        o->pod = pod && *pod ? pod : NULL;
         if (o->webhook_service)
                 return;
         o->webhook_namespace = o->namespace_;
@@ -296,7 +301,7 @@ static int run(Options *o) {
         r = scheduler_new(event, &o->scheduler, &scheduler, &fault);
         if (r < 0)
                 return broken(fault.text);
-        end = (End){.scheduler = scheduler, .in_pod = o->scheduler.pod != NULL};
+        end = (End){.scheduler = scheduler, .in_pod = is_in_pod()};
         r = catch_signals(event, &end);
         if (r < 0)
                 return broken(strerror(-r));

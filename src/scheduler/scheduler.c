@@ -12,7 +12,6 @@
 #include "scheduler/controllers/assembler.h"
 #include "scheduler/controllers/evictor.h"
 #include "scheduler/controllers/grower.h"
-#include "scheduler/controllers/leader_label.h"
 #include "scheduler/controllers/node_status.h"
 #include "scheduler/controllers/policy_keeper.h"
 #include "scheduler/controllers/waker.h"
@@ -65,7 +64,6 @@ struct Scheduler {
         HttpReload *reload;      /* of its certificate */
         Webhook *webhook;        /* NULL: not asked for */
         PageServer *page;        /* NULL: not asked for */
-        LeaderLabel *label;      /* NULL: this process runs in no pod */
         Follower *follower;
         Elector *elector;     /* NULL: no election of its own */
         LeaseFollower *lease; /* of the kube-scheduler that decides; NULL: none */
@@ -197,14 +195,9 @@ static void on_list_end(void *userdata, ViewKind kind, bool complete) {
                 node_status_write_all(s->node_status);
 }
 
-/* kube-scheduler keeps its connections, whichever replica the Service selects now. A replica that
- * does not lead therefore closes them, unless it belongs to one kube-scheduler. */
 static void publish_leading(Scheduler *s, bool leading) {
-        http_server_keep_alive(s->server, leading || s->lease);
         if (s->webhook)
                 webhook_set_leading(s->webhook, leading);
-        if (s->label)
-                leader_label_set(s->label, leading);
 }
 
 static void set_leading(Scheduler *s, bool leading) {
@@ -432,7 +425,6 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity ? o->identity : host);
                 return follow_lease(s, o);
         }
-        http_server_keep_alive(s->server, false);
         if (o->identity)
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
         else /* the pid tells replicas of one host apart */
@@ -597,8 +589,6 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 r = serve_webhook(s, event, o, fault);
         if (r == 0)
                 r = serve_page(s, event, o, fault);
-        if (r == 0 && o->pod)
-                r = leader_label_new(s->client, lease_namespace(o), o->pod, &s->label);
         if (r == 0)
                 r = follow(s);
         return r < 0 ? r : elect(s, o);
@@ -624,7 +614,6 @@ Scheduler *scheduler_free(Scheduler *s) {
         elector_free(s->elector);
         lease_follower_free(s->lease);
         follower_free(s->follower);
-        leader_label_free(s->label);
         page_server_free(s->page);
         webhook_free(s->webhook);
         http_reload_free(s->reload);
@@ -673,6 +662,9 @@ int scheduler_release(Scheduler *s, void (*done)(void *userdata), void *userdata
         s->extender.on_asked = NULL;
         set_leading(s, false);
         publish_leading(s, false);
+        http_server_keep_alive(s->server, false);
+        if (s->read_server)
+                http_server_keep_alive(s->read_server, false);
         if (s->webhook)
                 webhook_drain(s->webhook);
         return s->elector ? elector_release(s->elector, done, userdata) : 1;

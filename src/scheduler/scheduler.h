@@ -29,8 +29,6 @@ typedef struct SchedulerOptions {
         bool spare_idle_cards;  /* pods that ask for nothing go to other nodes (prioritize.c) */
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
-        /* Of this process, which gets the label of the leader; NULL: none. */
-        const char *pod;
 
         const char *page_listen; /* "127.0.0.1:PORT"; NULL: no page (page_server.h) */
         const char *page_hosts;  /* as in PageServerOptions */

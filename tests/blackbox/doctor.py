@@ -20,7 +20,7 @@ from node_case import ALIQUOT, TWO_CARDS, Node  # noqa: E402
 from node_lab import container, pod  # noqa: E402
 
 SYSTEM = "/api/v1/namespaces/kube-system"
-EXTENDER = f"{SYSTEM}/services/aliquot-extender:12345/proxy"
+EXTENDER = f"{SYSTEM}/services/aliquot-scheduler:12347/proxy"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 MACHINE = ["kernel", "driver", "devices", "uvm", "nvml", "cards", "locks", "slices", "library"]
 LOCAL = ["kubelet", "kubelet-policy", "runtime", "cdi", "run-shared", "agent", "records", "other-plugin"]
@@ -288,11 +288,12 @@ class Cluster:
 
     @staticmethod
     def healthy(ca):
-        def own(name, component, main, **labels):
+        def own(name, component, *containers):
             return {"metadata": {"name": name, "namespace": "kube-system",
-                                 "labels": {"app.kubernetes.io/name": "aliquot", "app.kubernetes.io/component": component, **labels}},
-                    "spec": {"nodeName": "n1", "containers": [{"name": main, "image": "aliquot:1"}]},
-                    "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+                                 "labels": {"app.kubernetes.io/name": "aliquot", "app.kubernetes.io/component": component}},
+                    "spec": {"nodeName": "n1", "containers": [{"name": c, "image": "aliquot:1"} for c in containers]},
+                    "status": {"conditions": [{"type": "Ready", "status": "True"}],
+                               "containerStatuses": [{"name": c, "ready": True} for c in containers]}}
 
         def slice_of(service):
             return {"metadata": {"labels": {"kubernetes.io/service-name": service}}, "endpoints": [{"conditions": {"ready": True}}]}
@@ -304,14 +305,13 @@ class Cluster:
             "/version": (200, {"major": "1", "minor": "36", "gitVersion": "v1.36.2"}),
             "/api/v1/nodes": (200, {"items": [node, {"metadata": {"name": "other", "uid": "v"}}]}),
             f"{SYSTEM}/pods": (200, {"items": [
-                own("agent-1", "node", "aliquot-node"), own("scheduler-1", "scheduler", "aliquot-scheduler", **{"aliquot.dev/leader": "true"}),
-                own("kube-1", "kube-scheduler", "kube-scheduler")]}),
+                own("agent-1", "node", "aliquot-node"), own("scheduler-1", "scheduler", "aliquot-scheduler", "kube-scheduler")]}),
             "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/aliquot-scheduler": (200, {"spec": {
-                "holderIdentity": "scheduler-1", "leaseDurationSeconds": 15, "renewTime": utc(1)}}),
+                "holderIdentity": "scheduler-1_11112222-3333-4444-5555-666677778888", "leaseDurationSeconds": 15, "renewTime": utc(1)}}),
             "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases": (200, {"items": [
                 {"metadata": {"name": "n1"}, "spec": {"renewTime": utc(5)}}]}),
             "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices": (200, {"items": [
-                slice_of("aliquot-extender"), slice_of("aliquot-webhook")]}),
+                slice_of("aliquot-scheduler"), slice_of("aliquot-webhook")]}),
             f"{EXTENDER}/readyz": (200, "ok\n"),
             f"{EXTENDER}/metrics": (200, f"aliquot_scheduler_webhook_certificate_end_seconds {int(time.time()) + 8640000}\n"),
             f"{ADMISSION}/mutatingwebhookconfigurations/aliquot": (200, webhook),

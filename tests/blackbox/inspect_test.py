@@ -161,7 +161,7 @@ class Why(Inspect):
         self.assertEqual(self.why("team/p", pod=self.pending()),
                          (0, "team/p (scheduler: ack-co-scheduler) " + self.ANSWER, ""))
         self.assertEqual(self.calls(), ["get --raw /api/v1/namespaces/team/pods/p",
-                                        "get --raw /api/v1/namespaces/kube-system/services/aliquot-extender:12345/proxy"
+                                        "get --raw /api/v1/namespaces/kube-system/services/aliquot-scheduler:12347/proxy"
                                         "/gpushare-scheduler/why/0a1b-2c"])
 
     def test_the_namespace_may_be_an_option(self):
@@ -171,8 +171,8 @@ class Why(Inspect):
     def test_another_scheduler(self):
         self.why("team/p", "--scheduler", "gpu/extender:80", pod=self.pending())
         self.assertIn("/namespaces/gpu/services/extender:80/proxy/", self.calls()[1])
-        self.why("team/p", "--scheduler", "http://127.0.0.1:12345", "--token=secret", pod=self.pending())
-        self.assertEqual(self.calls()[3], "--server=http://127.0.0.1:12345 --kubeconfig=/dev/null get --raw "
+        self.why("team/p", "--scheduler", "http://127.0.0.1:12347", "--token=secret", pod=self.pending())
+        self.assertEqual(self.calls()[3], "--server=http://127.0.0.1:12347 --kubeconfig=/dev/null get --raw "
                                           "/gpushare-scheduler/why/0a1b-2c")
 
     def test_an_unknown_pod(self):
@@ -183,7 +183,7 @@ class Why(Inspect):
     def test_no_answer_of_the_scheduler(self):
         status, out, err = self.why("team/p", pod=self.pending(), answer=None)
         self.assertEqual((status, out), (1, ""))
-        self.assertIn("the scheduler at kube-system/aliquot-extender:12345 does not answer", err)
+        self.assertIn("the scheduler at kube-system/aliquot-scheduler:12347 does not answer", err)
         self.assertIn("port-forward", err)
 
     def test_a_pod_with_its_cards(self):

@@ -412,12 +412,15 @@ class WebhookTest(unittest.TestCase):
             self.assertEqual(now["metadata"]["labels"], {"a": "b"})
         return wanted
 
+    def holder(self):
+        return (self.api.get(LEASE) or {"spec": {}})["spec"].get("holderIdentity", "")
+
     def ready(self, replica):
         until(lambda: replica.ask("/readyz")[0] == 200, "ready")
 
-    def answers_on(self, one, path):
+    def answers_on(self, one):
         """False: the requests were sent when the time in which a pod answers on was nearly over."""
-        until(lambda: self.api.get(path)["metadata"]["labels"], "it leads")
+        until(lambda: self.holder() != "", "it leads")
         self.assertIsNone(one.kept("/version"))
         until(lambda: one.serial() is not None, "it has its certificate")
         connections = [one.connect(self.authorities()) for _ in range(2)]
@@ -427,7 +430,7 @@ class WebhookTest(unittest.TestCase):
             self.assertIsNotNone(connection.sock)
         ends = time.monotonic()
         one.process.terminate()
-        until(lambda: not self.api.get(path)["metadata"]["labels"], "no label")
+        until(lambda: self.holder() == "", "it has given the Lease back")
         sent = time.monotonic()
         try:
             for connection in [*connections, one.connect(self.authorities())]:
@@ -762,32 +765,13 @@ class Certificates(WebhookTest):
 
 
 class Leader(WebhookTest):
-    """The leader and its label, and the end of a replica."""
-
-    def test_the_leader_wears_the_label(self):
-        pods = [SYSTEM + "pods/" + name for name in ("one", "two", "frozen")]
-        for path in pods:
-            self.api.put(path, {"metadata": {"namespace": "kube-system", "labels": {"app": "x"}}})
-        self.api.put(pods[2], {"metadata": {"labels": {"app": "x", "aliquot.dev/leader": "true"}}})
-
-        def labelled():
-            return [p.rsplit("/", 1)[1] for p in pods if "aliquot.dev/leader" in self.api.get(p)["metadata"]["labels"]]
-        one = Replica(self, pod="one")
-        until(lambda: labelled() == ["one"], "one leads")
-        two = Replica(self, pod="two")
-        self.ready(two)
-        self.assertEqual(labelled(), ["one"])
-        one.end()
-        until(lambda: labelled() == ["two"], "two leads")
-        self.assertTrue(all(self.api.get(p)["metadata"]["labels"]["app"] == "x" for p in pods))
+    """The leader, and the end of a replica."""
 
     def test_a_pod_answers_on_at_its_end(self):
         """A request that arrives before the Services change is answered, and the connection is
         closed."""
-        path = SYSTEM + "pods/one"
         for _ in range(3):
-            self.api.put(path, {"metadata": {"labels": {}}})
-            if self.answers_on(Replica(self, pod="one"), path):
+            if self.answers_on(Replica(self, pod="one")):
                 return
         self.fail("three times so busy a machine that the pod ended before it was asked")
 
@@ -838,7 +822,6 @@ class Leader(WebhookTest):
         """
         held = {"spec": {"holderIdentity": "other", "leaseDurationSeconds": 3600, "leaseTransitions": 1}}
         self.api.put(LEASE, held)
-        self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {}}})
         one = Replica(self, pod="one")
         self.ready(one)
         one.process.terminate()
@@ -847,18 +830,17 @@ class Leader(WebhookTest):
         self.assertEqual(one.process.wait(PATIENCE), 0)
         self.assertEqual(self.api.get(LEASE)["spec"]["holderIdentity"], "")
 
-    def test_a_follower_keeps_no_connection(self):
-        """kube-scheduler would stay on it, whichever replica the Service selects."""
-        replicas = [Replica(self) for _ in range(2)]
-        until(lambda: any(any("leading=true" in line for line in r.log) for r in replicas), "one leads")
-        leads = [any("leading=true" in line for line in r.log) for r in replicas]
-        self.assertEqual([r.kept("/version") for r in replicas], [None if leading else "close" for leading in leads])
-
-    def test_a_label_of_an_earlier_life_comes_off(self):
-        self.api.put(SYSTEM + "pods/one", {"metadata": {"labels": {"aliquot.dev/leader": "true"}}})
-        self.api.refused[("POST", "/apis/coordination.k8s.io")] = 403  # it cannot lead
-        Replica(self, pod="one")
-        until(lambda: not self.api.get(SYSTEM + "pods/one")["metadata"]["labels"], "no label")
+    def test_the_kubelet_may_ask_the_webhook(self):
+        """Where it reaches no other port."""
+        replica = Replica(self)
+        self.ready(replica)
+        connection = replica.connect(self.authorities())
+        for method, path, status in (("GET", "/healthz", 200), ("POST", "/healthz", 404), ("GET", "/readyz", 404), ("GET", PREFIX + "mutate", 405)):
+            connection.request(method, path)
+            answer = connection.getresponse()
+            answer.read()
+            self.assertEqual(answer.status, status, (method, path))
+        connection.close()
 
 
 if __name__ == "__main__":

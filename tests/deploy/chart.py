@@ -44,7 +44,7 @@ GATE = "--feature-gates=OpportunisticBatching=false"
 
 def without_gate(objects):
     """kustomizations do not know kube-scheduler's version, and never have the gate"""
-    args = objects["Deployment", "kube-system", "aliquot-kube-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    args = objects["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
     args[:] = [a for a in args if a != GATE]
     return objects
 
@@ -156,7 +156,7 @@ class Chart(unittest.TestCase):
                                   ("1.36.2", ":v1.34.1", False), ("1.34.1", ":v1.36.2", True), ("1.36.2", ":v1.36.2-0", True),
                                   ("1.36.2", "@sha256:0123", True)):
             o = self.rendered("--set", "images.kubeScheduler=host:5000/kube-scheduler" + tag, "--kube-version", cluster)
-            args = o["Deployment", "kube-system", "aliquot-kube-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
             self.assertEqual(GATE in args, off, (cluster, tag))
 
     def test_filter_best(self):
@@ -179,22 +179,37 @@ class Chart(unittest.TestCase):
             o = self.rendered(*IMAGES, *more)
             args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
             self.assertEqual([a for a in args if a.startswith("--page")], [given] if given else [])
-        self.refused("page", *IMAGES, "--set", "page.port=12345")
+        for port in 12345, 12347:
+            self.refused("page", *IMAGES, "--set", f"page.port={port}")
 
     def test_a_login_before_the_page(self):
         pod = self.rendered(*IMAGES)["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
-        self.assertEqual([c["name"] for c in pod["containers"]], ["aliquot-scheduler"])
-        self.assertNotIn("volumes", pod)
+        self.assertEqual([c["name"] for c in pod["containers"]], ["aliquot-scheduler", "kube-scheduler"])
+        self.assertEqual([v["name"] for v in pod["volumes"]], ["config"])
         login = {"name": "login", "image": "proxy:1", "ports": [{"name": "page", "containerPort": 8443}]}
         volume = {"name": "login", "secret": {"secretName": "aliquot-page-login"}}
         o = self.rendered(*IMAGES, "--set", "page.enabled=true", "--set", "page.hosts={gpus.example.com,gpus}",
                           "--set-json", "scheduler.extraContainers=" + json.dumps([login]), "--set-json", "scheduler.extraVolumes=" + json.dumps([volume]))
         pod = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
-        self.assertEqual(pod["containers"][1:], [login])
-        self.assertEqual(pod["volumes"], [volume])
+        self.assertEqual(pod["containers"][2:], [login])
+        self.assertEqual(pod["volumes"][1:], [volume])
         self.assertEqual([a for a in pod["containers"][0]["args"] if a.startswith("--page")], ["--page=127.0.0.1:12346", "--page-hosts=gpus.example.com,gpus"])
         self.refused("hosts", *IMAGES, "--set", "page.hosts={gpus:8443}")
         self.refused("extraContainers", *IMAGES, "--set", "scheduler.extraContainers[0].name=login")
+
+    def test_reads_on_the_loopback(self):
+        """The kubelet then asks the webhook's port, which it reaches by the address of the pod."""
+        for value, listen, port, more in (("false", ":12347", 12347, {}), ("true", "127.0.0.1:12347", 9443, {"scheme": "HTTPS"})):
+            o = self.rendered(*IMAGES, "--set", f"scheduler.readsOnLoopback={value}")
+            extender, kube = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"]
+            self.assertIn("--read-listen=" + listen, extender["args"])
+            ready = "/readyz" if value == "false" else "/healthz"
+            self.assertEqual(extender["readinessProbe"]["httpGet"], {"path": ready, "port": port, **more})
+            for c in extender, kube:
+                self.assertEqual(c["livenessProbe"]["httpGet"], {"path": "/healthz", "port": port, **more})
+        self.refused("readsOnLoopback", *IMAGES, "--set", "scheduler.readsOnLoopback=maybe")
+        for gone in "replicas=2", "affinity.a=b":
+            self.refused("kubeScheduler", *IMAGES, "--set", "kubeScheduler." + gone)
 
     def test_node_order(self):
         for value in (None, "binpack", "fragmentation"):

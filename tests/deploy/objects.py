@@ -64,8 +64,8 @@ class Case(unittest.TestCase):
     def workloads(self):
         return self.of("DaemonSet") + self.of("Deployment")
 
-    def container(self, kind, name):
-        return self.of(kind, name)["spec"]["template"]["spec"]["containers"][0]
+    def container(self, kind, name, at=0):
+        return self.of(kind, name)["spec"]["template"]["spec"]["containers"][at]
 
 
 class References(Case):
@@ -108,25 +108,29 @@ class References(Case):
             chosen = o["spec"]["selector"]["matchLabels"]
             self.assertEqual(sum(chosen.items() <= labels.items() for labels in pods), 1)
         for s in self.of("Service"):
-            chosen = {k: v for k, v in s["spec"]["selector"].items() if k != "aliquot.dev/leader"}
-            self.assertEqual(sum(chosen.items() <= labels.items() for labels in pods), 1, s["metadata"]["name"])
+            self.assertEqual(sum(s["spec"]["selector"].items() <= labels.items() for labels in pods), 1, s["metadata"]["name"])
+
+    def ports(self, w):
+        """The ports of a workload's pods, by name; the kubelet looks for the name of a probe in its own container alone."""
+        return {p["name"]: p["containerPort"] for c in w["spec"]["template"]["spec"]["containers"] for p in c["ports"]}
 
     def test_ports(self):
-        names = {p["name"] for p in self.container("Deployment", "aliquot-scheduler")["ports"]}
+        names = self.ports(self.of("Deployment", "aliquot-scheduler")).keys()
         for s in self.of("Service"):
             self.assertLessEqual({p["targetPort"] for p in s["spec"]["ports"]}, names)
         for rule in self.of("NetworkPolicy", "aliquot-scheduler")["spec"]["ingress"]:
             self.assertLessEqual({p["port"] for p in rule["ports"]}, names)
         for w in self.workloads():
-            c = w["spec"]["template"]["spec"]["containers"][0]
-            for probe in ("readinessProbe", "livenessProbe"):
-                self.assertIn(c[probe]["httpGet"]["port"], {p["name"] for p in c["ports"]})
+            for c in w["spec"]["template"]["spec"]["containers"]:
+                for probe in ("readinessProbe", "livenessProbe"):
+                    port = c[probe]["httpGet"]["port"]
+                    self.assertIn(port, {p["name"] for p in c["ports"]} if isinstance(port, str) else self.ports(w).values())
 
     def test_volumes(self):
         for w in self.workloads():
             pod = w["spec"]["template"]["spec"]
             volumes = {v["name"]: v for v in pod.get("volumes", [])}
-            self.assertEqual(volumes.keys(), {m["name"] for m in pod["containers"][0].get("volumeMounts", [])})
+            self.assertEqual(volumes.keys(), {m["name"] for c in pod["containers"] for m in c.get("volumeMounts", [])})
             for v in volumes.values():
                 if "configMap" in v:
                     self.of("ConfigMap", v["configMap"]["name"])
@@ -164,26 +168,42 @@ class Contract(Case):
             pod = d["spec"]["template"]["spec"]
             self.assertTrue(pod["securityContext"]["runAsNonRoot"])
             self.assertEqual(pod["securityContext"]["seccompProfile"], {"type": "RuntimeDefault"})
-            self.assertEqual(pod["containers"][0]["securityContext"], {
-                "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+            for c in pod["containers"]:
+                self.assertEqual(c["securityContext"], {
+                    "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}})
+
+    def option(self, name):
+        (value,) = [a.split("=", 1)[1] for a in self.container("Deployment", "aliquot-scheduler")["args"] if a.startswith(name + "=")]
+        return value
+
+    def test_nothing_binds_but_on_the_loopback(self):
+        """No port of the pod, no Service and no fence has the port of the verbs."""
+        address, verbs = self.option("--listen").split(":")
+        self.assertEqual(address, "127.0.0.1")
+        d = self.of("Deployment", "aliquot-scheduler")
+        self.assertNotIn("hostNetwork", d["spec"]["template"]["spec"])
+        numbers = [p["containerPort"] for c in d["spec"]["template"]["spec"]["containers"] for p in c["ports"]]
+        self.assertNotIn(int(verbs), numbers)
+        self.assertEqual(self.option("--read-listen"), ":%d" % numbers[0])
+        for s in self.of("Service"):
+            self.assertTrue({p["targetPort"] for p in s["spec"]["ports"]} <= {"read", "webhook"}, s["metadata"]["name"])
 
     def test_extender(self):
         for objects, version in ((self.base, "v1"), (self.older, "v1beta2")):
-            c = yaml.safe_load(objects["ConfigMap", "kube-system", "aliquot-kube-scheduler"]["data"]["config.yaml"])
+            c = yaml.safe_load(objects["ConfigMap", "kube-system", "aliquot-scheduler"]["data"]["config.yaml"])
             self.assertEqual(c.pop("apiVersion"), "kubescheduler.config.k8s.io/" + version)
             self.assertEqual(c.pop("kind"), "KubeSchedulerConfiguration")
             self.assertEqual(c.pop("percentageOfNodesToScore"), 100)
             self.assertEqual(c.pop("profiles"), [{"schedulerName": "ack-co-scheduler"}])
             election = c.pop("leaderElection")
             self.assertTrue(election["leaderElect"])
-            (lease,) = [r for r in self.of("Role", "aliquot-kube-scheduler")["rules"] if "resourceNames" in r]
+            (lease,) = [r for r in self.of("Role", "aliquot-scheduler")["rules"] if r["resources"] == ["leases"] and "resourceNames" in r]
             self.assertEqual(lease["resourceNames"], [election["resourceName"]])
+            self.assertEqual(self.option("--kube-scheduler-lease"), "%(resourceNamespace)s/%(resourceName)s" % election)
             e, binder = c.pop("extenders")
             self.assertEqual(c, {})
-            service = self.of("Service", "aliquot-extender")
             for entry in (e, binder):
-                self.assertEqual(entry.pop("urlPrefix"), "http://aliquot-extender.kube-system.svc:%d/gpushare-scheduler" %
-                                 service["spec"]["ports"][0]["port"])
+                self.assertEqual(entry.pop("urlPrefix"), f"http://{self.option('--listen')}/gpushare-scheduler")
                 self.assertTrue(entry.pop("nodeCacheCapable"))
                 self.assertFalse(entry.pop("ignorable"))
             self.assertGreater(e.pop("weight") * 10, 1200)
@@ -224,12 +244,12 @@ class Contract(Case):
 
     def test_batching_goes_off_as_in_the_chart(self):
         """The chart knows the version; a kustomization names the component."""
-        (gate,) = re.findall(r"^ +- (--feature-gates=\S+)$", text(os.path.join(CHART, "templates/kube-scheduler.yaml")), re.M)
+        (gate,) = re.findall(r"^ +- (--feature-gates=\S+)$", text(os.path.join(CHART, "templates/scheduler.yaml")), re.M)
         (component,) = load(os.path.join(KUSTOMIZE, "opportunistic-batching-off/kustomization.yaml"))
         (patch,) = component["patches"]
         self.assertEqual((component["kind"], set(component)), ("Component", {"apiVersion", "kind", "patches"}))
-        self.assertNotIn(gate, self.of(patch["target"]["kind"], patch["target"]["name"])["spec"]["template"]["spec"]["containers"][0]["args"])
-        self.assertEqual(yaml.safe_load(patch["patch"]), [{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": gate}])
+        self.assertNotIn(gate, self.of(patch["target"]["kind"], patch["target"]["name"])["spec"]["template"]["spec"]["containers"][1]["args"])
+        self.assertEqual(yaml.safe_load(patch["patch"]), [{"op": "add", "path": "/spec/template/spec/containers/1/args/-", "value": gate}])
 
     def test_growth_beyond_limits_is_off_unless_asked_for(self):
         used = [resource for role in self.of("ClusterRole") + self.of("Role") for rule in role["rules"] for resource in rule["resources"]]
@@ -464,7 +484,7 @@ class Text(Case):
                 self.assertIsNone(host.search(line), f"{path}:{number}: {line}")
 
     def test_kube_scheduler_has_no_default(self):
-        self.assertEqual(self.container("Deployment", "aliquot-kube-scheduler")["image"], "kube-scheduler")
+        self.assertEqual(self.container("Deployment", "aliquot-scheduler", 1)["image"], "kube-scheduler")
 
 
 class Values(Case):
@@ -487,7 +507,6 @@ class Values(Case):
         (values,) = load(os.path.join(CHART, "values.yaml"))
 
         def known(value, s, path):
-            s = schema["definitions"]["deployment"] if "$ref" in s else s
             if "properties" in s:
                 self.assertFalse(s["additionalProperties"])
                 for k, v in value.items():
@@ -496,15 +515,16 @@ class Values(Case):
         known(values, schema, [])
 
     def test_no_port_of_the_scheduler_is_taken_twice(self):
-        """The schema excludes the ports of the extender and of the webhook."""
+        """The schema excludes the ports of the pod: of the verbs, and of both containers."""
         (schema,) = load(os.path.join(CHART, "values.schema.json"))
-        fixed = [p["containerPort"] for p in self.container("Deployment", "aliquot-scheduler")["ports"]]
+        fixed = [12345] + [p["containerPort"] for at in (0, 1) for p in self.container("Deployment", "aliquot-scheduler", at)["ports"]]
         self.assertEqual(schema["properties"]["page"]["properties"]["port"]["not"]["enum"], fixed)
 
     def test_defaults_are_those_of_kustomize(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))
-        for key, kind, name in (("node", "DaemonSet", "gpushare-device-plugin-ds"), ("scheduler", "Deployment", "aliquot-scheduler"),
-                                ("kubeScheduler", "Deployment", "aliquot-kube-scheduler")):
+        self.assertEqual(values["kubeScheduler"], {"resources": self.container("Deployment", "aliquot-scheduler", 1)["resources"]})
+        self.assertFalse(values["scheduler"]["readsOnLoopback"])
+        for key, kind, name in (("node", "DaemonSet", "gpushare-device-plugin-ds"), ("scheduler", "Deployment", "aliquot-scheduler")):
             o = self.of(kind, name)["spec"]
             self.assertEqual(values[key]["resources"], o["template"]["spec"]["containers"][0]["resources"])
             self.assertEqual(values[key]["affinity"], o["template"]["spec"]["affinity"])

@@ -263,7 +263,7 @@ class Policies(unittest.TestCase):
             for key in FOREIGN:
                 bind(scheduler(), "this annotation is not the scheduler's to write into a Binding", binding(KEYS + [key]))
                 bind(scheduler(), "this label is not the scheduler's to write into a Binding", binding(KEYS, **{key: "x"}))
-            bind(scheduler(), "this label is not the scheduler's", binding(**{"aliquot.dev/leader": "true"}))
+            bind(scheduler(), "this label is not the scheduler's", binding(**{"aliquot.dev/any": "true"}))
             bind(eve(), None, binding())
             bind(eve(), None, binding(["x/y"]))
             bind(eve(), f"annotation {KEYS[0]}", binding(KEYS))
@@ -287,7 +287,7 @@ class Policies(unittest.TestCase):
             self.patch(agent(N1), "only the system keys", "pod", "one", annotations(**{key: "x"}))
         self.patch(agent(N1), "only the system keys", "pod", "one", annotations(**{"a/b": None}))
         self.patch(agent(N1), "only the system keys", "pod", "big", annotations(**{"k00000": "x"}))
-        for labels in ({"l": "x"}, {"l": None}, {"a": "b"}, {"aliquot.dev/leader": "true"}):
+        for labels in ({"l": "x"}, {"l": None}, {"a": "b"}, {"aliquot.dev/any": "true"}):
             self.patch(agent(N1), "the labels of a pod", "pod", "one", {"metadata": {"labels": labels}})
         self.patch(agent(N1), "finalizers", "pod", "one", {"metadata": {"finalizers": ["a/b"]}})
 
@@ -302,7 +302,7 @@ class Policies(unittest.TestCase):
         change("this annotation of a pod", {"annotations": {KEYS[0]: None}})
         for key in ("l", "x", "user.example/unit"):
             change(None, {"labels": {key: "2"}})
-        for key in FOREIGN + ["aliquot.dev/leader", "aliquot.dev/any"]:
+        for key in FOREIGN + ["aliquot.dev/any"]:
             change("this label of a pod", {"labels": {key: "x"}})
         change("this label of a pod", {"labels": {"l": None}})
         change("finalizers", {"finalizers": ["a/b"]})
@@ -323,15 +323,23 @@ class Policies(unittest.TestCase):
         selected = {"nodeSelector": {"a": "b"}}  # may be added to while the pod has gates
         for body in (image, selected, {"activeDeadlineSeconds": 5}):
             change("of the spec of a pod", body, "strategic")
-        self.patch(scheduler(), "the status of a pod", "pod", "gated", {"status": {"phase": "Failed"}}, "status")
         self.patch(eve(), None, "pod", "gated", {"spec": selected})
 
-    def test_the_mark_of_the_leader(self):
-        kubectl("create", "-f", "-", stdin=pod(NAME, namespace="kube-system"))
-        self.addCleanup(kubectl, "-n", "kube-system", "delete", "pod", NAME, "--force", "--grace-period=0", "--wait=false")
-        for value in ("true", None):
-            p = kubectl(*scheduler(), "-n", "kube-system", "patch", "pod", NAME, "-p", json.dumps({"metadata": {"labels": {"aliquot.dev/leader": value}}}))
-            self.assertEqual(p.returncode, 0, p.stdout)
+    def test_status_that_kube_scheduler_writes(self):
+        """It has the same account, because it is in the same pod."""
+        change = lambda words, body: self.patch(scheduler(), words, "pod", "gated", {"status": body}, "status", "strategic")  # noqa: E731
+
+        def condition(kind, status="False"):
+            return {"conditions": [{"type": kind, "status": status, "reason": "r", "message": "m"}]}
+        change(None, condition("PodScheduled"))
+        change(None, condition("DisruptionTarget", "True"))
+        change(None, {**condition("PodScheduled"), "nominatedNodeName": N1})
+        for kind in ("Ready", "ContainersReady", "Initialized", "a.example/b"):
+            change("of the conditions of a pod", condition(kind, "True"))
+        for body in ({"phase": "Failed"}, {"message": "m"}, {"podIP": "10.0.0.1"}, {"reason": "r"}):
+            change("of the status of a pod", body)
+        for key in KEYS + FOREIGN:
+            self.patch(scheduler(), "this annotation of a pod", "pod", "gated", annotations(**{key: "x"}), "status")
 
     def test_nodes_of_the_node_agent(self):
         own = {"aliquot.dev/" + key: "x" for key in

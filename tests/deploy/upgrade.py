@@ -30,7 +30,14 @@ from kube import container, pod, until  # noqa: E402
 
 NEW_TREE = os.path.dirname(os.path.dirname(HERE))
 SYSTEM, KUBELET = "kube-system", "/var/lib/kubelet"
-WORKLOADS = "daemonset/gpushare-device-plugin-ds", "deployment/aliquot-scheduler", "deployment/aliquot-kube-scheduler"
+WORKLOADS = "daemonset/gpushare-device-plugin-ds", "deployment/aliquot-scheduler"
+# Up to 64c94a13 kube-scheduler had a Deployment of its own. What only one of the two forms has, as
+# docs/operate.md removes it:
+TWO_PODS = ("deployment/aliquot-kube-scheduler", "service/aliquot-extender", "configmap/aliquot-kube-scheduler", "role/aliquot-kube-scheduler",
+            "rolebinding/aliquot-kube-scheduler", "rolebinding/aliquot-kube-scheduler-authentication", "serviceaccount/aliquot-kube-scheduler",
+            "lease/ack-co-scheduler", "clusterrolebinding/aliquot-kube-scheduler", "clusterrolebinding/aliquot-kube-scheduler-volumes")
+ONE_POD = ("service/aliquot-scheduler", "configmap/aliquot-scheduler", "rolebinding/aliquot-scheduler-authentication",
+           "clusterrolebinding/aliquot-scheduler-kube-scheduler", "clusterrolebinding/aliquot-scheduler-volumes")
 POLICIES = "validatingadmissionpolicybinding,validatingadmissionpolicy"
 SAMPLE = "/programs/aliquot-sample"
 STAY = kube.REPORT + "; trap 'exit 0' TERM; sleep 1000000 & wait"
@@ -65,6 +72,7 @@ class Version:
         self.name, self.tree, self.image = name, tree, image
         with open(os.path.join(tree, "build", "libaliquot.so"), "rb") as f:
             self.library = hashlib.sha256(f.read()).hexdigest()
+        self.two_pods = os.path.exists(os.path.join(tree, "deploy/kustomize/workloads/kube-scheduler.yaml"))
 
     def kustomization(self):
         folder = tempfile.mkdtemp(prefix=".upgrade-", dir=os.path.join(self.tree, "deploy", "kustomize"))
@@ -86,9 +94,9 @@ class Version:
         """The commands of docs/operate.md, after which nothing of the other version runs."""
         begun = time.monotonic()
         self.with_objects("apply", timeout=120)
-        kubectl("-n", SYSTEM, "rollout", "restart", WORKLOADS[2])  # its configuration may be another one
-        for what in WORKLOADS:
+        for what in WORKLOADS + TWO_PODS[:1] * self.two_pods:
             kubectl("-n", SYSTEM, "rollout", "status", what, "--timeout=180s", timeout=200)
+        kubectl("-n", SYSTEM, "delete", "--ignore-not-found", *(ONE_POD if self.two_pods else TWO_PODS), timeout=120)
         print(f"  {self.name} rolled out in {time.monotonic() - begun:.1f} s", flush=True)
 
     def remove(self):
@@ -149,8 +157,9 @@ class Upgrade(unittest.TestCase):
         return {p["metadata"]["name"]: p for p in kube.get("pods")}
 
     def inspect(self):
-        port = kube.get("service", "aliquot-extender", namespace=SYSTEM)["spec"]["ports"][0]["port"]
-        text = kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/services/aliquot-extender:{port}/proxy/gpushare-scheduler/inspect")
+        (service,) = [s for s in kube.get("services", namespace=SYSTEM) if s["metadata"]["name"] in ("aliquot-extender", "aliquot-scheduler")]
+        name, port = service["metadata"]["name"], service["spec"]["ports"][0]["port"]
+        text = kubectl("get", "--raw", f"/api/v1/namespaces/{SYSTEM}/services/{name}:{port}/proxy/gpushare-scheduler/inspect")
         return audit.json.loads(text)
 
     def sums(self, but="-"):

@@ -47,12 +47,13 @@ def running_containers(pods):
                p["status"].get("initContainerStatuses", []) + p["status"].get("containerStatuses", []))
 
 
-def processes_of(component):
-    """Processes on this machine that belong to the pods of one of our Deployments."""
+def processes_of(name, program):
+    """Processes of a program (aliquot, kube-scheduler) on this machine, in pods of our schedulers whose name begins so."""
     uids = [p["metadata"]["uid"] for p in kube.get("pods", namespace=programs.SYSTEM)
-            if p["metadata"]["name"].startswith(component)]
+            if p["metadata"]["name"].startswith(name)]
     return [pid for pid in programs.pids() for uid in uids
-            if uid in programs.cgroup_of(pid) or uid.replace("-", "_") in programs.cgroup_of(pid)]
+            if (uid in programs.cgroup_of(pid) or uid.replace("-", "_") in programs.cgroup_of(pid))
+            and programs.proc(pid, "comm").strip() == program]
 
 
 @unittest.skipUnless(SECONDS > 0, "E2E_CHURN_SECONDS is not given; 600 is meant")
@@ -67,8 +68,8 @@ class Churn(suite.Scenario):
         self.kills = [("agent", suite.World.programs.kill_agent),
                       ("all of the agent", suite.World.programs.kill_all_of_agent)]
         if suite.World.programs.on_node and not isinstance(suite.World.programs, programs.Host):
-            for component in "aliquot-scheduler", "aliquot-kube-scheduler":
-                self.kills.append((component, lambda c=component: programs.kill_each(processes_of(c)[:1])))
+            for program in "aliquot", "kube-scheduler":
+                self.kills.append((program, lambda p=program: programs.kill_each(processes_of("aliquot-scheduler", p)[:1])))
         for name, command in RESTARTS.items():
             if command:
                 self.kills.append((name, lambda c=command: subprocess.run(shlex.split(c), check=True, capture_output=True,

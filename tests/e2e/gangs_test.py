@@ -13,7 +13,6 @@ import suite
 from kube import container, pod
 
 GROUP = "pod-group.scheduling.sigs.k8s.io"
-LEASES = {"aliquot-scheduler": "aliquot-scheduler", "aliquot-kube-scheduler": "ack-co-scheduler"}
 MEMBERS_MAX = 24
 
 
@@ -37,21 +36,20 @@ class Gangs(suite.Scenario):
 
     def gang(self, name):
         """What the leader says of it; {} while no replica leads."""
-        port = kube.get("service", "aliquot-extender", namespace=programs.SYSTEM)["spec"]["ports"][0]["port"]
-        done = kube.kubectl("get", "--raw", f"/api/v1/namespaces/{programs.SYSTEM}/services/aliquot-extender:{port}"
+        done = kube.kubectl("get", "--raw", f"/api/v1/namespaces/{programs.SYSTEM}/pods/{self.holder()}:{programs.READS}"
                             "/proxy/gpushare-scheduler/gangs", check=False)
         if done.returncode:
             return {}
         return next((g for g in json.loads(done.stdout) if (g["namespace"], g["name"]) == (kube.NAMESPACE, name)), {})
 
-    def holder(self, component):
-        """The pod that holds the component's lease."""
-        lease = kube.get("lease", LEASES[component], namespace=programs.SYSTEM)
+    def holder(self):
+        """The pod that holds the Lease."""
+        lease = kube.get("lease", "aliquot-scheduler", namespace=programs.SYSTEM)
         return lease["spec"].get("holderIdentity", "").split("_")[0]
 
-    def kill_leader(self, component):
-        leader = self.holder(component)
-        self.assertTrue(programs.kill_each(churn_test.processes_of(leader)), f"no process of {leader} is on this machine")
+    def kill_leader(self, program):
+        leader = self.holder()
+        self.assertTrue(programs.kill_each(churn_test.processes_of(leader, program)), f"no process of {leader} is on this machine")
 
     def members(self, name):
         labels = {f"{GROUP}/name": name, f"{GROUP}/min-available": str(self.n)}
@@ -65,10 +63,10 @@ class Gangs(suite.Scenario):
         done = kube.kubectl("create", "-f", "-", "-n", kube.NAMESPACE, stdin=json.dumps(p), check=False)
         return done.returncode == 0 or "AlreadyExists" in done.stderr
 
-    def kill_in(self, component, name, there):
+    def kill_in(self, program, name, there):
         seen = kube.until(lambda: f"{name}: {self.gang(name)}", lambda: (lambda g: g if there(g) else None)(self.gang(name)), every=0.05)
-        self.kill_leader(component)
-        print(f"{name}: {component} killed while {seen['state']}, {seen['ready']} ready, {seen['bound']} bound", flush=True)
+        self.kill_leader(program)
+        print(f"{name}: {program} killed while {seen['state']}, {seen['ready']} ready, {seen['bound']} bound", flush=True)
         return {p["metadata"]["uid"] for p in self.pods()}
 
     def all_run(self, name, uids):
@@ -79,33 +77,33 @@ class Gangs(suite.Scenario):
         kube.until(lambda: f"{name}: {self.gang(name)}", lambda: self.gang(name).get("state") == "satisfied")
         self.audit()
 
-    def killed_while_gated(self, component):
+    def killed_while_gated(self, program):
         members = self.members("gated")
         kube.create(*members[1:])
-        uids = self.kill_in(component, "gated", lambda g: g.get("state") == "waiting" and g["ready"] == self.n - 1)
+        uids = self.kill_in(program, "gated", lambda g: g.get("state") == "waiting" and g["ready"] == self.n - 1)
         self.assertEqual(self.bound("gated"), [])
         kube.until("the last member is not created", lambda: self.try_create(members[0]))
         self.all_run("gated", uids)
 
-    def killed_while_assembling(self, component):
+    def killed_while_assembling(self, program):
         """kube-scheduler stands still, so the gates go and nothing is placed."""
-        frozen = churn_test.processes_of("aliquot-kube-scheduler")
+        frozen = churn_test.processes_of("aliquot-scheduler", "kube-scheduler")
         self.addCleanup(send, frozen, signal.SIGCONT)
         send(frozen, signal.SIGSTOP)
         kube.create(*self.members("woken"))
-        uids = self.kill_in(component, "woken", lambda g: g.get("state") == "assembling")
+        uids = self.kill_in(program, "woken", lambda g: g.get("state") == "assembling")
         self.assertEqual(self.bound("woken"), [])
         send(frozen, signal.SIGCONT)
         self.all_run("woken", uids)
 
     def test_the_leader_is_killed_while_gated(self):
-        self.killed_while_gated("aliquot-scheduler")
+        self.killed_while_gated("aliquot")
 
     def test_the_leader_is_killed_while_assembling(self):
-        self.killed_while_assembling("aliquot-scheduler")
+        self.killed_while_assembling("aliquot")
 
     def test_kube_scheduler_is_killed_while_gated(self):
-        self.killed_while_gated("aliquot-kube-scheduler")
+        self.killed_while_gated("kube-scheduler")
 
     def test_kube_scheduler_is_killed_while_assembling(self):
-        self.killed_while_assembling("aliquot-kube-scheduler")
+        self.killed_while_assembling("kube-scheduler")

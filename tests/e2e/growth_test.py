@@ -190,8 +190,7 @@ class Growth(suite.Scenario):
 
     def scheduler_again(self):
         kube.kubectl("delete", "pod", "-n", programs.SYSTEM, "-l", "app.kubernetes.io/component=scheduler", "--grace-period=0", "--force")
-        for name in "aliquot-scheduler", "aliquot-kube-scheduler":
-            kube.kubectl("rollout", "status", f"deployment/{name}", "-n", programs.SYSTEM, "--timeout=120s", timeout=150)
+        kube.kubectl("rollout", "status", "deployment/aliquot-scheduler", "-n", programs.SYSTEM, "--timeout=120s", timeout=150)
 
     def stays_grown(self, restart):
         before = self.one_has_grown()

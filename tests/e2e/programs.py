@@ -19,6 +19,7 @@ CARDS = os.environ.get("E2E_CARDS", "8xTesla-V100-SXM2-16GB:16160MiB")
 DRIVER = os.environ.get("E2E_DRIVER")
 SIMULATED = ("simulate-dir", DRIVER) if DRIVER else ("simulate", CARDS)  # the agent's option
 SYSTEM = "kube-system"
+READS = 12347  # the port of the scheduler that only reads
 DAEMONSET = "gpushare-device-plugin-ds"
 
 
@@ -233,7 +234,7 @@ class Deployed:
 
     def apply(self):
         kube.kubectl("apply", "-k", self.overlay or self.made)
-        for what in (f"daemonset/{DAEMONSET}", "deployment/aliquot-scheduler", "deployment/aliquot-kube-scheduler"):
+        for what in (f"daemonset/{DAEMONSET}", "deployment/aliquot-scheduler"):
             kube.kubectl("rollout", "status", what, "-n", SYSTEM, "--timeout=120s", timeout=150)
 
     def change_image(self, image):
@@ -301,15 +302,14 @@ class Deployed:
             os.rmdir(self.made)
 
     def inspect(self):
-        """Waits while no replica leads: then the Service has no endpoint."""
-        port = kube.get("service", "aliquot-extender", namespace=SYSTEM)["spec"]["ports"][0]["port"]
-        path = f"/api/v1/namespaces/{SYSTEM}/services/aliquot-extender:{port}/proxy/gpushare-scheduler/inspect"
+        """Waits while no replica is ready: then the Service has no endpoint."""
+        path = f"/api/v1/namespaces/{SYSTEM}/services/aliquot-scheduler:{READS}/proxy/gpushare-scheduler/inspect"
 
         def answer():
             done = kube.kubectl("get", "--raw", path, check=False)
             return done if done.returncode == 0 or "no endpoints available" not in done.stderr else None
 
-        done = kube.until("no scheduler leads", answer)
+        done = kube.until("no scheduler is ready", answer)
         if done.returncode:
             raise kube.KubectlError(f"kubectl get --raw {path}: {done.stderr.strip()}")
         return json.loads(done.stdout)

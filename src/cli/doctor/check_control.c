@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/timestamp.h"
 #include "cli/doctor/check_cluster.h"
-#include "scheduler/controllers/leader_label.h"
 #include "scheduler/webhook/certificate.h"
 
 #define NS_OPTION   "kubectl -n " QUESTIONS_NAMESPACE " "
@@ -21,6 +20,7 @@ enum {
         SKEW_SEC = 5,      /* a question and its answer take a part of it */
         SKEW_BAD_SEC = 60, /* leases and tokens are judged wrongly */
         LEASE_OLD = 120,   /* a kubelet renews its Lease every 10 s */
+        HOST_NAME_LONGEST = 63,
 };
 
 /* ---- the extender ---- */
@@ -43,10 +43,10 @@ static size_t count_endpoints(const Facts *f, const char *service) {
         return n;
 }
 
-/* The NetworkPolicy lets kube-scheduler alone reach the port, so silence says nothing by itself. */
+/* A NetworkPolicy may keep the API server from the port, so silence says nothing by itself. */
 void check_control_extender(const Facts *f, Finding *ret) {
         const Fact *ready = &f->cluster.api[API_READY];
-        size_t n = count_endpoints(f, "aliquot-extender");
+        size_t n = count_endpoints(f, "aliquot-scheduler");
 
         if (ready->state == FACT_KNOWN)
                 finding_set(ret, GRADE_OK, "the extender answers, and knows nodes and pods");
@@ -54,33 +54,41 @@ void check_control_extender(const Facts *f, Finding *ret) {
                 return;
         else if (n == 0) {
                 finding_set(ret, GRADE_FAIL,
-                            "the Service aliquot-extender has no endpoint: no GPU pod is placed");
+                            "the Service aliquot-scheduler has no endpoint: no GPU pod is placed");
                 finding_mend(ret, NS_OPTION "get pods -l " APPLICATION "=aliquot; " NS_OPTION
-                                            "logs deploy/aliquot-scheduler");
+                                            "logs deploy/aliquot-scheduler -c aliquot-scheduler");
         } else if (ready->state == FACT_SILENT && strstr(ready->why.text, "HTTP 503")) {
                 finding_set(ret, GRADE_WARN,
                             "the extender is not ready, or the API server does not reach it: %s",
                             ready->why.text);
                 finding_mend(ret, NS_OPTION
-                             "logs deploy/aliquot-scheduler; " NS_OPTION
-                             "port-forward svc/aliquot-extender 12345, curl localhost:12345/readyz");
+                             "logs deploy/aliquot-scheduler -c aliquot-scheduler; " NS_OPTION
+                             "port-forward svc/aliquot-scheduler 12347, curl localhost:12347/readyz");
         } else
                 finding_set(ret, GRADE_OK, "%zu endpoint is ready; it was not asked itself", n);
 }
 
-static size_t count_pods(const Facts *f, const char *component, bool leading) {
+static bool is_of(const json_t *pod, const char *component) {
+        return strcmp(fact_text(pod, "metadata", "labels", COMPONENT, NULL), component) == 0;
+}
+
+/* The holder is the host name of its pod, "_", and what tells processes apart. A pod's host name is
+ * its name, cut to 63 characters. */
+static bool is_ready_pod(const Facts *f, const char *holder) {
         const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
-        size_t n = 0;
+        const char *end = strrchr(holder, '_');
+        size_t length = end ? (size_t) (end - holder) : strlen(holder);
 
         for (size_t i = 0; i < json_array_size(pods); i++) {
-                const json_t *pod = json_array_get(pods, i),
-                             *labels = fact_at(pod, "metadata", "labels", NULL);
+                const json_t *pod = json_array_get(pods, i);
+                const char *name = fact_text(pod, "metadata", "name", NULL);
 
-                n += strcmp(fact_text(labels, COMPONENT, NULL), component) == 0 &&
-                     strcmp(check_cluster_condition(pod, "Ready"), "True") == 0 &&
-                     (!leading || strcmp(fact_text(labels, LEADER_LABEL, NULL), "true") == 0);
+                if (is_of(pod, "scheduler") && strncmp(name, holder, length) == 0 &&
+                    (name[length] == '\0' || length == HOST_NAME_LONGEST) &&
+                    strcmp(check_cluster_condition(pod, "Ready"), "True") == 0)
+                        return true;
         }
-        return n;
+        return false;
 }
 
 void check_control_leader(const Facts *f, Finding *ret) {
@@ -97,28 +105,54 @@ void check_control_leader(const Facts *f, Finding *ret) {
         else if (!holder[0] || (lease->date > 0 && age > duration + SKEW_SEC))
                 finding_set(ret, GRADE_FAIL, "no scheduler leads: the Lease aliquot-scheduler %s",
                             holder[0] ? "was not renewed in time" : "has no holder");
-        else if (f->cluster.api[API_PODS].state == FACT_KNOWN && count_pods(f, "scheduler", true) != 1)
-                finding_set(ret, GRADE_WARN, "%s leads, and %zu ready pods have the label " LEADER_LABEL,
-                            holder, count_pods(f, "scheduler", true));
+        else if (f->cluster.api[API_PODS].state == FACT_KNOWN && !is_ready_pod(f, holder))
+                finding_set(ret, GRADE_WARN,
+                            "%s holds the Lease aliquot-scheduler, and is in no pod of aliquot that is ready",
+                            holder);
         else
                 finding_set(ret, GRADE_OK, "%s leads", holder);
         if (ret->grade > GRADE_OK)
-                finding_mend(ret, NS_OPTION "logs deploy/aliquot-scheduler");
+                finding_mend(ret, NS_OPTION "logs deploy/aliquot-scheduler --all-containers");
 }
 
+static bool has_kube_scheduler(const json_t *pod) {
+        const json_t *states = fact_at(pod, "status", "containerStatuses", NULL);
+
+        for (size_t i = 0; i < json_array_size(states); i++) {
+                const json_t *state = json_array_get(states, i);
+
+                if (strcmp(fact_text(state, "name", NULL), "kube-scheduler") == 0)
+                        return json_is_true(fact_at(state, "ready", NULL));
+        }
+        return false;
+}
+
+/* Earlier versions had a Deployment for it alone, which `kubectl apply` does not take away. */
 void check_control_kube_scheduler(const Facts *f, Finding *ret) {
-        size_t n = count_pods(f, "kube-scheduler", false);
+        const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
+        size_t n = 0, former = 0;
 
         if (!check_cluster_knows(f, API_PODS, ret))
                 return;
-        if (n > 0) {
-                finding_set(ret, GRADE_OK, "%zu ready, with the profile ack-co-scheduler", n);
-                return;
+        for (size_t i = 0; i < json_array_size(pods); i++) {
+                n += is_of(json_array_get(pods, i), "scheduler") &&
+                     has_kube_scheduler(json_array_get(pods, i));
+                former += is_of(json_array_get(pods, i), "kube-scheduler");
         }
-        finding_set(ret, GRADE_FAIL,
-                    "no aliquot-kube-scheduler is ready: pods for ack-co-scheduler wait, unless another "
-                    "kube-scheduler has this profile and calls the extender");
-        finding_mend(ret, NS_OPTION "describe deploy aliquot-kube-scheduler");
+        if (n == 0) {
+                finding_set(ret, GRADE_FAIL,
+                            "no kube-scheduler is ready in a pod of aliquot-scheduler: pods for "
+                            "ack-co-scheduler wait, unless another kube-scheduler has this profile and calls "
+                            "the extender");
+                finding_mend(ret, NS_OPTION "describe deploy aliquot-scheduler");
+        } else if (former > 0) {
+                finding_set(ret, GRADE_WARN,
+                            "%zu pods of the former Deployment aliquot-kube-scheduler serve the profile "
+                            "ack-co-scheduler as well, and reach no extender",
+                            former);
+                finding_mend(ret, NS_OPTION "delete deploy aliquot-kube-scheduler");
+        } else
+                finding_set(ret, GRADE_OK, "%zu ready, with the profile ack-co-scheduler", n);
 }
 
 /* ---- the webhook ---- */
@@ -260,14 +294,14 @@ void check_control_network(const Facts *f, Finding *ret) {
                                      name))
                         finding_mend(ret,
                                      NS_OPTION
-                                     "describe networkpolicy %s: ports 12345, 9443 and 9445 must stay open",
+                                     "describe networkpolicy %s: ports 12347, 9443 and 9445 must stay open",
                                      name);
         }
         if (!own && finding_add(ret, GRADE_FAIL,
-                                "there is no NetworkPolicy aliquot-scheduler: whichever pod reaches the "
-                                "extender's port can have pods bound"))
+                                "there is no NetworkPolicy aliquot-scheduler: every pod reads on port 12347 "
+                                "which pods hold which cards"))
                 finding_mend(ret, "install it again: docs/install.md");
-        finding_pass(ret, "the extender's port is kept by the NetworkPolicy aliquot-scheduler");
+        finding_pass(ret, "the port that reads is kept by the NetworkPolicy aliquot-scheduler");
 }
 
 static void check_skew(const char *whose, int64_t ahead, Finding *ret) {

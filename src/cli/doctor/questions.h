@@ -6,7 +6,8 @@
 #include "node/event_reasons.h"
 
 #define QUESTIONS_NAMESPACE "kube-system"
-#define QUESTIONS_EXTENDER  "/api/v1/namespaces/" QUESTIONS_NAMESPACE "/services/aliquot-extender:12345/proxy"
+#define QUESTIONS_SCHEDULER                                                                                  \
+        "/api/v1/namespaces/" QUESTIONS_NAMESPACE "/services/aliquot-scheduler:12347/proxy"
 
 /* The path, and the right that it takes. */
 #define QUESTIONS(X)                                                                                         \
@@ -22,11 +23,11 @@
           "list leases in kube-node-lease")                                                                  \
         X(ENDPOINTS,                                                                                         \
           "/apis/discovery.k8s.io/v1/namespaces/" QUESTIONS_NAMESPACE                                        \
-          "/endpointslices?labelSelector=kubernetes.io%2Fservice-name%20in%20(aliquot-extender,"             \
+          "/endpointslices?labelSelector=kubernetes.io%2Fservice-name%20in%20(aliquot-scheduler,"            \
           "aliquot-webhook)",                                                                                \
           "list endpointslices in " QUESTIONS_NAMESPACE)                                                     \
-        X(READY, QUESTIONS_EXTENDER "/readyz", "get services/proxy in " QUESTIONS_NAMESPACE)                 \
-        X(METRICS, QUESTIONS_EXTENDER "/metrics", "get services/proxy in " QUESTIONS_NAMESPACE)              \
+        X(READY, QUESTIONS_SCHEDULER "/readyz", "get services/proxy in " QUESTIONS_NAMESPACE)                \
+        X(METRICS, QUESTIONS_SCHEDULER "/metrics", "get services/proxy in " QUESTIONS_NAMESPACE)             \
         X(MUTATING, "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/aliquot",           \
           "get mutatingwebhookconfigurations")                                                               \
         X(VALIDATING, "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/aliquot",       \

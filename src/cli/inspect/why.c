@@ -219,8 +219,8 @@ static int ask(Why *w) {
                 (void) fault_set(&fault, r,
                                  "the scheduler at %s does not answer; where a NetworkPolicy is in the way: "
                                  "kubectl -n "
-                                 "kube-system port-forward svc/aliquot-extender 12345, and --scheduler "
-                                 "http://127.0.0.1:12345",
+                                 "kube-system port-forward svc/aliquot-scheduler 12347, and --scheduler "
+                                 "http://127.0.0.1:12347",
                                  w->scheduler);
         if (r != 0)
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);

@@ -7,10 +7,10 @@
 
 #include "cli/inspect/cluster_read.h"
 
-#define WHY_SCHEDULER "kube-system/aliquot-extender:12345"
+#define WHY_SCHEDULER "kube-system/aliquot-scheduler:12347"
 
 /* pod: "NAMESPACE/NAME", or a name in the cluster's namespace_ (else "default"). scheduler:
- * "NAMESPACE/SERVICE:PORT", asked through the API server, or the URL of the extender; NULL is
+ * "NAMESPACE/SERVICE:PORT", asked through the API server, or the URL of a scheduler; NULL is
  * WHY_SCHEDULER. Returns the exit status: 0 when the scheduler answered, or when the pod has its
  * cards. */
 int why_run(const Cluster *c, Str pod, const char *scheduler);

@@ -166,6 +166,7 @@ static void many_reasons_become_few(void) {
                                              "\"NodeNames\":[\"m3\",\"n3\",\"m2\",\"m1\",\"n2\",\"n1\"]"};
         Fixture f = setup();
 
+        f.extender.leading = true;
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m2", "cgpu", 0, 0, ""));
         for (size_t i = 0; i < ELEMENTSOF(orders); i++) {
@@ -259,6 +260,7 @@ static void why_tells_each_card(void) {
         static const uint32_t fenced[] = {2};
         Fixture f = setup();
 
+        f.extender.leading = true;
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED,
              node_json("full", "core_mem", 15, 1,
@@ -291,6 +293,10 @@ static void why_tells_each_card(void) {
                     "\nn2: the node's mode is cgpu, compute percent needs core_mem\n");
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-b", ""), 404); /* it is bound */
         ASSERT_CONTAINS(f.out.data, "no pending pod with a share has the UID \"uid-b\"");
+        f.extender.leading = false;
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-b", ""), 404);
+        ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-x", ""), 200);
+        ASSERT_CONTAINS(f.out.data, "needs core_mem\n\nthis replica does not lead: what the leader holds");
         teardown(&f);
 }
 

@@ -72,21 +72,28 @@ static void set_node(Facts *f, NodeText t) {
 
 #define POD                                                                                                  \
         "{'metadata':{'name':'%s','namespace':'kube-system','labels':{'app.kubernetes.io/name':'aliquot',"   \
-        "'app.kubernetes.io/component':'%s'%s}},'spec':{'nodeName':'n1','containers':[{'name':'%s',"         \
-        "'image':'%s','args':['node']}]},'status':{'conditions':[{'type':'Ready','status':'%s'}]}}"
+        "'app.kubernetes.io/component':'%s'}},'spec':{'nodeName':'n1','containers':[{'name':'%s',"           \
+        "'image':'%s','args':['node']}]},'status':{'conditions':[{'type':'Ready','status':'%s'}],"           \
+        "'containerStatuses':[{'name':'kube-scheduler','ready':%s}]}}"
 
-static void set_pods(Facts *f, const char *agent_ready, const char *leader, const char *image,
-                     const char *kube_ready) {
-        char text[8192];
+typedef struct Pods {
+        const char *agent_ready, *scheduler, *scheduler_ready, *image, *kube_ready;
+        const char *more; /* the component of one more pod; NULL: none */
+} Pods;
 
-        (void) snprintf(text, sizeof text, "{'items':[" POD "," POD "," POD "]}", "agent-1", "node", "",
-                        "aliquot-node", image, agent_ready, "scheduler-1", "scheduler", leader,
-                        "aliquot-scheduler", "aliquot:1", "True", "kube-1", "kube-scheduler", "",
-                        "kube-scheduler", "kube:1", kube_ready);
+static void set_pods(Facts *f, Pods p) {
+        char text[8192], more[2048] = "";
+
+        if (p.more)
+                (void) snprintf(more, sizeof more, "," POD, "kube-1", p.more, "kube-scheduler", "kube:1",
+                                "True", "true");
+        (void) snprintf(text, sizeof text, "{'items':[" POD "," POD "%s]}", "agent-1", "node", "aliquot-node",
+                        p.image ? p.image : "aliquot:1", p.agent_ready ? p.agent_ready : "True", "false",
+                        p.scheduler ? p.scheduler : "scheduler-1", "scheduler", "aliquot-scheduler",
+                        "aliquot:1", p.scheduler_ready ? p.scheduler_ready : "True",
+                        p.kube_ready ? p.kube_ready : "true", more);
         answer(f, API_PODS, text);
 }
-
-#define LEADS ",'aliquot.dev/leader':'true'"
 
 static void set_lease(Facts *f, const char *holder, const char *renewed) {
         char text[512];
@@ -109,7 +116,7 @@ static void set_endpoints(Facts *f, const char *extender, const char *webhook) {
         char text[1024];
 
         (void) snprintf(text, sizeof text,
-                        "{'items':[{'metadata':{'labels':{'kubernetes.io/service-name':'aliquot-extender'}},"
+                        "{'items':[{'metadata':{'labels':{'kubernetes.io/service-name':'aliquot-scheduler'}},"
                         "'endpoints':[%s]},{'metadata':{'labels':{'kubernetes.io/service-name':"
                         "'aliquot-webhook'}},'endpoints':[%s]}]}",
                         extender, webhook);
@@ -180,7 +187,7 @@ static void set_healthy(Facts *f) {
         set_node(f, good_node);
         know(&f->cluster.nodes[0].configz, "{'kubeletconfig':{'cpuManagerPolicy':'none'}}");
         know(&f->cluster.nodes[0].ready, "ok");
-        set_pods(f, "True", LEADS, "aliquot:1", "True");
+        set_pods(f, (Pods){0});
         set_lease(f, "scheduler-1", "2027-01-15T07:59:55.000000Z");
         set_node_lease(f, "2027-01-15T07:59:52.000000Z");
         set_endpoints(f, ENDPOINT, ENDPOINT);
@@ -302,7 +309,7 @@ typedef struct Spoiled {
         X(41, "labels", FAIL, "must be true or false",                                                       \
           with_node(f, (NodeText){.annotations = ",'aliquot.dev/allow-mixed':'yes'"}))                       \
         X(42, "agents", FAIL, "n1 has no node agent", answer(f, API_PODS, "{'items':[]}"))                   \
-        X(43, "agents", FAIL, "agent-1 is not Ready", set_pods(f, "False", LEADS, "aliquot:1", "True"))      \
+        X(43, "agents", FAIL, "agent-1 is not Ready", set_pods(f, (Pods){.agent_ready = "False"}))           \
         X(44, "agents", WARN, "does not answer",                                                             \
           fail(&f->cluster.nodes[0].ready, FACT_SILENT, "no answer: timeout"))                               \
         X(45, "conditions", FAIL, "GPUShareDriverUnsupported: too old",                                      \
@@ -335,9 +342,16 @@ typedef struct Spoiled {
         X(55, "leader", FAIL, "ever elected", fail(&api[API_LEASE], FACT_ABSENT, "HTTP 404"))                \
         X(56, "leader", FAIL, "has no holder", set_lease(f, "", "2027-01-15T07:59:55.000000Z"))              \
         X(57, "leader", FAIL, "not renewed", set_lease(f, "x", "2027-01-15T07:58:00.000000Z"))               \
-        X(58, "leader", WARN, "0 ready pods", set_pods(f, "True", "", "aliquot:1", "True"))                  \
-        X(59, "kube-scheduler", FAIL, "no aliquot-kube-scheduler",                                           \
-          set_pods(f, "True", LEADS, "aliquot:1", "False"))                                                  \
+        X(58, "leader", WARN, "in no pod of aliquot that is ready",                                          \
+          set_pods(f, (Pods){.scheduler = "scheduler-2"}))                                                   \
+        X(79, "leader", WARN, "in no pod of aliquot that is ready",                                          \
+          set_pods(f, (Pods){.scheduler = "scheduler-11"}))                                                  \
+        X(80, "leader", WARN, "in no pod of aliquot that is ready",                                          \
+          set_pods(f, (Pods){.scheduler_ready = "False"}))                                                   \
+        X(59, "kube-scheduler", FAIL, "no kube-scheduler is ready in a pod of aliquot-scheduler",            \
+          set_pods(f, (Pods){.kube_ready = "false"}))                                                        \
+        X(81, "kube-scheduler", WARN, "1 pods of the former Deployment aliquot-kube-scheduler",              \
+          set_pods(f, (Pods){.more = "kube-scheduler"}))                                                     \
         X(60, "webhook", FAIL, "there is no Mutating", fail(&api[API_MUTATING], FACT_ABSENT, "HTTP 404"))    \
         X(61, "webhook", FAIL, "there is no Validating",                                                     \
           fail(&api[API_VALIDATING], FACT_ABSENT, "HTTP 404"))                                               \
@@ -371,7 +385,7 @@ typedef struct Spoiled {
                  "{'items':[{'reason':'GPUMemoryUnaccounted','involvedObject':{'name':'n1'},"                \
                  "'lastTimestamp':'2027-01-15T07:59:00Z','message':'4000 MiB are no pod\\u0027s'}]}"))       \
         X(76, "versions", WARN, "scheduler-1 runs aliquot:1, others aliquot:0",                              \
-          set_pods(f, "True", LEADS, "aliquot:0", "True"))
+          set_pods(f, (Pods){.image = "aliquot:0"}))
 
 #define SPOIL(n, check, grade, says, ...)                                                                    \
         static void spoil_##n(Facts *f, HostFacts *h, Fact *api) {                                           \
