@@ -282,7 +282,7 @@ static bool leave(bool are_faults) {
  * own. */
 static bool set_environment(void) {
         static const char *const taken[] = {
-                "ALIQUOT_",         "CUDA_VISIBLE_", "DOCKER_",       "KUBECONFIG=",   "KUBERNETES_",
+                "ALIQUOT",          "CUDA_VISIBLE_", "DOCKER_",       "KUBECONFIG=",   "KUBERNETES_",
                 "LD_LIBRARY_PATH=", "LD_PRELOAD=",   "NVIDIA_",       "POD_",          "XDG_",
 #ifndef SANITIZED
                 "ASAN_OPTIONS=",    "LSAN_OPTIONS=", "MSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS=",

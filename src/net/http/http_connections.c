@@ -224,6 +224,8 @@ static void tell(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
         _cleanup_buf_ Buf text = BUF_NULL;
         char address[INET6_ADDRSTRLEN] = "";
         usec_t now = clock_monotonic_usec();
+        uint64_t closed = c->closed[HTTP_CLOSED_ADDRESS] + c->closed[HTTP_CLOSED_LISTENER] +
+                          c->closed[HTTP_CLOSED_REFUSED];
 
         if (!c->o.on_limit || (c->told > 0 && now < c->told + TELL_EVERY))
                 return;
@@ -236,9 +238,7 @@ static void tell(HttpConnections *c, const HttpPeer *p, HttpClosed rule) {
                 &text,
                 "connections at the limit listener=%s rule=%s address=%s of_address=%u all=%u closed=%llu",
                 c->o.name ? c->o.name : "", http_connections_closed_to_string(rule), address, count(c, p),
-                count(c, NULL),
-                (unsigned long long) (c->closed[HTTP_CLOSED_ADDRESS] + c->closed[HTTP_CLOSED_LISTENER] +
-                                      c->closed[HTTP_CLOSED_REFUSED]));
+                count(c, NULL), (unsigned long long) closed);
         if (buf_result(&text) == 0)
                 c->o.on_limit(c->o.userdata, text.data);
 }
