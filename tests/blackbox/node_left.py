@@ -24,7 +24,7 @@ del sys.argv[1:3]
 sim.RAW = os.path.abspath(sim.RAW)
 MORE = 4000
 
-# Receives the file over a socket, prints who has it then, and waits.
+# Receives the file over a socket, prints which processes have it then, and waits.
 HOLDER = """import ctypes, os, socket, sys, threading
 way, s = sys.argv[2], socket.socket(fileno=int(sys.argv[1]))
 if way == "double fork":
