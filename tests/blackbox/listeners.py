@@ -110,29 +110,43 @@ class OfScheduler(Listener):
         return self.lab.ask("/metrics", self.lab.port).text
 
 
-class Extender(OfScheduler, unittest.TestCase):
-    listener, all, of_address = "extender", 4096, 2048
-
+class OfHttp(OfScheduler):
     def serve(self):
         super().serve()
-        self.port = self.lab.port
+        self.port = self.found_port()
 
     def ask(self, connection):
-        self.request(connection, "GET", "/gpushare-scheduler/inspect")
+        self.request(connection, "GET", self.path)
+
+
+class Extender(OfHttp, unittest.TestCase):
+    listener, all, of_address, path = "extender", 4096, 2048, "/gpushare-scheduler/inspect"
+
+    def found_port(self):
+        return self.lab.port
 
     def test_a_crowd(self):
         self.hold("idle", "half", "used")
 
 
-class Page(OfScheduler, unittest.TestCase):
-    listener, all, of_address = "page", 64, 48
+class Reads(OfHttp, unittest.TestCase):
+    listener, all, of_address, path = "reads", 256, 128, "/gpushare-scheduler/inspect"
 
-    def serve(self):
-        super().serve()
-        self.port = self.lab.page
+    def options(self):
+        return ("--read-listen", "127.0.0.1:0")
 
-    def ask(self, connection):
-        self.request(connection, "GET", "/")
+    def found_port(self):
+        return int(re.search(r"reads listening port=(\d+)", self.log()).group(1))
+
+    def test_a_crowd(self):
+        self.hold("idle", "half", "used")
+
+
+class Page(OfHttp, unittest.TestCase):
+    listener, all, of_address, path = "page", 64, 48, "/"
+
+    def found_port(self):
+        return self.lab.page
 
     def test_a_crowd(self):
         self.hold("idle", "half", "used")
