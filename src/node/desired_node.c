@@ -281,8 +281,10 @@ static void write_cards(const Agent *a, Texts *t, DesiredNode *node) {
         node->card_count = text_of(&t->count);
         node->cards = sharing ? text_of(&t->cards) : "";
         /* Until the Node object is known, a user may have written the annotation. */
-        if (sharing && a->node_text && !a->node_config.unit_by_user)
+        if (sharing && a->node_text && !a->node_config.unit_by_user) {
                 node->unit = text_of(&t->unit);
+                node->unit_seen = a->node_config.seen_unit;
+        }
 }
 
 void agent_publish(Agent *a) {

@@ -29,6 +29,8 @@ void node_config_request(NodeConfig *c, const NodeConfigRequest *request) {
         c->unit_by_user = !str_is_empty(request->unit) &&
                           !str_eq(request->unit, str_from(c->published_unit)) &&
                           !str_eq(request->unit, str_from(c->replaced_unit));
+        (void) snprintf(c->seen_unit, sizeof c->seen_unit, "%.*s",
+                        STR_CUT(request->unit, c->unit_by_user ? 0 : sizeof c->seen_unit - 1));
         if (!c->unit_by_user)
                 c->wanted_unit = request->configured;
         else if (memory_unit_parse(request->unit, &c->wanted_unit) != 0)

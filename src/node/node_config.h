@@ -18,6 +18,7 @@ typedef struct NodeConfig {
         bool unit_by_user;         /* a user wrote ANNOTATION_UNIT, not this agent */
         char published_unit[24];   /* what this agent wrote there */
         char replaced_unit[24];    /* what it wrote before, until its new text has been seen */
+        char seen_unit[24];        /* ANNOTATION_UNIT as it was seen; "" while it is a user's */
         bool offered;              /* the unit was good for all cards once, so slices may exist in it */
         bool place_while_changing; /* ANNOTATION_PLACE_WHILE_CHANGING */
         bool drain;                /* ANNOTATION_UNIT_CHANGE */

@@ -89,6 +89,7 @@ struct Publisher {
         char *other_taints; /* a JSON list, while the startup taint is there; NULL: it is not */
         char *version_text; /* resourceVersion of the observed object */
         char *growth_seen;  /* what desired[FIELD_GROWTH] was made of; NULL: nothing is desired */
+        char *unit_seen;    /* what desired[FIELD_UNIT] was made of; NULL: nothing is desired */
         bool offers;        /* the observed object has all resources that its mode offers */
         uint64_t version;   /* resourceVersion of the newest object; 0: not known */
         KubeCall *call;
@@ -136,6 +137,7 @@ Publisher *publisher_free(Publisher *p) {
         free(p->other_taints);
         free(p->version_text);
         free(p->growth_seen);
+        free(p->unit_seen);
         free(p->path);
         free(p);
         return NULL;
@@ -158,6 +160,9 @@ static bool is_other(const char *desired, const char *observed) {
 }
 
 static bool differs(const Publisher *p, int field) {
+        /* What a user wrote meanwhile is not overwritten: the watch brings it to the owner. */
+        if (field == FIELD_UNIT && is_other(p->unit_seen, p->observed[field]))
+                return false;
         return is_other(p->desired[field], p->observed[field]);
 }
 
@@ -206,8 +211,11 @@ static void write_fields(const Publisher *p, JsonWriter *w, const char *name, in
         json_write_object_end(w);
 }
 
+/* With the version the API server refuses the patch when a user wrote the unit meanwhile. */
 static void write_metadata(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "metadata");
+        if (differs(p, FIELD_UNIT))
+                json_write_text(w, "resourceVersion", p->version_text);
         write_fields(p, w, "labels", 0, FIELD_LABELS_);
         write_fields(p, w, "annotations", FIELD_LABELS_, FIELD_METADATA_);
         json_write_object_end(w);
@@ -526,7 +534,7 @@ int publisher_set_desired(Publisher *p, const DesiredNode *node) {
                 [FIELD_CHANGE_PENDING] = node->change_pending,
                 [FIELD_GPU_COUNT] = node->gpu_count,
         };
-        int r = 0;
+        int r = set_desired_text(&p->unit_seen, node->unit ? node->unit_seen : NULL);
 
         for (size_t i = 0; r == 0 && i < ELEMENTSOF(texts); i++)
                 r = set_desired_text(&p->desired[i], texts[i]);

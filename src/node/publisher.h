@@ -21,7 +21,10 @@ typedef struct DesiredCondition {
 typedef struct DesiredNode {
         const char *card_name, *card_mem, *card_count; /* labels */
         const char *holds_slices, *nvidia_plugin;
-        const char *cards, *unit, *held_slices; /* annotations */
+        const char *cards, *held_slices; /* annotations */
+        /* A user writes this one, too: it is written only while the observed object has the text
+         * unit_seen there ("": absent), and the API server no newer object. */
+        const char *unit, *unit_seen;
         const char *mode_in_force, *unit_in_force, *change_pending;
         const char *gpu_count; /* capacity and allocatable */
         DesiredCondition conditions[CONDITIONS_];

@@ -354,6 +354,29 @@ class Changes(Node):
         self.says(lab, "core_mem", "128MiB", None)
         self.offered(lab, GPU_MEM, "252", "in the new unit")
 
+    def test_unit_of_a_user_is_not_written_over(self):
+        """A user writes the unit while a patch of the agent is on its way: the patch of the unit itself, or
+        another one, whose answer shows the user's unit before the watch does."""
+        for path, patch in (NODE_PATH, "gpu-mem-unit"), (NODE_PATH + "/status", "aliyun.com/gpu-count"):
+            lab = self.lab(cards=TWO_CARDS, start=False)
+            met = []
+
+            def meet(body):
+                if patch in body.decode() and not met:
+                    met.append(body)
+                    if path != NODE_PATH:
+                        lab.relay.watching.clear()
+                    lab.annotate(gpu_mem_unit="128MiB")
+                return 200, None  # forwarded
+            lab.relay.answers["PATCH", path] = meet
+            lab.start_agent()
+            lab.wait(lambda: met and len(lab.relay.patches(NODE_PATH + "/status")) > 1, "more is written after it")
+            lab.relay.watching.set()
+            lab.wait_ready()
+            self.says(lab, "core_mem", "128MiB", None)
+            self.offered(lab, GPU_MEM, "252", "in the user's unit")
+            self.assertEqual(lab.node()["metadata"]["annotations"]["aliquot.dev/gpu-mem-unit"], "128MiB")
+
     def test_one_patch_for_each_change(self):
         lab = self.lab(unit="128MiB", annotations={"aliquot.dev/max-pods-per-card": "100"})
         for i in range(24):

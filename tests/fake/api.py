@@ -136,7 +136,8 @@ class Relay:
     """Forwards all requests of one client to the API server and records them: [(method, path,
     body)]. If (method, path) is in `answers`, the request is answered here instead: with that object, or
     with the status and object that a function there returns for the body. A request whose path begins
-    with a key of `late` is forwarded after so many seconds."""
+    with a key of `late` is forwarded after so many seconds. While `watching` is cleared, no event of a
+    watch is passed on."""
 
     REQUEST = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (\S+) HTTP/1\.1\r\n(.*?)\r\n\r\n", re.S)
 
@@ -144,6 +145,8 @@ class Relay:
         host, port = address.rsplit(":", 1)
         self.target = (host, int(port))
         self.asked, self.answers, self.late, self.lock = [], {}, {}, threading.Lock()
+        self.watching = threading.Event()
+        self.watching.set()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -159,10 +162,18 @@ class Relay:
             except OSError:
                 client.close()  # the API server is down and may return
                 continue
-            threading.Thread(target=self._pass, args=(client, server, self._requests(client)), daemon=True).start()
-            threading.Thread(target=self._pass, args=(server, client, lambda data: data), daemon=True).start()
+            asked = []  # the path that this connection asked for last
+            threading.Thread(target=self._pass, args=(client, server, self._requests(client, asked)), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, self._events(asked)), daemon=True).start()
 
-    def _requests(self, client):
+    def _events(self, asked):
+        def take(data):
+            if "watch=true" in asked[-1]:
+                self.watching.wait()
+            return data
+        return take
+
+    def _requests(self, client, asked):
         """Splits the bytes of one connection into requests, and yields those to forward."""
         rest = bytearray()
 
@@ -175,6 +186,7 @@ class Relay:
                 end = found.end() + (int(length[1]) if length else 0) if found else 0
                 if not found or len(rest) < end:
                     return passed
+                asked[:] = [found[2].decode()]
                 with self.lock:
                     self.asked.append((found[1].decode(), found[2].decode(), bytes(rest[found.end():end])))
                     answer = self.answers.get((found[1].decode(), found[2].decode()))
