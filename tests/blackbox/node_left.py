@@ -45,7 +45,7 @@ threading.Event().wait()
 class Left(node_simulated.SimulatedNode):
     def left(self, *pods, kill=True):
         """A node with these pods on card 1: their containers by pod and name."""
-        lab = self.simulated("core_mem", *(("--on-excess", "kill") if kill else ()))
+        lab = self.lab_of_left = self.simulated("core_mem", *(("--on-excess", "kill") if kill else ()))
         found = {}
         for p in pods:
             uid, name = self.place(lab, p, 1), p["metadata"]["name"]
@@ -176,12 +176,29 @@ class Left(node_simulated.SimulatedNode):
         with open("/proc/uptime") as up, open(f"/proc/{pid}/stat") as f:
             return float(up.read().split()[0]) - int(f.read().rsplit(")", 1)[1].split()[19]) / os.sysconf("SC_CLK_TCK")
 
+    def test_a_descriptor_that_waits_in_a_socket_is_told_when_it_is_taken(self):
+        lab, found = self.left(pod("a", container("main", 2)), pod("b", container("main", 2)))
+        to, p = self.holder(lab, found["a", "main"], "wait")
+        self.add(lab, p.pid, found["a", "main"])
+        lab.wait(lambda: self.age(p.pid) > 1, "it is older than the last census")
+        os.kill(p.pid, signal.SIGSTOP)
+        self.make(to=to)
+        lab.wait(lambda: self.told("Node"), "the node's Event")
+        self.assertEqual(self.told("Pod"), {})
+        os.kill(p.pid, signal.SIGCONT)
+        self.are_told(lab, "a")
+
+    def told(self, kind):
+        """The newest text of each object of that kind."""
+        events = self.lab_of_left.api.get("/api/v1/namespaces/default/events")["items"]
+        return {e["involvedObject"]["name"]: e["message"] for e in events
+                if e["reason"] == "GPUMemoryUnaccounted" and e["involvedObject"]["kind"] == kind}
+
     def are_told(self, lab, *names):
-        lab.wait(lambda: len(lab.events("GPUMemoryUnaccounted")) > len(names), "Events of the node and of each pod")
-        events = [e for e in lab.api.get("/api/v1/namespaces/default/events")["items"] if e["reason"] == "GPUMemoryUnaccounted"]
-        text = [e["message"] for e in events if e["involvedObject"]["kind"] == "Node"][0]
+        lab.wait(lambda: sorted(self.told("Pod")) == sorted(names), "an Event of each pod")
+        lab.wait(lambda: "may be with" in self.told("Node")["n1"], "an Event of the node that names them")
+        text = self.told("Node")["n1"]
         self.assertRegex(text, "has ended, holds 4[0-9]+ MiB; they may be with ")
-        self.assertEqual(sorted(e["involvedObject"]["name"] for e in events if e["involvedObject"]["kind"] == "Pod"), sorted(names))
         for name in names:
             self.assertIn(f"default/{name} (container main, process ", text)
         self.assertEqual((lab.events("GPUMemoryExceeded"), lab.metrics()["aliquot_node_killed_total"]), ([], 0))

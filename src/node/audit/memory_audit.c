@@ -372,13 +372,13 @@ static void check_card(MemoryAudit *a, uint32_t card) {
                                    .pid = c->pid,
                                    .pid_bytes = c->largest,
                                    .holders = &a->holders[card]};
+        UnaccountedReport report = unaccounted_check(&a->unaccounted, card, found.holders->n > 0);
 
-        if (!unaccounted_check(&a->unaccounted, card) ||
-            !unaccounted_bytes(&a->unaccounted, card, &found.bytes))
+        if (report == UNACCOUNTED_NOTHING || !unaccounted_bytes(&a->unaccounted, card, &found.bytes))
                 return;
         for (size_t i = 0; i < a->n_seen; i++)
                 found.pid_ended |= a->seen[i].left && a->seen[i].card == card && a->seen[i].pid == c->pid;
-        a->n_unaccounted++;
+        a->n_unaccounted += report == UNACCOUNTED_FOUND;
         a->o.on_unaccounted(a->o.userdata, &found);
 }
 

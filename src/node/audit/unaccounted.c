@@ -9,7 +9,8 @@ static uint64_t add(uint64_t a, uint64_t b) {
 
 void unaccounted_begin(Unaccounted *u) {
         for (size_t i = 0; i < CARDS_MAX; i++)
-                u->cards[i] = (UnaccountedCard){.found = u->cards[i].found};
+                u->cards[i] = (UnaccountedCard){.found = u->cards[i].found,
+                                                .told_holders = u->cards[i].told_holders};
 }
 
 void unaccounted_process(Unaccounted *u, uint32_t card, uint32_t pid, ProcessKind kind, uint64_t bytes) {
@@ -47,17 +48,22 @@ bool unaccounted_bytes(const Unaccounted *u, uint32_t card, uint64_t *ret) {
         return true;
 }
 
-bool unaccounted_check(Unaccounted *u, uint32_t card) {
+UnaccountedReport unaccounted_check(Unaccounted *u, uint32_t card, bool has_holders) {
         UnaccountedCard *c = card < CARDS_MAX ? &u->cards[card] : NULL;
+        bool first;
         uint64_t bytes;
 
         /* Not known: the finding neither begins nor ends. */
         if (!c || !unaccounted_bytes(u, card, &bytes))
-                return false;
+                return UNACCOUNTED_NOTHING;
         if (c->outside <= UNACCOUNTED_BASE &&
             bytes <= add(UNACCOUNTED_BASE, c->n_living * UNACCOUNTED_PER_PROCESS)) {
                 hysteresis_lower(&c->found);
-                return false;
+                return UNACCOUNTED_NOTHING;
         }
-        return hysteresis_raise(&c->found);
+        first = hysteresis_raise(&c->found);
+        if (!first && (!c->found.reported || c->told_holders || !has_holders))
+                return UNACCOUNTED_NOTHING;
+        c->told_holders = has_holders;
+        return first ? UNACCOUNTED_FOUND : UNACCOUNTED_HOLDERS_FOUND;
 }

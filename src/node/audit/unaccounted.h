@@ -29,6 +29,7 @@ typedef struct UnaccountedCard {
         uint32_t n_living; /* processes of pods */
         bool total;        /* `used` is known in this census */
         bool unclear;      /* of some process it is not known how much it holds */
+        bool told_holders; /* the finding was reported with those that may hold the memory */
         Hysteresis found;
 } UnaccountedCard;
 
@@ -45,8 +46,15 @@ typedef enum ProcessKind {
 void unaccounted_process(Unaccounted *u, uint32_t card, uint32_t pid, ProcessKind kind,
                          uint64_t bytes); /* UINT64_MAX: not known */
 void unaccounted_total(Unaccounted *u, uint32_t card, uint64_t used);
-/* At the end of a census, once for each card. Returns true when it is to be reported now. */
-bool unaccounted_check(Unaccounted *u, uint32_t card);
+/* At the end of a census, once for each card: what is to be reported now. A finding that was
+ * reported without holders is told again when there are some, because a descriptor can wait in a
+ * socket until then. has_holders: of what is left on the card (left_memory.h). */
+typedef enum UnaccountedReport {
+        UNACCOUNTED_NOTHING,
+        UNACCOUNTED_FOUND,
+        UNACCOUNTED_HOLDERS_FOUND,
+} UnaccountedReport;
+UnaccountedReport unaccounted_check(Unaccounted *u, uint32_t card, bool has_holders);
 
 /* The bytes that no pod accounts for; false: not known of the card. */
 bool unaccounted_bytes(const Unaccounted *u, uint32_t card, uint64_t *ret);

@@ -11,11 +11,11 @@ static void begin(void) {
 }
 
 /* One census of card 3: `known` MiB of one process in a pod, `used` of the card. */
-static bool census(uint64_t known, uint64_t used) {
+static UnaccountedReport census(uint64_t known, uint64_t used) {
         unaccounted_begin(&u);
         unaccounted_process(&u, 3, 100, PROCESS_LIVES, known * MIB);
         unaccounted_total(&u, 3, used * MIB);
-        return unaccounted_check(&u, 3);
+        return unaccounted_check(&u, 3, false);
 }
 
 static void reported_once_it_lasts(void) {
@@ -32,6 +32,29 @@ static void reported_once_it_lasts(void) {
                 ASSERT_TRUE(!census(1000, 1000));
         ASSERT_TRUE(!census(1000, 5000) && !census(1000, 5000));
         ASSERT_TRUE(census(1000, 5000));
+}
+
+static UnaccountedReport census_with_holders(bool some) {
+        unaccounted_begin(&u);
+        unaccounted_total(&u, 3, 5000 * MIB);
+        return unaccounted_check(&u, 3, some);
+}
+
+static void holders_that_come_later_are_told_once(void) {
+        begin();
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_NOTHING);
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_NOTHING);
+        ASSERT_INT(census_with_holders(false), UNACCOUNTED_FOUND);
+        ASSERT_INT(census_with_holders(false), UNACCOUNTED_NOTHING);
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_HOLDERS_FOUND);
+        for (int i = 0; i < 5; i++)
+                ASSERT_INT(census_with_holders(i % 2 == 0), UNACCOUNTED_NOTHING);
+        for (int i = 0; i < 6; i++)
+                ASSERT_TRUE(!census(1000, 1000));
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_NOTHING);
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_NOTHING);
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_FOUND);
+        ASSERT_INT(census_with_holders(true), UNACCOUNTED_NOTHING);
 }
 
 static void one_census_below_does_not_evade(void) {
@@ -62,7 +85,7 @@ static void processes_outside_add_no_tolerance(void) {
                 for (uint32_t k = 0; k < 100; k++)
                         unaccounted_process(&u, 3, 100 + k, PROCESS_OUTSIDE, 32 * MIB);
                 unaccounted_total(&u, 3, 3200 * MIB);
-                reported |= unaccounted_check(&u, 3);
+                reported |= unaccounted_check(&u, 3, false);
         }
         ASSERT_TRUE(reported);
         begin();
@@ -73,7 +96,7 @@ static void processes_outside_add_no_tolerance(void) {
                         unaccounted_process(&u, 3, 100 + k, PROCESS_LIVES, MIB);
                 unaccounted_process(&u, 3, 7, PROCESS_OUTSIDE, 65 * MIB);
                 unaccounted_total(&u, 3, 165 * MIB);
-                reported |= unaccounted_check(&u, 3);
+                reported |= unaccounted_check(&u, 3, false);
         }
         ASSERT_TRUE(reported);
         begin();
@@ -83,7 +106,7 @@ static void processes_outside_add_no_tolerance(void) {
                 for (uint32_t k = 0; k < 10; k++)
                         unaccounted_process(&u, 3, 100 + k, PROCESS_ENDED, 10 * MIB);
                 unaccounted_total(&u, 3, (100 + 65) * MIB);
-                reported |= unaccounted_check(&u, 3);
+                reported |= unaccounted_check(&u, 3, false);
         }
         ASSERT_TRUE(reported);
 }
@@ -94,15 +117,15 @@ static void unknown_figures_are_not_reported(void) {
         begin();
         unaccounted_begin(&u);
         unaccounted_process(&u, 3, 100, PROCESS_OUTSIDE, 9000 * MIB);
-        ASSERT_TRUE(!unaccounted_check(&u, 3) && !unaccounted_bytes(&u, 3, &bytes)); /* no total */
+        ASSERT_TRUE(!unaccounted_check(&u, 3, false) && !unaccounted_bytes(&u, 3, &bytes)); /* no total */
         for (int i = 0; i < 5; i++) {
                 unaccounted_begin(&u);
                 unaccounted_process(&u, 3, 100, PROCESS_LIVES,
                                     UINT64_MAX); /* it is not known how much it holds */
                 unaccounted_total(&u, 3, 9000 * MIB);
-                ASSERT_TRUE(!unaccounted_check(&u, 3) && !unaccounted_bytes(&u, 3, &bytes));
+                ASSERT_TRUE(!unaccounted_check(&u, 3, false) && !unaccounted_bytes(&u, 3, &bytes));
         }
-        ASSERT_TRUE(!unaccounted_check(&u, CARDS_MAX) && !unaccounted_bytes(&u, CARDS_MAX, &bytes));
+        ASSERT_TRUE(!unaccounted_check(&u, CARDS_MAX, false) && !unaccounted_bytes(&u, CARDS_MAX, &bytes));
         unaccounted_process(&u, CARDS_MAX, 1, PROCESS_LIVES, 1);
         unaccounted_total(&u, CARDS_MAX, 1);
         ASSERT_INT(bytes, 7);
@@ -142,7 +165,8 @@ static void sums_do_not_wrap(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(reported_once_it_lasts), TEST(one_census_below_does_not_evade),
-                         TEST(processes_outside_add_no_tolerance), TEST(unknown_figures_are_not_reported),
-                         TEST(largest_process_outside_is_named), TEST(sums_do_not_wrap));
+        return TEST_MAIN(TEST(reported_once_it_lasts), TEST(holders_that_come_later_are_told_once),
+                         TEST(one_census_below_does_not_evade), TEST(processes_outside_add_no_tolerance),
+                         TEST(unknown_figures_are_not_reported), TEST(largest_process_outside_is_named),
+                         TEST(sums_do_not_wrap));
 }
