@@ -405,6 +405,7 @@ class Judge:
 
     def __init__(self, lab):
         self.lab = lab
+        lab.wait(lambda: lab.node_annotation("aliquot.dev/cards"), "the agent describes its cards")
         self.described = {c["index"]: c for c in json.loads(lab.node_annotation("aliquot.dev/cards"))}
 
     def container(self, pod_object, c):
