@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """thorough.py BUILD [ROOM]: runs a room's tests with all of their seeds and cases. A room is a folder of tests in which a
-test runs a part of them without THOROUGH=1 (tests/unit/thorough.h). Without ROOM: the room of the day, each in its turn."""
+test runs a part of them without THOROUGH=1 (tests/unit/thorough.h), or `blackbox`: the tests of meson's suite `thorough`.
+Without ROOM: the room of the day, each in its turn."""
 import datetime
 import json
 import os
@@ -22,16 +23,20 @@ def rooms():
 
 
 def main(build, room=None):
-    known = sorted(rooms())
+    known = sorted([*rooms(), "blackbox"])
     room = room or known[datetime.date.today().toordinal() % len(known)]
     if room not in known:
         sys.exit(f"thorough: {room} is none of {', '.join(known)}")
     tests = json.loads(subprocess.run(["meson", "introspect", "--tests", build], check=True, stdout=subprocess.PIPE).stdout)
     folder = os.path.join(os.path.abspath(build), "tests", room)
-    names = [test["name"] for test in tests if os.path.dirname(test["cmd"][0]) == folder]
+    if room == "blackbox":
+        names = [test["name"] for test in tests if any(suite.endswith("thorough") for suite in test["suite"])]
+    else:
+        names = [test["name"] for test in tests if os.path.dirname(test["cmd"][0]) == folder]
     print(f"thorough: {room}", flush=True)
     os.environ["THOROUGH"] = "1"
-    os.execvp("meson", ["meson", "test", "--print-errorlogs", "-C", build, *names])
+    at_once = ["--num-processes", str(3 * os.cpu_count())] if room == "blackbox" else []
+    os.execvp("meson", ["meson", "test", "--print-errorlogs", *at_once, "-C", build, *names])
 
 
 if __name__ == "__main__":
