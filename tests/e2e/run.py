@@ -21,8 +21,9 @@ import kube  # noqa: E402
 import programs  # noqa: E402
 import suite  # noqa: E402
 
-MODULES = ("node_test", "topology_test", "doctor_test", "shapes_test", "samples_test", "isolation_test", "attacks_test", "keys_test", "webhook_test", "access_test",
-           "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "upgrade_test", "churn_test", "uninstall_test")
+MODULES = ("node_test", "topology_test", "doctor_test", "shapes_test", "samples_test", "isolation_test", "attacks_test", "keys_test",
+           "webhook_test", "access_test", "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "upgrade_test",
+           "churn_test", "uninstall_test")
 
 
 class Missing(Exception):
