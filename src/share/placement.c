@@ -453,6 +453,34 @@ void placement_trial_put_back(PlacementTrial *t, const Grant *g) {
         trial_summarize(t);
 }
 
+void placement_trial_take_pending(PlacementTrial *t) {
+        LedgerNode *n = &t->what_if.node;
+
+        for (const Grant *g = t->node->grants; g; g = g->next)
+                if (g->pending > 0 && g->n_slices == 0)
+                        take_away(n, g);
+        n->pending = n->pending_core = n->n_pending = 0; /* of containers without a card, beside others */
+        trial_summarize(t);
+}
+
+static uint64_t used_at_least(uint64_t used, uint32_t all, uint32_t free) {
+        uint64_t least = free < all ? all - free : 0;
+
+        return used > least ? used : least;
+}
+
+void placement_trial_cap(PlacementTrial *t, uint32_t card, uint32_t mem, uint32_t core) {
+        LedgerCard *c = (LedgerCard *) (uintptr_t) ledger_card_find(&t->what_if.node, card); /* the copy's */
+
+        if (!c || (used_at_least(c->used, c->units, mem) == c->used &&
+                   used_at_least(c->core_used, CORE_PER_CARD, core) == c->core_used))
+                return;
+        c->used = used_at_least(c->used, c->units, mem);
+        c->core_used = used_at_least(c->core_used, CORE_PER_CARD, core);
+        c->pods += c->pods == 0; /* an untouched card counts as free in both */
+        trial_summarize(t);
+}
+
 bool placement_trial_fits(const PlacementTrial *t, const Request *request) {
         return fits(&t->what_if.node, &t->what_if.summary, request);
 }
@@ -472,6 +500,10 @@ int placement_trial_choose_cards(const PlacementTrial *t, const Request *request
         *ret_refusal = why_not(&t->what_if.node, &t->what_if.summary, request);
         ret_refusal->node = t->node;
         return PLACEMENT_E_REFUSED;
+}
+
+const LedgerNode *placement_trial_node(const PlacementTrial *t) {
+        return &t->what_if.node;
 }
 
 bool placement_is_mixed_out_by(const LedgerNode *node, const Request *request, const Grant *g) {

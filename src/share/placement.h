@@ -40,6 +40,13 @@ PlacementTrial *placement_trial_free(PlacementTrial *t);
 void placement_trial_take(PlacementTrial *t, const Grant *g);
 void placement_trial_put_back(PlacementTrial *t, const Grant *g);
 
+/* Takes away every grant that has no card yet: for a pod that is admitted before these. */
+void placement_trial_take_pending(PlacementTrial *t);
+
+/* Leaves at most so many units and percent of this card free. A card that is not there is passed
+ * over. */
+void placement_trial_cap(PlacementTrial *t, uint32_t card, uint32_t mem, uint32_t core);
+
 /* Places the request on the cards that the scheduler would choose. False when it does not fit, and
  * then nothing is placed. */
 bool placement_trial_place(PlacementTrial *t, const Request *request);
@@ -48,6 +55,9 @@ bool placement_trial_fits(const PlacementTrial *t, const Request *request);
 /* placement_choose_cards() of the trial. */
 int placement_trial_choose_cards(const PlacementTrial *t, const Request *request, Arena *arena,
                                  Placement *ret, Refusal *ret_refusal);
+
+/* What the trial has left, for the text of a refusal. Lives as long as the trial. */
+const LedgerNode *placement_trial_node(const PlacementTrial *t);
 
 /* Whether another kind of pod keeps this request off the node until the last of that kind is gone
  * (REFUSAL_NODE_MIXED), and the grant is of that kind. */

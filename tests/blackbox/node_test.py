@@ -334,6 +334,30 @@ class Pods(Node):
         self.assertEqual(lab.get("toomuch")["status"]["reason"], "UnexpectedAdmissionError")
         self.assertIn("default/toomuch", lab.get("toomuch")["status"]["message"])
 
+    def bound_at_once(self, lab, sizes):
+        """Binds pods of these sizes without cards, all at once; returns the names of those that run."""
+        objects = [pod(f"s{i}", container("main", size), scheduler="other") for i, size in enumerate(sizes)]
+        made = [lab.api.post(PODS, o) for o in objects]
+        for m in made:
+            lab.bind(m, {})
+        for m in made:
+            lab.wait_phase(m["metadata"]["name"], "Running", "Failed")
+        self.judged(lab, {m["metadata"]["name"] for m in made if lab.phase(m["metadata"]["name"]) == "Running"})
+        return [m["metadata"]["name"] for m in made if lab.phase(m["metadata"]["name"]) == "Running"]
+
+    def test_of_pods_bound_at_once_as_many_run_as_fit(self):
+        """Each of them counts on every card for the others, until the node has given it one."""
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        self.assertEqual(len(self.bound_at_once(lab, [10, 10, 10])), 2)
+
+    def test_more_pods_than_cards_bound_at_once(self):
+        lab = self.lab(cards=TWO_CARDS.replace("2x", "4x"), mode="cgpu")
+        self.assertEqual(len(self.bound_at_once(lab, [9, 12, 10, 15, 8, 11])), 4)
+
+    def test_small_pods_bound_at_once(self):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu")
+        self.assertEqual(len(self.bound_at_once(lab, [5] * 7)), 6)
+
     def test_with_a_node_name(self):
         lab = self.lab(cards=TWO_CARDS)
         lab.create(pod("direct", container("main", 2), nodeName="n1", scheduler="default-scheduler"))

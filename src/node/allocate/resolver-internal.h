@@ -5,6 +5,7 @@
 
 #include "node/allocate/pending_admission.h"
 #include "node/allocate/resolver.h"
+#include "share/placement.h"
 
 enum { RESOLVER_LOOKS_MAX = 10 }; /* of one call at the kubelet's List */
 
@@ -63,9 +64,16 @@ void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why)
 
 /* ---- resolver_place.c ---- */
 
-/* Gives cards to a pod that another scheduler bound, or to a static pod. 0; PLACEMENT_E_REFUSED
- * with a sentence in ret_why; -ENOMEM. */
-int resolver_place(PreferredCall *call, RosterPod *pod, Buf *ret_why);
+/* The node as the pod that is being admitted sees it. It goes before all pods without a card,
+ * because the kubelet admits those later. capped: what the kubelet has given out of a card is not
+ * free, whatever the ledger knows of it. 0 or -ENOMEM. */
+int resolver_begin_trial(const PreferredCall *call, const LedgerNode *node, bool capped,
+                         PlacementTrial **ret);
+
+/* Gives cards to a pod that another scheduler bound, or to a static pod. It goes before all other
+ * pods without a card: of many that were bound at once, as many start as fit. listed: as in
+ * resolver_settle(). 0; PLACEMENT_E_REFUSED with a sentence in ret_why; -ENOMEM. */
+int resolver_place(PreferredCall *call, RosterPod *pod, const ListedPod *listed, Buf *ret_why);
 
 /* Gives other cards to a pod that has been given no devices, if those of its annotations
  * are impossible. A user may have written them, or the cards have changed since. Where no other

@@ -100,7 +100,7 @@ void resolver_settle(PreferredCall *call, RosterPod *pod, const RosterContainer 
                 return;
         }
         if (!pod->placed)
-                r = resolver_place(call, pod, &why);
+                r = resolver_place(call, pod, listed, &why);
         else if (listed)
                 r = resolver_move_if_impossible(call, pod, c, listed);
         if (r != 0) {
@@ -135,27 +135,30 @@ static bool card_of_last_unknown(const PreferredCall *call, uint32_t *ret) {
         return false;
 }
 
+static bool card_by_ledger(const PreferredCall *call, uint32_t *ret) {
+        _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
+        RequestContainer one = {.mem = call->size};
+        Request request = {.mem = one.mem, .cards = 1, .containers = &one, .n_containers = 1};
+        LedgerNode *node = roster_ledger_node(call->resolver->node->roster);
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Placement placement;
+        Refusal refusal;
+
+        if (call->kind != DEVICE_MEM || !node || resolver_begin_trial(call, node, true, &trial) < 0 ||
+            placement_trial_choose_cards(trial, &request, &arena, &placement, &refusal) != 0)
+                return false;
+        *ret = placement.slices[0].card;
+        return true;
+}
+
 /* The card that the ledger would choose for this amount. Where the ledger chooses none, the card
  * with the fewest devices left, but enough. */
 static bool card_for_unknown(const PreferredCall *call, uint32_t *ret) {
-        RequestContainer one = {.mem = call->kind == DEVICE_MEM ? call->size : 0,
-                                .core = call->kind == DEVICE_CORE ? call->size : 0};
-        Request request = {
-                .mem = one.mem, .core = one.core, .cards = 1, .containers = &one, .n_containers = 1};
-        LedgerNode *node = roster_ledger_node(call->resolver->node->roster);
-        _cleanup_arena_ Arena arena = ARENA_NULL;
         uint32_t card, count, least = UINT32_MAX;
-        Placement placement;
-        Refusal refusal;
         size_t at = 0;
 
-        if (card_of_last_unknown(call, ret))
+        if (card_of_last_unknown(call, ret) || card_by_ledger(call, ret))
                 return true;
-        if (call->kind == DEVICE_MEM && node &&
-            placement_choose_cards(node, &request, &arena, &placement, &refusal) == 0) {
-                *ret = placement.slices[0].card;
-                return true;
-        }
         while (device_set_next_card(&call->available, &at, &card, &count))
                 if (count >= call->size && count < least) {
                         least = count;

@@ -7,9 +7,54 @@
 #include "share/refusal_format.h"
 #include "wire/annotation.h"
 
+static uint32_t count_available(const PreferredCall *call, uint32_t card) {
+        uint32_t at_card, count;
+        size_t at = 0;
+
+        while (device_set_next_card(&call->available, &at, &at_card, &count))
+                if (at_card == card)
+                        return count;
+        return 0;
+}
+
+/* Whether no container of the pod has devices yet. The kubelet's List says so of listed containers,
+ * and must_include of init containers. The records alone do not: an agent that was killed during an
+ * admission has lost the record of what it gave. */
+static bool was_given_nothing(const PreferredCall *call, const RosterPod *pod, const ListedPod *listed) {
+        const Record *record = records_find(call->resolver->node->records, str_from(pod->uid));
+
+        if (call->must_include.n > 0)
+                return false;
+        for (size_t i = 0; listed && i < listed->n_containers; i++)
+                if (listed->containers[i].n_devices > 0)
+                        return false;
+        for (size_t i = 0; record && i < record->n_containers; i++)
+                for (int kind = 0; kind < DEVICE_KINDS_; kind++)
+                        if (record->containers[i].given[kind].n > 0)
+                                return false;
+        return true;
+}
+
+int resolver_begin_trial(const PreferredCall *call, const LedgerNode *node, bool capped,
+                         PlacementTrial **ret) {
+        int r = placement_trial_new(node, ret);
+
+        if (r < 0)
+                return r;
+        placement_trial_take_pending(*ret);
+        for (size_t i = 0; capped && i < ledger_node_n_cards(node); i++) {
+                uint32_t card = ledger_node_cards(node)[i].index, available = count_available(call, card);
+
+                placement_trial_cap(*ret, card, call->kind == DEVICE_MEM ? available : UINT32_MAX,
+                                    call->kind == DEVICE_CORE ? available : UINT32_MAX);
+        }
+        return 0;
+}
+
 /* Gives the pod cards by the node's own ledger. 0, PLACEMENT_E_REFUSED with a sentence, or negative
  * errno; on failure the pod has no grant any more. */
-static int choose_cards(const PreferredCall *call, RosterPod *pod, Buf *ret_why) {
+static int choose_cards(const PreferredCall *call, RosterPod *pod, const ListedPod *listed, Buf *ret_why) {
+        _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
         Roster *roster = call->resolver->node->roster;
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Placement placement;
@@ -23,14 +68,19 @@ static int choose_cards(const PreferredCall *call, RosterPod *pod, Buf *ret_why)
                 buf_append_str(ret_why, STR("the node has no cards"));
                 return PLACEMENT_E_REFUSED;
         }
-        r = placement_choose_cards(node, &pod->request, &arena, &placement, &refusal);
-        if (r > 0)
+        /* The cap would close the card to a pod that has devices there itself. */
+        r = resolver_begin_trial(call, node, was_given_nothing(call, pod, listed), &trial);
+        if (r == 0)
+                r = placement_trial_choose_cards(trial, &pod->request, &arena, &placement, &refusal);
+        if (r > 0) {
+                refusal.node = placement_trial_node(trial);
                 refusal_format(&refusal, ret_why);
+        }
         return r == 0 ? roster_place(roster, pod, placement.slices, placement.n_slices) : r;
 }
 
-int resolver_place(PreferredCall *call, RosterPod *pod, Buf *ret_why) {
-        int r = choose_cards(call, pod, ret_why);
+int resolver_place(PreferredCall *call, RosterPod *pod, const ListedPod *listed, Buf *ret_why) {
+        int r = choose_cards(call, pod, listed, ret_why);
 
         if (r != 0)
                 return r;
@@ -41,16 +91,6 @@ int resolver_place(PreferredCall *call, RosterPod *pod, Buf *ret_why) {
 }
 
 /* ---- cards that are impossible ---- */
-
-static uint32_t count_available(const PreferredCall *call, uint32_t card) {
-        uint32_t at_card, count;
-        size_t at = 0;
-
-        while (device_set_next_card(&call->available, &at, &at_card, &count))
-                if (at_card == card)
-                        return count;
-        return 0;
-}
 
 /* Whether the cards of its annotations exist and have room for the whole pod, counting only devices
  * that the kubelet has given to no other pod. */
@@ -83,25 +123,6 @@ static bool is_possible(const PreferredCall *call, const RosterPod *pod, const R
         return true;
 }
 
-/* Whether no container of the pod has devices yet. The kubelet's List says so of listed containers,
- * and must_include of init containers. The records alone do not: an agent that was killed during an
- * admission has lost the record of what it gave. */
-static bool was_given_nothing(const PreferredCall *call, const RosterPod *pod, const ListedPod *listed) {
-        const Record *record = records_find(call->resolver->node->records, str_from(pod->uid));
-
-        if (call->must_include.n > 0)
-                return false;
-        for (size_t i = 0; i < listed->n_containers; i++)
-                if (listed->containers[i].n_devices > 0)
-                        return false;
-
-        for (size_t i = 0; record && i < record->n_containers; i++)
-                for (int kind = 0; kind < DEVICE_KINDS_; kind++)
-                        if (record->containers[i].given[kind].n > 0)
-                                return false;
-        return true;
-}
-
 static void report_moved(const PreferredCall *call, const RosterPod *pod, const Fault *why) {
         const ResolverOptions *o = &call->resolver->o;
         _cleanup_buf_ Buf cards = BUF_NULL;
@@ -120,7 +141,7 @@ static void report_moved(const PreferredCall *call, const RosterPod *pod, const 
                 o->on_moved(o->userdata, pod, &note);
 }
 
-static int move(PreferredCall *call, RosterPod *pod, const Fault *why) {
+static int move(PreferredCall *call, RosterPod *pod, const ListedPod *listed, const Fault *why) {
         _cleanup_buf_ Buf refused = BUF_NULL;
         _cleanup_free_ Slice *before = NULL;
         const Slice *slices;
@@ -133,7 +154,7 @@ static int move(PreferredCall *call, RosterPod *pod, const Fault *why) {
                 return -ENOMEM;
         if (n > 0)
                 memcpy(before, slices, n * sizeof *before);
-        r = choose_cards(call, pod, &refused);
+        r = choose_cards(call, pod, listed, &refused);
         if (r != 0)
                 return roster_place(call->resolver->node->roster, pod, before, n);
         call->resolver->counters.moved++;
@@ -148,5 +169,5 @@ int resolver_move_if_impossible(PreferredCall *call, RosterPod *pod, const Roste
 
         if (!was_given_nothing(call, pod, listed) || is_possible(call, pod, c, &why))
                 return 0;
-        return move(call, pod, &why);
+        return move(call, pod, listed, &why);
 }

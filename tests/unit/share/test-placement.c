@@ -3,6 +3,8 @@
 /* The choice of node and cards: the documented examples, and the boundary of each rule. */
 
 #include "making.h"
+#include "random.h"
+#include "share/ledger_summary.h"
 
 static uint64_t used(const Ledger *l, const char *node, size_t card) {
         return card_at(l, node, card)->used;
@@ -297,6 +299,142 @@ static void a_pending_pod_that_leaves_frees_its_place(void) {
         ASSERT_FALSE(refusal_may_pass(refusal.code));
 }
 
+enum { CROWD_MAX = 12, CROWD_CARDS_MAX = 4, CROWD_UNITS = 15 };
+
+/* Pods that another scheduler bound at once: none has a card, and each counts on every card. */
+typedef struct Crowd {
+        Ledger *ledger;
+        const LedgerNode *node;
+        Grant *grants[CROWD_MAX];
+        uint32_t mem[CROWD_MAX], core[CROWD_MAX];
+        uint32_t n, cards, free[CROWD_CARDS_MAX], core_free[CROWD_CARDS_MAX];
+} Crowd;
+
+static void crowd_bind(Crowd *c, Random *random, bool alike) {
+        bool core = random_below(random, 2) > 0;
+
+        c->n = 2 + random_below(random, CROWD_MAX - 1);
+        for (uint32_t i = 0; i < c->n; i++) {
+                GrantSpec spec = {.namespace_ = STR("d"), .node = STR("n"), .has_core = core};
+                char name[16];
+
+                c->mem[i] = alike && i > 0 ? c->mem[0] : 1 + random_below(random, CROWD_UNITS);
+                c->core[i] = !core ? 0 : alike && i > 0 ? c->core[0] : 5 + 5 * random_below(random, 20);
+                (void) snprintf(name, sizeof name, "p%u", i);
+                spec.name = spec.uid = str_from(name);
+                spec.pending_mem = c->mem[i];
+                spec.pending_core = c->core[i];
+                ASSERT_OK(grant_new(c->ledger, &spec, &c->grants[i]));
+        }
+}
+
+/* Whether a card of the model has room. */
+static bool crowd_fits(const Crowd *c, uint32_t i) {
+        for (uint32_t card = 0; card < c->cards; card++)
+                if (c->free[card] >= c->mem[i] && c->core_free[card] >= c->core[i])
+                        return true;
+        return false;
+}
+
+/* What the node does when the kubelet admits the pod. True: it runs. */
+static bool crowd_admit(Crowd *c, uint32_t i) {
+        _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer container;
+        Request request = simple(&container, c->mem[i], c->core[i]);
+        Placement placement;
+        Refusal refusal;
+
+        c->grants[i] = grant_free(c->grants[i]);
+        c->node = ledger_node_find(c->ledger, STR("n"));
+        ASSERT_OK(placement_trial_new(c->node, &trial));
+        placement_trial_take_pending(trial);
+        if (placement_trial_choose_cards(trial, &request, &arena, &placement, &refusal) != 0)
+                return false;
+        c->grants[i] = give(c->ledger, c->node, &placement, &request);
+        ASSERT_INT(placement.n_slices, 1);
+        ASSERT_TRUE(c->free[placement.slices[0].card] >= c->mem[i]);
+        ASSERT_TRUE(c->core_free[placement.slices[0].card] >= c->core[i]);
+        c->free[placement.slices[0].card] -= c->mem[i];
+        c->core_free[placement.slices[0].card] -= c->core[i];
+        return true;
+}
+
+static uint32_t crowd_most(const Crowd *c) {
+        uint32_t each = CROWD_UNITS / c->mem[0],
+                 by_core = c->core[0] > 0 ? CORE_PER_CARD / c->core[0] : UINT32_MAX, all;
+
+        all = (each < by_core ? each : by_core) * c->cards;
+        return all < c->n ? all : c->n;
+}
+
+/* Whatever the order of their admission, a pod is refused only where no card has room. Of pods that
+ * are alike, as many run as fit. */
+static void of_pods_that_were_bound_at_once_as_many_run_as_fit(void) {
+        Random random = {31};
+
+        for (int round = 0; round < 2000; round++) {
+                _cleanup_(ledger_freep) Ledger *l = NULL;
+                Crowd c = {.cards = 1 + random_below(&random, CROWD_CARDS_MAX)};
+                bool alike = random_below(&random, 2) > 0;
+                uint32_t order[CROWD_MAX], ran = 0;
+                char members[160];
+
+                ASSERT_OK(ledger_new(&l));
+                c.ledger = l;
+                (void) snprintf(members, sizeof members,
+                                "},\"status\":{\"allocatable\":{\"aliyun.com/gpu-mem\":\"%u\",\"aliyun.com/"
+                                "gpu-count\":\"%u\"}}}",
+                                c.cards * CROWD_UNITS, c.cards);
+                set_node(l, "n", "core_mem", random_below(&random, 2) > 0 ? "spread" : "", members);
+                for (uint32_t card = 0; card < c.cards; card++) {
+                        c.free[card] = CROWD_UNITS;
+                        c.core_free[card] = CORE_PER_CARD;
+                }
+                crowd_bind(&c, &random, alike);
+                for (uint32_t i = 0; i < c.n; i++) {
+                        uint32_t at = random_below(&random, i + 1);
+
+                        order[i] = order[at];
+                        order[at] = i;
+                }
+                for (uint32_t i = 0; i < c.n; i++) {
+                        bool fits = crowd_fits(&c, order[i]);
+
+                        ASSERT_INT(crowd_admit(&c, order[i]), fits);
+                        ran += fits;
+                }
+                if (alike)
+                        ASSERT_INT(ran, crowd_most(&c));
+                ASSERT_TRUE(ledger_check(l));
+        }
+}
+
+/* What was given out of a card without the ledger's knowledge is not free. */
+static void a_capped_card_has_no_more_room_than_that(void) {
+        _cleanup_(placement_trial_freep) PlacementTrial *trial = NULL;
+        _cleanup_(ledger_freep) Ledger *l = NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        RequestContainer container;
+        Request request = simple(&container, 10, 50);
+        Placement placement;
+        Refusal refusal;
+
+        ASSERT_OK(ledger_new(&l));
+        set_node(l, "n", "core_mem", "", EQUAL(45, 3));
+        ASSERT_OK(placement_trial_new(ledger_node_find(l, STR("n")), &trial));
+        placement_trial_cap(trial, 0, 9, UINT32_MAX);
+        placement_trial_cap(trial, 1, UINT32_MAX, 45);
+        placement_trial_cap(trial, 7, 0, 0);
+        ASSERT_OK(placement_trial_choose_cards(trial, &request, &arena, &placement, &refusal));
+        ASSERT_INT(placement.slices[0].card, 2);
+        placement_trial_cap(trial, 2, 10, 50);
+        ASSERT_TRUE(placement_trial_fits(trial, &request));
+        placement_trial_cap(trial, 2, 10, 49);
+        ASSERT_FALSE(placement_trial_fits(trial, &request));
+        ASSERT_INT(ledger_node_cards(placement_trial_node(trial))[2].used, 5);
+}
+
 static void the_ceiling_of_pods_holds_on_isolated_nodes_only(void) {
         _cleanup_(ledger_freep) Ledger *l = NULL;
         RequestContainer c;
@@ -312,7 +450,8 @@ static void the_ceiling_of_pods_holds_on_isolated_nodes_only(void) {
         }
         ASSERT_TRUE(place(l, "share", &r, words) != NULL);
         ASSERT_TRUE(!place(l, "cgpu", &r, words));
-        ASSERT_TEXT(words, "the cards with room have reached 20 pods per card; free: gpu0 60 of 80 (full)");
+        ASSERT_TEXT(words, "the cards with room have reached 20 pods per card, which annotation "
+                           "aliquot.dev/max-pods-per-card of the node raises; free: gpu0 60 of 80 (full)");
 }
 
 static void whole_cards_stay_whole_across_nodes(void) {
@@ -505,6 +644,8 @@ int main(void) {
                 TEST(links_decide_after_the_policy), TEST(whole_cards_of_topology_nodes),
                 TEST(a_trial_sees_the_links), TEST(lists_sixteen_cards_and_counts_the_others),
                 TEST(a_pending_pod_that_leaves_frees_its_place),
+                TEST(of_pods_that_were_bound_at_once_as_many_run_as_fit),
+                TEST(a_capped_card_has_no_more_room_than_that),
                 TEST(the_ceiling_of_pods_holds_on_isolated_nodes_only),
                 TEST(whole_cards_stay_whole_across_nodes), TEST(replicas_are_spread_over_cards_and_nodes),
                 TEST(a_pod_gets_only_cards_that_it_chose),
