@@ -74,6 +74,7 @@ struct Agent {
         Fault told_change;            /* the pending change of the last Event */
         Cordon cordon;                /* in force */
         CordonTold told_cordon;
+        Fault told_broken;          /* cards out of service of the last Event; "": none */
         SliceGrowth growth;         /* lent to `context` */
         CardIndexes told_out;       /* cards that pods know to be out of service */
         Fault other_plugin;         /* what another plugin offers of the same cards; "": nothing */

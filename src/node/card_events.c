@@ -16,6 +16,8 @@ static void on_cards(void *userdata, const CardList *cards) {
                          cards->cards[i].uuid, cards->cards[i].mib,
                          cards->cards[i].healthy ? "true" : "false", cards->cards[i].trouble[0] ? ": " : "",
                          cards->cards[i].trouble);
+        if (cards->unnamed[0] != '\0')
+                log_warning("%s: it is not shared", cards->unnamed);
         if (agent_set_cards(a, cards) < 0)
                 log_error("out of memory: the cards are offered as before");
         agent_apply_config(a);

@@ -11,6 +11,7 @@ static const char *const types[] = {
         [CONDITION_DRIVER] = CONDITION_TYPE_DRIVER,
         [CONDITION_OTHER_PLUGIN] = CONDITION_TYPE_OTHER_PLUGIN,
         [CONDITION_CORDON] = CONDITION_TYPE_CORDON,
+        [CONDITION_CARDS] = CONDITION_TYPE_CARDS,
 };
 
 const char *condition_type(ConditionKind kind) {

@@ -13,6 +13,7 @@ typedef enum ConditionKind {
         CONDITION_DRIVER,         /* the driver's release is older or newer than those we know */
         CONDITION_OTHER_PLUGIN,   /* another plugin offers the same cards */
         CONDITION_CORDON,         /* an annotation keeps new slices from some of its cards */
+        CONDITION_CARDS,          /* the driver's word keeps cards out of service */
         CONDITIONS_,
 } ConditionKind;
 
@@ -21,6 +22,7 @@ typedef enum ConditionKind {
 #define CONDITION_TYPE_DRIVER         "GPUShareDriverUnsupported"
 #define CONDITION_TYPE_OTHER_PLUGIN   "GPUShareOtherPlugin"
 #define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
+#define CONDITION_TYPE_CARDS          "GPUShareCardsOutOfService"
 
 const char *condition_type(ConditionKind kind);
 

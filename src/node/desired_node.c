@@ -70,7 +70,7 @@ static const char *explain_pending(const Agent *a, Fault *ret) {
 }
 
 typedef struct Texts {
-        Buf name, mem, count, cards, unit, held, gpu_count, blocking, pending, wrong, cordon;
+        Buf name, mem, count, cards, unit, held, gpu_count, blocking, pending, wrong, cordon, broken;
         const char *reason; /* of the condition GPUShareChangePending; NULL: it stays as it is */
         Fault change;       /* its message, without the holders */
 } Texts;
@@ -87,6 +87,7 @@ static void texts_done(Texts *t) {
         buf_done(&t->pending);
         buf_done(&t->wrong);
         buf_done(&t->cordon);
+        buf_done(&t->broken);
 }
 
 enum { LABEL_MAX = 63 };
@@ -245,6 +246,45 @@ static void write_cordon(Agent *a, Texts *t, DesiredNode *node) {
         tell_cordon(a, reason, text_of(&t->cordon));
 }
 
+enum { BROKEN_SHOWN = 3 }; /* so that a Fault has room for all */
+
+/* "gpu0 (GPU-...): NVML cannot tell its minor number: Not Supported; gpu1 ..." */
+static void explain_broken(const CardList *cards, Buf *out) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < cards->n; i++) {
+                const MachineCard *c = &cards->cards[i];
+
+                if (!c->healthy && n++ < BROKEN_SHOWN)
+                        buf_appendf(out, "%sgpu%u (%s): %s", n > 1 ? "; " : "", c->index, c->uuid,
+                                    c->trouble[0] ? c->trouble : "unhealthy");
+        }
+        if (n > BROKEN_SHOWN)
+                buf_appendf(out, "; and %zu more cards", n - BROKEN_SHOWN);
+        if (cards->unnamed[0])
+                buf_appendf(out, "%s%s", n > 0 ? "; " : "", cards->unnamed);
+}
+
+/* Only a node that shares its cards is in trouble: without this, gpu-mem is 0 beside a gpu-count, and
+ * nothing says why. */
+static void write_broken(Agent *a, Texts *t, DesiredNode *node) {
+        const char *reason;
+
+        if (!a->cards_known)
+                return; /* the condition of an earlier run stays */
+        if (share_mode_is_served(a->node_config.mode))
+                explain_broken(&a->cards, &t->broken);
+        if (t->broken.broken)
+                return; /* no memory: the next change writes it */
+        reason = t->broken.len > 0 ? REASON_CARDS_OUT : "";
+        node->conditions[CONDITION_CARDS] = (DesiredCondition){reason, text_of(&t->broken)};
+        if (strcmp(a->told_broken.text, text_of(&t->broken)) == 0)
+                return;
+        (void) fault_set(&a->told_broken, 0, "%s", text_of(&t->broken));
+        if (reason[0] != '\0')
+                agent_tell_node(a, reason, &a->told_broken);
+}
+
 /* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
  * label is removed keeps its mode, so it still needs an agent: without one the kubelet would refuse
  * each pod. */
@@ -296,6 +336,7 @@ void agent_publish(Agent *a) {
         write_driver(a, &node);
         write_other_plugin(a, &node);
         write_cordon(a, &t, &node);
+        write_broken(a, &t, &node);
         write_in_force(a, &t, &node);
         write_slices(a, &t, &node);
         write_nvidia_plugin(a, &node);

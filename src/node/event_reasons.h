@@ -32,7 +32,8 @@
 #define REASON_USE_UNTOLD          "GPUUseUntold"
 #define REASON_PROCESSES_UNTOLD    "GPUProcessesUntold"
 #define REASON_SLICE_DIR_UNBOUNDED "SliceDirUnbounded"
-#define REASON_OTHER_PLUGIN        "GPUOtherPlugin" /* and of its condition GPUShareOtherPlugin */
+#define REASON_OTHER_PLUGIN        "GPUOtherPlugin"       /* and of its condition GPUShareOtherPlugin */
+#define REASON_CARDS_OUT           "GPUCardsOutOfService" /* and of GPUShareCardsOutOfService */
 
 /* Events of the node, and reasons of its condition GPUShareCardsCordoned. */
 #define REASON_CARDS_DRAINING "GPUCardsDraining"

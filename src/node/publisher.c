@@ -64,6 +64,7 @@ static const struct {
         [CONDITION_DRIVER] = {"Supported", "the driver is one whose numbers are known", true},
         [CONDITION_OTHER_PLUGIN] = {"NoOtherPlugin", "no other plugin offers the cards", true},
         [CONDITION_CORDON] = {"InService", "no card is cordoned", true},
+        [CONDITION_CARDS] = {"InService", "the driver serves every card", true},
 };
 
 typedef enum ConditionField {

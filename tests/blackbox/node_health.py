@@ -268,5 +268,54 @@ class OtherPlugin(Node):
         lab.wait(lambda: lab.condition(self.CONDITION).get("status") == "True", "the condition is true")
 
 
+class OutOfService(Node):
+    """Cards that the driver keeps out of service from the agent's start: the Node says which, and why."""
+    CONDITION, EVENT = "GPUShareCardsOutOfService", "GPUCardsOutOfService"
+
+    def says(self, expect, *faults, mode="cgpu"):
+        """Starts an agent on a driver with these faults; the condition and one Event have the text."""
+        lab = self.lab(cards=TWO_CARDS, mode=mode, nvml=NVML, start=False)
+        lab.machine((), more=faults)
+        lab.start_agent()
+        lab.wait(lambda: lab.condition(self.CONDITION).get("message") == expect, f"the condition: {lab.condition(self.CONDITION)}")
+        self.assertEqual([lab.condition(self.CONDITION)[k] for k in ("status", "reason")], ["True", self.EVENT])
+        lab.wait(lambda: lab.events(self.EVENT) == [expect], "an Event says so, once")
+        return lab
+
+    def test_no_minor_number(self):
+        text = "gpu%d (GPU-%d): NVML cannot tell its minor number: Some Error"
+        lab = self.says("; ".join(text % (i, i) for i in range(2)), "fail minor * 3")
+        lab.machine(())
+        lab.wait(lambda: lab.condition(self.CONDITION).get("status") == "False", "the driver serves the cards", leap=60)
+        self.assertEqual(lab.condition(self.CONDITION)["reason"], "InService")
+        lab.wait(lambda: by_card(lab.kubelet.manager.healthy[GPU_MEM]) == {0: 15, 1: 15}, "they are offered")
+        lab.machine((), more=["fail minor 1 3"])
+        lab.wait(lambda: lab.condition(self.CONDITION).get("message") == text % (1, 1), "one fails later", leap=60)
+        lab.wait(lambda: lab.events(self.EVENT)[-1] == text % (1, 1), "an Event says so")
+
+    def test_no_memory_info(self):
+        text = "gpu%d (GPU-%d): NVML cannot tell its memory: Some Error"
+        self.says("; ".join(text % (i, i) for i in range(2)), "fail memory * 3", "fail memory2 * 3")
+
+    def test_mig(self):
+        self.says("gpu1 (GPU-1): MIG is on; a card is shared only as a whole (nvidia-smi -mig 0)", "mig 1", mode="share")
+
+    def test_a_card_that_cannot_be_opened(self):
+        self.says("card 1 of the driver: NVML cannot tell its handle: GPU is lost", "fail handle 1 15")
+
+    def test_the_first_card_cannot_be_opened(self):
+        self.says("card 0 of the driver: NVML cannot tell its handle: GPU is lost", "fail handle 0 15", mode="core_mem")
+
+    def test_no_card_can_be_opened(self):
+        self.says("2 cards of the driver, the first is card 0: NVML cannot tell its handle: GPU is lost", "fail handle * 15")
+
+    def test_a_node_that_shares_nothing_has_no_condition(self):
+        lab = self.lab(cards=TWO_CARDS, mode="default", nvml=NVML, start=False)
+        lab.machine((), more=["fail minor 1 3"])
+        lab.start_agent()
+        lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliyun.accelerator/nvidia_count") == "2", "the agent has published")
+        self.assertEqual(lab.condition(self.CONDITION), {})
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -19,7 +19,7 @@ static bool card_eq(const MachineCard *a, const MachineCard *b) {
 }
 
 bool card_list_eq(const CardList *a, const CardList *b) {
-        if (a->n != b->n)
+        if (a->n != b->n || strcmp(a->unnamed, b->unnamed) != 0)
                 return false;
         for (size_t i = 0; i < a->n; i++)
                 if (!card_eq(&a->cards[i], &b->cards[i]))
@@ -34,7 +34,8 @@ int card_list_copy(const CardList *l, CardList *ret) {
                 return -ENOMEM;
         if (l->n > 0)
                 memcpy(cards, l->cards, l->n * sizeof *cards);
-        *ret = (CardList){cards, l->n};
+        *ret = (CardList){.cards = cards, .n = l->n};
+        memcpy(ret->unnamed, l->unnamed, sizeof ret->unnamed);
         return 0;
 }
 

@@ -31,6 +31,9 @@ typedef struct MachineCard {
 typedef struct CardList {
         MachineCard *cards; /* by index, UUIDs are unique; owned by the list */
         size_t n;
+        /* Cards that the driver has, but does not identify, and why; "": none. Not part of the
+         * JSON. */
+        char unnamed[200];
 } CardList;
 
 void card_list_done(CardList *l); /* empties the list, which can be used again */

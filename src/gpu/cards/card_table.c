@@ -157,7 +157,30 @@ static void place_peers(CardTable *k, const CardScan *scan) {
         }
 }
 
+/* A card that was known says itself that it is missing. Others were never seen with a UUID, so that
+ * they have no entry. `n_gone`: known cards that are missing. */
+static void name_unnamed(CardTable *k, const CardScan *scan, size_t n_gone) {
+        const MachineCard *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < scan->n; i++)
+                if (scan->seen[i].uuid[0] == '\0') {
+                        first = first ? first : &scan->seen[i];
+                        n++;
+                }
+        k->unnamed[0] = '\0';
+        if (n > n_gone && n == 1)
+                (void) snprintf(k->unnamed, sizeof k->unnamed, "card %u of the driver: %.150s", first->index,
+                                first->trouble);
+        else if (n > n_gone)
+                (void) snprintf(k->unnamed, sizeof k->unnamed,
+                                "%zu cards of the driver, the first is card %u: %.110s", n, first->index,
+                                first->trouble);
+}
+
 void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
+        size_t n_gone = 0;
+
         for (size_t i = 0; i < CARDS_MAX; i++)
                 k->cards[i].seen = false;
         /* known cards first, before new ones take places */
@@ -169,8 +192,11 @@ void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
                         see(k, &scan->seen[i], scan->session, now);
         place_peers(k, scan);
         for (size_t i = 0; i < CARDS_MAX; i++)
-                if (has_gone(&k->cards[i]))
+                if (has_gone(&k->cards[i])) {
                         miss(&k->cards[i], scan);
+                        n_gone++;
+                }
+        name_unnamed(k, scan, n_gone);
 }
 
 bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t session, usec_t now) {
@@ -244,12 +270,12 @@ bool card_table_has_trouble(const CardTable *k) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (is_used(&k->cards[i]) && !k->cards[i].card.healthy)
                         return true;
-        return false;
+        return k->unnamed[0] != '\0';
 }
 
 int card_table_list(const CardTable *k, CardList *ret) {
         MachineCard *cards = calloc(CARDS_MAX, sizeof *cards);
-        CardList all = {cards, 0};
+        CardList all = {.cards = cards};
         int r;
 
         if (!cards)
@@ -257,6 +283,7 @@ int card_table_list(const CardTable *k, CardList *ret) {
         for (size_t i = 0; i < CARDS_MAX; i++)
                 if (is_used(&k->cards[i]))
                         cards[all.n++] = k->cards[i].card;
+        memcpy(all.unnamed, k->unnamed, sizeof all.unnamed);
         r = card_list_copy(&all, ret);
         free(cards);
         return r;

@@ -28,6 +28,7 @@ typedef struct CardTableEntry {
 typedef struct CardTable {
         CardTableEntry cards[CARDS_MAX]; /* by index */
         usec_t quiet;
+        char unnamed[sizeof(((CardList *) NULL)->unnamed)]; /* as in CardList */
 } CardTable;
 
 /* One answer of the driver. A card that could not be identified has no UUID; one with an error has
@@ -53,5 +54,5 @@ bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t sessi
 void card_table_restore(CardTable *k, const CardFences *fences, usec_t now, uint64_t wall);
 void card_table_fences(const CardTable *k, usec_t now, uint64_t wall, CardFences *ret);
 
-bool card_table_has_trouble(const CardTable *k);        /* whether any card is not healthy */
+bool card_table_has_trouble(const CardTable *k);        /* whether any card is not healthy, or has no name */
 int card_table_list(const CardTable *k, CardList *ret); /* 0 or -ENOMEM */

@@ -174,6 +174,31 @@ static void a_missing_card_gets_the_best_hint(void) {
                 "the driver does not list it any more; of a card that it cannot name it says: GPU is lost");
 }
 
+/* Cards that were never seen with a UUID have no place in the list. */
+static void cards_without_a_name_are_told(void) {
+        begin(NULL);
+        see(0, "GPU-a", 1, "");
+        see(1, "", 0, "GPU is lost");
+        merge(1);
+        ASSERT_TEXT(known.unnamed, "card 1 of the driver: GPU is lost");
+        ASSERT_TRUE(card_table_has_trouble(&known));
+        see(0, "GPU-a", 1, "");
+        see(1, "", 0, "Not Found");
+        see(2, "", 0, "GPU is lost");
+        merge(2);
+        ASSERT_TEXT(known.unnamed, "2 cards of the driver, the first is card 1: Not Found");
+        see(0, "GPU-a", 1, "");
+        see(1, "GPU-b", 2, "");
+        merge(3);
+        ASSERT_TEXT(known.unnamed, "");
+        ASSERT_FALSE(card_table_has_trouble(&known));
+        see(0, "GPU-a", 1, "");
+        see(1, "", 0, "GPU is lost"); /* this one was known, and says so itself */
+        merge(4);
+        ASSERT_TEXT(known.unnamed, "");
+        ASSERT_FALSE(card("GPU-b")->healthy);
+}
+
 static void a_full_house(void) {
         char uuid[16];
 
@@ -479,17 +504,18 @@ static void fences_as_text(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(
-                TEST(peers_follow_their_cards), TEST(an_index_stays_with_its_uuid),
-                TEST(a_card_that_was_not_identified_keeps_its_gap), TEST(a_new_card_gets_a_free_index),
-                TEST(a_replaced_card_is_forgotten), TEST(two_cards_of_one_uuid_are_one),
-                TEST(what_was_known_outlives_an_error), TEST(a_missing_card_gets_the_best_hint),
-                TEST(a_full_house), TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
-                TEST(harmless_and_unknown_xids_fence_nothing), TEST(each_broken_xid_fences_its_card_only),
-                TEST(a_fence_lifts_after_quiet_time),
-                TEST(a_fence_does_not_lift_while_the_card_answers_with_errors), TEST(relapses_wait_longer),
-                TEST(a_card_off_the_bus_must_be_found_anew), TEST(a_later_xid_does_not_soften_a_loss),
-                TEST(whatever_happens_no_card_moves), TEST(each_xid_is_listed_once),
-                TEST(fences_outlive_a_restart), TEST(a_lost_card_is_found_by_a_new_run),
-                TEST(bad_fences_do_no_harm), TEST(fences_as_text));
+        return TEST_MAIN(TEST(peers_follow_their_cards), TEST(an_index_stays_with_its_uuid),
+                         TEST(a_card_that_was_not_identified_keeps_its_gap),
+                         TEST(a_new_card_gets_a_free_index), TEST(a_replaced_card_is_forgotten),
+                         TEST(two_cards_of_one_uuid_are_one), TEST(what_was_known_outlives_an_error),
+                         TEST(a_missing_card_gets_the_best_hint), TEST(cards_without_a_name_are_told),
+                         TEST(a_full_house), TEST(takes_an_earlier_runs_cards_but_no_simulated_ones),
+                         TEST(harmless_and_unknown_xids_fence_nothing),
+                         TEST(each_broken_xid_fences_its_card_only), TEST(a_fence_lifts_after_quiet_time),
+                         TEST(a_fence_does_not_lift_while_the_card_answers_with_errors),
+                         TEST(relapses_wait_longer), TEST(a_card_off_the_bus_must_be_found_anew),
+                         TEST(a_later_xid_does_not_soften_a_loss), TEST(whatever_happens_no_card_moves),
+                         TEST(each_xid_is_listed_once), TEST(fences_outlive_a_restart),
+                         TEST(a_lost_card_is_found_by_a_new_run), TEST(bad_fences_do_no_harm),
+                         TEST(fences_as_text));
 }
