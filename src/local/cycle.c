@@ -103,6 +103,13 @@ static json_t *extender_args(const json_t *pod, const json_t *names) {
         return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
 }
 
+/* filter names the nearest node first. */
+static int note_nearest(Reasons *reasons, json_t *failed) {
+        json_t *text = json_object_iter_value(json_object_iter(failed));
+
+        return text ? reasons_set_nearest(reasons, str_from(json_string_value(text))) : 0;
+}
+
 /* A node in both maps counts once; FailedAndUnresolvableNodes has precedence, as
  * in kube-scheduler. */
 static int collect(Reasons *reasons, json_t *failed, const json_t *final) {
@@ -138,7 +145,9 @@ static int filter(Cycle *c, const json_t *pod, json_t **names, Reasons *reasons,
                 buf_append_str(reason, str_from(sentence));
                 return CYCLE_E_REFUSED;
         }
-        r = collect(reasons, json_object_get(answer, "FailedNodes"), final);
+        r = note_nearest(reasons, json_object_get(answer, "FailedNodes"));
+        if (r == 0)
+                r = collect(reasons, json_object_get(answer, "FailedNodes"), final);
         if (r == 0)
                 r = collect(reasons, final, NULL);
         if (r < 0)

@@ -5,6 +5,7 @@
 
 void reasons_done(Reasons *r) {
         json_decref(r->counts);
+        free(r->nearest);
         *r = REASONS_NULL;
 }
 
@@ -19,16 +20,29 @@ int reasons_add(Reasons *r, Str sentence) {
                        : 0;
 }
 
+int reasons_set_nearest(Reasons *r, Str sentence) {
+        char *copy = str_dup(sentence);
+
+        if (!copy)
+                return -ENOMEM;
+        free(r->nearest);
+        r->nearest = copy;
+        return 0;
+}
+
 typedef struct Line {
         const char *sentence;
         json_int_t nodes;
+        bool nearest;
 } Line;
 
-/* Most nodes first, then by text; kube-scheduler sorts the finished strings, which puts 10 before
- * 2. */
+/* That of the nearest node, then those of most nodes, then by text; kube-scheduler sorts the
+ * finished strings, which puts 10 before 2. */
 static int by_weight(const void *a, const void *b) {
         const Line *x = a, *y = b;
 
+        if (x->nearest != y->nearest)
+                return x->nearest ? -1 : 1;
         if (x->nodes != y->nodes)
                 return x->nodes < y->nodes ? 1 : -1;
         return strcmp(x->sentence, y->sentence);
@@ -48,7 +62,8 @@ void reasons_format(const Reasons *r, size_t n_nodes, Buf *out) {
         if (!lines)
                 return;
         json_object_foreach(r->counts, sentence, count) {
-                lines[n++] = (Line){sentence, json_integer_value(count)};
+                lines[n++] = (Line){sentence, json_integer_value(count),
+                                    r->nearest && strcmp(sentence, r->nearest) == 0};
         }
         qsort(lines, n, sizeof *lines, by_weight);
         for (size_t i = 0; i < n && i < REASONS_MAX_SHOWN; i++)

@@ -8,6 +8,7 @@
 
 typedef struct Reasons {
         json_t *counts; /* sentence -> nodes */
+        char *nearest;  /* the sentence of the nearest node, which is shown first; NULL: none is nearer */
 } Reasons;
 
 #define REASONS_NULL ((Reasons){0})
@@ -16,5 +17,7 @@ typedef struct Reasons {
 enum { REASONS_MAX_SHOWN = 8 };
 
 int reasons_add(Reasons *r, Str sentence); /* 0 or -ENOMEM */
+/* The sentence, which was or will be added, is that of the nearest node. 0 or -ENOMEM. */
+int reasons_set_nearest(Reasons *r, Str sentence);
 void reasons_format(const Reasons *r, size_t n_nodes, Buf *out);
 void reasons_done(Reasons *r);

@@ -37,6 +37,78 @@ uint64_t card_lack_distance(const CardLack *l, const Request *request) {
                (uint64_t) l->full << 16 | (card_lack_is_none(l) ? 0 : amounts + 1);
 }
 
+/* One step for each kind of refusal; no default, as in refusal_format(). */
+static uint64_t step_of(RefusalCode code) {
+        switch (code) {
+        case REFUSAL_NONE:
+                return 0;
+        case REFUSAL_GANG:
+                return 1;
+        case REFUSAL_NO_ROOM:
+        case REFUSAL_PODS_PER_CARD:
+                return 2;
+        case REFUSAL_UNHEALTHY:
+                return 3;
+        case REFUSAL_NODE_MIXED:
+                return 4;
+        case REFUSAL_NODE_CHANGING:
+        case REFUSAL_NODE_NOT_READY:
+                return 5;
+        case REFUSAL_CARDS_TOO_FEW:
+        case REFUSAL_CARD_TOO_SMALL:
+                return 6;
+        case REFUSAL_NO_SUCH_CARD:
+        case REFUSAL_POLICY:
+                return 7;
+        case REFUSAL_NODE_MODE:
+                return 8;
+        case REFUSAL_NODE_UNKNOWN:
+        case REFUSAL_CORE_STEP:
+        case REFUSAL_CORE_SUM:
+        case REFUSAL_MALFORMED:
+        case REFUSAL_RANGE:
+        case REFUSAL_MIXED_KINDS:
+        case REFUSAL_CORE_WITHOUT_MEM:
+        case REFUSAL_COUNT_MALFORMED:
+        case REFUSAL_COUNT_UNEVEN:
+        case REFUSAL_COUNT_WITH_CORE:
+        case REFUSAL_COUNT_WITHOUT_MEM:
+        case REFUSAL_TOO_MANY_CONTAINERS:
+        case REFUSAL_WHOLE:
+        case REFUSAL_CARD_LIST:
+        case REFUSAL_MAX_:
+                return 9;
+        }
+        return 9;
+}
+
+/* The distance of the worst of the nearest `cards` cards; of the worst of all where there are
+ * fewer. */
+static uint64_t distance_of_cards(const LedgerNode *node, const Request *request) {
+        uint64_t nearest[CARD_INDEX_MAX + 1];
+        size_t n = 0;
+
+        for (size_t i = 0; i < node->n_cards; i++) {
+                CardLack lack = card_lack_of(node, &node->cards[i], request);
+                uint64_t distance = card_lack_distance(&lack, request);
+                size_t at;
+
+                if (node->cards[i].units == 0 || (n == request->cards && distance >= nearest[n - 1]))
+                        continue;
+                at = n < request->cards ? n++ : n - 1;
+                for (; at > 0 && nearest[at - 1] > distance; at--)
+                        nearest[at] = nearest[at - 1];
+                nearest[at] = distance;
+        }
+        return n > 0 ? nearest[n - 1] : 0;
+}
+
+uint64_t card_lack_node_distance(const LedgerNode *node, const Request *request, const Refusal *refusal) {
+        uint64_t cards = node && refusal_has_cards(refusal->code) ? distance_of_cards(node, request) : 0;
+
+        return step_of(refusal->code) << CARD_LACK_STEP_BIT | cards;
+}
+
 void card_lack_format_free(const LedgerNode *node, const LedgerCard *card, const Request *request, Buf *out) {
         buf_append_u64(out, ledger_card_free(node, card));
         buf_append_str(out, STR(" of "));

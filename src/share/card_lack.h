@@ -20,9 +20,19 @@ typedef struct CardLack {
 CardLack card_lack_of(const LedgerNode *node, const LedgerCard *card, const Request *request);
 bool card_lack_is_none(const CardLack *lack);
 
+/* card_lack_distance() is below this bit; card_lack_node_distance() has the step from it on. */
+enum { CARD_LACK_STEP_BIT = 40 };
+
 /* Smaller is nearer. Missing amounts count by their part of what is asked for; then come cards at
  * the ceiling of pods, then those that are out of service or not chosen. 0: nothing is missing. */
 uint64_t card_lack_distance(const CardLack *lack, const Request *request);
+
+/* How near a node that refuses the request is to taking it: smaller is nearer. A node that
+ * waits for the pod's gang comes first. Next are nodes where other pods
+ * have to go away, by what their cards lack; then those whose cards are out of service; then those
+ * that wait for a change. Nodes that can never take the pod as they are come last. Of a request for
+ * several cards, the worst of the nearest as many cards counts. node: NULL where none is known. */
+uint64_t card_lack_node_distance(const LedgerNode *node, const Request *request, const Refusal *refusal);
 
 /* Appends what is free: `9 of 15 GiB and 20 of 100 percent free`; percent only if it is asked
  * for. */

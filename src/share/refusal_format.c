@@ -297,7 +297,7 @@ static void say_pods_per_card(const Refusal *r, Buf *out) {
         say_choice(r, out);
         say(out, " with room have reached ");
         buf_append_u64(out, r->limit);
-        say(out, " pods per card; free");
+        say(out, " pods per card, which annotation " ANNOTATION_MAX_PODS " of the node raises; free");
         say_cards(r, out);
 }
 

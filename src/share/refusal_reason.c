@@ -348,8 +348,11 @@ void refusal_reason(const Refusal *r, RefusalReason *ret) {
                 break;
         case REFUSAL_PODS_PER_CARD:
                 put(ret, "the cards");
-                put_choice(ret, r, CHOICE_MAX);
-                put(ret, " with room have reached max-pods-per-card");
+                put_choice(ret, r, CHOICE_MIN);
+                put(ret, " with room hold ");
+                put_u32(ret, r->limit);
+                put(ret,
+                    r->limit == 1 ? " pod each, " ANNOTATION_MAX_PODS : " pods each, " ANNOTATION_MAX_PODS);
                 break;
         case REFUSAL_UNHEALTHY:
                 put(ret, ledger_card_any_cordoned(r->node) ? "node(s) have only cordoned or unhealthy cards"

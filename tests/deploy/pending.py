@@ -27,7 +27,7 @@ ALIQUOT = os.environ.get("ALIQUOT", os.path.join(ROOT, "build/aliquot"))
 INSPECT = os.environ.get("INSPECT", os.path.join(ROOT, "build/kubectl-inspect-cgpu"))
 NAME = "aliquot-pending-test"
 MEM, CORE, COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count"
-EVENT_MAX = 300
+EVENT_MAX = 300 + 165 + 40  # our reasons, what preemption found, and the head
 FEW, MANY = 30, 1000
 
 
@@ -209,8 +209,10 @@ class Pending(unittest.TestCase):
     def test_nodes_with_different_reasons(self):
         kubectl("annotate", "node", "wide-0000", "wide-0001", "aliquot.dev/change-pending=mode core_mem -> cgpu")
         kubectl("annotate", "node", "wide-0002", "wide-0003", "aliquot.dev/mode-in-force=mig")
-        message = self.refused(pod("various", 60), "node(s) for other reasons", self.n_nodes)
+        message = self.refused(pod("various", 60), "take no new slice", self.n_nodes)
+        self.assertIn("2 node(s) take no new slice while a change of mode or unit waits", message)  # the nearest ones
         self.assertIn(f"{FEW - 4} no card is large enough for 60 GiB of gpu-mem", message)
+        self.assertIn("2 node(s) are not in mode share, cgpu or core_mem", message)
 
     def test_a_bound_pod_says_where_its_cards_are(self):
         create([pod("fits", 3, 30, group="two")])

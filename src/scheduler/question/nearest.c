@@ -22,24 +22,44 @@ static void insert(Nearest *n, const NearestCard *c) {
         n->cards[at] = *c;
 }
 
-void nearest_add(Nearest *n, const LedgerNode *node, const Request *request) {
+static void add_cards(Nearest *n, const LedgerNode *node, const Request *request, uint64_t distance) {
         const LedgerCard *cards = ledger_node_cards(node);
 
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
                 NearestCard c = {
                         .node = node, .card = &cards[i], .lack = card_lack_of(node, &cards[i], request)};
+                uint64_t step = distance >> CARD_LACK_STEP_BIT << CARD_LACK_STEP_BIT;
 
                 if (cards[i].units == 0)
                         continue;
-                c.distance = card_lack_distance(&c.lack, request);
+                c.distance = step | card_lack_distance(&c.lack, request);
+                c.distance = c.distance > distance ? c.distance : distance;
                 if (n->n < NEAREST_MAX || is_nearer(&c, &n->cards[NEAREST_MAX - 1]))
                         insert(n, &c);
         }
 }
 
-/* `nearest cards: gpu0 of n1: 9 of 15 GiB free (memory: 1 GiB missing), ...` */
+bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *request,
+                 const Refusal *refusal) {
+        uint64_t distance = card_lack_node_distance(node, request, refusal);
+
+        /* No card of the node is nearer than the node. */
+        if (node && refusal_has_cards(refusal->code) &&
+            (n->n < NEAREST_MAX || distance <= n->cards[NEAREST_MAX - 1].distance))
+                add_cards(n, node, request, distance);
+        if (!str_is_empty(n->node) &&
+            (distance > n->distance || (distance == n->distance && str_compare(name, n->node) >= 0)))
+                return false;
+        n->node = name;
+        n->distance = distance;
+        refusal_reason(refusal, &n->reason);
+        return true;
+}
+
+/* `nearest node n1: no card has ... free; nearest cards: gpu0 of n1: 9 of 15 GiB free (memory: 1 GiB
+ * missing), ...` */
 static void format(const Nearest *n, const Pod *pod, const Request *request, Buf *out) {
-        buf_append_str(out, STR("nearest cards: "));
+        buf_appendf(out, "nearest node " STR_FMT ": %s; nearest cards: ", STR_ARG(n->node), n->reason.text);
         for (size_t i = 0; i < n->n; i++) {
                 const NearestCard *c = &n->cards[i];
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The cards that come nearest to what a pod asks for, among nodes that refuse it for their cards;
- * and the Event on the pod that names them. The reasons of filter name no card, because equal
- * reasons must be equal. */
+/* The node that is nearest to taking a pod, with its reason; the cards that come nearest to what the
+ * pod asks for, among nodes that refuse it for their cards; and the Event on the pod that names
+ * them. The reasons of filter name no card, because equal reasons must be equal. */
 
 #include "kube/event.h"
 #include "scheduler/view/view.h"
 #include "share/card_lack.h"
+#include "share/refusal_reason.h"
 
 enum { NEAREST_MAX = 5 };
 
@@ -15,16 +16,21 @@ typedef struct NearestCard {
         const LedgerNode *node;
         const LedgerCard *card;
         CardLack lack;
-        uint64_t distance;
+        uint64_t distance; /* of the card, or of its node where that is farther */
 } NearestCard;
 
 typedef struct Nearest {
+        Str node; /* the nearest; of equal ones the first by name. Empty: no node was refused */
+        uint64_t distance;
+        RefusalReason reason;           /* of that node */
         NearestCard cards[NEAREST_MAX]; /* the nearest first; equal ones by node and card */
         size_t n;
 } Nearest;
 
-/* Looks at the cards of a node that does not take the request. */
-void nearest_add(Nearest *n, const LedgerNode *node, const Request *request);
+/* Looks at a node that does not take the request. name: a view. node: NULL where the ledger has
+ * none. True: it is the nearest so far. */
+bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *request,
+                 const Refusal *refusal);
 
 /* Between two Events about one pod, and the most Events of all pods in one minute. A pending pod is
  * asked about each time that another pod ends, and each time its cards may differ. */

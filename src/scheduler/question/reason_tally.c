@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/question/reason_tally.h"
 
-/* The count of nodes, a blank and a comma with a blank. */
-enum { PER_REASON = sizeof "5000 , " - 1 };
-
 unsigned reason_tally_count(ReasonTally *r, const Refusal *refusal) {
         RefusalReason reason;
         unsigned i = 0;
@@ -11,16 +8,27 @@ unsigned reason_tally_count(ReasonTally *r, const Refusal *refusal) {
         refusal_reason(refusal, &reason);
         while (i < r->n && !str_eq(refusal_reason_str(&r->items[i].reason), refusal_reason_str(&reason)))
                 i++;
-        if (i == REASON_TALLY_MAX)
+        if (i == REASON_TALLY_MAX) {
+                r->others++;
                 return REASON_TALLY_MAX;
+        }
         if (i == r->n)
                 r->items[r->n++].reason = reason;
         r->items[i].nodes++;
         return i;
 }
 
+/* Digits of the count of nodes, a blank, the text, and a comma with a blank. */
+static size_t bytes_of_text(size_t len, uint32_t nodes) {
+        size_t digits = 1;
+
+        for (; nodes > 9; nodes /= 10)
+                digits++;
+        return digits + 1 + len + 2;
+}
+
 static size_t bytes_of(const ReasonTally *r, size_t i) {
-        return r->items[i].reason.len + PER_REASON;
+        return bytes_of_text(r->items[i].reason.len, r->items[i].nodes);
 }
 
 /* Whether reason a refuses more nodes than b; of equal ones the first by text. */
@@ -41,18 +49,33 @@ static size_t next_reason(const ReasonTally *r, size_t last) {
         return best;
 }
 
-void reason_tally_fold(ReasonTally *r) {
-        size_t room = REASON_TEXT_MAX, all = 0, first = next_reason(r, r->n);
+static size_t find_text(const ReasonTally *r, Str text) {
+        size_t i = 0;
 
-        for (size_t i = 0; i < r->n; i++)
+        while (i < r->n && !str_eq(refusal_reason_str(&r->items[i].reason), text))
+                i++;
+        return i;
+}
+
+void reason_tally_fold(ReasonTally *r, Str nearest) {
+        size_t keeps = find_text(r, nearest), all = 0, room = REASON_TEXT_MAX, used;
+        uint32_t nodes = r->others;
+
+        for (size_t i = 0; i < r->n; i++) {
                 all += bytes_of(r, i);
-        if (all <= room)
+                nodes += r->items[i].nodes;
+        }
+        if (all <= room && r->others == 0)
                 return;
-        room -= sizeof REASON_OTHER - 1 + PER_REASON;
-        for (size_t i = first; i < r->n; i = next_reason(r, i)) {
-                r->items[i].folded = i != first && bytes_of(r, i) > room;
-                if (!r->items[i].folded)
-                        room -= bytes_of(r, i) < room ? bytes_of(r, i) : room;
+        room -= bytes_of_text(sizeof REASON_OTHER - 1, nodes);
+        if (keeps < r->n)
+                room -= bytes_of(r, keeps);
+        else if (!str_is_empty(nearest))
+                room -= bytes_of_text(nearest.len, 1);
+        for (size_t i = next_reason(r, r->n); i < r->n; i = next_reason(r, i)) {
+                used = i == keeps ? 0 : bytes_of(r, i);
+                r->items[i].folded = used > room;
+                room -= r->items[i].folded ? 0 : used;
         }
 }
 

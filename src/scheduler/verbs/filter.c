@@ -49,7 +49,9 @@ typedef struct Filter {
         Buf *out;
         ReasonTally reasons;
         Failure *failures, **failures_end; /* in the order of the request */
-        Nearest nearest;                   /* while no node fits */
+        const Failure *last_failure;
+        Nearest nearest;                /* while no node fits */
+        const Failure *nearest_failure; /* of its node */
         bool no_memory;
         /* Names of nodes refused for their cards alone, each with a newline. */
         Buf for_cards;
@@ -190,6 +192,7 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                              .name = c->name,
                              .reason = reason_tally_count(&f->reasons, refusal),
                              .may_pass = refusal_may_pass(refusal->code)};
+        f->last_failure = failure;
         *f->failures_end = failure;
         f->failures_end = &failure->next;
 }
@@ -234,11 +237,18 @@ static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
         f->no_memory |= r < 0;
 }
 
+/* A pod that no node can ever take is near to none. */
+static void note_nearest(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+        if (f->fits || !f->ours || f->final || f->no_memory)
+                return;
+        if (nearest_add(&f->nearest, c->name, c->node ? c->node->ledger_node : NULL, &f->request, refusal))
+                f->nearest_failure = f->last_failure;
+}
+
 static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         if (refusal->code != REFUSAL_NONE) {
                 refuse(f, c, refusal);
-                if (f->context->nearest && !f->fits && refusal_has_cards(refusal->code))
-                        nearest_add(&f->nearest, c->node->ledger_node, &f->request);
+                note_nearest(f, c, refusal);
                 if (!refusal_is_for_cards(refusal->code))
                         return;
                 f->lost_to_plan |= gang_nodes_find(&f->plan, c->node->ledger_node) != NULL;
@@ -332,23 +342,29 @@ static void tell_nearest(const Filter *f) {
                 nearest_tell(c->nearest, &f->nearest, known, &f->pod, &f->request, c->now);
 }
 
-/* Writes the nodes with their reasons as members of an object. */
+static void write_failure(const Filter *f, const Failure *n, bool *any) {
+        if (*any)
+                buf_append_char(f->out, ',');
+        *any = true;
+        if (f->by_name)
+                buf_append_str(f->out, n->raw);
+        else
+                json_write_quoted(f->out, n->name);
+        buf_append_char(f->out, ':');
+        json_write_quoted(f->out, n == f->nearest_failure ? refusal_reason_str(&f->nearest.reason)
+                                                          : reason_tally_text(&f->reasons, n->reason));
+}
+
+/* Writes the nodes with their reasons as members of an object: the nearest node first, the others in
+ * the order of the request. */
 static void write_failures(const Filter *f, bool unresolvable) {
         bool any = false;
 
-        for (const Failure *n = f->failures; n; n = n->next) {
-                if (unresolvable && n->may_pass)
-                        continue;
-                if (any)
-                        buf_append_char(f->out, ',');
-                any = true;
-                if (f->by_name)
-                        buf_append_str(f->out, n->raw);
-                else
-                        json_write_quoted(f->out, n->name);
-                buf_append_char(f->out, ':');
-                json_write_quoted(f->out, reason_tally_text(&f->reasons, n->reason));
-        }
+        if (f->nearest_failure && !(unresolvable && f->nearest_failure->may_pass))
+                write_failure(f, f->nearest_failure, &any);
+        for (const Failure *n = f->failures; n; n = n->next)
+                if (n != f->nearest_failure && !(unresolvable && n->may_pass))
+                        write_failure(f, n, &any);
 }
 
 /* kube-scheduler 1.22 and later does not try evictions on nodes that FailedAndUnresolvableNodes
@@ -359,7 +375,7 @@ static int finish(Filter *f) {
                 return -ENOMEM;
         accept_best(f);
         flush_run(f);
-        reason_tally_fold(&f->reasons);
+        reason_tally_fold(&f->reasons, refusal_reason_str(&f->nearest.reason));
         buf_append_str(f->out, f->by_name ? STR("],\"FailedNodes\":{") : STR("]},\"FailedNodes\":{"));
         write_failures(f, false);
         buf_append_str(f->out, STR("},\"FailedAndUnresolvableNodes\":{"));

@@ -17,7 +17,7 @@ typedef struct Judged {
         const LedgerNode *node;
         bool fits;
         Refusal refusal;
-        uint64_t distance; /* of its nearest card */
+        uint64_t distance; /* 0: it fits */
 } Judged;
 
 typedef struct Why {
@@ -32,22 +32,6 @@ typedef struct Why {
 /* Whether the amounts of the node's cards tell why it refuses. */
 static bool is_about_cards(const Judged *j) {
         return j->fits || refusal_has_cards(j->refusal.code);
-}
-
-static uint64_t distance_of(const Judged *j, const Request *request) {
-        uint64_t nearest = UINT64_MAX - 1;
-
-        if (j->fits)
-                return 0;
-        if (!is_about_cards(j))
-                return UINT64_MAX;
-        for (size_t i = 0; i < ledger_node_n_cards(j->node); i++) {
-                CardLack lack = card_lack_of(j->node, &ledger_node_cards(j->node)[i], request);
-                uint64_t distance = card_lack_distance(&lack, request);
-
-                nearest = distance < nearest ? distance : nearest;
-        }
-        return nearest + 1;
 }
 
 static int compare_judged(const void *a, const void *b) {
@@ -77,7 +61,7 @@ static int judge_all(Why *w) {
                         return r;
                 j.fits = r == 0;
                 w->n_fit += j.fits;
-                j.distance = distance_of(&j, w->request);
+                j.distance = j.fits ? 0 : card_lack_node_distance(j.node, w->request, &j.refusal);
                 w->nodes[w->n++] = j;
         }
         qsort(w->nodes, w->n, sizeof *w->nodes, compare_judged);

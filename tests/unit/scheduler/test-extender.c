@@ -160,20 +160,32 @@ static void equal_cases_have_one_reason(void) {
         teardown(&f);
 }
 
-/* The reasons of few nodes share one text, whichever node comes first. */
+/* The reasons of few nodes share one text, whichever node comes first. That of the nearest, which
+ * has only to report its cards, is kept. */
 static void many_reasons_become_few(void) {
-        static const char *const orders[] = {"\"NodeNames\":[\"m1\",\"m2\",\"m3\",\"n1\",\"n2\",\"n3\"]",
-                                             "\"NodeNames\":[\"m3\",\"n3\",\"m2\",\"m1\",\"n2\",\"n1\"]"};
+        static const char *const orders[] = {
+                "\"NodeNames\":[\"m1\",\"m2\",\"m3\",\"n1\",\"n2\",\"n3\",\"u1\",\"u2\",\"u3\",\"u4\"]",
+                "\"NodeNames\":[\"u4\",\"m3\",\"n3\",\"u2\",\"m2\",\"m1\",\"u1\",\"n2\",\"n1\",\"u3\"]"};
+        static const char *const units[] = {"128MiB", "256MiB", "512MiB", "2GiB"};
         Fixture f = setup();
 
         f.extender.leading = true;
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m2", "cgpu", 0, 0, ""));
+        for (size_t i = 0; i < ELEMENTSOF(units); i++) {
+                char name[8], members[64];
+
+                (void) snprintf(name, sizeof name, "u%zu", i + 1);
+                (void) snprintf(members, sizeof members,
+                                ",\"annotations\":{\"aliquot.dev/gpu-mem-unit\":\"%s\"}", units[i]);
+                feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json(name, "cgpu", 15, 1, members));
+        }
         for (size_t i = 0; i < ELEMENTSOF(orders); i++) {
                 ASSERT_INT(post(&f, "filter", args(pod_json("x", .mem = "16"), orders[i])), 200);
                 ASSERT_CONTAINS(f.out.data, "\"n1\":\"no card is large enough for 16 GiB of gpu-mem\"");
                 ASSERT_CONTAINS(f.out.data, "\"m1\":\"" REASON_OTHER "\"");
-                ASSERT_CONTAINS(f.out.data, "\"m2\":\"" REASON_OTHER "\"");
+                ASSERT_CONTAINS(f.out.data,
+                                "\"FailedNodes\":{\"m2\":\"node(s) have not reported their cards yet\"");
                 ASSERT_CONTAINS(f.out.data, "\"m3\":\"" REASON_OTHER "\"");
         }
         teardown(&f);
@@ -209,7 +221,8 @@ static void the_nearest_cards_stand_in_an_event(void) {
         see_waiting(&f, pod);
         ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n2\",\"n3\"]"), 0); /* n3 takes it */
         ASSERT_INT(nearest_events(&f, pod, all), 1);
-        ASSERT_TEXT(fake_last_note(), "nearest cards: gpu1 of n1: 13 of 15 GiB free (memory: 1 GiB missing), "
+        ASSERT_TEXT(fake_last_note(), "nearest node n1: no card has 14 GiB of gpu-mem free; "
+                                      "nearest cards: gpu1 of n1: 13 of 15 GiB free (memory: 1 GiB missing), "
                                       "gpu0 of n1: 10 of 15 GiB free (memory: 4 GiB missing), "
                                       "gpu0 of n2: 3 of 15 GiB free (memory: 11 GiB missing). "
                                       "All cards: kubectl inspect cgpu --why default/x");
@@ -285,7 +298,7 @@ static void why_tells_each_card(void) {
                     "  gpu2  0 of 15 GiB and 0 of 100 percent free, 0 pods  fence: a ConfigMap takes the "
                     "card out of service\n"
                     "  gpu3  15 of 15 GiB and 100 of 100 percent free, 0 pods\n"
-                    "\nfull: the cards with room have reached max-pods-per-card\n"
+                    "\nfull: the cards with room hold 1 pod each, aliquot.dev/max-pods-per-card\n"
                     "  gpu0  14 of 15 GiB and 95 of 100 percent free, 1 pod  max-pods-per-card: 1 reached\n"
                     "\ncpu: the node's mode is default, compute percent needs core_mem\n"
                     "\nm1: the node's mode is mig, compute percent needs core_mem\n"

@@ -118,7 +118,7 @@ static const Case cases[] = {
         {NODE(NO_ROOM, "cgpu", UNIT("2GiB"), .mem = 4), .text = "no card has 4 x 2GiB of gpu-mem free"},
         {NODE(NO_ROOM, "cgpu", UNIT("MiB"), .mem = 512), .text = "no card has 512 MiB of gpu-mem free"},
         {NODE(PODS_PER_CARD, "cgpu", GIB, .mem = 2, .limit = 20),
-         .text = "the cards with room have reached max-pods-per-card"},
+         .text = "the cards with room hold 20 pods each, aliquot.dev/max-pods-per-card"},
         {NODE(UNHEALTHY, "cgpu", GIB, .mem = 2), .text = "node(s) have no healthy card"},
         {NODE(UNHEALTHY, "cgpu", ANNOTATIONS("\"aliquot.dev/cordon-cards\":\"1\"") GIB, .mem = 2),
          .text = "node(s) have only cordoned or unhealthy cards"},
@@ -137,7 +137,8 @@ static const Case cases[] = {
         {NODE(UNHEALTHY, "cgpu", GIB, .mem = 2, .choice = &one_type.choice),
          .text = "node(s) have no healthy card of type NVIDIA?A100-SXM4-80GB-of-th.."},
         {NODE(PODS_PER_CARD, "cgpu", GIB, .mem = 2, .limit = 20, .choice = &one_type.choice),
-         .text = "the cards of type NVIDIA?A100-SXM4-80GB-of-th.. with room have reached max-pods-per-card"},
+         .text = "the cards of type NVIDIA?A100-S.. with room hold 20 pods each, "
+                 "aliquot.dev/max-pods-per-card"},
         {POD(WHOLE, .text = STR("2"), .rule = "must not come together with the label aliyun.com/gpu-count"),
          .text = "aliyun.com/gpu is 2, must not come together with the label aliyun.com/gpu-count"},
         {NODE(NODE_MODE, "share", GIB, .mem = 1, .whole = true),
