@@ -27,7 +27,7 @@ def working(name, *words):
 
 
 HELM, KUBECTL = working("helm", "version"), working("kubectl", "version", "--client")
-IMAGES = ["--set", "images.kubeScheduler=kube-scheduler"]
+IMAGES = ["--set", "images.kubeScheduler=kube-scheduler:stock"]  # a tag without a version: the cluster's counts
 
 
 def read(text):
@@ -43,9 +43,10 @@ GATE = "--feature-gates=OpportunisticBatching=false"
 
 
 def without_gate(objects):
-    """kustomizations do not know kube-scheduler's version, and never have the gate"""
-    args = objects["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
-    args[:] = [a for a in args if a != GATE]
+    """kustomizations do not know kube-scheduler's version, and never have the gate or a tag"""
+    container = objects["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]
+    container["args"] = [a for a in container["args"] if a != GATE]
+    container["image"] = container["image"].split(":")[0]
     return objects
 
 
@@ -104,7 +105,10 @@ class Chart(unittest.TestCase):
         def has(objects):
             return "matchConditions" in objects["MutatingWebhookConfiguration", "", "aliquot"]["webhooks"][0]
         self.assertFalse(has(self.rendered(*IMAGES, "--kube-version", "1.30.0", "--set", "webhook.matchConditions=false")))
-        self.assertTrue(has(self.rendered(*IMAGES, "--kube-version", "1.27.0", "--set", "webhook.matchConditions=true")))
+        self.assertTrue(has(self.rendered(*IMAGES, "--kube-version", "1.28.0", "--set", "webhook.matchConditions=true")))
+        self.assertTrue(has(self.rendered(*IMAGES, "--kube-version", "1.28.0-vendor.1")))
+        for version in "1.27.0", "1.27.16-vendor.1", "1.22.3":
+            self.refused("webhook.matchConditions", *IMAGES, "--kube-version", version, "--set", "webhook.matchConditions=true")
 
     def test_values_arrive(self):
         cards = "2xTesla-V100-SXM2-16GB:16160MiB"
@@ -152,12 +156,16 @@ class Chart(unittest.TestCase):
             self.assertEqual("--spare-idle-cards" in args, switch)
 
     def test_batching_is_off_where_kube_scheduler_knows_it(self):
-        for cluster, tag, off in (("1.34.9", "", False), ("1.35.0", "", True), ("1.36.2", "", True), ("1.37.0", "", False),
-                                  ("1.36.2", ":v1.34.1", False), ("1.34.1", ":v1.36.2", True), ("1.36.2", ":v1.36.2-0", True),
-                                  ("1.36.2", "@sha256:0123", True)):
+        digest = "@sha256:1.35.0" + 58 * "0"  # no version is read out of it
+        for cluster, tag, off in (("1.34.9", ":stock", False), ("1.35.0", ":stock", True), ("1.36.2", ":stock", True), ("1.37.1", ":stock", True),
+                                  ("1.38.0", ":stock", False), ("1.36.2", ":v1.34.1", False), ("1.34.1", ":v1.36.2", True),
+                                  ("1.36.2", ":v1.36.2-0", True), ("1.36.2", ":v1.34.4" + digest, False), ("1.37.0", ":v1.38.0" + digest, False),
+                                  ("1.38.0", ":1.36.2" + digest, True), ("1.36.2", ":stock" + digest, True)):
             o = self.rendered("--set", "images.kubeScheduler=host:5000/kube-scheduler" + tag, "--kube-version", cluster)
             args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
             self.assertEqual(GATE in args, off, (cluster, tag))
+        for image in "kube-scheduler", "host:5000/kube-scheduler", "host:5000/kube-scheduler" + digest, "kube-scheduler" + digest:
+            self.refused("no tag", "--set", "images.kubeScheduler=" + image)
 
     def test_filter_best(self):
         for value, given in ((None, 32), (0, 0), (1000, 1000)):
@@ -269,6 +277,12 @@ class Chart(unittest.TestCase):
                       "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)
+        for value in ("policy", "page", "images", "images.aliquot", "images.pullPolicy", "webhook", "webhook.matchConditions", "scheduler", "scheduler.replicas",
+                      "node", "kubeScheduler", "hungKernel", "maxInst", "page.enabled", "gpuMemoryUnit", "filterBest"):
+            with self.subTest(null=value):
+                self.refused(value.split(".")[-1], *IMAGES, "--set", value + "=null")
+        for value in "node.affinity", "scheduler.resources":  # a user may take these away
+            self.rendered(*IMAGES, "--set", value + "=null")
         self.refused("1.21", *IMAGES, "--kube-version", "1.21.0")
 
 

@@ -2,9 +2,8 @@
 #pragma once
 
 /* The nodes that have a Node object, by name. The ledger finds a node by name as well, but a
- * scheduling cycle brings 5,000 names twice, in nearly the same order as the last cycle. Each node
- * therefore remembers which node followed it. Most look-ups are then one comparison with a name
- * that is already in the cache, and the others one hash. */
+ * scheduling cycle brings 5,000 names twice, in no order (docs/internals/decisions.md). This table
+ * is a hash of its own, whose names are looked up in batches. */
 
 #include "share/ledger.h"
 
