@@ -265,8 +265,8 @@ static void explain_broken(const CardList *cards, Buf *out) {
                 buf_appendf(out, "%s%s", n > 0 ? "; " : "", cards->unnamed);
 }
 
-/* Only a node that shares its cards is in trouble: without this, gpu-mem is 0 beside a gpu-count, and
- * nothing says why. */
+/* Only a node that shares its cards is in trouble: without this, gpu-mem is 0 beside a gpu-count,
+ * and nothing says why. */
 static void write_broken(Agent *a, Texts *t, DesiredNode *node) {
         const char *reason;
 
