@@ -56,8 +56,8 @@ bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *re
         return true;
 }
 
-/* `nearest node n1: no card has ... free; nearest cards: gpu0 of n1: 9 of 15 GiB free (memory: 1 GiB
- * missing), ...` */
+/* `nearest node n1: no card has ... free; nearest cards: gpu0 of n1: 9 of 15 GiB free (memory:
+ * 1 GiB missing), ...` */
 static void format(const Nearest *n, const Pod *pod, const Request *request, Buf *out) {
         buf_appendf(out, "nearest node " STR_FMT ": %s; nearest cards: ", STR_ARG(n->node), n->reason.text);
         for (size_t i = 0; i < n->n; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The node that is nearest to taking a pod, with its reason; the cards that come nearest to what the
- * pod asks for, among nodes that refuse it for their cards; and the Event on the pod that names
- * them. The reasons of filter name no card, because equal reasons must be equal. */
+/* The node that is nearest to taking a pod, with its reason. The cards that come nearest to what it
+ * asks for, among nodes that refuse it for their cards. The Event on the pod that names both: the
+ * reasons of filter name no card, because equal reasons must be equal. */
 
 #include "kube/event.h"
 #include "scheduler/view/view.h"

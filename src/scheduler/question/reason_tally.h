@@ -34,9 +34,9 @@ typedef struct ReasonTally {
 unsigned reason_tally_count(ReasonTally *r, const Refusal *refusal);
 
 /* After the last node: decides which reasons keep their text: that of the nearest node, then those
- * of the most nodes. The order of the nodes does not matter, because kube-scheduler begins each call
- * with another node. nearest: empty where no node is nearer than others. The caller writes the text
- * of the nearest node itself, which may be none of the items. */
+ * of the most nodes. The order of the nodes does not matter, because kube-scheduler begins each
+ * call with another node. nearest: empty where no node is nearer than others. The caller writes the
+ * text of the nearest node itself, which may be none of the items. */
 void reason_tally_fold(ReasonTally *r, Str nearest);
 
 Str reason_tally_text(const ReasonTally *r, unsigned reason);

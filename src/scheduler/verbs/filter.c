@@ -355,8 +355,8 @@ static void write_failure(const Filter *f, const Failure *n, bool *any) {
                                                           : reason_tally_text(&f->reasons, n->reason));
 }
 
-/* Writes the nodes with their reasons as members of an object: the nearest node first, the others in
- * the order of the request. */
+/* Writes the nodes with their reasons as members of an object: the nearest node first, the others
+ * in the order of the request. */
 static void write_failures(const Filter *f, bool unresolvable) {
         bool any = false;
 

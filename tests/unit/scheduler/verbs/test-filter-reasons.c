@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the Event of a pending pod says in random clusters with mixed modes: the reason of the
- * nearest node is in it word for word, whatever the order and the number of the other reasons. */
+/* The Event of a pending pod in random clusters with mixed modes. The reason of the nearest node is
+ * in it word for word, whatever the order and the number of the other reasons. */
 
 #include "fake_api.h"
 #include "fixture.h"
