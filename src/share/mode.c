@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/mode.h"
 
+#include "wire/annotation.h"
+
 static const struct {
         Str label;
         ShareMode mode;
@@ -45,4 +47,16 @@ bool share_mode_has_core(ShareMode mode) {
 
 bool share_mode_is_isolated(ShareMode mode) {
         return mode == SHARE_MODE_CGPU || mode == SHARE_MODE_CORE_MEM;
+}
+
+bool share_mode_offers(ShareMode mode, bool whole, bool core) {
+        return whole  ? share_mode_has_whole(mode)
+               : core ? share_mode_has_core(mode)
+                      : share_mode_has_memory(mode);
+}
+
+const char *share_mode_needed(bool whole, bool core) {
+        return whole  ? RESOURCE_GPU " needs topology"
+               : core ? "compute percent needs core_mem"
+                      : "gpu-mem needs share, cgpu or core_mem";
 }

@@ -30,3 +30,10 @@ bool share_mode_has_whole(ShareMode mode); /* offers aliyun.com/gpu: the unit is
 bool share_mode_is_served(ShareMode mode); /* offers some resource of ours */
 bool share_mode_has_core(ShareMode mode);
 bool share_mode_is_isolated(ShareMode mode);
+
+/* Whether a node in this mode offers what a request asks for: whole cards, else memory, with
+ * compute percent where core is true. */
+bool share_mode_offers(ShareMode mode, bool whole, bool core);
+
+/* Which modes do, in words: "compute percent needs core_mem". */
+const char *share_mode_needed(bool whole, bool core);

@@ -44,12 +44,6 @@ static bool takes(const LedgerSummary *s, const Request *r) {
         return r->whole ? s->takes_whole : r->core > 0 ? s->takes_core : s->takes_memory;
 }
 
-static bool is_offered(ShareMode mode, const Request *r) {
-        return r->whole      ? share_mode_has_whole(mode)
-               : r->core > 0 ? share_mode_has_core(mode)
-                             : share_mode_has_memory(mode);
-}
-
 /* Exact for one card, unless the pod chose cards. Else: false means that they do not fit. */
 static bool summary_fits(const LedgerSummary *s, const Request *r, uint32_t level) {
         return takes(s, r) && (s->free_used[level] >= r->mem || s->free_untouched >= r->mem);
@@ -146,7 +140,7 @@ static Refusal why_not_cards(const LedgerNode *n, const Request *r) {
 static Refusal why_not(const LedgerNode *n, const LedgerSummary *s, const Request *r) {
         if (!n->described)
                 return refusal_of(REFUSAL_NODE_UNKNOWN, n, r, 0);
-        if (!is_offered(n->now.mode, r))
+        if (!share_mode_offers(n->now.mode, r->whole, r->core > 0))
                 return refusal_of(REFUSAL_NODE_MODE, n, r, 0);
         if (n->now.change_pending[0] != '\0')
                 return refusal_of(REFUSAL_NODE_CHANGING, n, r, 0);

@@ -262,9 +262,8 @@ static void say_mode(const Refusal *r, Buf *out) {
                 say(out, "the node's mode is ");
                 say(out, share_mode_to_string(mode));
         }
-        say(out, r->whole      ? ", " RESOURCE_GPU " needs topology"
-                 : r->core > 0 ? ", compute percent needs core_mem"
-                               : ", gpu-mem needs share, cgpu or core_mem");
+        say(out, ", ");
+        say(out, share_mode_needed(r->whole, r->core > 0));
 }
 
 static void say_not_ready(const Refusal *r, Buf *out) {

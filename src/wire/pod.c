@@ -59,6 +59,12 @@ static bool is_extended(Str raw) {
         return name.len > 0 && !str_eq(domain, STR("kubernetes.io"));
 }
 
+static bool is_foreign(Str key) {
+#define SAME(name) || str_eq(key, STR(name))
+        return false FOREIGN_LIMITS(SAME);
+#undef SAME
+}
+
 static void read_limits(JsonReader *r, Arena *arena, void *ret) {
         ContainerDraft *c = ret;
         Str key;
@@ -75,6 +81,8 @@ static void read_limits(JsonReader *r, Arena *arena, void *ret) {
                         continue;
                 }
                 c->container.other_devices |= is_extended(key);
+                if (is_foreign(key))
+                        c->container.foreign_limit = key;
                 if (str_has_prefix(key, STR(RESOURCE_BEGINNING)))
                         c->container.other_limit = key;
                 json_skip(r);
@@ -98,10 +106,25 @@ static const JsonField variable_fields[] = {
         JSON_FIELD(Variable, value.elsewhere, "valueFrom", json_field_present),
 };
 
+/* The node agent sets these for each container with a share (share/environment.h). */
+static bool is_agents(Str name) {
+        static const Str names[] = {
+                STR(ENVIRONMENT_MEM_CONTAINER), STR(ENVIRONMENT_MEM_DEV),  STR(ENVIRONMENT_MEM_POD),
+                STR(ENVIRONMENT_MEM_IDX),       STR(ENVIRONMENT_MEM_UNIT), STR(ENVIRONMENT_VISIBLE_DEVICES),
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (str_eq(name, names[i]))
+                        return true;
+        return false;
+}
+
 /* When a name stands twice the last one counts, as in a process. */
 static void take_variable(PodContainer *c, const Variable *v) {
         Str text = v->value.text;
 
+        if (is_agents(v->name))
+                c->agents_variable = v->name;
         if (str_eq(v->name, STR(ENVIRONMENT_DISABLE))) {
                 c->disable = v->value;
                 c->not_isolated = str_eq(text, STR("true")) || str_eq(text, STR("1"));
@@ -170,7 +193,13 @@ static GateCover first_cover(const ContainerDraft *c) {
         return c->device.field != GATE_COVER_NONE ? c->device : c->message;
 }
 
+static const JsonField security_fields[] = {
+        JSON_FIELD(ContainerDraft, container.privileged, "privileged", json_field_bool),
+};
+OBJECT_DECODER(read_security, security_fields)
+
 static const JsonField container_fields[] = {
+        JSON_NESTED("securityContext", read_security),
         JSON_FIELD(ContainerDraft, mount, "volumeMounts", read_volume_mounts),
         JSON_FIELD(ContainerDraft, device, "volumeDevices", read_volume_devices),
         JSON_FIELD(ContainerDraft, message, "terminationMessagePath", read_termination_path),
@@ -266,7 +295,15 @@ OBJECT_DECODER(read_pod_metadata, pod_metadata_fields)
 static const JsonField pod_resources_fields[] = {JSON_FIELD(PodDraft, pod.cpu, "requests", read_cpu)};
 OBJECT_DECODER(read_pod_resources, pod_resources_fields)
 
+static const JsonField selector_fields[] = {
+        JSON_FIELD(PodDraft, pod.node_mode, LABEL_SCHEDULE, json_field_str),
+};
+OBJECT_DECODER(read_selector, selector_fields)
+
 static const JsonField pod_spec_fields[] = {
+        JSON_NESTED("nodeSelector", read_selector),
+        JSON_FIELD(PodDraft, pod.gang_keys.native, "schedulingGroup", json_field_present),
+        JSON_FIELD(PodDraft, pod.gang_keys.native, "workloadRef", json_field_present),
         JSON_NESTED("resources", read_pod_resources),
         JSON_FIELD(PodDraft, pod.overhead_cpu, "overhead", read_cpu),
         JSON_FIELD(PodDraft, pod.node_name, "nodeName", json_field_str),

@@ -33,12 +33,15 @@ typedef struct PodContainer {
         ResourceAsk gpu_mem, gpu_core, gpu_count, gpu;
         bool other_devices; /* its limits name an extended resource that is not one of these */
         Str other_limit;    /* the last of those names that begins as ours (RESOURCE_BEGINNING) */
-        Str cpu;            /* its request of cpu, a Quantity; empty when absent */
-        bool not_isolated;  /* its environment says CGPU_DISABLE */
+        Str foreign_limit;  /* the last of its limits that is a share by another system (FOREIGN_LIMITS) */
+        bool privileged;
+        Str cpu;           /* its request of cpu, a Quantity; empty when absent */
+        bool not_isolated; /* its environment says CGPU_DISABLE */
         /* ENVIRONMENT_DISABLE, ENVIRONMENT_WEIGHT, ENVIRONMENT_HIGH_PRIORITY */
         EnvironmentText disable, weight, high_priority;
         bool sets_visible_devices; /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
         Str visible_devices;       /* with this value */
+        Str agents_variable;       /* the last of its environment that the node agent sets */
         /* The first of its volumes and files that the kubelet mounts over the gate. */
         GateCover cover;
 } PodContainer;
@@ -67,6 +70,7 @@ typedef struct PodGangKeys {
         bool min;       /* it has a number of members */
         bool groups;    /* KEY_GANG_GROUPS, ANNOTATION_GANG_GROUPS */
         bool pod_group; /* LABEL_POD_GROUP */
+        bool native;    /* spec.schedulingGroup (1.36), or spec.workloadRef (1.35) */
         Str match;      /* KEY_GANG_MATCH, ANNOTATION_GANG_MATCH; empty when absent */
 } PodGangKeys;
 
@@ -78,6 +82,7 @@ typedef struct Pod {
         PodGangKeys gang_keys;
         Str topology_job; /* LABEL_TOPOLOGY_JOB */
         Str node_name, scheduler_name, phase;
+        Str node_mode;            /* LABEL_SCHEDULE of its nodeSelector */
         Str cpu, overhead_cpu;    /* requests of cpu by spec.resources and spec.overhead; empty when absent */
         PodContainer *containers; /* init containers and sidecars in order, then the main ones */
         size_t n_containers;

@@ -7,6 +7,7 @@
 #include "scheduler/webhook/verdict.h"
 #include "share/fault_join.h"
 #include "share/pod_grant.h"
+#include "share/unserved_key.h"
 #include "wire/annotation.h"
 #include "wire/pod.h"
 #include "wire/pod_gang.h"
@@ -125,49 +126,10 @@ static bool is_bindable(const Pod *object, int request) {
                (request == REQUEST_E_NONE && str_eq(object->scheduler_name, STR(VERDICT_SCHEDULER)));
 }
 
-/* What a key of ACK asks for, of which nothing is served; NULL: the pod has no such key. */
-static const char *unserved_key(const View *v, const Pod *pod) {
-        if (!str_is_empty(pod->topology_job) && !request_is_whole(pod))
-                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pod asks for no " RESOURCE_GPU;
-        if (!str_is_empty(pod->topology_job) && !v->has_gangs)
-                return "label " LABEL_TOPOLOGY_JOB " has no effect: the pods of a job are placed one by one";
-        if (!str_is_empty(pod->annotations.cpuset))
-                return "annotation " ANNOTATION_CPUSET " has no effect: CPUs are not placed by NUMA node";
-        if (!str_is_empty(pod->annotations.numa_spec))
-                return "annotation " ANNOTATION_NUMA_SPEC " has no effect: CPUs are not placed by NUMA node";
-        return NULL;
-}
-
-/* The same for the keys of a gang: members without a share have them, too. */
-static const char *unserved_gang_key(const View *v, const Pod *pod) {
-        const PodGangKeys *keys = &pod->gang_keys;
-
-        if (!str_is_empty(pod->topology_job))
-                return NULL;
-        if (!pod->names_gang)
-                return keys->pod_group ? "label " LABEL_POD_GROUP " has no effect: PodGroup objects are not "
-                                         "read, and a gang has the labels " LABEL_GANG_NAME
-                                         " and " LABEL_GANG_MIN
-                                       : NULL;
-        if (!v->has_gangs)
-                return "the pod's gang has no effect: gangs are off, and the pods are placed one by one";
-        if (!keys->min)
-                return "the pod names a gang and has no label " LABEL_GANG_MIN
-                       ": PodGroup objects are not read, "
-                       "and a gang without the number on any member is placed pod by pod";
-        if (keys->groups)
-                return "the groups of the pod's gang have no effect: each gang is placed by itself";
-        if (!str_is_empty(keys->match) && !str_eq(keys->match, STR("once-satisfied")))
-                return "the match-policy of the pod's gang has no effect: it is once-satisfied for all gangs";
-        return NULL;
-}
-
 /* Calls on_unserved_key, once for each pod. has_share: the pod asks for a resource of ours. */
 static void report_unserved(View *v, ViewPod *pod, const Pod *object, bool has_share) {
-        const char *text = has_share ? unserved_key(v, object) : NULL;
+        const char *text = unserved_key_of(object, has_share, v->has_gangs);
 
-        if (!text)
-                text = unserved_gang_key(v, object);
         if (!text || pod->told_unserved)
                 return;
         pod->told_unserved = true;

@@ -3,6 +3,7 @@
 
 #include "scheduler/webhook/verdict.h"
 #include "wire/annotation.h"
+#include "wire/topology_keys.h"
 
 enum { NAME_MAX_BYTES = 253, SHOWN = 64 };
 
@@ -47,8 +48,9 @@ int gang_gate_check(const PodGang *gang, const Pod *pod, const char *path, Buf *
 }
 
 int gang_gate_warn(const PodGang *gang, Buf *out) {
-        if (!str_is_empty(gang->name) && str_is_empty(gang->min))
-                buf_appendf(out, "the pod names gang \"%.*s\" without label %s, and is placed by itself",
+        if (!str_is_empty(gang->name) && str_is_empty(gang->min) &&
+            strcmp(gang->min_key, LABEL_TOPOLOGY_REPLICAS) == 0)
+                buf_appendf(out, "the pod names gang \"%.*s\" without label %s, and is placed by itself\n",
                             STR_CUT(gang->name, SHOWN), gang->min_key);
         return buf_result(out);
 }

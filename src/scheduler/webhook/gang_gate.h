@@ -21,5 +21,6 @@ enum { GANG_GATE_E_REFUSED = 1 };
  * appended to *why that names the field; or -ENOMEM. path: as in verdict_on_subject(). */
 int gang_gate_check(const PodGang *gang, const Pod *pod, const char *path, Buf *why);
 
-/* Appends a sentence when a pod names a gang and is placed by itself all the same. 0 or -ENOMEM. */
+/* Appends a sentence, and a newline, when a pod of a job (LABEL_TOPOLOGY_JOB) is placed by itself,
+ * because it has no number. share/unserved_key.h has the other kinds. 0 or -ENOMEM. */
 int gang_gate_warn(const PodGang *gang, Buf *out);

@@ -129,7 +129,7 @@ static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
 typedef struct Answer {
         ReviewVerdict verdict;
         Buf why;             /* when refused */
-        Buf warning;         /* when allowed; one sentence */
+        Buf warning;         /* when allowed; sentences, each with a newline behind it */
         bool sets_scheduler; /* when patched */
         TolerationNeed toleration;
         ScaleDownNeed scale_down;
@@ -191,10 +191,11 @@ static int write_patch(JsonWriter *w, const Answer *a) {
  * 4096. */
 static int write_warnings(JsonWriter *w, const Answer *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
+        Str rest = buf_str(&a->warning);
 
         json_write_array(w, "warnings");
-        if (a->warning.len > 0)
-                json_write_str(w, NULL, buf_str(&a->warning));
+        while (!str_is_empty(rest))
+                json_write_str(w, NULL, str_split(&rest, '\n'));
         for (size_t i = 0; i < SYSTEM_KEYS_COUNT; i++) {
                 if ((a->removed >> i & 1) == 0)
                         continue;
@@ -404,8 +405,9 @@ static int validate_request(const Review *v, const SubjectKind *kind, const Revi
                                                arena, &a->why);
                 if (r == 0 && rules->has_gates && !update)
                         r = validate_gang(&s, subject_kind_path(kind), arena, a);
-                if (r == 0 && rules->ledger)
-                        r = verdict_warn(&s, q == 0 ? &old : NULL, rules->ledger, arena, &a->warning);
+                if (r == 0)
+                        r = verdict_warn(&s, q == 0 ? &old : NULL, rules->ledger, rules->has_gates != NULL,
+                                         arena, &a->warning);
         }
         if (r == VERDICT_E_REFUSED)
                 a->verdict = REVIEW_REFUSED;

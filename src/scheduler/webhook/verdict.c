@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/webhook/verdict.h"
 
+#include "scheduler/webhook/pod_warnings.h"
 #include "share/cluster_cards.h"
 #include "share/refusal_format.h"
 #include "share/request.h"
 #include "wire/annotation.h"
-#include "wire/key_typo.h"
 #include "wire/pod.h"
 
 #define FIELD_LABEL "metadata.labels[\"" LABEL_POD_COUNT "\"]"
@@ -213,59 +213,56 @@ int verdict_on_subject(const Subject *s, const Subject *old, const char *path, c
         return check_pod(&s->pod, path, rules, arena, why);
 }
 
-static void warn_of_empty_entry(const Pod *pod, Buf *out) {
-        for (size_t key = 0; key < CARD_KEYS && out->len == 0; key++)
-                if (card_choice_has_empty_entry(&pod->annotations, key))
-                        buf_appendf(out, "annotation %s has an empty entry, which is passed over",
-                                    card_choice_key_name(key));
+/* ---- warnings ---- */
+
+static int warn_of_cluster(const Request *request, const Ledger *ledger, Buf *out) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+
+        if (request->choice)
+                cluster_cards_warn_choice(ledger, request->choice, &text);
+        if (text.len == 0)
+                cluster_cards_warn(ledger, request, &text);
+        return pod_warnings_add(&text, out);
 }
 
-static const char *resource_meant(Str limit) {
-        static const char *const names[] = {RESOURCE_GPU_MEM, RESOURCE_GPU_CORE, RESOURCE_GPU_COUNT,
-                                            RESOURCE_GPU};
-        const char *meant = NULL;
-        unsigned least = KEY_TYPO_NONE;
-
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                unsigned d = key_typo_distance(limit, names[i]);
-
-                meant = d < least ? names[i] : meant;
-                least = d < least ? d : least;
-        }
-        return meant;
-}
-
-/* kube-scheduler looks for a node with that resource, and names no other one. */
-static void warn_of_misspelt_limit(const Pod *pod, Buf *out) {
-        for (size_t i = 0; i < pod->n_containers && out->len == 0; i++) {
-                const PodContainer *c = &pod->containers[i];
-                const char *meant = resource_meant(c->other_limit);
-
-                if (meant)
-                        buf_appendf(out,
-                                    "container \"%.*s\": limit " STR_FMT
-                                    " is no resource of aliquot: did you mean %s?",
-                                    STR_CUT(c->name, 64), STR_ARG(c->other_limit), meant);
-        }
-}
-
-int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, Arena *arena, Buf *out) {
+static int warn(const Subject *s, const Ledger *ledger, bool gangs, Arena *arena, Buf *out) {
         Refusal refusal;
         Request request;
+        int r = request_from_pod(&s->pod, arena, &request, &refusal), q = 0;
+
+        if (r == 0 && ledger)
+                q = warn_of_cluster(&request, ledger, out);
+        if (r < 0 || q < 0)
+                return r < 0 ? r : q;
+        return pod_warnings(&s->pod, r == 0 ? &request : NULL, gangs, out);
+}
+
+static bool has_line(Str text, Str line) {
+        while (!str_is_empty(text))
+                if (str_eq(str_split(&text, '\n'), line))
+                        return true;
+        return false;
+}
+
+int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, bool gangs, Arena *arena,
+                 Buf *out) {
+        _cleanup_buf_ Buf before = BUF_NULL, now = BUF_NULL;
+        Str rest;
         int r;
 
-        if (s->terminating || s->is_mirror || !str_is_empty(s->pod.node_name) ||
-            (old && asks_the_same(&old->pod, &s->pod)))
+        if (s->terminating || s->is_mirror || !str_is_empty(s->pod.node_name))
                 return 0;
-        warn_of_misspelt_limit(&s->pod, out);
-        if (out->len > 0)
-                return 0;
-        r = request_from_pod(&s->pod, arena, &request, &refusal);
-        if (r == 0 && request.choice)
-                cluster_cards_warn_choice(ledger, request.choice, out);
-        if (r == 0 && out->len == 0)
-                cluster_cards_warn(ledger, &request, out);
-        if (r == 0)
-                warn_of_empty_entry(&s->pod, out);
-        return r < 0 ? r : buf_result(out);
+        r = warn(s, ledger, gangs, arena, &now);
+        if (r == 0 && old)
+                r = warn(old, ledger, gangs, arena, &before);
+        if (r < 0)
+                return r;
+        rest = buf_str(&now);
+        while (!str_is_empty(rest)) {
+                Str line = str_split(&rest, '\n');
+
+                if (!has_line(buf_str(&before), line))
+                        buf_appendf(out, STR_FMT "\n", STR_ARG(line));
+        }
+        return buf_result(out);
 }

@@ -43,7 +43,9 @@ typedef struct VerdictRules {
 int verdict_on_subject(const Subject *s, const Subject *old, const char *path, const VerdictRules *rules,
                        Arena *arena, Buf *why);
 
-/* Appends a sentence to *out when an allowed object waits for a card that the cluster does not have
- * today (share/cluster_cards.h). An empty entry in a list of cards and a misspelt limit are
- * reasons, too. Updates are judged by what they change. 0 or -ENOMEM. */
-int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, Arena *arena, Buf *out);
+/* Appends sentences about an allowed object to *out, a newline behind each. They name what it waits
+ * for that the cluster does not have today (share/cluster_cards.h), and what of the pod has another
+ * effect than its author may think (pod_warnings.h). An update is told only what is new in it.
+ * gangs: as above. ledger: NULL where the nodes are not known. 0 or -ENOMEM. */
+int verdict_warn(const Subject *s, const Subject *old, const Ledger *ledger, bool gangs, Arena *arena,
+                 Buf *out);

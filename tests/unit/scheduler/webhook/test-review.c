@@ -68,7 +68,7 @@ static void assert_judged(const Case *c) {
         if (!c->why) {
                 if (verdict != REVIEW_ALLOWED)
                         TEST_FAIL_("%s %s is refused: %s", c->operation, c->object, answer);
-                ASSERT_CONTAINS(answer, "\"allowed\":true}}");
+                ASSERT_CONTAINS(answer, "\"allowed\":true");
                 return;
         }
         if (verdict != REVIEW_REFUSED)
@@ -475,8 +475,9 @@ static void judges_what_a_pod_says_of_its_gang(void) {
                      &(Case){"CREATE", "", "Pod", GANG_POD(GANG_NAME, OURS, PLAIN), .has_gates = &yes},
                      &verdict);
         ASSERT_INT(verdict, REVIEW_ALLOWED);
-        ASSERT_CONTAINS(answer, "the pod names gang \\\"g\\\" without label "
-                                "pod-group.scheduling.sigs.k8s.io/min-available, and is placed by itself");
+        ASSERT_CONTAINS(answer, "the pod names a gang and has no label "
+                                "pod-group.scheduling.sigs.k8s.io/min-available: PodGroup objects are not "
+                                "read, and a gang without the number on any member is placed pod by pod");
         free(answer);
 }
 
@@ -953,6 +954,118 @@ static void warns_of_a_misspelt_limit(void) {
         }
 }
 
+/* An allowed pod that says what has another effect than its author may think. */
+static void warns_of_what_has_another_effect(void) {
+#define SHARED(more)  "{\"name\":\"main\"," more "," LIMITS(MEM("3")) "}"
+#define COMPUTE(more) "{\"name\":\"main\"," more "," LIMITS(MEM("3") "," CORE("30")) "}"
+#define ENV(members)  "\"env\":[{" members "}]"
+#define INIT(more, l) "\"initContainers\":[{\"name\":\"i\"," more LIMITS(l) "}],"
+#define PRIVILEGED    "\"securityContext\":{\"privileged\":true}"
+#define SELECTS(mode) "\"nodeSelector\":{\"ack.node.gpu.schedule\":\"" mode "\"},"
+#define AGENTS(name)                                                                                         \
+        "container \\\"main\\\": env " name ": the program reads this value in place of the node agent's"
+#define INIT_WARNING                                                                                         \
+        "init container \\\"i\\\": it has a share of a GPU: where the kubelet restarts while the node agent"
+#define OTHERS_LIMIT(is) "limit " is " is another system's, and aliquot gives nothing for it: did you mean "
+        static const struct {
+                const char *kind, *object, *old;
+                const char *warning; /* NULL: none */
+        } cases[] = {
+                {"Pod", POD_WITH(INIT("", MEM("2")), MAIN(MEM("3"))), NULL, INIT_WARNING},
+                {"Deployment", DEPLOYMENT(POD_WITH(INIT("", MEM("2")), PLAIN)), NULL, INIT_WARNING},
+                {"Deployment", DEPLOYMENT(POD_WITH(INIT("", MEM("2")), MAIN(MEM("3")))),
+                 DEPLOYMENT(POD("", MAIN(MEM("3")))), INIT_WARNING},
+                {"Deployment", DEPLOYMENT_2(POD_WITH(INIT("", MEM("2")), MAIN(MEM("3")))),
+                 DEPLOYMENT(POD_WITH(INIT("", MEM("2")), MAIN(MEM("3")))), NULL},
+                {"Pod", POD_WITH(INIT("\"restartPolicy\":\"Always\",", MEM("2")), MAIN(MEM("3"))), NULL,
+                 NULL},
+                {"Pod", POD_WITH(INIT("", "\"cpu\":\"1\""), MAIN(MEM("3"))), NULL, NULL},
+                {"Pod", POD("", SHARED(PRIVILEGED)), NULL,
+                 "container \\\"main\\\": securityContext.privileged: it reaches all cards of its node"},
+                {"Deployment", DEPLOYMENT(POD("", SHARED(PRIVILEGED))), DEPLOYMENT(POD("", MAIN(MEM("3")))),
+                 "securityContext.privileged"},
+                {"Pod", POD("", SHARED("\"securityContext\":{\"privileged\":false}")), NULL, NULL},
+                {"Pod", POD("", "{\"name\":\"main\"," PRIVILEGED "}," SHARED("\"tty\":true")), NULL, NULL},
+                {"Pod", POD("", COMPUTE(ENV("\"name\":\"CGPU_DISABLE\",\"value\":\"yes\""))), NULL,
+                 "container \\\"main\\\": environment CGPU_DISABLE is \\\"yes\\\""},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"CGPU_DISABLE\",\"value\":\"true\""))), NULL, NULL},
+                {"Pod", POD("", COMPUTE(ENV("\"name\":\"ALIYUN_COM_GPU_SCHD_WEIGHT\",\"value\":\"x\""))),
+                 NULL, "ALIYUN_COM_GPU_SCHD_WEIGHT is \\\"x\\\""},
+                {"Pod", POD_WITH(SELECTS("cgpu"), MAIN(MEM("3") "," CORE("30"))), NULL,
+                 "nodeSelector ack.node.gpu.schedule is \\\"cgpu\\\", and compute percent needs core_mem: no "
+                 "node "
+                 "takes the pod"},
+                {"Pod", POD_WITH(SELECTS("topology"), MAIN(MEM("3"))), NULL,
+                 "and gpu-mem needs share, cgpu or core_mem: no node takes the pod"},
+                {"Pod", POD_WITH(SELECTS("core_mem"), MAIN(GPU)), NULL,
+                 "and aliyun.com/gpu needs topology: no node takes the pod"},
+                {"Pod", POD_WITH(SELECTS("core-mem"), MAIN(MEM("3"))), NULL, "is \\\"core-mem\\\""},
+                {"Pod", POD_WITH(SELECTS("core_mem"), MAIN(MEM("3"))), NULL, NULL},
+                {"Pod", POD_WITH(SELECTS("mig"), PLAIN), NULL, NULL},
+                {"Pod", POD("", MAIN(MEM("0"))), NULL,
+                 "container \\\"main\\\": limit aliyun.com/gpu-mem is 0, which asks for no share of a GPU"},
+                {"Pod", POD("", MAIN(MEM("0Gi"))), NULL, "limit aliyun.com/gpu-mem is 0Gi"},
+                {"Pod", POD("", MAIN(MEM("0")) "," MAIN(MEM("2"))), NULL, "asks for no share of a GPU"},
+                {"Pod", POD("", MAIN(MEM("3") ",\"nvidia.com/gpumem\":\"3000\"")), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpucores\":\"30\"," MEM("3"))), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpucores") "aliyun.com/gpu-core.percentage?"},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpumem-percentage\":\"30\"," MEM("3"))), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem-percentage")},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpu\":\"1\"")), NULL, NULL},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_CONTAINER\",\"value\":\"9\""))),
+                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_CONTAINER")},
+                {"Pod",
+                 POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_IDX\",\"valueFrom\":{\"fieldRef\":{}}"))),
+                 NULL, AGENTS("ALIYUN_COM_GPU_MEM_IDX")},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_VISIBLE_DEVICES\",\"value\":\"all\""))), NULL,
+                 AGENTS("NVIDIA_VISIBLE_DEVICES")},
+                {"Pod", POD("", SHARED(ENV("\"name\":\"NVIDIA_DRIVER_CAPABILITIES\",\"value\":\"all\""))),
+                 NULL, NULL},
+                {"Pod", POD_WITH("\"schedulingGroup\":{\"podGroupName\":\"g\"},", MAIN(MEM("3"))), NULL,
+                 "spec.schedulingGroup has no effect: Workload and PodGroup objects are not read"},
+                {"Deployment", DEPLOYMENT(POD_WITH("\"workloadRef\":{\"name\":\"w\"},", MAIN(MEM("3")))),
+                 NULL, "spec.schedulingGroup has no effect"},
+                {"Pod", POD_WITH("\"schedulingGroup\":null,", MAIN(MEM("3"))), NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                Case c = {cases[i].old ? "UPDATE" : "CREATE", strcmp(cases[i].kind, "Pod") == 0 ? "" : "apps",
+                          cases[i].kind, cases[i].object, cases[i].old};
+                ReviewVerdict verdict;
+                _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+
+                ASSERT_INT(verdict, REVIEW_ALLOWED);
+                if (cases[i].warning)
+                        ASSERT_CONTAINS(answer, cases[i].warning);
+                if ((strstr(answer, "\"warnings\"") != NULL) != (cases[i].warning != NULL))
+                        TEST_FAIL_("case %zu: %s", i, answer);
+        }
+}
+
+/* kubectl shows one line for each warning, and the API server cuts one at 256 characters. */
+static void each_warning_stands_alone(void) {
+        Case c = {"CREATE", "", "Pod",
+                  POD_WITH(SELECTS("cgpu") INIT(PRIVILEGED ",", MEM("2") "," CORE("5")),
+                           "{\"name\":\"a-name-of-sixty-three-characters-which-is-the-most-for-a-"
+                           "contai\"," PRIVILEGED "," ENV("\"name\":\"NVIDIA_VISIBLE_DEVICES\"") "," LIMITS(
+                                   MEM("3") "," CORE("30")) "}"),
+                  NULL};
+        ReviewVerdict verdict;
+        _cleanup_free_ char *answer = ask(REVIEW_VALIDATE, &c, &verdict);
+        const char *at = strstr(answer, "\"warnings\":[\""), *end = at ? strstr(at, "\"]") : NULL;
+        size_t n = 0;
+
+        ASSERT_TRUE(at && end);
+        at = strchr(at, '[') + 2;
+        for (const char *next = at; next != end; at = next + 3, n++) {
+                next = strstr(at, "\",\"");
+                next = next && next < end ? next : end;
+                ASSERT_TRUE(next - at <= 256);
+        }
+        ASSERT_INT(n, 5);
+}
+
 static void an_amount_of_bytes_is_told_in_units(void) {
         static const struct {
                 const char *unit, *text, *why;
@@ -995,6 +1108,7 @@ int main(void) {
                 TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
                 TEST(nothing_is_mounted_over_the_gate), TEST(refuses_what_is_no_review),
                 TEST(uid_at_the_limit), TEST(warns_of_what_no_card_can_hold), TEST(warns_of_a_misspelt_limit),
+                TEST(warns_of_what_has_another_effect), TEST(each_warning_stands_alone),
                 TEST(judges_which_cards_are_chosen), TEST(an_amount_of_bytes_is_told_in_units),
                 TEST(long_values_are_cut));
 }
