@@ -6,7 +6,7 @@
 #include "wire/json_field.h"
 #include "wire/key_typo.h"
 
-enum { SHOWN = 64 }; /* bytes of a wrong value in a text */
+enum { SHOWN = 64 }; /* bytes of cards in a text */
 
 /* What stays in force for lack of a good value; NULL: the caller passes it. */
 static const char *const otherwise[] = {
@@ -16,7 +16,7 @@ static const char *const otherwise[] = {
         [NODE_KEY_POLICY] = "the agent's --policy",
         [NODE_KEY_MAX_INST] = "the policy's default",
         [NODE_KEY_PRIO_RATIO] = "the policy's default",
-        [NODE_KEY_MAX_PODS] = "the mode's default",
+        [NODE_KEY_MAX_PODS] = "",
         [NODE_KEY_ALLOW_MIXED] = "false",
         [NODE_KEY_PLACE_WHILE_CHANGING] = "false",
         [NODE_KEY_UNIT_CHANGE] = "refusing a change while slices are held",
@@ -43,10 +43,10 @@ static void check(NodeKeys *k, NodeKey key, Str text, const char *in_force) {
         if (node_key_is_good(key, text))
                 remember(k, key, text);
         else
-                (void) fault_set(&said, 0, "%s %s is \"%.*s\", must be %s; %s stays in force",
-                                 node_key_kind(key), node_key_name(key), STR_CUT(text, SHOWN),
-                                 node_key_rule(key),
-                                 otherwise[key] && k->good[key][0] ? k->good[key] : in_force);
+                node_key_complain(key, text,
+                                  key != NODE_KEY_MAX_PODS && otherwise[key] && k->good[key][0] ? k->good[key]
+                                                                                                : in_force,
+                                  &said);
         keep_text(k, (int) key, &said);
 }
 
@@ -73,14 +73,26 @@ static bool check_cordon(NodeKeys *k, const Node *node, const CardIndexes *prese
         return true;
 }
 
+static void write_max_pods(const NodeKeys *k, const char *mode, char ret[static NODE_KEY_MAX_PODS_TEXT]) {
+        uint32_t max = 0;
+
+        if (!str_to_u32(str_from(k->good[NODE_KEY_MAX_PODS]), &max))
+                max = node_key_max_pods_default(share_mode_from_label(str_from(mode)));
+        node_key_max_pods_words(max, ret);
+}
+
 void node_keys_check(NodeKeys *k, const Node *node, const char *mode, const char *unit,
                      const CardIndexes *present) {
+        char max_pods[NODE_KEY_MAX_PODS_TEXT];
         _cleanup_buf_ Buf cordon = BUF_NULL;
 
+        write_max_pods(k, mode, max_pods);
         k->changed = 0;
         for (int key = 0; key < NODE_KEYS_; key++) {
                 const char *in_force = otherwise[key];
 
+                if (key == NODE_KEY_MAX_PODS)
+                        in_force = max_pods;
                 if (key == NODE_KEY_CORDON && check_cordon(k, node, present))
                         continue;
                 if (key == NODE_KEY_CORDON && !card_indexes_is_empty(&k->cordon)) {

@@ -11,16 +11,12 @@
 #include "wire/card_info.h"
 #include "wire/node.h"
 
-enum { MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */, SHOWN = 64 };
+enum { SHOWN = 64 };
 
 void node_description_done(NodeDescription *d) {
         free(d->cards);
         (void) card_links_unref(d->links);
         *d = (NodeDescription){.unit = d->unit};
-}
-
-static uint32_t max_pods_default(ShareMode mode) {
-        return share_mode_is_isolated(mode) ? MAX_PODS_ISOLATED : 0;
 }
 
 /* A node object while it is read. */
@@ -48,10 +44,11 @@ static void complain(Reading *r, const Wrong *w, const char *in_force) {
 }
 
 static void complain_key(Reading *r, NodeKey key, const char *in_force) {
-        complain(r,
-                 &(Wrong){node_key_kind(key), node_key_name(key), node_key_get(r->node, key),
-                          node_key_rule(key)},
-                 in_force);
+        Fault more = FAULT_NULL;
+
+        node_key_complain(key, node_key_get(r->node, key), in_force, &more);
+        fault_join(r->fault, &more);
+        r->wrong = true;
 }
 
 /* ---- mode and placement ---- */
@@ -133,18 +130,18 @@ static void read_unit(Reading *r, NodeDescription *d) {
 
 static void read_max_pods(Reading *r, NodeDescription *d) {
         Str said = r->node->annotations.max_pods;
-        char words[24];
+        char words[NODE_KEY_MAX_PODS_TEXT];
 
         d->max_pods_said = !str_is_empty(said);
         if (d->max_pods_said && str_to_u32(said, &d->max_pods))
                 return;
-        d->max_pods = max_pods_default(d->mode);
+        d->max_pods = node_key_max_pods_default(d->mode);
         if (!d->max_pods_said)
                 return;
         d->max_pods_said = r->before->max_pods_said;
         if (d->max_pods_said)
                 d->max_pods = r->before->max_pods;
-        (void) snprintf(words, sizeof words, "%u", d->max_pods);
+        node_key_max_pods_words(d->max_pods, words);
         complain_key(r, NODE_KEY_MAX_PODS, words);
 }
 

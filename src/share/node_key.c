@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "share/node_key.h"
 
+#include <stdio.h>
+
 #include <stddef.h>
 
 #include "share/card_indexes.h"
@@ -118,4 +120,22 @@ Str node_key_get(const Node *node, NodeKey key) {
 
 void node_key_set(Node *node, NodeKey key, Str value) {
         *(Str *) ((char *) node + keys[key].offset) = value;
+}
+
+enum { SHOWN = 64, MAX_PODS_ISOLATED = 20 /* ACK's ceiling on isolated nodes */ };
+
+void node_key_complain(NodeKey key, Str value, const char *in_force, Fault *ret) {
+        (void) fault_set(ret, 0, "%s %s is \"%.*s\", must be %s; %s stays in force", node_key_kind(key),
+                         node_key_name(key), STR_CUT(value, SHOWN), node_key_rule(key), in_force);
+}
+
+uint32_t node_key_max_pods_default(ShareMode mode) {
+        return share_mode_is_isolated(mode) ? MAX_PODS_ISOLATED : 0;
+}
+
+void node_key_max_pods_words(uint32_t max, char ret[static NODE_KEY_MAX_PODS_TEXT]) {
+        if (max == 0)
+                (void) snprintf(ret, NODE_KEY_MAX_PODS_TEXT, "no ceiling");
+        else
+                (void) snprintf(ret, NODE_KEY_MAX_PODS_TEXT, "%u pod%s per card", max, max == 1 ? "" : "s");
 }

@@ -24,7 +24,7 @@ static const struct {
         {NODE_KEY_PRIO_RATIO, offsetof(Node, annotations.prio_ratio), "20", "19", ANNOTATION_PRIO_RATIO,
          "20 to 99", "; the policy's default stays"},
         {NODE_KEY_MAX_PODS, offsetof(Node, annotations.max_pods), "0", "20 ", ANNOTATION_MAX_PODS,
-         "a whole number", "; the mode's default stays"},
+         "a whole number", "; no ceiling stays"},
         {NODE_KEY_ALLOW_MIXED, offsetof(Node, annotations.allow_mixed), "true", "yes", ANNOTATION_ALLOW_MIXED,
          "true or false", "; false stays"},
         {NODE_KEY_PLACE_WHILE_CHANGING, offsetof(Node, annotations.place_while_changing), "true", "True",

@@ -243,7 +243,7 @@ static void cordoned_cards_are_out_of_service(void) {
                    LEDGER_E_NODE);
         ASSERT_CONTAINS(fault.text,
                         "annotation aliquot.dev/cordon-cards is \"0,x\", must be indexes of cards");
-        ASSERT_CONTAINS(fault.text, "the cordon of before is in force");
+        ASSERT_CONTAINS(fault.text, "the cordon of before stays in force");
         ASSERT_TRUE(card_at(l, "n", 0)->healthy);
         ASSERT_FALSE(card_at(l, "n", 1)->healthy);
         ASSERT_OK(ledger_node_set_fenced(l, STR("n"), (const uint32_t[]){0}, 1));
@@ -253,7 +253,7 @@ static void cordoned_cards_are_out_of_service(void) {
         /* A program that starts knows no cordon of before. */
         ASSERT_INT(try_node(l, "late", "cgpu", "", ANNOTATIONS(CORDON("1;")) EQUAL(30, 2), &fault),
                    LEDGER_E_NODE);
-        ASSERT_CONTAINS(fault.text, "a cordon of the cards that it names is in force");
+        ASSERT_CONTAINS(fault.text, "a cordon of the cards that it names stays in force");
         ASSERT_TRUE(card_at(l, "late", 0)->healthy);
         ASSERT_FALSE(card_at(l, "late", 1)->healthy);
 }
@@ -272,9 +272,9 @@ static void each_key_is_judged_by_itself(void) {
         } cases[] = {
                 {"cgpu", "", "\"aliquot.dev/gpu-mem-unit\":\"128Mi\"",
                  "annotation aliquot.dev/gpu-mem-unit is \"128Mi\", must be GiB, MiB or a whole number of "
-                 "them, as 128MiB: 128MiB is in "
+                 "them, as 128MiB; 128MiB stays in "
                  "force",
-                 ": GiB is in force"},
+                 "; GiB stays in force"},
                 {"cgpu", "", "\"aliquot.dev/gpu-mem-unit-in-force\":\"0MiB\"",
                  "annotation aliquot.dev/gpu-mem-unit-in-force is \"0MiB\", must be GiB, MiB or a whole "
                  "number of them, as 128MiB: "
@@ -283,11 +283,11 @@ static void each_key_is_judged_by_itself(void) {
                  ": GiB is in force"},
                 {"cgpu", "", "\"aliquot.dev/max-pods-per-card\":\"20 \"",
                  "annotation aliquot.dev/max-pods-per-card is \"20 \", must be a whole number, 0 for no "
-                 "ceiling: 7 is in force",
-                 ": 20 is in force"},
+                 "ceiling; 7 pods per card stays in force",
+                 "; 20 pods per card stays in force"},
                 {"cgpu", "", "\"aliquot.dev/allow-mixed\":\"yes\"",
-                 "annotation aliquot.dev/allow-mixed is \"yes\", must be true or false: true is in force",
-                 ": false is in force"},
+                 "annotation aliquot.dev/allow-mixed is \"yes\", must be true or false; true stays in force",
+                 "; false stays in force"},
                 {"cgpu", "", "\"aliquot.dev/held-slices\":\"[{}]\"",
                  "aliquot.dev/held-slices: an entry has no uid: the slices listed before still count", ""},
                 {"cgpu", "",
@@ -296,15 +296,16 @@ static void each_key_is_judged_by_itself(void) {
                  "aliquot.dev/held-slices: uid u: ", ""},
                 {"core-mem", "", "\"x\":\"\"",
                  "label ack.node.gpu.schedule is \"core-mem\", must be share, cgpu, core_mem, default, "
-                 "disabled, topology, mps or mig: cgpu is in force",
-                 ": no mode is in force"},
+                 "disabled, topology, mps or mig; cgpu stays in force",
+                 "; no mode stays in force"},
                 {"cgpu", "", "\"aliquot.dev/mode-in-force\":\"cgpux\"",
                  "annotation aliquot.dev/mode-in-force is \"cgpux\", must be none, or a value of "
                  "ack.node.gpu.schedule",
                  ": cgpu is in force"},
                 {"cgpu", "Spread", "\"x\":\"\"",
-                 "label ack.node.gpu.placement is \"Spread\", must be binpack or spread: spread is in force",
-                 ": binpack is in force"},
+                 "label ack.node.gpu.placement is \"Spread\", must be binpack or spread; spread stays in "
+                 "force",
+                 "; binpack stays in force"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
