@@ -465,6 +465,9 @@ class InCluster(Case):
             self.assertIn("kubectl proxy", p.checks["api"]["remedy"])
         p = doctor("cluster")
         self.assertEqual((p.returncode, p.checks["api"]["result"]), (1, "FAIL"))
+        why = p.checks["api"]["reason"].split(": ", 1)[1]
+        self.assertEqual([name for name, c in p.checks.items() if why in c["reason"]], ["api"], "one check has the reason")
+        self.assertEqual({c["reason"] for name, c in p.checks.items() if name != "api"}, {"the cluster is not asked"})
 
 
 if __name__ == "__main__":

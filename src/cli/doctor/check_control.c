@@ -333,7 +333,9 @@ void check_control_clock(const Facts *f, Finding *ret) {
         int64_t date = f->cluster.api[API_VERSION].date;
 
         if (date == 0) {
-                finding_set(ret, GRADE_SKIPPED, "the API server does not tell its time");
+                finding_set(ret, GRADE_SKIPPED, "%s",
+                            leases->state == FACT_UNASKED ? "the cluster is not asked"
+                                                          : "the API server does not tell its time");
                 return;
         }
         check_skew("this machine's clock", f->now - date, ret);

@@ -73,8 +73,39 @@ static void write_json(const Facts *f, unsigned scopes, unsigned counts[GRADES_]
         buf_append_char(out, '\n');
 }
 
+/* Checks that are skipped for one reason, one behind the other. */
+typedef struct Skipped {
+        char why[sizeof(((Finding *) NULL)->said.text)];
+        Buf names; /* of those after the first */
+        unsigned n;
+} Skipped;
+
+static void end_skipped(Skipped *s, Buf *out) {
+        if (s->n > 0)
+                buf_appendf(out, "%*sand %u more for the same reason: " STR_FMT "\n", NAME_WIDTH + 13, "",
+                            s->n, STR_ARG(buf_str(&s->names)));
+        out->broken |= s->names.broken;
+        buf_clear(&s->names);
+        s->n = 0;
+        s->why[0] = '\0';
+}
+
+/* Whether the check was skipped for the same reason as the one before. */
+static bool is_same(Skipped *s, const DoctorCheck *check, const Finding *found, Buf *out) {
+        if (found->grade == GRADE_SKIPPED && found->mend.text[0] == '\0' &&
+            strcmp(s->why, found->said.text) == 0) {
+                buf_appendf(&s->names, "%s%s", s->n++ > 0 ? ", " : "", check->name);
+                return true;
+        }
+        end_skipped(s, out);
+        if (found->grade == GRADE_SKIPPED)
+                (void) snprintf(s->why, sizeof s->why, "%s", found->said.text);
+        return false;
+}
+
 static void write_text(const Facts *f, unsigned scopes, unsigned counts[GRADES_], Buf *out) {
         bool colour = terminal_look(COLOUR_AUTO).colour;
+        Skipped skipped = {.names = BUF_NULL};
         unsigned last = 0;
         Finding found;
 
@@ -83,13 +114,18 @@ static void write_text(const Facts *f, unsigned scopes, unsigned counts[GRADES_]
 
                 if (!(scopes & check->scope))
                         continue;
-                if (check->scope != last)
+                if (check->scope != last) {
+                        end_skipped(&skipped, out);
                         buf_appendf(out, "%s\n", scope_names[check->scope]);
+                }
                 last = check->scope;
                 doctor_judge(check, f, &found);
                 counts[found.grade]++;
-                write_line(check, &found, colour, out);
+                if (!is_same(&skipped, check, &found, out))
+                        write_line(check, &found, colour, out);
         }
+        end_skipped(&skipped, out);
+        buf_done(&skipped.names);
         buf_appendf(out, "%u ok, %u warn, %u FAIL, %u skipped\n", counts[GRADE_OK], counts[GRADE_WARN],
                     counts[GRADE_FAIL], counts[GRADE_SKIPPED]);
 }

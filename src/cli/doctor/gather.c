@@ -46,7 +46,7 @@ static int ask(const GatherOptions *o, const KubeConfig *config, unsigned scopes
         return r < 0 ? r : 0;
 }
 
-/* Without a configuration every answer is why there is none. */
+/* Without a configuration one answer is why there is none, and nothing else is asked. */
 static void find_cluster(const GatherOptions *o, KubeConfig **ret, bool *ret_has_config,
                          ClusterFacts *facts) {
         Fault why = FAULT_NULL;
@@ -54,9 +54,9 @@ static void find_cluster(const GatherOptions *o, KubeConfig **ret, bool *ret_has
                           : kube_config_load(o->kubeconfig, o->context, ret, &why);
 
         *ret_has_config = r != KUBE_CONFIG_E_NONE || o->kubeconfig || o->context;
-        for (int i = 0; r != 0 && i < API_QUESTIONS_; i++) {
-                facts->api[i].state = FACT_SILENT;
-                facts->api[i].why = why;
+        if (r != 0) {
+                facts->api[API_VERSION].state = FACT_SILENT;
+                facts->api[API_VERSION].why = why;
         }
 }
 
