@@ -377,6 +377,14 @@ class Refusals(Local):
         self.assertEqual(said, "default/p: 0/2 nodes are available: "
                                "2 node(s) are not in mode core_mem, which compute percent needs")
 
+    def test_the_nearest_node_is_named_first(self):
+        """Its reason is the one that can be acted on, also where it is that of one node among many."""
+        said = self.refused(*(node(f"m{i}", "A:16GiB", "cgpu") for i in range(3)), node("n1", "A:16GiB", "core_mem"),
+                            node("z1", "A:8GiB", "core_mem"), pod("holds", 12, 50), pod("p", 10, 30))
+        self.assertEqual(said, "default/p: 0/5 nodes are available: 1 no card has 10 GiB of gpu-mem and 30 percent of compute free, "
+                               "3 node(s) are not in mode core_mem, which compute percent needs, "
+                               "1 no card is large enough for 10 GiB of gpu-mem")
+
     def test_hides_no_reason_behind_that_of_the_others(self):
         said = self.refused(node("n1", "A:16GiB"), node("n2", "A:16GiB", "core_mem", rest="spec: {unschedulable: true}"),
                             pod("p", 2, 30))

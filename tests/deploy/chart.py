@@ -277,8 +277,8 @@ class Chart(unittest.TestCase):
                       "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)
-        for value in ("policy", "page", "images", "images.aliquot", "images.pullPolicy", "webhook", "webhook.matchConditions", "scheduler", "scheduler.replicas",
-                      "node", "kubeScheduler", "hungKernel", "maxInst", "page.enabled", "gpuMemoryUnit", "filterBest"):
+        for value in ("policy", "page", "images", "images.aliquot", "images.pullPolicy", "webhook", "webhook.matchConditions", "scheduler",
+                      "scheduler.replicas", "node", "kubeScheduler", "hungKernel", "maxInst", "page.enabled", "gpuMemoryUnit", "filterBest"):
             with self.subTest(null=value):
                 self.refused(value.split(".")[-1], *IMAGES, "--set", value + "=null")
         for value in "node.affinity", "scheduler.resources":  # a user may take these away
