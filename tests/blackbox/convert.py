@@ -10,6 +10,9 @@ import unittest
 ALIQUOT, ROOT = sys.argv[1:3]
 GPU, MEM, PERCENT, CORE, PRIORITY = ("nvidia.com/" + name for name in ("gpu", "gpumem", "gpumem-percentage", "gpucores", "priority"))
 OUR_MEM, OUR_CORE, OUR_COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-core.percentage", "aliyun.com/gpu-count"
+V100 = ("--card", "16160MiB")
+# memory.total in MiB: T4, V100 16 and 32 GB, A10, A30, L4, L40S, A100 40 and 80 GB, H20, H100, H200
+CARDS = (15360, 16160, 32510, 23028, 24576, 23034, 46068, 40960, 81920, 97871, 81559, 143771)
 
 
 def pod(*limits, **spec):
@@ -31,10 +34,13 @@ class Convert(unittest.TestCase):
 
     def test_amounts(self):
         for limits, options, expected, words in (
-                ([{GPU: 1, MEM: 3000, CORE: 30}], (), [f"{OUR_MEM}: 3", f"{OUR_CORE}: 30"], "3000 MiB become 3 units of 1024 MiB"),
+                ([{GPU: 1, MEM: 3000, CORE: 30}], V100, [f"{OUR_MEM}: 3", f"{OUR_CORE}: 30"], "3000 MiB become 3 of a card's 15 units, 3232 MiB"),
                 ([{MEM: 2048}], (), [f"{OUR_MEM}: 2"], "ack.node.gpu.schedule=cgpu"),
-                ([{GPU: "1", MEM: "2k", CORE: "31"}], (), [f"{OUR_MEM}: 2", f"{OUR_CORE}: 35"], "31 percent of compute become 35"),
-                ([{MEM: 300}], ("--unit", "128MiB"), [f"{OUR_MEM}: 3"], "300 MiB become 3 units of 128 MiB"),
+                ([{GPU: "1", MEM: "2k", CORE: "31"}], ("--card", "80GiB"), [f"{OUR_MEM}: 2", f"{OUR_CORE}: 30"], "31 percent of compute become 30"),
+                ([{MEM: 16000}], V100, [f"{OUR_MEM}: 15"], "16000 MiB become 15 of a card's 15 units, 16160 MiB"),
+                ([{MEM: 16140}], (*V100, "--unit", "128MiB"), [f"{OUR_MEM}: 126"], "126 of a card's 126 units"),
+                ([{MEM: 16160}], V100, [f"{OUR_MEM}: 15"], ""),
+                ([{PERCENT: 50}], V100, [f"{OUR_MEM}: 7"], "8080 MiB become 7 of a card's 15 units, 7541 MiB"),
                 ([{GPU: 2, MEM: 1024}], (), [f'{OUR_COUNT}: "2"', f"{OUR_MEM}: 2"], ""),
                 ([{GPU: 2, PERCENT: 50}], ("--card", "80GiB"), [f'{OUR_COUNT}: "2"', f"{OUR_MEM}: 80"], ""),
                 ([{GPU: 2, PERCENT: 100, CORE: 100}], ("--card", "16160MiB"), [f'{OUR_COUNT}: "2"', f"{OUR_MEM}: 30"], ""),
@@ -55,6 +61,9 @@ class Convert(unittest.TestCase):
                               ([{GPU: 2, MEM: 1024}, {GPU: 1, MEM: 1024}], "different numbers of cards"),
                               ([{MEM: 1024, CORE: 30}, {MEM: 1024}], "one asks for compute"),
                               ([{MEM: 1024, CORE: 60}, {MEM: 1024, CORE: 60}], "120 percent of compute together"),
+                              ([{MEM: 2048}, {OUR_MEM: 2}], "container c1 asks for aliyun.com/gpu-mem, and container c0 for nvidia.com/gpumem;"),
+                              ([{MEM: 2048, OUR_MEM: 2}], "container c0 asks for aliyun.com/gpu-mem"),
+                              ([{MEM: 2048}, {"aliyun.com/gpu": 1}], "container c1 asks for aliyun.com/gpu"),
                               ([{MEM: "3Gi"}], "nvidia.com/gpumem is in MiB; write 3072 for 3221225472 bytes;"),
                               ([{GPU: 1, "nvidia.com/gpuMem": 3000}], "nvidia.com/gpuMem is not known, nvidia.com/gpumem was probably meant;"),
                               ([{"nvidia.com/mig-3g.20gb": 1}], "nvidia.com/mig-3g.20gb has no equal here;"),
@@ -62,10 +71,141 @@ class Convert(unittest.TestCase):
                               ([{MEM: "1.5"}], "not a whole number"), ([{MEM: [1]}], "not a whole number"), ([{GPU: 65}], "is over 64")):
             status, amounts, said = self.limits(*limits)
             self.assertEqual(status, 1, said)
-            self.assertEqual(len(amounts), sum(map(len, limits)), amounts)
-            self.assertNotIn("aliyun", "".join(amounts))
+            self.assertEqual([line.split(":")[0] for line in amounts], [name for one in limits for name in one])
             self.assertIn(words, said)
             self.assertIn("kept as it is", said)
+
+    def test_kept_on_a_card(self):
+        """What has no room on a card of --card is kept, with a note."""
+        for limits, words in (([{MEM: 16161}], "nvidia.com/gpumem is 16161, and a card of --card has 16160 MiB;"),
+                              ([{MEM: 20000}], "a card of --card has 16160 MiB"), ([{GPU: 2, MEM: 20000}], "a card of --card has 16160 MiB"),
+                              ([{MEM: 8000}, {MEM: 8000}], "become 16 units together, and a card of 16160 MiB has 15"),
+                              ([{PERCENT: 60}, {PERCENT: 60}], "become 18 units together")):
+            status, amounts, said = self.limits(*limits, options=V100)
+            self.assertEqual((status, "aliyun" in "".join(amounts)), (1, False), said)
+            self.assertIn(words, said)
+            self.assertIn("the pod is kept as it is\n", said)
+        status, amounts, said = self.limits({MEM: 1}, options=("--card", "512MiB"))
+        self.assertEqual(status, 1, said)
+        self.assertIn("a card of 512 MiB has no unit of 1024 MiB", said)
+
+    def test_init_containers_share_the_card_in_turn(self):
+        manifest = pod({MEM: 8000})
+        manifest["spec"]["initContainers"] = [{"name": "i", "image": "x", "resources": {"limits": {MEM: 16160}}}]
+        status, out, said = convert(json.dumps(manifest), *V100)
+        self.assertEqual((status, out.count(f"{OUR_MEM}: 15\n"), out.count(f"{OUR_MEM}: 8\n")), (0, 1, 1), said)
+        manifest["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+        status, out, said = convert(json.dumps(manifest), *V100)
+        self.assertEqual((status, OUR_MEM in out), (1, False), said)
+
+    def many(self, asks, *options):
+        """The amounts of a container for each of these limits, converted together, and the notes by pod."""
+        pods = []
+        for i, limits in enumerate(asks):
+            pods.append(pod(limits))
+            pods[-1]["metadata"]["name"] = f"p{i}"
+        status, out, said = convert("\n---\n".join(map(json.dumps, pods)), *options)
+        documents = out.split("\n---\n")
+        self.assertEqual(len(documents), len(asks), said)
+        notes = {i: [] for i in range(len(asks))}
+        for line in said.splitlines():
+            notes[int(line.split("pod p", 1)[1].split(":", 1)[0])].append(line)
+        return status, documents, notes
+
+    @staticmethod
+    def amount(document, resource):
+        found = [line for line in document.splitlines() if line.strip().startswith(resource + ":")]
+        return int(found[0].split(":")[1]) if found else None
+
+    def test_percentages_that_filled_a_card_fill_it(self):
+        for card in CARDS:
+            for unit in (1024, 128):
+                _, documents, _ = self.many([{PERCENT: p, CORE: p} for p in range(1, 101)], "--card", f"{card}MiB", "--unit", f"{unit}MiB")
+                units, cores = ([self.amount(d, resource) or 0 for d in documents] for resource in (OUR_MEM, OUR_CORE))
+                self.assertEqual(units[99], card // unit)
+                for p in range(1, 100):
+                    self.assertLessEqual(units[p - 1] + units[99 - p], card // unit, (card, unit, p))
+                    self.assertLessEqual(cores[p - 1] + cores[99 - p], 100, p)
+                    self.assertGreater(units[p - 1], 0)
+
+    def test_fewer_on_a_card_are_told(self):
+        """Each amount: as many fit as before, or a note and exit status 1."""
+        for card in CARDS:
+            whole = card // 1024
+            amounts = sorted({1, 300, 1000, 1024, 3000, 8000, 8192, card // 2, card // 3, card // 4, whole * 1024 - 1, whole * 1024,
+                              whole * 1024 + 1, card - 1, card} & set(range(1, card + 1)))
+            status, documents, notes = self.many([{MEM: mib} for mib in amounts], "--card", f"{card}MiB")
+            fewer = False
+            for i, mib in enumerate(amounts):
+                before, now = card // mib, whole // self.amount(documents[i], OUR_MEM)
+                said = f"{before} such pods fitted on a card of {card} MiB, now {now} fit" in "".join(notes[i])
+                self.assertEqual(said, now < before, (card, mib, notes[i]))
+                fewer |= said
+            self.assertEqual(status, int(fewer))
+
+    def test_a_card_that_is_not_known(self):
+        for limits, status, words in (({MEM: 3000}, 1, "with --card it is known"), ({MEM: 3072}, 0, "needs a node"), ({MEM: 16000}, 1, "with --card")):
+            got, amounts, said = self.limits(limits)
+            self.assertEqual((got, len(amounts)), (status, 1), said)
+            self.assertIn(words, said)
+        status, amounts, said = self.limits({MEM: 300}, options=("--unit", "128MiB"))
+        self.assertEqual((status, amounts), (1, [f"{OUR_MEM}: 3"]), said)
+        self.assertIn("300 MiB become 3 units of 128 MiB", said)
+
+    def test_they_are_placed(self):
+        """Two pods that had a V100 together have it after the conversion, by the scheduler's own judgement."""
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {
+            "name": "n1", "labels": {"ack.node.gpu.schedule": "core_mem"}, "annotations": {"aliquot.dev/simulated-cards": "1xTesla-V100-SXM2-16GB:16160MiB"}}}
+        for first in (40, 50, 33, 1):
+            _, documents, _ = self.many([{PERCENT: first, CORE: first}, {PERCENT: 100 - first, CORE: 100 - first}], *V100)
+            p = subprocess.run([ALIQUOT, "local", "--once", "-f", "-"], input="\n---\n".join((json.dumps(node), *documents)), capture_output=True,
+                               text=True, timeout=240)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+
+    def test_names_of_others(self):
+        """Whatever of another system is left is told, with its path."""
+        amounts = ("volcano.sh/vgpu-number", "volcano.sh/vgpu-memory", "volcano.sh/gpu-memory", "tencent.com/vcuda-core", "tke.cloud.tencent.com/qgpu-memory",
+                   "4paradigm.com/vgpu", "4paradigm.com/vgpu-memory-percentage", "koordinator.sh/gpu-core", "koordinator.sh/gpu.shared")
+        for name in amounts:
+            for where in "limits", "requests":
+                manifest = pod({})
+                manifest["spec"]["containers"][0]["resources"] = {where: {name: 1}}
+                status, _, said = convert(json.dumps(manifest))
+                self.assertEqual((status, said.count("\n")), (1, 1), said)
+                self.assertIn(f"Pod p: spec.containers[0].resources.{where}[{name}]: {name} is of ", said)
+        for manifest, path in (
+                (pod({GPU: 0, MEM: 3000}), f"spec.containers[0].resources.limits[{MEM}]"),
+                ({"kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {f"requests.{MEM}": "3000"}}}, f"q: spec.hard[requests.{MEM}]"),
+                ({"kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {f"limits.{GPU}": "3"}}}, f"q: spec.hard[limits.{GPU}]"),
+                (pod({}, nodeSelector={"gpu": "on"}), "spec.nodeSelector.gpu"),
+                (pod({GPU: 1, MEM: 1024}, nodeSelector={"gpu": "on"}), "spec.nodeSelector.gpu"),
+                (pod({}, affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+                    {"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["on"]}]}]}}}), "nodeSelectorTerms[0].matchExpressions"),
+                ({"kind": "InferenceService", "metadata": {"name": "s"}, "spec": {"predictor": {"model": {"resources": {"limits": {GPU: 1, MEM: 1}}}}}},
+                 f"InferenceService s: spec.predictor.model.resources.limits[{MEM}]"),
+                ({"kind": "ClusterQueue", "metadata": {"name": "c"}, "spec": {"resourceGroups": [{"coveredResources": ["cpu", MEM]}]}},
+                 "spec.resourceGroups[0].coveredResources[1]"),
+                ({"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "k", "annotations": {"gpu-fraction": "0.5"}}}]},
+                 "Pod k: items[0].metadata.annotations.gpu-fraction")):
+            status, _, said = convert(json.dumps(manifest))
+            self.assertEqual(status, 1, said)
+            self.assertIn(path + ": ", said)
+        for manifest in (pod({}, tolerations=[{"key": GPU, "operator": "Exists"}]), pod({}, nodeSelector={"gpu": "off"}), pod({OUR_MEM: 1}),
+                         {"kind": "ResourceQuota", "spec": {"hard": {f"requests.{OUR_MEM}": "3"}}}, pod({}, nodeSelector={"nvidia.com/gpu.present": "true"})):
+            self.assertEqual(convert(json.dumps(manifest))[::2], (0, ""))
+
+    def test_half_theirs_half_ours(self):
+        """Of a List and of a stream only theirs change, and only theirs are told of."""
+        ours, theirs = pod({OUR_MEM: 2}), pod({MEM: 2048})
+        theirs["metadata"]["name"] = "theirs"
+        for text in (json.dumps({"kind": "List", "items": [ours, theirs]}), f"{json.dumps(ours)}\n---\n{json.dumps(theirs)}\n"):
+            status, out, said = convert(text, *V100)
+            self.assertEqual((status, out.count(f"{OUR_MEM}: 2\n"), "nvidia.com" in out, "pod p:" in said), (0, 2, False, False), said)
+
+    def test_many_documents(self):
+        _, documents, notes = self.many([({MEM: 8192}, {OUR_MEM: 8})[i % 2] for i in range(10000)], "--card", "81920MiB")
+        self.assertEqual({self.amount(d, OUR_MEM) for d in documents}, {8})
+        self.assertEqual([len(notes[i]) for i in (0, 1, 9998, 9999)], [1, 0, 1, 0])
 
     def test_an_unknown_name_with_a_card(self):
         """No whole card in place of what was asked for under a name that is not known."""
@@ -74,6 +214,17 @@ class Convert(unittest.TestCase):
         manifest = pod({})
         manifest["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpuMem": 1}}
         self.assertEqual(convert(json.dumps(manifest))[0], 1)
+
+    def test_what_the_scheduler_refuses_is_kept(self):
+        manifest = pod({MEM: 1024})
+        manifest["metadata"]["annotations"] = {"nvidia.com/use-gputype": "!A100"}
+        status, out, said = convert(json.dumps(manifest))
+        self.assertEqual((status, f"{MEM}: 1024" in out), (1, True), said)
+        manifest = pod({MEM: 1024})
+        manifest["metadata"]["labels"] = {OUR_COUNT: "2"}
+        status, out, said = convert(json.dumps(manifest))
+        self.assertEqual((status, f"{MEM}: 1024" in out), (1, True), said)
+        self.assertIn("it has our label aliyun.com/gpu-count", said)
 
     def test_changes_are_told_of_written_pods_only(self):
         for limits in ([{MEM: 8000, CORE: 33}, {MEM: 1024}], [{GPU: 2, MEM: 8000, CORE: 30}]):

@@ -9,6 +9,10 @@
 #include "base/buf.h"
 #include "base/options.h"
 #include "base/quantity.h"
+#include "cli/convert/foreign_keys.h"
+#include "share/demand.h"
+#include "share/refusal_format.h"
+#include "share/request.h"
 #include "wire/annotation.h"
 
 enum { CORE_STEP = 5, CORE_WHOLE = 100, PERCENT = 100, CARDS_MAX = 64, UNITS_MAX = 1000000 };
@@ -37,16 +41,23 @@ static const char *const known[] = {"gpu",      "gpumem",      "gpumem-percentag
 typedef struct Ask {
         json_t *container;
         const char *name;
+        ContainerKind kind;
         const Family *family; /* NULL: nothing of theirs */
         uint64_t cards, units, core;
+        uint64_t mib;     /* that it asked for of each card */
+        uint64_t percent; /* the same as a percentage; 0: it was asked for in MiB */
 } Ask;
 
 typedef struct Conversion {
         const ConvertOptions *options;
         ConvertNote note;
         void *userdata;
+        const char *kind; /* of the object around, or "" */
         const char *pod;
         Buf changes; /* notes on what changes in this pod, each ending in NUL */
+        Buf path;    /* of the value that is looked at */
+        bool told;   /* a note on this pod says that it is kept as it is */
+        bool partly; /* something of this pod may not be as before */
 } Conversion;
 
 /* A note that is given only when the pod is written. */
@@ -60,12 +71,19 @@ static _printf_(2, 3) void tell(Conversion *c, const char *format, ...) {
         buf_append(&c->changes, text, strlen(text) + 1);
 }
 
-static void tell_changes(const Conversion *c) {
-        for (size_t at = 0; at < c->changes.len; at += strlen(c->changes.data + at) + 1)
-                c->note(c->userdata, c->pod, c->changes.data + at);
+static void give_note(const Conversion *c, const char *kind, const char *text) {
+        char object[512];
+
+        (void) snprintf(object, sizeof object, "%s %s", kind, c->pod[0] ? c->pod : "without a name");
+        c->note(c->userdata, object, text);
 }
 
-/* Tells why a pod cannot be converted. Returns CONVERT_E_KEPT. */
+static void tell_changes(const Conversion *c) {
+        for (size_t at = 0; at < c->changes.len; at += strlen(c->changes.data + at) + 1)
+                give_note(c, "pod", c->changes.data + at);
+}
+
+/* Tells why a pod cannot be converted. Returns CONVERT_E_LEFT. */
 static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
         static const char end[] = "; the pod is kept as it is";
         char text[512 + sizeof end];
@@ -75,8 +93,8 @@ static _printf_(2, 3) int keep(const Conversion *c, const char *format, ...) {
         (void) vsnprintf(text, sizeof text - sizeof end, format, arguments);
         va_end(arguments);
         (void) memcpy(text + strlen(text), end, sizeof end);
-        c->note(c->userdata, c->pod, text);
-        return CONVERT_E_KEPT;
+        give_note(c, "pod", text);
+        return CONVERT_E_LEFT;
 }
 
 /* The first error, and -ENOMEM before others. */
@@ -87,7 +105,7 @@ static int worse(int a, int b) {
 /* ---- reading ---- */
 
 /* A resource of the container, from its limits or else its requests, as the extenders of both
- * projects read it. Returns 0, or CONVERT_E_KEPT with a note where it is no whole number. */
+ * projects read it. Returns 0, or CONVERT_E_LEFT with a note where it is no whole number. */
 static int read_amount(const Conversion *c, const Ask *ask, const char *resource, bool *ret_present,
                        uint64_t *ret) {
         static const char *const places[] = {"limits", "requests"};
@@ -151,48 +169,85 @@ static int check_names(const Conversion *c, const Ask *ask) {
         return worse(r, check_list(c, ask, json_object_get(resources, "requests"), limits));
 }
 
-/* Memory in MiB that the container wants of each card; 0: the whole card. */
-static int read_memory(const Conversion *c, const Ask *ask, uint64_t *ret) {
+/* Sets what the container wants of each card: ask->mib, and ask->percent where it asked for that. A
+ * container that names no memory has all of its cards: 100 percent. */
+static int read_memory(const Conversion *c, Ask *ask) {
+        uint64_t card = c->options->card_mib;
         bool has_memory, has_percent;
-        uint64_t percent;
-        int r = read_amount(c, ask, ask->family->memory, &has_memory, ret);
+        int r = read_amount(c, ask, ask->family->memory, &has_memory, &ask->mib);
 
         if (r == 0)
-                r = read_amount(c, ask, ask->family->percent, &has_percent, &percent);
-        if (r == 0 && *ret >= BYTES_MIN)
+                r = read_amount(c, ask, ask->family->percent, &has_percent, &ask->percent);
+        if (r == 0 && ask->mib >= BYTES_MIN)
                 return keep(c, "container %s: %s is in MiB; write %llu for %llu bytes", ask->name,
-                            ask->family->memory, (unsigned long long) (*ret + MIB - 1) / MIB,
-                            (unsigned long long) *ret);
-        if (r != 0 || *ret > 0)
+                            ask->family->memory, (unsigned long long) (ask->mib + MIB - 1) / MIB,
+                            (unsigned long long) ask->mib);
+        if (r == 0 && card > 0 && ask->mib > card)
+                return keep(c, "container %s: %s is %llu, and a card of --card has %llu MiB", ask->name,
+                            ask->family->memory, (unsigned long long) ask->mib, (unsigned long long) card);
+        if (r != 0 || ask->mib > 0) {
+                ask->percent = 0; /* HAMi reads it only where no memory is given */
                 return r;
-        if (percent > PERCENT)
+        }
+        if (ask->percent > PERCENT)
                 return keep(c, "container %s: %s is over 100", ask->name, ask->family->percent);
-        if (c->options->card_mib == 0)
+        ask->percent = ask->percent ? ask->percent : PERCENT;
+        if (card == 0)
                 return keep(c, "container %s: asks for %s of a card, and --card does not give its size",
-                            ask->name, percent > 0 && percent < PERCENT ? "a percentage" : "all");
-        *ret = c->options->card_mib * (percent ? percent : PERCENT) / PERCENT;
+                            ask->name, ask->percent < PERCENT ? "a percentage" : "all");
+        ask->mib = card * ask->percent / PERCENT;
         return 0;
+}
+
+static uint64_t whole_units(const Conversion *c) {
+        return c->options->card_mib / c->options->unit_mib;
+}
+
+/* The smallest slice that holds the amount; of a percentage the largest one within it, so that
+ * percentages that filled a card fill it here, too. A card that is not known has units of --unit.
+ * One that is known has no unit for its remainder: each of its units is a little larger. */
+static uint64_t units_of(const Conversion *c, const Ask *ask) {
+        uint64_t unit = c->options->unit_mib, card = c->options->card_mib, whole = whole_units(c), units;
+
+        if (card == 0)
+                return ask->mib / unit + (ask->mib % unit != 0);
+        units = ask->percent > 0 ? whole * ask->percent / PERCENT : (ask->mib * whole + card - 1) / card;
+        return units > 0 ? units : 1;
+}
+
+static void tell_units(Conversion *c, const Ask *ask) {
+        uint64_t slice = ask->units * c->options->card_mib / (whole_units(c) ? whole_units(c) : 1);
+
+        if (c->options->card_mib > 0 && slice != ask->mib)
+                tell(c, "container %s: %llu MiB become %llu of a card's %llu units, %llu MiB", ask->name,
+                     (unsigned long long) ask->mib, (unsigned long long) ask->units,
+                     (unsigned long long) whole_units(c), (unsigned long long) slice);
+        if (c->options->card_mib > 0 || ask->units * c->options->unit_mib == ask->mib)
+                return;
+        tell(c,
+             "container %s: %llu MiB become %llu units of %u MiB; with --card it is known whether as many "
+             "fit on a card as before",
+             ask->name, (unsigned long long) ask->mib, (unsigned long long) ask->units, c->options->unit_mib);
+        c->partly = true;
 }
 
 static int read_units(Conversion *c, Ask *ask) {
-        uint64_t mib, unit = c->options->unit_mib, whole = c->options->card_mib / unit;
-        int r = read_memory(c, ask, &mib);
+        int r = read_memory(c, ask);
 
         if (r != 0)
                 return r;
-        ask->units = mib / unit + (mib % unit != 0);
-        /* a whole card has no unit for its remainder */
-        if (c->options->card_mib > 0 && mib == c->options->card_mib)
-                ask->units = whole;
+        if (c->options->card_mib > 0 && whole_units(c) == 0)
+                return keep(c, "container %s: a card of %llu MiB has no unit of %u MiB", ask->name,
+                            (unsigned long long) c->options->card_mib, c->options->unit_mib);
+        ask->units = units_of(c, ask);
         if (ask->units == 0 || ask->units * ask->cards > UNITS_MAX)
-                return keep(c, "container %s: %llu MiB is no amount of units of %llu MiB", ask->name,
-                            (unsigned long long) mib, (unsigned long long) unit);
-        if (ask->units * unit > mib)
-                tell(c, "container %s: %llu MiB become %llu units of %llu MiB", ask->name,
-                     (unsigned long long) mib, (unsigned long long) ask->units, (unsigned long long) unit);
+                return keep(c, "container %s: %llu MiB is no amount of units of %u MiB", ask->name,
+                            (unsigned long long) ask->mib, c->options->unit_mib);
+        tell_units(c, ask);
         return 0;
 }
 
+/* Rounded down, as memory in percent is: what filled a card together still fits on it. */
 static int read_core(Conversion *c, Ask *ask) {
         bool present;
         uint64_t core;
@@ -202,21 +257,57 @@ static int read_core(Conversion *c, Ask *ask) {
                 return r;
         if (core > CORE_WHOLE)
                 return keep(c, "container %s: %s is over 100", ask->name, ask->family->core);
-        if (core == CORE_WHOLE && ask->units == c->options->card_mib / c->options->unit_mib)
+        if (core == CORE_WHOLE && ask->units == whole_units(c))
                 return 0; /* a pod that has all of a card's memory has the card alone */
-        ask->core = (core + CORE_STEP - 1) / CORE_STEP * CORE_STEP;
+        ask->core = core < CORE_STEP ? CORE_STEP : core / CORE_STEP * CORE_STEP;
         if (ask->core != core)
                 tell(c, "container %s: %llu percent of compute become %llu, in steps of %d", ask->name,
                      (unsigned long long) core, (unsigned long long) ask->core, CORE_STEP);
+        if (ask->core > core)
+                c->partly = true;
         return 0;
 }
 
+/* A pod of both would change its meaning with the pod's label: it has one number of cards. */
+static int check_ours(const Conversion *c, const json_t *pod, const Ask *asks, size_t n) {
+        static const char *const places[] = {"limits", "requests"};
+        static const char *const lists[] = {"initContainers", "containers"};
+        const json_t *spec = json_object_get(pod, "spec"), *one;
+        size_t i;
+
+        if (json_object_get(json_object_get(json_object_get(pod, "metadata"), "labels"), LABEL_POD_COUNT))
+                return keep(c, "it has our label " LABEL_POD_COUNT ", and container %s asks for %s",
+                            asks[n - 1].name, asks[n - 1].family->memory);
+        for (size_t k = 0; k < ELEMENTSOF(lists) * ELEMENTSOF(places); k++)
+                json_array_foreach(json_object_get(spec, lists[k / 2]), i, one) {
+                        json_t *amounts = json_object_get(json_object_get(one, "resources"), places[k % 2]);
+                        const char *name = json_string_value(json_object_get(one, "name")), *key;
+                        json_t *value;
+
+                        json_object_foreach(amounts, key, value) {
+                                if (strncmp(key, RESOURCE_BEGINNING, strlen(RESOURCE_BEGINNING)) == 0)
+                                        return keep(c, "container %s asks for %s, and container %s for %s",
+                                                    name ? name : "?", key, asks[n - 1].name,
+                                                    asks[n - 1].family->memory);
+                        }
+                }
+        return 0;
+}
+
+static ContainerKind kind_of(const json_t *container, bool init) {
+        const char *policy = json_string_value(json_object_get(container, "restartPolicy"));
+
+        if (!init)
+                return CONTAINER_MAIN;
+        return policy && strcmp(policy, "Always") == 0 ? CONTAINER_SIDECAR : CONTAINER_INIT;
+}
+
 /* Sets ask->family to NULL when the container asks for nothing of theirs. */
-static int read_container(Conversion *c, json_t *container, Ask *ask) {
+static int read_container(Conversion *c, json_t *container, bool init, Ask *ask) {
         const char *name = json_string_value(json_object_get(container, "name"));
         int r;
 
-        *ask = (Ask){.container = container, .name = name ? name : "?"};
+        *ask = (Ask){.container = container, .name = name ? name : "?", .kind = kind_of(container, init)};
         r = check_names(c, ask);
         for (size_t i = 0; i < ELEMENTSOF(families) && !ask->family && r == 0; i++) {
                 const char *const names[] = {families[i].count, families[i].memory, families[i].percent,
@@ -269,6 +360,72 @@ static int check_pod(const Conversion *c, const Ask *asks, size_t n) {
                 return keep(c, "its containers ask for %llu percent of compute together, must be at most 100",
                             (unsigned long long) core);
         return 0;
+}
+
+/* How many pods with this share of a card fit on one. */
+static uint64_t number_of(uint64_t card, uint64_t share) {
+        return share > 0 ? card / share : UINT64_MAX;
+}
+
+/* What the pod took of each card, and takes now. The containers of a pod share their cards here; in
+ * HAMi each may have its own. */
+static int check_fit(Conversion *c, const Ask *asks, size_t n) {
+        Demand mib = {0}, percent = {0}, units = {0}, core = {0};
+        uint64_t card = c->options->card_mib, whole = whole_units(c), before, now;
+        bool in_percent = true;
+
+        for (size_t i = 0; i < n; i++) {
+                demand_add(&mib, asks[i].kind, (uint32_t) asks[i].mib);
+                demand_add(&percent, asks[i].kind, (uint32_t) asks[i].percent);
+                demand_add(&units, asks[i].kind, (uint32_t) asks[i].units);
+                demand_add(&core, asks[i].kind, (uint32_t) asks[i].core);
+                in_percent &= asks[i].percent > 0;
+        }
+        if (card == 0)
+                return 0;
+        if (demand_total(&units) > whole)
+                return keep(c,
+                            "its containers become %llu units together, and a card of %llu MiB has %llu, "
+                            "which the containers of a pod share",
+                            (unsigned long long) demand_total(&units), (unsigned long long) card,
+                            (unsigned long long) whole);
+        before =
+                in_percent ? number_of(PERCENT, demand_total(&percent)) : number_of(card, demand_total(&mib));
+        now = number_of(whole, demand_total(&units));
+        if (now >= before)
+                return 0;
+        tell(c, "%llu such pods fitted on a card of %llu MiB, now %llu fit%s", (unsigned long long) before,
+             (unsigned long long) card, (unsigned long long) now, now == 1 ? "s" : "");
+        c->partly = true;
+        return 0;
+}
+
+/* The pod as it was written, by the rules of the scheduler and the webhook. */
+static int check_written(const Conversion *c, const json_t *pod) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        json_t *labels = json_object_get(json_object_get(pod, "metadata"), "labels");
+        json_t *annotations = json_object_get(json_object_get(pod, "metadata"), "annotations");
+        json_t *object = json_pack("{s:{s:s, s:s, s:O*, s:O*}, s:O}", "metadata", "name", "pod", "namespace",
+                                   "default", "labels", labels, "annotations", annotations, "spec",
+                                   json_object_get(pod, "spec"));
+        _cleanup_free_ char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+        _cleanup_buf_ Buf why = BUF_NULL;
+        Fault fault = FAULT_NULL;
+        Refusal refusal = {0};
+        Request request;
+        Pod decoded;
+        int r;
+
+        json_decref(object);
+        r = text ? pod_decode(str_from(text), &arena, &decoded, &fault) : -ENOMEM;
+        if (r > 0)
+                return keep(c, "%s", fault.text);
+        if (r == 0)
+                r = request_from_pod(&decoded, &arena, &request, &refusal);
+        if (r != REQUEST_E_REFUSED)
+                return r < 0 ? r : 0;
+        refusal_format(&refusal, &why);
+        return buf_result(&why) < 0 ? -ENOMEM : keep(c, "%s", why.data);
 }
 
 /* ---- writing ---- */
@@ -367,6 +524,7 @@ static int check_annotations(Conversion *c, const json_t *pod) {
         return 0;
 }
 
+/* Converts the pod, which is left half written when it is to be kept. */
 static int try_pod(Conversion *c, json_t *pod) {
         static const char *const lists[] = {"initContainers", "containers"};
         json_t *spec = json_object_get(pod, "spec");
@@ -382,7 +540,7 @@ static int try_pod(Conversion *c, json_t *pod) {
                 return -ENOMEM;
         for (size_t list = 0; list < ELEMENTSOF(lists); list++)
                 json_array_foreach(json_object_get(spec, lists[list]), i, container) {
-                        int q = read_container(c, container, &asks[n]);
+                        int q = read_container(c, container, list == 0, &asks[n]);
 
                         r = worse(r, q);
                         n += asks[n].family != NULL;
@@ -391,47 +549,127 @@ static int try_pod(Conversion *c, json_t *pod) {
                 return r;
         r = check_annotations(c, pod);
         if (r == 0)
+                r = check_ours(c, pod, asks, n);
+        if (r == 0)
                 r = check_pod(c, asks, n);
-        return r == 0 ? write_pod(c, pod, asks, n) : r;
+        if (r == 0)
+                r = check_fit(c, asks, n);
+        if (r == 0)
+                r = write_pod(c, pod, asks, n);
+        return r == 0 ? check_written(c, pod) : r;
 }
 
+/* Returns 0, CONVERT_E_LEFT when the pod is kept or a note says what is not as before, or
+ * -ENOMEM. */
 static int convert_pod(Conversion *c, json_t *pod) {
+        json_t *copy = json_deep_copy(pod);
         int r;
 
         buf_clear(&c->changes);
-        r = try_pod(c, pod);
+        c->partly = false;
+        r = copy ? try_pod(c, copy) : -ENOMEM;
         if (r == 0)
                 r = buf_result(&c->changes);
-        if (r == 0)
+        if (r == 0 && c->changes.len > 0) {
                 tell_changes(c);
-        return r;
+                r = json_object_update(pod, copy) < 0 ? -ENOMEM : 0;
+        }
+        json_decref(copy);
+        c->told = r == CONVERT_E_LEFT;
+        return r == 0 && c->partly ? CONVERT_E_LEFT : r;
 }
 
 static const char *name_of(const json_t *object) {
         return json_string_value(json_object_get(json_object_get(object, "metadata"), "name"));
 }
 
+/* A name that another system reads is left, and means nothing here. */
+static int tell_left(Conversion *c, const char *what, const char *system) {
+        char text[512];
+
+        (void) snprintf(text, sizeof text, "%.300s: %.100s is of %s, has no equal here, and is left as it is",
+                        c->path.len > 0 ? c->path.data : "", what, system);
+        give_note(c, c->kind[0] ? c->kind : "object", text);
+        return CONVERT_E_LEFT;
+}
+
+static int check_member(Conversion *c, const char *parent, const char *key, const json_t *value) {
+        const char *system = foreign_key_system(key);
+
+        if (!system)
+                system = foreign_key_of_member(parent, key, value);
+        if (system)
+                return tell_left(c, key, system);
+        if (!json_is_string(value))
+                return 0;
+        system = foreign_key_of_value(json_string_value(value));
+        return system ? tell_left(c, json_string_value(value), system) : 0;
+}
+
+static int walk(Conversion *c, json_t *value, const char *parent);
+
+static int walk_member(Conversion *c, const char *parent, const char *key, json_t *member) {
+        size_t before = c->path.len;
+        int r;
+
+        if (strpbrk(key, "./"))
+                buf_appendf(&c->path, "[%.200s]", key);
+        else
+                buf_appendf(&c->path, "%s%.200s", before > 0 ? "." : "", key);
+        r = c->told ? 0 : check_member(c, parent, key, member);
+        r = worse(r, walk(c, member, key));
+        c->path.len = before;
+        return r;
+}
+
+static int walk_item(Conversion *c, const char *parent, size_t i, json_t *item) {
+        const char *system =
+                !c->told && json_is_string(item) ? foreign_key_of_value(json_string_value(item)) : NULL;
+        size_t before = c->path.len;
+        int r;
+
+        buf_appendf(&c->path, "[%zu]", i);
+        r = system ? tell_left(c, json_string_value(item), system) : 0;
+        r = worse(r, walk(c, item, parent));
+        c->path.len = before;
+        return r;
+}
+
 /* A template without a name has that of the object around it. */
-static int walk(Conversion *c, json_t *value) {
-        const char *outer = c->pod, *name = name_of(value), *key;
+static void enter(Conversion *c, const Conversion *outer, const json_t *value) {
+        const char *name = name_of(value), *kind = json_string_value(json_object_get(value, "kind"));
+
+        c->pod = name ? name : outer->pod;
+        c->kind = kind ? kind : outer->kind;
+}
+
+static int walk(Conversion *c, json_t *value, const char *parent) {
+        const Conversion outer = *c;
+        const char *key;
         json_t *member;
         void *next;
         size_t i;
         int r = 0;
 
-        c->pod = name ? name : outer;
-        json_array_foreach(value, i, member) r = worse(r, walk(c, member));
+        enter(c, &outer, value);
         if (json_is_array(json_object_get(json_object_get(value, "spec"), "containers")))
-                r = worse(r, convert_pod(c, value));
-        json_object_foreach_safe(value, next, key, member) r = worse(r, walk(c, member));
-        c->pod = outer;
+                r = convert_pod(c, value);
+        enter(c, &outer, value); /* the texts of a converted pod are new ones */
+        json_array_foreach(value, i, member) r = worse(r, walk_item(c, parent, i, member));
+        json_object_foreach_safe(value, next, key, member) r = worse(r, walk_member(c, parent, key, member));
+        c->pod = outer.pod;
+        c->kind = outer.kind;
+        c->told = outer.told;
         return r;
 }
 
 int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata) {
-        Conversion c = {.options = options, .note = note, .userdata = userdata, .pod = ""};
-        int r = walk(&c, document);
+        Conversion c = {.options = options, .note = note, .userdata = userdata, .kind = "", .pod = ""};
+        int r = walk(&c, document, "");
 
+        if (r >= 0 && buf_result(&c.path) < 0)
+                r = -ENOMEM;
         buf_done(&c.changes);
+        buf_done(&c.path);
         return r;
 }

@@ -13,14 +13,19 @@ typedef struct ConvertOptions {
         uint64_t card_mib; /* memory of a card, for requests in percent and for whole cards; 0: not known */
 } ConvertOptions;
 
-/* Told once per thing that a person should know: what changed in a pod that was rewritten, or why a
- * pod stays as it is. `pod` is the pod's or template's name, or "". */
-typedef void (*ConvertNote)(void *userdata, const char *pod, const char *text);
+/* Told once per thing that a person should know: what changed in a pod, why a pod stays as it is,
+ * or which name of another system is left. object: "pod NAME", or the kind and the name of the
+ * object around. */
+typedef void (*ConvertNote)(void *userdata, const char *object, const char *text);
 
-enum { CONVERT_E_KEPT = 1 };
+enum { CONVERT_E_LEFT = 1 };
 
 /* Rewrites every pod and pod template of the document in place, at whatever depth. So lists and
  * other projects' kinds with pod templates are included. A pod that asks for nothing of HAMi or
- * vgpu-manager stays as it is. Returns 0; CONVERT_E_KEPT when a pod stays as it is because its
- * request has no equal here, with a note; -ENOMEM. */
+ * vgpu-manager stays as it is. So does one whose result the scheduler would refuse, or that no
+ * card of `card_mib` has room for.
+ *
+ * Returns 0, -ENOMEM, or CONVERT_E_LEFT, of which a note says why. A pod was kept because its
+ * request has no equal here. Fewer of a pod fit on a card than before, or that is not known. Or a
+ * name of another sharing system is left anywhere (foreign_keys.h). */
 int convert_document(json_t *document, const ConvertOptions *options, ConvertNote note, void *userdata);

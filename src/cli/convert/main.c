@@ -15,7 +15,7 @@
 #include "share/memory_unit.h"
 #include "wire/yaml.h"
 
-enum { EXIT_KEPT = 1, MANIFEST_MAX = 256 << 20, CARD_MIB_MAX = 1 << 24 };
+enum { EXIT_LEFT = 1, MANIFEST_MAX = 256 << 20, CARD_MIB_MAX = 1 << 24 };
 
 typedef struct Options {
         const char *file;
@@ -59,8 +59,8 @@ static const OptionsTable table = {
         .usage = "[OPTION...] -f FILE | FILE...",
         .about = "Rewrites manifests for HAMi or vgpu-manager to Aliquot's resources, and prints them. "
                  "Notes about what changed go to standard error.",
-        .end = "Exit status: 0 done, 1 a pod was kept as it "
-               "is, 2 wrong usage or manifest, 3 broken.",
+        .end = "Exit status: 0 done, 1 a note says what was kept or left as it is, or of what fewer fit than "
+               "before, 2 wrong usage or manifest, 3 broken.",
         .options = option_list,
         .n = ELEMENTSOF(option_list),
         .takes_words = true,
@@ -70,15 +70,14 @@ typedef struct Reading {
         const Options *options;
         const char *file;
         unsigned documents; /* of all files */
-        bool kept;
+        bool left;
         Buf out, notes; /* printed when all files have been converted */
 } Reading;
 
-static void on_note(void *userdata, const char *pod, const char *text) {
+static void on_note(void *userdata, const char *object, const char *text) {
         Reading *reading = userdata;
 
-        buf_appendf(&reading->notes, "%s: pod %s: %s\n", reading->file, pod[0] ? pod : "without a name",
-                    text);
+        buf_appendf(&reading->notes, "%s: %s: %s\n", reading->file, object, text);
 }
 
 static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
@@ -96,7 +95,7 @@ static int on_document(void *userdata, Str json, unsigned line, Fault *fault) {
         }
         r = convert_document(document, &reading->options->convert, on_note, reading);
         if (r >= 0) {
-                reading->kept |= r == CONVERT_E_KEPT;
+                reading->left |= r == CONVERT_E_LEFT;
                 if (reading->documents++ > 0)
                         buf_append_str(&reading->out, STR("---\n"));
                 yaml_write(document, &reading->out);
@@ -148,7 +147,7 @@ static int convert_files(Reading *reading, const char *file, char **more) {
                 (void) fprintf(stderr, "aliquot convert: %s\n", strerror(-r));
                 return OPTIONS_EXIT_BROKEN;
         }
-        return reading->kept ? EXIT_KEPT : 0;
+        return reading->left ? EXIT_LEFT : 0;
 }
 
 int convert_main(int argc, char **argv) {

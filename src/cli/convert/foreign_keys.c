@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/convert/foreign_keys.h"
+
+#include <string.h>
+
+#include "base/cleanup.h"
+
+typedef struct ForeignName {
+        const char *name, *system;
+        bool begins; /* every name that begins so */
+} ForeignName;
+
+/* HAMi: pkg/device/nvidia/device.go. vgpu-manager: pkg/util/consts.go. Volcano: the constants of
+ * pkg/scheduler/api/devices/nvidia. Tencent: the documents of gpu-manager and qGPU. Koordinator:
+ * apis/extension/resource.go. KAI: pkg/common/constants. */
+static const ForeignName names[] = {
+        {"nvidia.com/gpumem", "HAMi", true},
+        {"nvidia.com/gpucores", "HAMi", false},
+        {"nvidia.com/priority", "HAMi", false},
+        {"nvidia.com/vgpu-number", "vgpu-manager", false},
+        {"nvidia.com/vgpu-memory", "vgpu-manager", false},
+        {"nvidia.com/vgpu-cores", "vgpu-manager", false},
+        {"nvidia.com/gpu.shared", "NVIDIA's device plugin", false},
+        {"4paradigm.com/vgpu", "HAMi's predecessor", true},
+        {"volcano.sh/vgpu-", "Volcano", true},
+        {"volcano.sh/gpu-", "Volcano", true},
+        {"tencent.com/vcuda-", "GPU manager", true},
+        {"tke.cloud.tencent.com/qgpu-", "qGPU", true},
+        {"vke.volcengine.com/mgpu-", "mGPU", true},
+        {"elasticgpu.io/gpu-", "elastic-gpu", true},
+        {"koordinator.sh/gpu", "Koordinator", true},
+        {"gpu-fraction", "KAI", true},
+        {"gpu-memory", "KAI", false},
+};
+
+static const char *after_prefix(const char *key) {
+        static const char *const prefixes[] = {"requests.", "limits."};
+
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (strncmp(key, prefixes[i], strlen(prefixes[i])) == 0)
+                        return key + strlen(prefixes[i]);
+        return key;
+}
+
+const char *foreign_key_system(const char *key) {
+        const char *name = after_prefix(key);
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                size_t n = strlen(names[i].name) + !names[i].begins;
+
+                if (strncmp(name, names[i].name, n) == 0)
+                        return names[i].system;
+        }
+        return NULL;
+}
+
+const char *foreign_key_of_value(const char *text) {
+        /* a word without a domain is any word of the manifest */
+        return strchr(text, '/') ? foreign_key_system(text) : NULL;
+}
+
+/* YAML 1.1 makes a boolean of an `on` without quotes. */
+static bool is_on(const json_t *value) {
+        return json_is_true(value) || (json_is_string(value) && strcmp(json_string_value(value), "on") == 0);
+}
+
+static bool is_zero(const json_t *value) {
+        return (json_is_integer(value) && json_integer_value(value) == 0) ||
+               (json_is_string(value) && strcmp(json_string_value(value), "0") == 0);
+}
+
+/* {key: gpu, operator: In, values: ["on"]} */
+static bool is_expression_of_hami(const json_t *expression) {
+        const char *key = json_string_value(json_object_get(expression, "key"));
+        const json_t *one;
+        size_t i;
+
+        if (!key || strcmp(key, "gpu") != 0)
+                return false;
+        json_array_foreach(json_object_get(expression, "values"), i, one) {
+                if (is_on(one))
+                        return true;
+        }
+        return false;
+}
+
+const char *foreign_key_of_member(const char *parent, const char *key, const json_t *value) {
+        static const char *const amounts[] = {"limits", "requests", "hard"};
+        const json_t *one;
+        size_t i;
+
+        if (strcmp(parent, "nodeSelector") == 0 && strcmp(key, "gpu") == 0 && is_on(value))
+                return "HAMi";
+        if (strcmp(key, "matchExpressions") == 0)
+                json_array_foreach(value, i, one) {
+                        if (is_expression_of_hami(one))
+                                return "HAMi";
+                }
+        for (i = 0; i < ELEMENTSOF(amounts); i++)
+                if (strcmp(parent, amounts[i]) == 0 && strcmp(after_prefix(key), "nvidia.com/gpu") == 0 &&
+                    !is_zero(value))
+                        return "HAMi";
+        return NULL;
+}
