@@ -5,8 +5,10 @@
 #include <signal.h>
 
 #include "cli/inspect/inspect.h"
+#include "local/apiserver/kind.h"
 #include "local/apiserver/store.h"
 #include "local/cycle.h"
+#include "local/manifest_check.h"
 #include "local/node_admit.h"
 #include "local/pod_cards.h"
 #include "local/runner.h"
@@ -143,8 +145,25 @@ static const char *kind_of(const Manifest *m) {
         return tree_text(m->object, "kind", NULL);
 }
 
+static const char *api_version_of(const Manifest *m) {
+        return tree_text(m->object, "apiVersion", NULL);
+}
+
+/* The kind that the store serves. Another group may have a kind of the same name. */
+static const StoreKind *served_kind(const Manifest *m) {
+        return store_kind_by_kind(str_from(api_version_of(m)), str_from(kind_of(m)));
+}
+
+static bool is_served(const Manifest *m, const char *kind) {
+        return served_kind(m) && strcmp(kind_of(m), kind) == 0;
+}
+
 static bool is_pod(const Manifest *m) {
-        return strcmp(kind_of(m), "Pod") == 0;
+        return is_served(m, "Pod");
+}
+
+static bool is_workload(const Manifest *m) {
+        return workload_is(api_version_of(m), kind_of(m));
 }
 
 /* An object that the API server refuses gets a line, and the others are applied, as by kubectl.
@@ -164,15 +183,28 @@ static void note_kind(const Manifest *m, const char *why, Buf *notes) {
                     m->document, m->line, kind_of(m), why);
 }
 
+/* The version in which this cluster has a kind of this name; NULL: none. */
+static const char *served_version(const char *kind) {
+        const char *version = workload_version(kind);
+
+        for (size_t i = 0; i < STORE_N_KINDS && !version; i++)
+                if (str_eq(store_kinds[i].kind, str_from(kind)))
+                        version = store_kinds[i].api_version.data;
+        return version;
+}
+
 /* A kind with another first letter, or with more letters changed, may be one of other software, as
  * Role and JobSet are. */
 static void note_unknown_kind(const Manifest *m, Buf *notes) {
         static const char *const kinds[] = {"Pod",         "Node",       "Job",       "Deployment",
                                             "StatefulSet", "ReplicaSet", "DaemonSet", "List"};
-        const char *kind = kind_of(m);
-        char why[96] = "this cluster does not serve it";
+        const char *kind = kind_of(m), *version = served_version(kind);
+        char why[160] = "this cluster does not serve it";
 
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++)
+        if (version)
+                (void) snprintf(why, sizeof why, "this cluster serves it as %s and not as %.80s", version,
+                                api_version_of(m));
+        for (size_t i = 0; i < ELEMENTSOF(kinds) && !version; i++)
                 if ((kind[0] | 0x20) == (kinds[i][0] | 0x20) &&
                     str_misspelling(str_from(kind), str_from(kinds[i])) <= 2)
                         (void) snprintf(why, sizeof why, "this cluster does not serve it; did you mean %s?",
@@ -193,24 +225,31 @@ static void note_mode(const Manifest *m, Buf *notes) {
                             node_key_rule(NODE_KEY_MODE));
 }
 
+static int check(const Manifest *m, Fault *fault) {
+        const char *name = tree_text(m->object, "metadata", "name", NULL);
+        int r = served_kind(m) || is_workload(m) ? manifest_check(m->object, fault) : 0;
+
+        return r > 0 ? fault_wrap(fault, r, "%s %s", kind_of(m), name ? name : "") : r;
+}
+
 /* Applies everything but pods. A kind that is not served is no error: manifests of a real cluster
  * have Ingresses, too. */
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
-        int r = 0;
+        int r = check(m, fault);
 
-        if (strcmp(kind_of(m), "Node") == 0) {
+        if (r == 0 && is_served(m, "Node")) {
                 note_mode(m, notes);
                 r = simulated_node_complete(m->object, fault);
         }
         if (r == 0)
                 r = create(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
-                if (strcmp(kind_of(m), "CronJob") == 0)
+                if (is_workload(m) && strcmp(kind_of(m), "CronJob") == 0)
                         note_kind(
                                 m,
                                 "it has no pods before its time; to try them, make a Job of its jobTemplate",
                                 notes);
-                else if (!workload_is(kind_of(m)))
+                else if (!is_workload(m))
                         note_unknown_kind(m, notes);
                 return 0;
         }
@@ -256,7 +295,9 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
 static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
         int r;
 
-        r = create(c, m->object, fault);
+        r = check(m, fault);
+        if (r == 0)
+                r = create(c, m->object, fault);
         return r == 0 ? restore_status(c, m->object, fault) : r;
 }
 
@@ -306,7 +347,7 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
 
                 if (is_pod(m))
                         r = apply_pod(c, m, fault);
-                else if (good[i] && workload_is(kind_of(m)))
+                else if (good[i] && is_workload(m))
                         r = apply_workload(c, m, workloads, nodes, fault);
                 r = note_invalid(c, m, r, notes, fault);
         }

@@ -7,7 +7,9 @@ typedef struct Shape Shape;
 
 /* The number of pods of a workload, and what its controller adds to the template of each. */
 struct Shape {
-        const char *kind;
+        const char *api_version, *kind;
+        /* whether it must have a selector, which its template's labels match */
+        bool selects;
         int (*count)(const json_t *workload, const json_t *nodes, uint64_t *ret, Fault *fault);
         int (*dress)(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index);
 };
@@ -166,13 +168,13 @@ static int finish_daemon(const json_t *workload, const json_t *nodes, json_t *po
 }
 
 static const Shape shapes[] = {
-        {"Deployment", count_replicas, finish_deployment},
-        {"ReplicaSet", count_replicas, finish_suffixed},
-        {"ReplicationController", count_replicas, finish_suffixed},
-        {"StatefulSet", count_replicas, finish_ordinal},
-        {"Job", count_job, finish_job},
-        {"DaemonSet", count_nodes, finish_daemon},
-        {"CronJob", count_none, finish_suffixed},
+        {"apps/v1", "Deployment", true, count_replicas, finish_deployment},
+        {"apps/v1", "ReplicaSet", true, count_replicas, finish_suffixed},
+        {"v1", "ReplicationController", false, count_replicas, finish_suffixed},
+        {"apps/v1", "StatefulSet", true, count_replicas, finish_ordinal},
+        {"batch/v1", "Job", false, count_job, finish_job},
+        {"apps/v1", "DaemonSet", true, count_nodes, finish_daemon},
+        {"batch/v1", "CronJob", false, count_none, finish_suffixed},
 };
 
 static const Shape *shape_of(const char *kind) {
@@ -182,8 +184,16 @@ static const Shape *shape_of(const char *kind) {
         return NULL;
 }
 
-bool workload_is(const char *kind) {
-        return shape_of(kind) != NULL;
+const char *workload_version(const char *kind) {
+        const Shape *shape = shape_of(kind);
+
+        return shape ? shape->api_version : NULL;
+}
+
+bool workload_is(const char *api_version, const char *kind) {
+        const char *version = workload_version(kind);
+
+        return version && strcmp(version, api_version) == 0;
 }
 
 static int set_uid(json_t *workload) {
@@ -233,6 +243,57 @@ static int check_template(const json_t *template_, Fault *fault) {
         return 0;
 }
 
+/* ValidateJobSpec and ValidatePodTemplateSpecForRC etc. of pkg/apis: a Job's pods end, the others'
+ * are kept running. */
+static int check_restart_policy(const json_t *workload, const json_t *template_, Fault *fault) {
+        const char *policy = tree_text(template_, "spec", "restartPolicy", NULL);
+        bool is_job = strcmp(tree_text(workload, "kind", NULL), "Job") == 0;
+
+        if (is_job && !policy)
+                return fault_set(fault, WORKLOAD_E_INVALID,
+                                 "spec.template.spec.restartPolicy: Required value: valid values: "
+                                 "\"OnFailure\", \"Never\"");
+        if (!policy || strcmp(policy, "Always") == 0
+                    ? !is_job
+                    : is_job && (strcmp(policy, "OnFailure") == 0 || strcmp(policy, "Never") == 0))
+                return 0;
+        return fault_set(
+                fault, WORKLOAD_E_INVALID,
+                "spec.template.spec.restartPolicy: Unsupported value: \"%.40s\": supported values: %s",
+                policy, is_job ? "\"OnFailure\", \"Never\"" : "\"Always\"");
+}
+
+static int no_match(Fault *fault) {
+        return fault_set(fault, WORKLOAD_E_INVALID,
+                         "spec.template.metadata.labels: Invalid value: `selector` does not match template "
+                         "`labels`");
+}
+
+/* matchLabels, and of matchExpressions those that name a key that the template lacks. */
+static int check_selector(const json_t *workload, const json_t *template_, Fault *fault) {
+        const json_t *labels = tree_at(template_, "metadata", "labels", NULL), *one;
+        const json_t *expressions = tree_at(workload, "spec", "selector", "matchExpressions", NULL);
+        json_t *wanted = tree_at(workload, "spec", "selector", "matchLabels", NULL), *value;
+        const char *key;
+        size_t i;
+
+        if (json_object_size(wanted) == 0 && json_array_size(expressions) == 0)
+                return fault_set(fault, WORKLOAD_E_INVALID, "spec.selector: Required value");
+        json_object_foreach(wanted, key, value) {
+                if (!json_equal(value, json_object_get(labels, key)))
+                        return no_match(fault);
+        }
+        json_array_foreach(expressions, i, one) {
+                const char *operator_ = tree_text(one, "operator", NULL), *name = tree_text(one, "key", NULL);
+                const json_t *has = name ? json_object_get(labels, name) : NULL;
+                bool needs = operator_ && (strcmp(operator_, "In") == 0 || strcmp(operator_, "Exists") == 0);
+
+                if (needs && !has)
+                        return no_match(fault);
+        }
+        return 0;
+}
+
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault) {
         const Shape *shape = shape_of(tree_text(workload, "kind", NULL));
         const json_t *template_ = tree_at(workload, "spec", "template", NULL);
@@ -245,6 +306,10 @@ int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *
         if (!tree_text(workload, "metadata", "name", NULL))
                 return fault_set(fault, WORKLOAD_E_INVALID, "metadata.name is missing, must be a string");
         r = check_template(template_, fault);
+        if (r == 0)
+                r = check_restart_policy(workload, template_, fault);
+        if (r == 0 && shape->selects)
+                r = check_selector(workload, template_, fault);
         if (r == 0)
                 r = set_uid(workload);
         for (uint64_t i = 0; i < n && r == 0; i++) {

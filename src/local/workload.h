@@ -14,9 +14,12 @@
 
 enum { WORKLOAD_E_INVALID = 1, WORKLOAD_MAX_PODS = 100000 };
 
-bool workload_is(const char *kind);
+/* Other groups have kinds of the same names, as Volcano's Job. */
+bool workload_is(const char *api_version, const char *kind);
+const char *workload_version(const char *kind); /* of a workload; NULL: it is none */
 
 /* Appends the workload's pods to the array `pods`. nodes: an array of Node objects; a DaemonSet has
  * one pod for each. The workload gets a metadata.uid when it has none, because its pods point to
- * it. Returns 0, -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field, value and rule. */
+ * it. The selector and the template's restartPolicy are judged as the API server does. Returns 0,
+ * -ENOMEM, or WORKLOAD_E_INVALID with a fault that names field, value and rule. */
 int workload_expand(json_t *workload, const json_t *nodes, json_t *pods, Fault *fault);

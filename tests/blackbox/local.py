@@ -303,15 +303,16 @@ spec: {{containers: [{{name: main, image: none, {whole}}}]}}
         self.assertIn('aliquot.dev/simulated-cards: "0-2=NV2" names card 2 of 2 cards', done.stderr)
 
     def test_workloads(self):
+        selector = "selector: {matchLabels: {app: a}}"
         template = """
   template:
     metadata: {labels: {app: a}}
-    spec: {containers: [{name: m, image: none, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}
+    spec: {restartPolicy: %s, containers: [{name: m, image: none, resources: {limits: {aliyun.com/gpu-mem: 1}}}]}
 """
-        workloads = [f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: {kind.lower()}}}\nspec:\n  {spec}{template}"
-                     for api, kind, spec in (("apps/v1", "Deployment", "replicas: 2"),
-                                             ("apps/v1", "StatefulSet", "replicas: 2"),
-                                             ("batch/v1", "Job", "parallelism: 2"), ("apps/v1", "DaemonSet", "x: y"))]
+        workloads = [f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: {kind.lower()}}}\nspec:\n  {spec}{template % restart}"
+                     for api, kind, spec, restart in (("apps/v1", "Deployment", f"replicas: 2\n  {selector}", "Always"),
+                                                      ("apps/v1", "StatefulSet", f"replicas: 2\n  {selector}", "Always"),
+                                                      ("batch/v1", "Job", "parallelism: 2", "Never"), ("apps/v1", "DaemonSet", selector, "Always"))]
         pods = [n for n, o in self.cluster(node("n1", "A:16GiB"), node("n2", "A:16GiB"), *workloads).items()
                 if o["kind"] == "Pod"]
         self.assertEqual([re.sub("-[a-z0-9]{5}$", "-#", n) for n in pods],
@@ -513,6 +514,60 @@ class Input(Local):
         done = self.apply("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n",
                           node("n1", "A:16GiB"), pod("p", 1))
         self.assertRegex(done.stderr, r"^aliquot local: \S+: document 1 \(line 1\): kind Ingress is passed over, this cluster does not serve it\n$")
+
+    def test_a_kind_of_another_group(self):
+        """It is not taken for the one that this cluster serves, and the rest is applied."""
+        for kind, version, ours in (("Job", "batch.volcano.sh/v1alpha1", "batch/v1"), ("Deployment", "extensions/v1beta1", "apps/v1"),
+                                    ("Service", "serving.knative.dev/v1", "v1"), ("Node", "x.example/v1", "v1"), ("Pod", "x.example/v1", "v1"),
+                                    ("CronJob", "x.example/v1", "batch/v1"), ("ReplicationController", "apps/v1", "v1")):
+            other = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: v}}\nspec: {{tasks: [], containers: 3}}\n"
+            done = self.apply(node("n1", "A:16GiB"), other, pod("p", 1))
+            self.assertIn(f"): kind {kind} is passed over, this cluster serves it as {ours} and not as {version}\n", done.stderr)
+            self.assertIn("default/p", done.stdout)
+
+    def test_fields_that_do_not_exist(self):
+        """As kubectl's strict validation; none is passed over, because it could be the GPU."""
+        def container(text):
+            return "spec: {containers: [{name: a, image: x, " + text + "}]}"
+
+        for spec, path, meant in (
+                (container("resources: {limit: {aliyun.com/gpu-mem: 2}}"), "spec.containers[0].resources.limit", "limits"),
+                (container("resource: {limits: {aliyun.com/gpu-mem: 2}}"), "spec.containers[0].resource", "resources"),
+                (container("Resources: {limits: {aliyun.com/gpu-mem: 2}}"), "spec.containers[0].Resources", "resources"),
+                (container("limits: {aliyun.com/gpu-mem: 2}"), "spec.containers[0].limits", None),
+                (container("env: [{name: A, vaule: b}]"), "spec.containers[0].env[0].vaule", "value"),
+                ("spec: {container: [{name: a, image: x}], containers: [{name: b, image: x}]}", "spec.container", "containers"),
+                ("spec: {containers: [{name: a, image: x}]}\nstatu: {}", "statu", "status"),
+                ("spec: {tolerations: [{keys: a}], containers: [{name: a, image: x}]}", "spec.tolerations[0].keys", "key"),
+                ("spec: {volumes: [{name: v, emptyDirs: {}}], containers: [{name: a, image: x}]}", "spec.volumes[0].emptyDirs", "emptyDir")):
+            done = self.apply(node("n1", "A:16GiB"), f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\n{spec}\n", pod("beside", 1), status=2)
+            end = f"; did you mean {meant}?\n" if meant else "\n"
+            self.assertRegex(done.stderr, re.escape(f'): Pod p: strict decoding error: unknown field "{path}"{end}') + "$")
+            self.assertIn("default/beside", done.stdout)
+        for object_, path in (("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replica: 2}", "spec.replica"),
+                              ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: d}\nspec: {template: {spec: {contaners: []}}}",
+                               "spec.template.spec.contaners"),
+                              ("apiVersion: v1\nkind: Node\nmetadata: {name: d, anotations: {}}", "metadata.anotations")):
+            done = self.apply(object_ + "\n", status=2)
+            self.assertIn(f'unknown field "{path}"; did you mean ', done.stderr)
+
+    def test_a_dump_of_a_later_release(self):
+        """A cluster has taken its objects, whose fields may be newer than the table."""
+        done = self.apply(node("n1", "A:16GiB"), pod("p", 1, meta="  uid: 7c8a", spec="  newField: {a: 1}\n  ephemeralContainers: [{name: d, image: x}]"))
+        self.assertEqual((done.stderr, "default/p" in done.stdout), ("", True))
+
+    def test_what_a_cluster_refuses(self):
+        for meta, spec, words in (
+                ("", "  resources: {limits: {aliyun.com/gpu-mem: 2}}", 'spec.resources.limits[aliyun.com/gpu-mem]: Unsupported value: "aliyun.com/gpu-mem"'),
+                ("", "  resources: {requests: {nvidia.com/gpu: 2}}", 'spec.resources.requests[nvidia.com/gpu]: Unsupported value'),
+                ("  labels: {app: a b}", "", 'metadata.labels[app]: Invalid value: "a b"'),
+                ("  labels: {app: -a}", "", 'metadata.labels[app]: Invalid value: "-a"'),
+                (f"  labels: {{app: {'a' * 64}}}", "", "metadata.labels[app]: Invalid value"),
+                ("", "  nodeSelector: {app: a/b}", 'spec.nodeSelector[app]: Invalid value: "a/b"'),
+                ("", "  ephemeralContainers: [{name: d, image: x}]", "spec.ephemeralContainers: Forbidden: cannot be set on create")):
+            done = self.apply(node("n1", "A:16GiB"), pod("p", 1, meta=meta, spec=spec), status=2)
+            self.assertIn(words, done.stderr)
+        self.apply(node("n1", "A:16GiB"), pod("p", 1, meta=f"  labels: {{app: {'a' * 63}, b: '', c: A_b.c-d}}", spec="  resources: {limits: {cpu: 2}}"))
 
     def test_a_kind_that_was_probably_meant(self):
         for kind, meant in (("Pods", "Pod"), ("pod", "Pod"), ("Deployement", "Deployment"), ("Role", None), ("JobSet", None)):

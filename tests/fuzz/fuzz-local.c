@@ -29,7 +29,8 @@ static void as_workload(json_t *object) {
         Fault fault = FAULT_NULL;
         int r;
 
-        if (!kind || !tree_text(object, "apiVersion", NULL) || !workload_is(kind) || !is_small(object) ||
+        if (!kind || !tree_text(object, "apiVersion", NULL) ||
+            !workload_is(tree_text(object, "apiVersion", NULL), kind) || !is_small(object) ||
             !json_is_object(json_object_get(object, "metadata")))
                 return;
         r = workload_expand(object, nodes, pods, &fault);

@@ -110,6 +110,41 @@ static int check_string_map(Str map, const char *field, Arena *arena, StoreViola
         return r;
 }
 
+#define RULE_LABEL_VALUE                                                                                     \
+        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and " \
+        "must start and end with an alphanumeric character, at most 63 of them"
+
+static bool is_label_value(Str s) {
+        for (size_t i = 0; i < s.len; i++) {
+                char c = s.data[i];
+                bool alphanumeric =
+                        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+                if (!alphanumeric && ((c != '-' && c != '_' && c != '.') || i == 0 || i == s.len - 1))
+                        return false;
+        }
+        return s.len <= 63;
+}
+
+/* Labels, and the labels that a pod wants of its node. */
+static int check_labels(Str map, const char *field, Arena *arena, StoreViolation *v) {
+        StoreMember *members;
+        size_t n;
+        int r = check_string_map(map, field, arena, v);
+
+        if (r != 0 || store_is_null(map))
+                return r;
+        r = store_members(map, arena, &members, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                Str value = store_is_null(members[i].value) ? STR("") : store_string(members[i].value, arena);
+
+                set_field(v, "%s[%.*s]", field, STR_CUT(members[i].key, 100));
+                if (!is_label_value(value))
+                        return invalid(v, value, RULE_LABEL_VALUE);
+        }
+        return r;
+}
+
 static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, StoreViolation *v) {
         Str metadata = store_member(object, "metadata");
         int r;
@@ -125,7 +160,7 @@ static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, Sto
         set_field(v, "metadata.namespace");
         if (!str_is_empty(id->namespace_) && !is_dns_label(id->namespace_))
                 return invalid(v, id->namespace_, RULE_LABEL);
-        r = check_string_map(store_member(metadata, "labels"), "metadata.labels", arena, v);
+        r = check_labels(store_member(metadata, "labels"), "metadata.labels", arena, v);
         if (r == 0)
                 r = check_string_map(store_member(metadata, "annotations"), "metadata.annotations", arena, v);
         return r;
@@ -278,6 +313,37 @@ static int check_containers(PodCheck *c, Str spec, const char *list, bool needed
         return result == 0 && i == 0 && needed ? required(c->v, "") : result;
 }
 
+/* Resources of the pod as a whole, of which Kubernetes has three kinds (supportedPodLevelResources
+ * of component-helpers/resource): a GPU there would be one of no container. */
+static int check_pod_resources(Str spec, Arena *arena, StoreViolation *v) {
+        static const char *const lists[] = {"limits", "requests"};
+        Str resources = store_member(spec, "resources");
+        int r = 0;
+
+        for (size_t k = 0; k < ELEMENTSOF(lists) && r == 0; k++) {
+                Str amounts = store_member(resources, lists[k]);
+                StoreMember *members;
+                size_t n = 0;
+
+                if (store_is_object(amounts))
+                        r = store_members(amounts, arena, &members, &n);
+                for (size_t i = 0; r == 0 && i < n; i++) {
+                        Str key = members[i].key;
+
+                        if (str_eq(key, STR("cpu")) || str_eq(key, STR("memory")) ||
+                            str_has_prefix(key, STR("hugepages-")))
+                                continue;
+                        set_field(v, "spec.resources.%s[%.*s]", lists[k], STR_CUT(key, 100));
+                        v->reason = "FieldValueNotSupported";
+                        return fault_set(&v->rule, STORE_VALID_E_RULE,
+                                         "Unsupported value: \"%.*s\": supported values: \"cpu\", "
+                                         "\"hugepages-\", \"memory\"",
+                                         STR_CUT(key, 100));
+                }
+        }
+        return r;
+}
+
 static int check_pod(Str object, Arena *arena, StoreViolation *v) {
         PodCheck c = {.arena = arena, .v = v, .names = arena_new(arena, StoreMember, ITEMS_MAX)};
         Str spec = store_member(object, "spec");
@@ -288,7 +354,11 @@ static int check_pod(Str object, Arena *arena, StoreViolation *v) {
         r = store_types_check_pod_spec(spec, v);
         if (r == 0)
                 r = check_containers(&c, spec, "initContainers", false);
-        return r == 0 ? check_containers(&c, spec, "containers", true) : r;
+        if (r == 0)
+                r = check_containers(&c, spec, "containers", true);
+        if (r == 0)
+                r = check_labels(store_member(spec, "nodeSelector"), "spec.nodeSelector", arena, v);
+        return r == 0 ? check_pod_resources(spec, arena, v) : r;
 }
 
 int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, StoreViolation *ret) {

@@ -12,8 +12,12 @@ static json_t *tree(const char *text) {
 }
 
 #define TEMPLATE                                                                                             \
+        "\"selector\":{\"matchLabels\":{\"app\":\"a\"}},"                                                    \
         "\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}},\"spec\":{\"containers\":[{\"name\":\"m\"}" \
         "]}}"
+#define JOB_TEMPLATE                                                                                         \
+        "\"template\":{\"metadata\":{\"labels\":{\"app\":\"a\"}},\"spec\":{\"restartPolicy\":\"Never\","     \
+        "\"containers\":[{\"name\":\"m\"}]}}"
 
 static json_t *expand(const char *text, const char *nodes_text, int expected, Fault *fault) {
         _cleanup_json_ json_t *workload = tree(text), *nodes = tree(nodes_text);
@@ -47,7 +51,7 @@ static void gives_a_statefulset_ordinals(void) {
 static void points_each_pod_to_its_controller(void) {
         _cleanup_json_ json_t *workload =
                 tree("{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{"
-                     "\"parallelism\":2," TEMPLATE "}}");
+                     "\"parallelism\":2," JOB_TEMPLATE "}}");
         _cleanup_json_ json_t *pods = json_array();
         const json_t *owner;
 
@@ -93,7 +97,7 @@ static size_t n_pods_of_job(const char *spec) {
         buf_appendf(&text,
                     "{\"apiVersion\":\"batch/"
                     "v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"j\"},\"spec\":{%s%s}}",
-                    spec, TEMPLATE);
+                    spec, JOB_TEMPLATE);
         pods = expand(text.data, "[]", 0, NULL);
         return json_array_size(pods);
 }
@@ -117,6 +121,67 @@ static void pins_daemons_to_their_nodes(void) {
         ASSERT_INT(json_array_size(pods), 2);
         affinity = json_dumps(tree_at(json_array_get(pods, 1), "spec", "affinity", NULL), JSON_COMPACT);
         ASSERT_CONTAINS(affinity, "\"values\":[\"n2\"]");
+}
+
+/* One workload whose spec has these members before its template. */
+static void refuses(const char *version, const char *kind, const char *spec, const char *words) {
+        _cleanup_buf_ Buf text = BUF_NULL;
+        _cleanup_json_ json_t *pods = NULL;
+        Fault fault = FAULT_NULL;
+
+        buf_appendf(&text,
+                    "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"w\"},\"spec\":{%s}}",
+                    version, kind, spec);
+        pods = expand(text.data, "[{\"metadata\":{\"name\":\"n1\"}}]", words ? WORKLOAD_E_INVALID : 0,
+                      &fault);
+        if (words)
+                ASSERT_CONTAINS(fault.text, words);
+        ASSERT_INT(json_array_size(pods), words ? 0 : 1);
+}
+
+static void refuses_what_the_api_server_refuses(void) {
+#define POD(labels, rest)                                                                                    \
+        "\"template\":{\"metadata\":{\"labels\":{" labels "}},\"spec\":{" rest "\"containers\":[]}}"
+        static const char *const kinds[] = {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"};
+        static const char none[] = "spec.selector: Required value", differs[] = "`selector` does not match";
+
+        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
+                refuses("apps/v1", kinds[i], POD("\"app\":\"a\"", ""), none);
+                refuses("apps/v1", kinds[i], "\"selector\":{}," POD("\"app\":\"a\"", ""), none);
+                refuses("apps/v1", kinds[i],
+                        "\"selector\":{\"matchLabels\":{\"app\":\"z\"}}," POD("\"app\":\"a\"", ""), differs);
+                refuses("apps/v1", kinds[i],
+                        "\"selector\":{\"matchLabels\":{\"app\":\"a\",\"b\":\"c\"}}," POD("\"app\":\"a\"",
+                                                                                          ""),
+                        differs);
+                refuses("apps/v1", kinds[i],
+                        "\"selector\":{\"matchExpressions\":[{\"key\":\"b\",\"operator\":\"Exists\"}]}," POD(
+                                "\"app\":\"a\"", ""),
+                        differs);
+                refuses("apps/v1", kinds[i],
+                        "\"selector\":{\"matchLabels\":{\"app\":\"a\"}}," POD("\"app\":\"a\"",
+                                                                              "\"restartPolicy\":\"Never\","),
+                        "supported values: \"Always\"");
+                refuses("apps/v1", kinds[i],
+                        "\"selector\":{\"matchExpressions\":[{\"key\":\"app\",\"operator\":\"In\"}]}," POD(
+                                "\"app\":\"a\"", "\"restartPolicy\":\"Always\","),
+                        NULL);
+        }
+        refuses("v1", "ReplicationController", POD("", ""), NULL);
+        refuses("batch/v1", "Job", POD("", ""),
+                "restartPolicy: Required value: valid values: \"OnFailure\", \"Never\"");
+        refuses("batch/v1", "Job", POD("", "\"restartPolicy\":\"Always\","), "Unsupported value: \"Always\"");
+        refuses("batch/v1", "Job", POD("", "\"restartPolicy\":\"OnFailure\","), NULL);
+#undef POD
+}
+
+static void knows_kinds_by_their_group(void) {
+        ASSERT_TRUE(workload_is("batch/v1", "Job"));
+        ASSERT_FALSE(workload_is("batch.volcano.sh/v1alpha1", "Job"));
+        ASSERT_FALSE(workload_is("extensions/v1beta1", "Deployment"));
+        ASSERT_FALSE(workload_is("apps/v1", "ReplicationController"));
+        ASSERT_TEXT(workload_version("StatefulSet"), "apps/v1");
+        ASSERT_TRUE(!workload_version("Pod"));
 }
 
 static void names_the_field_that_is_wrong(void) {
@@ -156,5 +221,6 @@ int main(void) {
         return TEST_MAIN(TEST(gives_a_statefulset_ordinals), TEST(points_each_pod_to_its_controller),
                          TEST(gives_the_same_names_each_time), TEST(gives_no_name_twice),
                          TEST(runs_as_many_pods_of_a_job_as_may_run_at_once),
-                         TEST(pins_daemons_to_their_nodes), TEST(names_the_field_that_is_wrong));
+                         TEST(pins_daemons_to_their_nodes), TEST(refuses_what_the_api_server_refuses),
+                         TEST(knows_kinds_by_their_group), TEST(names_the_field_that_is_wrong));
 }

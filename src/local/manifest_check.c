@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/manifest_check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "local/manifest_fields.h"
+
+typedef struct Check {
+        Buf path; /* of the object that is looked at */
+        Fault *fault;
+} Check;
+
+static int compare_type(const void *key, const void *type) {
+        return str_compare(*(const Str *) key, str_from(((const ManifestType *) type)->name));
+}
+
+static const ManifestType *find_type(Str name) {
+        return bsearch(&name, manifest_types, manifest_n_types, sizeof manifest_types[0], compare_type);
+}
+
+/* Whether the type has this field. *ret_type: of its content; empty: any. */
+static bool find_field(const ManifestType *type, const char *name, Str *ret_type) {
+        Str rest = str_from(type->fields);
+
+        while (rest.len > 0) {
+                Str field = str_split(&rest, ' '), field_name = str_split(&field, ':');
+
+                *ret_type = field;
+                if (str_eq(field_name, str_from(name)))
+                        return true;
+        }
+        return false;
+}
+
+/* The field that was probably meant: at most two letters differ. Empty: none. */
+static Str find_meant(const ManifestType *type, const char *name) {
+        Str rest = str_from(type->fields), best = {0};
+        unsigned least = 3;
+
+        while (rest.len > 0) {
+                Str field = str_split(&rest, ' '), field_name = str_split(&field, ':');
+                unsigned n = str_misspelling(str_from(name), field_name);
+
+                if (n < least) {
+                        least = n;
+                        best = field_name;
+                }
+        }
+        return best;
+}
+
+static int refuse_field(Check *c, const ManifestType *type, const char *name) {
+        Str meant = find_meant(type, name);
+
+        buf_appendf(&c->path, "%s%.100s", c->path.len > 0 ? "." : "", name);
+        if (buf_result(&c->path) < 0)
+                return -ENOMEM;
+        if (str_is_empty(meant))
+                return fault_set(c->fault, MANIFEST_CHECK_E_REFUSED,
+                                 "strict decoding error: unknown field \"%s\"", c->path.data);
+        return fault_set(c->fault, MANIFEST_CHECK_E_REFUSED,
+                         "strict decoding error: unknown field \"%s\"; did you mean " STR_FMT "?",
+                         c->path.data, STR_ARG(meant));
+}
+
+static int check_object(Check *c, const ManifestType *type, const json_t *object);
+
+/* A member, or each item of its list. */
+static int check_member(Check *c, const ManifestType *type, const char *name, const json_t *value) {
+        size_t before = c->path.len, list, i;
+        const json_t *item;
+        int r;
+
+        buf_appendf(&c->path, "%s%.100s", before > 0 ? "." : "", name);
+        list = c->path.len;
+        r = check_object(c, type, value);
+        json_array_foreach(value, i, item) {
+                if (r != 0)
+                        break;
+                buf_appendf(&c->path, "[%zu]", i);
+                r = check_object(c, type, item);
+                c->path.len = list;
+        }
+        c->path.len = before;
+        return r;
+}
+
+/* Whatever is no object is left to the checks of types. */
+static int check_object(Check *c, const ManifestType *type, const json_t *object) {
+        json_t *members = (json_t *) object, *value; /* the iterator takes no const */
+        const char *name;
+
+        json_object_foreach(members, name, value) {
+                const ManifestType *of;
+                Str of_name;
+                int r;
+
+                if (!find_field(type, name, &of_name))
+                        return refuse_field(c, type, name);
+                of = str_is_empty(of_name) ? NULL : find_type(of_name);
+                r = of ? check_member(c, of, name, value) : 0;
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+int manifest_check(const json_t *object, Fault *fault) {
+        const ManifestType *type = find_type(str_from(tree_text(object, "kind", NULL)));
+        Check c = {.fault = fault};
+        int r;
+
+        if (!type || tree_text(object, "metadata", "uid", NULL))
+                return 0;
+        r = check_object(&c, type, object);
+        buf_done(&c.path);
+        if (r == 0 && json_array_size(tree_at(object, "spec", "ephemeralContainers", NULL)) > 0)
+                return fault_set(fault, MANIFEST_CHECK_E_REFUSED,
+                                 "spec.ephemeralContainers: Forbidden: cannot be set on create");
+        return r;
+}
