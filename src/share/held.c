@@ -76,23 +76,7 @@ static int read_spec(const HeldText *text, Arena *arena, GrantSpec *ret, Fault *
         return r > 0 ? fault_wrap(fault, LEDGER_E_NODE, "uid " STR_FMT, STR_ARG(text->uid)) : r;
 }
 
-static int add_entry(const HeldText *text, LedgerNode *n, Arena *arena, HeldList *list, Fault *fault) {
-        GrantSpec spec;
-        Grant *g;
-        int r;
-
-        r = read_spec(text, arena, &spec, fault);
-        if (r == 0)
-                r = grant_build(&spec, &g);
-        if (r != 0)
-                return r == -E2BIG ? fault_set(fault, LEDGER_E_NODE, "an entry has a text over 65535 bytes")
-                                   : r;
-        g->is_held = true;
-        grant_link(g, n, &list->first);
-        return grant_reserve_cards(n, g);
-}
-
-static int read_entries(JsonReader *reader, LedgerNode *n, Arena *arena, HeldList *list, Fault *fault) {
+static int read_entries(JsonReader *reader, Arena *arena, HeldEntry entry, void *userdata, Fault *fault) {
         size_t count = 0;
         int r = 0;
 
@@ -100,37 +84,68 @@ static int read_entries(JsonReader *reader, LedgerNode *n, Arena *arena, HeldLis
                 return 0;
         while (r == 0 && json_array_next(reader)) {
                 HeldText text = {0};
+                GrantSpec spec;
 
                 if (count++ == HELD_MAX) {
                         json_fault(reader, "more than 1024 entries");
                         return 0;
                 }
                 json_field_decode(reader, arena, held_fields, ELEMENTSOF(held_fields), &text);
-                if (!json_failed(reader))
-                        r = add_entry(&text, n, arena, list, fault);
+                if (json_failed(reader))
+                        continue;
+                r = read_spec(&text, arena, &spec, fault);
+                if (r == 0)
+                        r = entry(userdata, &spec, fault);
         }
         return r;
 }
 
-int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault) {
-        _cleanup_arena_ Arena arena = ARENA_NULL;
-        HeldList list = {0};
+int held_each(Str annotation, Arena *arena, HeldEntry entry, void *userdata, Fault *fault) {
         JsonReader reader;
         int r;
 
         if (str_is_empty(annotation))
                 return 0;
         json_init(&reader, annotation);
-        r = read_entries(&reader, n, &arena, &list, fault);
+        r = read_entries(&reader, arena, entry, userdata, fault);
         if (r == 0) {
                 r = json_finish(&reader, fault);
                 r = r == JSON_E_MALFORMED ? LEDGER_E_NODE : r;
         }
+        return r > 0 ? fault_wrap(fault, r, "annotation %s", ANNOTATION_HELD_SLICES) : r;
+}
+
+typedef struct Reading {
+        LedgerNode *node;
+        HeldList list;
+} Reading;
+
+static int add_entry(void *userdata, const GrantSpec *spec, Fault *fault) {
+        Reading *reading = userdata;
+        Grant *g;
+        int r = grant_build(spec, &g);
+
+        if (r != 0)
+                return r == -E2BIG ? fault_set(fault, LEDGER_E_NODE, "an entry has a text over 65535 bytes")
+                                   : r;
+        g->is_held = true;
+        grant_link(g, reading->node, &reading->list.first);
+        return grant_reserve_cards(reading->node, g);
+}
+
+int held_read(Str annotation, LedgerNode *n, HeldList *ret, Fault *fault) {
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Reading reading = {.node = n};
+        int r;
+
+        if (str_is_empty(annotation))
+                return 0;
+        r = held_each(annotation, &arena, add_entry, &reading, fault);
         if (r != 0) {
-                held_list_done(&list);
-                return r < 0 ? r : fault_wrap(fault, r, "annotation %s", ANNOTATION_HELD_SLICES);
+                held_list_done(&reading.list);
+                return r;
         }
-        *ret = list;
+        *ret = reading.list;
         if (ret->first)
                 ret->first->link = &ret->first;
         return 0;

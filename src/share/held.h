@@ -13,6 +13,14 @@
 
 #include "share/ledger.h"
 
+/* Called for each entry of the annotation; the spec points into annotation and arena. Its slices
+ * are those of main containers. */
+typedef int (*HeldEntry)(void *userdata, const GrantSpec *spec, Fault *fault);
+
+/* Reads the annotation. Returns 0, -ENOMEM, LEDGER_E_NODE with a fault, or the first result of the
+ * callback that is not 0. */
+int held_each(Str annotation, Arena *arena, HeldEntry entry, void *userdata, Fault *fault);
+
 /* A list that is read and not in force yet. Making it can fail, taking it over cannot. */
 typedef struct HeldList {
         Grant *first;

@@ -69,6 +69,12 @@ void inspect_json_resized_pod(JsonWriter *w, Str namespace_, Str name, const Ins
         json_write_object_end(w);
 }
 
+void inspect_json_deleted_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core) {
+        pod_begin(w, namespace_, name, mem, core);
+        json_write_bool(w, "deleted", true);
+        json_write_object_end(w);
+}
+
 void inspect_json_card_end(JsonWriter *w) {
         json_write_array_end(w);
         json_write_object_end(w);

@@ -34,6 +34,8 @@ void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uin
 /* A pod whose slice has another size than its limit. */
 void inspect_json_resized_pod(JsonWriter *w, Str namespace_, Str name, const InspectJsonSize *limit,
                               const InspectJsonSize *in_force);
+/* Slices that processes of a deleted pod still hold: "deleted" is true. */
+void inspect_json_deleted_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core);
 void inspect_json_card_end(JsonWriter *w);
 void inspect_json_cards_end(JsonWriter *w); /* members of the node's own may follow */
 void inspect_json_node_end(JsonWriter *w);

@@ -6,8 +6,6 @@
 #include "share/demand.h"
 #include "share/pod_grant.h"
 #include "share/resize_status.h"
-#include "wire/allocation.h"
-#include "wire/annotation.h"
 #include "wire/pod.h"
 
 /* What the pod holds of one card. */
@@ -41,77 +39,36 @@ static uint64_t core_in_force(const ResizeInForce *c, uint32_t amount) {
 }
 
 /* n_cards: of the container, 1 at least. */
-static void add_mem(Loads *loads, uint32_t card, ContainerKind kind, uint32_t container, uint32_t amount,
-                    size_t n_cards) {
-        CardLoad *load = load_at(loads, card);
-        const ResizeInForce *c =
-                kind == CONTAINER_MAIN ? resize_status_find(&loads->resize, container) : NULL;
-
-        demand_add(&load->mem, kind, amount);
-        if (kind != CONTAINER_INIT)
-                load->mem_in_force += mem_in_force(c, amount, n_cards);
-}
-
-static void add_core(Loads *loads, const Slice *s) {
+static void add_slice(Loads *loads, const Slice *s, size_t n_cards) {
         CardLoad *load = load_at(loads, s->card);
         const ResizeInForce *c =
                 s->kind == CONTAINER_MAIN ? resize_status_find(&loads->resize, s->container) : NULL;
 
+        demand_add(&load->mem, (ContainerKind) s->kind, s->mem);
         demand_add(&load->core, (ContainerKind) s->kind, s->core);
-        if (s->kind != CONTAINER_INIT)
-                load->core_in_force += core_in_force(c, s->core);
+        if (s->kind == CONTAINER_INIT)
+                return;
+        load->mem_in_force += mem_in_force(c, s->mem, n_cards);
+        load->core_in_force += core_in_force(c, s->core);
 }
 
-/* GrantSpec has the slices of init containers first, the order that demand_add() needs. with_mem:
- * no annotation names cards, so each container is on the one card of the older form. */
-static void add_slices(Loads *loads, const GrantSpec *spec, bool with_mem) {
-        for (size_t i = 0; i < spec->n_slices; i++) {
-                const Slice *s = &spec->slices[i];
+static size_t count_cards(const GrantSpec *spec, const Slice *of) {
+        size_t n = 0;
 
-                if (with_mem)
-                        add_mem(loads, s->card, (ContainerKind) s->kind, s->container, s->mem, 1);
-                add_core(loads, s);
-        }
-}
-
-static ContainerKind kind_of(const Pod *pod, bool init, uint32_t index) {
-        for (size_t i = 0; i < pod->n_containers; i++) {
-                const PodContainer *c = &pod->containers[i];
-
-                if ((c->kind != CONTAINER_MAIN) == init && c->index == index)
-                        return c->kind;
-        }
-        return init ? CONTAINER_INIT : CONTAINER_MAIN;
-}
-
-/* How many entries from this one on are of the same container; they are sorted by it. */
-static size_t count_cards(const Allocation *a, size_t first) {
-        size_t n = 1;
-
-        while (first + n < a->n_entries && a->entries[first + n].container == a->entries[first].container)
-                n++;
+        for (size_t i = 0; i < spec->n_slices; i++)
+                n += spec->slices[i].container == of->container &&
+                     (spec->slices[i].kind == CONTAINER_MAIN) == (of->kind == CONTAINER_MAIN);
         return n;
 }
 
-/* pod_grant_spec() has reported a key that does not decode. */
-static int add_annotation(Loads *loads, const Pod *pod, Str text, bool init, Arena *scratch, bool *any) {
-        Allocation a = {0};
-        size_t n_cards = 0;
-        int r = 0;
+/* GrantSpec has the slices of init containers first, the order that demand_add() needs. */
+static void add_slices(Loads *loads, const GrantSpec *spec) {
+        for (size_t i = 0; i < spec->n_slices; i++) {
+                const Slice *s = &spec->slices[i];
+                bool divided = s->kind == CONTAINER_MAIN && resize_status_find(&loads->resize, s->container);
 
-        if (!str_is_empty(text))
-                r = allocation_parse(text, scratch, &a, NULL);
-        if (r != 0)
-                return r < 0 ? r : 0;
-        for (size_t i = 0; i < a.n_entries; i++) {
-                const AllocationEntry *e = &a.entries[i];
-
-                if (i == 0 || e->container != e[-1].container)
-                        n_cards = count_cards(&a, i);
-                add_mem(loads, e->card, kind_of(pod, init, e->container), e->container, e->amount, n_cards);
+                add_slice(loads, s, divided ? count_cards(spec, s) : 1);
         }
-        *any |= a.n_entries > 0;
-        return 0;
 }
 
 static int collect_uses(const Loads *loads, Arena *arena, InspectPod *ret) {
@@ -143,7 +100,6 @@ static int find_difference(const Pod *pod, Arena *scratch, Arena *arena, Inspect
 }
 
 int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *ret, Fault *fault) {
-        bool annotated = false;
         GrantSpec spec;
         Loads *loads;
         int r, held;
@@ -158,15 +114,18 @@ int holding_from_pod(const Pod *pod, Arena *scratch, Arena *arena, InspectPod *r
         *loads = (Loads){.n = 0};
         (void) resize_status_read(pod->annotations.resize_status, &loads->resize); /* else the limits */
         ret->resized = resize_status_differs(&loads->resize);
-        r = add_annotation(loads, pod, pod->annotations.init_allocation, true, scratch, &annotated);
-        if (r == 0)
-                r = add_annotation(loads, pod, pod->annotations.allocation, false, scratch, &annotated);
-        if (r < 0)
-                return r;
-        add_slices(loads, &spec, !annotated);
-        if (!annotated) {
-                ret->pending_mem = spec.pending_mem;
-                ret->pending_core = spec.pending_core;
-        }
+        add_slices(loads, &spec);
+        ret->pending_mem = spec.pending_mem;
+        ret->pending_core = spec.pending_core;
+        return collect_uses(loads, arena, ret);
+}
+
+int holding_from_held(const GrantSpec *spec, Arena *scratch, Arena *arena, InspectPod *ret) {
+        Loads *loads = arena_new(scratch, Loads, 1);
+
+        if (!loads)
+                return -ENOMEM;
+        *loads = (Loads){.n = 0};
+        add_slices(loads, spec);
         return collect_uses(loads, arena, ret);
 }

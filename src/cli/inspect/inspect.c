@@ -11,6 +11,7 @@
 #include "share/card_indexes.h"
 #include "share/fault_join.h"
 #include "share/growth.h"
+#include "share/held.h"
 #include "share/memory_unit.h"
 #include "wire/annotation.h"
 #include "wire/card_info.h"
@@ -267,6 +268,51 @@ static int node_keep(Inspect *i, const Node *node, InspectNode *row) {
         return 0;
 }
 
+/* ---- slices of deleted pods ---- */
+
+typedef struct HeldReading {
+        Inspect *inspect;
+        const InspectNode *node;
+} HeldReading;
+
+static int keep_held(void *userdata, const GrantSpec *spec, Fault *fault) {
+        HeldReading *reading = userdata;
+        Inspect *i = reading->inspect;
+        InspectPod row = {.deleted = true, .of = reading->node->order, .order = i->order++};
+        int r;
+
+        (void) fault;
+        if (!str_is_empty(i->only_namespace) && !str_eq(spec->namespace_, i->only_namespace))
+                return 0;
+        r = holding_from_held(spec, &i->scratch, &i->rows, &row);
+        if (r < 0)
+                return r;
+        row.n_held = row.n_uses;
+        row.node = arena_str(&i->rows, reading->node->name);
+        row.namespace_ = arena_str(&i->rows, spec->namespace_);
+        row.name = arena_str(&i->rows, spec->name);
+        row.uid = arena_str(&i->rows, spec->uid);
+        if (!row.node.data || !row.namespace_.data || !row.name.data || !row.uid.data ||
+            !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof row))
+                return -ENOMEM;
+        i->pods[i->n_pods++] = row;
+        return 0;
+}
+
+/* The scheduler counts them. A list that does not decode counts nothing, as a whole. */
+static int add_held(Inspect *i, const Node *node, const InspectNode *row, Fault *fault) {
+        HeldReading reading = {.inspect = i, .node = row};
+        size_t before = i->n_pods;
+        Fault why = FAULT_NULL;
+        int r = held_each(node->annotations.held_slices, &i->scratch, keep_held, &reading, &why);
+
+        if (r <= 0)
+                return r;
+        i->n_pods = before;
+        fault_join(fault, &why);
+        return 0;
+}
+
 static int add_node(Inspect *i, Str object, Fault *fault) {
         InspectNode row = {.order = i->order++};
         uint64_t count = 0, whole = 0;
@@ -297,6 +343,8 @@ static int add_node(Inspect *i, Str object, Fault *fault) {
                 r = node_row(i, &node, count, &row, fault);
         if (r == 0)
                 r = node_keep(i, &node, &row);
+        if (r == 0 && row.total_mem > 0)
+                r = add_held(i, &node, &row, fault);
         if (fault && fault->text[0])
                 (void) fault_wrap(fault, r, "node " STR_FMT, STR_ARG(node.meta.name));
         return r;
@@ -319,6 +367,7 @@ static int pod_keep(Inspect *i, const Pod *pod, InspectPod *row) {
         row->node = arena_str(&i->rows, pod->node_name);
         row->namespace_ = arena_str(&i->rows, pod->meta.namespace_);
         row->name = arena_str(&i->rows, pod->meta.name);
+        row->uid = str_is_empty(pod->meta.uid) ? (Str){0} : arena_str(&i->rows, pod->meta.uid);
         if (!row->node.data || !row->namespace_.data || !row->name.data ||
             !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof *row))
                 return -ENOMEM;

@@ -16,10 +16,15 @@ static int compare_nodes(const void *a, const void *b) {
         return r != 0 ? r : by_order(x->order, y->order);
 }
 
+/* Each entry of a deleted pod is one by itself, and beside a pod of its name. */
 static int compare_pod_names(const InspectPod *x, const InspectPod *y) {
         int r = str_compare(x->namespace_, y->namespace_);
 
-        return r != 0 ? r : str_compare(x->name, y->name);
+        if (r == 0)
+                r = str_compare(x->name, y->name);
+        if (r == 0)
+                r = x->deleted - y->deleted;
+        return r != 0 || !x->deleted ? r : by_order(x->order, y->order);
 }
 
 static int compare_pods_by_name(const void *a, const void *b) {
@@ -120,8 +125,26 @@ static int node_sum(Inspect *i, InspectNode *node) {
         return 0;
 }
 
+/* As the ledger suspends an entry while the pod of its UID has a grant of its own on the node. The
+ * entries of an earlier description of the node are gone. */
+static bool counts(const InspectNode *node, const InspectPod *deleted) {
+        for (size_t p = 0; p < node->n_pods; p++) {
+                const InspectPod *pod = &node->pods[p];
+
+                if (!pod->deleted && inspect_pod_holds(pod) && str_eq(pod->uid, deleted->uid))
+                        return false;
+        }
+        return deleted->of == node->order;
+}
+
+static void settle_deleted(const InspectNode *node, InspectPod *pods) {
+        for (size_t p = 0; p < node->n_pods; p++)
+                if (pods[p].deleted)
+                        pods[p].n_uses = counts(node, &pods[p]) ? pods[p].n_held : 0;
+}
+
 static int settle(Inspect *i) {
-        size_t p = 0;
+        size_t p = 0, first;
 
         if (i->settled)
                 return 0;
@@ -133,9 +156,11 @@ static int settle(Inspect *i) {
 
                 while (p < i->n_pods && str_compare(i->pods[p].node, node->name) < 0)
                         p++;
+                first = p;
                 node->pods = i->n_pods > 0 ? &i->pods[p] : NULL;
                 for (node->n_pods = 0; p < i->n_pods && str_eq(i->pods[p].node, node->name); p++)
                         node->n_pods++;
+                settle_deleted(node, i->pods + first);
                 r = node_sum(i, node);
                 if (r < 0)
                         return r;

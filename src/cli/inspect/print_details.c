@@ -37,7 +37,7 @@ static void pods_header(const InspectNode *n, Buf *text) {
 }
 
 static void pod_line(const InspectNode *n, const InspectPod *p, Buf *text) {
-        table_cell(text, p->name);
+        table_cellf(text, STR_FMT "%s", STR_ARG(p->name), p->deleted ? " (deleted)" : "");
         table_cell(text, p->namespace_);
         for (size_t card = 0; card < n->n_cards; card++)
                 table_cellf(text, "%" PRIu64, inspect_pod_use(p, (uint32_t) card).mem);

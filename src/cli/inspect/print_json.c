@@ -9,7 +9,9 @@ static void card_pods(JsonWriter *w, const InspectNode *n, uint32_t card) {
 
                 if (use.mem == 0 && use.core == 0)
                         continue;
-                if (pod->resized)
+                if (pod->deleted)
+                        inspect_json_deleted_pod(w, pod->namespace_, pod->name, use.mem, use.core);
+                else if (pod->resized)
                         inspect_json_resized_pod(w, pod->namespace_, pod->name,
                                                  &(InspectJsonSize){use.mem, use.core},
                                                  &(InspectJsonSize){use.mem_in_force, use.core_in_force});

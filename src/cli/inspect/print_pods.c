@@ -33,7 +33,10 @@ static void begin(Grid *g, const InspectNode *n, const InspectPod *p, bool again
         grid_row(g);
         grid_text(g, COLUMN_NODE, n->name, tone);
         grid_text(g, COLUMN_NAMESPACE, p->namespace_, tone);
-        grid_text(g, COLUMN_POD, p->name, tone);
+        if (p->deleted)
+                grid_textf(g, COLUMN_POD, tone, STR_FMT " (deleted)", STR_ARG(p->name));
+        else
+                grid_text(g, COLUMN_POD, p->name, tone);
 }
 
 static void amounts(Grid *g, const InspectNode *n, uint64_t mem, uint64_t core) {

@@ -12,9 +12,14 @@ typedef struct InspectUse {
 } InspectUse;
 
 typedef struct InspectPod {
-        Str node, namespace_, name;
+        Str node, namespace_, name, uid;
         InspectUse *uses; /* by card */
         size_t n_uses;
+        /* The pod is deleted, and processes of it still hold these slices. Its node's annotation
+         * says so: `of` is the order of that node's row. It counts nothing while the pod of its UID
+         * has slices there, as in the ledger: n_uses is 0 then, and n_held otherwise. */
+        bool deleted;
+        size_t n_held, of;
         uint64_t pending_mem, pending_core; /* has no card yet */
         bool resized;                       /* a slice has another size than its limit */
         Str difference;                     /* between annotations and limits; empty: none */

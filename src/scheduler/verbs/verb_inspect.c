@@ -15,42 +15,70 @@ static int compare_nodes(const void *a, const void *b) {
                            ledger_node_name(*(LedgerNode *const *) b));
 }
 
-static int compare_grants(const void *a, const void *b) {
-        const Grant *x = *(Grant *const *) a, *y = *(Grant *const *) b;
-        int r = str_compare(grant_namespace(x), grant_namespace(y));
+/* A grant of a pod, or of a deleted one whose processes hold its slices. */
+typedef struct Holder {
+        Grant *grant;
+        bool deleted;
+} Holder;
 
-        return r != 0 ? r : str_compare(grant_name(x), grant_name(y));
+static int compare_holders(const void *a, const void *b) {
+        const Holder *x = a, *y = b;
+        int r = str_compare(grant_namespace(x->grant), grant_namespace(y->grant));
+
+        if (r == 0)
+                r = str_compare(grant_name(x->grant), grant_name(y->grant));
+        if (r == 0)
+                r = x->deleted - y->deleted;
+        return r != 0 ? r : str_compare(grant_uid(x->grant), grant_uid(y->grant));
 }
 
 typedef struct GrantList {
-        Grant **items;
+        Holder *items;
         size_t n;
 } GrantList;
+
+static void add_grants(Grant *first, bool deleted, GrantList *list) {
+        for (Grant *g = first; g; g = grant_next(g))
+                list->items[list->n++] = (Holder){g, deleted};
+}
 
 static bool collect_grants(const LedgerNode *node, Arena *arena, GrantList *ret) {
         size_t n = 0;
 
         for (Grant *g = ledger_node_grants(node); g; g = grant_next(g))
                 n++;
-        ret->items = arena_new(arena, Grant *, n + 1);
+        for (Grant *g = ledger_node_held(node); g; g = grant_next(g))
+                n++;
+        ret->items = arena_new(arena, Holder, n + 1);
         ret->n = 0;
         if (!ret->items)
                 return false;
-        for (Grant *g = ledger_node_grants(node); g; g = grant_next(g))
-                ret->items[ret->n++] = g;
-        qsort(ret->items, n, sizeof(Grant *), compare_grants);
+        add_grants(ledger_node_grants(node), false, ret);
+        add_grants(ledger_node_held(node), true, ret);
+        qsort(ret->items, n, sizeof ret->items[0], compare_holders);
         return true;
 }
 
-static void write_pending(JsonWriter *w, const LedgerNode *node, const GrantList *grants) {
-        if (ledger_node_pending(node) == 0)
-                return;
-        inspect_json_pending(w, ledger_node_pending(node), 0);
-        for (size_t i = 0; i < grants->n; i++) {
-                Grant *g = grants->items[i];
+static uint64_t pending_core(const GrantList *grants) {
+        uint64_t core = 0;
 
-                if (grant_pending(g) > 0)
-                        inspect_json_pod(w, grant_namespace(g), grant_name(g), grant_pending(g), 0);
+        for (size_t i = 0; i < grants->n; i++)
+                core += grant_pending_core(grants->items[i].grant);
+        return core;
+}
+
+static void write_pending(JsonWriter *w, const LedgerNode *node, const GrantList *grants) {
+        uint64_t core = pending_core(grants);
+
+        if (ledger_node_pending(node) == 0 && core == 0)
+                return;
+        inspect_json_pending(w, ledger_node_pending(node), core);
+        for (size_t i = 0; i < grants->n; i++) {
+                Grant *g = grants->items[i].grant;
+
+                if (grant_pending(g) > 0 || grant_pending_core(g) > 0)
+                        inspect_json_pod(w, grant_namespace(g), grant_name(g), grant_pending(g),
+                                         grant_pending_core(g));
         }
         inspect_json_pending_end(w);
 }
@@ -68,10 +96,12 @@ static void write_card(JsonWriter *w, const LedgerNode *node, const LedgerCard *
 
         inspect_json_card(w, c->index, &sums);
         for (size_t i = 0; i < grants->n; i++) {
-                Grant *g = grants->items[i];
+                Grant *g = grants->items[i].grant;
                 uint32_t mem = grant_mem_on_card(g, c->index), core = grant_core_on_card(g, c->index);
 
-                if (mem > 0 || core > 0)
+                if ((mem > 0 || core > 0) && grants->items[i].deleted)
+                        inspect_json_deleted_pod(w, grant_namespace(g), grant_name(g), mem, core);
+                else if (mem > 0 || core > 0)
                         inspect_json_pod(w, grant_namespace(g), grant_name(g), mem, core);
         }
         inspect_json_card_end(w);
@@ -85,6 +115,7 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
         arena_reset(arena);
         if (!collect_grants(node, arena, &grants))
                 return false;
+        sums.used_core = pending_core(&grants);
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
                 GrowthSum used = ledger_growth_shown(node, &cards[i]);
 

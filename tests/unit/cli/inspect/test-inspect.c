@@ -131,7 +131,7 @@ static void details_of_several_nodes(void) {
               "\n"
               "NAME         NAMESPACE  GPU0(Allocated)  GPU1(Allocated)  Pending(Allocated)\n"
               "q            default    0                0                3\n"
-              "p            ns         2                4                0\n"
+              "p            ns         3                3                0\n"
               "Allocated :  9 (56%)\n"
               "Total :      16\n"
               "---------------------------------------\n"
@@ -246,9 +246,9 @@ static void which_pods_count(void) {
         CHECK_LINE("0/15 0/15 0/30", POD("d", "p", "n", OLD("0"), "{\"name\":\"no-gpu\"}"));
 }
 
-static void current_annotation_wins(void) {
-        CHECK_POD("0/15 5/15 5/30", ALLOCATION("{\\\"0\\\":{\\\"1\\\":5}}"), CONTAINER("3"));
-        CHECK_POD("0/15 5/15 5/30",
+static void current_annotation_names_the_cards(void) {
+        CHECK_POD("0/15 3/15 3/30", ALLOCATION("{\\\"0\\\":{\\\"1\\\":5}}"), CONTAINER("3"));
+        CHECK_POD("0/15 3/15 3/30",
                   ANNOTATED("\"ALIYUN_COM_GPU_MEM_IDX\":\"0\",\"scheduler.framework.gpushare.allocation\":"
                             "\"{\\\"0\\\":{\\\"1\\\":5}}\""),
                   CONTAINER("3"));
@@ -542,8 +542,8 @@ static void differences_are_named_under_the_table(void) {
               "\n"
               "NAME         NAMESPACE  GPU0(Allocated)\n"
               "honest       ns         3\n"
-              "less         ns         2\n"
-              "Allocated :  5 (33%)\n"
+              "less         ns         5\n"
+              "Allocated :  8 (53%)\n"
               "Total :      15\n"
               "----------------------------------\n"
               "ns/dos: annotation scheduler.framework.gpushare.allocation gives container 0 (\"x\") 15 of "
@@ -551,12 +551,12 @@ static void differences_are_named_under_the_table(void) {
               "ns/less: annotation scheduler.framework.gpushare.allocation gives container 0 (\"\") 2 of "
               "aliyun.com/gpu-mem, its limit is 5\n"
               "\n"
-              "Allocated/Total GPU Memory In Cluster:  5/15 (33%)\n",
+              "Allocated/Total GPU Memory In Cluster:  8/15 (53%)\n",
               LYING);
         CHECK(inspect_print_json,
-              "{\"nodes\":[{\"name\":\"a\",\"totalGPU\":15,\"usedGPU\":5,\"devs\":[{\"id\":0,\"totalGPU\":15,"
-              "\"usedGPU\":5,\"pods\":[{\"name\":\"honest\",\"namespace\":\"ns\",\"usedGPU\":3},"
-              "{\"name\":\"less\",\"namespace\":\"ns\",\"usedGPU\":2}]}],\"differences\":["
+              "{\"nodes\":[{\"name\":\"a\",\"totalGPU\":15,\"usedGPU\":8,\"devs\":[{\"id\":0,\"totalGPU\":15,"
+              "\"usedGPU\":8,\"pods\":[{\"name\":\"honest\",\"namespace\":\"ns\",\"usedGPU\":3},"
+              "{\"name\":\"less\",\"namespace\":\"ns\",\"usedGPU\":5}]}],\"differences\":["
               "{\"name\":\"dos\",\"namespace\":\"ns\",\"message\":\"annotation scheduler.framework.gpushare."
               "allocation gives container 0 (\\\"x\\\") 15 of aliyun.com/gpu-mem, its limit is 0\"},"
               "{\"name\":\"less\",\"namespace\":\"ns\",\"message\":\"annotation scheduler.framework.gpushare."
@@ -565,6 +565,90 @@ static void differences_are_named_under_the_table(void) {
         ASSERT_OK(inspect_count_differences(i, STR(""), &n, NULL));
         ASSERT_INT(n, 2);
         ASSERT_INT(inspect_count_differences(i, STR("b"), &n, NULL), INSPECT_E_NO_NODE);
+}
+
+/* ---- slices of deleted pods ---- */
+
+#define HELD(entries)                                                                                        \
+        NODE("n", "10.0.0.1", "30", "2", ANNOTATED("\"aliquot.dev/held-slices\":\"[" entries "]\""))
+#define ENTRY(pod, uid, card, mem)                                                                           \
+        "{\\\"pod\\\":\\\"" pod "\\\",\\\"uid\\\":\\\"" uid "\\\",\\\"allocation\\\":{\\\"0\\\":{\\\"" card  \
+        "\\\":" mem "}}}"
+#define WITH_UID(uid, idx) ",\"uid\":\"" uid "\"" OLD(idx)
+
+/* They count as in the ledger, and not beside a grant of the same pod. */
+static void slices_of_deleted_pods_count(void) {
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10")), NULL}, "10/15 0/15 10/30");
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10") "," ENTRY("d/gone", "u2", "1",
+                                                                                         "2")),
+                                         POD("d", "gone", "n", WITH_UID("u3", "1"), CONTAINER("3")), NULL},
+                   "10/15 5/15 15/30");
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10")),
+                                         POD("d", "gone", "n", WITH_UID("u1", "0"), CONTAINER("10")), NULL},
+                   "10/15 0/15 10/30");
+        /* the pod of this UID holds nothing, or is elsewhere */
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10")),
+                                         POD_("d", "gone", "n", "Succeeded", WITH_UID("u1", "0"),
+                                              "\"containers\":[" CONTAINER("10") "]"),
+                                         NULL},
+                   "10/15 0/15 10/30");
+        check_line((const char *const[]){POD("d", "gone", "m", WITH_UID("u1", "0"), CONTAINER("10")),
+                                         HELD(ENTRY("d/gone", "u1", "0", "10")), NULL},
+                   "10/15 0/15 10/30");
+        /* a later description of the node */
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10")), N, NULL}, "0/15 0/15 0/30");
+        check_line((const char *const[]){N, HELD(ENTRY("d/gone", "u1", "1", "1")), NULL}, "0/15 1/15 1/30");
+        check_line((const char *const[]){HELD(ENTRY("d/gone", "u1", "0", "10")),
+                                         HELD(ENTRY("d/gone", "u1", "0", "4")), NULL},
+                   "4/15 0/15 4/30");
+}
+
+static void deleted_pods_have_rows(void) {
+        CHECK(inspect_print_details,
+              "\n"
+              "NAME:       n\n"
+              "IPADDRESS:  10.0.0.1\n"
+              "\n"
+              "NAME            NAMESPACE  GPU0(Allocated)  GPU1(Allocated)\n"
+              "gone (deleted)  d          10               0\n"
+              "Allocated :     10 (33%)\n"
+              "Total :         30\n"
+              "---------------------------------\n"
+              "\n"
+              "Allocated/Total GPU Memory In Cluster:  10/30 (33%)\n",
+              HELD(ENTRY("d/gone", "u1", "0", "10")));
+        CHECK(inspect_print_json,
+              "{\"nodes\":[{\"name\":\"n\",\"totalGPU\":30,\"usedGPU\":10,\"devs\":[{\"id\":0,\"totalGPU\":"
+              "15,"
+              "\"usedGPU\":10,\"pods\":[{\"name\":\"gone\",\"namespace\":\"d\",\"usedGPU\":10,\"deleted\":"
+              "true}]},"
+              "{\"id\":1,\"totalGPU\":15,\"usedGPU\":0,\"pods\":[]}]}]}\n",
+              HELD(ENTRY("d/gone", "u1", "0", "10")));
+}
+
+static void a_malformed_list_of_held_slices_counts_nothing(void) {
+        _cleanup_(inspect_freep) Inspect *i = NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+        Fault fault = FAULT_NULL;
+
+        ASSERT_OK(inspect_new(&i));
+        ASSERT_OK(inspect_add(i, STR(""), STR(HELD(ENTRY("d/gone", "u1", "0", "10") ",{}")), &fault));
+        ASSERT_CONTAINS(fault.text, "aliquot.dev/held-slices: an entry has no uid");
+        ASSERT_OK(inspect_print_json(i, STR(""), &out, NULL));
+        ASSERT_CONTAINS(out.data, "\"usedGPU\":0");
+}
+
+static void held_slices_of_a_namespace(void) {
+        _cleanup_(inspect_freep) Inspect *i = NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+
+        ASSERT_OK(inspect_new(&i));
+        inspect_set_namespace(i, STR("d"));
+        ASSERT_OK(inspect_add(i, STR(""),
+                              STR(HELD(ENTRY("d/gone", "u1", "0", "3") "," ENTRY("e/gone", "u2", "0", "4"))),
+                              NULL));
+        ASSERT_OK(inspect_print_summary(i, STR(""), &out, NULL));
+        ASSERT_CONTAINS(out.data, "3/15");
 }
 
 /* ---- bad input ---- */
@@ -631,13 +715,15 @@ int main(void) {
                          TEST(details_of_two_pods), TEST(cards_a_node_lacks_and_pending),
                          TEST(details_of_several_nodes), TEST(one_node_only), TEST(no_nodes_at_all),
                          TEST(percent_is_truncated_and_not_capped), TEST(which_pods_count),
-                         TEST(current_annotation_wins), TEST(older_form_and_pending),
+                         TEST(current_annotation_names_the_cards), TEST(older_form_and_pending),
                          TEST(a_card_the_node_does_not_have), TEST(init_containers_count_by_maximum),
                          TEST(init_grants_count_by_maximum), TEST(an_object_that_comes_again_replaces_itself),
                          TEST(cards_differ), TEST(unit_text), TEST(the_unit_in_force_is_shown),
                          TEST(differences_are_named_under_the_table),
                          TEST(units_that_differ_are_summed_in_mib), TEST(compute_adds_columns),
                          TEST(compute_in_details), TEST(compute_without_its_annotation_follows_the_memory),
-                         TEST(json_of_the_extender), TEST(malformed_objects_are_left_out),
+                         TEST(json_of_the_extender), TEST(slices_of_deleted_pods_count),
+                         TEST(deleted_pods_have_rows), TEST(a_malformed_list_of_held_slices_counts_nothing),
+                         TEST(held_slices_of_a_namespace), TEST(malformed_objects_are_left_out),
                          TEST(says_what_it_passes_over), TEST(typed_lists_say_the_kind));
 }
