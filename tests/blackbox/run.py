@@ -534,6 +534,64 @@ class Shared(Base):
 
     MYSELF = [sys.executable, os.path.abspath(__file__), "--inside"]
 
+    def outside(self, mib):
+        """A process that holds so much memory in no slice, as a program of another user does."""
+        p = subprocess.Popen([*self.MYSELF, f"alloc {mib}", "hold"], env=self.environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+        def end():
+            p.kill()
+            p.communicate()
+        self.addCleanup(end)
+        self.holding(p)
+        return p
+
+    def smi_beside(self, *arguments):
+        return subprocess.run([ALIQUOT, "smi", "--slices", self.slicedir, *arguments], env=self.environment, capture_output=True, text=True, check=True,
+                              timeout=PATIENCE).stdout
+
+    def test_memory_outside_of_slices(self):
+        """Shown by smi, and told by a run whose slice it takes the memory of."""
+        self.assertEqual(self.status("--gpu-mem", "1"), 0)
+        self.assertNotIn("outside", self.smi_beside() + self.smi_beside("-o", "json"))
+        p = self.outside(12000)
+        shown = re.search(r"\nGPU0: processes in none of these slices hold (\d+) MiB; by the driver (\d+) of 16160 MiB are used\n", self.smi_beside())
+        held = int(shown[1])
+        self.assertEqual(shown[1], shown[2])
+        self.assertTrue(12000 < held < 13000, held)
+        self.assertEqual(json.loads(self.smi_beside("-o", "json"))["cards"][0]["outside"] >> 20, held)
+        for units, said in (("2", ""), ("15", f"aliquot run: processes outside of slices hold {held} MiB of gpu0; of the 16160 MiB of this slice "
+                                              f"{16160 - held} are free now\n")):
+            self.assertEqual(self.run_in("--gpu-mem", units, "--", "true").communicate(timeout=PATIENCE), ("", said))
+        p.kill()
+        p.wait()
+        self.assertNotIn("outside", self.smi_beside())
+
+    def test_memory_in_slices_is_none_outside(self):
+        p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "alloc 9000", "hold")
+        self.holding(p)
+        self.assertNotIn("outside", self.smi_beside() + self.smi_beside("-o", "json"))
+        self.assertEqual(self.run_in("--gpu-mem", "5", "--", "true").communicate(timeout=PATIENCE), ("", ""))
+
+    def test_a_warning_that_nobody_reads(self):
+        """A full pipe, one without a reader, and a closed standard error: the command runs."""
+        self.outside(12000)
+        command = f"'{ALIQUOT}' run --slices '{self.slicedir}' --gpu-mem 15 -- sh -c 'exit 7'"
+        full, no_reader = os.pipe(), os.pipe()
+        os.set_blocking(full[1], False)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(full[1], bytes(65536))
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(full[1], b"x")
+        os.set_blocking(full[1], True)
+        os.close(no_reader[0])
+        for text, error in ((command, full[1]), (command, no_reader[1]), (command + " 2>&-", subprocess.DEVNULL)):
+            p = subprocess.run(["sh", "-c", text], env=self.environment, stderr=error, timeout=PATIENCE, check=False)
+            self.assertEqual(p.returncode, 7)
+        for end in (*full, no_reader[1]):
+            os.close(end)
+
     def test_what_is_left_behind_keeps_its_slice(self):
         """A child of a command that has ended; its memory stays its own meanwhile."""
         p = self.run_in("--gpu-mem", "10", "--", "sh", "-c", 'exec 4<&0; (read line <&4; exec "$@") & echo left', "sh", *self.MYSELF, "alloc 9000", "hold",

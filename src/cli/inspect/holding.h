@@ -8,9 +8,9 @@
 #include "wire/pod.h"
 
 /* What a pod holds on each card, summed by Kubernetes' formula: what the ledger counts, by its
- * limits (share/pod_grant.h). A pod without gpu-mem holds nothing. Beside it stands the size in force of a
- * resized pod (share/resize_status.h): of its main containers and sidecars, because its init
- * containers have ended.
+ * limits (share/pod_grant.h). A pod without gpu-mem holds nothing. Beside it stands the size in
+ * force of a resized pod (share/resize_status.h): of its main containers and sidecars, because its
+ * init containers have ended.
  *
  * Sets uses, pending, resized and difference of *ret; they live in `arena`. `scratch` is for
  * temporary memory. Returns 0 or -ENOMEM. With 0, the fault is not empty when an annotation was

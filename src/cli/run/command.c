@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "cli/run/gate_probe.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -140,7 +141,7 @@ static _Noreturn void exec_command(const Command *c, const Signals *old) {
         restore_signals(old);
         (void) execvp(c->command[0], c->command);
         error = errno;
-        (void) fprintf(stderr, "aliquot run: cannot run %s: %s\n", c->command[0], strerror(error));
+        message_write("aliquot run: cannot run %s: %s", c->command[0], strerror(error));
         _exit(error == ENOENT ? 127 : 126);
 }
 

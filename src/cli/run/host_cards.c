@@ -44,6 +44,15 @@ static bool has_mig(const Nvml *nvml, NvmlDevice device) {
         return nvml->mig && nvml->mig(device, &now, &pending) == NVML_SUCCESS && now == 1;
 }
 
+/* The second form leaves out what the driver reserves for itself (nvml.h, nvmlMemory_v2_t). */
+static uint64_t used_of(const Nvml *nvml, NvmlDevice device, const NvmlMemory *memory) {
+        NvmlMemory2 exact = {.version = NVML_MEMORY2_VERSION};
+
+        if (nvml->memory2 && nvml->memory2(device, &exact) == NVML_SUCCESS)
+                return exact.used;
+        return memory->used;
+}
+
 static int read_card(const Nvml *nvml, unsigned index, const char *devices, HostCard *ret, Fault *fault) {
         char uuid[NVML_TEXT_SIZE] = "", name[32];
         NvmlMemory memory = {0};
@@ -75,6 +84,7 @@ static int read_card(const Nvml *nvml, unsigned index, const char *devices, Host
                 ret->model[0] = '\0';
         ret->minor = minor;
         ret->bytes = memory.total / MIB * MIB;
+        ret->used = used_of(nvml, device, &memory);
         (void) snprintf(name, sizeof name, "nvidia%u", minor);
         return read_file(devices, name, &ret->device, fault);
 }
@@ -156,11 +166,18 @@ static int count_slice(void *userdata, const SlicedirEntry *slice) {
                         if (strncmp(slice->cards[i].limits.uuid, m->cards[k].uuid, SLICE_UUID) == 0) {
                                 m->cards[k].taken +=
                                         bytes_of(&slice->cards[i].limits, &slice->cards[i].report);
+                                m->cards[k].held += slice->cards[i].report.used;
                                 m->cards[k].core_taken +=
                                         (uint32_t) larger(slice->cards[i].limits.core_percent,
                                                           slice->cards[i].limits.granted_percent);
                         }
         return 0;
+}
+
+uint64_t host_cards_outside(const HostCard *card) {
+        uint64_t outside = card->used > card->held ? card->used - card->held : 0;
+
+        return outside >= HOST_CARDS_OUTSIDE_MIN ? outside : 0;
 }
 
 int host_cards_count_slices(HostCards *m, Slicedir *b, const char *except) {

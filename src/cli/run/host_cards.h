@@ -16,7 +16,9 @@ typedef struct HostCard {
         char uuid[SLICE_UUID];
         char model[HOST_CARDS_MODEL]; /* empty: the driver does not tell */
         SliceFile device;
+        uint64_t used;  /* bytes that processes hold, as the driver counts them */
         uint64_t taken; /* bytes of the other slices on it */
+        uint64_t held;  /* bytes that processes hold in slices, counted with `taken` */
         uint32_t core_taken;
 } HostCard;
 
@@ -35,3 +37,8 @@ int host_cards_read(const char *devices, const char *library, HostCards *ret, Fa
 /* Adds up what the living slices of the slice directory hold of each card. except: a slice that is
  * not counted; NULL: none. The caller has locked the directory. Returns 0 or negative errno. */
 int host_cards_count_slices(HostCards *m, Slicedir *b, const char *except);
+
+/* Bytes that processes outside of every slice that was counted hold: the driver's number less that
+ * of the slices. 0 below HOST_CARDS_OUTSIDE_MIN, because both are read at different moments. */
+enum { HOST_CARDS_OUTSIDE_MIN = 64 << 20 };
+uint64_t host_cards_outside(const HostCard *card);

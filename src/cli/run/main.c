@@ -12,6 +12,7 @@
 
 #include "arbiter/respawn.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "cli/run/cdi_file.h"
 #include "cli/run/command.h"
@@ -152,6 +153,20 @@ static int create_named(Slicedir *b, const char *name, const char *owner, const 
                        : r;
 }
 
+/* Memory that no slice counts can be held by another user, or by a program whose start script
+ * dropped the library. */
+static void warn_of_outside(const HostCard *card, uint64_t limit) {
+        uint64_t outside = host_cards_outside(card), left = card->bytes - card->taken;
+
+        left = left > outside ? left - outside : 0;
+        if (left < limit)
+                message_write(
+                        "aliquot run: processes outside of slices hold %llu MiB of gpu%u; of the %llu MiB "
+                        "of this slice %llu are free now",
+                        (unsigned long long) (outside >> 20), card->index, (unsigned long long) (limit >> 20),
+                        (unsigned long long) (left >> 20));
+}
+
 static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret, Fault *fault) {
         SliceSpec specs[SLICEDIR_CARDS_MAX];
         uint32_t chosen[SLICEDIR_CARDS_MAX];
@@ -167,8 +182,11 @@ static int create_slices(const Options *o, HostCards *m, Slicedir *b, Taken *ret
                 ret->cards[i] = &m->cards[chosen[i]];
                 describe(o, m, ret->cards[i], ret->id, &specs[i]); /* the name follows later */
         }
-        return o->cdi ? create_named(b, o->cdi, owner, specs, o->size.request.cards, ret, fault)
-                      : create_numbered(b, owner, specs, o->size.request.cards, ret, fault);
+        r = o->cdi ? create_named(b, o->cdi, owner, specs, o->size.request.cards, ret, fault)
+                   : create_numbered(b, owner, specs, o->size.request.cards, ret, fault);
+        for (uint32_t i = 0; i < o->size.request.cards && r == 0; i++)
+                warn_of_outside(ret->cards[i], specs[i].limit);
+        return r;
 }
 
 /* A user without root has a slice directory of its own. It sees root's directory but cannot lock
@@ -228,7 +246,7 @@ static void end_arbiter(int stop, pid_t pid) {
 }
 
 static int no_slice(const Fault *fault) {
-        (void) fprintf(stderr, "aliquot run: %s\n", fault->text);
+        message_write("aliquot run: %s", fault->text);
         return EXIT_NO_SLICE;
 }
 

@@ -62,6 +62,21 @@ static bool has_room(const HostCard *card, const SliceRequest *request) {
                request->core <= CORE_MAX && card->core_taken <= CORE_MAX - request->core;
 }
 
+/* Whether the slice could be filled now, too: `taken` are the limits of slices, and memory outside
+ * of them is in none. */
+static bool has_memory(const HostCard *card, const SliceRequest *request) {
+        uint64_t visible = slicing_visible_bytes(card->bytes, request->mem, request->unit_mib);
+
+        return host_cards_outside(card) <= card->bytes - card->taken - visible;
+}
+
+/* Whether the first card is the better one of two with room. */
+static bool is_better(const HostCard *card, const HostCard *than, const SliceRequest *request) {
+        bool a = has_memory(card, request), b = has_memory(than, request);
+
+        return a != b ? a : card->taken > than->taken;
+}
+
 static bool is_chosen(const uint32_t *chosen, uint32_t n, uint32_t card) {
         for (uint32_t i = 0; i < n; i++)
                 if (chosen[i] == card)
@@ -123,7 +138,7 @@ int slicing_choose(const HostCards *m, const SliceRequest *request, uint32_t *re
                 for (uint32_t i = 0; i < m->n; i++)
                         if (is_meant(&m->cards[i], request->only) && has_room(&m->cards[i], request) &&
                             !is_chosen(ret, n, i) &&
-                            (best == UINT32_MAX || m->cards[i].taken > m->cards[best].taken))
+                            (best == UINT32_MAX || is_better(&m->cards[i], &m->cards[best], request)))
                                 best = i;
                 if (best == UINT32_MAX)
                         return no_room(m, request, fault);

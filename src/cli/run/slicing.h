@@ -20,7 +20,8 @@ uint64_t slicing_visible_bytes(uint64_t card_bytes, uint64_t units, uint64_t uni
 
 enum { SLICING_E_NO_ROOM = 1 };
 
-/* Chooses the fullest cards that have room, so that empty cards stay empty. ret has room for
+/* Chooses the fullest cards that have room, so that empty cards stay empty. Cards on which
+ * processes outside of slices leave the memory free go before others. ret has room for
  * request->cards indices of m->cards. Returns 0, or SLICING_E_NO_ROOM with a fault that lists the
  * free memory of each card, or the cards where none is meant. */
 int slicing_choose(const HostCards *m, const SliceRequest *request, uint32_t *ret, Fault *fault);

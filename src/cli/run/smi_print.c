@@ -12,6 +12,7 @@ typedef struct CardSum {
         uint32_t index, core;
         const char *uuid, *model;
         uint64_t total, allocated, used; /* bytes */
+        uint64_t driver;                 /* bytes that are used as the driver counts; 0: not known */
         size_t n_slices;
 } CardSum;
 
@@ -35,8 +36,11 @@ static void add_up(CardSums *sums, const HostCards *cards, const SmiSlices *slic
         for (uint32_t i = 0; i < cards->n; i++) {
                 const HostCard *c = &cards->cards[i];
 
-                sums->list[sums->n++] =
-                        (CardSum){.index = c->index, .uuid = c->uuid, .model = c->model, .total = c->bytes};
+                sums->list[sums->n++] = (CardSum){.index = c->index,
+                                                  .uuid = c->uuid,
+                                                  .model = c->model,
+                                                  .total = c->bytes,
+                                                  .driver = c->used};
         }
         for (size_t i = 0; i < slices->n; i++) {
                 CardSum *sum = sum_of(sums, &slices->list[i]);
@@ -55,6 +59,11 @@ static const CardSum *find_sum(const CardSums *sums, Str uuid) {
                 if (str_eq(str_from(sums->list[i].uuid), uuid))
                         return &sums->list[i];
         return NULL;
+}
+
+/* Bytes that processes hold in none of these slices. */
+static uint64_t outside_of(const CardSum *c) {
+        return host_cards_outside(&(HostCard){.used = c->driver, .held = c->used});
 }
 
 static uint64_t free_of(const CardSum *c) {
@@ -126,6 +135,25 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
         }
 }
 
+/* Memory that no slice counts, and no row shows. */
+static void print_outside(const CardSums *sums, const GridStyle *style, Buf *out) {
+        for (size_t i = 0; i < sums->n; i++) {
+                const CardSum *c = &sums->list[i];
+                _cleanup_buf_ Buf text = BUF_NULL;
+
+                if (outside_of(c) == 0)
+                        continue;
+                buf_appendf(&text,
+                            "GPU%" PRIu32 ": processes in none of these slices hold %" PRIu64
+                            " MiB; by the driver %" PRIu64 " of %" PRIu64 " MiB are used",
+                            c->index, outside_of(c) / MIB, c->driver / MIB, c->total / MIB);
+                grid_tone(GRID_WARN, style, out);
+                grid_fold(buf_str(&text), style->width, out);
+                grid_tone(GRID_PLAIN, style, out);
+                out->broken |= text.broken;
+        }
+}
+
 static int print_cards(const HostCards *cards, Str out_of_service, const SmiSlices *slices,
                        const GridStyle *style, Buf *out) {
         _cleanup_(grid_done) Grid grid = {.columns = card_columns, .n_columns = CARD_COLUMNS};
@@ -138,6 +166,8 @@ static int print_cards(const HostCards *cards, Str out_of_service, const SmiSlic
                 card_row(&grid, &sums.list[i]);
         if (sums.n > 0)
                 r = grid_print(&grid, grid.n_rows, style, out);
+        if (r == 0)
+                print_outside(&sums, style, out);
         if (r == 0)
                 print_out_of_service(&sums, out_of_service, style, out);
         return r;
@@ -290,6 +320,8 @@ static void card_json(const CardSum *c, Str out_of_service, Buf *out) {
                     "\",\"memory\":{\"total\":%" PRIu64 ",\"allocated\":%" PRIu64 ",\"free\":%" PRIu64
                     ",\"used\":%" PRIu64 "},\"compute\":{\"allocated\":%" PRIu32 "},\"slices\":%zu",
                     c->total, c->allocated, free_of(c), c->used, c->core, c->n_slices);
+        if (outside_of(c) > 0)
+                buf_appendf(out, ",\"outside\":%" PRIu64, outside_of(c));
         why_json(c, out_of_service, out);
         buf_append_char(out, '}');
 }

@@ -29,6 +29,32 @@ static void never_more_than_the_card(void) {
                             16160 * MIB);
 }
 
+/* Limits leave room on both; processes outside of slices leave the memory of one free. */
+static void prefers_cards_with_free_memory(void) {
+        HostCards m = {.n = 2,
+                       .cards = {{.bytes = 16160 * MIB, .used = 12316 * MIB, .taken = 2154 * MIB},
+                                 {.index = 1, .bytes = 16160 * MIB}}};
+        SliceRequest request = {.mem = 8, .unit_mib = 1024, .cards = 1};
+        uint32_t chosen = 9;
+
+        ASSERT_INT(host_cards_outside(&m.cards[0]), 12316 * MIB);
+        ASSERT_OK(slicing_choose(&m, &request, &chosen, NULL));
+        ASSERT_INT(chosen, 1);
+        request.mem = 1; /* there is enough for that: the fuller card */
+        ASSERT_OK(slicing_choose(&m, &request, &chosen, NULL));
+        ASSERT_INT(chosen, 0);
+        request.mem = 8;
+        m.cards[0].held = 12300 * MIB; /* by slices */
+        ASSERT_INT(host_cards_outside(&m.cards[0]), 0);
+        ASSERT_OK(slicing_choose(&m, &request, &chosen, NULL));
+        ASSERT_INT(chosen, 0);
+        /* no card has it, and one is taken all the same */
+        m.cards[0].held = 0;
+        m.cards[1].used = 16000 * MIB;
+        ASSERT_OK(slicing_choose(&m, &request, &chosen, NULL));
+        ASSERT_INT(chosen, 0);
+}
+
 static void reads_units(void) {
         ASSERT_INT(slicing_unit("GiB"), 1024);
         ASSERT_INT(slicing_unit("MiB"), 1);
@@ -153,7 +179,8 @@ static void growth_needs_room(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(shows_what_cgpu_shows), TEST(never_more_than_the_card), TEST(reads_units),
-                         TEST(reads_amounts), TEST(takes_the_fullest_with_room),
-                         TEST(says_what_each_card_has), TEST(growth_needs_room));
+        return TEST_MAIN(TEST(shows_what_cgpu_shows), TEST(never_more_than_the_card),
+                         TEST(prefers_cards_with_free_memory), TEST(reads_units), TEST(reads_amounts),
+                         TEST(takes_the_fullest_with_room), TEST(says_what_each_card_has),
+                         TEST(growth_needs_room));
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A line for people on standard error, from a program that must go on whatever becomes of it. */
+
+#include "base/cleanup.h"
+
+enum { MESSAGE_MAX = 2048 }; /* bytes of a line; the rest is cut */
+
+/* Writes the line, and a newline. Never waits and never ends the program: where standard error is
+ * closed, is a full pipe or one that nothing reads any more, the line is lost. */
+void message_write(const char *format, ...) _printf_(1, 2);
