@@ -8,25 +8,6 @@
 #include "share/pod_grant.h"
 #include "wire/pod.h"
 
-/* What a pod holds of a card: its containers that stay together, or an init container, if that has
- * more. */
-static uint32_t amount(const GrantSpec *spec, uint32_t card, bool core) {
-        uint64_t stay = 0, init = 0;
-
-        for (size_t i = 0; i < spec->n_slices; i++) {
-                const Slice *s = &spec->slices[i];
-                uint32_t n = core ? s->core : s->mem;
-
-                if (s->card != card)
-                        continue;
-                if (s->kind != CONTAINER_INIT)
-                        stay += n;
-                else if (n > init)
-                        init = n;
-        }
-        return (uint32_t) (stay > init ? stay : init);
-}
-
 static bool is_first_of_card(const GrantSpec *spec, size_t i) {
         for (size_t k = 0; k < i; k++)
                 if (spec->slices[k].card == spec->slices[i].card)
@@ -48,17 +29,17 @@ static void print_whole_cards(const GrantSpec *spec, Buf *out) {
 }
 
 /* "gpu0: 3 GiB, 30 %; gpu2: 16 x 128MiB" */
-static void print_cards(const GrantSpec *spec, MemoryUnit unit, Buf *out) {
+static void print_cards(const GrantSpec *spec, const Grant *grant, MemoryUnit unit, Buf *out) {
         const char *separator = "";
 
         for (size_t i = 0; i < spec->n_slices; i++) {
-                uint32_t card = spec->slices[i].card, core = amount(spec, card, true);
+                uint32_t card = spec->slices[i].card, core = grant_core_on_card(grant, card);
                 _cleanup_buf_ Buf name = BUF_NULL;
 
                 if (!is_first_of_card(spec, i))
                         continue;
                 memory_unit_format(unit, &name);
-                buf_appendf(out, "%sgpu%u: %u %s%s", separator, card, amount(spec, card, false),
+                buf_appendf(out, "%sgpu%u: %u %s%s", separator, card, grant_mem_on_card(grant, card),
                             name.len > 0 && name.data[0] <= '9' ? "x " : "", name.data);
                 if (core > 0)
                         buf_appendf(out, ", %u %%", core);
@@ -84,7 +65,19 @@ static MemoryUnit unit_of(const json_t *nodes, const char *name) {
         return unit;
 }
 
-static int print_pod(const json_t *pod, const json_t *nodes, Buf *table) {
+/* ledger: any; the grant is given back. It sums up by the formula of the scheduler. */
+static int print_slices(const GrantSpec *spec, Ledger *ledger, MemoryUnit unit, Buf *out) {
+        Grant *grant;
+        int r = grant_new(ledger, spec, &grant);
+
+        if (r < 0)
+                return r;
+        print_cards(spec, grant, unit, out);
+        (void) grant_free(grant);
+        return 0;
+}
+
+static int print_pod(const json_t *pod, const json_t *nodes, Ledger *ledger, Buf *table) {
         _cleanup_free_ char *text = json_dumps(pod, JSON_COMPACT);
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -105,7 +98,9 @@ static int print_pod(const json_t *pod, const json_t *nodes, Buf *table) {
         if (has_whole_cards(&decoded))
                 print_whole_cards(&spec, &cards);
         else
-                print_cards(&spec, unit_of(nodes, node), &cards);
+                r = print_slices(&spec, ledger, unit_of(nodes, node), &cards);
+        if (r < 0)
+                return r;
         table_cell(table, str_from(name));
         table_cell(table, str_from(node));
         table_cell(table, buf_str(&cards));
@@ -114,14 +109,17 @@ static int print_pod(const json_t *pod, const json_t *nodes, Buf *table) {
 }
 
 int pod_cards_print(const json_t *pods, const json_t *nodes, Buf *out) {
+        _cleanup_(ledger_freep) Ledger *ledger = NULL;
         _cleanup_buf_ Buf table = BUF_NULL;
         const json_t *pod;
         size_t i, empty;
 
+        if (ledger_new(&ledger) < 0)
+                return -ENOMEM;
         buf_append_str(&table, STR("\nPOD\tNODE\tCARDS\t\n"));
         empty = table.len;
         json_array_foreach(pods, i, pod) {
-                int r = print_pod(pod, nodes, &table);
+                int r = print_pod(pod, nodes, ledger, &table);
 
                 if (r < 0)
                         return r;

@@ -587,6 +587,18 @@ class Input(Local):
         done = self.apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec: {}\n", node("n1", "A:16GiB"), pod("p", 1))
         self.assertIn("kind CronJob is passed over, it has no pods before its time; to try them, make a Job of its jobTemplate", done.stderr)
 
+    def test_the_cards_column_has_the_sums_of_the_table(self):
+        """A sidecar runs beside the init containers that start after it, and beside the main container."""
+        def limits(mem, core):
+            return f"resources: {{limits: {{aliyun.com/gpu-mem: {mem}, aliyun.com/gpu-core.percentage: {core}}}}}"
+
+        sidecar, init = f"{{name: s, image: x, restartPolicy: Always, {limits(3, 10)}}}", f"{{name: i, image: x, {limits(10, 40)}}}"
+        for inits, mem, core in (((sidecar, init), 13, 50), ((init, sidecar), 10, 40), ((sidecar,), 8, 30), ((init,), 10, 40)):
+            spec = f"  initContainers: [{', '.join(inits)}]"
+            done = self.apply(node("n1", "A:16GiB", mode="core_mem"), pod("p", 5, 20, spec=spec))
+            self.assertIn(f" {mem}/16 ", self.lines(done.stdout)[1] + " ")
+            self.assertRegex(done.stdout, rf"default/p +n1 +gpu0: {mem} GiB, {core} %\n")
+
     def test_who_is_on_which_card(self):
         done = self.apply(node("n1", "A:16GiB", mode="core_mem"), node("n2", "A:16GiB", annotations="    aliquot.dev/gpu-mem-unit: 128MiB"),
                           pod("plain"), pod("core", 3, 30, spec="  nodeName: n1"), pod("unit", 16, spec="  nodeName: n2"),
