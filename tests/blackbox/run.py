@@ -554,9 +554,12 @@ class Shared(Base):
         self.assertEqual(self.status("--gpu-mem", "1"), 0)
         self.assertNotIn("outside", self.smi_beside() + self.smi_beside("-o", "json"))
         p = self.outside(12000)
-        shown = re.search(r"\nGPU0: processes in none of these slices hold (\d+) MiB; by the driver (\d+) of 16160 MiB are used\n", self.smi_beside())
+        shown = re.search(r"\nGPU0: processes in none of these slices hold (\d+) MiB; by the driver (\d+) of 16160 MiB are used; by process "
+                          rf"{p.pid} \(python3?[0-9.]*\) (\d+) MiB\n", self.smi_beside())
         held = int(shown[1])
         self.assertEqual(shown[1], shown[2])
+        self.assertTrue(12000 < int(shown[3]) <= held, shown[3])  # the driver has a part of its own for each process
+        self.assertEqual(json.loads(self.smi_beside("-o", "json"))["cards"][0]["outsideProcesses"], [p.pid])
         self.assertTrue(12000 < held < 13000, held)
         self.assertEqual(json.loads(self.smi_beside("-o", "json"))["cards"][0]["outside"] >> 20, held)
         for units, said in (("2", ""), ("15", f"aliquot run: processes outside of slices hold {held} MiB of gpu0; of the 16160 MiB of this slice "
@@ -565,6 +568,15 @@ class Shared(Base):
         p.kill()
         p.wait()
         self.assertNotIn("outside", self.smi_beside())
+
+    def test_a_start_script_that_replaces_the_library(self):
+        """It is named beside its slice: the command has no library, and no limit."""
+        p = self.run_in("--gpu-mem", "2", "--", "env", "-u", "LD_PRELOAD", *self.MYSELF, "alloc 3000", "hold")
+        self.holding(p)
+        shown = re.search(r"\nGPU0: processes in none of these slices hold (\d+) MiB; .*; by process (\d+) \(python", self.smi_beside())
+        self.assertGreater(int(shown[1]), 3000)
+        with open(f"/proc/{shown[2]}/stat", encoding="utf-8") as f:
+            self.assertEqual(int(f.read().rsplit(")", 1)[1].split()[1]), p.pid)
 
     def test_memory_in_slices_is_none_outside(self):
         p = self.run_in("--gpu-mem", "10", "--", *self.MYSELF, "alloc 9000", "hold")

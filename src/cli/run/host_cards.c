@@ -53,6 +53,18 @@ static uint64_t used_of(const Nvml *nvml, NvmlDevice device, const NvmlMemory *m
         return memory->used;
 }
 
+/* A card with more processes than there is room for names none of that kind. */
+static void read_holders(int (*list)(NvmlDevice, unsigned *, NvmlProcess *), NvmlDevice device,
+                         HostCard *card) {
+        NvmlProcess processes[HOST_CARDS_HOLDERS];
+        unsigned n = ELEMENTSOF(processes);
+
+        if (!list || list(device, &n, processes) != NVML_SUCCESS)
+                return;
+        for (unsigned i = 0; i < n && card->n_holders < HOST_CARDS_HOLDERS; i++)
+                card->holders[card->n_holders++] = (HostHolder){processes[i].pid, processes[i].bytes};
+}
+
 static int read_card(const Nvml *nvml, unsigned index, const char *devices, HostCard *ret, Fault *fault) {
         char uuid[NVML_TEXT_SIZE] = "", name[32];
         NvmlMemory memory = {0};
@@ -85,6 +97,8 @@ static int read_card(const Nvml *nvml, unsigned index, const char *devices, Host
         ret->minor = minor;
         ret->bytes = memory.total / MIB * MIB;
         ret->used = used_of(nvml, device, &memory);
+        read_holders(nvml->compute, device, ret);
+        read_holders(nvml->graphics, device, ret);
         (void) snprintf(name, sizeof name, "nvidia%u", minor);
         return read_file(devices, name, &ret->device, fault);
 }

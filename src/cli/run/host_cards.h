@@ -7,7 +7,13 @@
 #include "base/fault.h"
 #include "slicedir/slicedir.h"
 
-enum { HOST_CARDS_MODEL = 96 };
+enum { HOST_CARDS_MODEL = 96, HOST_CARDS_HOLDERS = 64 };
+
+/* A process that holds memory of a card, as the driver names it. */
+typedef struct HostHolder {
+        uint32_t pid;   /* of this pid namespace */
+        uint64_t bytes; /* UINT64_MAX: not known */
+} HostHolder;
 
 typedef struct HostCard {
         uint32_t index; /* NVML's */
@@ -16,7 +22,9 @@ typedef struct HostCard {
         char uuid[SLICE_UUID];
         char model[HOST_CARDS_MODEL]; /* empty: the driver does not tell */
         SliceFile device;
-        uint64_t used;  /* bytes that processes hold, as the driver counts them */
+        uint64_t used; /* bytes that processes hold, as the driver counts them */
+        HostHolder holders[HOST_CARDS_HOLDERS];
+        uint32_t n_holders;
         uint64_t taken; /* bytes of the other slices on it */
         uint64_t held;  /* bytes that processes hold in slices, counted with `taken` */
         uint32_t core_taken;

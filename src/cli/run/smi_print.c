@@ -3,9 +3,14 @@
 #include "gpu/cards/out_of_service.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
+
 #define MIB (UINT64_C(1) << 20)
+
+enum { COMM_MAX = 64 }; /* TASK_COMM_LEN is 16 */
 
 /* A card and the sums of its slices. */
 typedef struct CardSum {
@@ -13,6 +18,7 @@ typedef struct CardSum {
         const char *uuid, *model;
         uint64_t total, allocated, used; /* bytes */
         uint64_t driver;                 /* bytes that are used as the driver counts; 0: not known */
+        const HostCard *card;            /* NULL: the driver does not show it */
         size_t n_slices;
 } CardSum;
 
@@ -40,7 +46,8 @@ static void add_up(CardSums *sums, const HostCards *cards, const SmiSlices *slic
                                                   .uuid = c->uuid,
                                                   .model = c->model,
                                                   .total = c->bytes,
-                                                  .driver = c->used};
+                                                  .driver = c->used,
+                                                  .card = c};
         }
         for (size_t i = 0; i < slices->n; i++) {
                 CardSum *sum = sum_of(sums, &slices->list[i]);
@@ -64,6 +71,25 @@ static const CardSum *find_sum(const CardSums *sums, Str uuid) {
 /* Bytes that processes hold in none of these slices. */
 static uint64_t outside_of(const CardSum *c) {
         return host_cards_outside(&(HostCard){.used = c->driver, .held = c->used});
+}
+
+static bool is_in_slice(const SmiSlices *slices, uint32_t pid) {
+        for (size_t i = 0; i < slices->n; i++)
+                for (size_t k = 0; k < slices->list[i].processes.n && k < PROCESSES_MAX; k++)
+                        if (slices->list[i].processes.pids[k] == (pid_t) pid)
+                                return true;
+        return false;
+}
+
+/* The next process from *at on that the driver names and none of these slices has; NULL: none. */
+static const HostHolder *next_outside(const CardSum *c, const SmiSlices *slices, uint32_t *at) {
+        while (c->card && *at < c->card->n_holders) {
+                const HostHolder *h = &c->card->holders[(*at)++];
+
+                if (!is_in_slice(slices, h->pid))
+                        return h;
+        }
+        return NULL;
 }
 
 static uint64_t free_of(const CardSum *c) {
@@ -135,8 +161,28 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
         }
 }
 
+/* ": process 4711 (python3) 12316 MiB". The name is a process's own: grid_fold() shows what would
+ * steer the terminal as '?'. */
+static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
+        const HostHolder *h;
+        uint32_t at = 0;
+
+        for (size_t n = 0; (h = next_outside(c, slices, &at)); n++) {
+                _cleanup_buf_ Buf name = BUF_NULL;
+                char path[64];
+
+                (void) snprintf(path, sizeof path, "/proc/%" PRIu32 "/comm", h->pid);
+                if (file_read(path, COMM_MAX, &name) < 0)
+                        buf_append_str(&name, STR("?"));
+                buf_appendf(text, "%s %" PRIu32 " (" STR_FMT ")", n == 0 ? "; by process" : ",", h->pid,
+                            STR_ARG(str_trim(buf_str(&name))));
+                if (h->bytes != UINT64_MAX)
+                        buf_appendf(text, " %" PRIu64 " MiB", h->bytes / MIB);
+        }
+}
+
 /* Memory that no slice counts, and no row shows. */
-static void print_outside(const CardSums *sums, const GridStyle *style, Buf *out) {
+static void print_outside(const CardSums *sums, const SmiSlices *slices, const GridStyle *style, Buf *out) {
         for (size_t i = 0; i < sums->n; i++) {
                 const CardSum *c = &sums->list[i];
                 _cleanup_buf_ Buf text = BUF_NULL;
@@ -147,6 +193,7 @@ static void print_outside(const CardSums *sums, const GridStyle *style, Buf *out
                             "GPU%" PRIu32 ": processes in none of these slices hold %" PRIu64
                             " MiB; by the driver %" PRIu64 " of %" PRIu64 " MiB are used",
                             c->index, outside_of(c) / MIB, c->driver / MIB, c->total / MIB);
+                put_outside(c, slices, &text);
                 grid_tone(GRID_WARN, style, out);
                 grid_fold(buf_str(&text), style->width, out);
                 grid_tone(GRID_PLAIN, style, out);
@@ -167,7 +214,7 @@ static int print_cards(const HostCards *cards, Str out_of_service, const SmiSlic
         if (sums.n > 0)
                 r = grid_print(&grid, grid.n_rows, style, out);
         if (r == 0)
-                print_outside(&sums, style, out);
+                print_outside(&sums, slices, style, out);
         if (r == 0)
                 print_out_of_service(&sums, out_of_service, style, out);
         return r;
@@ -311,7 +358,19 @@ static void why_json(const CardSum *c, Str lines, Buf *out) {
                 }
 }
 
-static void card_json(const CardSum *c, Str out_of_service, Buf *out) {
+static void outside_json(const CardSum *c, const SmiSlices *slices, Buf *out) {
+        const HostHolder *h;
+        uint32_t at = 0;
+
+        if (outside_of(c) == 0)
+                return;
+        buf_appendf(out, ",\"outside\":%" PRIu64 ",\"outsideProcesses\":[", outside_of(c));
+        for (size_t n = 0; (h = next_outside(c, slices, &at)); n++)
+                buf_appendf(out, "%s%" PRIu32, n > 0 ? "," : "", h->pid);
+        buf_append_char(out, ']');
+}
+
+static void card_json(const CardSum *c, Str out_of_service, const SmiSlices *slices, Buf *out) {
         buf_appendf(out, "{\"card\":%" PRIu32 ",\"uuid\":\"", c->index);
         append_plain(str_from(c->uuid), out);
         buf_append_str(out, STR("\",\"model\":\""));
@@ -320,8 +379,7 @@ static void card_json(const CardSum *c, Str out_of_service, Buf *out) {
                     "\",\"memory\":{\"total\":%" PRIu64 ",\"allocated\":%" PRIu64 ",\"free\":%" PRIu64
                     ",\"used\":%" PRIu64 "},\"compute\":{\"allocated\":%" PRIu32 "},\"slices\":%zu",
                     c->total, c->allocated, free_of(c), c->used, c->core, c->n_slices);
-        if (outside_of(c) > 0)
-                buf_appendf(out, ",\"outside\":%" PRIu64, outside_of(c));
+        outside_json(c, slices, out);
         why_json(c, out_of_service, out);
         buf_append_char(out, '}');
 }
@@ -333,7 +391,7 @@ static void cards_json(const HostCards *cards, Str out_of_service, const SmiSlic
         buf_append_str(out, STR("\"cards\":["));
         for (size_t i = 0; i < sums.n; i++) {
                 buf_append_str(out, i > 0 ? STR(",") : STR(""));
-                card_json(&sums.list[i], out_of_service, out);
+                card_json(&sums.list[i], out_of_service, slices, out);
         }
         buf_append_str(out, STR("],"));
 }
