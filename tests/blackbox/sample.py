@@ -22,6 +22,10 @@ class Sample(unittest.TestCase):
                                  (["--seconds", "1", "--kernel-us", "0"], "from 1 to 10000000"),
                                  (["--seconds", "1", "--processes", "65"], "from 1 to 64"),
                                  (["--seconds", "1", "--", "true"], "a command goes with --gpu-mem-mib alone"),
+                                 (["--copy-mib", "0"], "must be a whole number"), (["--copy-mib", "x"], "must be a whole number"),
+                                 (["--copy-mib", "1", "--gpu-mem-mib", "1"], "--copy-mib goes with --seconds alone"),
+                                 (["--copy-mib", "1", "--kernel-us", "1", "--seconds", "1"], "--copy-mib goes with --seconds alone"),
+                                 (["--copy-mib", "1", "--", "true"], "--copy-mib goes with --seconds alone"),
                                  (["--gpu-mem-mib", "0"], "must be a whole number"),
                                  (["--gpu-mem-mib", "2x"], "must be a whole number"), (["--gpu-mem-mib", "-2"], "must be a whole number"),
                                  (["--gpu-mem-mib", "99999999999999999999"], "must be a whole number"), (["--no-such"], "no-such")):

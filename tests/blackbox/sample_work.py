@@ -32,6 +32,18 @@ class Work(unittest.TestCase):
         self.assertEqual(p.stdout.count("memory: "), 3)
         self.assertRegex(p.stdout.splitlines()[-1], r"^done %d blocks in " % p.stdout.count("1 kernels of 150000 us"))
 
+    def test_copies(self):
+        """A line for each copy; a card without room for them is CUDA's error."""
+        devices = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB").dir
+        p = self.sample("--copy-mib", "31", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=devices)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        self.assertRegex(p.stdout, "^" + "".join(rf"copy {n}: 31 MiB in [0-9]+\.[0-9] ms\n" for n in range(1, 11)) + "$")
+        p = self.sample("--copy-mib", "1", "--seconds", "0.1", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=devices)
+        self.assertRegex(p.stdout, r"^(copy [0-9]+: 1 MiB in [0-9.]+ ms\n)+$")
+        p = self.sample("--copy-mib", "17000", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=devices)
+        self.assertEqual((p.returncode, p.stdout), (1, ""))
+        self.assertIn("cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)", p.stderr)
+
     def test_work_refused(self):
         devices = Machine(self, SIM, "1xTesla-V100-SXM2-16GB:16160MiB").dir
         p = self.sample("--seconds", "1", "--processes", "2", "--gpu-mem-mib", "20000", LD_LIBRARY_PATH=LIBRARIES, ALIQUOT_SIM_DIR=devices)

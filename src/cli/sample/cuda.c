@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 
@@ -18,6 +20,7 @@ static int load(Cuda *c) {
                 {"cuDevicePrimaryCtxRetain", &c->retain},
                 {"cuCtxSetCurrent", &c->use},
                 {"cuMemAlloc_v2", &c->allocate},
+                {"cuMemcpyHtoD_v2", &c->copy},
                 {"cuMemGetInfo_v2", &c->info},
                 {"cuModuleLoadData", &c->load},
                 {"cuModuleGetFunction", &c->function},
@@ -77,6 +80,49 @@ int cuda_allocate(const Cuda *c, unsigned long mib) {
 
         (void) snprintf(what, sizeof what, "cuMemAlloc of %lu MiB", mib); /* it fits */
         return cuda_check(c, what, c->allocate(&at, (size_t) mib << 20));
+}
+
+static double now_ms(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double) t.tv_sec * 1000 + (double) t.tv_nsec / 1e6;
+}
+
+static int copy_again(const Cuda *c, unsigned long long to, const void *from, unsigned long mib,
+                      double seconds) {
+        double start = now_ms(), last = start;
+        int r = 0;
+
+        for (unsigned long n = 1; r == 0 && (seconds > 0 ? last - start < seconds * 1000 : n <= CUDA_COPIES);
+             n++) {
+                double end;
+
+                r = cuda_check(c, "cuMemcpyHtoD", c->copy(to, from, (size_t) mib << 20));
+                end = now_ms();
+                if (r == 0)
+                        (void) printf("copy %lu: %lu MiB in %.1f ms\n", n, mib, end - last);
+                last = end;
+        }
+        return r;
+}
+
+int cuda_print_copies(const Cuda *c, unsigned long mib, double seconds) {
+        void *from = malloc((size_t) mib << 20);
+        unsigned long long to;
+        int r;
+
+        if (!from) {
+                (void) fprintf(stderr, "aliquot-sample: no %lu MiB of memory\n", mib);
+                return -1;
+        }
+        r = cuda_check(c, "cuMemAlloc", c->allocate(&to, (size_t) mib << 20));
+        if (r == 0)
+                memset(from, 1, (size_t) mib << 20); /* no copy pays for the pages */
+        if (r == 0)
+                r = copy_again(c, to, from, mib, seconds);
+        free(from);
+        return r;
 }
 
 int cuda_print_memory(const Cuda *c) {

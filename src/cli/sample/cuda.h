@@ -17,6 +17,7 @@ typedef struct Cuda {
         int (*retain)(void **ret_context, int device);
         int (*use)(void *context);
         int (*allocate)(unsigned long long *ret, size_t bytes);
+        int (*copy)(unsigned long long to, const void *from, size_t bytes);
         int (*info)(size_t *ret_free, size_t *ret_total);
         int (*load)(void **ret_module, const void *image);
         int (*function)(void **ret, void *module, const char *name);
@@ -37,6 +38,11 @@ int cuda_allocate(const Cuda *c, unsigned long mib);
 
 /* Prints "memory: 338 MiB used, 1816 MiB free, 2154 MiB in all", from cuMemGetInfo. */
 int cuda_print_memory(const Cuda *c);
+
+/* Copies so many MiB of this process to the card, CUDA_COPIES times, or for `seconds` where that is
+ * not 0. Prints "copy 3: 31 MiB in 12.3 ms" for each. A limit of compute delays copies, too. */
+enum { CUDA_COPIES = 10 };
+int cuda_print_copies(const Cuda *c, unsigned long mib, double seconds);
 
 /* Prints what failed when r is not 0. Returns r. */
 int cuda_check(const Cuda *c, const char *what, int r);

@@ -22,6 +22,7 @@ enum { SECONDS_MAX = 1000000, KERNEL_MAX = 10000000, PROCESSES_MAX = 64, MIB_MAX
 typedef struct Options {
         CrewOrder order;                    /* seconds 0: no work */
         uint32_t mib, kernel_us, processes; /* the latter two 0: not given */
+        uint32_t copy_mib;                  /* 0: no copies */
         bool refused;
 } Options;
 
@@ -46,6 +47,11 @@ static const Option option_list[] = {
          "for "
          "each; alone and without a limit, ten in a second",
          OPTION_TO_CALL(take_seconds)},
+        {"copy-mib", "M",
+         "copy M MiB to the card, ten times or for S seconds, and print a line with the time of each: a "
+         "limit "
+         "of compute delays copies, too",
+         OPTION_TO_NUMBER(Options, copy_mib, 1, MIB_MAX)},
         {"kernel-us", "K", "by kernels of K microseconds (default 1000)",
          OPTION_TO_NUMBER(Options, kernel_us, 1, KERNEL_MAX)},
         {"processes", "N", "in N processes at once (default 1)",
@@ -54,7 +60,7 @@ static const Option option_list[] = {
 
 static const OptionsTable table = {
         .program = "aliquot-sample",
-        .usage = "--gpu-mem-mib M [-- COMMAND...] | --seconds S [OPTION...]",
+        .usage = "--gpu-mem-mib M [-- COMMAND...] | --copy-mib M [--seconds S] | --seconds S [OPTION...]",
         .about = "Uses a card as CUDA programs do: holds memory, while COMMAND runs, or lets the card work.",
         .end = "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its "
                "name and number; 2 for wrong usage.",
@@ -99,10 +105,22 @@ static int hold(const Options *o, char **command) {
         return command[0] ? run_command(command) : EXIT_DONE;
 }
 
+static int copy(const Options *o) {
+        Cuda cuda;
+        int r = cuda_open(&cuda);
+
+        if (r == 0)
+                r = cuda_print_copies(&cuda, o->copy_mib, o->order.seconds);
+        return r == 0 ? EXIT_DONE : EXIT_CUDA;
+}
+
 static int check(Options *o, char **command) {
+        if (o->copy_mib > 0 &&
+            (o->mib > 0 || o->refused || o->kernel_us > 0 || o->processes > 0 || command[0]))
+                return options_wrong(&table, "--copy-mib goes with --seconds alone");
         if (o->order.seconds <= 0 && (o->kernel_us > 0 || o->processes > 0))
                 return options_wrong(&table, "--seconds is missing");
-        if (o->order.seconds <= 0 && o->mib == 0)
+        if (o->order.seconds <= 0 && o->mib == 0 && o->copy_mib == 0)
                 return options_wrong(&table, "--gpu-mem-mib or --seconds is missing");
         if (o->refused && (o->order.seconds > 0 || command[0]))
                 return options_wrong(&table, "--refused goes with --gpu-mem-mib alone");
@@ -124,6 +142,6 @@ int main(int argc, char **argv) {
                 r = check(&o, command);
         if (r != OPTIONS_GO)
                 return r;
-        r = o.order.seconds > 0 ? crew_run(&o.order) : hold(&o, command);
+        r = o.copy_mib > 0 ? copy(&o) : o.order.seconds > 0 ? crew_run(&o.order) : hold(&o, command);
         return fflush(stdout) == 0 ? r : EXIT_CUDA;
 }
