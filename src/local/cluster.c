@@ -8,6 +8,7 @@
 #include "local/apiserver/kind.h"
 #include "local/apiserver/store.h"
 #include "local/cycle.h"
+#include "local/judges.h"
 #include "local/manifest_check.h"
 #include "local/node_admit.h"
 #include "local/pod_cards.h"
@@ -16,7 +17,6 @@
 #include "local/sync_call.h"
 #include "local/workload.h"
 #include "scheduler/scheduler.h"
-#include "share/node_key.h"
 #include "wire/annotation.h"
 
 /* For reading a store in the same process; far more than it takes. */
@@ -212,17 +212,29 @@ static void note_unknown_kind(const Manifest *m, Buf *notes) {
         note_kind(m, why, notes);
 }
 
-/* The scheduler's reason counts such nodes and does not have the value. */
-static void note_mode(const Manifest *m, Buf *notes) {
-        const char *mode = tree_text(m->object, "metadata", "labels", LABEL_SCHEDULE, NULL);
+typedef struct Judged {
+        const Manifest *manifest;
+        Buf *notes;
+} Judged;
+
+static int note_judgement(void *userdata, const char *text) {
+        const Judged *j = userdata;
+        const Manifest *m = j->manifest;
         const char *name = tree_text(m->object, "metadata", "name", NULL);
 
-        if (mode && !node_key_is_good(NODE_KEY_MODE, str_from(mode)))
-                buf_appendf(notes,
-                            "aliquot local: %s: document %u (line %u): Node %s: label " LABEL_SCHEDULE
-                            " is \"%s\", must be %s\n",
-                            m->file, m->document, m->line, name ? name : "", mode,
-                            node_key_rule(NODE_KEY_MODE));
+        buf_appendf(j->notes, "aliquot local: %s: document %u (line %u): %s %s: %s\n", m->file, m->document,
+                    m->line, kind_of(m), name ? name : "", text);
+        return buf_result(j->notes);
+}
+
+/* What the agent and the webhook of a cluster would say at this moment. Objects of a dump have been
+ * judged where they come from. */
+static int judge(const Manifest *m, Buf *notes) {
+        Judged judged = {m, notes};
+
+        if (tree_text(m->object, "metadata", "uid", NULL) || (!served_kind(m) && !is_workload(m)))
+                return 0;
+        return judges_ask(m->object, note_judgement, &judged);
 }
 
 static int check(const Manifest *m, Fault *fault) {
@@ -237,10 +249,10 @@ static int check(const Manifest *m, Fault *fault) {
 static int apply_other(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r = check(m, fault);
 
-        if (r == 0 && is_served(m, "Node")) {
-                note_mode(m, notes);
+        if (r == 0)
+                r = judge(m, notes);
+        if (r == 0 && is_served(m, "Node"))
                 r = simulated_node_complete(m->object, fault);
-        }
         if (r == 0)
                 r = create(c, m->object, fault);
         if (r == STORE_E_NOT_FOUND) {
@@ -292,10 +304,12 @@ static int apply_workload(Cluster *c, const Manifest *m, const json_t *stored, c
         return r;
 }
 
-static int apply_pod(Cluster *c, const Manifest *m, Fault *fault) {
+static int apply_pod(Cluster *c, const Manifest *m, Buf *notes, Fault *fault) {
         int r;
 
         r = check(m, fault);
+        if (r == 0)
+                r = judge(m, notes);
         if (r == 0)
                 r = create(c, m->object, fault);
         return r == 0 ? restore_status(c, m->object, fault) : r;
@@ -346,7 +360,7 @@ int cluster_apply(Cluster *c, const Manifests *manifests, Buf *notes, Fault *fau
                 const Manifest *m = &manifests->items[i];
 
                 if (is_pod(m))
-                        r = apply_pod(c, m, fault);
+                        r = apply_pod(c, m, notes, fault);
                 else if (good[i] && is_workload(m))
                         r = apply_workload(c, m, workloads, nodes, fault);
                 r = note_invalid(c, m, r, notes, fault);

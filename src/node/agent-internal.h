@@ -26,10 +26,10 @@
 #include "node/driver_release.h"
 #include "node/event_reasons.h"
 #include "node/node_config.h"
-#include "node/node_keys.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
 #include "node/records/cordon.h"
+#include "share/node_keys.h"
 
 struct Agent {
         AgentOptions o;

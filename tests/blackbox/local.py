@@ -583,6 +583,42 @@ class Input(Local):
         done = self.apply(text, pod("p", 1), status=1)
         self.assertIn('Node n1: label ack.node.gpu.schedule is "core-mem", must be share, cgpu, core_mem, default, disabled,', done.stderr)
 
+    def test_keys_of_a_node_are_judged(self):
+        """In the words of its agent; each by itself, and a misspelt one."""
+        for key, value, words in (
+                ("aliquot.dev/policy", "9", "must be 0 to 5;"), ("aliquot.dev/max-inst", "0", "must be a whole number from 1 to 100;"),
+                ("aliquot.dev/allow-mixed", "yes please", "must be true or false; false stays in force"),
+                ("aliquot.dev/max-pods-per-card", "abc", "must be a whole number"), ("aliquot.dev/cordon-cards", "x", "must be indexes of cards"),
+                ("aliquot.dev/prio-ratio", "1", "must be"), ("aliquot.dev/polcy", "1", "did you mean annotation aliquot.dev/policy?")):
+            done = self.apply(node("n1", "A:16GiB", annotations=f'    {key}: "{value}"'), pod("p", 1))
+            self.assertRegex(done.stderr, rf"^aliquot local: \S+: document 1 \(line \d+\): Node n1: annotation {re.escape(key)} .*{re.escape(words)}.*\n$")
+        done = self.apply(node("n1", "A:16GiB", labels="    ack.node.gpu.placement: Spread"), pod("p", 1))
+        self.assertIn('Node n1: label ack.node.gpu.placement is "Spread", must be binpack or spread; binpack stays in force\n', done.stderr)
+
+    def test_pods_are_judged_by_the_webhook(self):
+        weight = "    env: [{name: ALIYUN_COM_GPU_SCHD_WEIGHT, value: x}]"
+        for one, words in ((pod("p", 1, meta='  annotations: {nvidia.com/use-gputype: "A,"}'), "annotation nvidia.com/use-gputype has an empty entry"),
+                           (pod("p", 1, container=weight), "container \"main\": environment ALIYUN_COM_GPU_SCHD_WEIGHT is \"x\", must be")):
+            done = self.apply(node("n1", "A:16GiB", mode="cgpu"), one)
+            self.assertRegex(done.stderr, r"^aliquot local: \S+: document 2 \(line \d+\): Pod p: " + re.escape(words) + ".*passed over\n$")
+        job = ("apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec:\n  parallelism: 3\n  template:\n    spec:\n      restartPolicy: Never\n"
+               "      containers: [{name: main, image: x, env: [{name: ALIYUN_COM_GPU_SCHD_WEIGHT, value: x}], "
+               "resources: {limits: {aliyun.com/gpu-mem: 1}}}]\n")
+        done = self.apply(node("n1", "A:16GiB", mode="cgpu"), job)
+        self.assertEqual(done.stderr.count("Job j: container \"main\": environment"), 1)
+
+    def test_rules_that_are_not_judged_are_named(self):
+        for spec, rule in (("  affinity: {podAntiAffinity: {}}", "affinity.podAntiAffinity"), ("  affinity: {podAffinity: {}}", "affinity.podAffinity"),
+                           ("  topologySpreadConstraints: [{maxSkew: 1}]", "topologySpreadConstraints"),
+                           ("  volumes: [{name: v, persistentVolumeClaim: {claimName: c}}]", "volumes[].persistentVolumeClaim")):
+            done = self.apply(node("n1", "A:16GiB"), pod("p", 1, spec=spec))
+            self.assertIn(f"Pod p: spec.{rule} is not judged here, and can keep it off a node of a cluster\n", done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1)
+        done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    ports: [{containerPort: 1, hostPort: 2}]"))
+        self.assertIn("spec.containers[].ports[].hostPort is not judged here", done.stderr)
+        done = self.apply(node("n1", "A:16GiB"), pod("p", 1, container="    ports: [{containerPort: 1}]", spec="  affinity: {nodeAffinity: {}}"))
+        self.assertEqual(done.stderr, "")
+
     def test_a_cron_job_is_told_of(self):
         done = self.apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: c}\nspec: {}\n", node("n1", "A:16GiB"), pod("p", 1))
         self.assertIn("kind CronJob is passed over, it has no pods before its time; to try them, make a Job of its jobTemplate", done.stderr)

@@ -10,8 +10,8 @@
 #include "kube/server_version.h"
 #include "node/conditions.h"
 #include "node/driver_release.h"
-#include "node/node_keys.h"
 #include "share/mode.h"
+#include "share/node_keys.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 

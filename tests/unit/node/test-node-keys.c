@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_keys.h"
+#include "share/node_keys.h"
 #include "test.h"
 #include "wire/annotation.h"
 #include "wire/node.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_keys.h"
+#include "share/node_keys.h"
 
 #include "share/fault_join.h"
 #include "wire/annotation.h"

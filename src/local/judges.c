@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "local/judges.h"
+
+#include <errno.h>
+
+#include "local/tree.h"
+#include "scheduler/webhook/review.h"
+#include "share/node_keys.h"
+#include "share/request.h"
+
+/* ---- the agent ---- */
+
+static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
+        _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        NodeKeys keys = {0};
+        Node node;
+        int r = text ? node_decode(str_from(text), &arena, &node, NULL) : -ENOMEM;
+
+        if (r != 0)
+                return r < 0 ? r : 0; /* the API server has judged its form */
+        node_keys_check(&keys, &node, "none", "GiB", NULL);
+        node_keys_check_names(&keys, str_from(text));
+        for (size_t i = 0; i < ELEMENTSOF(keys.wrong) && r == 0; i++)
+                if (keys.wrong[i].text[0])
+                        r = note(userdata, keys.wrong[i].text);
+        return r;
+}
+
+/* ---- the webhook ---- */
+
+static const json_t *pod_of(const json_t *object) {
+        const json_t *template_ = tree_at(object, "spec", "template", NULL);
+
+        return template_ ? template_ : object;
+}
+
+/* *ret_later: the scheduler gives the reason of a refusal, so that it is not said twice. */
+static int is_refused_later(const json_t *pod, bool *ret_later) {
+        _cleanup_json_ json_t *whole =
+                json_pack("{s:{s:s, s:s, s:O*, s:O*}, s:O*}", "metadata", "name", "pod", "namespace",
+                          "default", "labels", tree_at(pod, "metadata", "labels", NULL), "annotations",
+                          tree_at(pod, "metadata", "annotations", NULL), "spec", tree_at(pod, "spec", NULL));
+        _cleanup_free_ char *text = whole ? json_dumps(whole, JSON_COMPACT) : NULL;
+        _cleanup_arena_ Arena arena = ARENA_NULL;
+        Refusal refusal;
+        Request request;
+        Pod decoded;
+        int r = text ? pod_decode(str_from(text), &arena, &decoded, NULL) : -ENOMEM;
+
+        if (r != 0)
+                return r < 0 ? r : 0; /* the API server has judged its form */
+        r = request_from_pod(&decoded, &arena, &request, &refusal);
+        *ret_later = r == REQUEST_E_REFUSED;
+        return r < 0 ? r : 0;
+}
+
+/* ---- what only a cluster judges ---- */
+
+static bool any_has(const json_t *list, const char *member, const char *of_item) {
+        const json_t *one, *item;
+        size_t i, k;
+
+        json_array_foreach(list, i, one) {
+                const json_t *value = json_object_get(one, member);
+
+                if (!of_item && value)
+                        return true;
+                json_array_foreach(value, k, item) {
+                        if (json_object_get(item, of_item))
+                                return true;
+                }
+        }
+        return false;
+}
+
+static int tell_unjudged(const json_t *spec, JudgesNote note, void *userdata) {
+        const json_t *affinity = json_object_get(spec, "affinity");
+        const struct {
+                const char *rule;
+                bool is_there;
+        } rules[] = {
+                {"affinity.podAffinity", json_object_get(affinity, "podAffinity")},
+                {"affinity.podAntiAffinity", json_object_get(affinity, "podAntiAffinity")},
+                {"topologySpreadConstraints",
+                 json_array_size(json_object_get(spec, "topologySpreadConstraints")) > 0},
+                {"resourceClaims", json_array_size(json_object_get(spec, "resourceClaims")) > 0},
+                {"containers[].ports[].hostPort",
+                 any_has(json_object_get(spec, "containers"), "ports", "hostPort")},
+                {"volumes[].persistentVolumeClaim",
+                 any_has(json_object_get(spec, "volumes"), "persistentVolumeClaim", NULL)},
+        };
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(rules) && r == 0; i++) {
+                Fault text = FAULT_NULL;
+
+                if (!rules[i].is_there)
+                        continue;
+                (void) fault_set(&text, 0,
+                                 "spec.%s is not judged here, and can keep it off a node of a cluster",
+                                 rules[i].rule);
+                r = note(userdata, text.text);
+        }
+        return r;
+}
+
+static json_t *make_review(const json_t *object) {
+        const char *api_version = tree_text(object, "apiVersion", NULL);
+        const char *slash = strchr(api_version, '/');
+
+        /* the account of the scheduler: a manifest of a pod that is placed has its keys */
+        return json_pack(
+                "{s:s, s:s, s:{s:s, s:{s:s%, s:s, s:s}, s:s, s:{s:s}, s:O}}", "apiVersion",
+                "admission.k8s.io/v1", "kind", "AdmissionReview", "request", "uid", "local", "kind", "group",
+                slash ? api_version : "", slash ? (size_t) (slash - api_version) : (size_t) 0, "version",
+                slash ? slash + 1 : api_version, "kind", tree_text(object, "kind", NULL), "operation",
+                "CREATE", "userInfo", "username", REVIEW_ACCOUNT_SCHEDULER, "object", object);
+}
+
+static int tell_answer(const json_t *answer, bool refused_later, JudgesNote note, void *userdata) {
+        const json_t *response = json_object_get(answer, "response"), *warning;
+        const char *message = tree_text(response, "status", "message", NULL);
+        size_t i;
+        int r = 0;
+
+        if (message && json_is_false(json_object_get(response, "allowed")) && !refused_later)
+                r = note(userdata, message);
+        json_array_foreach(json_object_get(response, "warnings"), i, warning) {
+                if (r == 0 && json_is_string(warning))
+                        r = note(userdata, json_string_value(warning));
+        }
+        return r;
+}
+
+static int ask_review(Str review, bool refused_later, JudgesNote note, void *userdata) {
+        _cleanup_json_ json_t *answer = NULL;
+        _cleanup_buf_ Buf out = BUF_NULL;
+        _cleanup_(ledger_freep) Ledger *no_nodes = NULL; /* as before the nodes are listed */
+        ReviewRules rules = {.runtime_devices = false};
+        ReviewVerdict verdict;
+        int r = ledger_new(&no_nodes);
+
+        rules.ledger = no_nodes;
+        if (r == 0)
+                r = review_answer(REVIEW_VALIDATE, &rules, review, &out, &verdict, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0; /* the API server has judged its form */
+        answer = json_loadb(out.data, out.len, 0, NULL);
+        return answer ? tell_answer(answer, refused_later, note, userdata) : -ENOMEM;
+}
+
+/* Not what it removes: nothing is removed here. */
+static int ask_webhook(const json_t *object, JudgesNote note, void *userdata) {
+        _cleanup_json_ json_t *review = make_review(object);
+        _cleanup_free_ char *text = review ? json_dumps(review, JSON_COMPACT) : NULL;
+        bool later = false;
+        int r = text ? is_refused_later(pod_of(object), &later) : -ENOMEM;
+
+        return r == 0 ? ask_review(str_from(text), later, note, userdata) : r;
+}
+
+int judges_ask(const json_t *object, JudgesNote note, void *userdata) {
+        const char *kind = tree_text(object, "kind", NULL);
+
+        int r;
+
+        if (strcmp(kind, "Node") == 0)
+                return ask_agent(object, note, userdata);
+        if (strcmp(kind, "ResourceQuota") == 0)
+                return note(userdata, "its amounts are not judged here");
+        r = ask_webhook(object, note, userdata);
+        return r == 0 ? tell_unjudged(tree_at(pod_of(object), "spec", NULL), note, userdata) : r;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the programs of a cluster say of an object when it is applied, in their own words. The
+ * node's agent judges the keys of its node (share/node_keys.h). The webhook judges pods and
+ * workloads (scheduler/webhook/review.h). Nothing is refused by it. */
+
+#include <jansson.h>
+
+/* text: one sentence. Returns 0 or negative errno, which ends the judgement. */
+typedef int (*JudgesNote)(void *userdata, const char *text);
+
+/* object: a manifest with apiVersion and kind; other kinds get no note. A request that the
+ * scheduler will refuse is left to it. A rule of a pod that this cluster does not judge is named,
+ * too. Returns 0, -ENOMEM, or what a note returned. */
+int judges_ask(const json_t *object, JudgesNote note, void *userdata);
