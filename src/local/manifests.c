@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/file.h"
+#include "wire/text_form.h"
 #include "wire/yaml.h"
 
 /* Lists may contain Lists; deeper nesting is refused. */
@@ -192,6 +193,9 @@ static int load_file(Manifests *m, const char *file, Fault *fault) {
                 return r;
         if (r < 0)
                 return fault_set(fault, MANIFEST_E_MALFORMED, "%s: cannot be read: %s", file, strerror(-r));
+        if (text_form_wrong(buf_str(&text)))
+                return fault_set(fault, MANIFEST_E_MALFORMED, "%s: %s", file,
+                                 text_form_wrong(buf_str(&text)));
         if (text.len > 0 &&
             /* YAML readers stop at a NUL and would skip the rest */
             memchr(text.data, '\0', text.len))

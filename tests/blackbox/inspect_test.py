@@ -323,6 +323,19 @@ class FromFile(Inspect):
         self.assertIn("standard input: items[0]: ", err)
         self.assertIn("spec", err)
 
+    def test_files_that_are_no_json(self):
+        for data, words in ((json.dumps({"apiVersion": "v1", "kind": "List", "items": []}).encode("utf-16"), "is UTF-16; save it as UTF-8"),
+                            ("{}".encode("utf-16-be"), "is UTF-16; save it as UTF-8"), ("{}".encode("utf-16-le"), "is UTF-16; save it as UTF-8"),
+                            (b"apiVersion: v1\nkind: List\n", "is YAML; what kubectl get -o json prints is read"),
+                            (b"---\nkind: List\n", "is YAML;"), (b"# a\nkind: List\n", "is YAML;"), (b"\n  kind: List\n", "is YAML;")):
+            path = self.write("form", "")
+            with open(path, "wb") as f:
+                f.write(data)
+            status, out, err = self.run_program("--from", path)
+            self.assertEqual((status, out), (2, ""))
+            self.assertTrue(err.endswith(words + "\n") or words in err, err)
+            self.assertIn(path + ": ", err)
+
     def test_many_warnings_are_counted(self):
         text = typed("Pod", *({"spec": 7} for _ in range(50)))
         status, _, err = self.run_program("--from", "-", stdin=text)

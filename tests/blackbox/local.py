@@ -510,6 +510,14 @@ class Input(Local):
         done = self.run_files("/proc/self/absent/x.yaml", status=2)
         self.assertIn("/proc/self/absent/x.yaml: cannot be read: No such file or directory", done.stderr)
 
+    def test_utf16(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.yaml")
+            with open(path, "wb") as f:
+                f.write(pod("p", 1).encode("utf-16"))
+            done = self.run_files(path, status=2)
+            self.assertEqual(done.stderr, f"aliquot local: {path}: is UTF-16; save it as UTF-8\n")
+
     def test_other_kinds_are_passed_over(self):
         done = self.apply("apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: i}\n",
                           node("n1", "A:16GiB"), pod("p", 1))

@@ -13,6 +13,7 @@
 #include "cli/convert/convert.h"
 #include "cli/convert/yaml_write.h"
 #include "share/memory_unit.h"
+#include "wire/text_form.h"
 #include "wire/yaml.h"
 
 enum { EXIT_LEFT = 1, MANIFEST_MAX = 256 << 20, CARD_MIB_MAX = 1 << 24 };
@@ -112,6 +113,8 @@ static int convert_file(Reading *reading, const char *file, Fault *fault) {
         reading->file = strcmp(file, "-") == 0 ? "standard input" : file;
         if (r < 0)
                 return fault_set(fault, YAML_E_MALFORMED, "cannot be read: %s", strerror(-r));
+        if (text_form_wrong(buf_str(&text)))
+                return fault_set(fault, YAML_E_MALFORMED, "%s", text_form_wrong(buf_str(&text)));
         return yaml_documents(buf_str(&text), on_document, reading, fault);
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/inspect/feed.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "wire/json.h"
 #include "wire/object.h"
+#include "wire/text_form.h"
 
 /* An API server stores no object over 1.5 MiB; indentation multiplies that. */
 enum { OBJECT_MAX = 16 * 1024 * 1024, PIECE = 1024 * 1024 };
@@ -94,9 +96,22 @@ static Str without_mark(Str bytes) {
         return str_has_prefix(bytes, mark) ? (Str){bytes.data + mark.len, bytes.len - mark.len} : bytes;
 }
 
+/* Of the first bytes. YAML begins with a letter, a dash or a comment, and JSON with a brace. */
+static int check_form(Str bytes, Fault *fault) {
+        const char *wrong = text_form_wrong(bytes);
+        Str text = str_trim(bytes);
+
+        if (!wrong && text.len > 0 && (strchr("#-%", text.data[0]) || isalpha((unsigned char) text.data[0])))
+                wrong = "is YAML; what kubectl get -o json prints is read";
+        return wrong ? fault_set(fault, FEED_E_MALFORMED, "%s", wrong) : 0;
+}
+
 int feed_bytes(Feed *f, Str bytes, Fault *fault) {
-        if (!f->begun)
+        if (!f->begun) {
                 bytes = without_mark(bytes);
+                if (check_form(bytes, fault) != 0)
+                        return verdict(f, FEED_E_MALFORMED, fault);
+        }
         f->begun = true;
         return verdict(f, json_stream_feed(f->stream, bytes, fault), fault);
 }

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/str.h"
+
+/* Why a file is no text of ours, by its first bytes, in words for people; NULL: it may be one. `>`
+ * of PowerShell writes UTF-16, as other programs of Windows do. */
+static inline const char *text_form_wrong(Str text) {
+        const unsigned char *b = (const unsigned char *) text.data;
+
+        if (text.len < 2)
+                return NULL;
+        if ((b[0] == 0xff && b[1] == 0xfe) || (b[0] == 0xfe && b[1] == 0xff) ||
+            (b[0] == '\0') != (b[1] == '\0'))
+                return "is UTF-16; save it as UTF-8";
+        return NULL;
+}
