@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "base/sys.h"
@@ -22,6 +23,10 @@ enum {
 };
 
 extern char **environ __attribute__((weak));
+
+/* The end of the main stack, where the kernel has put arguments, environment and auxv; the symbol
+ * has the oldest version there is. */
+extern void *__libc_stack_end __attribute__((weak));
 
 /* ---- the environment, without libc ---- */
 
@@ -44,20 +49,47 @@ const char *discover_environment(const char *name) {
 }
 
 /* AT_SECURE, as the kernel has it. */
-typedef enum Secure { SECURE_NO, SECURE_YES, SECURE_UNKNOWN } Secure;
+typedef enum Secure { SECURE_UNKNOWN, SECURE_NO, SECURE_YES } Secure;
 
+static _Atomic int secure_at_start; /* Secure; children of fork inherit it */
+
+static Secure secure_in(const Elf64_auxv_t *auxv, size_t n) {
+        for (size_t i = 0; i < n && auxv[i].a_type != AT_NULL; i++)
+                if (auxv[i].a_type == AT_SECURE)
+                        return auxv[i].a_un.a_val != 0 ? SECURE_YES : SECURE_NO;
+        return SECURE_UNKNOWN;
+}
+
+/* Before the program runs, and without a system call. Later /proc/self/auxv may be closed to the
+ * process: it has changed its user, or is not dumpable for another reason. A dynamic linker that
+ * was called as a program may have moved the arguments, so their number is not used. */
+__attribute__((constructor)) static void learn_at_start(void) {
+        const uintptr_t *p = &__libc_stack_end ? __libc_stack_end : NULL;
+
+        if (!p)
+                return;
+        for (p++; *p != 0;)
+                p++; /* the arguments */
+        for (p++; *p != 0;)
+                p++; /* the environment */
+        atomic_store(&secure_at_start, secure_in((const Elf64_auxv_t *) (p + 1), AUXV_MAX));
+}
+
+/* Asks the kernel where the start has not told: a driver call of another library's constructor, or
+ * another C library. */
 static Secure is_secure(void) {
+        Secure known = (Secure) atomic_load(&secure_at_start);
         Elf64_auxv_t auxv[AUXV_MAX] = {{0}};
-        long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0), n;
+        long fd, n;
 
+        if (known != SECURE_UNKNOWN)
+                return known;
+        fd = sys_call(SYS_openat, AT_FDCWD, "/proc/self/auxv", O_RDONLY | O_CLOEXEC, 0);
         if (fd < 0)
                 return SECURE_UNKNOWN;
         n = sys_call(SYS_read, fd, auxv, sizeof auxv);
         (void) sys_call(SYS_close, fd); /* it was only read */
-        for (long i = 0; i < n / (long) sizeof auxv[0]; i++)
-                if (auxv[i].a_type == AT_SECURE)
-                        return auxv[i].a_un.a_val != 0 ? SECURE_YES : SECURE_NO;
-        return SECURE_UNKNOWN;
+        return n > 0 ? secure_in(auxv, (size_t) n / sizeof auxv[0]) : SECURE_UNKNOWN;
 }
 
 /* ---- pages ---- */
