@@ -102,6 +102,7 @@ static int build_audit(Agent *a) {
                                                           .period = a->o.census,
                                                           .on_grown = agent_tell_grown,
                                                           .on_rewritten = agent_tell_rewritten,
+                                                          .on_rowless = agent_tell_rowless,
                                                           .on_foreign = agent_on_foreign,
                                                           .userdata = a},
                                   &a->slicedir_watch);

@@ -232,6 +232,11 @@ static bool put_refused(const ContainerCards *all, const ContainerCard *c, Buf *
         return c->has_usage && put_number(out, c->usage.refused);
 }
 
+static bool put_rowless(const ContainerCards *all, const ContainerCard *c, Buf *out) {
+        (void) all;
+        return c->has_usage && put_number(out, c->usage.rowless);
+}
+
 /* Caps and high priority are served before weights, which divide the rest. */
 static bool put_share(const ContainerCards *all, const ContainerCard *c, Buf *out) {
         uint64_t rates = 0, weights = 0, share = c->policy.gated ? c->policy.rate : POLICY_PPM;
@@ -281,6 +286,9 @@ static const struct {
          "The most that was counted at one time, by the container's slice page.", put_peak},
         {"aliquot_node_container_memory_refusals_total", "counter",
          "Allocations that were refused, by the container's slice page.", put_refused},
+        {"aliquot_node_container_rowless_refusals_total", "counter",
+         "Allocations that were refused because all rows of the container's slice page were taken.",
+         put_rowless},
         {"aliquot_node_container_compute_share_ratio", "gauge",
          "Part of the card's time that the container gets while all containers want the card, 0 to 1.",
          put_share},

@@ -314,6 +314,19 @@ void agent_tell_rewritten(void *userdata, const SlicedirCard *card) {
         tell_slice(userdata, card->id, card->owner, REASON_SLICE_FILE_REWRITTEN, &note);
 }
 
+void agent_tell_rowless(void *userdata, const SlicedirCard *card) {
+        Fault note = FAULT_NULL;
+        SliceLimits limits;
+
+        if (slice_files_read_limits(card->dir, &limits) != 0)
+                return; /* it is being removed */
+        (void) fault_set(&note, 0,
+                         "memory of gpu%u was refused to a process: its slice has rows for %d processes, and "
+                         "all are taken",
+                         limits.card, SLICE_ROWS);
+        tell_slice(userdata, card->id, card->owner, REASON_SLICE_ROWS_TAKEN, &note);
+}
+
 void agent_tell_foreign(Agent *a, const ForeignSlice *foreign) {
         Fault note = FAULT_NULL;
 

@@ -101,7 +101,8 @@ typedef struct SliceCounters {
         _Atomic uint64_t peak;    /* units */
         _Atomic uint64_t refused; /* reservations */
         _Atomic uint64_t shared;  /* key of rows for files of several processes; 0: none */
-        uint8_t reserved[80];
+        _Atomic uint64_t rowless; /* of the refused: by processes for which there was no row */
+        uint8_t reserved[72];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;
 

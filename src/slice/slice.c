@@ -59,12 +59,13 @@ static uint32_t take_lane(SliceUser *s) {
 }
 
 static int change(SliceUser *s, int64_t units, uint64_t limit) {
-        uint32_t lane = take_lane(s);
+        uint32_t row = atomic_load_explicit(&s->row, memory_order_relaxed);
+        uint32_t lane = row == SLICE_NO_ROW ? SLICE_LANES : take_lane(s);
         int r;
 
         if (lane == SLICE_LANES)
                 return -ENOMEM;
-        r = slice_change(s->counters, s->row * SLICE_LANES + lane, units, limit);
+        r = slice_change(s->counters, row * SLICE_LANES + lane, units, limit);
         atomic_store_explicit(&s->busy[lane], 0, memory_order_release);
         return r;
 }

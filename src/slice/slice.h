@@ -8,11 +8,13 @@
 
 enum { SLICE_PATH = 256 };
 
-/* This process, with a row. */
+#define SLICE_NO_ROW UINT32_MAX
+
+/* This process, with a row or only with questions. */
 typedef struct SliceUser {
         const SliceLimits *limits;
         SliceCounters *counters;
-        uint32_t row;
+        _Atomic uint32_t row;               /* SLICE_NO_ROW: nothing can be reserved */
         _Atomic uint32_t busy[SLICE_LANES]; /* in use by a thread of this process */
         _Atomic uint64_t last_reap;         /* ns, CLOCK_MONOTONIC_COARSE */
         _Atomic uint64_t last_limit;        /* bytes; used while the agent writes another */
@@ -37,6 +39,17 @@ int slice_open(const char *directory, SliceUser *ret);
  * files of dead processes are still open; the key is how others see that of this process. A child
  * of fork does not inherit the counters: it keeps the row by the locked files only. */
 int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *ret);
+
+/* The same, without -EUSERS. The row is one of the first SLICE_EARLY_ROWS: processes that only ask
+ * leave the others to those that reserve. If none of these is free, ret has no row, and answers
+ * questions only. */
+enum { SLICE_EARLY_ROWS = SLICE_ROWS / 2 };
+int slice_open_early(const char *directory, int file, uint64_t key, SliceUser *ret);
+
+/* Takes a row if s has none, one of all, by the same file and key. 0, also if s has one; -EUSERS:
+ * no row is free; -ESTALE: the counters were replaced; the errors of open, fcntl and mmap. Not for
+ * two threads at a time; others may use s meanwhile. */
+int slice_need_row(SliceUser *s, int file, uint64_t key);
 
 /* One more row of the same slice, whose bytes end separately. With `adopt`, a row of a dead process
  * with the same key that is still pinned is preferred, with what it holds. s must stay open as long

@@ -95,16 +95,16 @@ static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
 }
 
 /* Takes a row that holds nothing or, if there is none, one of a dead owner, and brings its bytes
- * back. Each process begins at another row, so that 64 processes that start together need one
- * system call each instead of 32. */
-static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t *ret) {
+ * back; one of the first `rows`. Each process begins at another row, so that 64 processes that
+ * start together need one system call each instead of 32. */
+static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t rows, uint32_t *ret) {
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
 
-        for (uint32_t i = 0; i < 2 * SLICE_ROWS; i++) {
-                uint32_t row = (start + i) % SLICE_ROWS;
+        for (uint32_t i = 0; i < 2 * rows; i++) {
+                uint32_t row = (start + i) % rows;
 
-                if (i < SLICE_ROWS && !slice_row_at_rest(&c->rows[row]))
+                if (i < rows && !slice_row_at_rest(&c->rows[row]))
                         continue;
                 r = lock_row(fd, row, F_WRLCK);
                 if (r == -EAGAIN || r == -EACCES)
@@ -260,7 +260,10 @@ static int map_limits(const char *directory, const SliceLimits **ret) {
         return limits_good(*ret) ? 0 : -EPROTO;
 }
 
-static int map_counters(const char *directory, int file, uint64_t key, struct stat *st, SliceUser *ret) {
+/* rows: those that are tried; SLICE_NO_ROW is enough if they are not all. */
+static int map_counters(const char *directory, int file, uint64_t key, uint32_t rows, struct stat *st,
+                        SliceUser *ret) {
+        uint32_t row = SLICE_NO_ROW;
         void *p = NULL;
         int r = join_path(directory, "/counters", ret->path);
         long fd = r < 0 ? r : open_file(ret->path, O_RDWR);
@@ -270,8 +273,11 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
         r = map_file(fd, sizeof(SliceCounters), PROT_READ | PROT_WRITE, st, &p);
         if (r == 0) {
                 ret->counters = p;
-                r = counters_good(ret->counters) ? take_row(fd, ret->counters, file, key, &ret->row)
+                r = counters_good(ret->counters) ? take_row(fd, ret->counters, file, key, rows, &row)
                                                  : -EPROTO;
+                if (r == -EUSERS && rows < SLICE_ROWS)
+                        r = 0;
+                atomic_init(&ret->row, row);
         }
         (void) sys_call(SYS_close, fd); /* the mapping keeps the open file and its lock */
         return r;
@@ -282,7 +288,7 @@ static int map_counters(const char *directory, int file, uint64_t key, struct st
 static void hide_from_children(SliceUser *s, uint64_t key) {
         bool left = key != 0 && sys_call(SYS_madvise, s->counters, sizeof *s->counters, MADV_DONTFORK) == 0;
 
-        atomic_init(&s->inherited, !left);
+        atomic_store_explicit(&s->inherited, !left, memory_order_relaxed);
 }
 
 static void begin(SliceUser *s, int file, uint64_t key) {
@@ -308,11 +314,7 @@ static void first_limit(SliceUser *s) {
         atomic_store_explicit(&s->last_limit, limit, memory_order_relaxed);
 }
 
-int slice_open(const char *directory, SliceUser *ret) {
-        return slice_open_with(directory, -1, 0, ret);
-}
-
-int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *ret) {
+static int open_slice(const char *directory, int file, uint64_t key, uint32_t rows, SliceUser *ret) {
         struct stat st;
         SliceUser s;
         int r;
@@ -321,7 +323,7 @@ int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *re
         s.counters = NULL;
         r = map_limits(directory, &s.limits);
         if (r == 0)
-                r = map_counters(directory, file, key, &st, &s);
+                r = map_counters(directory, file, key, rows, &st, &s);
         if (r < 0) {
                 unmap(s.limits, sizeof *s.limits);
                 unmap(s.counters, sizeof *s.counters);
@@ -329,13 +331,48 @@ int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *re
         }
         ret->limits = s.limits;
         ret->counters = s.counters;
-        ret->row = s.row;
+        atomic_init(&ret->row, atomic_load_explicit(&s.row, memory_order_relaxed));
         ret->dev = st.st_dev;
         ret->ino = st.st_ino;
         ret->borrows_limits = false;
         copy_path(s.path, ret->path);
         begin(ret, file, key);
         first_limit(ret);
+        return 0;
+}
+
+int slice_open(const char *directory, SliceUser *ret) {
+        return open_slice(directory, -1, 0, SLICE_ROWS, ret);
+}
+
+int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *ret) {
+        return open_slice(directory, file, key, SLICE_ROWS, ret);
+}
+
+int slice_open_early(const char *directory, int file, uint64_t key, SliceUser *ret) {
+        return open_slice(directory, file, key, SLICE_EARLY_ROWS, ret);
+}
+
+/* The mapping holds the lock, so the file is mapped again, over the old mapping. At no time is
+ * there none, and other threads go on reading. */
+int slice_need_row(SliceUser *s, int file, uint64_t key) {
+        uint32_t row;
+        long fd, r;
+
+        if (atomic_load(&s->row) != SLICE_NO_ROW)
+                return 0;
+        fd = open_again(s);
+        if (fd < 0)
+                return (int) fd;
+        r = take_row(fd, s->counters, file, key, SLICE_ROWS, &row);
+        if (r == 0)
+                r = sys_call(SYS_mmap, s->counters, sizeof *s->counters, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_FIXED, fd, 0);
+        (void) sys_call(SYS_close, fd); /* as above */
+        if (r < 0 && r > -4096)
+                return (int) r;
+        hide_from_children(s, key);
+        atomic_store(&s->row, row);
         return 0;
 }
 
@@ -352,7 +389,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
         r = map_file(fd, sizeof(SliceCounters), PROT_READ | PROT_WRITE, &st, &p);
         counters = p;
         if (r == 0 && !(adopt && adopt_row(fd, counters, file, key, &row)))
-                r = take_row(fd, counters, file, key, &row);
+                r = take_row(fd, counters, file, key, SLICE_ROWS, &row);
         (void) sys_call(SYS_close, fd); /* as above: the mapping keeps it */
         if (r < 0) {
                 unmap(counters, sizeof *counters);
@@ -360,7 +397,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
         }
         ret->limits = s->limits;
         ret->counters = counters;
-        ret->row = row;
+        atomic_init(&ret->row, row);
         ret->dev = s->dev;
         ret->ino = s->ino;
         ret->borrows_limits = true;

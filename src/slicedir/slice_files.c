@@ -212,6 +212,7 @@ int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behin
                 return r;
         known = s->inode == st.st_ino;
         s->inode = st.st_ino;
+        s->rowless = atomic_load_explicit(&c.rowless, memory_order_relaxed);
         for (uint32_t i = 0; i < ELEMENTSOF(s->lanes); i++) {
                 uint32_t sequence = slice_word_sequence(atomic_load_explicit(
                         &c.rows[i / SLICE_LANES].lanes[i % SLICE_LANES].held, memory_order_relaxed));
@@ -236,7 +237,8 @@ int slice_files_read_usage(int directory, SliceUsage *ret) {
         *ret = (SliceUsage){
                 .used = bytes_of(slice_used_units(atomic_load_explicit(&c.used, memory_order_relaxed))),
                 .peak = bytes_of(atomic_load_explicit(&c.peak, memory_order_relaxed)),
-                .refused = atomic_load_explicit(&c.refused, memory_order_relaxed)};
+                .refused = atomic_load_explicit(&c.refused, memory_order_relaxed),
+                .rowless = atomic_load_explicit(&c.rowless, memory_order_relaxed)};
         return 0;
 }
 

@@ -98,8 +98,8 @@ int slice_files_read_report(int directory, SliceReport *ret);
 /* How far each lane's operations are. Its processes only count up, also the one that takes over a
  * dead one's row (slice/counters.h). So a lane that is behind was overwritten, as by a copy of the
  * file from before. */
-typedef struct SliceSequences { /* all zero at first */
-        uint64_t inode;         /* of the file; 0: it was not read yet */
+typedef struct SliceSequences {  /* all zero at first */
+        uint64_t inode, rowless; /* of the file, 0: it was not read yet; as in SliceUsage */
         uint32_t lanes[SLICE_ROWS * SLICE_LANES];
 } SliceSequences;
 
@@ -110,8 +110,8 @@ int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behin
 /* The sums of the counters, for little cost: no process is looked for. The container may write any
  * number there. The same errors. */
 typedef struct SliceUsage {
-        uint64_t used, peak; /* bytes */
-        uint64_t refused;    /* reservations */
+        uint64_t used, peak;       /* bytes */
+        uint64_t refused, rowless; /* reservations; of these, for want of a row */
 } SliceUsage;
 int slice_files_read_usage(int directory, SliceUsage *ret);
 

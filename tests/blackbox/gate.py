@@ -28,6 +28,7 @@ import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from compiler import compiler  # noqa: E402
 from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, rows, used  # noqa: E402
+from patience import rounds  # noqa: E402
 from rm_client import (  # noqa: E402
     BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client)
 import gate_memory  # noqa: F401  its programs are run by name
@@ -715,6 +716,44 @@ class Crowds(Gate):
         self.assertEqual(program.hear(), {"generations": OK})
         self.assertEqual((used(slices), self.sim.held()), (100 * MIB, 100 * MIB))
         program.go_on()
+
+    def test_more_processes_than_rows(self):
+        n = rounds(257 + 43, 2000)
+        slices, says = self.sim.slices(4000), self.sim.base + "/says"
+        with open(says, "w", encoding="utf-8"):
+            pass
+        program = self.run_program("askers", slices, ASKERS=str(n), SAYS=says)
+        self.assertEqual(program.hear(), {"asked": [[4000 * 1024, 4000 * 1024]]})
+        self.assertEqual(rows(slices), layout.N_ROWS // 2)  # the others are for processes that allocate
+        program.go_on()
+        self.assertEqual(program.hear(), {"got": layout.N_ROWS, "refused": n - layout.N_ROWS})
+        self.assertEqual((used(slices), self.sim.held()), (layout.N_ROWS * MIB, layout.N_ROWS * MIB))
+        with open(says, encoding="utf-8") as f:
+            said = f.read().splitlines()
+        self.assertEqual(said, ["aliquot: memory of gpu0 refused: the slice of ns/pod/main has rows for 256 processes, "
+                                "and all are taken"] * (n - layout.N_ROWS))
+        with open(slices + "/0/counters", "rb") as f:
+            self.assertEqual(struct.unpack_from("<Q", f.read(), layout.ROWLESS)[0], n - layout.N_ROWS)
+        program.go_on()
+        self.assertEqual(program.hear(), {"then": OK})
+        self.assertEqual(program.hear(), {"codes": [0]})
+        self.assertEqual(program.end(), 0)
+
+    def test_user_changed_in_place(self):
+        with open("/proc/self/uid_map", encoding="ascii") as f:
+            if os.getuid() != 0 or int(f.read().split()[2]) < 34:
+                self.skipTest("there is no other user here")
+        slices = self.sim.slices(100)
+        for path, mode in ((self.sim.base, 0o755), (slices, 0o755), (slices + "/0/counters", 0o666)):
+            os.chmod(path, mode)
+        program = self.run_program("changed_user", slices)
+        for _ in range(2):
+            self.assertEqual(program.hear(), {"auxv": False, "fits": OK, "over": NO_MEMORY})
+            self.assertEqual(program.hear(), {"code": 0})
+
+    def test_standard_error_that_takes_nothing(self):
+        program = self.run_program("loud", self.sim.slices(100), ALIQUOT_LOG="2")
+        self.assertEqual(program.hear(), {"full": NO_MEMORY, "gone": NO_MEMORY, "closed": NO_MEMORY})
 
     def test_crowd(self):
         """Many processes at once, some killed at any point; the driver never allocates more than the limit."""

@@ -82,7 +82,7 @@ class Simulator:
             files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card,
                      (uvm[card] if isinstance(uvm, list) else uvm) or self.dir + "/nvidia-uvm"]
             with open(directory + "/limits", "wb") as f:
-                f.write(slice_page.limits(limit * MIB, card, group=group, uuid=self.uuid(card), files=files))
+                f.write(slice_page.limits(limit * MIB, card, group=group, uuid=self.uuid(card), files=files, container=b"ns/pod/main"))
             with open(directory + "/counters", "wb") as f:
                 f.write(slice_page.counters())
         return base

@@ -117,6 +117,95 @@ def first_call(fd, limit=None, root=None):
     return words
 
 
+def asker(pipes):
+    """Asks, allocates when the test lets all do so, and tries again for each byte while it is refused."""
+    c = Client()
+    os.write(pipes["say"][1], b"%d %d\n" % tuple(c.fb(8, 0x16)))
+    os.read(pipes["begin"][0], 1)
+    status = status_of(c.memory, MIB)
+    os.write(pipes["say"][1], b"%d %d\n" % (os.getpid(), status))
+    while status != OK and os.read(pipes["again"][0], 1):
+        status = status_of(c.memory, MIB)
+        os.write(pipes["say"][1], b"%d %d\n" % (os.getpid(), status))
+    os.read(pipes["end"][0], 1)
+
+
+@inside
+def askers():
+    """Processes that all ask, then all allocate; one that holds memory is killed, and one that was refused tries again."""
+    n = int(os.environ["ASKERS"])
+    os.dup2(os.open(os.environ["SAYS"], os.O_WRONLY | os.O_APPEND), 2)
+    pipes = {name: os.pipe() for name in ("say", "begin", "again", "end")}
+    for _ in range(n):
+        if os.fork() == 0:
+            signal.alarm(PATIENCE)
+            for name in ("begin", "again", "end"):
+                os.close(pipes[name][1])
+            asker(pipes)
+            os._exit(0)
+    heard = os.fdopen(pipes["say"][0])
+
+    def hear():
+        return tuple(map(int, heard.readline().split()))
+
+    say(asked=[list(answer) for answer in {hear() for _ in range(n)}])
+    wait_for_word()
+    os.close(pipes["begin"][1])
+    statuses = dict(hear() for _ in range(n))
+    say(got=sum(status == OK for status in statuses.values()), refused=sum(status == NO_MEMORY for status in statuses.values()))
+    wait_for_word()
+    holder = next(pid for pid, status in statuses.items() if status == OK)
+    os.kill(holder, signal.SIGKILL)
+    os.waitpid(holder, 0)
+    os.write(pipes["again"][1], b"x")
+    say(then=hear()[1])
+    os.close(pipes["again"][1])
+    os.close(pipes["end"][1])
+    say(codes=sorted({os.wait()[1] for _ in range(n - 1)}))
+
+
+@inside
+def changed_user():
+    """A worker of a server that was started as root gives up root after fork, and is then the first to call the driver."""
+    files = [os.open(os.environ["SIM_DIR"] + "/nvidiactl", os.O_RDWR | os.O_CLOEXEC) for _ in range(2)]
+    for way in range(2):
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(PATIENCE)
+            if way == 0:
+                os.setresuid(33, 33, 33)
+            else:
+                os.seteuid(33)
+                LIBC.prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+            c = Client.__new__(Client)
+            c.fd, c.directory = files[way], os.environ["SIM_DIR"]
+            c.begin()
+            c.device = c.allocate(c.root, c.root, DEVICE, packed("<IIIIIIQQQII", 0, *[0] * 10))
+            say(auxv=os.access("/proc/self/auxv", os.R_OK, effective_ids=True), fits=status_of(c.memory, 40 * MIB),
+                over=status_of(c.memory, 100 * MIB))
+            os._exit(0)
+        say(code=os.waitpid(pid, 0)[1])
+
+
+@inside
+def loud():
+    """Refused with a standard error that is full, has no reader, or is closed; SIGPIPE is as a C program has it."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    c = Client()
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(write, bytes(4096))
+    os.set_blocking(write, True)
+    os.dup2(write, 2)
+    full = status_of(c.memory, 200 * MIB)
+    os.close(read)
+    gone = status_of(c.memory, 200 * MIB)
+    os.close(2)
+    say(full=full, gone=gone, closed=status_of(c.memory, 200 * MIB))
+
+
 @inside
 def starved():
     """Without descriptors or address space, and then with them."""

@@ -191,6 +191,28 @@ class Pages(Started):
         self.assertGreaterEqual(lab.metrics()["aliquot_node_slice_files_grown_total"], 2)
         self.assertEqual(len(self.events(lab, "SliceFileGrown")), 1, "but is not told of each time")
 
+    def test_no_row_for_a_process(self):
+        """The library counts in the page what it refuses for want of a row. One Event, however often."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        rowless = 'aliquot_node_container_rowless_refusals_total'
+
+        def write(n):
+            with open(self.counters(c), "r+b") as f:
+                f.seek(layout.ROWLESS)
+                f.write(struct.pack("<Q", n))
+
+        def value():
+            return [v for name, v in lab.metrics().items() if name.startswith(rowless)]
+        self.assertEqual(value(), [0])
+        self.assertEqual(self.events(lab, "SliceRowsTaken"), [])
+        write(1)
+        lab.wait(lambda: self.events(lab, "SliceRowsTaken"), "an Event says so")
+        self.assertRegex(self.events(lab, "SliceRowsTaken")[0], r"^container main: memory of gpu1 was refused to a process: its slice has rows for 256 processes, and all")
+        write(44)
+        lab.wait(lambda: value() == [44], "the metric shows them")
+        self.assertEqual(len(self.events(lab, "SliceRowsTaken")), 1)
+
     def test_counters_that_are_written_back(self):
         """A copy from before, as a container can make it. Operations only count up (src/slice/counter_word.h)."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])

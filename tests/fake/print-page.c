@@ -53,6 +53,7 @@ static void print_counters(void) {
         number("COUNTERS_SIZE", sizeof(SliceCounters));
         number("USED", offsetof(SliceCounters, used));
         number("SHARED_KEY", offsetof(SliceCounters, shared));
+        number("ROWLESS", offsetof(SliceCounters, rowless));
         number("ROWS", offsetof(SliceCounters, rows));
         number("N_ROWS", SLICE_ROWS);
         number("ROW_SIZE", sizeof(SliceRow));

@@ -7,7 +7,7 @@ import struct
 import page as layout
 
 
-def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=()):
+def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), container=b""):
     """Makes the file limits. limit, group: bytes. files: paths of the simulated control, device and
     uvm files."""
     text = bytearray(layout.LIMITS_SIZE)
@@ -16,6 +16,7 @@ def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files
     struct.pack_into("<III", text, layout.CARD, card, percent, flags)
     struct.pack_into("<I", text, layout.POLICY, policy)
     text[layout.UUID:layout.UUID + len(uuid)] = uuid
+    text[layout.CONTAINER:layout.CONTAINER + len(container)] = container
     for i, name in enumerate(files):
         st = os.stat(name)
         struct.pack_into("<QQQ", text, layout.FILES + layout.FILE_SIZE * i, 0, st.st_dev, st.st_ino)

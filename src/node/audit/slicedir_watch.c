@@ -28,7 +28,8 @@ typedef struct WatchedCounters {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID/N */
         SliceSequences sequences;
-        bool seen; /* at this look */
+        bool seen;    /* at this look */
+        bool rowless; /* reported */
 } WatchedCounters;
 
 typedef struct ForeignCard {
@@ -115,7 +116,12 @@ static void on_card(void *userdata, const SlicedirCard *card) {
         if (!c)
                 return; /* out of memory: it is compared at a later look */
         c->seen = true;
-        if (slice_files_read_sequences(card->dir, &c->sequences, &behind) != 0 || !behind)
+        if (slice_files_read_sequences(card->dir, &c->sequences, &behind) != 0)
+                return;
+        if (c->sequences.rowless > 0 && !c->rowless)
+                w->o.on_rowless(w->o.userdata, card);
+        c->rowless |= c->sequences.rowless > 0;
+        if (!behind)
                 return;
         w->rewritten++;
         (void) snprintf(key, sizeof key, "%s/%u/back", card->id, card->number);

@@ -3,8 +3,8 @@
 
 /* Looks at the directory of slices once a second. Counter files that a container has enlarged are
  * cut back to their size, before they fill the file system. Counters that are behind what they were
- * are reported. Slices of `aliquot run` are reported:
- * the scheduler does not know of them and has promised their memory to pods as well. No process is
+ * are reported, and so are refusals for want of a row. Slices of `aliquot run` are reported: the
+ * scheduler does not know of them and has promised their memory to pods as well. No process is
  * stopped for either. */
 
 #include <systemd/sd-event.h>
@@ -22,13 +22,14 @@ typedef struct ForeignSlice {
 } ForeignSlice;
 
 /* Called from the loop. A slice that grows is reported at most once a minute, and so are rewritten
- * counters; a foreign slice once. */
+ * counters; a foreign slice, and one without a free row, once. */
 typedef struct SlicedirWatchOptions {
         sd_event *event;
         Slicedir *slicedir; /* outlives it; need not be open */
         usec_t period;      /* between two looks; 0: 1 s */
         void (*on_grown)(void *userdata, const SlicedirCard *grown);
         void (*on_rewritten)(void *userdata, const SlicedirCard *card);
+        void (*on_rowless)(void *userdata, const SlicedirCard *card);
         /* Returns false where it cannot be reported now: it is called again later. */
         bool (*on_foreign)(void *userdata, const ForeignSlice *foreign);
         void *userdata;

@@ -62,10 +62,13 @@ ProcessState *process_get(Gate *g) {
 
 /* ---- sums ---- */
 
+/* A context has memory, so the process has a row by then. Without one, nothing reads the report. */
 static SliceWork *row_of(ProcessState *a, uint32_t card) {
+        static SliceWork unread;
         SliceUser *s = &a->gate->cards[card].slice;
+        uint32_t row = atomic_load_explicit(&s->row, memory_order_relaxed);
 
-        return &s->counters->rows[s->row].work;
+        return row == SLICE_NO_ROW ? &unread : &s->counters->rows[row].work;
 }
 
 static const SliceSchedule *schedule_of(const ProcessState *a, uint32_t card) {

@@ -21,6 +21,7 @@
 
 #include "gpu/rm/rm.h"
 #include "preload/inject/next.h"
+#include "preload/inject/spin.h"
 #include "preload/memory/export_table.h"
 #include "preload/memory/uvm.h"
 #include "preload/memory/uvm_maps.h"
@@ -46,7 +47,8 @@ typedef struct GateCard {
         bool known;          /* the limits page was read: the files and the UUID below are its */
         _Atomic bool usable; /* the slice is open; if not, no memory is allocated and free memory is 0 */
         uint32_t number;     /* of the directory */
-        SliceUser slice;     /* the process's own row */
+        SliceUser slice;     /* the process's own row, which it may have only from its first charge on */
+        Spin taking;         /* of that row */
         struct GateExtraRow {
                 _Atomic int state;
                 SliceUser slice;
@@ -57,6 +59,7 @@ typedef struct GateCard {
 
 typedef struct Gate {
         bool log;
+        _Atomic bool said_rowless; /* the sentence of gate_say_rowless() */
         long pid;
         _Atomic uint64_t keys[GATE_ROWS];   /* of the locks on the files of each row (slice/pin.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of these files; 0: none yet */
@@ -72,8 +75,13 @@ typedef struct Gate {
         GateCard cards[GATE_CARDS];
 } Gate;
 
-/* Writes a line with a text and two numbers to stderr if ALIQUOT_LOG is 2 or more. */
+/* Writes a line with a text and two numbers to stderr if ALIQUOT_LOG is 2 or more. A line that
+ * stderr does not take at once is lost: the program is neither held up nor ended for it. */
 void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);
+
+/* Says on stderr, once per process, that an allocation was refused for want of a row; as above, but
+ * with any ALIQUOT_LOG. */
+void gate_say_rowless(Gate *g, const GateCard *card);
 
 /* The answer of a hook whose call is of no concern to the gate, or has parameters that cannot be
  * read: the call goes on unchanged. */

@@ -64,7 +64,7 @@ static bool open_card(Gate *g, const char *directory, unsigned number, int fd) {
                 return true;
         read_identity(directory, card);
         if (discover_path(directory, number, "", path))
-                r = slice_open_with(path, fd, g->keys[GATE_ROW_OWN], &card->slice);
+                r = slice_open_early(path, fd, g->keys[GATE_ROW_OWN], &card->slice);
         if (r == 0) {
                 card->usable = true;
                 gate_note_files(g, card, GATE_ROW_OWN);
@@ -102,6 +102,7 @@ static void reset(Gate *g, bool by_pid) {
         const char *log = discover_environment(LOG_NAME);
 
         g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
+        atomic_store(&g->said_rowless, false);
         g->pid = sys_call(SYS_getpid);
         rm_objects_after_fork(&g->objects);
         export_table_after_fork(&g->exports);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/memory/reserve.h"
 
+#include <errno.h>
+
 #include "preload/memory/driver_fd.h"
 #include "preload/memory/export_fd.h"
 #include "preload/memory/rows.h"
@@ -89,6 +91,8 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
         SliceUser *slice = gate_slice(g, card, row);
         int r;
 
+        if (!gate_need_row(g, card, fd))
+                return -ENOMEM;
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
         r = slice_reserve(slice, bytes);
         if (r == 0 || !may_be_stale(g))
@@ -122,11 +126,14 @@ static void drop_stale_anywhere(Gate *g, int last) {
 
 int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
         SliceUser *slice = &g->cards[card].slice;
-        int r = slice_reserve(slice, bytes);
+        int last = atomic_load_explicit(&slice->file, memory_order_relaxed), r;
 
+        if (!gate_need_row(g, card, last))
+                return -ENOMEM;
+        r = slice_reserve(slice, bytes);
         if (r == 0 || !may_be_stale(g))
                 return r;
-        drop_stale_anywhere(g, atomic_load_explicit(&slice->file, memory_order_relaxed));
+        drop_stale_anywhere(g, last);
         return slice_reserve(slice, bytes);
 }
 

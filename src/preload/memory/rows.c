@@ -55,18 +55,54 @@ SliceUser *gate_slice(Gate *g, int card, GateRow row) {
         return slice_of(c, is_open(c, row) ? row : GATE_ROW_OWN);
 }
 
+/* Without a row yet: gate_need_row() notes them. */
 static void note_inodes(Gate *g, GateCard *card, GateRow row) {
-        uint64_t inodes = atomic_load(&g->inodes[row]);
         SliceUser *slice = slice_of(card, row);
+        uint32_t number = atomic_load(&slice->row);
+        uint64_t inodes = atomic_load(&g->inodes[row]);
 
-        if (inodes != 0)
-                pin_note_inodes(&slice->counters->rows[slice->row], inodes);
+        if (inodes != 0 && number != SLICE_NO_ROW)
+                pin_note_inodes(&slice->counters->rows[number], inodes);
 }
 
 void gate_note_files(Gate *g, GateCard *card, GateRow row) {
         note_inodes(g, card, row);
         if (atomic_load(&g->unpinned))
                 slice_inherit_on_fork(slice_of(card, row));
+}
+
+static int take_own_row(Gate *g, GateCard *c, int fd) {
+        int r = slice_need_row(&c->slice, fd, key_of(g, GATE_ROW_OWN));
+
+        if (r == 0)
+                gate_note_files(g, c, GATE_ROW_OWN);
+        return r;
+}
+
+static void refuse_rowless(Gate *g, GateCard *c, int r) {
+        atomic_fetch_add_explicit(&c->slice.counters->refused, 1, memory_order_relaxed);
+        gate_log(g, "refused: the slice gives no row; error", c->number, (uint64_t) -r);
+        if (r != -EUSERS)
+                return;
+        atomic_fetch_add_explicit(&c->slice.counters->rowless, 1, memory_order_relaxed);
+        gate_say_rowless(g, c);
+}
+
+bool gate_need_row(Gate *g, int card, int fd) {
+        GateCard *c = &g->cards[card];
+        int r = -EBUSY;
+
+        if (!c->usable)
+                return false;
+        if (atomic_load(&c->slice.row) != SLICE_NO_ROW)
+                return true;
+        if (spin_take(&c->taking)) {
+                r = take_own_row(g, c, fd);
+                spin_drop(&c->taking);
+        }
+        if (r < 0)
+                refuse_rowless(g, c, r);
+        return r == 0;
 }
 
 /* The first thread that needs the row opens it. Others do without it meanwhile. */
@@ -100,6 +136,7 @@ void gate_rows_after_fork(Gate *g, bool by_pid) {
                         if (row != GATE_ROW_OWN)
                                 atomic_store(&card->extra[row - 1].state, EXTRA_NONE);
                 }
+                spin_drop(&card->taking);
                 card->usable = false;
         }
         for (unsigned row = GATE_ROW_OWN; row < GATE_ROWS; row++) {

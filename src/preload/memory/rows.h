@@ -14,6 +14,11 @@
 /* A row of a usable card; the process's own row if that one is not open. */
 SliceUser *gate_slice(Gate *g, int card, GateRow row);
 
+/* Takes the process's own row of a usable card if it has none yet. Before bytes are reserved in any
+ * row. false: the page has no free row, which is counted and said, or its counters cannot be
+ * opened. The next call tries again. */
+bool gate_need_row(Gate *g, int card, int fd);
+
 /* true: the row is open, and stays open. false: the page has no free row, its counters cannot be
  * opened, or another thread is opening the row. */
 bool gate_open_row(Gate *g, int card, GateRow row, int fd);

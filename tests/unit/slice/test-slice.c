@@ -215,6 +215,46 @@ static void hear(int fd) {
         ASSERT_INT(read(fd, &byte, 1), 1);
 }
 
+/* Processes that only ask leave half of the rows to those that reserve. */
+static void without_a_row(void) {
+        enum { ASK = SLICE_EARLY_ROWS + 20 };
+        static SliceUser all[SLICE_ROWS], ask[ASK];
+        Pages p = pages_make(SLICE_ROWS * SLICE_UNIT);
+        size_t before = open_descriptors();
+
+        for (size_t i = 0; i < ASK; i++) {
+                ASSERT_OK(slice_open_early(p.path, -1, pin_key_new(), &ask[i]));
+                ASSERT_TRUE((ask[i].row == SLICE_NO_ROW) == (i >= SLICE_EARLY_ROWS));
+        }
+        for (size_t i = SLICE_EARLY_ROWS; i < SLICE_ROWS; i++) {
+                ASSERT_OK(slice_open(p.path, &all[i]));
+                ASSERT_OK(slice_reserve(&all[i], SLICE_UNIT));
+        }
+        for (size_t i = SLICE_EARLY_ROWS; i < ASK; i++) {
+                ASSERT_INT(slice_limit(&ask[i]), SLICE_ROWS * SLICE_UNIT);
+                ASSERT_INT(slice_used(&ask[i]), SLICE_EARLY_ROWS * SLICE_UNIT);
+                ASSERT_INT(slice_need_row(&ask[i], -1, pin_key_new()), -EUSERS);
+                ASSERT_INT(slice_reserve(&ask[i], SLICE_UNIT), -ENOMEM);
+                slice_release(&ask[i], SLICE_UNIT);
+        }
+        ASSERT_INT(slice_used(&ask[0]), SLICE_EARLY_ROWS * SLICE_UNIT);
+        slice_close(&all[SLICE_ROWS - 1]);
+        ASSERT_OK(slice_need_row(&ask[ASK - 1], -1, pin_key_new()));
+        ASSERT_INT(ask[ASK - 1].row, all[SLICE_ROWS - 1].row);
+        ASSERT_OK(slice_need_row(&ask[ASK - 1], -1, pin_key_new())); /* the same */
+        ASSERT_INT(slice_used(&ask[1]), (SLICE_EARLY_ROWS - 1) * SLICE_UNIT);
+        ASSERT_OK(slice_reserve(&ask[ASK - 1], SLICE_UNIT));
+        ASSERT_INT(slice_used(&ask[1]), SLICE_EARLY_ROWS * SLICE_UNIT);
+        ASSERT_INT(pages_report(&p).n_alive, SLICE_ROWS);
+        ASSERT_INT(open_descriptors(), before);
+        for (size_t i = 0; i < ASK; i++)
+                slice_close(&ask[i]);
+        for (size_t i = SLICE_EARLY_ROWS; i < SLICE_ROWS - 1; i++)
+                slice_close(&all[i]);
+        ASSERT_INT(pages_report(&p).n_alive, 0);
+        pages_remove(&p);
+}
+
 static void death_frees_a_row(void) {
         Pages p = pages_make(4 * SLICE_UNIT);
         int said[2];
@@ -652,9 +692,9 @@ static void counters_overwritten_meanwhile(void) {
 int main(void) {
         return TEST_MAIN(TEST(limit_is_exact), TEST(limit_between_units), TEST(sizes_that_overflow),
                          TEST(limit_of_zero), TEST(sequences_wrap), TEST(errno_is_kept), TEST(limit_changes),
-                         TEST(limit_is_never_completed), TEST(every_row_is_taken), TEST(death_frees_a_row),
-                         TEST(refusal_reaps), TEST(fork_keeps_a_row), TEST(exec_frees_a_row),
-                         TEST(released_by_another), TEST(reaping_needs_the_same_file),
+                         TEST(limit_is_never_completed), TEST(every_row_is_taken), TEST(without_a_row),
+                         TEST(death_frees_a_row), TEST(refusal_reaps), TEST(fork_keeps_a_row),
+                         TEST(exec_frees_a_row), TEST(released_by_another), TEST(reaping_needs_the_same_file),
                          TEST(memory_of_a_dead_process), TEST(pinned_rows_are_not_reused), TEST(keys),
                          TEST(signal_handlers_find_a_lane), TEST(versions), TEST(paths),
                          TEST(counters_with_any_content), TEST(counters_overwritten_meanwhile));
