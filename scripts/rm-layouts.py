@@ -60,6 +60,11 @@ HEAD = """\
 # Our name, the driver's name, then the number in the first release. NUMBER@BRANCH: so from that
 # branch on; "-": the release does not have it. "as TERM": the number differs between releases, and
 # is this term of the columns of RM_RELEASES in release.h.
+#
+# 610.57.04 and 615.71.09 were not compiled. Their calls, parameters of memory, lists of FB info,
+# regions, exports, multicast, processes and uvm calls were compared with 595.45.04 in tables of a
+# third party, which compiled them, and are the same. The other numbers are taken to be the same. Of
+# the highest index of FB info, the highest that is known stands there.
 """
 PROBE = """\
 #include <stddef.h>

@@ -154,6 +154,31 @@ static uint32_t ctx_buffer_size(Control *k, void *params) {
 
 /* ---- memory ---- */
 
+/* Numbers of the simulator's own, so that one mistake is not in both. */
+enum { CTRL_UGPU_MEMORY = 0x20801362, CTRL_FB_STATS = 0x2080132F };
+
+/* Indices that move within a branch: free memory (HEAP_RECLAIMABLE), or a mask. Of 595.99.02,
+ * 610.57.04 and 615.71.09 as a third party's tables of NVIDIA's headers have them. That of
+ * 620.70.06, whose headers are not known, is made up. */
+static bool fb_moved(const Control *k, RmFbEntry *e) {
+        static const struct {
+                const char *version;
+                uint32_t index;
+                bool is_free;
+        } moved[] = {{"595.99.02", 60, true},
+                     {"610.57.04", 60, false},
+                     {"615.71.09", 68, true},
+                     {"620.70.06", 80, true}};
+
+        for (size_t i = 0; i < ELEMENTSOF(moved); i++) {
+                if (moved[i].index != e->index || strcmp(moved[i].version, k->sim->release.version) != 0)
+                        continue;
+                e->data = moved[i].is_free ? (uint32_t) (sim_card_free(k->card) >> 10) : UINT32_MAX << 8;
+                return true;
+        }
+        return false;
+}
+
 /* kern_mem_sys_ctrl.c, in KiB. An index that is not a size has 0. An unknown index ends the list in
  * releases without the conversion; in the others it keeps its data. */
 static uint32_t fb_entry(const Control *k, RmFbEntry *e) {
@@ -161,6 +186,8 @@ static uint32_t fb_entry(const Control *k, RmFbEntry *e) {
         const SimCard *c = k->card;
         uint64_t bytes = 0;
 
+        if (fb_moved(k, e))
+                return RM_OK;
         if (e->index > release->facts->fb_index_max)
                 return release->converts_fb_info ? RM_OK : RM_ERR_INVALID_ARGUMENT;
 
@@ -235,6 +262,35 @@ static uint32_t fb_info(Control *k, void *params) {
                 status = RM_ERR_INVALID_ADDRESS;
         free(list);
         return status;
+}
+
+/* GET_UGPU_MEMORY_INFO (ctrl2080fb.h of 590): total and free bytes, and those of two halves. As on a
+ * card whose memory has a part that is near to each half. */
+static uint32_t ugpu_memory(Control *k, void *params) {
+        uint64_t *words = params, free = sim_card_free(k->card);
+
+        if (k->sim->release.facts->branch < 590)
+                return RM_ERR_NOT_SUPPORTED;
+        words[0] = k->card->bytes - k->card->reserved;
+        words[1] = free;
+        words[2] = words[3] = words[0] / 2;
+        words[4] = words[5] = free / 2;
+        return RM_OK;
+}
+
+/* FB_STATS_GET of 615, as the structure of 595 begins: a version, six sums, and owners. */
+static uint32_t fb_stats(Control *k, void *params) {
+        uint64_t *words = params, free = sim_card_free(k->card);
+
+        if (k->sim->release.facts->branch < 615)
+                return RM_ERR_NOT_SUPPORTED;
+        words[0] = 1;
+        words[1] = words[3] = k->card->bytes;
+        words[2] = words[4] = words[5] = k->card->reserved;
+        words[6] = free;
+        words[7] = words[9] = k->card->bytes - k->card->reserved - free;
+        words[8] = 1;
+        return RM_OK;
 }
 
 /* Older releases have shorter regions: they end where the newest have more flags. */
@@ -496,6 +552,8 @@ static const struct {
         {RM_CTRL_FB_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbInfo), fb_info},
         {RM_CTRL_FB_INFO_V2, RM_CLASS_SUBDEVICE, sizeof(RmFbInfoV2), fb_info_v2},
         {RM_CTRL_FB_REGION_INFO, RM_CLASS_SUBDEVICE, sizeof(RmFbRegions), fb_region_info},
+        {CTRL_UGPU_MEMORY, RM_CLASS_SUBDEVICE, 48, ugpu_memory},
+        {CTRL_FB_STATS, RM_CLASS_SUBDEVICE, 9728, fb_stats},
         {RM_CTRL_GROUP_SCHEDULE, RM_CLASS_CHANNEL_GROUP, sizeof(RmGroupSchedule), group_schedule},
         {RM_CTRL_SET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), set_timeslice},
         {RM_CTRL_GET_TIMESLICE, RM_CLASS_CHANNEL_GROUP, sizeof(RmTimeslice), get_timeslice},

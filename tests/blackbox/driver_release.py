@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The release of the driver that the simulator answers as: $SIM_DRIVER, a branch such as 535, or the newest one.
+"""The release of the driver that the simulator answers as: $SIM_DRIVER, a branch such as 535, or 595.
 
 Sizes and offsets are those of src/gpu/rm/layouts.txt."""
 import os
@@ -48,4 +48,4 @@ def by_branch(branch):
     return Release(next(r for r in RELEASES if r.startswith(branch + ".")))
 
 
-DRIVER = by_branch(os.environ["SIM_DRIVER"]) if "SIM_DRIVER" in os.environ else Release(RELEASES[-1])
+DRIVER = by_branch(os.environ.get("SIM_DRIVER", "595"))  # as SIM_VERSION of sim/release.h

@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import page as layout  # noqa: E402
 import slice_page  # noqa: E402
 from compiler import compiler  # noqa: E402
-from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, rows, used  # noqa: E402
+from gate_lab import LIBRARY, GateBase, Program, alone, in_rows, lock_all, mounted, rows, used  # noqa: E402
 from patience import rounds  # noqa: E402
 from rm_client import (  # noqa: E402
     BAD_ARGUMENT, CONTROL, DUP, GROUP, INVALID_DEVICE, IN_USE, LIBC, MIB, NOT_FOUND, NOT_SUPPORTED, NO_MEMORY, NO_PERMISSION, OK, PATIENCE, Client)
@@ -365,6 +365,27 @@ class Calls(Gate):
         self.assertEqual(program.hear(), {"freed": 0})
         self.assertEqual((used(slices), self.sim.held()), (0, 0))
         program.end()
+
+
+class Drivers(Gate):
+    def test_newer_drivers(self):
+        limit, left, held, none = 100 * MIB, 90 * MIB, 10 * MIB, [0, 0]
+        kib, mask = [left >> 10] * 2, [0xFFFFFF00] * 2
+        ugpu = [[limit, left, limit // 2, limit // 2, left // 2, left // 2], 0]
+        stats = [[1, limit, 0, limit, 0, 0, left, held, 1, held], 0]
+        for version, indices, halves, statistics in (
+                ("580.142", {60: none}, NOT_SUPPORTED, NOT_SUPPORTED), ("595.71.05", {60: none}, ugpu, NOT_SUPPORTED),
+                ("595.99.02", {60: kib, 68: none}, ugpu, NOT_SUPPORTED), ("610.57.04", {60: mask}, ugpu, NOT_SUPPORTED),
+                ("615.71.09", {60: none, 68: kib}, ugpu, stats), ("620.70.06", {60: none, 80: kib}, ugpu, stats)):
+            with self.subTest(version), contextlib.closing(mounted("1xTesla-V100-SXM2-16GB:16160MiB", version)) as sim:
+                program = Program("newer", sim.slices(100), sim, INDICES=" ".join(map(str, indices)))
+                try:
+                    words = program.hear()
+                finally:
+                    program.kill()
+                self.assertEqual(words.pop("ugpu"), halves)
+                self.assertEqual(words.pop("stats"), statistics)
+                self.assertEqual(words, {"%#x" % index: value for index, value in indices.items()})
 
 
 class Exports(Gate):

@@ -584,6 +584,23 @@ def xfer():
 
 
 @inside
+def newer():
+    """What newer drivers tell of the card, beside what a slice has: indices of FB info, and two controls."""
+    c = Client()
+    c.memory(10 * MIB)
+    words = {"%#x" % index: [c.fb(index)[0], c.fb_list(index)[0]] for index in map(int, os.environ["INDICES"].split())}
+    for name, command, size in (("ugpu", 0x20801362, 48), ("stats", 0x2080132F, 9728)):
+        try:
+            raw = c.control(c.subdevice, command, ctypes.create_string_buffer(size))
+        except Refused as refused:
+            words[name] = refused.status
+        else:
+            values = struct.unpack("<%dQ" % (size // 8), raw)
+            words[name] = values[:10], max(values[10:], default=0)
+    say(**words)
+
+
+@inside
 def hold():
     c = Client()
     say(status=status_of(c.memory, int(os.environ.get("HOLD", "40")) * MIB))

@@ -13,7 +13,7 @@ CONDITION, EVENT = "GPUShareDriverUnsupported", "GPUDriverUnsupported"
 PENDING = "aliquot.dev/change-pending"
 OLD = ("driver 525.147.05 is older than 535, the oldest that the library of isolated containers understands: "
        "no container with an isolated slice starts")
-NEW = "driver 600.10 is newer than 595, the newest that is known: "
+NEW = "driver 620.70.06 is newer than 615, the newest that is known: "
 
 
 class Driver(Started):
@@ -56,13 +56,13 @@ class Driver(Started):
         self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
 
     def test_newer(self):
-        lab = self.machine("driver 600.10")
+        lab = self.machine("driver 620.70.06")
         self.is_told(lab, "DriverTooNew", NEW + "slices are isolated by the numbers of that one")
         self.assertIsNone(self.annotation(lab))
         self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
 
     def test_newer_with_known_drivers_only(self):
-        lab = self.machine("driver 600.10", extra=["--known-drivers-only"])
+        lab = self.machine("driver 620.70.06", extra=["--known-drivers-only"])
         message = NEW + "no container with an isolated slice starts (--known-drivers-only)"
         self.is_told(lab, "DriverTooNew", message)
         lab.wait(lambda: self.annotation(lab) == message, "the scheduler places nothing here")

@@ -109,7 +109,7 @@ static void probe_regions(const Driver *d) {
 static void probe_fb(const Driver *d) {
         uint32_t subdevice = d->cards[0].subdevice;
 
-        for (uint32_t index = 0; index <= RM_FB_INDEX_MAX + 8; index++) {
+        for (uint32_t index = 0; index <= 0x60; index++) {
                 RmFbEntry entry = {.index = index};
                 RmFbInfo info = {.n = 1, .list = (uint64_t) (uintptr_t) &entry};
                 uint32_t status = control(d, subdevice, RM_CTRL_FB_INFO, &info, sizeof info);

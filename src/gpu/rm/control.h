@@ -20,6 +20,7 @@ enum {
         RM_CTRL_FB_INFO = 0x20801301,
         RM_CTRL_FB_INFO_V2 = 0x20801303,
         RM_CTRL_FB_REGION_INFO = 0x20801320,
+        RM_CTRL_UGPU_MEMORY = 0x20801362, /* from 590 on */
 };
 
 enum { RM_ATTACHED_MAX = 32 };
@@ -65,7 +66,7 @@ enum {
         RM_FB_USABLE_RAM_SIZE = 0x20,
         RM_FB_PROTECTED_SIZE = 0x33, /* with confidential computing, else 0; so the next */
         RM_FB_PROTECTED_FREE = 0x34,
-        RM_FB_INDEX_MAX = 0x3B, /* of 595 */
+        RM_FB_INDEX_MAX = 0x44, /* at least, of 615 */
 };
 
 typedef struct RmFbEntry {
@@ -97,6 +98,11 @@ typedef struct RmFbRegions { /* NV2080_CTRL_CMD_FB_GET_FB_REGION_INFO_PARAMS */
         RmFbRegion regions[RM_FB_REGION_MAX];
 } RmFbRegions;
 
+/* Bytes of the whole card, and of each half of it. */
+typedef struct RmUgpuMemory { /* NV2080_CTRL_FB_GET_UGPU_MEMORY_INFO_PARAMS */
+        uint64_t total, free, ugpu_total[2], ugpu_free[2];
+} RmUgpuMemory;
+
 RM_SIZE(RmIdInfo, 40);
 RM_SIZE(RmIdInfoV2, 32);
 RM_SIZE(RmFindSubdevice, 8);
@@ -104,3 +110,4 @@ RM_SIZE(RmGidInfo, 268);
 RM_SIZE(RmFbInfoV2, 1028);
 RM_SIZE(RmFbRegion, 56);
 RM_SIZE(RmFbRegions, 904);
+RM_SIZE(RmUgpuMemory, 48);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The boundary of NVIDIA's kernel driver: numbers and layouts of the calls that concern memory, as
- * its open kernel modules 535 to 595 show them (nv_escape.h, nvos.h, nv-ioctl.h). layouts.txt has
+ * its open kernel modules show them (nv_escape.h, nvos.h, nv-ioctl.h). layouts.txt has
  * them by release, and release.h what differs. Facts, and no code: the gate and the simulated
  * driver both use these headers. All is little endian, and pointers have 64 bits. libc only. */
 

@@ -184,6 +184,10 @@ static void decode_heap(const uint8_t *p, RmRequest *request) {
         }
 }
 
+/* NV2080_CTRL_CMD_FB_STATS_GET. The headers of 550 to 595 have the first number, and the driver
+ * does not serve it. 615 serves the second one, by a third party's table of its controls. */
+enum { FB_STATS = 0x2080132A, FB_STATS_615 = 0x2080132F };
+
 static RmKind control_kind(uint32_t cmd) {
         switch (cmd) {
         case RM_CTRL_FB_INFO:
@@ -192,6 +196,11 @@ static RmKind control_kind(uint32_t cmd) {
                 return RM_QUERY_FB;
         case RM_CTRL_FB_REGION_INFO:
                 return RM_QUERY_REGIONS;
+        case RM_CTRL_UGPU_MEMORY:
+                return RM_QUERY_UGPU;
+        case FB_STATS:
+        case FB_STATS_615:
+                return RM_QUERY_STATS;
         case RM_CTRL_EXPORT_TO_FD:
                 return RM_EXPORT;
         case RM_CTRL_EXPORT_MANY:
@@ -287,6 +296,8 @@ bool rm_needs_card(const RmRequest *request) {
         case RM_QUERY_FB:
         case RM_QUERY_FB_LIST:
         case RM_QUERY_REGIONS:
+        case RM_QUERY_UGPU:
+        case RM_QUERY_STATS:
         case RM_QUERY_HEAP:
         case RM_QUERY_HEAP_LIMIT:
                 return true;
@@ -368,6 +379,8 @@ RmVerdict rm_admit(const RmRequest *request, const RmSliceInfo *slice) {
         case RM_QUERY_FB:
         case RM_QUERY_FB_LIST:
         case RM_QUERY_REGIONS:
+        case RM_QUERY_UGPU:
+        case RM_QUERY_STATS:
         case RM_QUERY_HEAP:
         case RM_QUERY_HEAP_LIMIT:
                 return (RmVerdict){.action = slice && slice->sliced ? RM_REWRITE : RM_FORWARD};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a call asks of the driver, and what the gate does about it. Pure: no I/O, no state, and no
- * pointer is followed. Amounts are bytes.
+/* What a call asks of the driver, and what the gate does about it. Pure. Amounts are bytes.
  *
  * Memory of the card comes from RM_ALLOC of class 0x40, from functions of RM_VID_HEAP_CONTROL that
  * become one, and from duplicates and imports of another process's memory. RM_ALLOC_MEMORY of class
@@ -38,6 +37,8 @@ typedef enum RmKind {
         RM_QUERY_FB, /* questions about the card's memory */
         RM_QUERY_FB_LIST,
         RM_QUERY_REGIONS,
+        RM_QUERY_UGPU,
+        RM_QUERY_STATS,
         RM_QUERY_HEAP,
         RM_QUERY_HEAP_LIMIT,
         RM_SET_TIMESLICE, /* these three set how the card's time is shared */
@@ -58,8 +59,7 @@ typedef struct RmRequest {
         bool overflow;  /* the size exceeds that of any card */
 } RmRequest;
 
-/* Whether rm_decode() knows this number with this size. */
-bool rm_metered(uint32_t nr, uint32_t size);
+bool rm_metered(uint32_t nr, uint32_t size);    /* rm_decode() knows this number with this size */
 bool rm_is_dma_buf(uint32_t nr, uint32_t size); /* an export to a dma-buf, of a known size */
 
 /* One of these numbers with another size: RM_UNKNOWN. Drivers 535 to 595 answer with EINVAL, and it

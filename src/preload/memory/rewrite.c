@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "preload/memory/rewrite.h"
 
-#include <stdbool.h>
-
 #include "preload/inject/bytes.h"
 
 enum {
@@ -11,6 +9,24 @@ enum {
         /* Size of a region in drivers before 580, with 17 flags instead of 18. The size of the
          * whole structure tells which it is. */
         REGION_OLD = 48,
+        INDEX_SAME = 0x3B, /* up to here an index of FB info means the same in each release that has it */
+        STATS_FREE = 6,    /* words: NV2080_CTRL_CMD_FB_STATS_GET_PARAMS of 595 */
+        UGPUS = 2,
+};
+
+typedef enum FbKind { FB_OTHER, FB_TOTAL, FB_FREE } FbKind;
+
+/* Higher indices move within a branch, so their meaning is that of exactly this version. Read in a
+ * third party's tables of NVIDIA's headers, by names: HEAP_RECLAIMABLE is free memory, and
+ * PARTITION_MASK_2 is no size. */
+static const struct {
+        char version[12];
+        uint32_t index;
+        FbKind kind;
+} moved[] = {
+        {"595.99.02", 0x3C, FB_FREE},
+        {"610.57.04", 0x3C, FB_OTHER},
+        {"615.71.09", 0x44, FB_FREE},
 };
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -21,7 +37,26 @@ static uint64_t left(const RewriteView *view) {
         return view->used < view->limit ? view->limit - view->used : 0;
 }
 
-uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
+bool rewrite_fb_needs_version(uint32_t index) {
+        return index > INDEX_SAME;
+}
+
+static bool is_same(const char *a, const char *b) {
+        while (*a != '\0' && *a == *b) {
+                a++;
+                b++;
+        }
+        return *a == *b;
+}
+
+static FbKind moved_kind(const char *version, uint32_t index) {
+        for (size_t i = 0; version && i < sizeof moved / sizeof *moved; i++)
+                if (moved[i].index == index && is_same(moved[i].version, version))
+                        return moved[i].kind;
+        return FB_FREE;
+}
+
+static FbKind kind_of(const RewriteView *view, uint32_t index) {
         switch (index) {
         case RM_FB_RAM_SIZE:
         case RM_FB_TOTAL_RAM_SIZE:
@@ -29,14 +64,47 @@ uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
         case RM_FB_MAPPABLE_HEAP_SIZE:
         case RM_FB_USABLE_RAM_SIZE:
         case RM_FB_PROTECTED_SIZE:
-                return (uint32_t) least(data, view->limit / 1024);
+                return FB_TOTAL;
         case RM_FB_HEAP_FREE:
         case RM_FB_LARGEST_FREE_REGION:
         case RM_FB_PROTECTED_FREE:
+                return FB_FREE;
+        default:
+                return index > INDEX_SAME ? moved_kind(view->version, index) : FB_OTHER;
+        }
+}
+
+uint32_t rewrite_fb(const RewriteView *view, uint32_t index, uint32_t data) {
+        switch (kind_of(view, index)) {
+        case FB_TOTAL:
+                return (uint32_t) least(data, view->limit / 1024);
+        case FB_FREE:
                 return (uint32_t) least(data, left(view) / 1024);
+        case FB_OTHER:
         default:
                 return data;
         }
+}
+
+uint64_t rewrite_ugpu(const RewriteView *view, uint32_t at, uint64_t bytes) {
+        switch (at * sizeof bytes) {
+        case offsetof(RmUgpuMemory, total):
+                return least(bytes, view->limit);
+        case offsetof(RmUgpuMemory, free):
+                return least(bytes, left(view));
+        default:
+                return least(bytes, (at * sizeof bytes < offsetof(RmUgpuMemory, ugpu_free) ? view->limit
+                                                                                           : left(view)) /
+                                            UGPUS);
+        }
+}
+
+uint64_t rewrite_stats(const RewriteView *view, uint32_t at, uint64_t bytes) {
+        if (at == 0)
+                return bytes;
+        if (at == STATS_FREE)
+                return least(bytes, left(view));
+        return least(bytes, at < STATS_FREE ? view->limit : view->used);
 }
 
 void rewrite_regions(const RewriteView *view, void *regions, uint32_t n) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "gpu/rm/query.h"
 #include "preload/inject/bytes.h"
 #include "preload/inject/usermem.h"
 #include "preload/memory/card_lookup.h"
@@ -233,7 +234,21 @@ static long forget(RmCall *c) {
 
 /* ---- questions about memory ---- */
 
-static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
+/* NULL: this file or this driver does not tell. */
+static const char *ask_version(const RmCall *c, RmVersion *v) {
+        v->cmd = RM_VERSION_QUERY;
+        v->reply = 0;
+        v->version[0] = '\0';
+        if (gate_driver(c->fd, RM_IOCTL(RM_ESC_CHECK_VERSION, sizeof *v), v) < 0 || v->version[0] == '\0')
+                return NULL;
+        v->version[sizeof v->version - 1] = '\0';
+        return v->version;
+}
+
+static void rewrite_list(const RmCall *c, RewriteView *view, uint64_t list, uint32_t n) {
+        RmVersion version;
+        bool asked = false;
+
         for (uint32_t i = 0; i < n; i++) {
                 uint64_t at = list + i * sizeof(RmFbEntry);
                 uint32_t data;
@@ -241,6 +256,10 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
 
                 if (usermem_read(&entry, at, sizeof entry) < 0)
                         return;
+                if (!asked && rewrite_fb_needs_version(entry.index)) {
+                        view->version = ask_version(c, &version);
+                        asked = true;
+                }
                 data = rewrite_fb(view, entry.index, entry.data);
                 if (data != entry.data)
                         (void) usermem_write(at + offsetof(RmFbEntry, data), &data,
@@ -250,7 +269,7 @@ static void rewrite_list(const RewriteView *view, uint64_t list, uint32_t n) {
 
 /* Since 550 the driver does not look at the size of FB_GET_INFO (rmapi_deprecated_control.c), and
  * before that a list may be as long as the driver copies: 1 MiB (param_copy.h). */
-static void rewrite_fb_list(const RmCall *c, const RewriteView *view) {
+static void rewrite_fb_list(const RmCall *c, RewriteView *view) {
         enum { LIST_MAX = (1 << 20) / sizeof(RmFbEntry) };
         bool inline_ = c->request.kind == RM_QUERY_FB;
         uint32_t head = inline_ ? offsetof(RmFbInfoV2, list) : sizeof(RmFbInfo), n;
@@ -261,7 +280,7 @@ static void rewrite_fb_list(const RmCall *c, const RewriteView *view) {
         n = info.n;
         if (inline_ && n > (c->request.params_size - head) / sizeof(RmFbEntry))
                 n = (c->request.params_size - head) / (uint32_t) sizeof(RmFbEntry);
-        rewrite_list(view, inline_ ? c->request.params + head : info.list, n < LIST_MAX ? n : LIST_MAX);
+        rewrite_list(c, view, inline_ ? c->request.params + head : info.list, n < LIST_MAX ? n : LIST_MAX);
 }
 
 static void rewrite_region_list(const RmCall *c, const RewriteView *view) {
@@ -273,6 +292,26 @@ static void rewrite_region_list(const RmCall *c, const RewriteView *view) {
                 return;
         rewrite_regions(view, regions, n);
         (void) usermem_write(c->request.params, regions, n); /* if not: unmapped since the driver wrote it */
+}
+
+/* The driver took parameters of this size, so it is right. */
+static void rewrite_words(const RmCall *c, const RewriteView *view) {
+        uint64_t words[64];
+        uint32_t n = c->request.params_size / sizeof *words;
+
+        for (uint32_t at = 0, now; at < n; at += now) {
+                uint64_t address = c->request.params + at * sizeof *words;
+
+                now = n - at < sizeof words / sizeof *words ? n - at
+                                                            : (uint32_t) (sizeof words / sizeof *words);
+                if (usermem_read(words, address, now * sizeof *words) < 0)
+                        return;
+                for (uint32_t i = 0; i < now; i++)
+                        words[i] = c->request.kind == RM_QUERY_UGPU ? rewrite_ugpu(view, at + i, words[i])
+                                                                    : rewrite_stats(view, at + i, words[i]);
+                (void) usermem_write(address, words,
+                                     now * sizeof *words); /* if not: unmapped since the driver wrote it */
+        }
 }
 
 static long query(RmCall *c) {
@@ -291,6 +330,8 @@ static long query(RmCall *c) {
                 rewrite_limit(&view, c->outer);
         else if (c->request.kind == RM_QUERY_REGIONS)
                 rewrite_region_list(c, &view);
+        else if (c->request.kind == RM_QUERY_UGPU || c->request.kind == RM_QUERY_STATS)
+                rewrite_words(c, &view);
         else
                 rewrite_fb_list(c, &view);
         return rm_call_answer(c, r);

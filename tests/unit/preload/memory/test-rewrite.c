@@ -26,10 +26,59 @@ static void free_is_limit_less_used(void) {
 }
 
 static void other_indices_stay(void) {
-        for (uint32_t index = 0; index < 0x40; index++)
+        for (uint32_t index = 0; index < 0x3C; index++)
                 if (index != 0x07 && index != 0x08 && index != 0x09 && index != 0x0A && index != 0x20 &&
                     index != 0x16 && index != 0x12 && index != 0x33 && index != 0x34)
                         ASSERT_INT(rewrite_fb(&view, index, 0xFFFFFFFF), 0xFFFFFFFF);
+}
+
+/* What an index from 0x3C on means is the exact version's. */
+static void indices_that_move(void) {
+        enum { LEFT = (2154 - 337) * 1024 };
+        static const struct {
+                const char *version;
+                uint32_t index, shown;
+        } answers[] = {
+                {"595.99.02", 0x3C, LEFT},   {"595.99.02", 0x44, LEFT},
+                {"595.71.05", 0x3C, LEFT},   {"610.57.04", 0x3C, UINT32_MAX},
+                {"610.57.04", 0x3D, LEFT},   {"610.57.0", 0x3C, LEFT},
+                {"610.57.04.1", 0x3C, LEFT}, {"610.57", 0x3C, LEFT},
+                {"615.71.09", 0x44, LEFT},   {"620.70.06", 0x3C, LEFT},
+                {"620.70.06", 0x7F, LEFT},   {"", 0x3C, LEFT},
+                {NULL, 0x3C, LEFT},          {NULL, UINT32_MAX, LEFT},
+                {NULL, 0x3B, UINT32_MAX},    {"615.71.09", 0x16, LEFT},
+                {NULL, 0x07, 2154 * 1024},
+        };
+
+        for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+                RewriteView v = view;
+
+                v.version = answers[i].version;
+                ASSERT_INT(rewrite_fb(&v, answers[i].index, UINT32_MAX), answers[i].shown);
+                ASSERT_INT(rewrite_fb(&v, answers[i].index, 0), 0);
+                ASSERT_TRUE(rewrite_fb_needs_version(answers[i].index) == (answers[i].index > 0x3B));
+        }
+}
+
+static void halves_have_half_of_the_slice(void) {
+        const uint64_t limit = view.limit, left = view.limit - view.used;
+        const uint64_t shown[] = {limit, left, limit / 2, limit / 2, left / 2, left / 2};
+
+        for (uint32_t at = 0; at < 6; at++) {
+                ASSERT_INT(rewrite_ugpu(&view, at, UINT64_C(80) << 30), shown[at]);
+                ASSERT_INT(rewrite_ugpu(&view, at, 4096), 4096);
+        }
+}
+
+/* No word says more than the slice, wherever a driver puts what. */
+static void statistics_are_the_slice_s(void) {
+        ASSERT_INT(rewrite_stats(&view, 0, UINT64_MAX), UINT64_MAX); /* a version */
+        for (uint32_t at = 1; at < 6; at++)
+                ASSERT_INT(rewrite_stats(&view, at, UINT64_C(80) << 30), view.limit);
+        ASSERT_INT(rewrite_stats(&view, 6, UINT64_C(80) << 30), view.limit - view.used);
+        for (uint32_t at = 7; at < 9728 / 8; at++)
+                ASSERT_INT(rewrite_stats(&view, at, UINT64_C(80) << 30), view.used);
+        ASSERT_INT(rewrite_stats(&view, 8, 3), 3);
 }
 
 static void regions_end_at_the_limit(void) {
@@ -99,6 +148,7 @@ static void heap_and_limit(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(totals_are_the_limit), TEST(free_is_limit_less_used), TEST(other_indices_stay),
-                         TEST(regions_end_at_the_limit), TEST(older_regions), TEST(invalid_regions),
-                         TEST(heap_and_limit));
+                         TEST(indices_that_move), TEST(halves_have_half_of_the_slice),
+                         TEST(statistics_are_the_slice_s), TEST(regions_end_at_the_limit),
+                         TEST(older_regions), TEST(invalid_regions), TEST(heap_and_limit));
 }
