@@ -45,7 +45,23 @@ static bool give_contents(Block *b, bool own_file) {
         return true;
 }
 
-CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret) {
+static uint32_t take_host(const Device *device, uint64_t size, uint32_t *object) {
+        RmMemoryParams m = {.owner = state.driver.client, .size = size};
+
+        return driver_alloc(&state.driver, device->card->device, RM_CLASS_MEMORY_SYSTEM, &m, object);
+}
+
+static uint32_t take(Device *device, bool host, uint64_t *size, uint32_t *object) {
+        uint32_t status = host ? take_host(device, *size, object)
+                               : driver_alloc_memory(&state.driver, device->card, size, object);
+
+        if (host || status != RM_ERR_NO_MEMORY)
+                return status;
+        memory_reclaim(device);
+        return driver_alloc_memory(&state.driver, device->card, size, object);
+}
+
+static CUresult new_block(Device *device, bool host, uint64_t size, bool own_file, Block **ret) {
         Block *b;
         uint32_t status;
 
@@ -55,11 +71,7 @@ CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret) {
         if (!b)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         *b = (Block){.users = 1, .device = device, .size = size};
-        status = driver_alloc_memory(&state.driver, device->card, &size, &b->object);
-        if (status == RM_ERR_NO_MEMORY) {
-                memory_reclaim(device);
-                status = driver_alloc_memory(&state.driver, device->card, &size, &b->object);
-        }
+        status = take(device, host, &size, &b->object);
         if (status != RM_OK) {
                 free(b);
                 return from_status(status);
@@ -71,6 +83,14 @@ CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret) {
         }
         *ret = b;
         return CUDA_SUCCESS;
+}
+
+CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret) {
+        return new_block(device, false, size, own_file, ret);
+}
+
+CUresult block_new_host(Device *device, uint64_t size, bool own_file, Block **ret) {
+        return new_block(device, true, size, own_file, ret);
 }
 
 CUresult block_adopt(Device *device, uint32_t object, uint64_t size, int fd, uint64_t offset, Block **ret) {

@@ -49,7 +49,8 @@ static CUresult chunk_new(Heap *h, size_t size, bool shared, Chunk **ret) {
                 return CUDA_ERROR_OUT_OF_MEMORY;
         c->size = size;
         c->shared = shared;
-        r = block_new(h->device, size, false, &c->block);
+        r = h->host ? block_new_host(h->device, size, false, &c->block)
+                    : block_new(h->device, size, false, &c->block);
         if (r == CUDA_SUCCESS) {
                 c->start = address_take(size, GRANULE, 0);
                 r = c->start != 0 ? block_map(c->block, c->start, size, 0) : CUDA_ERROR_OUT_OF_MEMORY;

@@ -7,6 +7,7 @@
  * process. One memfd per process holds all blocks, at offsets that are never used again. A block
  * that other processes may get by a descriptor has a memfd of its own. */
 
+#include "sim/cuda/api_memory.h"
 #include "sim/cuda/state.h"
 
 typedef struct Block {
@@ -22,8 +23,14 @@ typedef struct Block {
 
 /* OUT_OF_MEMORY: also after all kept memory was given back and the driver was asked again. */
 CUresult block_new(Device *device, uint64_t size, bool own_file, Block **ret);
+/* The same of the machine's memory, which the driver pins for the card. */
+CUresult block_new_host(Device *device, uint64_t size, bool own_file, Block **ret);
 /* Takes over an object of the driver and a part of a file, which is closed with the block. */
 CUresult block_adopt(Device *device, uint32_t object, uint64_t size, int fd, uint64_t offset, Block **ret);
+/* Whether memory at that location is the machine's, and the card that it is pinned for, or whose it
+ * is. INVALID_VALUE: no such location. */
+CUresult memory_location(const CUmemLocation *location, bool *ret_host, Device **ret);
+
 Block *block_use(Block *b);
 void block_drop(Block *b); /* the last one frees it */
 CUresult block_map(const Block *b, CUdeviceptr at, size_t size, uint64_t offset);
@@ -79,6 +86,7 @@ void range_free(Range *r); /* everything that it stands for */
 struct Heap {
         Device *device;
         bool keeps; /* free chunks that are kept until a trim */
+        bool host;  /* of the machine's memory */
         struct Chunk *chunks;
         uint64_t reserved, reserved_high, used, used_high;
 };

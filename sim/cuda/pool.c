@@ -9,12 +9,12 @@ static CUmemoryPool pools;
 
 /* ---- pools ---- */
 
-static CUresult pool_new(Device *d, const CUmemPoolProps *props, CUmemoryPool *ret) {
+static CUresult pool_new(Device *d, bool host, const CUmemPoolProps *props, CUmemoryPool *ret) {
         CUmemoryPool p = calloc(1, sizeof *p);
 
         if (!p)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        p->heap = (Heap){.device = d, .keeps = true};
+        p->heap = (Heap){.device = d, .keeps = true, .host = host};
         p->props = *props;
         p->reuse[0] = p->reuse[1] = p->reuse[2] = 1;
         p->next = pools;
@@ -43,7 +43,7 @@ CUresult pool_check(CUmemoryPool pool) {
 CUresult pool_default(Device *d, CUmemoryPool *ret) {
         const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                       .location = {CU_MEM_LOCATION_TYPE_DEVICE, d->ordinal}};
-        CUresult r = d->default_pool ? CUDA_SUCCESS : pool_new(d, &props, &d->default_pool);
+        CUresult r = d->default_pool ? CUDA_SUCCESS : pool_new(d, false, &props, &d->default_pool);
 
         *ret = d->default_pool;
         return r;
@@ -105,16 +105,16 @@ void pools_reclaim(const Device *d) {
 
 CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props) {
         LOCKED;
+        bool host;
         Device *d;
         CUresult r;
 
-        if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-            props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        if (!ret || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
                 return CUDA_ERROR_INVALID_VALUE;
         if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        r = state_device(props->location.id, &d);
-        return r == CUDA_SUCCESS ? pool_new(d, props, ret) : r;
+        r = memory_location(&props->location, &host, &d);
+        return r == CUDA_SUCCESS ? pool_new(d, host, props, ret) : r;
 }
 
 CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool) {

@@ -105,13 +105,22 @@ CUDA_API CUresult cuMemAddressFree(CUdeviceptr at, size_t size) {
 
 /* ---- memory ---- */
 
-static CUresult check_prop(const CUmemAllocationProp *prop, Device **ret) {
-        if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-            prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+CUresult memory_location(const CUmemLocation *location, bool *ret_host, Device **ret) {
+        *ret_host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+                    location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+        if (!*ret_host && location->type != CU_MEM_LOCATION_TYPE_DEVICE)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA && location->id < 0)
+                return CUDA_ERROR_INVALID_VALUE;
+        return state_device(*ret_host ? 0 : location->id, ret);
+}
+
+static CUresult check_prop(const CUmemAllocationProp *prop, bool *ret_host, Device **ret) {
+        if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
                 return CUDA_ERROR_INVALID_VALUE;
         if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
                 return CUDA_ERROR_NOT_SUPPORTED;
-        return state_device(prop->location.id, ret);
+        return memory_location(&prop->location, ret_host, ret);
 }
 
 static CUresult add_physical(Block *b, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *ret) {
@@ -131,16 +140,18 @@ CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, co
                               unsigned long long flags) {
         LOCKED;
         CUresult r = state_check();
+        bool host;
         Device *d;
         Block *b;
 
         if (r == CUDA_SUCCESS)
-                r = check_prop(prop, &d);
+                r = check_prop(prop, &host, &d);
         if (r != CUDA_SUCCESS)
                 return r;
         if (!ret || size == 0 || size % GRANULE != 0 || flags != 0)
                 return CUDA_ERROR_INVALID_VALUE;
-        r = block_new(d, size, prop->requestedHandleTypes != 0, &b);
+        r = host ? block_new_host(d, size, prop->requestedHandleTypes != 0, &b)
+                 : block_new(d, size, prop->requestedHandleTypes != 0, &b);
         return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
 }
 
@@ -185,11 +196,12 @@ CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret,
 
 CUDA_API CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop, int option) {
         LOCKED;
+        bool host;
         Device *d;
         CUresult r = state_check();
 
         if (r == CUDA_SUCCESS)
-                r = check_prop(prop, &d);
+                r = check_prop(prop, &host, &d);
         if (r != CUDA_SUCCESS)
                 return r;
         if (!ret || option < CU_MEM_ALLOC_GRANULARITY_MINIMUM ||

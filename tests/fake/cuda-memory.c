@@ -105,6 +105,19 @@ void pools(void) {
         OK(cuCtxSynchronize());
         ASSERT_INT(used(), before);
 
+        for (int type = CU_MEM_LOCATION_TYPE_HOST; type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT; type++) {
+                const CUmemPoolProps of_host = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                .location = {type, 0}};
+
+                OK(cuMemPoolCreate(&pool, &of_host));
+                OK(cuMemAllocFromPoolAsync(&at, 64 * MIB, pool, NULL));
+                OK(cuMemsetD8_v2(at, 3, 64 * MIB));
+                ASSERT_TRUE(holds(at, 3, 64 * MIB));
+                ASSERT_INT(used(), before);
+                OK(cuMemFreeAsync(at, NULL));
+                OK(cuMemPoolDestroy(pool));
+        }
+
         OK(cuMemPoolCreate(&pool, &props));
         OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
         OK(cuMemAllocFromPoolAsync(&at, 64 * MIB, pool, NULL));
