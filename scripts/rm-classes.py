@@ -35,9 +35,11 @@ def branch(version):
     return int(version.partition(".")[0])
 
 
-def releases():
+def releases(repository):
+    """Those of the table that the repository has."""
+    tags = subprocess.run(["git", "-C", repository, "tag"], capture_output=True, text=True, check=True).stdout.split()
     with open(os.path.join(RM, "layouts.txt"), encoding="utf-8") as file:
-        return next(line.split()[1:] for line in file if line.startswith("releases "))
+        return [tag for tag in next(line.split()[1:] for line in file if line.startswith("releases ")) if tag in tags]
 
 
 def classes(repository, tag, scratch):
@@ -74,7 +76,7 @@ def spans(present, branches):
 def write_table(repository):
     found, names, branches = {}, {}, []
     with tempfile.TemporaryDirectory() as scratch:
-        for tag in releases():
+        for tag in releases(repository):
             branches.append(branch(tag))
             for number, name in classes(repository, tag, scratch).items():
                 found.setdefault(number, set()).add(branches[-1])

@@ -10,7 +10,9 @@ TREE is an unpacked release or an archive of one (tar); REPOSITORY is a clone of
 NVIDIA/open-gpu-kernel-modules. Without a TAG it is the newest one of each branch from 535 on. A
 probe is compiled against the headers of each release, and its numbers replace those that the table
 has for the branch, or are added to them. Rows stay as they are; a new row has "?" for its numbers
-and needs all branches in one run. Nothing of NVIDIA's is kept.
+and needs all branches in one run. Nothing of NVIDIA's is kept. A release that names an index of FB
+info or a control for every caller, which may tell of the card's memory and is not classified below,
+ends the run: it is read first, and rewritten by src/preload/memory or passed on.
 
 The last form writes a C header for the unit test: an assertion for each row, that our HEADERs have
 the number. It refuses a table that lacks a constant or a field of theirs.
@@ -41,6 +43,36 @@ CHANNELS = tuple(f"class/cl{c}06f.h" for c in ("9", "a", "b", "c")) + tuple(
     f"class/cl{c}6f.h" for c in ("a1", "a2", "c3", "c4", "c5", "c8", "c9", "ca"))
 NEWER = ("class/cl00e0.h", "class/cl00f3.h", "class/cl00f9.h", "ctrl/ctrl00e0.h")  # not in all releases
 # nv.h and nv-linux.h need the kernel's own headers; these lines of them are enough.
+FB_HEADER = INCLUDES[0] + "/ctrl/ctrl2080/ctrl2080fb.h"
+GENERATED = "src/nvidia/generated"
+# Names of FB info that may be an amount of the card's memory: those that a slice's numbers replace,
+# and those that are passed on, because they are positions, other memory, counts, or what the driver
+# keeps for itself.
+FB_NAME = re.compile(r"SIZE|FREE|HEAP|RAM|_KB")
+FB_REWRITTEN = set("""
+    RAM_SIZE TOTAL_RAM_SIZE HEAP_SIZE MAPPABLE_HEAP_SIZE USABLE_RAM_SIZE HEAP_FREE LARGEST_FREE_REGION_SIZE_KB
+    PROTECTED_MEM_SIZE_TOTAL_KB PROTECTED_MEM_SIZE_FREE_KB HEAP_RECLAIMABLE""".split())
+FB_PASSED = set("""
+    BAR1_SIZE BAR1_AVAIL_SIZE BAR1_MAX_CONTIGUOUS_AVAIL_SIZE SMOOTHDISP_RSVD_BAR1_SIZE COMPRESSION_SIZE DRAM_PAGE_STRIDE
+    ECC_STATUS_SIZE FB_TAX_SIZE_KB GPU_VADDR_HEAP_SIZE_KB GPU_VADDR_MAPPBLE_SIZE_KB GPU_VADDR_SPACE_SIZE_KB HEAP_BASE_KB
+    HEAP_OFFLINE_SIZE HEAP_START L2CACHE_SIZE LARGEST_FREE_REGION_BASE_KB P2P_MAILBOX_SIZE RAM_CFG RAM_LOCATION RAM_TYPE
+    SUSPEND_RESUME_RSVD_SIZE TILE_REGION_FREE_COUNT VISTA_RESERVED_HEAP_SIZE""".split())
+# The same for controls that a caller without privilege may call, by their parameters: those of the
+# encoder, of contexts, links, addresses of fabric memory, the GSP's own heap, virtual cards, the
+# profiler, and protected memory of a confidential machine are passed on.
+CONTROL = re.compile(
+    r"/\*flags=\*/\s+0x([0-9a-f]+)u?,\s+/\*accessRight=\*/\s*0x[0-9a-f]+u?,\s+/\*methodId=\*/\s+(0x[0-9a-f]+)u?,\s+"
+    r"/\*paramSize=\*/\s+sizeof\((\w+)\)")
+FLAGS_HEADER = "src/nvidia/inc/kernel/rmapi/control.h"
+CONTROL_NAME = re.compile(r"MEMORY_INFO|STATS|FREE(?!ZE)|VIDMEM_SIZE|FB_USAGE")
+CONTROLS_REWRITTEN = set("NV2080_CTRL_FB_GET_UGPU_MEMORY_INFO_PARAMS NV2080_CTRL_CMD_FB_STATS_GET_PARAMS".split())
+CONTROLS_PASSED = set("""
+    NV2080_CTRL_GPU_GET_NVENC_SW_SESSION_STATS_PARAMS NV2080_CTRL_GPU_GET_NVFBC_SW_SESSION_STATS_PARAMS
+    NV2080_CTRL_GR_GET_CTXSW_STATS_PARAMS NV2080_CTRL_CMD_BUS_GET_C2C_LPWR_STATS_PARAMS NV2080_CTRL_FLA_GET_FABRIC_MEM_STATS_PARAMS
+    NV2080_CTRL_GSP_GET_RM_HEAP_STATS_PARAMS NV2080_CTRL_CMD_GSP_GET_LIBOS_HEAP_STATS_PARAMS
+    NVA081_CTRL_VGPU_CONFIG_GET_VGPU_FB_USAGE_PARAMS NVA084_CTRL_KERNEL_HOST_VGPU_DEVICE_FREE_STATES_PARAMS
+    NVB0CC_CTRL_FREE_PMA_STREAM_PARAMS NVB0CC_CTRL_INTERNAL_FREE_PMA_STREAM_PARAMS
+    NV_CONF_COMPUTE_CTRL_CMD_GPU_GET_VIDMEM_SIZE_PARAMS""".split())
 LOOSE = re.compile(
     r"#define\s+NV_(?:ABSOLUTE_MAX_IOCTL_SIZE|MAJOR_DEVICE_NUMBER|MINOR_DEVICE_NUMBER_CONTROL_DEVICE|"
     r"CONTROL_DEVICE_MINOR)\b.*\n")
@@ -207,11 +239,47 @@ def trees(args, scratch):
     if args.git:
         for tag in args.tree or newest_tags(args.git):
             archive = os.path.join(scratch, tag + ".tar")
-            subprocess.run(["git", "-C", args.git, "archive", "-o", archive, tag, "--", *NEEDED], check=True)
+            subprocess.run(["git", "-C", args.git, "archive", "-o", archive, tag, "--", *NEEDED, FLAGS_HEADER, ":(glob)" + GENERATED + "/g_*_nvoc.c"],
+                           check=True)
             yield unpack(archive, os.path.join(scratch, tag))
     else:
         for n, tree in enumerate(args.tree):
             yield tree if os.path.isdir(tree) else unpack(tree, os.path.join(scratch, str(n)))
+
+
+def unclassified_fb(text):
+    """The names of FB info in ctrl2080fb.h that may be amounts and are in neither set."""
+    text = text[:re.search(r"^#define\s+NV2080_CTRL_FB_INFO_INDEX_MAX\s", text, re.M).start()]
+    names = re.findall(r"^#define\s+NV2080_CTRL_FB_INFO_INDEX_(\w+)\s", text, re.M)
+    return sorted({name for name in names if FB_NAME.search(name)} - FB_REWRITTEN - FB_PASSED)
+
+
+def everybody(text):
+    """The flag of controls for callers without privilege, in rmapi/control.h. It differs between releases."""
+    return int(re.search(r"^#define\s+RMCTRL_FLAGS_NON_PRIVILEGED\s+(0x[0-9a-fA-F]+)", text, re.M).group(1), 16)
+
+
+def unclassified_controls(text, flag):
+    """The same of the controls in a generated file, each with its number."""
+    return sorted(f"{number} {name}" for flags, number, name in CONTROL.findall(text)
+                  if int(flags, 16) & flag and CONTROL_NAME.search(name) and
+                  name not in CONTROLS_REWRITTEN | CONTROLS_PASSED)
+
+
+def check_classified(tree, version):
+    """Ends the run at a name that was not read yet."""
+    with open(os.path.join(tree, FB_HEADER), encoding="utf-8") as file:
+        found = ["FB info " + name for name in unclassified_fb(file.read())]
+    sources = [n for n in os.listdir(os.path.join(tree, GENERATED)) if re.fullmatch(r"g_\w+_nvoc\.c", n)]
+    with open(os.path.join(tree, FLAGS_HEADER), encoding="utf-8") as file:
+        flag = everybody(file.read())
+    if not sources:
+        sys.exit(f"rm-layouts: {version} has no {GENERATED}/g_*_nvoc.c")
+    for name in sources:
+        with open(os.path.join(tree, GENERATED, name), encoding="utf-8", errors="replace") as file:
+            found += ["control " + control for control in unclassified_controls(file.read(), flag)]
+    if found:
+        sys.exit(f"rm-layouts: {version} may tell of the card's memory by what is not classified: " + "; ".join(found))
 
 
 def names_of(header):
@@ -295,6 +363,7 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         for tree in trees(args, scratch):
             version = version_of(tree)
+            check_classified(tree, version)
             releases = [r for r in releases if branch(r) != branch(version)] + [version]
             for row, number in zip(rows, probe(tree, rows)):
                 row[3][version] = number
