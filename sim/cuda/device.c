@@ -12,9 +12,11 @@ CUDA_API CUresult cuInit(unsigned flags) {
 }
 
 CUDA_API CUresult cuDriverGetVersion(int *ret) {
+        LOCKED;
+
         if (!ret)
                 return CUDA_ERROR_INVALID_VALUE;
-        *ret = DRIVER_VERSION;
+        *ret = driver_cuda_version(&state.driver);
         return CUDA_SUCCESS;
 }
 

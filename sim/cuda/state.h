@@ -14,7 +14,6 @@
 #include "sim/user/driver.h"
 
 enum {
-        DRIVER_VERSION = 13000,
         CONTEXT_PARTS = 4, /* memory objects of a context */
         GRANULE = 2 << 20, /* granularity of large allocations: a large page */
 };

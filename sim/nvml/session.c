@@ -5,8 +5,6 @@
 
 #include "sim/nvml/nvml.h"
 
-enum { CUDA_VERSION = 13000 };
-
 Nvml nvml = {.lock = PTHREAD_MUTEX_INITIALIZER, .driver = {.ctl = -1}};
 
 int nvml_lock(void) {
@@ -128,9 +126,11 @@ NVML_API NvmlReturn nvmlSystemGetNVMLVersion(char *ret, unsigned size) {
 }
 
 NVML_API NvmlReturn nvmlSystemGetCudaDriverVersion(int *ret) {
+        LOCKED;
+
         if (!ret)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *ret = CUDA_VERSION;
+        *ret = driver_cuda_version(&nvml.driver);
         return NVML_SUCCESS;
 }
 

@@ -238,15 +238,47 @@ static uint32_t find_cards(Driver *d) {
 
 /* ---- the whole ---- */
 
-uint32_t driver_open(Driver *d) {
+static void ask_version(int ctl, char ret[static sizeof((Driver *) 0)->version]) {
         RmVersion version = {.cmd = RM_VERSION_QUERY};
+
+        if (call(ctl, RM_ESC_CHECK_VERSION, &version, sizeof version) == 0)
+                memcpy(ret, version.version, strnlen(version.version, sizeof version.version - 1));
+}
+
+/* The CUDA version of each branch, by NVIDIA's notes of CUDA's releases; that of 610 is the one
+ * between its neighbours. */
+int driver_cuda_version(const Driver *d) {
+        static const struct {
+                unsigned long branch;
+                int cuda;
+        } versions[] = {{535, 12020}, {545, 12030}, {550, 12040}, {555, 12050}, {560, 12060},
+                        {565, 12070}, {570, 12080}, {575, 12090}, {580, 13000}, {590, 13010},
+                        {595, 13020}, {610, 13030}, {615, 13040}, {620, 13050}};
+        size_t n = sizeof versions / sizeof *versions;
+        Driver own = {.ctl = -1};
+        unsigned long branch;
+
+        if (d->version[0] == '\0') {
+                own.ctl = driver_open_file("nvidiactl");
+                if (own.ctl >= 0) {
+                        ask_version(own.ctl, own.version);
+                        (void) close(own.ctl);
+                }
+                d = &own;
+        }
+        branch = d->version[0] != '\0' ? strtoul(d->version, NULL, 10) : versions[n - 1].branch;
+        while (n > 1 && versions[n - 1].branch > branch)
+                n--;
+        return versions[n - 1].cuda;
+}
+
+uint32_t driver_open(Driver *d) {
         uint32_t status, client = 0;
 
         *d = (Driver){.ctl = driver_open_file("nvidiactl"), .next = FIRST_HANDLE};
         if (d->ctl < 0)
                 return DRIVER_E_FILE;
-        if (call(d->ctl, RM_ESC_CHECK_VERSION, &version, sizeof version) == 0)
-                memcpy(d->version, version.version, strnlen(version.version, sizeof d->version - 1));
+        ask_version(d->ctl, d->version);
         status = driver_alloc(d, 0, RM_CLASS_ROOT_CLIENT, NULL, &client);
         d->client = client;
         if (status == RM_OK)

@@ -43,6 +43,9 @@ typedef struct DriverMemory {
 /* Opens the files and finds the cards, by PCI address. RM_OK also without a card. DRIVER_E_FILE: no
  * driver here. */
 uint32_t driver_open(Driver *d);
+/* As cuDriverGetVersion() of that driver's release; also of a Driver that was not opened, and the
+ * newest where none answers. */
+int driver_cuda_version(const Driver *d);
 void driver_close(Driver *d); /* a Driver that was never opened must be {.ctl = -1} */
 
 /* "<dir>/<name>" cut to size; a descriptor or -1 with errno. */

@@ -197,7 +197,7 @@ class Smi(unittest.TestCase):
         self.assertEqual([line for line in lines if line.startswith("|-") or line.startswith("|=")], [
             "|" + "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22 + "+", "|" + "=" * 41 + "+" + "=" * 24 + "+" + "=" * 22 + "|", "|" + "=" * 89 + "|"])
         self.assertIn("| %dMiB /  16160MiB |" % (m.used()[0] // MIB), re.sub(" +([0-9]+MiB /)", r" \1", out))
-        self.assertRegex(out, r"NVIDIA-SMI 595\.45\.04 +Driver Version: 595\.45\.04 +CUDA Version: 13\.0")
+        self.assertRegex(out, r"NVIDIA-SMI 595\.45\.04 +Driver Version: 595\.45\.04 +CUDA Version: 13\.2")
         self.assertRegex(out, r"\|    0   N/A  N/A +%d      C   \S*cuda-run +400MiB \|" % p.process.pid)
         p.process.kill()
         m.wait_used(0, 0)
