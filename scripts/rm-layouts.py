@@ -10,9 +10,10 @@ TREE is an unpacked release or an archive of one (tar); REPOSITORY is a clone of
 NVIDIA/open-gpu-kernel-modules. Without a TAG it is the newest one of each branch from 535 on. A
 probe is compiled against the headers of each release, and its numbers replace those that the table
 has for the branch, or are added to them. Rows stay as they are; a new row has "?" for its numbers
-and needs all branches in one run. Nothing of NVIDIA's is kept. A release that names an index of FB
-info or a control for every caller, which may tell of the card's memory and is not classified below,
-ends the run: it is read first, and rewritten by src/preload/memory or passed on.
+and needs all branches in one run. Nothing of NVIDIA's is kept. Some names
+of FB info, and of controls for every caller, may tell of the card's memory. A release with one that
+is not classified below ends the run: it is read first, and rewritten by src/preload/memory or
+passed on.
 
 The last form writes a C header for the unit test: an assertion for each row, that our HEADERs have
 the number. It refuses a table that lacks a constant or a field of theirs.
@@ -45,9 +46,8 @@ NEWER = ("class/cl00e0.h", "class/cl00f3.h", "class/cl00f9.h", "ctrl/ctrl00e0.h"
 # nv.h and nv-linux.h need the kernel's own headers; these lines of them are enough.
 FB_HEADER = INCLUDES[0] + "/ctrl/ctrl2080/ctrl2080fb.h"
 GENERATED = "src/nvidia/generated"
-# Names of FB info that may be an amount of the card's memory: those that a slice's numbers replace,
-# and those that are passed on, because they are positions, other memory, counts, or what the driver
-# keeps for itself.
+# Names of FB info that may be an amount of the card's memory. A slice's numbers replace some. The
+# others are passed on: positions, other memory, counts, and what the driver keeps for itself.
 FB_NAME = re.compile(r"SIZE|FREE|HEAP|RAM|_KB")
 FB_REWRITTEN = set("""
     RAM_SIZE TOTAL_RAM_SIZE HEAP_SIZE MAPPABLE_HEAP_SIZE USABLE_RAM_SIZE HEAP_FREE LARGEST_FREE_REGION_SIZE_KB
@@ -57,9 +57,9 @@ FB_PASSED = set("""
     ECC_STATUS_SIZE FB_TAX_SIZE_KB GPU_VADDR_HEAP_SIZE_KB GPU_VADDR_MAPPBLE_SIZE_KB GPU_VADDR_SPACE_SIZE_KB HEAP_BASE_KB
     HEAP_OFFLINE_SIZE HEAP_START L2CACHE_SIZE LARGEST_FREE_REGION_BASE_KB P2P_MAILBOX_SIZE RAM_CFG RAM_LOCATION RAM_TYPE
     SUSPEND_RESUME_RSVD_SIZE TILE_REGION_FREE_COUNT VISTA_RESERVED_HEAP_SIZE""".split())
-# The same for controls that a caller without privilege may call, by their parameters: those of the
-# encoder, of contexts, links, addresses of fabric memory, the GSP's own heap, virtual cards, the
-# profiler, and protected memory of a confidential machine are passed on.
+# The same for controls that a caller without privilege may call, by their parameters. Passed on are
+# those of the encoder, of contexts, links, the GSP's own heap, virtual cards and the profiler. So
+# are addresses of fabric memory, and protected memory of a confidential machine.
 CONTROL = re.compile(
     r"/\*flags=\*/\s+0x([0-9a-f]+)u?,\s+/\*accessRight=\*/\s*0x[0-9a-f]+u?,\s+/\*methodId=\*/\s+(0x[0-9a-f]+)u?,\s+"
     r"/\*paramSize=\*/\s+sizeof\((\w+)\)")

@@ -264,8 +264,8 @@ static uint32_t fb_info(Control *k, void *params) {
         return status;
 }
 
-/* GET_UGPU_MEMORY_INFO (ctrl2080fb.h of 590): total and free bytes, and those of two halves. As on a
- * card whose memory has a part that is near to each half. */
+/* GET_UGPU_MEMORY_INFO (ctrl2080fb.h of 590): total and free bytes, and those of two halves. As on
+ * a card whose memory has a part that is near to each half. */
 static uint32_t ugpu_memory(Control *k, void *params) {
         uint64_t *words = params, free = sim_card_free(k->card);
 

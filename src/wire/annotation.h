@@ -110,12 +110,6 @@
 #define ENVIRONMENT_MEM_UNIT        "ALIYUN_COM_GPU_MEM_UNIT"
 #define ENVIRONMENT_VISIBLE_DEVICES "NVIDIA_VISIBLE_DEVICES"
 
-/* Limits by which HAMi gives a share of a card. */
-#define FOREIGN_LIMITS(X)                                                                                    \
-        X("nvidia.com/gpumem")                                                                               \
-        X("nvidia.com/gpumem-percentage")                                                                    \
-        X("nvidia.com/gpucores")
-
 /* On a mirror pod, the API object of a static pod: the UID by which the kubelet knows the pod. */
 #define ANNOTATION_MIRROR "kubernetes.io/config.mirror"
 

@@ -59,10 +59,10 @@ static bool is_extended(Str raw) {
         return name.len > 0 && !str_eq(domain, STR("kubernetes.io"));
 }
 
+/* Limits by which HAMi gives a share of a card. */
 static bool is_foreign(Str key) {
-#define SAME(name) || str_eq(key, STR(name))
-        return false FOREIGN_LIMITS(SAME);
-#undef SAME
+        return str_eq(key, STR("nvidia.com/gpumem")) || str_eq(key, STR("nvidia.com/gpumem-percentage")) ||
+               str_eq(key, STR("nvidia.com/gpucores"));
 }
 
 static void read_limits(JsonReader *r, Arena *arena, void *ret) {

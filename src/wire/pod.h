@@ -33,7 +33,7 @@ typedef struct PodContainer {
         ResourceAsk gpu_mem, gpu_core, gpu_count, gpu;
         bool other_devices; /* its limits name an extended resource that is not one of these */
         Str other_limit;    /* the last of those names that begins as ours (RESOURCE_BEGINNING) */
-        Str foreign_limit;  /* the last of its limits that is a share by another system (FOREIGN_LIMITS) */
+        Str foreign_limit;  /* the last of its limits that is a share by another system */
         bool privileged;
         Str cpu;           /* its request of cpu, a Quantity; empty when absent */
         bool not_isolated; /* its environment says CGPU_DISABLE */

@@ -355,7 +355,7 @@ class Changes(Node):
         self.offered(lab, GPU_MEM, "252", "in the new unit")
 
     def test_unit_of_a_user_is_not_written_over(self):
-        """A user writes the unit while a patch of the agent is on its way: the patch of the unit itself, or
+        """A user writes the unit while a patch of the agent is on its way. It is the patch of the unit itself, or
         another one, whose answer shows the user's unit before the watch does."""
         for path, patch in (NODE_PATH, "gpu-mem-unit"), (NODE_PATH + "/status", "aliyun.com/gpu-count"):
             lab = self.lab(cards=TWO_CARDS, start=False)

@@ -208,7 +208,8 @@ class Pages(Started):
         self.assertEqual(self.events(lab, "SliceRowsTaken"), [])
         write(1)
         lab.wait(lambda: self.events(lab, "SliceRowsTaken"), "an Event says so")
-        self.assertRegex(self.events(lab, "SliceRowsTaken")[0], r"^container main: memory of gpu1 was refused to a process: its slice has rows for 256 processes, and all")
+        self.assertRegex(self.events(lab, "SliceRowsTaken")[0],
+                         r"^container main: memory of gpu1 was refused to a process: its slice has rows for 256 processes, and all")
         write(44)
         lab.wait(lambda: value() == [44], "the metric shows them")
         self.assertEqual(len(self.events(lab, "SliceRowsTaken")), 1)
