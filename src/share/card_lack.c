@@ -86,16 +86,18 @@ static uint64_t step_of(RefusalCode code) {
  * fewer. */
 static uint64_t distance_of_cards(const LedgerNode *node, const Request *request) {
         uint64_t nearest[CARD_INDEX_MAX + 1];
-        size_t n = 0;
+        size_t n = 0, wanted = request->cards;
 
+        if (wanted == 0 || wanted > ELEMENTSOF(nearest))
+                wanted = 1; /* it is refused for that */
         for (size_t i = 0; i < node->n_cards; i++) {
                 CardLack lack = card_lack_of(node, &node->cards[i], request);
                 uint64_t distance = card_lack_distance(&lack, request);
                 size_t at;
 
-                if (node->cards[i].units == 0 || (n == request->cards && distance >= nearest[n - 1]))
+                if (node->cards[i].units == 0 || (n == wanted && distance >= nearest[n - 1]))
                         continue;
-                at = n < request->cards ? n++ : n - 1;
+                at = n < wanted ? n++ : n - 1;
                 for (; at > 0 && nearest[at - 1] > distance; at--)
                         nearest[at] = nearest[at - 1];
                 nearest[at] = distance;

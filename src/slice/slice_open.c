@@ -101,7 +101,7 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
 
-        for (uint32_t i = 0; i < 2 * rows; i++) {
+        for (uint32_t i = 0; rows > 0 && i < 2 * rows; i++) {
                 uint32_t row = (start + i) % rows;
 
                 if (i < rows && !slice_row_at_rest(&c->rows[row]))

@@ -62,7 +62,7 @@ class Metrics(Started):
         told = found.pop("memory_used_bytes", None)
         self.assertIn(told, (None, 0))
         self.assertEqual(found, {"memory_limit_bytes": 2154 * MIB, "memory_charged_bytes": 100 * MIB, "memory_peak_bytes": 300 * MIB,
-                                 "memory_refusals_total": 7, "compute_share_ratio": 0.3, "compute_used_seconds_total": 1.5,
+                                 "memory_refusals_total": 7, "rowless_refusals_total": 0, "compute_share_ratio": 0.3, "compute_used_seconds_total": 1.5,
                                  "compute_held_seconds_total": 2.5})
         self.assertEqual(self.of(lab, "b")["compute_share_ratio"], 0.6)
 

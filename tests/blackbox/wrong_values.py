@@ -75,7 +75,7 @@ LIMITS = {
 LABELS = {"aliyun.com/gpu-count": {
     "x": (1, 'gpu-count is x' + COUNT), "0": (1, 'gpu-count is 0' + COUNT),
     "1.5": (1, 'gpu-count is 1.5' + COUNT), "257": (1, 'gpu-count is 257' + COUNT),
-    "3": (1, "gpu-mem is 4, must be a multiple of gpu-count, 3"), "-1": (1, "gpu-count is -1" + COUNT)}}
+    "3": (1, "gpu-mem is 4, must be a multiple of gpu-count, 3"), "-1": (2, "a valid label must be an empty string")}}
 LONG = "a" * 96
 NAMELESS, NEGATED = 'an entry must have a name after one "!"', 'an entry must not begin with "!" in this key'
 BOTH = {"!": NAMELESS, "!!a": NAMELESS, LONG: "must have at most 95 characters",

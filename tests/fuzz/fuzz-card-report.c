@@ -4,6 +4,7 @@
  * whatever the child wrote. */
 
 #include <assert.h>
+#include <string.h>
 
 #include "gpu/cards/card_table.h"
 #include "gpu/cards/probe_report.h"
@@ -20,7 +21,9 @@ static void check(void) {
         assert(card_table_list(&known, &l) == 0);
         card_list_write(&l, &text);
         assert(buf_result(&text) == 0);
-        assert(card_list_read(buf_str(&text), &back, NULL) == 0 && card_list_eq(&l, &back));
+        assert(card_list_read(buf_str(&text), &back, NULL) == 0);
+        memcpy(back.unnamed, l.unnamed, sizeof back.unnamed); /* no part of the text */
+        assert(card_list_eq(&l, &back));
 }
 
 static void take(const ProbeReport *r, usec_t now) {

@@ -60,7 +60,7 @@ static const Option option_list[] = {
 
 static const OptionsTable table = {
         .program = "aliquot-sample",
-        .usage = "--gpu-mem-mib M [-- COMMAND...] | --copy-mib M [--seconds S] | --seconds S [OPTION...]",
+        .usage = "--gpu-mem-mib M [-- COMMAND...] | OPTION...",
         .about = "Uses a card as CUDA programs do: holds memory, while COMMAND runs, or lets the card work.",
         .end = "Exit status: 0, or the command's; 1 when CUDA refuses something, which is printed with its "
                "name and number; 2 for wrong usage.",

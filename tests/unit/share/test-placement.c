@@ -395,7 +395,7 @@ static void of_pods_that_were_bound_at_once_as_many_run_as_fit(void) {
                 for (uint32_t i = 0; i < c.n; i++) {
                         uint32_t at = random_below(&random, i + 1);
 
-                        order[i] = order[at];
+                        order[i] = at == i ? i : order[at];
                         order[at] = i;
                 }
                 for (uint32_t i = 0; i < c.n; i++) {
