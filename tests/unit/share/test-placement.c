@@ -377,7 +377,7 @@ static void of_pods_that_were_bound_at_once_as_many_run_as_fit(void) {
                 _cleanup_(ledger_freep) Ledger *l = NULL;
                 Crowd c = {.cards = 1 + random_below(&random, CROWD_CARDS_MAX)};
                 bool alike = random_below(&random, 2) > 0;
-                uint32_t order[CROWD_MAX], ran = 0;
+                uint32_t order[CROWD_MAX] = {0}, ran = 0;
                 char members[160];
 
                 ASSERT_OK(ledger_new(&l));
