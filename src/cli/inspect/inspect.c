@@ -367,7 +367,9 @@ static int pod_keep(Inspect *i, const Pod *pod, InspectPod *row) {
         row->node = arena_str(&i->rows, pod->node_name);
         row->namespace_ = arena_str(&i->rows, pod->meta.namespace_);
         row->name = arena_str(&i->rows, pod->meta.name);
-        row->uid = str_is_empty(pod->meta.uid) ? (Str){0} : arena_str(&i->rows, pod->meta.uid);
+        row->uid = (Str){0};
+        if (!str_is_empty(pod->meta.uid))
+                row->uid = arena_str(&i->rows, pod->meta.uid);
         if (!row->node.data || !row->namespace_.data || !row->name.data ||
             !grow((void **) &i->pods, &i->pods_capacity, i->n_pods, sizeof *row))
                 return -ENOMEM;
