@@ -174,13 +174,19 @@ static void drain(const Gate *g, uint32_t number) {
         ring(g);
 }
 
+/* Whether a window is open that was not drained. One whose end passes just now may be extended; the
+ * arbiter gives it a new number when it reads the drain. */
+static bool is_new(const Gate *g, uint32_t *number) {
+        *number = window(g) >> 1;
+        return is_open(g) && *number != atomic_load(&work(g)->drained);
+}
+
 /* Waits for a window, reports work on the card until it closes, and then reports the drain. Returns
  * the window's number. */
 static uint32_t use_window(const Gate *g) {
         uint32_t number;
 
-        WAIT_FOR(is_open(g));
-        number = window(g) >> 1;
+        WAIT_FOR(is_new(g, &number));
         atomic_store(&work(g)->in_flight, 100000);
         WAIT_FOR(window(g) >> 1 != number || !is_open(g));
         drain(g, number);
