@@ -13,8 +13,8 @@ typedef struct ConvertOptions {
         uint64_t card_mib; /* memory of a card, for requests in percent and for whole cards; 0: not known */
 } ConvertOptions;
 
-/* Told once per thing that a person should know: what changed in a pod, why a pod stays as it is,
- * or which name of another system is left. object: "pod NAME", or the kind and the name of the
+/* Called once for each note: what changed in a pod, why a pod stays as it is, or which name of
+ * another system is left. object: "pod NAME", or the kind and the name of the
  * object around. */
 typedef void (*ConvertNote)(void *userdata, const char *object, const char *text);
 

@@ -161,7 +161,7 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
         }
 }
 
-/* ": process 4711 (python3) 12316 MiB". The name is a process's own: grid_fold() shows what would
+/* "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". The name is a process's own: grid_fold() shows what would
  * steer the terminal as '?'. */
 static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         const HostHolder *h;
