@@ -268,6 +268,7 @@ static void explain_broken(const CardList *cards, Buf *out) {
 /* Only a node that shares its cards is in trouble: without this, gpu-mem is 0 beside a gpu-count,
  * and nothing says why. */
 static void write_broken(Agent *a, Texts *t, DesiredNode *node) {
+        Fault now = FAULT_NULL;
         const char *reason;
 
         if (!a->cards_known)
@@ -278,9 +279,10 @@ static void write_broken(Agent *a, Texts *t, DesiredNode *node) {
                 return; /* no memory: the next change writes it */
         reason = t->broken.len > 0 ? REASON_CARDS_OUT : "";
         node->conditions[CONDITION_CARDS] = (DesiredCondition){reason, text_of(&t->broken)};
-        if (strcmp(a->told_broken.text, text_of(&t->broken)) == 0)
+        (void) fault_set(&now, 0, "%s", text_of(&t->broken)); /* it may be cut */
+        if (strcmp(a->told_broken.text, now.text) == 0)
                 return;
-        (void) fault_set(&a->told_broken, 0, "%s", text_of(&t->broken));
+        a->told_broken = now;
         if (reason[0] != '\0')
                 agent_tell_node(a, reason, &a->told_broken);
 }

@@ -14,8 +14,7 @@ typedef struct ConvertOptions {
 } ConvertOptions;
 
 /* Called once for each note: what changed in a pod, why a pod stays as it is, or which name of
- * another system is left. object: "pod NAME", or the kind and the name of the
- * object around. */
+ * another system is left. object: "pod NAME", or the kind and the name of the object around. */
 typedef void (*ConvertNote)(void *userdata, const char *object, const char *text);
 
 enum { CONVERT_E_LEFT = 1 };

@@ -161,8 +161,8 @@ static void print_out_of_service(const CardSums *sums, Str lines, const GridStyl
         }
 }
 
-/* "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". The name is a process's own: grid_fold() shows what would
- * steer the terminal as '?'. */
+/* "; by process 4711 (python3) 12316 MiB, 4712 (sh) 300 MiB". The name is a process's own:
+ * grid_fold() shows what would steer the terminal as '?'. */
 static void put_outside(const CardSum *c, const SmiSlices *slices, Buf *text) {
         const HostHolder *h;
         uint32_t at = 0;
