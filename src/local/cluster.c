@@ -598,6 +598,9 @@ int cluster_print_summary(Cluster *c, Buf *out, Buf *notes) {
         feeding.kind = STR("Pod");
         if (r == 0)
                 r = store_each(c->store, "pods", feed, &feeding);
+        feeding.kind = STR("ConfigMap");
+        if (r == 0)
+                r = store_each(c->store, "configmaps", feed, &feeding);
         return r < 0 ? r : inspect_print_summary(inspect, (Str){NULL, 0}, out, NULL);
 }
 

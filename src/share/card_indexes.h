@@ -25,6 +25,11 @@ static inline bool card_indexes_has(const CardIndexes *s, uint32_t card) {
         return card <= CARD_INDEX_MAX && (s->bits[card / 64] >> card % 64 & 1) != 0;
 }
 
+static inline void card_indexes_add_all(CardIndexes *s, const CardIndexes *more) {
+        for (size_t i = 0; i < sizeof s->bits / sizeof s->bits[0]; i++)
+                s->bits[i] |= more->bits[i];
+}
+
 bool card_indexes_is_empty(const CardIndexes *s);
 
 /* Reads indexes with commas between them; blanks around an index and empty text are good. false:

@@ -25,6 +25,18 @@ bool card_lack_is_none(const CardLack *l) {
                !l->not_chosen;
 }
 
+CardState card_lack_state(const LedgerNode *node, const LedgerCard *card) {
+        static const Request nothing = {.cards = 1};
+        CardLack lack;
+
+        if (card->units == 0)
+                return CARD_STATE_GONE;
+        if (card->healthy)
+                return CARD_STATE_HEALTHY;
+        lack = card_lack_of(node, card, &nothing);
+        return card_state_of(lack.fenced, lack.cordoned, false);
+}
+
 static uint64_t permille(uint32_t part, uint32_t whole) {
         return whole > 0 ? (uint64_t) part * 1000 / whole : 0;
 }

@@ -4,6 +4,7 @@
 /* What a card lacks for one more pod, rule by rule. A card that lacks nothing is one that
  * placement.h would take: test-property.c holds the two together. */
 
+#include "share/card_state.h"
 #include "share/ledger.h"
 #include "share/request.h"
 
@@ -19,6 +20,9 @@ typedef struct CardLack {
 
 CardLack card_lack_of(const LedgerNode *node, const LedgerCard *card, const Request *request);
 bool card_lack_is_none(const CardLack *lack);
+
+/* What keeps every new slice from the card. */
+CardState card_lack_state(const LedgerNode *node, const LedgerCard *card);
 
 /* card_lack_distance() is below this bit; card_lack_node_distance() has the step from it on. */
 enum { CARD_LACK_STEP_BIT = 40 };

@@ -39,10 +39,12 @@ void inspect_json_cards(JsonWriter *w) {
         json_write_array(w, "devs");
 }
 
-void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums) {
+void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums, Str health) {
         json_write_object(w, NULL);
         json_write_u64(w, "id", index);
         write_sums(w, sums);
+        if (!str_is_empty(health))
+                json_write_str(w, "health", health);
         json_write_array(w, "pods");
 }
 

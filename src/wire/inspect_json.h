@@ -8,8 +8,9 @@
  *         {"id","totalGPU","usedGPU","pods":[{"name","namespace","usedGPU"}]}]}]}
  *
  * Nodes with compute also have "totalCore" and "usedCore" (percent). A node with pods that have no
- * card yet also has "pending":{"usedGPU","pods"}; usedGPU of the node includes it. A resized pod
- * also has "inForceGPU", and with compute "inForceCore". */
+ * card yet also has "pending":{"usedGPU","pods"}; usedGPU of the node includes it. A card that
+ * takes no new slices also has "health". A resized pod also has "inForceGPU", and with compute
+ * "inForceCore". */
 
 #include "wire/json_write.h"
 
@@ -29,7 +30,8 @@ void inspect_json_node(JsonWriter *w, Str name, const InspectJsonSums *sums);
 void inspect_json_pending(JsonWriter *w, uint64_t mem, uint64_t core);
 void inspect_json_pending_end(JsonWriter *w);
 void inspect_json_cards(JsonWriter *w); /* always, also when there are none */
-void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums);
+/* health: what keeps new slices from the card, as share/card_state.h words it; empty: no member. */
+void inspect_json_card(JsonWriter *w, uint32_t index, const InspectJsonSums *sums, Str health);
 void inspect_json_pod(JsonWriter *w, Str namespace_, Str name, uint64_t mem, uint64_t core);
 /* A pod whose slice has another size than its limit. */
 void inspect_json_resized_pod(JsonWriter *w, Str namespace_, Str name, const InspectJsonSize *limit,

@@ -31,6 +31,7 @@ t     10.0.0.9   default/j  -     default/j  2/2
 
 Allocated/Total GPUs In Cluster:
 2/2 (100%)
+t: GPU1 unhealthy
 """
 
 WHOLE_DETAILS = """
@@ -50,8 +51,8 @@ Allocated/Total GPUs In Cluster:
 2/2 (100%)
 """
 
-# Answers from $ANSWERS/nodes and $ANSWERS/pods; logs its arguments in $ANSWERS/calls; then runs
-# $AFTER.
+# Answers from $ANSWERS/nodes, $ANSWERS/pods and $ANSWERS/configmaps, by default an empty list;
+# logs its arguments in $ANSWERS/calls; then runs $AFTER.
 KUBECTL = """\
 #!/bin/sh
 for last; do :; done
@@ -59,6 +60,7 @@ printf '%s\\n' "$*" >> "$ANSWERS/calls"
 case "$last" in
 */nodes*) cat "$ANSWERS/nodes" ;;
 */pods*) cat "$ANSWERS/pods" ;;
+*/configmaps*) cat "$ANSWERS/configmaps" 2>/dev/null || echo '{"kind":"ConfigMapList","items":[]}' ;;
 esac
 eval "$AFTER"
 """
@@ -77,13 +79,21 @@ def pod(name="binpack-0", mem="3", card="0", on="cn-zhangjiakou.192.168.66.139")
             "status": {"phase": "Running"}}
 
 
+def fence(name, namespace="kube-system", **data):
+    """A ConfigMap that takes cards out of service."""
+    return {"kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+
+
+DEVICES = "- deviceId: 0\n  deviceType: gpu\n  healthy: true\n- deviceId: 3\n  deviceType: gpu\n  healthy: false\n"
+
+
 def typed(kind, *items):
     return json.dumps({"kind": kind + "List", "apiVersion": "v1", "metadata": {}, "items": items})
 
 
 def mixed(*items):
     """As kubectl prints it: keys in order, indented."""
-    objects = [dict(i, apiVersion="v1", kind="Node" if "allocatable" in i["status"] else "Pod") for i in items]
+    objects = [dict(i, apiVersion="v1", kind=i.get("kind") or ("Node" if "allocatable" in i["status"] else "Pod")) for i in items]
     return json.dumps({"apiVersion": "v1", "items": objects, "kind": "List"}, indent=4, sort_keys=True)
 
 
@@ -115,10 +125,12 @@ class Inspect(unittest.TestCase):
                               check=False)
         return done.returncode, done.stdout, done.stderr
 
-    def kubectl(self, *args, nodes=None, pods=None, after="exit 0"):
+    def kubectl(self, *args, nodes=None, pods=None, configmaps=None, after="exit 0"):
         self.write("kubectl", KUBECTL, 0o755)
         self.write("nodes", typed("Node", node()) if nodes is None else nodes)
         self.write("pods", typed("Pod", pod()) if pods is None else pods)
+        if configmaps is not None:
+            self.write("configmaps", configmaps)
         env = dict(os.environ, PATH=self.folder + os.pathsep + os.environ["PATH"], ANSWERS=self.folder, AFTER=after)
         return self.run_program(*args, env=env)
 
@@ -383,11 +395,24 @@ class FromKubectl(Inspect):
         self.assertEqual(self.kubectl(), (0, SUMMARY, ""))
         self.assertEqual(self.calls(), [
             "get --raw /api/v1/nodes",
-            "get --raw /api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"])
+            "get --raw /api/v1/pods?fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed",
+            "get --raw /api/v1/namespaces/kube-system/configmaps"])
 
     def test_a_mixed_list_for_every_question(self):
         both = mixed(node(), pod())
         self.assertEqual(self.kubectl(nodes=both, pods=both), (0, SUMMARY, ""))
+
+    def test_fences(self):
+        maps = json.dumps({"kind": "ConfigMapList", "items": [
+            {"metadata": fence("unhealthy-gpu-cn-zhangjiakou.192.168.66.139")["metadata"], "data": {"gpus": "0"}}]})
+        self.assertEqual(self.kubectl(configmaps=maps), (0, SUMMARY + "cn-zhangjiakou.192.168.66.139: GPU0 fenced\n", ""))
+
+    def test_no_right_to_read_fences(self):
+        forbidden = 'case "$last" in */configmaps*) echo "Error from server (Forbidden)" >&2; exit 1 ;; esac; exit 0'
+        said = "cards that a ConfigMap fences are not shown: the right to list configmaps in kube-system is needed\n"
+        for answer in "", "{", '{"kind":"ConfigMapList","items":[{"metadata":{"name":"unhealthy-gpu-cn-zha':
+            self.assertEqual(self.kubectl(configmaps=answer, after=forbidden), (0, SUMMARY, said))
+            self.assertEqual(self.kubectl(configmaps=answer), (0, SUMMARY, said))
 
     def test_one_node_is_asked_for_alone(self):
         self.kubectl("cn-zhangjiakou.192.168.66.139")
@@ -596,8 +621,42 @@ class OnATerminal(Inspect):
         said = ("GPUShareCardsCordoned", "gpu1, gpu2 take no new slice; held by default/a")
         node = worker(cards=3, sick=[2], conditions=[said], more={"aliquot.dev/cordon-cards": "1, 2"})
         _, out, _ = self.show(objects=(node,))
-        self.assertEqual([line.split()[-1] for line in out.splitlines()[1:4]], ["ok", "cordoned", "unhealthy"])
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[1:4]], ["ok", "cordoned", "cordoned"])
         self.assertIn("GPUShareCardsCordoned: gpu1, gpu2 take no new slice; held by default/a", " ".join(out.split()))
+        self.assertIn("; 1 card unhealthy", out)
+        node["metadata"]["annotations"]["aliquot.dev/cordon-cards"] = "1,x"
+        _, out, _ = self.show(objects=(node,))
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[1:4]], ["ok", "cordoned", "unhealthy"])
+
+    def test_fenced_cards(self):
+        """As the scheduler takes them out of service; older tools' bytes only where no card is out of service."""
+        maps = [fence("gpu-worker-01-device-status", devices=DEVICES), fence("unhealthy-gpu-plain", gpus="0, 9"),
+                fence("unhealthy-gpu-gpu-worker-01", "other", gpus="0"), fence("kube-root-ca.crt", gpus="0"), fence("unhealthy-gpu-gone", gpus="0")]
+        objects = (worker(cards=4, sick=[1, 2], more={"aliquot.dev/cordon-cards": "1,3"}), node("plain", count="2"), *maps)
+        status, out, err = self.show(objects=objects)
+        self.assertEqual((status, err), (0, ""))
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[1:7]], ["ok", "cordoned", "unhealthy", "fenced", "fenced", "-"])
+        for args in (["-o", "table"], ["-o", "table", "-d"]):
+            said = [line for line in self.show(*args, objects=objects)[1].splitlines() if ": GPU" in line]
+            self.assertEqual(said, ["gpu-worker-01: GPU3 fenced; GPU1 cordoned; GPU2 unhealthy", "plain: GPU0 fenced"])
+        nodes = json.loads(self.show("-o", "json", objects=objects)[1])["nodes"]
+        self.assertEqual([[card.get("health") for card in n["devs"]] for n in nodes], [[None, "cordoned", "unhealthy", "fenced"], ["fenced", None]])
+        self.assertEqual(self.show("-o", "table", objects=(node(), pod(), *maps))[1], SUMMARY)
+
+    def test_a_fence_that_is_not_understood(self):
+        maps = [fence("gpu-worker-01-device-status", devices="- {deviceId: 0, healthy: false}\n- {deviceId: x, healthy: false}\n"),
+                fence("gpu-worker-01-device-status", devices="- {deviceId: 1, healthy: false}\n- {deviceId: x}\n")]
+        status, out, err = self.show(objects=(worker(cards=3), *maps))
+        self.assertEqual([line.split()[-1] for line in out.splitlines()[1:4]], ["ok", "fenced", "ok"])
+        self.assertIn('items[2]: configmap kube-system/gpu-worker-01-device-status: data.devices[1] is {"deviceId":"x"}, deviceId must be', err)
+        self.assertEqual(status, 0)
+
+    def test_fenced_whole_cards(self):
+        whole = worker(cards=2, mode="topology", sick=[1])
+        whole["status"]["allocatable"] = {"aliyun.com/gpu": "2"}
+        objects = (whole, fence("unhealthy-gpu-gpu-worker-01", gpus="0"))
+        self.assertTrue(self.show("-o", "table", objects=objects)[1].endswith("\ngpu-worker-01: GPU0 fenced; GPU1 unhealthy\n"))
+        self.assertIn("GPU0  -  fenced\nGPU1  -  unhealthy\n", self.show("-o", "table", "-d", objects=objects)[1])
 
     def test_conditions(self):
         """Equal ones once; also of a node that offers nothing."""

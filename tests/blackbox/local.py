@@ -180,6 +180,10 @@ class Samples(Local):
         lines = self.lines(self.sample("placement/nodes.yaml", "placement/pods.yaml").stdout)
         self.assertEqual(lines[1].split()[2:], ["5/15", "0/15", "5/30"])
         self.assertEqual(sorted(lines[2].split()[2:4]), ["2/15", "3/15"])
+        fence = self.write(f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: unhealthy-gpu-{lines[1].split()[0]}, namespace: kube-system}}\n"
+                           "data: {gpus: \"1\"}\n")
+        fenced = self.lines(self.run_files(fence, os.path.join(SAMPLES, "placement/nodes.yaml")).stdout)
+        self.assertEqual(fenced[-1], lines[1].split()[0] + ": GPU1 fenced")
 
     def test_refusals(self):
         done = self.sample("refusals/node.yaml", "refusals/pods.yaml", status=1)

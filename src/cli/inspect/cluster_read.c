@@ -10,6 +10,9 @@
 
 enum { WARNINGS_MAX = 20 };
 
+/* What the scheduler follows, too (scheduler/view/follower.c). */
+#define FENCES "/api/v1/namespaces/kube-system/configmaps"
+
 typedef struct Warnings {
         bool quiet;
         size_t n;
@@ -120,9 +123,35 @@ static int read_objects(Inspect *inspect, const Cluster *c, Str only, const char
         return status == 0 && feed.n_left_out > 0 ? -EXIT_NO : status;
 }
 
+/* Where this fails, the report is complete but for fences: not every user has the right to read
+ * them. */
+static int read_fences(Inspect *inspect, const Cluster *c, Warnings *warnings) {
+        _cleanup_(feed_done) Feed feed = {
+                .inspect = inspect, .only = STR("ConfigMap"), .warn = warn, .userdata = warnings};
+        Kubectl kubectl;
+        int r, fed;
+
+        if (feed_init(&feed) < 0)
+                return complain_no_memory();
+        r = kubectl_try_raw(c->kubectl_flags, c->n_kubectl_flags,
+                            c->cached ? FENCES "?resourceVersion=0" : FENCES, &kubectl, NULL);
+        if (r == 0) {
+                feed.source = kubectl.command;
+                fed = feed_fd(&feed, kubectl.out, NULL);
+                r = kubectl_finish(&kubectl, fed != 0 && !feed.at_end, NULL);
+                if (fed == -ENOMEM)
+                        return complain_no_memory();
+                r = r != 0 ? r : fed;
+        }
+        if (r != 0 && !c->quiet)
+                complain_line("", "cards that a ConfigMap fences are not shown: the right to list configmaps "
+                                  "in kube-system is needed");
+        return 0;
+}
+
 static int read_lists(Inspect *inspect, const Cluster *c, Warnings *warnings) {
         _cleanup_free_ char *nodes = path_of(c, false), *pods = path_of(c, true);
-        int first, second;
+        int first, second, third;
 
         if (!nodes || !pods)
                 return complain_no_memory();
@@ -130,7 +159,10 @@ static int read_lists(Inspect *inspect, const Cluster *c, Warnings *warnings) {
         if (first > 0)
                 return first;
         second = read_objects(inspect, c, STR("Pod"), pods, warnings);
-        return second != 0 ? second : first;
+        if (second > 0)
+                return second;
+        third = read_fences(inspect, c, warnings);
+        return third != 0 ? third : second != 0 ? second : first;
 }
 
 int cluster_read(const Cluster *c, Inspect *inspect) {

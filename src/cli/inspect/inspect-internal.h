@@ -8,6 +8,15 @@
 #include "base/arena.h"
 #include "cli/inspect/inspect.h"
 #include "cli/inspect/report_rows.h"
+#include "share/card_indexes.h"
+#include "share/card_state.h"
+
+/* A ConfigMap that takes cards of a node out of service. */
+typedef struct InspectFence {
+        Str name, node;
+        CardIndexes cards;
+        size_t order;
+} InspectFence;
 
 /* An object becomes a row as soon as it is read; pods without a GPU and nodes that share none
  * become nothing. Rows stay in their order of arrival. inspect_view() sorts them, and pods find
@@ -22,6 +31,8 @@ struct Inspect {
         size_t n_silent, silent_capacity;
         InspectPod *pods;
         size_t n_pods, pods_capacity;
+        InspectFence *fences;
+        size_t n_fences, fences_capacity;
         Str only_namespace; /* borrowed; empty: all */
         size_t order;
         bool settled;
@@ -69,6 +80,13 @@ int inspect_print_links(const InspectView *v, Buf *out);
 /* After a node's table, a line for each pod with annotations that differ from its limits; usually
  * none. */
 void inspect_put_differences(const InspectNode *n, Buf *text);
+
+/* What keeps new slices from a card, as the scheduler judges it. */
+CardState inspect_card_state(const InspectNode *n, size_t card);
+
+/* A line with the node's cards that take no new slices, and why: "n1: GPU0, GPU2 fenced; GPU1
+ * cordoned". Nothing when there are none. */
+void inspect_put_states(const InspectNode *n, Buf *text);
 
 /* Memory of a node in the unit of the view's sums. */
 uint64_t inspect_view_mem(const InspectView *v, const InspectNode *n, uint64_t units);

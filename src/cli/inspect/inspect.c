@@ -10,6 +10,7 @@
 #include "cli/inspect/node_notes.h"
 #include "share/card_indexes.h"
 #include "share/fault_join.h"
+#include "share/fence_map.h"
 #include "share/growth.h"
 #include "share/held.h"
 #include "share/memory_unit.h"
@@ -36,6 +37,7 @@ Inspect *inspect_free(Inspect *i) {
         free(i->nodes);
         free(i->silent);
         free(i->pods);
+        free(i->fences);
         free(i);
         return NULL;
 }
@@ -93,11 +95,13 @@ static int node_facts(Inspect *i, const Node *node, const CardInfo *cards, size_
         row->facts = arena_new(&i->rows, InspectCardFacts, row->n_described);
         if (!row->facts)
                 return -ENOMEM;
-        (void) card_indexes_parse(node->annotations.cordon_cards, &cordoned); /* else none is known */
+        (void) card_indexes_take(&cordoned,
+                                 node->annotations.cordon_cards); /* the node's condition says it */
         if (n == 0 && !str_is_empty(node->card_name))
                 label = arena_str(&i->rows, node->card_name);
         for (size_t k = 0; k < row->n_described && n == 0; k++)
-                row->facts[k].model = label;
+                row->facts[k] = (InspectCardFacts){.model = label,
+                                                   .cordoned = card_indexes_has(&cordoned, (uint32_t) k)};
         for (size_t k = 0; k < n; k++) {
                 if (!str_eq(cards[k].model, model))
                         model = arena_str(&i->rows, cards[k].model);
@@ -397,6 +401,32 @@ static int add_pod(Inspect *i, Str object, Fault *fault) {
         return r;
 }
 
+/* ---- fences ---- */
+
+static int add_configmap(Inspect *i, Str object, Fault *fault) {
+        InspectFence row = {.order = i->order++};
+        FenceMap map;
+        int r = fence_map_read(object, &i->scratch, &map, fault);
+
+        if (r == FENCE_MAP_E_NOT_OURS)
+                return 0;
+        if (r != 0)
+                return r < 0 ? r : fault_wrap(fault, INSPECT_E_MALFORMED, "configmap");
+        row.name = arena_str(&i->rows, map.name);
+        row.node = arena_str(&i->rows, map.node);
+        row.cards = map.devices.fenced;
+        card_indexes_add_all(&row.cards, &map.gpus.fenced);
+        if (!row.name.data || !row.node.data ||
+            !grow((void **) &i->fences, &i->fences_capacity, i->n_fences, sizeof row))
+                return -ENOMEM;
+        i->fences[i->n_fences++] = row;
+        fault_join(fault, &map.devices.wrong);
+        fault_join(fault, &map.gpus.wrong);
+        if (fault && fault->text[0])
+                (void) fault_wrap(fault, 0, "configmap kube-system/" STR_FMT, STR_ARG(map.name));
+        return 0;
+}
+
 int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
         int r;
 
@@ -413,5 +443,7 @@ int inspect_add(Inspect *i, Str kind, Str object, Fault *fault) {
                 return add_node(i, object, fault);
         if (str_eq(kind, STR("Pod")))
                 return add_pod(i, object, fault);
+        if (str_eq(kind, STR("ConfigMap")))
+                return add_configmap(i, object, fault);
         return 0;
 }

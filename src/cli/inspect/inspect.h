@@ -2,7 +2,8 @@
 #pragma once
 
 /* The report of `kubectl inspect cgpu`. It takes objects one at a time and prints them byte for
- * byte as older tools do. Needs libc only. */
+ * byte as older tools do. It is linked
+ * statically. */
 
 #include "base/buf.h"
 #include "base/fault.h"
@@ -17,9 +18,9 @@ Inspect *inspect_free(Inspect *i);
  * the report. */
 void inspect_set_namespace(Inspect *i, Str namespace_);
 
-/* Adds a Node or Pod, in any order; other kinds are ignored. Everything that is kept is copied. A
- * later object replaces an earlier one of the same name. kind: from a typed list; empty: from the
- * object.
+/* Adds a Node, a Pod, or a ConfigMap that fences cards, in any order; others are ignored.
+ * Everything that is kept is copied. A later object replaces an earlier one of the same name. kind:
+ * from a typed list; empty: from the object.
  *
  * Returns 0, with a fault when a part of the object was ignored; -ENOMEM; or INSPECT_E_MALFORMED
  * with a fault, and the object is left out. */

@@ -67,6 +67,38 @@ static void sort_rows(Inspect *i) {
                 qsort(i->pods, i->n_pods, sizeof *i->pods, compare_pods_by_node);
 }
 
+static int compare_fences(const void *a, const void *b) {
+        const InspectFence *x = a, *y = b;
+        int r = str_compare(x->node, y->node);
+
+        if (r == 0)
+                r = str_compare(x->name, y->name);
+        return r != 0 ? r : by_order(x->order, y->order);
+}
+
+/* Both lists are sorted by node. What all ConfigMaps of a node say counts; of those of one name,
+ * the last. */
+static void settle_fences(Inspect *i) {
+        size_t f = 0;
+
+        if (i->n_fences > 0)
+                qsort(i->fences, i->n_fences, sizeof *i->fences, compare_fences);
+        for (size_t n = 0; n < i->n_nodes; n++) {
+                InspectNode *node = &i->nodes[n];
+
+                for (size_t k = 0; k < node->n_described; k++)
+                        node->facts[k].fenced = false;
+                while (f < i->n_fences && str_compare(i->fences[f].node, node->name) < 0)
+                        f++;
+                for (; f < i->n_fences && str_eq(i->fences[f].node, node->name); f++) {
+                        if (f + 1 < i->n_fences && str_eq(i->fences[f].name, i->fences[f + 1].name))
+                                continue;
+                        for (size_t k = 0; k < node->n_described; k++)
+                                node->facts[k].fenced |= card_indexes_has(&i->fences[f].cards, (uint32_t) k);
+                }
+        }
+}
+
 static void include_cards(InspectNode *node, const InspectUse *uses, size_t n) {
         for (size_t u = 0; u < n; u++)
                 if (uses[u].card >= node->n_cards)
@@ -149,6 +181,7 @@ static int settle(Inspect *i) {
         if (i->settled)
                 return 0;
         sort_rows(i);
+        settle_fences(i);
         arena_reset(&i->view);
         for (size_t n = 0; n < i->n_nodes; n++) {
                 InspectNode *node = &i->nodes[n];
@@ -242,6 +275,15 @@ int inspect_view(Inspect *i, Str node, InspectView *ret, Fault *fault) {
         view_sum(&v);
         *ret = v;
         return 0;
+}
+
+CardState inspect_card_state(const InspectNode *n, size_t card) {
+        const InspectCardFacts *f;
+
+        if (card >= n->n_described)
+                return CARD_STATE_GONE;
+        f = &n->facts[card];
+        return card_state_of(f->fenced, f->cordoned, !f->known || f->healthy);
 }
 
 uint64_t inspect_percent(uint64_t used, uint64_t total) {

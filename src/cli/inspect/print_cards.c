@@ -49,14 +49,15 @@ static void node_cells(Grid *g, const InspectNode *n, GridTone tone) {
 
 /* A card that the node does not have is there because a pod's annotation names it. */
 static void health_cell(Grid *g, const InspectNode *n, size_t card) {
-        if (card >= n->n_described)
+        CardState state = inspect_card_state(n, card);
+        Str text = card_state_text(state);
+
+        if (state == CARD_STATE_GONE)
                 grid_text(g, COLUMN_HEALTH, STR("missing"), GRID_BAD);
+        else if (!str_is_empty(text))
+                grid_text(g, COLUMN_HEALTH, text, state == CARD_STATE_UNHEALTHY ? GRID_BAD : GRID_WARN);
         else if (!n->facts[card].known)
                 grid_text(g, COLUMN_HEALTH, STR("-"), GRID_PLAIN);
-        else if (!n->facts[card].healthy)
-                grid_text(g, COLUMN_HEALTH, STR("unhealthy"), GRID_BAD);
-        else if (n->facts[card].cordoned)
-                grid_text(g, COLUMN_HEALTH, STR("cordoned"), GRID_WARN);
         else
                 grid_text(g, COLUMN_HEALTH, STR("ok"), GRID_GOOD);
 }

@@ -83,6 +83,30 @@ static size_t node_table(const InspectView *v, const InspectNode *n, Buf *text) 
         return text->len - start;
 }
 
+static void put_cards_of_state(const InspectNode *n, CardState state, Buf *line) {
+        size_t found = 0;
+
+        for (size_t card = 0; card < n->n_described; card++)
+                if (inspect_card_state(n, card) == state)
+                        buf_appendf(line, "%sGPU%zu", found++ > 0 ? ", " : line->len > 0 ? "; " : "", card);
+        if (found > 0)
+                buf_appendf(line, " " STR_FMT, STR_ARG(card_state_text(state)));
+}
+
+void inspect_put_states(const InspectNode *n, Buf *text) {
+        static const CardState out_of_service[] = {CARD_STATE_FENCED, CARD_STATE_CORDONED,
+                                                   CARD_STATE_UNHEALTHY};
+        _cleanup_buf_ Buf cards = BUF_NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(out_of_service); i++)
+                put_cards_of_state(n, out_of_service[i], &cards);
+        text->broken |= cards.broken;
+        if (cards.len == 0)
+                return;
+        table_cellf(text, STR_FMT ": " STR_FMT, STR_ARG(n->name), STR_ARG(buf_str(&cards)));
+        table_line_close(text);
+}
+
 void inspect_put_differences(const InspectNode *n, Buf *text) {
         for (size_t p = 0; p < n->n_pods; p++) {
                 const InspectPod *pod = &n->pods[p];
@@ -131,6 +155,7 @@ int inspect_print_details(Inspect *i, Str node, Buf *out, Fault *fault) {
                         dashes = pod_lines + 10;
                 node_sums(&v.nodes[n], &text);
                 table_dashes(&text, dashes);
+                inspect_put_states(&v.nodes[n], &text);
                 inspect_put_differences(&v.nodes[n], &text);
         }
         if (v.n_whole == 0 || v.n_nodes > v.n_whole)

@@ -64,7 +64,8 @@ static void node_object(JsonWriter *w, const InspectNode *n) {
                 const InspectCard *c = &n->cards[card];
 
                 inspect_json_card(w, (uint32_t) card,
-                                  &(InspectJsonSums){c->total_mem, c->used_mem, c->total_core, c->used_core});
+                                  &(InspectJsonSums){c->total_mem, c->used_mem, c->total_core, c->used_core},
+                                  card_state_text(inspect_card_state(n, card)));
                 card_pods(w, n, (uint32_t) card);
                 inspect_json_card_end(w);
         }

@@ -91,6 +91,9 @@ int inspect_print_summary(Inspect *i, Str node, Buf *out, Fault *fault) {
                 }
                 table_dashes(&text, first_line + 20);
                 sums(&v, &text);
+                for (size_t n = 0; n < v.n_nodes; n++)
+                        if (!v.nodes[n].whole)
+                                inspect_put_states(&v.nodes[n], &text);
         }
         r = buf_result(&text);
         if (r == 0)

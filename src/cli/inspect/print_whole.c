@@ -97,8 +97,8 @@ static void node_details(const InspectNode *n, Buf *text) {
         for (size_t card = 0; card < n->n_cards; card++) {
                 table_cellf(text, "GPU%zu", card);
                 holder_cell(n, card, text);
-                if (card < n->n_described && n->facts[card].known && !n->facts[card].healthy)
-                        table_cell(text, STR("unhealthy"));
+                if (!str_is_empty(card_state_text(inspect_card_state(n, card))))
+                        table_cell(text, card_state_text(inspect_card_state(n, card)));
                 table_line_close(text);
         }
         if (has_links(n))
@@ -122,6 +122,9 @@ int inspect_print_whole(const InspectView *v, bool details, Buf *out) {
                         node_details(&v->nodes[n], &text);
         buf_appendf(&text, "\nAllocated/Total GPUs In Cluster:\n%" PRIu64 "/%" PRIu64 " (%" PRIu64 "%%)\n",
                     v->used_cards, v->total_cards, inspect_percent(v->used_cards, v->total_cards));
+        for (size_t n = 0; n < v->n_nodes && !details; n++)
+                if (v->nodes[n].whole)
+                        inspect_put_states(&v->nodes[n], &text);
         r = buf_result(&text);
         return r < 0 ? r : table_align(buf_str(&text), out);
 }

@@ -32,10 +32,10 @@ typedef struct InspectCard {
         size_t n_pods;
 } InspectCard;
 
-/* What else the node's description says of a card. */
+/* What else the node says of a card, and ConfigMaps that fence it. */
 typedef struct InspectCardFacts {
         Str model;
-        bool known, healthy, cordoned;
+        bool known, healthy, cordoned, fenced;
         bool used_known;
         uint64_t used_mib;     /* by the driver, of processes */
         const uint16_t *peers; /* GB/s to the card of each index; 0: not known */

@@ -16,27 +16,13 @@ bool page_rows_shows(const LedgerNode *node) {
 
 /* ---- the row ---- */
 
-static PageCardState state_of(const LedgerNode *node, const LedgerCard *c) {
-        static const Request nothing = {.cards = 1};
-        CardLack lack;
-
-        if (c->units == 0)
-                return PAGE_CARD_GONE;
-        if (c->healthy)
-                return PAGE_CARD_HEALTHY;
-        lack = card_lack_of(node, c, &nothing);
-        if (lack.cordoned)
-                return PAGE_CARD_CORDONED;
-        return lack.fenced ? PAGE_CARD_FENCED : PAGE_CARD_UNHEALTHY;
-}
-
 static void append_number(Buf *out, char before, uint64_t value) {
         buf_append_char(out, before);
         buf_append_u64(out, value);
 }
 
 static void write_card(const LedgerNode *node, const LedgerCard *c, Buf *out) {
-        PageCardState state = state_of(node, c);
+        CardState state = card_lack_state(node, c);
         GrowthSum used = ledger_growth_shown(node, c);
 
         append_number(out, '[', c->index);
@@ -44,7 +30,7 @@ static void write_card(const LedgerNode *node, const LedgerCard *c, Buf *out) {
         append_number(out, ',', used.mem);
         append_number(out, ',', used.core);
         append_number(out, ',', c->pods);
-        if (state != PAGE_CARD_HEALTHY)
+        if (state != CARD_STATE_HEALTHY)
                 append_number(out, ',', state);
         buf_append_char(out, ']');
 }

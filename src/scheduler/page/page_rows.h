@@ -2,21 +2,13 @@
 #pragma once
 
 /* The JSON that the page's script reads (web/page.js). It is no interface for programs: those use
- * GET /inspect. Amounts of memory are in units of the node. A card's state is one of
- * PageCardState. */
+ * GET /inspect. Amounts of memory are in units of the node. A card's state is a CardState
+ * (share/card_state.h). */
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "scheduler/page/page_resizes.h"
 #include "scheduler/view/fences.h"
-
-typedef enum PageCardState {
-        PAGE_CARD_HEALTHY,
-        PAGE_CARD_FENCED,    /* by a ConfigMap */
-        PAGE_CARD_UNHEALTHY, /* by the node's agent */
-        PAGE_CARD_GONE,      /* named by a pod, and the node has no such card */
-        PAGE_CARD_CORDONED,  /* by an annotation of the node */
-} PageCardState;
 
 /* Whether the page shows this node: it has cards, holds pods, or has a mode that shares cards. */
 bool page_rows_shows(const LedgerNode *node);

@@ -3,6 +3,7 @@
 /* GET /inspect: what each pod holds, as the ledger counts it. */
 
 #include "scheduler/verbs/verbs.h"
+#include "share/card_lack.h"
 #include "share/ledger_growth.h"
 #include "wire/inspect_json.h"
 
@@ -94,7 +95,7 @@ static void write_card(JsonWriter *w, const LedgerNode *node, const LedgerCard *
                                 .total_core = core_of(node, c),
                                 .used_core = used.core};
 
-        inspect_json_card(w, c->index, &sums);
+        inspect_json_card(w, c->index, &sums, card_state_text(card_lack_state(node, c)));
         for (size_t i = 0; i < grants->n; i++) {
                 Grant *g = grants->items[i].grant;
                 uint32_t mem = grant_mem_on_card(g, c->index), core = grant_core_on_card(g, c->index);
