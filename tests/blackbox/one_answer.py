@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inspect, the scheduler's inspect, its page and its metrics say the same of the same cluster: one_answer.py ALIQUOT INSPECT
+"""Inspect, the scheduler's inspect, its page, its metrics and the node agents say the same of the same cluster:
+one_answer.py ALIQUOT INSPECT SHOW-ROSTER
 
-Each node is a state of its own: slices of deleted pods, annotations of another scheduler, cards out of service, a unit that
-waits, resizes and growth beyond limits."""
+Each node is a state of its own: slices of deleted pods, annotations of another scheduler, a unit that waits, resizes and growth
+beyond limits. Cards are out of service by ConfigMaps, which an agent does not know, and by annotations."""
 
 import json
 import os
@@ -16,10 +17,11 @@ import urllib.request
 
 from patience import PATIENCE
 
-ALIQUOT, INSPECT = sys.argv[1:3]
+ALIQUOT, INSPECT, ROSTER = sys.argv[1:4]
 SEED, STATES = int(os.environ.get("SEED", "31")), 200
 ALLOCATION, INIT = "scheduler.framework.gpushare.allocation", "aliquot.dev/init-allocation"
 MIB = 1 << 20
+STATES_OF_PAGE = None, "fenced", "unhealthy", None, "cordoned"
 
 
 def text(value):
@@ -39,6 +41,7 @@ class State:
             "annotations": {"aliquot.dev/simulated-cards": f"{self.cards}xA10:{self.units * 128 if self.unit == '128MiB' else self.units * 1024}MiB",
                             "aliquot.dev/gpu-mem-unit": self.unit}}}
         self.annotate()
+        self.maps = self.fences()
 
     def card(self):
         return str(self.rng.randrange(self.cards + (self.rng.random() < 0.1)))
@@ -96,7 +99,17 @@ class State:
             annotations["aliquot.dev/change-pending"] = f"unit {self.unit} -> 2GiB"
             annotations["aliquot.dev/gpu-mem-unit"] = self.unit
         if rng.random() < 0.2:
-            annotations["aliquot.dev/cordon-cards"] = "0"
+            annotations["aliquot.dev/cordon-cards"] = rng.choice(("0", "1,0", "1,x", "7"))
+
+    def fences(self):
+        rng, maps = self.rng, []
+        devices = "".join(f"- deviceId: {self.card()}\n  deviceType: {rng.choice(('gpu', 'gpu', 'gpu', 'nic'))}\n"
+                          f"  healthy: {rng.choice(('false', 'false', 'true', 'perhaps'))}\n" for _ in range(rng.randint(0, 3)))
+        if rng.random() < 0.4:
+            maps.append((self.name + "-device-status", {"devices": devices}))
+        if rng.random() < 0.3:
+            maps.append(("unhealthy-gpu-" + self.name, {"gpus": rng.choice(("", "0", "1, 2", "0,x", "9"))}))
+        return [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"}, "data": data} for name, data in maps]
 
 
 class OneAnswer(unittest.TestCase):
@@ -138,35 +151,52 @@ class OneAnswer(unittest.TestCase):
                 pods.sort(key=text)
         return {node["name"]: node for node in nodes}
 
+    @staticmethod
+    def agents(said):
+        nodes = {}
+        for line in said.splitlines():
+            name, *numbers, state = line.split()
+            nodes.setdefault(name, []).append([int(n) for n in numbers] + [None if state == "-" else state])
+        return nodes
+
     def test_200_states(self):
         rng = random.Random(SEED)
         states = [State(rng, i) for i in range(STATES)]
-        items = [o for s in states for o in (s.node, *s.pods)]
+        items = [o for s in states for o in (s.node, *s.pods, *s.maps)]
         with tempfile.TemporaryDirectory() as folder:
             path, dump = os.path.join(folder, "m.json"), os.path.join(folder, "dump.json")
             with open(path, "w", encoding="utf-8") as f:
                 json.dump({"apiVersion": "v1", "kind": "List", "items": items}, f)
             metrics_url, page_url = self.start(path)
             with open(dump, "wb") as f:
-                done = subprocess.run([ALIQUOT, "local", "--once", "--get", "nodes,pods", "-f", path], stdout=f, stderr=subprocess.PIPE, timeout=PATIENCE,
-                                      check=False)
+                done = subprocess.run([ALIQUOT, "local", "--once", "--get", "nodes,pods,configmaps", "-f", path], stdout=f, stderr=subprocess.PIPE,
+                                      timeout=PATIENCE, check=False)
             self.assertIn(done.returncode, (0, 1), done.stderr)
             done = subprocess.run([INSPECT, "-o", "json", "--from", dump], capture_output=True, text=True, timeout=PATIENCE, check=True)
+            with open(dump, "rb") as f:
+                agents = self.agents(subprocess.run([ROSTER], stdin=f, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout)
         inspect = self.without(json.loads(done.stdout)["nodes"])
         scheduler = self.without(json.loads(self.get(metrics_url + "/gpushare-scheduler/inspect"))["nodes"])
         page = {node["name"]: node["cards"] for node in self.page(page_url)["nodes"]}
         used = dict(re.findall(r'aliquot_scheduler_node_memory_used_bytes\{node="(\w+)"\} (\d+)', self.get(metrics_url + "/metrics")))
-        held = 0
+        held = fenced = 0
         for s in states:
             with self.subTest(seed=SEED, node=s.name):
                 mine = inspect[s.name]
                 self.assertEqual(mine, scheduler[s.name])
                 self.assertEqual([[c["id"], c["totalGPU"], c["usedGPU"], c.get("usedCore", 0), len(c["pods"])] for c in mine["devs"]],
                                  [card[:5] for card in page[s.name]])
+                self.assertEqual([c.get("health") for c in mine["devs"]], [STATES_OF_PAGE[card[5] if len(card) > 5 else 0] for card in page[s.name]])
+                self.assertEqual([[c["id"], c["totalGPU"], c["usedGPU"], c.get("usedCore", 0), len(c["pods"])] for c in mine["devs"]],
+                                 [card[:5] for card in agents[s.name]])
+                self.assertEqual([c.get("health") for c in mine["devs"] if c.get("health") != "fenced"],
+                                 [agent[5] for c, agent in zip(mine["devs"], agents[s.name]) if c.get("health") != "fenced"])
                 unit = 128 * MIB if s.unit == "128MiB" else 1024 * MIB
                 self.assertEqual(int(used[s.name]), sum(c["usedGPU"] for c in mine["devs"]) * unit)
+                fenced += sum(c.get("health") == "fenced" for c in mine["devs"])
                 held += sum(pod.get("deleted", False) for c in mine["devs"] for pod in c["pods"])
         self.assertGreater(held, 20)
+        self.assertGreater(fenced, 40)
 
 
 if __name__ == "__main__":
