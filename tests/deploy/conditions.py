@@ -44,7 +44,7 @@ def configuration(o, only):
 
 def container(name="c", **limits):
     keys = {"mem": "aliyun.com/gpu-mem", "core": "aliyun.com/gpu-core.percentage", "count": "aliyun.com/gpu-count", "cpu": "cpu",
-            "whole": "aliyun.com/gpu", "misspelt": "aliyun.com/gpu-memory"}
+            "whole": "aliyun.com/gpu", "misspelt": "aliyun.com/gpu-memory", "hami": "nvidia.com/gpumem", "hami_core": "nvidia.com/gpucores"}
     c = {"name": name, "image": "x"}
     if limits:
         c["resources"] = {"limits": {keys[k]: str(v) for k, v in limits.items()}}
@@ -89,7 +89,8 @@ PLAIN = [pod(container()), pod(container(cpu=1)), pod(container(), container("d"
 OURS = [pod(container(mem=3)), pod(container(mem=3, core=30)), pod(container(), container("d", mem=1)),
         pod(container(), init=[container("i"), container("j", mem=1)]), pod(container(mem=4), labels={"aliyun.com/gpu-count": "2"}),
         pod(container(core=7)), pod(container(count=1)), pod(container(whole=1)), pod(container(), labels={"aliyun.com/gpu-count": "2"})]
-MISSPELT = pod(container(), init=[container("i", misspelt=3)])  # gets a warning, and no scheduler
+WARNED = [pod(container(), init=[container("i", misspelt=3)]),  # they get a warning, and no scheduler
+          pod(container(hami=3000)), pod(container(), init=[container("i", hami_core=30)])]
 
 
 KEYS = ["scheduler.framework.gpushare.allocation", "gpushare.alibabacloud.com/core-percentage", "aliquot.dev/init-allocation",
@@ -203,7 +204,7 @@ class Conditions(unittest.TestCase):
         self.use(self.mutating, "pods.aliquot.dev")
         self.wait_for(OURS[0], True)
         self.expect(True, OURS)
-        self.expect(False, PLAIN + [MISSPELT])
+        self.expect(False, PLAIN + WARNED)
         self.expect(True, [pod(container(**asks), schedulerName=name) for asks in ({"mem": 1}, {"whole": 1})
                            for name in ("default-scheduler", "ack-co-scheduler")])
         self.expect(False, [pod(container(mem=1), schedulerName="other"), pod(container(mem=1), nodeName="n1"),
@@ -213,7 +214,7 @@ class Conditions(unittest.TestCase):
     def test_validating_pods(self):
         self.use(self.validating, "pods.aliquot.dev")
         self.wait_for(OURS[0], True)
-        self.expect(True, OURS + [MISSPELT])
+        self.expect(True, OURS + WARNED)
         self.expect(True, [pod(container(mem=1), schedulerName="other"), pod(container(mem=1), nodeName="n1")])
         self.expect(False, PLAIN)
         self.expect(True, [pod(container(mem=1), nodeName="n1", annotations={"kubernetes.io/config.mirror": "x"})])
@@ -252,13 +253,13 @@ class Conditions(unittest.TestCase):
         self.use(self.validating, "templates.aliquot.dev")
         self.wait_for(workload("Job", OURS[0]), True)
         for kind in TEMPLATES:
-            self.expect(True, [workload(kind, p) for p in OURS + [MISSPELT]])
+            self.expect(True, [workload(kind, p) for p in OURS + WARNED])
             self.expect(False, [workload(kind, p) for p in PLAIN])
 
     def test_validating_cronjobs(self):
         self.use(self.validating, "cronjobs.aliquot.dev")
         self.wait_for(workload("CronJob", OURS[0]), True)
-        self.expect(True, [workload("CronJob", p) for p in OURS + [MISSPELT]])
+        self.expect(True, [workload("CronJob", p) for p in OURS + WARNED])
         self.expect(False, [workload("CronJob", p) for p in PLAIN])
 
 

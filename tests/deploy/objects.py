@@ -386,6 +386,17 @@ class Webhooks(Case):
             for part in ("'aliyun.com/gpu-mem'", "'aliyun.com/gpu-core.percentage'") if mutating else ("startsWith('aliyun.com/gpu')",):
                 self.assertIn(part, min(asks))
             self.assertIn("'aliyun.com/gpu-count'", min(asks))
+            theirs = re.findall(r'STR\("(nvidia\.com/[\w-]+)"\)', text(os.path.join(ROOT, "src/wire/pod.c")))
+            self.assertIn("nvidia.com/gpumem", theirs)
+            self.assertEqual(re.findall(r"'(nvidia\.com/[\w-]+)'", min(asks)), [] if mutating else theirs)  # warned of, not ours
+
+    def test_what_gangs_leave_is_asked_about_by_pods(self):
+        (validating,) = [o for o in self.configurations(self.base) if o["kind"].startswith("Validating")]
+        named = {c["name"]: c["expression"] for hook in validating["webhooks"] if hook["name"] in ("pods.aliquot.dev", "gangs.aliquot.dev")
+                 for c in hook["matchConditions"]}
+        asks, no = ("".join(named[name].split()) for name in ("asks-for-a-share", "asks-for-no-share"))
+        limits, _, label = asks.rpartition("||")
+        self.assertEqual(no, f"!{limits}&&!({label})")
 
 
 class SystemKeys(Case):

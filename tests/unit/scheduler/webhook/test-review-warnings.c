@@ -223,6 +223,8 @@ static void warns_of_what_has_another_effect(void) {
                  OTHERS_LIMIT("nvidia.com/gpucores") "aliyun.com/gpu-core.percentage?"},
                 {"Pod", POD("", MAIN("\"nvidia.com/gpumem-percentage\":\"30\"," MEM("3"))), NULL,
                  OTHERS_LIMIT("nvidia.com/gpumem-percentage")},
+                {"Pod", POD("", MAIN("\"nvidia.com/gpumem\":\"3000\"")), NULL,
+                 OTHERS_LIMIT("nvidia.com/gpumem") "aliyun.com/gpu-mem?"},
                 {"Pod", POD("", MAIN("\"nvidia.com/gpu\":\"1\"")), NULL, NULL},
                 {"Pod", POD("", SHARED(ENV("\"name\":\"ALIYUN_COM_GPU_MEM_CONTAINER\",\"value\":\"9\""))),
                  NULL, AGENTS("ALIYUN_COM_GPU_MEM_CONTAINER")},
