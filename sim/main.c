@@ -40,7 +40,8 @@ static const struct argp_option options_table[] = {
         {"dir", KEY_DIR, "DIR", 0,
          "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
         {"driver", KEY_DRIVER, "VERSION", 0,
-         "the driver's version, whose answers are given as far as they are known (default " SIM_VERSION ")",
+         "the driver's version, whose answers are given as far as they are known (default " SIM_VERSION
+         ", or " SIM_VERSION_OLD_CARDS " where a card is a V100 or older)",
          0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
         {"meters", KEY_METERS, "DIR", 0,
@@ -226,14 +227,14 @@ static int block_signals(void) {
 static int start(const Options *o) {
         _cleanup_(card_list_done) CardList cards = {0};
         Fault fault = FAULT_NULL;
-        SimRelease release;
+        SimRelease release = {.facts = NULL};
         Sim sim;
         int r;
 
         r = cards_simulate(str_from(o->cards), str_from(o->name), &cards, &fault);
         if (r > 0)
                 return say(EXIT_USAGE, fault.text);
-        if (sim_release_parse(o->driver, &release) < 0)
+        if (o->driver && sim_release_parse(o->driver, &release) < 0)
                 return say(EXIT_USAGE, "--driver must be a version such as 550.163.01");
         if (r == 0)
                 r = sim_init(&sim, &cards, (uint64_t) o->reserved_mib << 20);
@@ -243,14 +244,15 @@ static int start(const Options *o) {
                 return say(EXIT_USAGE, "--reserved is more than a card has");
         if (r < 0)
                 return say(EXIT_BROKEN, strerror(-r));
-        sim.release = release;
+        if (o->driver)
+                sim.release = release;
         r = serve(o, &sim);
         sim_done(&sim);
         return r;
 }
 
 int main(int argc, char **argv) {
-        Options o = {.driver = SIM_VERSION, .name = "localhost", .slice_usec = 1000};
+        Options o = {.name = "localhost", .slice_usec = 1000};
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;

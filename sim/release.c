@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/cleanup.h"
 #include "base/str.h"
 #include "rm-classes.h"
 
@@ -49,6 +50,23 @@ int sim_release_parse(const char *version, SimRelease *ret) {
         release.converts_fb_info = branch >= 550;
         *ret = release;
         return 0;
+}
+
+/* By a part of the model's name, as NVML has it. */
+static bool is_before_turing(const char *model) {
+        static const char *const parts[] = {"V100", "P100", "P40", "P4", "M60", "M40"};
+
+        for (size_t i = 0; i < ELEMENTSOF(parts); i++)
+                if (strstr(model, parts[i]))
+                        return true;
+        return false;
+}
+
+const char *sim_release_version_of(const CardList *cards) {
+        for (size_t i = 0; i < cards->n; i++)
+                if (is_before_turing(cards->cards[i].model))
+                        return SIM_VERSION_OLD_CARDS;
+        return SIM_VERSION;
 }
 
 bool sim_release_has_class(const SimRelease *release, uint32_t class_) {

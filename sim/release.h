@@ -5,10 +5,14 @@
 
 #include <stdbool.h>
 
+#include "gpu/cards/card_list.h"
 #include "gpu/rm/release.h"
 #include "gpu/rm/rm.h"
 
-#define SIM_VERSION "595.45.04" /* unless another one is asked for */
+/* The versions unless another one is asked for. 580 is the last branch for cards of Volta and
+ * before, which therefore have ACK's default ("NVIDIA driver versions supported by ACK"). */
+#define SIM_VERSION           "595.45.04"
+#define SIM_VERSION_OLD_CARDS "535.161.07"
 
 typedef struct SimRelease {
         char version[64]; /* as CHECK_VERSION tells it */
@@ -26,6 +30,9 @@ typedef struct SimRelease {
 
 /* 0, or -EINVAL: not a version such as 550.163.01, or older than 535. */
 int sim_release_parse(const char *version, SimRelease *ret);
+
+/* A version that serves all these cards, by their models: one of the two above. */
+const char *sim_release_version_of(const CardList *cards);
 
 /* Does the driver's resource_list.h have the class? */
 bool sim_release_has_class(const SimRelease *release, uint32_t class_);

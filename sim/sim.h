@@ -74,7 +74,7 @@ struct SimFile {
 };
 
 struct Sim {
-        SimRelease release; /* SIM_VERSION, unless it is changed after sim_init() */
+        SimRelease release; /* by the cards, unless it is changed after sim_init() */
         SimListener listener;
         SimCard *cards;
         size_t n_cards;

@@ -245,8 +245,10 @@ static void ask_version(int ctl, char ret[static sizeof((Driver *) 0)->version])
                 memcpy(ret, version.version, strnlen(version.version, sizeof version.version - 1));
 }
 
-/* The CUDA version of each branch, by NVIDIA's notes of CUDA's releases; that of 610 is the one
- * between its neighbours. */
+/* The CUDA version of each branch. 535 to 560 and 570 to 595: NVIDIA's release notes of CUDA 13.2
+ * Update 2, "CUDA Toolkit and Corresponding Driver Versions". 610 and 620: cuda_variant in NVIDIA's
+ * redistrib_610.57.04.json and redistrib_620.70.06.json. For 565, which no toolkit has, and for 615
+ * no source of NVIDIA was found: nvidia-smi of 565.57.01 and 615.71.09 in public logs. */
 int driver_cuda_version(const Driver *d) {
         static const struct {
                 unsigned long branch;

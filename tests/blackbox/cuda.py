@@ -203,6 +203,12 @@ class Smi(unittest.TestCase):
         m.wait_used(0, 0)
         self.assertIn("No running processes found", smi(m))
 
+    def test_the_cuda_version_is_the_drivers(self):
+        for driver, cuda in (("535.161.07", "12.2"), ("545.29.06", "12.3"), ("565.77", "12.7"), ("580.142", "13.0"), ("590.48.01", "13.1"),
+                             ("610.57.04", "13.3"), ("615.71.09", "13.4"), ("620.70.06", "13.5")):
+            out = smi(Machine(self, SIM, "1xH200:256MiB", "--driver", driver))
+            self.assertRegex(out, r"Driver Version: %s +CUDA Version: %s " % (re.escape(driver), re.escape(cuda)))
+
     def test_the_list(self):
         m = Machine(self, SIM)
         self.assertEqual(smi(m, "-L"), "".join("GPU %d: %s (UUID: %s)\n" % (c["index"], c["model"], c["uuid"])

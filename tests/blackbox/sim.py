@@ -188,8 +188,8 @@ class Machine(unittest.TestCase):
     def setUp(self):
         self.directory = tempfile.mkdtemp(prefix="aliquot-sim-")
         self.addCleanup(os.rmdir, self.directory)
-        self.server = subprocess.Popen([SIM, "--cards", self.CARDS, "--dir", self.directory, "--foreground", "--name", "n1"],
-                                       stdout=subprocess.PIPE, text=True)
+        self.server = subprocess.Popen([SIM, "--cards", self.CARDS, "--dir", self.directory, "--foreground", "--name", "n1",
+                                        "--driver", "595.45.04"], stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.assertEqual(self.server.stdout.readline(), "ready\n")
 

@@ -230,6 +230,27 @@ static void tells_sizes_of_memory(void) {
         }
 }
 
+/* 595 does not drive a V100: the pair does not exist. */
+static void has_a_version_that_drives_the_cards(void) {
+        static const struct {
+                const char *cards, *version;
+        } cases[] = {{"1xTesla-V100-SXM2-16GB:256MiB", "535.161.07"},
+                     {"1xH200:256MiB,1xTesla-P4:256MiB", "535.161.07"},
+                     {"1xTesla-P100-PCIE-16GB:256MiB", "535.161.07"},
+                     {"1xTesla-T4:256MiB,1xA10:256MiB", "595.45.04"},
+                     {"1xH200:256MiB", "595.45.04"}};
+
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+                CardList cards = {0};
+
+                ASSERT_OK(cards_simulate(str_from(cases[i].cards), STR("n"), &cards, NULL));
+                ASSERT_OK(sim_init(&sim, &cards, 0));
+                ASSERT_TEXT(sim.release.version, cases[i].version);
+                sim_done(&sim);
+                card_list_done(&cards);
+        }
+}
+
 static void refuses_what_is_no_version(void) {
         static const char *const wrong[] = {"", ".", "x", "550a", "550.90.07 ", "99999999999.1", "530.41.03"};
 
@@ -242,5 +263,5 @@ int main(void) {
                          TEST(looks_at_the_size_in_the_releases_order), TEST(ends_a_list_at_an_unknown_index),
                          TEST(bounds_the_list_at_a_pointer), TEST(tells_regions_of_the_releases_length),
                          TEST(takes_the_class_size_of_memory), TEST(tells_sizes_of_memory),
-                         TEST(refuses_what_is_no_version));
+                         TEST(has_a_version_that_drives_the_cards), TEST(refuses_what_is_no_version));
 }
