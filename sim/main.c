@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "gpu/cards/simulated_cards.h"
 #include "sim/meters.h"
 #include "sim/serve.h"
@@ -256,6 +257,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
+        message_guard();
         argp_err_exit_status = EXIT_USAGE;
         if (argp_parse(&parser, argc, argv, 0, NULL, &o) != 0)
                 return EXIT_USAGE;

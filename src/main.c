@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "cli/convert/main.h"
 #include "cli/doctor/main.h"
@@ -112,6 +113,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
+        message_guard();
         if (!verb)
                 return no_verb(word);
         if (verb->main)

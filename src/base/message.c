@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/message.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,20 +12,53 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pipe whose reader is gone would end the program by SIGPIPE, which is taken back here. */
-static void write_quietly(const char *line, size_t n) {
+/* A pipe whose reader is gone would end the program by SIGPIPE, which is taken back here. As
+ * write(2). */
+static ssize_t write_quietly(const char *line, size_t n) {
         const struct timespec now = {0};
         sigset_t pipe, pending, old;
+        ssize_t written;
         bool before;
+        int error;
 
         (void) sigemptyset(&pipe);
         (void) sigaddset(&pipe, SIGPIPE);
         (void) sigpending(&pending);
         before = sigismember(&pending, SIGPIPE) == 1;
         (void) pthread_sigmask(SIG_BLOCK, &pipe, &old);
-        if (write(STDERR_FILENO, line, n) < 0 && !before)
+        written = write(STDERR_FILENO, line, n);
+        error = errno;
+        if (written < 0 && error == EPIPE && !before)
                 (void) sigtimedwait(&pipe, NULL, &now);
         (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
+        errno = error;
+        return written;
+}
+
+/* For fopencookie(3): takes all, also what cannot be written. */
+static ssize_t write_all(void *userdata, const char *text, size_t n) {
+        struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+        for (size_t done = 0; done < n;) {
+                ssize_t written = write_quietly(text + done, n - done);
+
+                if (written >= 0)
+                        done += (size_t) written;
+                else if (errno == EAGAIN)
+                        (void) poll(&fd, 1, -1); /* another program made it non-blocking */
+                else if (errno != EINTR)
+                        break;
+        }
+        return (ssize_t) n;
+}
+
+void message_guard(void) {
+        FILE *guarded = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_all});
+
+        if (!guarded)
+                return;
+        (void) setvbuf(guarded, NULL, _IONBF, 0);
+        stderr = guarded;
 }
 
 void message_write(const char *format, ...) {
@@ -40,5 +74,5 @@ void message_write(const char *format, ...) {
         line[n++] = '\n';
         /* a pipe that can be written takes PIPE_BUF bytes at once (pipe(7)), more than a line */
         if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0)
-                write_quietly(line, n);
+                (void) write_quietly(line, n);
 }

@@ -139,9 +139,21 @@ class Statuses(unittest.TestCase):
         return path
 
     def status(self, *command, full=False):
-        """full: standard output is a full disk."""
+        """full: standard output is a full disk. A command with a message has the same status where nothing reads it."""
         with open("/dev/full" if full else os.devnull, "w", encoding="utf-8") as out:
-            return subprocess.run(command, stdout=out, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120, check=False).returncode
+            p = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=120, check=False)
+            if p.stderr and command[1] not in ("node", "scheduler"):  # these have a log
+                self.assertEqual(self.unread(command, out), [p.returncode] * 2, command)
+        return p.returncode
+
+    def unread(self, command, out):
+        """The statuses with a standard error that is a pipe without a reader, and with one that is closed."""
+        reader, writer = os.pipe()
+        os.close(reader)
+        broken = subprocess.run(command, stdout=out, stderr=writer, stdin=subprocess.DEVNULL, timeout=120, check=False).returncode
+        os.close(writer)
+        closed = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *command], stdout=out, stdin=subprocess.DEVNULL, timeout=120, check=False)
+        return [broken, closed.returncode]
 
     def daemon(self, *command):
         p = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
@@ -215,6 +227,19 @@ class Statuses(unittest.TestCase):
         if ("aliquot run", 0) not in seen:
             seen |= {("aliquot run", n) for n in range(4)}
         self.assertEqual(written, seen | self.ELSEWHERE)
+
+    def test_a_full_pipe(self):
+        """It is waited for, and has the whole message."""
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        with self.assertRaises(BlockingIOError):
+            while os.write(writer, b"x" * 4096):
+                pass
+        with subprocess.Popen([ALIQUOT, "nod"], stderr=writer, stdin=subprocess.DEVNULL) as p:
+            os.close(writer)
+            with open(reader, "rb") as file:
+                text = file.read().lstrip(b"x")
+        self.assertEqual((p.wait(120), text), (2, b"aliquot: nod: no such verb; did you mean node? See `aliquot --help`\n"))
 
     def test_help(self):
         """--help says the same statuses."""

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "cli/inspect/cluster_read.h"
 #include "cli/inspect/complain.h"
@@ -256,6 +257,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
+        message_guard();
         status = parse_options(&o, argc, argv);
         if (status >= 0)
                 return status;

@@ -364,6 +364,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_NO_SLICE;
+        message_guard();
         if (gate_probe_main(argc, argv, &r))
                 return r;
         r = read_options(argc, argv, &o);

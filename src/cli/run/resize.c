@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "cli/run/size_options.h"
 #include "slicedir/slicedir.h"
 
@@ -220,6 +221,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
+        message_guard();
         r = read_options(argc, argv, &o, &name);
         if (r != OPTIONS_GO)
                 return r;

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/file.h"
+#include "base/message.h"
 #include "base/options.h"
 #include "base/terminal.h"
 #include "cli/run/smi_cards.h"
@@ -137,6 +138,7 @@ int main(int argc, char **argv) {
 
         if (file_hold_standard() < 0)
                 return EXIT_BROKEN;
+        message_guard();
         r = options_parse(&table, argc, argv, &o, NULL);
         if (r != OPTIONS_GO)
                 return r;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/message.h"
 #include "base/options.h"
 #include "cli/sample/crew.h"
 #include "cli/sample/cuda.h"
@@ -137,6 +138,7 @@ int main(int argc, char **argv) {
         char **command;
         int r;
 
+        message_guard();
         r = options_parse(&table, argc, argv, &o, &command);
         if (r == OPTIONS_GO)
                 r = check(&o, command);
