@@ -91,9 +91,9 @@ class Base(unittest.TestCase):
     def command(self, *arguments, cards="1x" + V100):
         return [ALIQUOT, "run", "--slices", self.slicedir, "--simulate", cards, *arguments]
 
-    def run_to_end(self, *arguments, **options):
+    def run_to_end(self, *arguments, path=None, **options):
         return subprocess.run(self.command(*arguments, **options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              timeout=PATIENCE)
+                              timeout=PATIENCE, env={**os.environ, "PATH": path} if path else None)
 
     def inside(self, options, *words, **more):
         p = self.run_to_end(*options, "--", sys.executable, os.path.abspath(__file__), "--inside", *words, **more)
@@ -365,6 +365,13 @@ class Run(Base):
                             "cd / && exec nvidia-smi"], cwd=os.path.dirname(self.slicedir), capture_output=True, text=True,
                            timeout=PATIENCE, check=False)
         self.assertRegex(p.stdout, r" 0MiB / +2154MiB ", p.stderr)
+
+    def test_our_sample_is_found_beside_us(self):
+        """The example of its page, in a build tree: no PATH has it."""
+        p = self.run_to_end("--gpu-mem", "2", "--", "aliquot-sample", "--gpu-mem-mib", "3000", "--refused", path="/usr/bin:/bin")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        p = self.run_to_end("--gpu-mem", "2", "--", "aliquot-none", path="/usr/bin:/bin")
+        self.assertEqual((p.returncode, p.stderr), (127, "aliquot run: cannot run aliquot-none: No such file or directory\n"))
 
     def test_a_directory_that_the_gate_cannot_find(self):
         os.mkdir(self.slicedir)

@@ -10,7 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/locate.h"
 #include "base/message.h"
+#include "base/str.h"
 #include "cli/run/gate_probe.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -134,6 +136,15 @@ static void inherit(int owner) {
                 (void) fcntl(owner, F_SETFD, 0); /* too few descriptors: stays at its number */
 }
 
+/* PATH does not have the programs of a build tree, as aliquot-sample. */
+static void exec_own_program(const Command *c) {
+        char path[LOCATE_PATH];
+
+        if (str_has_prefix(str_from(c->command[0]), STR("aliquot-")) && !strchr(c->command[0], '/') &&
+            locate_file(c->command[0], path, sizeof path, NULL) == 0)
+                (void) execv(path, c->command);
+}
+
 static _Noreturn void exec_command(const Command *c, const Signals *old) {
         int error;
 
@@ -141,6 +152,8 @@ static _Noreturn void exec_command(const Command *c, const Signals *old) {
         restore_signals(old);
         (void) execvp(c->command[0], c->command);
         error = errno;
+        if (error == ENOENT)
+                exec_own_program(c);
         message_write("aliquot run: cannot run %s: %s", c->command[0], strerror(error));
         _exit(error == ENOENT ? 127 : 126);
 }
