@@ -24,6 +24,15 @@ if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
         bold=$(printf '\033[1;36m') dim=$(printf '\033[2m') red=$(printf '\033[1;31m') off=$(printf '\033[0m')
 fi
 
+# What is shown is captured, and has the form for a terminal where it is shown on one.
+view=''
+if [ -t 1 ]; then
+        view='-o cards'
+        COLUMNS=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2)
+        [ "${COLUMNS:-0}" -gt 0 ] || COLUMNS=80
+        export COLUMNS
+fi
+
 heading() {
         printf '\n%s%s%s\n' "$bold" "$1" "$off"
         shift
@@ -53,6 +62,14 @@ has() {
         for line; do
                 checks=$((checks + 1))
                 sed 's/^ *//; s/[ ,]*$//' "$out" | grep -qxF -- "$line" || wrong "no line \"$line\""
+        done
+}
+
+# has_sum SUM...: as 4/16 (25%), in either view.
+has_sum() {
+        for sum; do
+                checks=$((checks + 1))
+                sed -E 's# x?[0-9]*[GM]iB \(# (#' "$out" | grep -qwF -- "$sum" || wrong "nowhere the sum \"$sum\""
         done
 }
 
@@ -129,13 +146,15 @@ fewer() {
 local_once() {
         status=$1
         shift
-        shows "$status" "$aliquot" local --once "$@"
+        # shellcheck disable=SC2086 # two words, or none
+        shows "$status" "$aliquot" local --once $view "$@"
 }
 
 heading '1. Share mode: the container computes its own fraction' \
         'A Job asks for 4 of the 16 GiB of a V100. Look at the environment it gets, and at what it prints: 4, 16 and 0.25.'
 local_once 0 --logs --logs-timeout 60 -f samples/share/node.yaml -f samples/share/job.yaml
-has ALIYUN_COM_GPU_MEM_CONTAINER=4 ALIYUN_COM_GPU_MEM_DEV=16 '4/16 (25%)'
+has ALIYUN_COM_GPU_MEM_CONTAINER=4 ALIYUN_COM_GPU_MEM_DEV=16
+has_sum '4/16 (25%)'
 prints 4 16 0.25
 printf 'The whole card stays visible to it:\n'
 local_once 0 --logs --logs-timeout 60 -f samples/share/node.yaml -f samples/share/memory.yaml
@@ -151,7 +170,8 @@ cat "$out"
 has '"aliyun.com/gpu-core.percentage": "400"' '"aliyun.com/gpu-count": "4"' '"aliyun.com/gpu-mem": "60"'
 [ "$(grep -c '"400"' "$out")" -eq 2 ] || wrong "capacity and allocatable differ"
 local_once 0 --logs --logs-timeout 60 -f samples/core-mem/node.yaml -f samples/core-mem/job.yaml
-has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_DEV=15 '2/60 (3%)'
+has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_DEV=15
+has_sum '2/60 (3%)'
 printf 'Inside, its 2 GiB are 2154 of the 16160 MiB; what a program allocates is counted, and more is refused:\n'
 local_once 0 --logs --logs-timeout 60 -f samples/core-mem/node.yaml -f samples/core-mem/memory.yaml
 has_card ' 336MiB /   2154MiB ' 'CUDA_ERROR_OUT_OF_MEMORY (2)'
@@ -167,19 +187,21 @@ share compute-60 60 compute-100
 
 heading '3. A registered cluster: schedulerName ack-co-scheduler' 'Before: 0/15. After: 3/15 (20%).'
 local_once 0 -f samples/registered/node.yaml
-has '0/15 (0%)'
+has_sum '0/15 (0%)'
 local_once 0 -f samples/registered/node.yaml -f samples/registered/job.yaml
-has '3/15 (20%)'
+has_sum '3/15 (20%)'
 
 heading '4. Another unit: 128 MiB' 'gpu-mem: 16 is 2 GiB on a node that counts in units of 128 MiB.'
 local_once 0 --logs --logs-timeout 60 -f samples/unit/node.yaml -f samples/unit/statefulset.yaml
-has ALIYUN_COM_GPU_MEM_CONTAINER=16 ALIYUN_COM_GPU_MEM_UNIT=128MiB '16/126 (12%)'
+has ALIYUN_COM_GPU_MEM_CONTAINER=16 ALIYUN_COM_GPU_MEM_UNIT=128MiB
+has_sum '16/126 (12%)'
 prints '2 GiB'
 proved 'asked for 16 units of 128 MiB' 'was told 2 GiB'
 
 heading '5. One pod on several cards' 'The label aliyun.com/gpu-count: "4" takes 8 GiB from 4 cards: 2 from each.'
 local_once 0 --logs --logs-timeout 60 -f samples/many-cards/node.yaml -f samples/many-cards/job.yaml
-has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_POD=8 '8/60 (13%)'
+has ALIYUN_COM_GPU_MEM_CONTAINER=2 ALIYUN_COM_GPU_MEM_POD=8
+has_sum '8/60 (13%)'
 local_once 0 --logs --logs-timeout 60 -f samples/many-cards/node.yaml -f samples/many-cards/memory.yaml
 has_card '0, 0 MiB, 2154 MiB' '3, 0 MiB, 2154 MiB'
 proved 'asked for 8 GiB from 4 cards' 'sees 2154 MiB of each of them'
@@ -191,13 +213,15 @@ local_once 0 -f samples/placement/nodes.yaml -f samples/placement/pods.yaml
 has_part '5/15' '0/15' '3/15' '2/15'
 "$aliquot" local --once --get nodes,pods -f samples/placement/nodes.yaml -f samples/placement/pods.yaml \
         >"$scratch/cluster.json" || wrong 'the cluster could not be printed'
-shows 0 "$inspect" -d --from "$scratch/cluster.json"
-has_part 'Allocated/Total GPU Memory In Cluster:  10/60 (16%)'
+# shellcheck disable=SC2086
+shows 0 "$inspect" -d $view --from "$scratch/cluster.json"
+has_sum '10/60 (16%)'
 
 heading '7. Refusals' 'Each pod that cannot be placed is named with the value and the rule. The exit status is 1.'
 local_once 1 -f samples/refusals/node.yaml -f samples/refusals/pods.yaml
 has_part 'default/percent-33: ' 'default/percent-0: ' 'default/percent-105: ' 'default/uneven: ' 'default/too-large: ' \
-        'default/mixed-kinds: ' 'default/memory-only: ' 'is 33' 'multiple of 5' '2/15 (13%)'
+        'default/mixed-kinds: ' 'default/memory-only: ' 'is 33' 'multiple of 5'
+has_sum '2/15 (13%)'
 
 heading '8. A program in its slice' 'The driver is simulated and answers real system calls; the program sees 2154 of the 16160 MiB, as cGPU would show it.'
 if "$aliquot" run --slices "$scratch/slices" --simulate 1xTesla-V100-SXM2-16GB:16160MiB --gpu-mem 2 -- true >"$out" 2>&1; then

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 
-#include "cli/inspect/inspect.h"
 #include "local/apiserver/kind.h"
 #include "local/apiserver/store.h"
 #include "local/cycle.h"
@@ -585,7 +584,7 @@ static int feed(void *userdata, Str object) {
         return r < 0 ? r : 0;
 }
 
-int cluster_print_summary(Cluster *c, Buf *out, Buf *notes) {
+int cluster_print_summary(Cluster *c, const InspectScreen *screen, Buf *out, Buf *notes) {
         _cleanup_(inspect_freep) Inspect *inspect = NULL;
         Feeding feeding = {.kind = STR("Node"), .notes = notes};
         int r;
@@ -601,15 +600,17 @@ int cluster_print_summary(Cluster *c, Buf *out, Buf *notes) {
         feeding.kind = STR("ConfigMap");
         if (r == 0)
                 r = store_each(c->store, "configmaps", feed, &feeding);
+        if (r == 0 && screen)
+                return inspect_print_cards(inspect, (Str){NULL, 0}, screen, out, NULL);
         return r < 0 ? r : inspect_print_summary(inspect, (Str){NULL, 0}, out, NULL);
 }
 
-int cluster_print_placements(Cluster *c, Buf *out) {
+int cluster_print_placements(Cluster *c, const InspectScreen *screen, Buf *out) {
         _cleanup_json_ json_t *pods = NULL;
         int r;
 
         r = read_objects(c, "pods", &pods);
-        return r < 0 ? r : pod_cards_print(pods, c->nodes, out);
+        return r < 0 ? r : pod_cards_print(pods, c->nodes, screen, out);
 }
 
 int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Buf *notes, Fault *fault) {

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
+#include "cli/inspect/inspect.h"
 #include "local/apiserver/store.h"
 #include "local/manifests.h"
 #include "local/runner.h"
@@ -45,12 +46,12 @@ size_t cluster_n_refused(const Cluster *c);
 /* `NAMESPACE/NAME: reason`, in the order of their attempts */
 void cluster_print_refused(const Cluster *c, Buf *out);
 
-/* Prints the summary of `kubectl inspect cgpu`. Each object that could not be counted gets a line
- * in *notes. */
-int cluster_print_summary(Cluster *c, Buf *out, Buf *notes);
+/* Prints the summary of `kubectl inspect cgpu`. screen: as on a terminal; NULL: the table of older
+ * tools. Each object that could not be counted gets a line in *notes. */
+int cluster_print_summary(Cluster *c, const InspectScreen *screen, Buf *out, Buf *notes);
 
-/* Prints which pod has which cards (local/pod_cards.h). */
-int cluster_print_placements(Cluster *c, Buf *out);
+/* Prints which pod has which cards (local/pod_cards.h). screen: as above. */
+int cluster_print_placements(Cluster *c, const InspectScreen *screen, Buf *out);
 
 /* Prints a List, as `kubectl get RESOURCES -A -o json` does. resources: "nodes", "nodes,pods". A
  * resource without objects gets a line in *notes. CLUSTER_E_INVALID for a resource that the store

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/options.h"
+#include "base/terminal.h"
 #include "local/cluster.h"
 #include "local/local.h"
 #include "scheduler/page/page_host.h"
@@ -10,7 +11,7 @@
 enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
 typedef struct Options {
-        bool once, logs, ignores_disable;
+        bool once, logs, ignores_disable, has_view, cards;
         const char *get, *page;
         uint32_t logs_timeout; /* seconds */
         const char **files;
@@ -24,6 +25,14 @@ static int take_file(void *options, const Option *option, const char *text, Faul
         return 0;
 }
 
+static int take_view(void *options, const Option *option, const char *text, Fault *fault) {
+        Options *o = options;
+
+        o->has_view = true;
+        o->cards = strcmp(text, "cards") == 0;
+        return o->cards || strcmp(text, "table") == 0 ? 0 : fault_set(fault, 1, "must be cards or table");
+}
+
 static const Option option_list[] = {
         {"filename", "FILE",
          "manifests to apply, YAML or JSON, also List; a directory: each .yaml, .yml and .json file in it; - "
@@ -31,6 +40,9 @@ static const Option option_list[] = {
          OPTION_TO_CALL(take_file), .letter = 'f'},
         {"once", NULL, "wait until each pod is placed or unschedulable, print the summary, and end",
          OPTION_TO_FLAG(Options, once)},
+        {"output", "cards|table",
+         "the summary: a row per card, which fits the terminal and is the default on one, or a row per node",
+         OPTION_TO_CALL(take_view), .letter = 'o'},
         {"page", "ADDR:PORT",
          "then serve the scheduler's page here until SIGINT or SIGTERM: 127.0.0.1:PORT or [::1]:PORT",
          OPTION_TO_TEXT(Options, page)},
@@ -113,12 +125,15 @@ static int write_output(const Buf *text) {
 }
 
 static int print_state(Cluster *c, const Options *o, Buf *out, Buf *notes, Fault *fault) {
+        const Terminal t = terminal_look(COLOUR_AUTO);
+        const InspectScreen fitting = {.width = t.width, .utf8 = t.utf8, .colour = t.colour};
+        const InspectScreen *screen = (o->has_view ? o->cards : t.is_terminal) ? &fitting : NULL;
         int r;
 
         if (o->get)
                 return cluster_print_objects(c, o->get, out, notes, fault);
-        r = cluster_print_summary(c, out, notes);
-        return r < 0 ? r : cluster_print_placements(c, out);
+        r = cluster_print_summary(c, screen, out, notes);
+        return r < 0 ? r : cluster_print_placements(c, screen, out);
 }
 
 static int print_logs(Cluster *c, const Options *o) {

@@ -3,10 +3,43 @@
 
 #include <errno.h>
 
+#include "base/grid.h"
 #include "cli/inspect/table.h"
 #include "share/memory_unit.h"
 #include "share/pod_grant.h"
 #include "wire/pod.h"
+
+enum { COLUMN_POD, COLUMN_NODE, COLUMN_CARDS, COLUMNS_ };
+
+static const GridColumn columns[COLUMNS_] = {[COLUMN_POD] = {.title = "POD", .shrink_to = 16},
+                                             [COLUMN_NODE] = {.title = "NODE", .shrink_to = 12},
+                                             [COLUMN_CARDS] = {.title = "CARDS", .shrink_to = 16}};
+
+/* The rows, in one of two forms. */
+typedef struct Rows {
+        Grid grid;
+        Buf table;
+        bool fitting;
+} Rows;
+
+static void rows_done(Rows *rows) {
+        grid_done(&rows->grid);
+        buf_done(&rows->table);
+}
+
+static void add_row(Rows *rows, Str pod, Str node, Str cards) {
+        if (rows->fitting) {
+                grid_row(&rows->grid);
+                grid_text(&rows->grid, COLUMN_POD, pod, GRID_PLAIN);
+                grid_text(&rows->grid, COLUMN_NODE, node, GRID_PLAIN);
+                grid_text(&rows->grid, COLUMN_CARDS, cards, GRID_PLAIN);
+                return;
+        }
+        table_cell(&rows->table, pod);
+        table_cell(&rows->table, node);
+        table_cell(&rows->table, cards);
+        table_line_end(&rows->table);
+}
 
 static bool is_first_of_card(const GrantSpec *spec, size_t i) {
         for (size_t k = 0; k < i; k++)
@@ -77,7 +110,7 @@ static int print_slices(const GrantSpec *spec, Ledger *ledger, MemoryUnit unit, 
         return 0;
 }
 
-static int print_pod(const json_t *pod, const json_t *nodes, Ledger *ledger, Buf *table) {
+static int print_pod(const json_t *pod, const json_t *nodes, Ledger *ledger, Rows *rows) {
         _cleanup_free_ char *text = json_dumps(pod, JSON_COMPACT);
         const char *node = tree_text(pod, "spec", "nodeName", NULL);
         _cleanup_arena_ Arena arena = ARENA_NULL;
@@ -101,30 +134,39 @@ static int print_pod(const json_t *pod, const json_t *nodes, Ledger *ledger, Buf
                 r = print_slices(&spec, ledger, unit_of(nodes, node), &cards);
         if (r < 0)
                 return r;
-        table_cell(table, str_from(name));
-        table_cell(table, str_from(node));
-        table_cell(table, buf_str(&cards));
-        table_line_end(table);
+        add_row(rows, str_from(name), str_from(node), buf_str(&cards));
         return buf_result(&cards);
 }
 
-int pod_cards_print(const json_t *pods, const json_t *nodes, Buf *out) {
+static int print_grid(const Rows *rows, const InspectScreen *screen, Buf *out) {
+        const GridStyle style = {screen->width, screen->utf8, screen->colour};
+
+        if (rows->grid.n_rows == 0 && !rows->grid.broken)
+                return 0;
+        buf_append_char(out, '\n');
+        return grid_print(&rows->grid, rows->grid.n_rows, &style, out);
+}
+
+int pod_cards_print(const json_t *pods, const json_t *nodes, const InspectScreen *screen, Buf *out) {
+        _cleanup_(rows_done) Rows rows = {
+                .grid = {.columns = columns, .n_columns = COLUMNS_}, .table = BUF_NULL, .fitting = screen};
         _cleanup_(ledger_freep) Ledger *ledger = NULL;
-        _cleanup_buf_ Buf table = BUF_NULL;
         const json_t *pod;
         size_t i, empty;
 
         if (ledger_new(&ledger) < 0)
                 return -ENOMEM;
-        buf_append_str(&table, STR("\nPOD\tNODE\tCARDS\t\n"));
-        empty = table.len;
+        buf_append_str(&rows.table, STR("\nPOD\tNODE\tCARDS\t\n"));
+        empty = rows.table.len;
         json_array_foreach(pods, i, pod) {
-                int r = print_pod(pod, nodes, ledger, &table);
+                int r = print_pod(pod, nodes, ledger, &rows);
 
                 if (r < 0)
                         return r;
         }
-        if (buf_result(&table) < 0)
+        if (screen)
+                return print_grid(&rows, screen, out);
+        if (buf_result(&rows.table) < 0)
                 return -ENOMEM;
-        return table.len > empty ? table_align(buf_str(&table), out) : 0;
+        return rows.table.len > empty ? table_align(buf_str(&rows.table), out) : 0;
 }

@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 from patience import until
+from terminal import Terminal
 
 ALIQUOT, INSPECT, ROOT = sys.argv[1:4]
 SAMPLES = os.path.join(ROOT, "samples")
@@ -95,12 +96,12 @@ class Local(unittest.TestCase):
             f.write(text)
         return path
 
-    def run_files(self, *files, options=(), status=0, stdin=None):
+    def run_files(self, *files, options=(), status=0, stdin=None, env=None):
         args = [ALIQUOT, "local", "--once", *options]
         for f in files:
             args += ["-f", f]
         done = subprocess.run(args, capture_output=True, text=True, timeout=240, input=stdin,
-                              env={"PATH": os.environ["PATH"]})
+                              env={"PATH": os.environ["PATH"], **(env or {})})
         self.assertEqual(done.returncode, status, f"{args}\n{done.stdout}\n{done.stderr}")
         return done
 
@@ -646,6 +647,31 @@ class Input(Local):
             done = self.apply(node("n1", "A:16GiB", mode="core_mem"), pod("p", 5, 20, spec=spec))
             self.assertIn(f" {mem}/16 ", self.lines(done.stdout)[1] + " ")
             self.assertRegex(done.stdout, rf"default/p +n1 +gpu0: {mem} GiB, {core} %\n")
+
+    def test_the_view_for_a_terminal(self):
+        """A row per card, and no line wider than the terminal: by default on one, and with -o cards. Elsewhere the older tools' table."""
+        manifests = self.write("\n---\n".join([node("a-node-with-a-rather-long-name-1", "8xTesla-V100-SXM2-16GB:16160MiB", mode="core_mem"),
+                                               pod("a-pod-with-a-rather-long-name", 3, 30), pod("p", 2, 15)]))
+        command = [ALIQUOT, "local", "--once", "-f", manifests]
+        table = self.run_files(manifests).stdout
+        self.assertEqual(table, self.run_files(manifests, options=["-o", "table"]).stdout)
+        self.assertGreater(max(map(len, table.splitlines())), 180)
+        for width in (60, 80, 132):
+            terminal = Terminal(command, width)
+            self.addCleanup(terminal.close)
+            status, text, errors = terminal.end()
+            self.assertEqual((status, errors), (0, ""))
+            plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+            self.assertLessEqual(max(map(len, plain.splitlines())), width, plain)
+            self.assertRegex(plain, r"1 node, 8 cards: allocated 5/120 GiB \(4%\), compute 45/800%")
+            self.assertRegex(plain, r"(?m)^POD +NODE +CARDS$")
+            self.assertRegex(plain, r"(?m)^default/p +a-node\S+ +gpu0: 2 GiB, 15 %$")
+            piped = self.run_files(manifests, options=["-o", "cards"], env={"COLUMNS": str(width), "LANG": "C.UTF-8"}).stdout
+            self.assertEqual(piped, plain)
+            terminal = Terminal([*command, "-o", "table"], width)
+            self.addCleanup(terminal.close)
+            self.assertEqual(terminal.end()[1], table)
+        self.assertIn('--output is "wide", must be cards or table; see', self.run_files(manifests, options=["-o", "wide"], status=2).stderr)
 
     def test_who_is_on_which_card(self):
         done = self.apply(node("n1", "A:16GiB", mode="core_mem"), node("n2", "A:16GiB", annotations="    aliquot.dev/gpu-mem-unit: 128MiB"),

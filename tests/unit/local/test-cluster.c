@@ -51,7 +51,7 @@ static void runs_through(const StoreFault *faults, size_t n) {
         r = cluster_schedule(c, &fault);
         if (r != 0)
                 TEST_FAIL_("%d: %s", r, fault.text);
-        ASSERT_OK(cluster_print_summary(c, &out, &notes));
+        ASSERT_OK(cluster_print_summary(c, NULL, &out, &notes));
         cluster_print_refused(c, &notes);
         if (cluster_n_refused(c) != 1)
                 TEST_FAIL_("%zu pods were refused: %s", cluster_n_refused(c), notes.data);
