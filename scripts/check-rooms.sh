@@ -45,7 +45,7 @@ BEGIN {
         # It judges what the other programs write, by their own readers.
         may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node scheduler/webhook scheduler/controllers scheduler cli/run"
         may["cli/inspect"] = "base wire share"
-        may["local"] = "base wire share local/apiserver kube gpu/cards scheduler scheduler/webhook scheduler/page cli/inspect slice slicedir arbiter"
+        may["local"] = "base wire share local/apiserver kube gpu/cards scheduler scheduler/webhook scheduler/policy scheduler/page cli/inspect slice slicedir arbiter"
 }
 # The longest folder of a path that is listed, else its first one.
 function room_of(path, first) {

@@ -7,6 +7,7 @@
 #include "local/apiserver/kind.h"
 #include "local/apiserver/store.h"
 #include "local/cycle.h"
+#include "local/gang_parts.h"
 #include "local/judges.h"
 #include "local/manifest_check.h"
 #include "local/node_admit.h"
@@ -485,6 +486,21 @@ static int settle_bound(Cluster *c, Cycle *cycle, const Queued *queue, size_t n,
         return r;
 }
 
+static int refuse_gang(void *userdata, const char *namespace_, const char *gang, const char *text) {
+        Cluster *c = userdata;
+
+        return json_array_append_new(c->refused, json_pack("[s++, s]", namespace_, "/gang ", gang, text)) < 0
+                       ? -ENOMEM
+                       : 0;
+}
+
+static int tell_gangs(Cluster *c, const json_t *before) {
+        _cleanup_json_ json_t *pods = NULL;
+        int r = read_objects(c, "pods", &pods);
+
+        return r < 0 ? r : gang_parts_find(pods, before, refuse_gang, c);
+}
+
 int cluster_schedule(Cluster *c, Fault *fault) {
         _cleanup_json_ json_t *pods = NULL, *policies = NULL;
         _cleanup_free_ Queued *queue = NULL;
@@ -510,7 +526,7 @@ int cluster_schedule(Cluster *c, Fault *fault) {
         for (size_t i = 0; i < n && r == 0; i++)
                 if (!has_node(queue[i].pod))
                         r = schedule(c, cycle, queue[i].pod, fault);
-        return r;
+        return r < 0 ? r : tell_gangs(c, pods);
 }
 
 /* --- the page --------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "local/policy_judge.h"
 #include "local/tree.h"
 #include "scheduler/webhook/review.h"
 #include "share/node_keys.h"
@@ -53,6 +54,20 @@ static int is_refused_later(const json_t *pod, bool *ret_later) {
         r = request_from_pod(&decoded, &arena, &request, &refusal);
         *ret_later = r == REQUEST_E_REFUSED;
         return r < 0 ? r : 0;
+}
+
+/* ---- the scheduler, of a ResourcePolicy ---- */
+
+static int ask_scheduler(const json_t *object, JudgesNote note, void *userdata) {
+        _cleanup_free_ char *text = json_dumps(object, JSON_COMPACT);
+        Fault wrong = FAULT_NULL, ignored = FAULT_NULL;
+        int r = text ? policy_judge(str_from(text), &wrong, &ignored) : -ENOMEM;
+
+        if (r == 0 && wrong.text[0])
+                r = note(userdata, wrong.text);
+        if (r == 0 && ignored.text[0])
+                r = note(userdata, ignored.text);
+        return r;
 }
 
 /* ---- what only a cluster judges ---- */
@@ -167,6 +182,8 @@ int judges_ask(const json_t *object, JudgesNote note, void *userdata) {
 
         if (strcmp(kind, "Node") == 0)
                 return ask_agent(object, note, userdata);
+        if (strcmp(kind, "ResourcePolicy") == 0)
+                return ask_scheduler(object, note, userdata);
         if (strcmp(kind, "ResourceQuota") == 0)
                 return note(userdata, "its amounts are not judged here");
         r = ask_webhook(object, note, userdata);

@@ -3,7 +3,8 @@
 
 /* What the programs of a cluster say of an object when it is applied, in their own words. The
  * node's agent judges the keys of its node (share/node_keys.h). The webhook judges pods and
- * workloads (scheduler/webhook/review.h). Nothing is refused by it. */
+ * workloads (scheduler/webhook/review.h), and the scheduler ResourcePolicies
+ * (scheduler/policy/policy_spec.h). Nothing is refused by it. */
 
 #include <jansson.h>
 

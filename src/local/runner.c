@@ -303,6 +303,22 @@ static void print_run(const Runner *r, const PodRun *p, const Run *run, Buf *out
         print_end(r, run, out);
 }
 
+static bool ran_without_image(const Run *run) {
+        return run->process && container_state(run->process) != CONTAINER_NO_ISOLATION &&
+               tree_text(run->container, "image", NULL);
+}
+
+/* Once for all containers. */
+static void note_images(const Runner *r, Buf *notes) {
+        for (size_t i = 0; i < r->n_pods; i++)
+                for (size_t k = 0; k < r->pods[i].n_runs; k++)
+                        if (ran_without_image(&r->pods[i].runs[k])) {
+                                buf_append_str(notes, STR("aliquot local: images are not used: each command "
+                                                          "is a program of this machine, with its files\n"));
+                                return;
+                        }
+}
+
 int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *options, Buf *out, Buf *notes) {
         _cleanup_(runner_done) Runner r = {.timeout = options->timeout, .machines = MACHINES_NULL};
         size_t stages = 0, i;
@@ -331,6 +347,7 @@ int runner_run(const json_t *pods, const json_t *nodes, const RunnerOptions *opt
         for (i = 0; i < r.n_pods; i++)
                 for (size_t k = 0; k < r.pods[i].n_runs; k++)
                         print_run(&r, &r.pods[i], &r.pods[i].runs[k], out);
+        note_images(&r, notes);
         machines_print_troubles(&r.machines, notes);
         return buf_result(out) < 0 ? -ENOMEM : buf_result(notes);
 }

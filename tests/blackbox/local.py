@@ -125,8 +125,9 @@ class Local(unittest.TestCase):
 class Samples(Local):
     def test_share(self):
         done = self.sample("share/node.yaml", "share/job.yaml", options=["--logs"])
-        # where FUSE is missing
-        self.assertRegex(done.stderr, r"\A(aliquot local: no simulated cards: .*\n)?\Z")
+        # the second line where FUSE is missing
+        self.assertRegex(done.stderr, r"\A(aliquot local: images are not used: .*\n)?(aliquot local: no simulated cards: .*\n)?\Z")
+        self.assertEqual("images are not used: each command is a program of this machine, with its files\n" in done.stderr, has_namespaces())
         lines = self.lines(done.stdout)
         self.assertEqual(lines[0].split(), ["NAME", "IPADDRESS", "GPU0(Allocated/Total)", "GPU", "Memory(GiB)"])
         self.assertEqual(lines[1].split(), ["cn-beijing.192.168.1.10", "192.168.1.10", "4/16", "4/16"])
@@ -619,6 +620,46 @@ class Input(Local):
                "resources: {limits: {aliyun.com/gpu-mem: 1}}}]\n")
         done = self.apply(node("n1", "A:16GiB", mode="cgpu"), job)
         self.assertEqual(done.stderr.count("Job j: container \"main\": environment"), 1)
+
+    def test_a_policy_is_judged_by_the_scheduler(self):
+        """In the words of its Events; a policy in force, without a member that is passed over, has no line."""
+        policy = ("apiVersion: scheduling.alibabacloud.com/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: r, namespace: default}\n"
+                  "spec: {selector: {app: a}, strategy: prefer, units: [{resource: %s, nodeSelector: {kind: a}%s}]}\n")
+        head = r"^aliquot local: \S+: document 2 \(line \d+\): ResourcePolicy r: "
+        for one, words in ((policy % ("ec2", ""), r'the policy is not in force: spec\.units\[0\]\.resource is "ec2", must be '),
+                           (policy % ("ecs", ", max: -1"), r"the policy is not in force: spec\.units\[0\]\.max is "),
+                           (policy % ("ecs", ", maxx: 1"), r"spec\.units\[0\]\.maxx is not known")):
+            self.assertRegex(self.apply(node("n1", "A:16GiB"), one, pod("p", 1)).stderr, head + words + r".*\n\Z")
+        self.assertEqual(self.apply(node("n1", "A:16GiB"), policy % ("ecs", ", max: 1"), pod("p", 1)).stderr, "")
+
+    def test_a_gang_of_which_a_part_fits(self):
+        """Pods are placed one by one here; what a cluster would do is said, and is the exit status."""
+        def members(n, least, memory=4, gang="train"):
+            labels = f"  labels: {{pod-group.scheduling.sigs.k8s.io/name: {gang}, pod-group.scheduling.sigs.k8s.io/min-available: \"{least}\"}}"
+            return [pod(f"{gang}-{i}", memory, meta=labels) for i in range(n)]
+
+        one = node("n1", "A:16GiB")
+        done = self.apply(one, *members(5, 5), status=1)
+        self.assertIn("default/gang train: 4 of 5 members have a node; a cluster with gangs binds none\n", done.stderr)
+        done = self.apply(one, *members(3, 5), status=1)
+        self.assertEqual(done.stderr.splitlines(keepends=True)[-1], "default/gang train: the gang waits for members: 3 of 5; a cluster with gangs binds none\n")
+        for whole in (members(4, 4), members(4, 3), [*members(2, 2), *members(2, 2, gang="other")], members(1, "x")):
+            self.assertNotIn("/gang ", self.apply(one, *whole).stderr)
+        self.assertNotIn("/gang ", self.apply(one, *members(5, 4), status=1).stderr)  # the fifth is by itself
+        self.assertNotIn("/gang ", self.apply(one, *members(2, 2, 17), status=1).stderr)  # none is bound
+        bound = pod("train-9", 4, meta="  labels: {pod-group.scheduling.sigs.k8s.io/name: train}", spec="  nodeName: n1")
+        self.assertNotIn("/gang ", self.apply(one, bound, *members(4, 5), status=1).stderr)  # it was whole, perhaps
+
+    def test_cards_of_different_size(self):
+        cluster = self.cluster(node("n1", "1xA:10240MiB,1xB:20480MiB"), *(pod(f"p{n}", n) for n in (12, 10, 8, 1)), status=1)
+        self.assertEqual([cluster[f"p{n}"]["metadata"].get("annotations", {}).get("ALIYUN_COM_GPU_MEM_IDX") for n in (12, 10, 8, 1)],
+                         ["1", "0", "1", None])
+        done = self.apply(node("n1", "1xA:10240MiB,1xB:20480MiB"), *(pod(f"p{n}", n) for n in (12, 10, 8, 1)), status=1)
+        self.assertIn("default/p1: 0/1 nodes are available: 1 no card has 1 GiB of gpu-mem free", done.stderr)
+        full = [pod(f"full-{i}", 24) for i in range(7)]
+        done = self.apply(node("n1", "8xA:24GiB"), *full, *(pod(f"p{i}", 12) for i in range(3)), status=1)
+        self.assertEqual(re.findall(r"(?m)^default/(p\d)", done.stdout), ["p0", "p1"])
+        self.assertIn("default/p2: ", done.stderr)
 
     def test_rules_that_are_not_judged_are_named(self):
         for spec, rule in (("  affinity: {podAntiAffinity: {}}", "affinity.podAntiAffinity"), ("  affinity: {podAffinity: {}}", "affinity.podAffinity"),
