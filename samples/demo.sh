@@ -126,6 +126,11 @@ blocks() {
         sed -n "/^== default\/$1-/,/^== /s/^done \([0-9]*\) blocks in .*/\1/p" "$out"
 }
 
+# copies JOB: ms that the copies of its container took, by what was shown last.
+copies() {
+        sed -n "/^== default\/$1-/,/^== /s/^copy .* in \([0-9.]*\) ms/\1/p" "$out" | awk '{ sum += $1 } END { printf "%d", sum }'
+}
+
 # share JOB PERCENT OTHER: JOB has PERCENT of a card, and has done fewer blocks than OTHER, which
 # has all of one.
 share() {
@@ -184,6 +189,11 @@ for _ in 1 2 3; do
 done
 share compute-30 30 compute-100
 share compute-60 60 compute-100
+
+printf 'Copies to the card wait for the same limit. Each line is a copy of 31 MiB and its time:\n'
+local_once 0 --logs --logs-timeout 60 -f samples/core-mem/node.yaml -f samples/core-mem/copy.yaml
+has_card '== default/copy-30-' '== default/copy-100-' 'copy 1: 31 MiB in '
+proved 'asked for 30 % of a card, for copies' "ten took $(copies copy-30) ms, and $(copies copy-100) ms with all of a card"
 
 heading '3. A registered cluster: schedulerName ack-co-scheduler' 'Before: 0/15. After: 3/15 (20%).'
 local_once 0 -f samples/registered/node.yaml

@@ -10,7 +10,8 @@ import unittest
 BUILD, ROOT = map(os.path.abspath, sys.argv[1:3])
 DEMO = os.path.join(ROOT, "samples", "demo.sh")
 SHARES = ["asked for 2 of 15 GiB  .* sees 2154 of 16160 MiB, and is refused more", r"asked for 30 % of a card's compute  .* got \d+ %: \d+ blocks",
-          r"asked for 60 % of a card's compute  .* got \d+ %: \d+ blocks", "aliquot run, asked for 2 of 15 GiB  .* nvidia-smi shows 2154MiB"]
+          r"asked for 60 % of a card's compute  .* got \d+ %: \d+ blocks", r"asked for 30 % of a card, for copies  .* ten took \d+ ms, and \d+ ms",
+          "aliquot run, asked for 2 of 15 GiB  .* nvidia-smi shows 2154MiB"]
 
 
 def run(*command):
