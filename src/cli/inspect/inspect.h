@@ -2,8 +2,7 @@
 #pragma once
 
 /* The report of `kubectl inspect cgpu`. It takes objects one at a time and prints them byte for
- * byte as older tools do. It is linked
- * statically. */
+ * byte as older tools do. Its libraries are linked statically. */
 
 #include "base/buf.h"
 #include "base/fault.h"
