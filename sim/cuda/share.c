@@ -2,6 +2,7 @@
 #include "sim/cuda/share.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -57,11 +58,24 @@ CUresult share_export(const Block *b, int *ret) {
         return CUDA_SUCCESS;
 }
 
+/* Before 545 the instance is missing, and what stands behind it is earlier by as much
+ * (gpu/rm/layouts.txt). */
+static uint32_t export_info(RmExportInfo *info) {
+        const RmRelease *facts = driver_release(&state.driver);
+        uint32_t missing = facts ? (uint32_t) sizeof *info - facts->export_info : 0,
+                 size = (uint32_t) sizeof *info - missing;
+        uint32_t status = control(RM_CTRL_EXPORT_INFO, info, size);
+        uint8_t *behind = (uint8_t *) &info->max_objects;
+
+        memmove(behind, behind - missing, sizeof *info - offsetof(RmExportInfo, max_objects));
+        return status;
+}
+
 /* Any process may have exported the object, so of the note only what the file confirms is used. */
 static CUresult read_note(int fd, ShareNote *ret) {
         RmExportInfo info = {.fd = fd};
 
-        if (control(RM_CTRL_EXPORT_INFO, &info, sizeof info) != RM_OK || info.max_objects != 1)
+        if (export_info(&info) != RM_OK || info.max_objects != 1)
                 return CUDA_ERROR_INVALID_HANDLE;
         memcpy(ret, info.metadata, sizeof *ret);
         return ret->magic == SHARE_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;

@@ -70,9 +70,13 @@ uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *pa
         return call(d->ctl, RM_ESC_CONTROL, &p, sizeof p) < 0 ? DRIVER_E_FILE : p.status;
 }
 
+const RmRelease *driver_release(const Driver *d) {
+        return rm_release_of((unsigned) strtoul(d->version, NULL, 10));
+}
+
 uint32_t driver_control_by_release(const Driver *d, uint32_t object, uint32_t cmd, void *params,
                                    uint32_t newest) {
-        const RmRelease *facts = rm_release_of((unsigned) strtoul(d->version, NULL, 10));
+        const RmRelease *facts = driver_release(d);
 
         return driver_control(d, object, cmd, params, facts ? rm_release_params(facts, cmd, newest) : newest);
 }

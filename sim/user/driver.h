@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "gpu/rm/release.h"
 #include "gpu/rm/rm.h"
 
 enum { DRIVER_CARDS = RM_ATTACHED_MAX };
@@ -55,6 +56,8 @@ int driver_open_file(const char *name);
 uint32_t driver_alloc(Driver *d, uint32_t parent, uint32_t class, void *params, uint32_t *ret);
 uint32_t driver_free(const Driver *d, uint32_t object); /* with all below it */
 uint32_t driver_control(const Driver *d, uint32_t object, uint32_t cmd, void *params, uint32_t size);
+/* NULL where the driver is older than all that are known. */
+const RmRelease *driver_release(const Driver *d);
 /* With as many of the `newest` bytes as the driver's release takes, or with more of them than that.
  * params has room for all releases. */
 uint32_t driver_control_by_release(const Driver *d, uint32_t object, uint32_t cmd, void *params,
