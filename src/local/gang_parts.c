@@ -52,7 +52,7 @@ static int count(json_t *gangs, const json_t *pods, bool before) {
         int r = 0;
 
         json_array_foreach(pods, i, pod) {
-                json_t *row;
+                json_t *row = NULL;
 
                 if (r == 0)
                         r = row_of(gangs, pod, &row);
