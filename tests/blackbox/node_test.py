@@ -250,8 +250,9 @@ class Killed(Node):
         names, made = set(), 0
         thread.start()
         try:
-            while made < 120 + len(lab.kubelet.rejections) and made < 400:  # a ReplicaSet replaces rejected pods
-                batch = min(40, 120 + len(lab.kubelet.rejections) - made)
+            # A ReplicaSet replaces rejected pods. Where a start takes long, more pods are made.
+            while (made < 120 + len(lab.kubelet.rejections) or len(kills) <= 3) and made < 400:
+                batch = min(40, max(8, 120 + len(lab.kubelet.rejections) - made))
                 names |= self.run_to_end(lab, [shapes(lab.rng, f"p{made + i}", life=(0.02, 0.1)) for i in range(batch)])
                 made += batch
         finally:
