@@ -176,10 +176,10 @@ fresh
 write src/wire/good.c '#include <string.h>' '#include "wire/good.h"' 'int good(int a) {' \
         '        return a ? memcmp("a", "b", 1) == 0 && a == a : 0;' '}'
 says tidy 'misc-redundant-expression'
-write tests/unit/wire/test-good.c 'int test(int a);' 'int test(int a) {' '        return a == a;' '}'
-printf '[{"directory":"%s","file":"../tests/unit/wire/test-good.c","command":"cc -c ../tests/unit/wire/test-good.c"}]\n' "$tree/build" \
+write tests/unit/test-good.c 'int test(int a);' 'int test(int a) {' '        return a == a;' '}'
+printf '[{"directory":"%s","file":"../tests/unit/test-good.c","command":"cc -c ../tests/unit/test-good.c"}]\n' "$tree/build" \
         >"$tree/build/compile_commands.json"
-says tidy tests/unit/wire/test-good.c:3
+says tidy tests/unit/test-good.c:4
 echo '[]' >"$tree/build/compile_commands.json"
 says tidy 'names no file'
 
