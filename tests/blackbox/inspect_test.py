@@ -409,7 +409,7 @@ class FromKubectl(Inspect):
 
     def test_no_right_to_read_fences(self):
         forbidden = 'case "$last" in */configmaps*) echo "Error from server (Forbidden)" >&2; exit 1 ;; esac; exit 0'
-        said = "cards that a ConfigMap fences are not shown: the right to list configmaps in kube-system is needed\n"
+        said = "cards that a ConfigMap fences may not be shown: the configmaps of kube-system could not be listed\n"
         for answer in "", "{", '{"kind":"ConfigMapList","items":[{"metadata":{"name":"unhealthy-gpu-cn-zha':
             self.assertEqual(self.kubectl(configmaps=answer, after=forbidden), (0, SUMMARY, said))
             self.assertEqual(self.kubectl(configmaps=answer), (0, SUMMARY, said))
@@ -642,6 +642,13 @@ class OnATerminal(Inspect):
         nodes = json.loads(self.show("-o", "json", objects=objects)[1])["nodes"]
         self.assertEqual([[card.get("health") for card in n["devs"]] for n in nodes], [[None, "cordoned", "unhealthy", "fenced"], ["fenced", None]])
         self.assertEqual(self.show("-o", "table", objects=(node(), pod(), *maps))[1], SUMMARY)
+
+    def test_a_fence_of_a_card_that_is_not_there(self):
+        gap = worker(cards=3)
+        cards = json.loads(gap["metadata"]["annotations"]["aliquot.dev/cards"])
+        gap["metadata"]["annotations"]["aliquot.dev/cards"] = json.dumps([cards[0], cards[2]])
+        out = self.show("-o", "table", objects=(gap, fence("unhealthy-gpu-gpu-worker-01", gpus="1,2")))[1]
+        self.assertTrue(out.endswith("\ngpu-worker-01: GPU2 fenced\n"), out)
 
     def test_a_fence_that_is_not_understood(self):
         maps = [fence("gpu-worker-01-device-status", devices="- {deviceId: 0, healthy: false}\n- {deviceId: x, healthy: false}\n"),

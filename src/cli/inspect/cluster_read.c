@@ -144,8 +144,8 @@ static int read_fences(Inspect *inspect, const Cluster *c, Warnings *warnings) {
                 r = r != 0 ? r : fed;
         }
         if (r != 0 && !c->quiet)
-                complain_line("", "cards that a ConfigMap fences are not shown: the right to list configmaps "
-                                  "in kube-system is needed");
+                complain_line("", "cards that a ConfigMap fences may not be shown: the configmaps of "
+                                  "kube-system could not be listed");
         return 0;
 }
 

@@ -76,6 +76,20 @@ static int compare_fences(const void *a, const void *b) {
         return r != 0 ? r : by_order(x->order, y->order);
 }
 
+/* A description may leave an index out: there is no such card. */
+static bool has_card(const InspectNode *node, size_t card) {
+        bool described = false;
+
+        for (size_t k = 0; k < node->n_described; k++)
+                described |= node->facts[k].known;
+        return !described || node->facts[card].known;
+}
+
+static void fence(InspectNode *node, const CardIndexes *cards) {
+        for (size_t k = 0; k < node->n_described; k++)
+                node->facts[k].fenced |= card_indexes_has(cards, (uint32_t) k) && has_card(node, k);
+}
+
 /* Both lists are sorted by node. What all ConfigMaps of a node say counts; of those of one name,
  * the last. */
 static void settle_fences(Inspect *i) {
@@ -93,8 +107,7 @@ static void settle_fences(Inspect *i) {
                 for (; f < i->n_fences && str_eq(i->fences[f].node, node->name); f++) {
                         if (f + 1 < i->n_fences && str_eq(i->fences[f].name, i->fences[f + 1].name))
                                 continue;
-                        for (size_t k = 0; k < node->n_described; k++)
-                                node->facts[k].fenced |= card_indexes_has(&i->fences[f].cards, (uint32_t) k);
+                        fence(node, &i->fences[f].cards);
                 }
         }
 }
