@@ -3,8 +3,7 @@
 # scripts/check-tidy.sh BUILD: clang-tidy over the files of scripts/changed.py that stand in the
 # compile database, as many at once as there are cores. The checks and the reasons for those left
 # out stand in .clang-tidy. A file that several targets compile is read once for each set of
-# definitions, and one of src/ or sim/ once, as the product compiles it. In tests clang's analyzer
-# follows calls into the smallest functions only: it takes most of the time, and finds least there.
+# definitions, and one of src/ or sim/ once, as the product compiles it.
 set -uo pipefail
 
 build=$1 here=$(dirname "$0")
@@ -12,8 +11,8 @@ files=$("$here/changed.py") || exit 1
 database=$(mktemp -d) || exit 1
 trap 'rm -rf "$database"' EXIT
 
-# The names of both halves, and the reduced database in $database.
-python3 - "$build" "$database" <<'PYTHON' || exit 1
+# Writes the reduced database, and prints the names of its files.
+built=$(python3 - "$build" "$database" <<'PYTHON'
 import json, os, re, sys
 build, database = sys.argv[1:]
 with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
@@ -27,23 +26,10 @@ if not kept:
     sys.exit(f"tidy: {build}/compile_commands.json names no file")
 with open(os.path.join(database, "compile_commands.json"), "w", encoding="utf-8") as f:
     json.dump(list(kept.values()), f)
-for name, tests in ("product", False), ("tests", True):
-    with open(os.path.join(database, name), "w", encoding="utf-8") as f:
-        f.writelines(path + "\n" for path in sorted({key[0] for key in kept}) if path.startswith("tests/") == tests)
+print("\n".join(sorted({key[0] for key in kept})))
 PYTHON
-
-tidy() { # LIST ARGUMENT...
-        local list=$1
-        shift
-        grep -xFf "$list" <<<"$files" | xargs -r -d '\n' -n 4 -P "$(nproc)" clang-tidy -p "$database" --quiet \
-                --warnings-as-errors='*' --extra-arg=-Wno-unknown-warning-option "$@" 2>&1 |
-                sed -nE 's#^(.*/)?\.\./##; /: (error|warning): /p' # the path to a verdict: run clang-tidy on that file
-        return "${PIPESTATUS[1]}"
-}
-
-status=0
-verdicts=$(tidy "$database/product") || status=$?
-verdicts+=$'\n'$(tidy "$database/tests" --extra-arg=-Xclang --extra-arg=-analyzer-config --extra-arg=-Xclang \
-        --extra-arg=mode=shallow) || status=$?
-sed '/^$/d' <<<"$verdicts" | sort -u
-exit "$status"
+) || exit 1
+grep -xF "$built" <<<"$files" | xargs -r -d '\n' -n 4 -P "$(nproc)" clang-tidy -p "$database" --quiet --warnings-as-errors='*' \
+        --extra-arg=-Wno-unknown-warning-option 2>&1 |
+        sed -nE 's#^(.*/)?\.\./##; /: (error|warning): /p' | sort -u # the path to a verdict: run clang-tidy on that file
+exit "${PIPESTATUS[1]}"
