@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A pipe whose reader is gone would end the program by SIGPIPE, which is taken back here. As
- * write(2). */
+/* As write(2). A pipe without a reader would end the program by SIGPIPE; that signal is taken back
+ * here. */
 static ssize_t write_quietly(const char *line, size_t n) {
         const struct timespec now = {0};
         sigset_t pipe, pending, old;

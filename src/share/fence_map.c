@@ -151,7 +151,7 @@ static int read_devices(Str text, FenceKey *r) {
         return 0;
 }
 
-/* ---- whose ---- */
+/* ---- the node of a ConfigMap ---- */
 
 static bool node_of(Str name, Str *ret_node) {
         static const Str suffix = STR("-device-status"), prefix = STR("unhealthy-gpu-");

@@ -77,17 +77,14 @@ static int compare_fences(const void *a, const void *b) {
 }
 
 /* A description may leave an index out: there is no such card. */
-static bool has_card(const InspectNode *node, size_t card) {
+static void fence(InspectNode *node, const CardIndexes *cards) {
         bool described = false;
 
         for (size_t k = 0; k < node->n_described; k++)
                 described |= node->facts[k].known;
-        return !described || node->facts[card].known;
-}
-
-static void fence(InspectNode *node, const CardIndexes *cards) {
         for (size_t k = 0; k < node->n_described; k++)
-                node->facts[k].fenced |= card_indexes_has(cards, (uint32_t) k) && has_card(node, k);
+                node->facts[k].fenced |=
+                        card_indexes_has(cards, (uint32_t) k) && (!described || node->facts[k].known);
 }
 
 /* Both lists are sorted by node. What all ConfigMaps of a node say counts; of those of one name,

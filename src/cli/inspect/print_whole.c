@@ -95,10 +95,12 @@ static void node_details(const InspectNode *n, Buf *text) {
         table_line_close(text);
         buf_append_char(text, '\n');
         for (size_t card = 0; card < n->n_cards; card++) {
+                Str state = card_state_text(inspect_card_state(n, card));
+
                 table_cellf(text, "GPU%zu", card);
                 holder_cell(n, card, text);
-                if (!str_is_empty(card_state_text(inspect_card_state(n, card))))
-                        table_cell(text, card_state_text(inspect_card_state(n, card)));
+                if (!str_is_empty(state))
+                        table_cell(text, state);
                 table_line_close(text);
         }
         if (has_links(n))
