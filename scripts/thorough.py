@@ -4,6 +4,7 @@
 of meson's suite `thorough`, or a folder of C tests. In such a folder a test runs a part of them without THOROUGH=1
 (tests/unit/thorough.h). Without ROOM: the room of the day, each in its turn."""
 import datetime
+import functools
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+@functools.lru_cache(None)  # a folder has many tests
 def has_parts(folder):
     for name in os.listdir(folder):
         if name.endswith(".c"):
