@@ -2,11 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a page links to in this tree is there, and so is its section. Sections are named as GitHub
 # names them: in small letters, a dash for each blank, nothing else but letters, digits, dashes and
-# underscores.
+# underscores. A page that another file names by its path is there, too.
 set -euo pipefail
 
-sources=$("$(dirname "$0")/sources.sh" md)
-[ -n "$sources" ] || exit 0
+here=$(dirname "$0") bad=0
+
+while IFS=: read -r file line page; do
+        [ -f "$page" ] || { echo "$file:$line: there is no $page"; bad=1; }
+done < <("$here/sources.sh" c h py yaml build md 1 8 | { grep -v -E '^(scripts|tests/lint)/' || true; } |
+        xargs -r -d '\n' grep -HnoP '(?<![\w.-])(?<!\w/)docs/((begin|use|operate|reference|internals)/)?[A-Za-z_-]+\.md' || true)
+
+sources=$("$here/sources.sh" md)
+[ -n "$sources" ] || exit "$bad"
 printf '%s\n' "$sources" | xargs -r -d '\n' awk '
 function there(path) {
         if (path in exists)
@@ -62,4 +69,5 @@ END {
                 }
         }
         exit bad
-}'
+}' || bad=1
+exit "$bad"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds docs/reference.md to the source, both ways: each name that users meet is in the page, and each name that the
+"""Holds docs/reference/reference.md to the source, both ways: each name that users meet is in the page, and each name that the
 page lists is in the source.
 
 Names are the string literals of src that have the form of a key, an environment variable, a metric, an Event's reason
@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 
-PAGE = "docs/reference.md"
+PAGE = "docs/reference/reference.md"
 KEY = re.compile(r"(?:aliyun\.com|aliquot\.dev|aliyun\.accelerator|ack\.node\.gpu|gpushare\.alibabacloud\.com|nvidia\.com)/?[\w./-]*[\w]"
                  r"|scheduler\.framework\.gpushare\.[\w-]+|ack\.node\.gpu\.\w+|(?:ALIYUN|CGPU|ALIQUOT|NVIDIA|CUDA)_[A-Z_]*[A-Z]"
                  r"|kubernetes\.io/config\.mirror")

@@ -210,7 +210,8 @@ def check_versions():
     found["the kustomizations"] = re.findall(r"image: \S+/aliquot:(\S+)", bundle()[f"aliquot-{version}.yaml"].decode())
     found["CHANGELOG.md"] = re.findall(r"^## (\d\S*)", read(os.path.join(HERE, "CHANGELOG.md")).decode(), re.M)[:1]
     pages = [os.path.join(HERE, name) for name in ("README.md", "Dockerfile", "tests/e2e/samples_test.py")]
-    pages += glob.glob(os.path.join(HERE, "docs/*.md")) + glob.glob(os.path.join(HERE, "samples/**/*.yaml"), recursive=True)
+    pages += [page for page in glob.glob(os.path.join(HERE, "docs/*/*.md")) if "/internals/" not in page]
+    pages += glob.glob(os.path.join(HERE, "samples/**/*.yaml"), recursive=True)
     for path in sorted(pages):
         named = NAMED.findall(read(path).decode())
         if named:

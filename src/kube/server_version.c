@@ -58,7 +58,7 @@ bool server_version_judge(const KubeReply *reply, Fault *line) {
         if (!was_run(minor))
                 return fault_set(line, 1,
                                  "the API server is Kubernetes " STR_FMT
-                                 "; aliquot was never run on 1.%u (docs/install.md names the minors)",
+                                 "; aliquot was never run on 1.%u (docs/operate/install.md names the minors)",
                                  STR_ARG(v.text), minor);
         return fault_set(line, 0, "the API server is Kubernetes " STR_FMT, STR_ARG(v.text));
 }

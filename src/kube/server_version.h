@@ -2,7 +2,7 @@
 #pragma once
 
 /* The API server's version, and the minors of Kubernetes that aliquot was run on. This list is the
- * only one in the sources; docs/install.md names the same minors. */
+ * only one in the sources; docs/operate/install.md names the same minors. */
 
 #include "kube/client.h"
 

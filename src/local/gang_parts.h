@@ -2,7 +2,7 @@
 #pragma once
 
 /* Gangs of which only a part has a node. Pods are placed one by one here, while a cluster with
- * --gangs binds so many members as a gang says, or none (docs/gangs.md). */
+ * --gangs binds so many members as a gang says, or none (docs/use/gangs.md). */
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The environment of a container of a placed pod: PATH and HOME, the variables of its slice
- * (docs/reference.md), and last the variables that the pod itself sets. */
+ * (docs/reference/reference.md), and last the variables that the pod itself sets. */
 
 #include "local/pod_slices.h"
 #include "local/variables.h"
@@ -13,5 +13,5 @@ int pod_environment_make(const BoundPod *place, const json_t *container, Contain
                          Variables *ret, Buf *notes);
 
 /* Prints the variables of a slice, and others of the same families, as NAME=VALUE lines in the
- * order of docs/reference.md. */
+ * order of docs/reference/reference.md. */
 void pod_environment_print(const Variables *v, Buf *out);

@@ -13,7 +13,7 @@ void node_config_init(NodeConfig *c, MemoryUnit unit) {
 }
 
 /* The mode in force stays when the label is deleted, and for a value that is no mode
- * (docs/reference.md). */
+ * (docs/reference/reference.md). */
 static ShareMode mode_of(const NodeConfig *c, Str label) {
         ShareMode mode = share_mode_from_label(label);
 

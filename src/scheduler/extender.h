@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The HTTP server of the extender (docs/reference.md). Its paths are under /gpushare-scheduler.
- * Probes and Prometheus also find theirs at the root. */
+/* The HTTP server of the extender (docs/reference/reference.md). Its paths are under
+ * /gpushare-scheduler. Probes and Prometheus also find theirs at the root. */
 
 #include "net/http/http_server.h"
 #include "scheduler/bind/binder.h"

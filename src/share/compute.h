@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What nodes and pods say about compute (docs/reference.md), as numbers. Pure. */
+/* What nodes and pods say about compute (docs/reference/reference.md), as numbers. Pure. */
 
 #include "share/mode.h"
 #include "slice/compute_policy.h"

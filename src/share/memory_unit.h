@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The unit of aliyun.com/gpu-mem, and how many of them a card has (docs/reference.md). */
+/* The unit of aliyun.com/gpu-mem, and how many of them a card has (docs/reference/reference.md). */
 
 #include "base/buf.h"
 #include "base/str.h"

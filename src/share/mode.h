@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How a node shares its cards: the values of LABEL_SCHEDULE (docs/reference.md). */
+/* How a node shares its cards: the values of LABEL_SCHEDULE (docs/reference/reference.md). */
 
 #include "base/str.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod asks for, checked and turned into numbers: the rules of docs/reference.md for its
- * limits and its label gpu-count. */
+/* What a pod asks for, checked and turned into numbers: the rules of docs/reference/reference.md
+ * for its limits and its label gpu-count. */
 
 #include "share/card_choice.h"
 #include "share/refusal.h"

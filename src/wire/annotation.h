@@ -2,7 +2,7 @@
 #pragma once
 
 /* The names that are written into Kubernetes objects and read there: resources, labels, annotations
- * and environment variables (docs/reference.md). No other file spells them. */
+ * and environment variables (docs/reference/reference.md). No other file spells them. */
 
 #define RESOURCE_GPU_MEM   "aliyun.com/gpu-mem"
 #define RESOURCE_GPU_COUNT "aliyun.com/gpu-count"
@@ -64,7 +64,7 @@
         X(include_gpu_uuid, "nvidia.com/include-gpu-uuid", UUID, WANTED)                                     \
         X(exclude_gpu_uuid, "nvidia.com/exclude-gpu-uuid", UUID, EXCLUDED)
 
-/* Keys of users that make pods a gang (docs/gangs.md): ACK's, and Koordinator's. */
+/* Keys of users that make pods a gang (docs/use/gangs.md): ACK's, and Koordinator's. */
 #define LABEL_GANG           "pod-group.scheduling.sigs.k8s.io"
 #define LABEL_GANG_NAME      LABEL_GANG "/name"
 #define LABEL_GANG_MIN       LABEL_GANG "/min-available"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod says about its gang (docs/gangs.md). Like every object a view (wire/object.h). It is
- * decoded apart from Pod, because few pods of a cluster are members of a gang. */
+/* What a pod says about its gang (docs/use/gangs.md). Like every object a view (wire/object.h). It
+ * is decoded apart from Pod, because few pods of a cluster are members of a gang. */
 
 #include "wire/annotation.h"
 #include "wire/object.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Keys of ACK's topology-aware pods (docs/topology.md). */
+/* Keys of ACK's topology-aware pods (docs/use/topology.md). */
 
 /* In the Binding of a pod of whole cards, for programs: its cards, and those of its job. */
 #define ANNOTATION_GPU_GROUP   "topology.kubernetes.io/gpu-group"

@@ -120,14 +120,14 @@ class Wrong(unittest.TestCase):
 
 
 class Statuses(unittest.TestCase):
-    """The table of docs/reference.md: each cell is tried, and each status that is tried stands there."""
+    """The table of docs/reference/reference.md: each cell is tried, and each status that is tried stands there."""
 
     NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {ack.node.gpu.schedule: share}, annotations: " \
            "{aliquot.dev/simulated-cards: 'A:16GiB'}}\n"
     POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: m, resources: {limits: {%s: %s}}}]}\n"
 
     def table(self):
-        with open(os.path.join(ROOT, "docs", "reference.md"), encoding="utf-8") as f:
+        with open(os.path.join(ROOT, "docs/reference/reference.md"), encoding="utf-8") as f:
             section = f.read().split("\n## Exit statuses\n")[1].split("\n## ")[0]
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line.startswith("| `")]
         return {row[0].strip("`"): {n for n in range(4) if row[1 + n]} | {int(n) for n in re.findall(r"\b[4-9]\b", row[5])} for row in rows}

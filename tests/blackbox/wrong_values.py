@@ -4,7 +4,7 @@
 
 The tables say for each key which values are tried, what is said and where. Those of Nodes, of ConfigMaps and of a
 container's environment are tried in keys.py, with a node agent; the others here. The tables must be complete: each key
-of docs/reference.md that users write has a row."""
+of docs/reference/reference.md that users write has a row."""
 
 import json
 import os
@@ -145,18 +145,18 @@ def written_by_users(page):
 
 class Complete(unittest.TestCase):
     def test_every_key_has_a_row(self):
-        with open(os.path.join(ROOT, "docs", "reference.md"), encoding="utf-8") as f:
+        with open(os.path.join(ROOT, "docs/reference/reference.md"), encoding="utf-8") as f:
             found = written_by_users(f.read())
         tables = {"limit": LIMITS, "label": LABELS | NODE_LABELS, "annotation": CARDS | NODE_ANNOTATIONS, "variable": ENVIRONMENT, "value": CHART}
         self.assertEqual({kind for kind, _ in found}, set(tables))
         missing = [(kind, key) for kind, key in found if key not in tables[kind] and key not in ELSEWHERE]
-        self.assertEqual(missing, [], "keys of docs/reference.md without a row in tests/blackbox/wrong_values.py")
+        self.assertEqual(missing, [], "keys of docs/reference/reference.md without a row in tests/blackbox/wrong_values.py")
         unknown = [(kind, key) for kind, table in tables.items() for key in table if (kind, key) not in found]
         self.assertEqual(unknown, [], "rows for keys that users do not write")
         self.assertLessEqual(set(ELSEWHERE), {key for _, key in found})
 
     def test_fences(self):
-        with open(os.path.join(ROOT, "docs", "cards.md"), encoding="utf-8") as f:
+        with open(os.path.join(ROOT, "docs/use/cards.md"), encoding="utf-8") as f:
             rows = re.findall(r"^\| `(?:NODE-device-status|unhealthy-gpu-NODE)` \| `(\w+)`", f.read(), re.M)
         self.assertEqual(set(rows), set(FENCES))
 

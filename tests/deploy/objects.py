@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The objects of deploy/ against docs/reference.md, against each other, and against the options of the programs. Needs no cluster."""
+"""The objects of deploy/ against docs/reference/reference.md, against each other, and against the options of the programs. Needs no cluster."""
 
 import os
 import re
@@ -286,7 +286,7 @@ class Contract(Case):
             self.assertTrue(os.path.isdir(os.path.join(KUSTOMIZE, name, component["resources"][0])))
 
     def test_rules_are_documented(self):
-        page = text(os.path.join(ROOT, "docs/admission.md")).split("\n## Rights\n")[1]
+        page = text(os.path.join(ROOT, "docs/operate/admission.md")).split("\n## Rights\n")[1]
         rows = [[cell.strip().strip("`") for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `aliquot-")]
         documented = {(row[0], row[1].replace("`", ""), row[2]) for row in rows}
         self.assertTrue(all(row[3] for row in rows))

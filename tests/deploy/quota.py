@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ResourceQuota of docs/quota.md, asked of the API server that KUBECONFIG names, with a kube-controller-manager beside it. A namespace
+"""The ResourceQuota of docs/operate/quota.md, asked of the API server that KUBECONFIG names, with a kube-controller-manager beside it. A namespace
 is created and goes away in the end; its pods name a scheduler that does not exist."""
 
 import json
@@ -12,7 +12,7 @@ import unittest
 
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
 NAME = "aliquot-quota-test"
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/quota.md")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/operate/quota.md")
 PATIENCE = 120
 
 

@@ -65,7 +65,7 @@ class Refusals(unittest.TestCase):
         cls.version = run(os.path.join(BUILD, "aliquot"), "--version").stdout.split()[1]
 
     def test_refuses_what_is_not_one_version(self):
-        for name in ("samples/share/memory.yaml", "docs/install.md", "README.md", "deploy/helm/aliquot/Chart.yaml"):
+        for name in ("samples/share/memory.yaml", "docs/operate/install.md", "README.md", "deploy/helm/aliquot/Chart.yaml"):
             with self.subTest(name), tempfile.TemporaryDirectory() as root:
                 copy_sources(root)
                 replace(os.path.join(root, name), self.version, "0.0.9")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""From an older version to this one and back, on the cluster that KUBECONFIG names, by the commands of docs/operate.md.
+"""From an older version to this one and back, on the cluster that KUBECONFIG names, by the commands of docs/operate/operate.md.
 
     upgrade.py --old TREE --old-image NAME --new-image NAME --scheduler-image NAME --driver DIR --programs DIR
 
@@ -32,7 +32,7 @@ NEW_TREE = os.path.dirname(os.path.dirname(HERE))
 SYSTEM, KUBELET = "kube-system", "/var/lib/kubelet"
 WORKLOADS = "daemonset/gpushare-device-plugin-ds", "deployment/aliquot-scheduler"
 # Up to 64c94a13 kube-scheduler had a Deployment of its own. What only one of the two forms has, as
-# docs/operate.md removes it:
+# docs/operate/operate.md removes it:
 TWO_PODS = ("deployment/aliquot-kube-scheduler", "service/aliquot-extender", "configmap/aliquot-kube-scheduler", "role/aliquot-kube-scheduler",
             "rolebinding/aliquot-kube-scheduler", "rolebinding/aliquot-kube-scheduler-authentication", "serviceaccount/aliquot-kube-scheduler",
             "lease/ack-co-scheduler", "clusterrolebinding/aliquot-kube-scheduler", "clusterrolebinding/aliquot-kube-scheduler-volumes")
@@ -91,7 +91,7 @@ class Version:
             os.rmdir(folder)
 
     def install(self):
-        """The commands of docs/operate.md, after which nothing of the other version runs."""
+        """The commands of docs/operate/operate.md, after which nothing of the other version runs."""
         begun = time.monotonic()
         self.with_objects("apply", timeout=120)
         for what in WORKLOADS + TWO_PODS[:1] * self.two_pods:

@@ -296,7 +296,7 @@ class Deployed:
         if not self.image or self.stopped:
             return
         self.stopped = True
-        # docs/operate.md: first, so that no request waits for a webhook that goes
+        # docs/operate/operate.md: first, so that no request waits for a webhook that goes
         kube.kubectl("delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "aliquot", "--ignore-not-found")
         kube.kubectl("delete", "-k", self.overlay or self.made, "--ignore-not-found", "--wait=true", timeout=150)
         if self.made:

@@ -152,6 +152,8 @@ printf '[bad](docs/bad.md)\n' >>"$tree/README.md"
 says links 'README.md:6: there is no docs/bad.md'
 printf '# Read me\n' >"$tree/README.md"
 says links 'docs/good.md:3: there is no ../README.md#the-end'
+write src/base/x.c '/* docs/good.md, docs/moved.md */'
+says links 'src/base/x.c:2: there is no docs/moved.md'
 
 fresh
 write src/base/x.c 'int  x;'
@@ -236,16 +238,16 @@ says cppcheck src/base/known.c:4
 unset CI_BASE
 
 fresh
-mkdir -p "$tree/docs" "$tree/deploy"
+mkdir -p "$tree/docs/reference" "$tree/deploy"
 write src/wire/key.h '#pragma once' '#define KEY "aliquot.dev/thing"'
-printf '| `aliquot.dev/thing: disabled` | it |\n' >"$tree/docs/reference.md"
+printf '| `aliquot.dev/thing: disabled` | it |\n' >"$tree/docs/reference/reference.md"
 says reference
-printf 'Not `aliquot.dev/thing`.\n| it | `aliquot.dev/other` |\n' >"$tree/docs/reference.md"
+printf 'Not `aliquot.dev/thing`.\n| it | `aliquot.dev/other` |\n' >"$tree/docs/reference/reference.md"
 says reference
-printf '| `aliquot.dev/things` | it |\n' >"$tree/docs/reference.md"
-says reference 'src/wire/key.h: aliquot.dev/thing is not in docs/reference.md'
-says reference 'docs/reference.md:1: aliquot.dev/things is not in the source'
-printf '| `aliquot.dev/thing` | it |\n' >"$tree/docs/reference.md"
+printf '| `aliquot.dev/things` | it |\n' >"$tree/docs/reference/reference.md"
+says reference 'src/wire/key.h: aliquot.dev/thing is not in docs/reference/reference.md'
+says reference 'docs/reference/reference.md:1: aliquot.dev/things is not in the source'
+printf '| `aliquot.dev/thing` | it |\n' >"$tree/docs/reference/reference.md"
 write src/base/metric.c '#define REASON_BAD "GPUBad"' 'f("aliquot_node_x_bucket{le=");'
 says reference 'src/base/metric.c: GPUBad is not in'
 says reference 'src/base/metric.c: aliquot_node_x is not in'

@@ -203,12 +203,13 @@ static void check_node_conditions(const NodeFacts *facts, Finding *ret) {
                                 "-",
                                 facts->name);
                 else
-                        finding_mend(ret, "docs/troubleshoot.md; kubectl describe node %s", facts->name);
+                        finding_mend(ret, "docs/operate/troubleshoot.md; kubectl describe node %s",
+                                     facts->name);
         }
         if (str_eq(node.fences_status, STR("True")) &&
             finding_add(ret, GRADE_FAIL, "%s: " CONDITION_FENCES ": " STR_FMT, facts->name,
                         STR_ARG(node.fences_message)))
-                finding_mend(ret, "correct the ConfigMap; docs/cards.md");
+                finding_mend(ret, "correct the ConfigMap; docs/use/cards.md");
 }
 
 void check_cluster_conditions(const Facts *f, Finding *ret) {
@@ -309,7 +310,7 @@ void check_cluster_memory(const Facts *f, Finding *ret) {
         finding_pass(ret, "no card had memory that no pod accounts for, within the last hour");
 }
 
-/* CDI devices of the kubelet need containerd 1.7 (docs/install.md). */
+/* CDI devices of the kubelet need containerd 1.7 (docs/operate/install.md). */
 static bool runtime_is_old(const char *runtime) {
         unsigned major = 0, minor = 0;
 

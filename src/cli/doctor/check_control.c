@@ -181,7 +181,7 @@ static void check_configuration(const Facts *f, ApiQuestion question, const char
         const json_t *webhooks = fact_at(fact->json, "webhooks", NULL);
 
         if (fact->state == FACT_ABSENT && finding_add(ret, GRADE_FAIL, "there is no %s aliquot", kind))
-                finding_mend(ret, "install it again: docs/install.md");
+                finding_mend(ret, "install it again: docs/operate/install.md");
         for (size_t i = 0; i < json_array_size(webhooks); i++)
                 check_bundle(f, kind, json_array_get(webhooks, i), ret);
 }
@@ -300,7 +300,7 @@ void check_control_network(const Facts *f, Finding *ret) {
         if (!own && finding_add(ret, GRADE_FAIL,
                                 "there is no NetworkPolicy aliquot-scheduler: every pod reads on port 12347 "
                                 "which pods hold which cards"))
-                finding_mend(ret, "install it again: docs/install.md");
+                finding_mend(ret, "install it again: docs/operate/install.md");
         finding_pass(ret, "the port that reads is kept by the NetworkPolicy aliquot-scheduler");
 }
 

@@ -11,7 +11,7 @@
 enum { MIB = 1 << 20 };
 
 /* Locks of open files came with 3.15, and pidfd_open(2), which --on-excess=kill needs, with 5.3
- * (docs/install.md). */
+ * (docs/operate/install.md). */
 void check_machine_kernel(const Facts *f, Finding *ret) {
         const char *release = f->host.release;
         unsigned major = 0, minor = 0;
@@ -69,7 +69,7 @@ void check_machine_driver(const Facts *f, Finding *ret) {
                 finding_set(ret, GRADE_OK, "driver " STR_FMT, STR_ARG(version));
         else {
                 finding_set(ret, release.refused ? GRADE_FAIL : GRADE_WARN, "%s", release.fault.text);
-                finding_mend(ret, release.refused ? "install a driver of a known branch (docs/cards.md)"
+                finding_mend(ret, release.refused ? "install a driver of a known branch (docs/use/cards.md)"
                                                   : "install a version of aliquot that knows this driver");
         }
 }

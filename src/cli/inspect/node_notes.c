@@ -9,7 +9,7 @@
 #include "wire/annotation.h"
 #include "wire/json_field.h"
 
-/* The conditions that Aliquot writes begin so (docs/reference.md). */
+/* The conditions that Aliquot writes begin so (docs/reference/reference.md). */
 static const Str condition_prefixes[] = {STR("GPUShare"), STR("GPUFence")};
 
 typedef struct Notes {

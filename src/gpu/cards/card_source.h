@@ -7,8 +7,8 @@
  * cannot end are left behind.
  *
  * A card that falls off the bus, or whose XIDs say that it is broken, stays in the list as
- * unhealthy and recovers by itself: docs/cards.md. The caller is single-threaded, as fork() without
- * exec() requires. */
+ * unhealthy and recovers by itself: docs/use/cards.md. The caller is single-threaded, as fork()
+ * without exec() requires. */
 
 #include <systemd/sd-event.h>
 

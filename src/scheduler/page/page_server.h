@@ -11,8 +11,8 @@
  *     GET /why/UID     what keeps a waiting pod off each card, as text (verb_why.c)
  *
  * There is no login: each process that reaches the port reads it, so it listens on the loopback
- * alone. A program beside it may log users in and forward their requests (docs/page.md). Nothing in
- * it is secret, and no request changes anything. */
+ * alone. A program beside it may log users in and forward their requests (docs/operate/page.md).
+ * Nothing in it is secret, and no request changes anything. */
 
 #include <systemd/sd-event.h>
 

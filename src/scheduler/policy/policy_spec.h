@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A ResourcePolicy (scheduling.alibabacloud.com/v1alpha1) as docs/resource-policy.md describes it:
- * which pods of a namespace fill which units of nodes in which order. */
+/* A ResourcePolicy (scheduling.alibabacloud.com/v1alpha1) as docs/use/resource-policy.md describes
+ * it: which pods of a namespace fill which units of nodes in which order. */
 
 #include "wire/object.h"
 #include "wire/string_map.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The scheduling gate of a gang's members at admission (docs/gangs.md). It keeps kube-scheduler
+/* The scheduling gate of a gang's members at admission (docs/use/gangs.md). It keeps kube-scheduler
  * away until all members exist and it is the gang's turn. The leader takes it off. Pure. */
 
 #include "base/buf.h"

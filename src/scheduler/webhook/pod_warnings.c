@@ -84,7 +84,7 @@ static void warn_of_limits(const PodContainer *c, Buf *out) {
 /* ---- containers with a share ---- */
 
 /* A kubelet that restarts admits its pods again, and asks for the devices of a finished init
- * container, too. Without a registered plugin it fails the pod (docs/troubleshoot.md). */
+ * container, too. Without a registered plugin it fails the pod (docs/operate/troubleshoot.md). */
 static void warn_of_init(const PodContainer *c, Buf *out) {
         if (c->kind == CONTAINER_INIT)
                 say(c, out,

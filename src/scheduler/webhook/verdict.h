@@ -25,7 +25,7 @@
  * replaces. */
 bool verdict_names_another(const Pod *pod);
 
-/* gangs: members of gangs get it, too (docs/gangs.md): all of them must be placed together. */
+/* gangs: members of gangs get it, too (docs/use/gangs.md): all of them must be placed together. */
 bool verdict_wants_scheduler(const Subject *s, bool gangs, Arena *arena);
 
 enum { VERDICT_E_REFUSED = 1 };

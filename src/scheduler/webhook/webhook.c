@@ -154,7 +154,7 @@ static void on_ageing(void *userdata) {
                                 .type = "Warning",
                                 .reason = REASON_CA_AGES,
                                 .note = "two thirds of the life of the webhook's CA are over: see "
-                                        "docs/admission.md for how another one is made"});
+                                        "docs/operate/admission.md for how another one is made"});
 }
 
 static char *join(const char *a, const char *b, const char *suffix) {

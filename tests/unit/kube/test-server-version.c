@@ -4,7 +4,7 @@
 #include "kube/server_version.h"
 #include "test.h"
 
-static const char *install_page; /* docs/install.md */
+static const char *install_page; /* docs/operate/install.md */
 
 static bool judge(const char *body, Fault *line) {
         return server_version_judge(&(KubeReply){.outcome = KUBE_DONE, .status = 200, .body = str_from(body)},
@@ -49,7 +49,7 @@ static void without_an_answer_the_line_says_why(void) {
 static void must_contain(const char *page, const Buf *want) {
         ASSERT_OK(buf_result(want));
         if (!strstr(page, want->data))
-                TEST_FAIL_("docs/install.md lacks \"%s\"", want->data);
+                TEST_FAIL_("docs/operate/install.md lacks \"%s\"", want->data);
 }
 
 static void the_page_names_the_same_minors(void) {

@@ -530,7 +530,7 @@ static void the_first_remedy_counts(void) {
         set_endpoints(&f, ENDPOINT, "");
         doctor_judge(find("webhook"), &f, &found);
         ASSERT_CONTAINS(found.said.text, "there is no MutatingWebhookConfiguration aliquot; the Service");
-        ASSERT_CONTAINS(found.mend.text, "docs/install.md");
+        ASSERT_CONTAINS(found.mend.text, "docs/operate/install.md");
 }
 
 /* A quota or a policy refuses with 403, too: more rights would not help. */
