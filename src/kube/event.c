@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/timestamp.h"
 #include "kube/escape.h"
 #include "wire/json_write.h"
@@ -23,6 +24,10 @@ enum {
         /* Many Events at once leave most connections of the client to other calls, whose time would
          * pass while they wait for one. */
         EVENT_CALLS_MAX = 8,
+        /* Without an answer: maxTriesPerEvent and defaultSleepDuration of client-go
+         * (tools/record/event.go). */
+        EVENT_MAX_TRIES = 12,
+        EVENT_RETRY_SEC = 10,
         /* Of all objects, so that a burst of Events leaves the API server to the Bindings: the
          * kubelet's eventBurst and eventRecordQPS (kubelet/apis/config/v1beta1/defaults.go). */
         EVENTS_BURST = 100,
@@ -42,8 +47,9 @@ typedef struct Record {
         char *path, *name;
         Buf head; /* the Event, except what each repeat changes */
         char *first;
-        uint64_t count, written; /* repeats so far; repeats on the server */
+        uint64_t count, sent, written; /* repeats so far; in the call; on the server, 0: no Event */
         usec_t last;
+        unsigned n_failed; /* calls since the last one that was answered */
         KubeCall *call;
         bool waits; /* for a call to end */
         struct Record *next_waiting;
@@ -65,7 +71,9 @@ struct KubeEventRecorder {
         size_t n_calls;
         Record *waiting, **waiting_end; /* in the order of their Events */
         Bucket bucket;
-        sd_event_source *refill; /* when the next token comes, for Events that wait for it */
+        unsigned n_failed;       /* calls of all Events since the last one that was answered */
+        usec_t resumes;          /* no Event is sent before */
+        sd_event_source *refill; /* then, or when the next token comes */
 };
 
 static int on_refill(sd_event_source *source, uint64_t usec, void *userdata);
@@ -284,30 +292,33 @@ static int patch(Record *s, const char *now) {
 
 static void send(Record *s) {
         Timestamp now = timestamp_seconds(clock_realtime_nsec());
-        bool exists = s->written > 0;
-        uint64_t count = s->count;
 
-        if ((exists ? patch(s, now.text) : create(s, now.text)) < 0) {
+        if ((s->written > 0 ? patch(s, now.text) : create(s, now.text)) < 0) {
                 s->recorder->counters.lost++;
                 return;
         }
-        s->written = count;
+        s->sent = s->count;
         s->recorder->n_calls++;
-        if (exists)
-                s->recorder->counters.repeated++;
-        else
-                s->recorder->counters.created++;
+}
+
+static void wait_until(KubeEventRecorder *r, usec_t when) {
+        (void) sd_event_source_set_time(r->refill, when);
+        (void) sd_event_source_set_enabled(r->refill, SD_EVENT_ONESHOT);
 }
 
 static void send_waiting(KubeEventRecorder *r) {
         const usec_t step = USEC_PER_SEC / EVENTS_PER_SEC;
 
         while (r->waiting && r->n_calls < EVENT_CALLS_MAX) {
+                usec_t now = clock_monotonic_usec();
                 Record *s = r->waiting;
 
-                if (!take_token(&r->bucket, EVENTS_BURST, step, clock_monotonic_usec())) {
-                        (void) sd_event_source_set_time(r->refill, r->bucket.refilled + step);
-                        (void) sd_event_source_set_enabled(r->refill, SD_EVENT_ONESHOT);
+                if (now < r->resumes) {
+                        wait_until(r, r->resumes);
+                        return;
+                }
+                if (!take_token(&r->bucket, EVENTS_BURST, step, now)) {
+                        wait_until(r, r->bucket.refilled + step);
                         return;
                 }
                 stop_waiting(r, s);
@@ -335,20 +346,44 @@ static void write_out(Record *s) {
         send_waiting(r);
 }
 
+/* Nothing is written twice: an Event has one name, and a patch sets the count. */
+static bool tries_again(Record *s, const KubeReply *reply) {
+        KubeEventRecorder *r = s->recorder;
+        usec_t now = clock_monotonic_usec();
+
+        if (!kube_reply_is_transient(reply)) {
+                s->n_failed = r->n_failed = 0;
+                return false;
+        }
+        if (now >= r->resumes) /* calls that fail together count once */
+                r->resumes = now + kube_backoff(r->n_failed++, USEC_PER_SEC, EVENT_RETRY_SEC * USEC_PER_SEC,
+                                                reply->retry_after);
+        return ++s->n_failed < EVENT_MAX_TRIES;
+}
+
 /* The server drops Events after an hour. A repeat of a dropped one is created anew with the next
- * repeat. */
+ * repeat. An Event that exists was created by a call whose answer did not come. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Record *s = userdata;
         KubeEventRecorder *r = s->recorder;
+        bool again = tries_again(s, reply), done = reply->outcome == KUBE_DONE && !again;
 
         s->call = NULL;
         r->n_calls--;
-        if (reply->outcome == KUBE_DONE && reply->status >= 200 && reply->status <= 299)
-                write_out(s);
-        else {
+        if (done && reply->status >= 200 && reply->status <= 299) {
+                *(s->written > 0 ? &r->counters.repeated : &r->counters.created) += 1;
+                s->written = s->sent;
+        } else if (done && reply->status == 409 && s->written == 0) {
+                r->counters.created++;
+                s->written = 1;
+        } else if (!again) {
+                log_warning("an Event is lost: %s", reply->fault.text);
                 r->counters.lost++;
                 record_forget(r, s);
+                s = NULL;
         }
+        if (s)
+                write_out(s);
         send_waiting(r);
 }
 
