@@ -7,7 +7,8 @@
 TREE is a checkout of the older version. Each version is installed by the kustomization of its own tree, with its own image. The cluster has one
 node, this machine, which has the images. DIR of --driver: a mounted aliquot-sim with two cards, with the same path on the node and here. Both images
 have the simulated libraries of its version, because a driver does not change with Aliquot. DIR of --programs: a folder of the node with
-aliquot-sample. The pods run E2E_IMAGE, which has a shell and glibc. Exit status 77: something is missing, and is named."""
+aliquot-sample. The pods run E2E_IMAGE, which has a shell and glibc. --drained: no pod with a slice runs at a change, as docs/operate.md asks
+between versions whose slices differ, and pods come meanwhile. Exit status 77: something is missing, and is named."""
 
 import argparse
 import hashlib
@@ -38,6 +39,7 @@ TWO_PODS = ("deployment/aliquot-kube-scheduler", "service/aliquot-extender", "co
             "lease/ack-co-scheduler", "clusterrolebinding/aliquot-kube-scheduler", "clusterrolebinding/aliquot-kube-scheduler-volumes")
 ONE_POD = ("service/aliquot-scheduler", "configmap/aliquot-scheduler", "rolebinding/aliquot-scheduler-authentication",
            "clusterrolebinding/aliquot-scheduler-kube-scheduler", "clusterrolebinding/aliquot-scheduler-volumes")
+TAINT = "node-role.kubernetes.io/control-plane:NoSchedule"
 POLICIES = "validatingadmissionpolicybinding,validatingadmissionpolicy"
 SAMPLE = "/programs/aliquot-sample"
 STAY = kube.REPORT + "; trap 'exit 0' TERM; sleep 1000000 & wait"
@@ -310,6 +312,39 @@ class Upgrade(unittest.TestCase):
         self.wait_pending("waits")
         self.audit()
 
+    def change_drained(self, version):
+        """Changes the version while the node has no pod with a slice. The taint is one that the scheduler's own pods tolerate. Six pods of
+        a Deployment come meanwhile, and each has its slice in the end."""
+        kubectl("taint", "node", OPTIONS.node, TAINT)
+        kube.create(kube.deployment("arrives", 6, program_pod("-", STAY, 1, 5)))
+        version.install()
+        programs.wait_offered(OPTIONS.node)
+        kubectl("taint", "node", OPTIONS.node, TAINT + "-")
+
+        def arrived():
+            found = self.pods()
+            running = [name for name, p in found.items() if p["status"]["phase"] == "Running" and kube.settled(p)]
+            return running if len(running) == 6 else None
+        running = until(lambda: "\n".join(map(kube.describe, self.pods().values())), arrived, 180)
+        refused = [p for p in self.pods().values() if p["status"]["phase"] == "Failed"]
+        print(f"  6 pods that came meanwhile run; refused by the kubelet and replaced before: {len(refused)}", flush=True)
+        self.audit()
+        self.check_library(version, *running)
+        for name in running:
+            self.refused_beyond(name)
+        self.assertEqual(sum(used for used, _ in self.sums().values()), 6)
+        kubectl("delete", "deployment", "-n", kube.NAMESPACE, "arrives", "--cascade=foreground", "--wait=true", timeout=60)
+        until(lambda: f"{self.sums()}", lambda: not any(used for used, _ in self.sums().values()), 60)
+
+    @unittest.skipUnless("--drained" in sys.argv, "with --drained")
+    def test_there_and_back_drained(self):
+        self.addCleanup(kubectl, "taint", "node", OPTIONS.node, TAINT + "-", check=False)
+        self.change_drained(self.old)
+        self.change_drained(self.new)
+        kubectl("delete", POLICIES, "-l", "app.kubernetes.io/name=aliquot")  # the older version has none, and writes what they forbid
+        self.change_drained(self.old)
+
+    @unittest.skipIf("--drained" in sys.argv, "without --drained")
     def test_there_and_back(self):
         self.install_old()
         self.change(self.new)
@@ -340,6 +375,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in "old", "old-image", "new-image", "scheduler-image", "driver", "programs":
         parser.add_argument("--" + name)
+    parser.add_argument("--drained", action="store_true")
     parser.parse_args(namespace=OPTIONS)
     why = missing(OPTIONS)
     if why:
