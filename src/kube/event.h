@@ -5,8 +5,8 @@
  * minutes are counted and patched, as client-go's correlator does. An Event that `replaces` counts
  * as a repeat whatever its note, which is patched, too. The API server lets v1 clients change any
  * field (pkg/apis/core/validation, ValidateEventUpdate). The rate is at most 25 per object and then
- * one per 5 min; of all objects 100 and then 50 a second, and further Events wait. A call without an
- * answer is repeated with growing pauses, twelve times at most. Best effort: an Event that is
+ * one per 5 min; of all objects 100 and then 50 a second, and further Events wait. A call without
+ * an answer is repeated with growing pauses, twelve times at most. Best effort: an Event that is
  * dropped or lost is counted, and no caller waits. */
 
 #include "kube/client.h"
@@ -31,7 +31,7 @@ void kube_event(KubeEventRecorder *r, const KubeEvent *event);
 typedef struct KubeEventCounters {
         uint64_t created, repeated; /* written: new Events; higher counts */
         uint64_t dropped;           /* over the rate of their object */
-        uint64_t lost;              /* refused by the server, no answer to the last try, or 4096 wait */
+        uint64_t lost; /* refused by the server, no answer to the last try, or 4096 wait */
 } KubeEventCounters;
 KubeEventCounters kube_event_counters(const KubeEventRecorder *r);
 

@@ -7,7 +7,7 @@
 TREE is a checkout of the older version. Each version is installed by the kustomization of its own tree, with its own image. The cluster has one
 node, this machine, which has the images. DIR of --driver: a mounted aliquot-sim with two cards, with the same path on the node and here. Both images
 have the simulated libraries of its version, because a driver does not change with Aliquot. DIR of --programs: a folder of the node with
-aliquot-sample. The pods run E2E_IMAGE, which has a shell and glibc. --drained: no pod with a slice runs at a change, as docs/operate.md asks
+aliquot-sample. The pods run E2E_IMAGE, which has a shell and glibc. --drained: no pod with a slice runs at a change, as docs/operate/operate.md asks
 between versions whose slices differ, and pods come meanwhile. Exit status 77: something is missing, and is named."""
 
 import argparse

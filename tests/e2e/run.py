@@ -22,8 +22,8 @@ import programs  # noqa: E402
 import suite  # noqa: E402
 
 MODULES = ("node_test", "topology_test", "doctor_test", "shapes_test", "samples_test", "isolation_test", "attacks_test", "keys_test",
-           "webhook_test", "access_test", "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "upgrade_test",
-           "churn_test", "uninstall_test")
+           "webhook_test", "access_test", "preempt_test", "growth_test", "gangs_test", "bursts_test", "faults_test", "failover_test",
+           "upgrade_test", "churn_test", "uninstall_test")
 
 
 class Missing(Exception):
