@@ -31,7 +31,7 @@ void kube_event(KubeEventRecorder *r, const KubeEvent *event);
 typedef struct KubeEventCounters {
         uint64_t created, repeated; /* written: new Events; higher counts */
         uint64_t dropped;           /* over the rate of their object */
-        uint64_t lost; /* refused by the server, no answer to the last try, or 4096 wait */
+        uint64_t lost;              /* refused by the server, no answer to the last try, or 4096 wait */
 } KubeEventCounters;
 KubeEventCounters kube_event_counters(const KubeEventRecorder *r);
 
