@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a page links to in this tree is there, and so is its section. Sections are named as GitHub
 # names them: in small letters, a dash for each blank, nothing else but letters, digits, dashes and
-# underscores. A page that another file names by its path is there, too.
+# underscores. A page that another file names by its path is there, too. docs/README.md, where the
+# site of `make docs` begins, links to each page of docs.
 set -euo pipefail
 
 here=$(dirname "$0") bad=0
@@ -28,7 +29,7 @@ function plain(path, before) { # a/../b is b
         } while (path != before)
         return path
 }
-FNR == 1 { code = 0 }
+FNR == 1 { code = 0; page[FILENAME] = 1 }
 /^```/ { code = !code }
 code { next }
 /^#+ / {
@@ -52,6 +53,7 @@ code { next }
         }
 }
 END {
+        begin = "docs/README.md"
         for (i = 1; i <= n; i++) {
                 folder = from[i]
                 if (!sub(/\/[^\/]*$/, "/", folder))
@@ -67,7 +69,14 @@ END {
                         printf "%s:%d: there is no %s\n", from[i], line[i], to[i]
                         bad = 1
                 }
+                if (from[i] == begin)
+                        listed[path] = 1
         }
+        for (path in page)
+                if ((begin in page) && path ~ /^docs\// && path != begin && !(path in listed)) {
+                        printf "%s:1: %s does not link to it\n", path, begin
+                        bad = 1
+                }
         exit bad
 }' || bad=1
 exit "$bad"

@@ -152,6 +152,11 @@ printf '[bad](docs/bad.md)\n' >>"$tree/README.md"
 says links 'README.md:6: there is no docs/bad.md'
 printf '# Read me\n' >"$tree/README.md"
 says links 'docs/good.md:3: there is no ../README.md#the-end'
+printf '# Good\n' >"$tree/docs/good.md"
+printf '# All\n' >"$tree/docs/README.md"
+says links 'docs/good.md:1: docs/README.md does not link to it'
+printf '[good](good.md#good)\n' >>"$tree/docs/README.md"
+says links
 write src/base/x.c '/* docs/good.md, docs/moved.md */'
 says links 'src/base/x.c:2: there is no docs/moved.md'
 
