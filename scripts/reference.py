@@ -5,12 +5,15 @@ page lists is in the source.
 
 Names are the string literals of src that have the form of a key, an environment variable, a metric, an Event's reason
 or a condition. So are the paths of the extender and the ports of deploy/. The page lists a name when it stands in `code` in the first column of a table;
-anywhere else in the page it is only mentioned."""
+anywhere else in the page it is only mentioned.
+
+docs/reference/names.txt has the names that releases promised to keep. `check-reference.sh --promise` adds those of today, for a release."""
 import re
 import subprocess
 import sys
 
 PAGE = "docs/reference/reference.md"
+PROMISED = "docs/reference/names.txt"
 KEY = re.compile(r"(?:aliyun\.com|aliquot\.dev|aliyun\.accelerator|ack\.node\.gpu|gpushare\.alibabacloud\.com|nvidia\.com)/?[\w./-]*[\w]"
                  r"|scheduler\.framework\.gpushare\.[\w-]+|ack\.node\.gpu\.\w+|(?:ALIYUN|CGPU|ALIQUOT|NVIDIA|CUDA)_[A-Z_]*[A-Z]"
                  r"|kubernetes\.io/config\.mirror")
@@ -84,10 +87,24 @@ def of_page():
     return listed, mentioned
 
 
+def promised():
+    try:
+        with open(PROMISED, encoding="utf-8") as file:
+            return file.read().split()
+    except FileNotFoundError:
+        return []
+
+
 def main():
     (source, deployed), (listed, mentioned) = of_source(), of_page()
+    if "--promise" in sys.argv:
+        names = set(promised()) | {name for name in listed if not name.isdigit()}
+        with open(PROMISED, "w", encoding="utf-8") as file:
+            file.write("\n".join(sorted(names)) + "\n")
+        return 0
     faults = [f"{path}: {name} is not in {PAGE}" for name, path in source.items() if name not in mentioned]
     faults += [f"{PAGE}:{line}: {name} is not in the source" for name, line in listed.items() if name not in source and name not in deployed]
+    faults += [f"{PROMISED}: {name} was promised, and is not in the source" for name in promised() if name not in source and name not in deployed]
     if not source:
         faults.append("no name was found in the source")
     print("\n".join(sorted(faults)))

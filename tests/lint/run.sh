@@ -253,6 +253,9 @@ printf '| `aliquot.dev/things` | it |\n' >"$tree/docs/reference/reference.md"
 says reference 'src/wire/key.h: aliquot.dev/thing is not in docs/reference/reference.md'
 says reference 'docs/reference/reference.md:1: aliquot.dev/things is not in the source'
 printf '| `aliquot.dev/thing` | it |\n' >"$tree/docs/reference/reference.md"
+echo 'aliquot.dev/gone' >"$tree/docs/reference/names.txt"
+says reference 'docs/reference/names.txt: aliquot.dev/gone was promised'
+rm "$tree/docs/reference/names.txt"
 write src/base/metric.c '#define REASON_BAD "GPUBad"' 'f("aliquot_node_x_bucket{le=");'
 says reference 'src/base/metric.c: GPUBad is not in'
 says reference 'src/base/metric.c: aliquot_node_x is not in'
