@@ -15,7 +15,7 @@ PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
 SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
-.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants thorough docs
+.PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants thorough docs pictures
 
 all:
 	@[ -f $(BUILD)/build.ninja ] || scripts/deps.sh build
@@ -41,6 +41,7 @@ help:
 	@echo "make image      build/aliquot-image.tar, an OCI archive; IMAGE=NAME:TAG names it"
 	@echo "make release    dist/: archives, packages, images, chart, checksums: docs/internals/release.md"
 	@echo "make docs       the site of the pages in docs/, with a search: build/site/index.html"
+	@echo "make pictures   the pictures of the README, in Chromium: docs/pictures"
 	@echo "make install    with DESTDIR; make clean"
 	@echo "V=1 shows every command of meson and ninja."
 	@echo "demo, check, test, lint and docs install the Debian packages they need; the others say what they miss."
@@ -125,6 +126,11 @@ docs:
 	@scripts/deps.sh docs
 	@sphinx-build -q -W --keep-going -b html -c docs -d $(BUILD)/site-doctrees . $(BUILD)/site
 	@echo "$(BUILD)/site/index.html"
+
+# Of a simulated cluster; make docs and the README show what is committed.
+pictures: all
+	@scripts/deps.sh browser
+	@scripts/pictures.py $(BUILD)
 
 # The suite with overlays over all file systems; what it left is listed. As root.
 leaves-nothing:
