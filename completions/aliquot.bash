@@ -18,8 +18,16 @@ _aliquot_value() { # VERB OPTION: what --help shows behind the option; empty whe
         esac
 }
 
+_aliquot_slices() { # names of the living slices, in the --slices of this line
+        local where=() i
+        for ((i = 1; i < COMP_CWORD - 1; i++)); do
+                if [ "${COMP_WORDS[i]}" = --slices ]; then where=(--slices "${COMP_WORDS[i + 1]}"); fi
+        done
+        "${COMP_WORDS[0]}" smi "${where[@]}" -o json 2>/dev/null | grep -o '"container":"[^"]*"' | cut -d '"' -f 4 | sort -u
+}
+
 _aliquot() {
-        local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} previous=${COMP_WORDS[COMP_CWORD - 1]} value i
+        local cur=${COMP_WORDS[COMP_CWORD]} verb=${COMP_WORDS[1]} previous=${COMP_WORDS[COMP_CWORD - 1]} value words i
         COMPREPLY=()
         if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$verb" = help ]; }; then
                 mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" help | sed -n 's/^  \([a-z]*\) .*/\1/p')" -- "$cur")
@@ -41,7 +49,11 @@ _aliquot() {
         *"|"*) mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$cur") ;;
         FILE) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
         DIR) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-        "") mapfile -t COMPREPLY < <(compgen -W "$(_aliquot_words "$verb") $(_aliquot_options "$verb" | cut -d ' ' -f 1)" -- "$cur") ;;
+        "")
+                words="$(_aliquot_words "$verb") $(_aliquot_options "$verb" | cut -d ' ' -f 1)"
+                if [ "$verb" = resize ]; then words+=" $(_aliquot_slices)"; fi
+                mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+                ;;
         esac
 }
 

@@ -101,12 +101,18 @@ def notices(root, packages):
     return {f"share/doc/{p.split(':')[0]}/copyright": (0o644, root.copyright(p)) for p in packages if root.copyright(p)}
 
 
+# Below share: the file of completions/. Debian's zsh looks in vendor-completions.
+COMPLETIONS = {"bash-completion/completions/aliquot": "aliquot.bash", "zsh/vendor-completions/_aliquot": "_aliquot",
+               "fish/vendor_completions.d/aliquot.fish": "aliquot.fish"}
+
+
 def installed(build, root):
     """the single-machine part below a prefix: path -> (mode, bytes)"""
     entries = {f"bin/{name}": (0o755, root.strip(os.path.join(build, name))) for name in PROGRAMS}
     entries[f"lib/aliquot/{image.GATE}"] = (0o755, read(os.path.join(build, image.GATE)))
     entries.update({f"lib/aliquot/sim/{name}": (0o755, root.strip(os.path.join(build, "sim", name))) for name in image.SIMULATED})
-    entries["share/bash-completion/completions/aliquot"] = (0o644, read(os.path.join(HERE, "completions/aliquot.bash")))
+    for path, name in COMPLETIONS.items():
+        entries[f"share/{path}"] = (0o644, read(os.path.join(HERE, "completions", name)))
     entries["share/doc/aliquot/copyright"] = (0o644, read(os.path.join(HERE, "LICENSE")))
     return entries
 

@@ -5,6 +5,7 @@ words.py ALIQUOT SAMPLE SOURCE_ROOT VERSION"""
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -280,11 +281,20 @@ class Log(unittest.TestCase):
 class Completion(unittest.TestCase):
     """bash itself is asked: what would it offer for the last word?"""
 
-    def offers(self, *words):
+    SHELL, ASKED = "bash", VERBS  # ASKED: the verbs whose options are
+
+    def setUp(self):
+        if not shutil.which(self.SHELL):
+            self.skipTest(f"{self.SHELL} is missing")
+
+    def ask(self, words):
         script = """. "$1"; shift
             COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
             complete -p aliquot >/dev/null && _aliquot && printf '%s\\n' "${COMPREPLY[@]}" """
-        p = run("bash", "--norc", "-c", script, "bash", os.path.join(ROOT, "completions", "aliquot.bash"), ALIQUOT, *words)
+        return ["bash", "--norc", "-c", script, "bash", os.path.join(ROOT, "completions", "aliquot.bash"), ALIQUOT, *words]
+
+    def offers(self, *words):
+        p = run(*self.ask(words))
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         return set(p.stdout.split("\n")) - {""}
 
@@ -294,14 +304,12 @@ class Completion(unittest.TestCase):
         self.assertEqual(self.offers("help", "n"), {"node"})
 
     def test_options(self):
-        for verb in VERBS:
+        for verb in self.ASKED:
             self.assertEqual(self.offers(verb, "--"), {"--" + name for name in options_of([ALIQUOT, verb])})
         self.assertEqual(self.offers("run", "--gpu-mem", "2", "--gpu-c"), {"--gpu-core", "--gpu-count"})
 
     def test_values(self):
         self.assertEqual(self.offers("node", "--on-excess", ""), {"report", "kill"})
-        self.assertEqual(self.offers("node", "--log-format", "=", "j"), {"json"})
-        self.assertEqual(self.offers("scheduler", "--log-format", "="), {"text", "json"})
         self.assertEqual(self.offers("smi", "-o", "j"), {"json"})
         self.assertEqual(self.offers("doctor", "cluster", ""), self.offers("doctor", "-") | {"machine", "node", "cluster"})
         self.assertEqual(self.offers("run", "--gpu-mem", ""), set())
@@ -309,9 +317,53 @@ class Completion(unittest.TestCase):
             os.mkdir(folder + "/made")
             with open(folder + "/manifest.yaml", "w", encoding="utf-8"):
                 pass
-            self.assertEqual(self.offers("local", "-f", folder + "/m"), {folder + "/made", folder + "/manifest.yaml"})
-            self.assertEqual(self.offers("run", "--slices", folder + "/m"), {folder + "/made"})
+            self.assertEqual({name.rstrip("/") for name in self.offers("local", "-f", folder + "/m")}, {folder + "/made", folder + "/manifest.yaml"})
+            self.assertEqual({name.rstrip("/") for name in self.offers("run", "--slices", folder + "/m")}, {folder + "/made"})
+
+    def test_values_behind_an_equals_sign(self):
+        self.assertEqual(self.offers("node", "--log-format", "=", "j"), {"json"})
+        self.assertEqual(self.offers("scheduler", "--log-format", "="), {"text", "json"})
+
+    def test_a_command_of_the_user(self):
         self.assertIn("true", self.offers("run", "--gpu-mem", "2", "--", "tru"))
+
+    def test_names_of_slices(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [ALIQUOT, "run", "--slices", folder, "--simulate", "A10:16GiB", "--gpu-mem", "2", "--", "sh", "-c", "echo; cat"]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+                p.stdout.readline()  # the slice is there
+                self.assertEqual(self.offers("resize", "--slices", folder, "run-"), {f"run-{p.pid}"})
+                p.communicate()
+            self.assertEqual(self.offers("resize", "--slices", folder, "run-"), set())
+
+
+class CompletionOfZsh(Completion):
+    """The function alone, with what the shell would be told: compadd and its like print, and the words are all of them."""
+
+    SHELL, ASKED = "zsh", ["node", "smi"]
+
+    def ask(self, words):
+        script = """compadd() { shift; print -rl -- ${(M)@:#$last*} }; compset() { last=${last#*=} }; _normal() { print -rl -- true }
+            _describe() { print -rl -- ${${(M)${(P)2}:#$last*}%%:*} }
+            _files() { [[ $1 == -/ ]] && print -rl -- $last*(N/) || print -rl -- $last*(N) }
+            file=$1; shift; words=("$@"); CURRENT=$#; last=$words[-1]; . $file"""
+        return ["zsh", "-f", "-c", script, "zsh", os.path.join(ROOT, "completions", "_aliquot"), ALIQUOT, *words]
+
+    def test_values_behind_an_equals_sign(self):
+        self.assertEqual(self.offers("node", "--log-format=j"), {"json"})
+        self.assertEqual(self.offers("scheduler", "--log-format="), {"text", "json"})
+
+
+class CompletionOfFish(Completion):
+    SHELL, ASKED = "fish", ["node", "smi"]
+
+    def ask(self, words):
+        line = " ".join([ALIQUOT, *words]).replace("'", "\\'")
+        return ["fish", "--no-config", "-c", f"source {os.path.join(ROOT, 'completions', 'aliquot.fish')}; complete -C '{line}' | string split -f 1 \\t; true"]
+
+    def test_values_behind_an_equals_sign(self):
+        self.assertEqual(self.offers("node", "--log-format=j"), {"--log-format=json"})
+        self.assertEqual(self.offers("scheduler", "--log-format="), {"--log-format=text", "--log-format=json"})
 
 
 class Packages(unittest.TestCase):
