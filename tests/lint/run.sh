@@ -67,6 +67,15 @@ rm "$tree/src/share/x.c"
 write src/cli/inspect/x.c '#include "kube/client.h"'
 says rooms 'cli/inspect includes kube; it may include: base wire share'
 rm "$tree/src/cli/inspect/x.c"
+write src/base/x.h '#pragma once' '#include <sys/epoll.h>'
+write src/cli/inspect/x.c '#include "base/x.h"'
+says plugin 'src/base/x.h:3: <sys/epoll.h> is no header of POSIX'
+rm "$tree/src/base/x.h"
+write src/cli/inspect/x.c '#include <unistd.h>' 'int x(int *both);' 'int x(int *both) { return pipe2(both, 0); }'
+says plugin pipe2
+write src/cli/inspect/x.c '#include <unistd.h>' 'int x(int *both);' 'int x(int *both) { return pipe(both); }'
+says plugin
+rm "$tree/src/cli/inspect/x.c"
 write src/node/kubelet/x.c '#include "node/agent.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node; '
 write src/node/kubelet/x.c '#include "node/allocate/resolver.h"'
