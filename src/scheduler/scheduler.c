@@ -319,6 +319,7 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
                 .tls_cert = o->webhook_tls_cert,
                 .tls_key = o->webhook_tls_key,
                 .rules = {.accounts = str_from(o->system_accounts),
+                          .namespace_ = str_from(o->namespace_),
                           .runtime_devices = o->runtime_devices,
                           .has_gates = o->gangs ? &s->has_gates : NULL,
                           .keeps_nodes = o->keeps_nodes,

@@ -325,8 +325,18 @@ static bool is_listed(Str list, Str name) {
         return false;
 }
 
+/* "system:serviceaccount:NAMESPACE:NAME": apiserver/pkg/authentication/serviceaccount,
+ * MakeUsername. */
+static bool is_own_account(Str user, Str namespace_) {
+        if (!str_eq(str_split(&user, ':'), STR("system")) ||
+            !str_eq(str_split(&user, ':'), STR("serviceaccount")) ||
+            !str_eq(str_split(&user, ':'), str_is_empty(namespace_) ? STR("kube-system") : namespace_))
+                return false;
+        return str_eq(user, STR("aliquot-scheduler")) || str_eq(user, STR("aliquot-node"));
+}
+
 static bool is_system_account(const Review *v, const ReviewRules *rules) {
-        return v->is_master || is_listed(STR(REVIEW_ACCOUNT_SCHEDULER "," REVIEW_ACCOUNT_NODE), v->user) ||
+        return v->is_master || is_own_account(v->user, rules->namespace_) ||
                is_listed(rules->accounts, v->user);
 }
 

@@ -19,14 +19,14 @@ typedef enum ReviewTask {
         REVIEW_VALIDATE, /* refuses, changes nothing */
 } ReviewTask;
 
-/* Service accounts of aliquot, in the namespace that every installation uses. */
+/* The service account of the scheduler, in the namespace of most installations. */
 #define REVIEW_ACCOUNT_SCHEDULER "system:serviceaccount:kube-system:aliquot-scheduler"
-#define REVIEW_ACCOUNT_NODE      "system:serviceaccount:kube-system:aliquot-node"
 
 typedef struct ReviewRules {
-        /* User names, commas between them. They may change system keys, as may the two above and
-         * system:masters. */
+        /* User names, commas between them. They may change system keys, as may system:masters and
+         * the service accounts aliquot-scheduler and aliquot-node of our namespace. */
         Str accounts;
+        Str namespace_; /* ours; empty: kube-system */
         /* The agents run with --device-access=runtime (NVIDIA_VISIBLE_DEVICES). */
         bool runtime_devices;
         /* Gangs are on, and the API server has scheduling gates. NULL: gangs are off. */

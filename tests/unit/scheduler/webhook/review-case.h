@@ -32,12 +32,14 @@ typedef struct Case {
         bool runtime_devices;
         const Ledger *ledger;
         const bool *has_gates; /* NULL: gangs are off */
+        Str namespace_;        /* of aliquot's accounts; empty: the usual one */
 } Case;
 
 static inline char *ask(ReviewTask task, const Case *c, ReviewVerdict *ret) {
         ReviewRules rules = {.accounts = STR("someone, system:serviceaccount:kube-system:old-plugin"),
                              .runtime_devices = c->runtime_devices,
                              .has_gates = c->has_gates,
+                             .namespace_ = c->namespace_,
                              .ledger = c->ledger};
         Buf body = BUF_NULL, out = BUF_NULL;
         Fault fault = FAULT_NULL;
