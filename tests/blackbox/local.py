@@ -123,6 +123,17 @@ class Local(unittest.TestCase):
 
 
 class Samples(Local):
+    def test_frameworks(self):
+        """Each of the samples alone, and all of them on the two cards of one node."""
+        cards = {"pytorch": ("pytorch-train", "6 GiB, 50 %"), "vllm": ("vllm", "12 GiB, 50 %"), "triton": ("triton", "4 GiB, 20 %"),
+                 "jupyter": ("jupyter-0", "4 GiB, 20 %")}
+        self.assertEqual(sorted(os.listdir(os.path.join(SAMPLES, "frameworks"))), sorted(name + ".yaml" for name in ["node", *cards]))
+        for names in [[name] for name in cards] + [list(cards)]:
+            done = self.sample("frameworks/node.yaml", *(f"frameworks/{name}.yaml" for name in names))
+            self.assertEqual(done.stderr, "")
+            for name in names:
+                self.assertRegex(done.stdout, r"(?m)^default/%s\S* +gpu-1 +gpu[01]: %s$" % cards[name])
+
     def test_share(self):
         done = self.sample("share/node.yaml", "share/job.yaml", options=["--logs"])
         # the second line where FUSE is missing
