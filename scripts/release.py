@@ -212,7 +212,6 @@ def check_versions():
     version, found = image.version(), {}
     about = read(os.path.join(CHART, "Chart.yaml")).decode()
     found["Chart.yaml"] = re.findall(r"^(?:version|appVersion): (.*)$", about, re.M)
-    found["values.yaml"] = re.findall(r"aliquot: \S+/aliquot:(\S+)", read(os.path.join(CHART, "values.yaml")).decode())
     found["the kustomizations"] = re.findall(r"image: \S+/aliquot:(\S+)", bundle()[f"aliquot-{version}.yaml"].decode())
     found["CHANGELOG.md"] = re.findall(r"^## (\d\S*)", read(os.path.join(HERE, "CHANGELOG.md")).decode(), re.M)[:1]
     pages = [os.path.join(HERE, name) for name in ("README.md", "Dockerfile", "tests/e2e/samples_test.py")]

@@ -10,6 +10,7 @@ import sys
 import unittest
 
 try:
+    import flips
     import yaml
     from manifests import identity, kustomization
 except ModuleNotFoundError as e:
@@ -27,11 +28,14 @@ def working(name, *words):
 
 
 HELM, KUBECTL = working("helm", "version"), working("kubectl", "version", "--client")
-IMAGES = ["--set", "images.kubeScheduler=kube-scheduler:stock"]  # a tag without a version: the cluster's counts
+IMAGES = ["--set", "images.kubeScheduler.tag=stock"]  # a tag without a version: the cluster's counts
+
+
+TEST = "helm.sh/hook"  # the pod of `helm test` is no part of an installation
 
 
 def read(text):
-    return {identity(o): o for o in yaml.safe_load_all(text) if o}
+    return {identity(o): o for o in yaml.safe_load_all(text) if o and TEST not in o["metadata"].get("annotations", {})}
 
 
 def helm(*arguments):
@@ -43,10 +47,10 @@ GATE = "--feature-gates=OpportunisticBatching=false"
 
 
 def without_gate(objects):
-    """kustomizations do not know kube-scheduler's version, and never have the gate or a tag"""
+    """kustomizations do not know kube-scheduler's version, and never have the gate, a registry or a tag"""
     container = objects["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]
     container["args"] = [a for a in container["args"] if a != GATE]
-    container["image"] = container["image"].split(":")[0]
+    container["image"] = container["image"].split("/")[-1].split(":")[0]
     return objects
 
 
@@ -156,16 +160,40 @@ class Chart(unittest.TestCase):
             self.assertEqual("--spare-idle-cards" in args, switch)
 
     def test_batching_is_off_where_kube_scheduler_knows_it(self):
-        digest = "@sha256:1.35.0" + 58 * "0"  # no version is read out of it
-        for cluster, tag, off in (("1.34.9", ":stock", False), ("1.35.0", ":stock", True), ("1.36.2", ":stock", True), ("1.37.1", ":stock", True),
-                                  ("1.38.0", ":stock", False), ("1.36.2", ":v1.34.1", False), ("1.34.1", ":v1.36.2", True),
-                                  ("1.36.2", ":v1.36.2-0", True), ("1.36.2", ":v1.34.4" + digest, False), ("1.37.0", ":v1.38.0" + digest, False),
-                                  ("1.38.0", ":1.36.2" + digest, True), ("1.36.2", ":stock" + digest, True)):
-            o = self.rendered("--set", "images.kubeScheduler=host:5000/kube-scheduler" + tag, "--kube-version", cluster)
-            args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
-            self.assertEqual(GATE in args, off, (cluster, tag))
-        for image in "kube-scheduler", "host:5000/kube-scheduler", "host:5000/kube-scheduler" + digest, "kube-scheduler" + digest:
-            self.refused("no tag", "--set", "images.kubeScheduler=" + image)
+        digest = "sha256:1.35.0".replace(".", "0") + 58 * "0"  # no version is read out of it
+        for cluster, tag, off in (("1.34.9", "stock", False), ("1.35.0", "stock", True), ("1.36.2", "stock", True), ("1.37.1", "stock", True),
+                                  ("1.38.0", "stock", False), ("1.35.1", "v1.34.1", False), ("1.38.1", "v1.37.2", True), ("1.36.2", "", True),
+                                  ("1.36.2", "v1.36.2-0", True), ("1.34.4", "", False), ("1.38.0", "1.38.0", False)):
+            for more in [], ["--set", "images.kubeScheduler.digest=" + digest] if tag else []:
+                o = self.rendered("--set", "images.kubeScheduler.tag=" + tag, "--kube-version", cluster, *more)
+                args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]["args"]
+                self.assertEqual(GATE in args, off, (cluster, tag))
+        self.refused("images.kubeScheduler.tag is missing", "--set", "images.kubeScheduler.digest=" + digest)
+        for cluster, tag in (("1.36.2", "v1.34.1"), ("1.34.1", "v1.35.0"), ("1.34.1", "v2.34.1")):
+            self.refused("images.kubeScheduler.tag: " + tag, "--set", "images.kubeScheduler.tag=" + tag, "--kube-version", cluster)
+
+    def images(self, *arguments):
+        o = self.rendered(*arguments)
+        pods = [o[key]["spec"]["template"]["spec"] for key in (("DaemonSet", "kube-system", "gpushare-device-plugin-ds"),
+                                                               ("Deployment", "kube-system", "aliquot-scheduler"))]
+        return [c["image"] for pod in pods for c in pod["containers"]]
+
+    def test_no_value_is_mandatory(self):
+        """The version of the cluster names kube-scheduler, without what a distribution adds."""
+        for cluster, version in (("v1.31.4", "v1.31.4"), ("1.31.4+k3s1", "v1.31.4"), ("v1.31.4+rke2r1", "v1.31.4"), ("v1.33.5-eks-113cf36", "v1.33.5"),
+                                 ("v1.32.9-gke.1010000", "v1.32.9"), ("v1.31.1-aliyun.1", "v1.31.1"), ("v1.37.0-rc.1", "v1.37.0-rc.1"),
+                                 ("v1.37.0-alpha.2.15+abcdef", "v1.37.0-alpha.2")):
+            own, same, kube = self.images("--kube-version", cluster)
+            self.assertEqual((own, kube), (same, "registry.k8s.io/kube-scheduler:" + version), cluster)
+
+    def test_parts_of_an_image(self):
+        digest = "sha256:" + 64 * "a"
+        own, _, kube = self.images("--set", "images.aliquot.registry=host:5000,images.aliquot.repository=team/aliquot,images.aliquot.tag=edge,"
+                                            f"images.aliquot.digest={digest},images.kubeScheduler.registry=,images.kubeScheduler.tag=v1.36.2",
+                                   "--kube-version", "1.36.2")
+        self.assertEqual((own, kube), ("host:5000/team/aliquot:edge@" + digest, "kube-scheduler:v1.36.2"))
+        for name in "aliquot", "kubeScheduler":  # as charts before this one had it
+            self.refused(f"images.{name}: has parts", "--set", f"images.{name}=REGISTRY/{name}:1.31.4")
 
     def test_filter_best(self):
         for value, given in ((None, 32), (0, 0), (1000, 1000)):
@@ -188,7 +216,7 @@ class Chart(unittest.TestCase):
             args = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
             self.assertEqual([a for a in args if a.startswith("--page")], [given] if given else [])
         for port in 12345, 12347:
-            self.refused("page", *IMAGES, "--set", f"page.port={port}")
+            self.refused(f"page.port: {port} is another port", *IMAGES, "--set", f"page.port={port}")
 
     def test_a_login_before_the_page(self):
         pod = self.rendered(*IMAGES)["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]
@@ -270,14 +298,91 @@ class Chart(unittest.TestCase):
         self.assertLessEqual({m["name"] for c in pod["containers"] for m in c["volumeMounts"]}, {v["name"] for v in pod["volumes"]})
         self.refused("one of them", *IMAGES, "--set-string", "simulatedDriver=" + cards, "--set-string", "simulate=" + cards)
 
+    def test_where_pods_go(self):
+        """Of each program: labels, annotations, placement, priority, resources, and further options."""
+        for key, program, extra in ((("DaemonSet", "kube-system", "gpushare-device-plugin-ds"), "node", "--census=500"),
+                                    (("Deployment", "kube-system", "aliquot-scheduler"), "scheduler", "--log-format=json")):
+            given = {"labels": {"team": "a"}, "annotations": {"note": "b"}, "nodeSelector": {"pool": "gpu"}, "tolerations": [{"key": "k"}],
+                     "affinity": {"nodeAffinity": {}}, "priorityClassName": "high", "resources": {"limits": {"memory": "1Gi"}}, "extraArgs": [extra]}
+            o = self.rendered("--set-json", f"{program}={json.dumps(given)}")[key]
+            pod = o["spec"]["template"]
+            self.assertEqual(o["metadata"]["annotations"], {"note": "b"})
+            self.assertEqual(pod["metadata"]["annotations"], {"note": "b"})
+            self.assertLessEqual({"team": "a", **o["spec"]["selector"]["matchLabels"]}.items(), pod["metadata"]["labels"].items())
+            container = pod["spec"]["containers"][0]
+            self.assertEqual(container["args"][-1], extra)
+            self.assertEqual(container["resources"]["limits"], {"memory": "1Gi"})
+            self.assertIn("nodeAffinity", pod["spec"]["affinity"])
+            for name in "tolerations", "priorityClassName":
+                self.assertEqual(pod["spec"][name], given[name])
+            self.assertEqual(pod["spec"]["nodeSelector"]["pool"], "gpu")
+            self.refused(f"{program}.labels: app.kubernetes.io/name", "--set-json", program + '.labels={"app.kubernetes.io/name": "x"}')
+            self.refused(f"{program}.extraArgs: --allow-mixed is given already: set the value allowMixed", "--set", program + ".extraArgs={--allow-mixed=true}")
+            self.refused("extraArgs", "--set", program + ".extraArgs={census}")
+        o = self.rendered("--set", "kubeScheduler.extraArgs={--v=4},kubeScheduler.resources.limits.cpu=1")
+        kube = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][1]
+        self.assertEqual((kube["args"][-1], kube["resources"]["limits"]), ("--v=4", {"cpu": 1}))
+        self.refused("kubeScheduler.extraArgs: --config", "--set", "kubeScheduler.extraArgs={--config=x}")
+
+    def test_a_namespace_of_its_own(self):
+        usual, other = self.rendered(*IMAGES), self.rendered(*IMAGES, "--set", "namespace=gpus")
+        stays = {"aliquot-scheduler-fences", "aliquot-scheduler-authentication"}  # in kube-system, for accounts of the other namespace
+        for (kind, namespace, name), o in usual.items():
+            moved = namespace if name in stays else "gpus" if namespace else ""
+            self.assertIn((kind, moved, name), other)
+            text = json.dumps(other[kind, moved, name])
+            if kind.endswith("WebhookConfiguration"):
+                self.assertEqual(text.count('["kube-system", "gpus"]'), text.count('"operator": "NotIn"'))
+                text = text.replace('["kube-system", "gpus"]', "")
+            self.assertEqual("kube-system" in text, name in stays, (kind, name))
+            self.assertEqual(text.count("gpus") >= json.dumps(o).count("kube-system") - (name in stays), True)
+        self.refused("namespace default", "--set", "namespace=default")
+
+    def test_pod_of_helm_test(self):
+        p = helm("--set", "test.gpuMem=3,test.gpuCorePercentage=30,images.pullSecrets[0].name=s,test.labels.team=a")
+        self.assertEqual(p.returncode, 0, p.stderr)
+        (pod,) = [o for o in yaml.safe_load_all(p.stdout) if o and TEST in o["metadata"].get("annotations", {})]
+        (container,) = pod["spec"]["containers"]
+        self.assertEqual(container["resources"]["limits"], {"aliyun.com/gpu-mem": 3, "aliyun.com/gpu-core.percentage": 30})
+        self.assertEqual((pod["metadata"]["name"], pod["metadata"]["labels"]["team"], pod["spec"]["schedulerName"]), ("aliquot-test", "a", "ack-co-scheduler"))
+        self.assertEqual(container["image"], self.images()[0])
+
+    def test_values_that_contradict_each_other(self):
+        for sentence, *arguments in (
+                ("monitoring: with scheduler.readsOnLoopback", "--set", "monitoring=service,scheduler.readsOnLoopback=true"),
+                ("page.hosts: there is no page", "--set", "page.hosts={a}"),
+                ("admissionPolicies: need Kubernetes 1.30, and this is v1.29.3", "--set", "admissionPolicies=true", "--kube-version", "1.29.3"),
+                ("deviceAccess: the kubelet of Kubernetes v1.27.0", "--set", "deviceAccess=cdi", "--kube-version", "1.27.0")):
+            self.refused(sentence, *arguments)
+
+    def test_each_value_changes_over_the_versions(self):
+        """Each value takes another one than its default, alone and beside all others; what it renders is read."""
+        values = flips.of_chart(CHART)
+        versions = "1.22.0", "1.25.3", "1.27.16+k3s1", "v1.29.1-gke.7", "v1.33.5-eks-113cf36", "1.36.2"
+
+        def render(version, names):
+            return helm("--kube-version", version, *flips.arguments(names))
+        plain = {}
+        for i, version in enumerate(versions):
+            plain[version] = render(version, [])
+            beside = render(version, values - flips.CONTRADICT - (flips.LATER if i < 4 else set()))
+            self.assertEqual((plain[version].returncode, beside.returncode), (0, 0), plain[version].stderr + beside.stderr)
+            self.assertTrue(read(beside.stdout))
+        for i, name in enumerate(sorted(values)):
+            version = "1.36.2" if name in flips.NEWEST else versions[i % len(versions)]
+            alone = render(version, [name, *flips.NEEDS.get(name, [])])
+            without = render(version, flips.NEEDS[name]) if name in flips.NEEDS else plain[version]
+            self.assertEqual((alone.returncode, alone.stderr), (0, ""), name)
+            self.assertTrue(list(yaml.safe_load_all(alone.stdout)) != list(yaml.safe_load_all(without.stdout)), name)
+
     def test_refusals(self):
-        self.refused("images.kubeScheduler")
         for value in ("policy=6", "policy=-1", "gpuMemoryUnit=128", "gpuMemoryUnit=0GiB", "deviceAccess=vfio", "polcy=3",
                       "maxInst=0", "maxInst=101", "prioRatio=19", "maxPodsPerCard=-1", "allowMixed=yes", "systemAccounts={a'b}", "admissionPolicies=maybe",
                       "hungKernel=0", "onHungKernel=event", "onComputeExcess=", "onExcess=maybe"):
             with self.subTest(value=value):
                 self.refused(value.split("=")[0], *IMAGES, "--set", value)
-        for value in ("policy", "page", "images", "images.aliquot", "images.pullPolicy", "webhook", "webhook.matchConditions", "scheduler",
+        for value in ("policy", "page", "images", "namespace", "images.aliquot", "images.aliquot.repository", "images.pullPolicy",
+                      "webhook", "webhook.matchConditions", "scheduler",
                       "scheduler.replicas", "node", "kubeScheduler", "hungKernel", "maxInst", "page.enabled", "gpuMemoryUnit", "filterBest"):
             with self.subTest(null=value):
                 self.refused(value.split(".")[-1], *IMAGES, "--set", value + "=null")

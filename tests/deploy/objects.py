@@ -444,6 +444,9 @@ class SystemKeys(Case):
     def test_policies_name_accounts_that_are_there(self):
         accounts = {"system:serviceaccount:kube-system:" + o["metadata"]["name"] for o in self.of("ServiceAccount")}
         source = text(os.path.join(ROOT, "src/scheduler/webhook/review.h"))
+        review = text(os.path.join(ROOT, "src/scheduler/webhook/review.c"))
+        for name in ("kube-system", "aliquot-scheduler", "aliquot-node"):
+            self.assertIn(f'STR("{name}")', review)
         named = set(re.findall(r"system:serviceaccount:[\w:-]+", " ".join(e for _, e in self.expressions()) + source))
         self.assertEqual(named, {"system:serviceaccount:kube-system:aliquot-scheduler", "system:serviceaccount:kube-system:aliquot-node"})
         self.assertLessEqual(named, accounts)
@@ -488,13 +491,14 @@ class Programs(Case):
 
 class Text(Case):
     def test_no_registry(self):
-        """Each cluster says where its images come from. The default is the name that `make image` gives its archive."""
+        """Each cluster says where its images come from. The defaults are the name that `make image` gives its archive, and Kubernetes' own registry."""
         host = re.compile(r"\b[a-z0-9-]+(\.[a-z0-9-]+)*\.(io|com|cn|org|net|dev)(:\d+)?/[\w./-]+:(v?\d|latest)|registry\.|docker\.io|\bghcr\b|\bquay\b")
+        ours = re.compile(r"docker\.io/library/aliquot:|^ +registry: (docker\.io|registry\.k8s\.io)$")
         for path in list(files(os.path.join(ROOT, "deploy"), ".yaml", ".json")) + [os.path.join(ROOT, "Dockerfile")]:
-            for number, line in enumerate(text(path).replace("docker.io/library/aliquot:", "aliquot:").splitlines(), 1):
-                self.assertIsNone(host.search(line), f"{path}:{number}: {line}")
+            for number, line in enumerate(text(path).splitlines(), 1):
+                self.assertIsNone(host.search(ours.sub("aliquot:", line)), f"{path}:{number}: {line}")
 
-    def test_kube_scheduler_has_no_default(self):
+    def test_kube_scheduler_has_no_default_without_the_chart(self):
         self.assertEqual(self.container("Deployment", "aliquot-scheduler", 1)["image"], "kube-scheduler")
 
 
@@ -502,22 +506,40 @@ class Values(Case):
     """Checks of the chart that need no helm; tests/deploy/chart.py has the others."""
 
     def leaves(self, value, path=()):
-        if not isinstance(value, dict) or path and path[-1] in ("resources", "affinity"):
+        if not isinstance(value, dict) or not value or path and path[-1] in ("resources", "affinity", "nodeSelector"):
             return {path}
         return set().union(*(self.leaves(v, path + (k,)) for k, v in value.items()))
 
     def test_all_values_are_used_and_there(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))
-        used = {tuple(m.split(".")) for path in files(os.path.join(CHART, "templates"), ".yaml") for m in re.findall(r"\.Values\.([\w.]+)", text(path))}
-        # A group is asked for by its own name, too, where the values of an older release lack it.
-        used = {path for path in used if not any(path == longer[:len(path)] for longer in used - {path})}
-        self.assertEqual(used, self.leaves(values))
+        used = {tuple(m.split(".")) for path in files(os.path.join(CHART, "templates"), ".yaml", ".tpl", ".txt")
+                for m in re.findall(r"\.Values\.([\w.]+)", text(path))}
+        leaves = self.leaves(values)
+        # A group is asked for by its own name, too, as an image is.
+        self.assertEqual({u for u in used if not any(leaf[:len(u)] == u for leaf in leaves)}, set())
+        self.assertEqual({leaf for leaf in leaves if not any(leaf[:len(u)] == u for u in used)}, set())
+
+    def test_extra_args_double_no_option(self):
+        """The chart refuses an option in extraArgs that a template has: _helpers.tpl lists them, with the value that sets each."""
+        helpers = text(os.path.join(CHART, "templates/_helpers.tpl"))
+        (values,) = load(os.path.join(CHART, "values.yaml"))
+        for program, template in (("node", "node"), ("scheduler", "scheduler")):
+            (listed,) = re.findall(r'\{\{- define "aliquot\.%sOptions" -\}\}\n(.*?)\{\{- end' % program, helpers, re.S)
+            listed = yaml.safe_load(listed)
+            first = re.split(r"\n +env:", text(os.path.join(CHART, f"templates/{template}.yaml")))[0]
+            self.assertEqual(set(re.findall(r'^ +- (?:\{\{ printf ")?(--[a-z-]+)', first, re.M)), set(listed))
+            for value in filter(None, listed.values()):
+                at = values
+                for name in value.split("."):
+                    self.assertIn(name, at)
+                    at = at[name]
 
     def test_schema_knows_the_values(self):
         (schema,) = load(os.path.join(CHART, "values.schema.json"))  # JSON is YAML
         (values,) = load(os.path.join(CHART, "values.yaml"))
 
         def known(value, s, path):
+            s = schema["definitions"][s["$ref"].split("/")[-1]] if "$ref" in s else s
             if "properties" in s:
                 self.assertFalse(s["additionalProperties"])
                 for k, v in value.items():
@@ -526,20 +548,27 @@ class Values(Case):
         known(values, schema, [])
 
     def test_no_port_of_the_scheduler_is_taken_twice(self):
-        """The schema excludes the ports of the pod: of the verbs, and of both containers."""
-        (schema,) = load(os.path.join(CHART, "values.schema.json"))
+        """The chart excludes the ports of the pod: of the verbs, and of both containers."""
+        (taken,) = re.findall(r"page\.port\)\) \(list ([^)]*)\)", text(os.path.join(CHART, "templates/_helpers.tpl")))
         fixed = [12345] + [p["containerPort"] for at in (0, 1) for p in self.container("Deployment", "aliquot-scheduler", at)["ports"]]
-        self.assertEqual(schema["properties"]["page"]["properties"]["port"]["not"]["enum"], fixed)
+        self.assertEqual([int(port.strip('"')) for port in taken.split()], fixed)
 
     def test_defaults_are_those_of_kustomize(self):
         (values,) = load(os.path.join(CHART, "values.yaml"))
-        self.assertEqual(values["kubeScheduler"], {"resources": self.container("Deployment", "aliquot-scheduler", 1)["resources"]})
+        self.assertEqual(values["kubeScheduler"], {"resources": self.container("Deployment", "aliquot-scheduler", 1)["resources"], "extraArgs": []})
+        self.assertEqual(values["simulator"]["resources"], values["node"]["resources"])
+        self.assertEqual(values["namespace"], "kube-system")
         self.assertFalse(values["scheduler"]["readsOnLoopback"])
         for key, kind, name in (("node", "DaemonSet", "gpushare-device-plugin-ds"), ("scheduler", "Deployment", "aliquot-scheduler")):
             o = self.of(kind, name)["spec"]
             self.assertEqual(values[key]["resources"], o["template"]["spec"]["containers"][0]["resources"])
             self.assertEqual(values[key]["affinity"], o["template"]["spec"]["affinity"])
             self.assertEqual(values[key].get("replicas"), o.get("replicas"))
+            pod = o["template"]["spec"]
+            for name in "tolerations", "priorityClassName":
+                self.assertEqual(values[key][name], pod[name])
+            self.assertEqual(values[key]["nodeSelector"], pod.get("nodeSelector", {}))
+            self.assertEqual((values[key]["annotations"], values[key]["labels"], values[key]["extraArgs"]), ({}, {}, []))
         args = self.container("DaemonSet", "gpushare-device-plugin-ds")["args"]
         self.assertEqual(values["deviceAccess"], "auto")
         self.assertIn(f"--gpu-mem-unit={values['gpuMemoryUnit']}", args)
@@ -559,10 +588,12 @@ class Values(Case):
         (chart,) = load(os.path.join(CHART, "Chart.yaml"))
         (values,) = load(os.path.join(CHART, "values.yaml"))
         version = subprocess.run([PROGRAM, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()[1]
-        self.assertEqual((chart["version"], chart["appVersion"], values["images"]["aliquot"]), (version, version, "docker.io/library/aliquot:" + version))
+        self.assertEqual((chart["version"], chart["appVersion"]), (version, version))
+        image = values["images"]["aliquot"]
+        self.assertEqual((image["tag"], image["digest"]), ("", ""))  # the chart's version
         images = {self.container(kind, name)["image"] for kind, name in
                   (("DaemonSet", "gpushare-device-plugin-ds"), ("Deployment", "aliquot-scheduler"))}
-        self.assertEqual(images, {values["images"]["aliquot"]})
+        self.assertEqual(images, {f"{image['registry']}/{image['repository']}:{version}"})
 
 
 if __name__ == "__main__":
