@@ -7,7 +7,8 @@
     scripts/release.py --targets                    what a build needs, by the names that ninja knows
 
 Every byte follows from the builds, the packages they were linked with, and the commit: entries are sorted, belong to root and
-carry one time. RELEASE_URL, the address that the krew manifest names, must be set."""
+carry one time. RELEASE_URL, the address that the krew manifest names, must be set. The publisher may set RELEASE_IMAGE and
+RELEASE_HOME, which replace the two constants below, RELEASE_OWNER and RELEASE_KEY."""
 
 import datetime
 import glob
@@ -28,6 +29,9 @@ from dpkg_root import DpkgRoot, read
 
 HERE = image.HERE
 CHART = os.path.join(HERE, "deploy/helm/aliquot")
+# What this tree names: the image without a tag, as `make image` does, and where the sources are.
+IMAGE = "docker.io/library/aliquot"
+HOME = "https://github.com/OWNER/aliquot"
 # What runs without Kubernetes on one machine; kubectl-inspect-cgpu has an archive of its own.
 PROGRAMS = [name for name in image.PROGRAMS if name != "kubectl-inspect-cgpu"]
 PLUGIN = "kubectl-inspect-cgpu"
@@ -79,6 +83,18 @@ NAMED = re.compile(r"(?:(?:aliquot|inspect-cgpu)[:_-]|newTag: |ref=v)(\d+\.\d+\.
 
 def url():
     return os.environ.get("RELEASE_URL", "")
+
+
+def published(path, data):
+    """The text of a file with the publisher's image and home in place of those that the tree names."""
+    image_name, home = os.environ.get("RELEASE_IMAGE") or IMAGE, os.environ.get("RELEASE_HOME") or HOME
+    text = data.decode().replace(IMAGE + ":", image_name + ":").replace(HOME, home)
+    if path.endswith("/values.yaml"):
+        (old, new) = (f"    registry: {registry}\n    repository: {rest}\n" for registry, _, rest in (IMAGE.partition("/"), image_name.partition("/")))
+        if text.count(old) != 1:
+            raise SystemExit(f"release: values.yaml names {IMAGE} {text.count(old)} times")
+        text = text.replace(old, new)
+    return text.encode()
 
 
 def files_of(folder):
@@ -178,14 +194,49 @@ def package(build, root, when):
 
 def chart(when):
     """What `helm package` and `helm repo index` write, without helm."""
-    entries = {os.path.relpath(path, os.path.dirname(CHART)): (0o644, read(path)) for path in files_of(CHART)}
+    entries = {os.path.relpath(path, os.path.dirname(CHART)): (0o644, published(path, read(path))) for path in files_of(CHART)}
     name = f"aliquot-{image.version()}.tgz"
     files = {name: image.packed(image.tar_of(entries, when))}
-    about = read(os.path.join(CHART, "Chart.yaml")).decode().splitlines()
+    about = [line for line in entries["aliquot/Chart.yaml"][1].decode().splitlines() if not line.startswith("#")]
     time = datetime.datetime.fromtimestamp(when, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     index = ["apiVersion: v1", "entries:", "  aliquot:", "  - " + about[0], *("    " + line for line in about[1:]),
              f"    created: \"{time}\"", "    digest: " + digest(files[name]), "    urls:", "    - " + name, f"generated: \"{time}\""]
-    return {**files, "index.yaml": ("\n".join(index) + "\n").encode()}
+    files["index.yaml"] = ("\n".join(index) + "\n").encode()
+    files[f"aliquot-{image.version()}-chart-oci.tar"] = chart_image(dict(line.split(": ", 1) for line in about), files[name], when)
+    return {**files, "artifacthub-repo.yml": artifact_hub()}
+
+
+def chart_image(about, packed, when):
+    """The chart as an artifact of a registry, in an OCI archive, as `helm push` makes it: helm.sh/helm/v4/pkg/registry, client.go, Push."""
+    # One line of Chart.yaml is one field, and lists stand in brackets there.
+    fields = {key: value.strip('"') for key, value in about.items() if value[0] not in "[{"}
+    a = image.Archive()
+    layer = a.blob("application/vnd.cncf.helm.chart.content.v1.tar+gzip", packed)
+    config = a.json_blob("application/vnd.cncf.helm.config.v1+json", fields)
+    created = datetime.datetime.fromtimestamp(when, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    manifest = a.json_blob("application/vnd.oci.image.manifest.v1+json", {
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "config": config, "layers": [layer],
+        "annotations": {"org.opencontainers.image.title": fields["name"], "org.opencontainers.image.version": fields["version"],
+                        "org.opencontainers.image.description": fields["description"], "org.opencontainers.image.url": fields["home"],
+                        "org.opencontainers.image.created": created}})
+    manifest["annotations"] = {"org.opencontainers.image.ref.name": fields["version"]}
+    a.file("oci-layout", {"imageLayoutVersion": "1.0.0"})
+    a.file("index.json", {"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [manifest]})
+    return image.tar_of(a.entries, when)
+
+
+def artifact_hub():
+    """What lies beside index.yaml for artifacthub.io. RELEASE_OWNER: NAME <ADDRESS>; the site gives the publisher an ID later."""
+    name, _, address = os.environ.get("RELEASE_OWNER", "").rstrip(">").partition(" <")
+    owners = f"owners:\n- name: {json.dumps(name)}\n  email: {json.dumps(address)}\n" if address else "owners: []\n"
+    return ("# https://artifacthub.io/docs/topics/repositories/: repositoryID is added once the repository is registered.\n" + owners).encode()
+
+
+def sign(path):
+    """PATH.asc, by the key RELEASE_KEY of the publisher's own GnuPG; nothing without one."""
+    key = os.environ.get("RELEASE_KEY")
+    if key:
+        subprocess.run(["gpg", "--batch", "--yes", "--local-user", key, "--armor", "--output", path + ".asc", "--detach-sign", path], check=True)
 
 
 def documents(folder):
@@ -204,7 +255,7 @@ def documents(folder):
 def bundle():
     parts = [part.strip("\n") for part in documents(os.path.join(HERE, "deploy/kustomize/base"))]
     text = "\n---\n".join(part for part in parts if re.search(r"^kind:", part, re.M)) + "\n"
-    return {f"aliquot-{image.version()}.yaml": text.encode()}
+    return {f"aliquot-{image.version()}.yaml": published("", text.encode())}
 
 
 def check_versions():
@@ -212,7 +263,7 @@ def check_versions():
     version, found = image.version(), {}
     about = read(os.path.join(CHART, "Chart.yaml")).decode()
     found["Chart.yaml"] = re.findall(r"^(?:version|appVersion): (.*)$", about, re.M)
-    found["the kustomizations"] = re.findall(r"image: \S+/aliquot:(\S+)", bundle()[f"aliquot-{version}.yaml"].decode())
+    found["the kustomizations"] = re.findall(r"image: \S+/[^/\s:]+:(\S+)", bundle()[f"aliquot-{version}.yaml"].decode())
     found["CHANGELOG.md"] = re.findall(r"^## (\d\S*)", read(os.path.join(HERE, "CHANGELOG.md")).decode(), re.M)[:1]
     pages = [os.path.join(HERE, name) for name in ("README.md", "Dockerfile", "tests/e2e/samples_test.py")]
     pages += [page for page in glob.glob(os.path.join(HERE, "docs/*/*.md")) if "/internals/" not in page]
@@ -231,9 +282,27 @@ def check_url():
         raise SystemExit("release: RELEASE_URL must name the address under which the files will lie, for inspect-cgpu.yaml")
 
 
+def check_key():
+    key = os.environ.get("RELEASE_KEY")
+    if not key:
+        return
+    if not shutil.which("gpg"):
+        raise SystemExit("release: RELEASE_KEY signs SHA256SUMS by gpg, which is not there (Debian: gpg)")
+    if subprocess.run(["gpg", "--batch", "--list-secret-keys", key], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        raise SystemExit(f"release: gpg has no secret key {key} (RELEASE_KEY)")
+
+
+def check_image():
+    name = os.environ.get("RELEASE_IMAGE") or IMAGE
+    if not re.fullmatch(r"[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._-]+)+", name) or "." not in name.split("/")[0] and ":" not in name.split("/")[0]:
+        raise SystemExit(f"release: RELEASE_IMAGE is {name}; it must be REGISTRY/OWNER/NAME, without a tag")
+
+
 def check(output):
+    check_image()
     check_versions()
     check_url()
+    check_key()
     check_output(output)
 
 
@@ -260,6 +329,7 @@ def write_release(output, builds):
     os.makedirs(output)
     for name, data in files.items():
         image.write(os.path.join(output, name), data)
+    sign(os.path.join(output, "SHA256SUMS"))
     return files
 
 

@@ -80,6 +80,14 @@ class Refusals(unittest.TestCase):
             self.assertIn("RELEASE_URL", p.stdout)
             self.assertEqual(write_release("--check", os.path.join(folder, "none")).stdout, "")
 
+    def test_refuses_what_the_publisher_cannot_mean(self):
+        for more, sentence in (({"RELEASE_IMAGE": "aliquot"}, "REGISTRY/OWNER/NAME"), ({"RELEASE_IMAGE": "host:5000/a:1"}, "REGISTRY/OWNER/NAME"),
+                               ({"RELEASE_IMAGE": "owner/aliquot"}, "REGISTRY/OWNER/NAME"), ({"RELEASE_KEY": "no@key.example"}, "RELEASE_KEY")):
+            with tempfile.TemporaryDirectory() as folder:
+                p = write_release("--check", os.path.join(folder, "none"), GNUPGHOME=folder, **more)
+                self.assertEqual(p.returncode, 1)
+                self.assertIn(sentence, p.stdout)
+
 
 class Release(unittest.TestCase):
     """The files, in tests/release: they are made three times."""
@@ -182,6 +190,51 @@ class Release(unittest.TestCase):
             here = run(HELM, "template", "a", os.path.join(ROOT, "deploy/helm/aliquot"), *options)
             self.assertEqual(run(HELM, "template", "a", os.path.join(self.dist, name), *options).stdout, here.stdout)
             self.assertEqual(here.returncode, 0, here.stdout)
+
+    def test_chart_as_an_artifact(self):
+        with tarfile.open(os.path.join(self.dist, f"aliquot-{self.version}-chart-oci.tar")) as tar:
+            blobs = {m.name: tar.extractfile(m).read() for m in tar if m.isfile()}
+
+        def blob(descriptor):
+            data = blobs["blobs/" + descriptor["digest"].replace(":", "/")]
+            self.assertEqual(("sha256:" + hashlib.sha256(data).hexdigest(), len(data)), (descriptor["digest"], descriptor["size"]))
+            return data
+        (entry,) = json.loads(blobs["index.json"])["manifests"]
+        self.assertEqual(entry["annotations"]["org.opencontainers.image.ref.name"], self.version)
+        manifest = json.loads(blob(entry))
+        (layer,) = manifest["layers"]
+        self.assertEqual(layer["mediaType"], "application/vnd.cncf.helm.chart.content.v1.tar+gzip")
+        self.assertEqual(blob(layer), self.files[f"aliquot-{self.version}.tgz"])
+        config = json.loads(blob(manifest["config"]))
+        self.assertEqual((config["name"], config["version"], config["kubeVersion"]), ("aliquot", self.version, ">=1.22.0-0"))
+
+    def test_what_the_publisher_sets(self):
+        """One name of the image, in the chart and in the file for kubectl; an owner for Artifact Hub; a signature, by a key made here."""
+        dist, home = os.path.join(self.folder.name, "published"), os.path.join(self.folder.name, "gpg")
+        more = {"RELEASE_IMAGE": "host:5000/team/aliquot", "RELEASE_HOME": "https://example.test/home", "RELEASE_OWNER": "A Name <a@example.test>"}
+        if shutil.which("gpg"):
+            os.mkdir(home, 0o700)
+            made = run("gpg", "--homedir", home, "--batch", "--passphrase", "", "--quick-generate-key", "a@example.test", "ed25519")
+            self.assertEqual(made.returncode, 0, made.stdout)
+            more.update({"RELEASE_KEY": "a@example.test", "GNUPGHOME": home})
+        p = write_release(dist, **more)
+        self.assertEqual(p.returncode, 0, p.stdout)
+        with tarfile.open(os.path.join(dist, f"aliquot-{self.version}.tgz")) as tar:
+            values = yaml.safe_load(tar.extractfile("aliquot/values.yaml"))
+            about = yaml.safe_load(tar.extractfile("aliquot/Chart.yaml"))
+        image = values["images"]["aliquot"]
+        self.assertEqual((image["registry"], image["repository"]), ("host:5000", "team/aliquot"))
+        self.assertEqual((about["home"], about["sources"]), ("https://example.test/home", ["https://example.test/home"]))
+        bundle = self.bytes_of(os.path.join(dist, f"aliquot-{self.version}.yaml")).decode()
+        self.assertEqual(set(re.findall(r"image: (\S+)", bundle)), {f"host:5000/team/aliquot:{self.version}", "kube-scheduler"})
+        self.assertEqual(yaml.safe_load(self.bytes_of(os.path.join(dist, "artifacthub-repo.yml")))["owners"],
+                         [{"name": "A Name", "email": "a@example.test"}])
+        self.assertEqual(yaml.safe_load(self.files["artifacthub-repo.yml"])["owners"], [])
+        self.assertFalse([name for name in self.files if name.endswith(".asc")])
+        if shutil.which("gpg"):
+            verified = run("gpg", "--homedir", home, "--batch", "--verify", os.path.join(dist, "SHA256SUMS.asc"), os.path.join(dist, "SHA256SUMS"))
+            run("gpgconf", "--homedir", home, "--kill", "all")
+            self.assertEqual(verified.returncode, 0, verified.stdout)
 
     def test_one_file_for_kubectl(self):
         objects = [o for o in yaml.safe_load_all(self.files[f"aliquot-{self.version}.yaml"]) if o]
