@@ -55,7 +55,26 @@ static uint32_t check_memory(RmMemoryParams *p) {
         }
 }
 
+/* vidmemConstruct_IMPL() in video_mem.c of 615.71.09 charges pAllocData->size, before the allocator
+ * rounds it. */
+static uint32_t charge_memory(SimCall *k, const SimClient *client, SimWish *w, uint64_t asked) {
+        SimAccount *a = &k->file->sim->account;
+        const SimObject *parent = sim_object_find(client, w->parent);
+        SimCaller *c = k->caller;
+        SimCgroup creator, current;
+        bool has_creator, has_current;
+
+        w->charge = NULL;
+        if (a->o.kind == SIM_LIMITS_NONE || !c->cgroup)
+                return RM_OK;
+        has_creator = c->cgroup(c, client->pid, client->started, &creator);
+        has_current = c->cgroup(c, c->pid(c), c->started(c), &current);
+        return sim_account_charge(a, parent->card, has_creator ? &creator : NULL,
+                                  has_current ? &current : NULL, asked, &w->charge);
+}
+
 static uint32_t new_memory(SimCall *k, uint32_t client, SimWish *w, RmMemoryParams *p, uint32_t *ret_handle) {
+        uint64_t asked = p->size;
         uint32_t status;
         SimClient *c;
         SimObject *o;
@@ -68,9 +87,14 @@ static uint32_t new_memory(SimCall *k, uint32_t client, SimWish *w, RmMemoryPara
         if (status != RM_OK)
                 return status;
         w->bytes = p->size;
-        status = sim_object_new(c, w, &o);
+        status = charge_memory(k, c, w, asked);
         if (status != RM_OK)
                 return status;
+        status = sim_object_new(c, w, &o);
+        if (status != RM_OK) {
+                sim_account_release(w->charge);
+                return status;
+        }
         p->offset = o->block->extents[0].start;
         p->limit = p->size - 1;
         p->address = 0;
@@ -158,7 +182,9 @@ static uint32_t alloc_fabric(SimCall *k, uint32_t client, SimWish *w, uint64_t a
 
 /* hRoot is the wanted handle of a client. Its optional parameter, a handle, is not read. */
 static uint32_t alloc_root(SimCall *k, uint32_t wanted, uint32_t *ret_handle) {
-        SimProcess process = {k->caller->pid(k->caller), k->caller->uid};
+        SimCaller *caller = k->caller;
+        SimProcess process = {caller->pid(caller), caller->uid,
+                              caller->started ? caller->started(caller) : 0};
         SimClient *c;
         uint32_t status = sim_client_new(k->file, wanted, process, &c);
 

@@ -157,6 +157,7 @@ SimBlock *sim_block_unref(SimBlock *b) {
                 put_back(b->card, b->extents[i]);
         b->card->used -= b->bytes;
         b->card->n_held -= b->n;
+        sim_account_release(b->charge);
         free(b);
         return NULL;
 }

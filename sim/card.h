@@ -7,6 +7,7 @@
  * memory. */
 
 #include "gpu/cards/card_list.h"
+#include "sim/account.h"
 #include "sim/engine/shape.h"
 
 typedef struct SimExtent {
@@ -28,6 +29,7 @@ typedef struct SimBlock {
         SimCard *card;
         uint64_t bytes;
         unsigned refs;
+        SimCharge *charge; /* ends with the last reference; NULL: none */
         size_t n;
         SimExtent extents[];
 } SimBlock;

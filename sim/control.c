@@ -7,6 +7,7 @@
 #include "sim/call.h"
 #include "sim/export.h"
 #include "sim/links.h"
+#include "sim/user/limits.h"
 
 /* The controls about cards, memory and processes. Each takes parameters of the release's size, for
  * an object of one class; others are NOT_SUPPORTED. */
@@ -531,6 +532,69 @@ static uint32_t detach_multicast(Control *k, void *params) {
         return sim_detach_object(k->object, params);
 }
 
+/* ---- limits of memory by cgroup: os.c of 615.71.09 ---- */
+
+static bool has_limits(const Control *k) {
+        return k->sim->release.facts->branch >= SIM_RELEASE_WITH_LIMITS;
+}
+
+static uint32_t find_cgroup(Control *k, int32_t fd, SimCgroup *ret) {
+        SimCaller *c = k->call->caller;
+        bool found = false;
+
+        if (c->cgroup && fd == SIM_LIMITS_CURRENT_PROCESS)
+                found = c->cgroup(c, k->client->pid, k->client->started, ret);
+        else if (c->cgroup_at)
+                found = c->cgroup_at(c, fd, ret);
+        return found ? RM_OK : RM_ERR_INVALID_ARGUMENT;
+}
+
+static uint32_t set_limits(Control *k, void *params) {
+        const SimSetLimits *p = params;
+        SimCgroup g;
+        uint32_t status, card = 0;
+
+        if (!has_limits(k))
+                return RM_ERR_NOT_SUPPORTED;
+        if (k->call->caller->uid != 0)
+                return RM_ERR_INSUFFICIENT_PERMISSIONS;
+        status = find_cgroup(k, p->cgroup, &g);
+        while (card < k->sim->n_cards && sim_gpu_id(card) != p->gpu)
+                card++;
+        if (status == RM_OK && card == k->sim->n_cards && k->sim->account.o.kind == SIM_LIMITS_MISC)
+                status = RM_ERR_OBJECT_NOT_FOUND;
+        return status == RM_OK ? sim_account_set(&k->sim->account, card, &g, p->soft, p->hard) : status;
+}
+
+static uint32_t get_limits(Control *k, void *params) {
+        SimGetLimits *p = params;
+        SimCgroup g;
+        uint32_t status;
+
+        if (!has_limits(k))
+                return RM_ERR_NOT_SUPPORTED;
+        p->n = 0;
+        status = find_cgroup(k, p->cgroup, &g);
+        for (uint32_t i = 0; i < k->sim->n_cards && status == RM_OK; i++) {
+                SimLimit *l = &p->list[p->n];
+
+                if (sim_account_get(&k->sim->account, i, &g, l) != RM_OK)
+                        continue;
+                l->gpu = sim_gpu_id(i);
+                p->n++;
+        }
+        return status == RM_OK && p->n == 0 ? RM_ERR_NOT_SUPPORTED : status;
+}
+
+static uint32_t limits_impl(Control *k, void *params) {
+        SimLimitsImpl *p = params;
+
+        if (!has_limits(k))
+                return RM_ERR_NOT_SUPPORTED;
+        p->kind = k->sim->account.o.kind;
+        return RM_OK;
+}
+
 /* ---- which is which ---- */
 
 static const struct {
@@ -542,6 +606,9 @@ static const struct {
         {RM_CTRL_PROBED_IDS, RM_CLASS_ROOT_CLIENT, sizeof(RmProbedIds), probed_ids},
         {RM_CTRL_ID_INFO, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfo), id_info},
         {RM_CTRL_ID_INFO_V2, RM_CLASS_ROOT_CLIENT, sizeof(RmIdInfoV2), id_info_v2},
+        {SIM_CTRL_SET_LIMITS, RM_CLASS_ROOT_CLIENT, sizeof(SimSetLimits), set_limits},
+        {SIM_CTRL_GET_LIMITS, RM_CLASS_ROOT_CLIENT, sizeof(SimGetLimits), get_limits},
+        {SIM_CTRL_LIMITS_IMPL, RM_CLASS_ROOT_CLIENT, sizeof(SimLimitsImpl), limits_impl},
         {RM_CTRL_FIND_SUBDEVICE, RM_CLASS_DEVICE, sizeof(RmFindSubdevice), find_subdevice},
         {RM_CTRL_NAME_STRING, RM_CLASS_SUBDEVICE, sizeof(RmNameString), name_string},
         {RM_CTRL_GID_INFO, RM_CLASS_SUBDEVICE, sizeof(RmGidInfo), gid_info},

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "gpu/cards/simulated_cards.h"
+#include "sim/memory_limits.h"
 #include "sim/meters.h"
 #include "sim/serve.h"
 
@@ -17,9 +18,12 @@ enum { EXIT_DONE, EXIT_ANSWER_NO, EXIT_USAGE, EXIT_BROKEN };
 
 enum {
         KEY_CARDS = 0x100,
+        KEY_CGROUPS,
         KEY_DIR,
+        KEY_DMEM,
         KEY_DRIVER,
         KEY_FOREGROUND,
+        KEY_MEMORY_LIMITS,
         KEY_METERS,
         KEY_NAME,
         KEY_NO_LOCKS,
@@ -30,7 +34,7 @@ enum {
 };
 
 typedef struct Options {
-        const char *cards, *dir, *driver, *name, *status, *meters;
+        const char *cards, *dir, *driver, *name, *status, *meters, *limits, *cgroups, *dmem;
         uint32_t reserved_mib, slice_usec;
         bool foreground, no_locks;
 } Options;
@@ -38,13 +42,23 @@ typedef struct Options {
 static const struct argp_option options_table[] = {
         {"cards", KEY_CARDS, "CARDS", 0,
          "what there is: 4xTesla-V100-SXM2-16GB:16160MiB, groups separated by commas", 0},
+        {"cgroups", KEY_CGROUPS, "DIR", 0,
+         "where the tree of cgroup v2 is mounted, for --memory-limits (default /sys/fs/cgroup)", 0},
         {"dir", KEY_DIR, "DIR", 0,
          "a directory, made when it is missing, where nvidiactl, nvidia0... will be", 0},
+        {"dmem", KEY_DMEM, "DIR", 0,
+         "where the files of the dmem controller stand, at the paths of the cgroups (default /sys/fs/cgroup)",
+         0},
         {"driver", KEY_DRIVER, "VERSION", 0,
          "the driver's version, whose answers are given as far as they are known (default " SIM_VERSION
          ", or " SIM_VERSION_OLD_CARDS " where a card is a V100 or older)",
          0},
         {"foreground", KEY_FOREGROUND, NULL, 0, "do not go to the background when it is mounted", 0},
+        {"memory-limits", KEY_MEMORY_LIMITS, "KIND[,WORD...]", 0,
+         "which account of memory by cgroup the driver keeps from 615 on: none, misc or dmem; orphans: "
+         "also of clients whose process has ended; forget: until the last file of a card is closed; "
+         "reuse: a new cgroup inherits the limit of a removed one",
+         0},
         {"meters", KEY_METERS, "DIR", 0,
          "print as JSON what the engines of the cards that are mounted there have done, and end", 0},
         {"name", KEY_NAME, "NODE", 0,
@@ -71,6 +85,15 @@ static error_t parse_option(int key, char *arg, struct argp_state *state) {
         switch (key) {
         case KEY_CARDS:
                 o->cards = arg;
+                return 0;
+        case KEY_CGROUPS:
+                o->cgroups = arg;
+                return 0;
+        case KEY_DMEM:
+                o->dmem = arg;
+                return 0;
+        case KEY_MEMORY_LIMITS:
+                o->limits = arg;
                 return 0;
         case KEY_DIR:
                 o->dir = arg;
@@ -197,9 +220,10 @@ static int divide(const Options *o, const SimServer *server) {
         return o->foreground ? 0 : leave_terminal();
 }
 
-static int serve(const Options *o, Sim *sim) {
+static int serve(const Options *o, Sim *sim, const SimMemoryLimits *limits) {
         _cleanup_(sim_server_freep) SimServer *server = NULL;
-        SimServerOptions options = {SIM_PACE_DEFAULT, o->no_locks};
+        SimServerOptions options = {SIM_PACE_DEFAULT, o->no_locks,
+                                    limits->account.kind != SIM_LIMITS_NONE ? limits->cgroups : NULL};
         Fault fault = FAULT_NULL;
         int r;
 
@@ -229,6 +253,7 @@ static int start(const Options *o) {
         _cleanup_(card_list_done) CardList cards = {0};
         Fault fault = FAULT_NULL;
         SimRelease release = {.facts = NULL};
+        SimMemoryLimits limits;
         Sim sim;
         int r;
 
@@ -237,6 +262,8 @@ static int start(const Options *o) {
                 return say(EXIT_USAGE, fault.text);
         if (o->driver && sim_release_parse(o->driver, &release) < 0)
                 return say(EXIT_USAGE, "--driver must be a version such as 550.163.01");
+        if (sim_memory_limits_parse(o->limits, o->cgroups, o->dmem, &limits) < 0)
+                return say(EXIT_USAGE, "--memory-limits must be a list such as misc,reuse");
         if (r == 0)
                 r = sim_init(&sim, &cards, (uint64_t) o->reserved_mib << 20);
         if (r == -E2BIG)
@@ -247,7 +274,8 @@ static int start(const Options *o) {
                 return say(EXIT_BROKEN, strerror(-r));
         if (o->driver)
                 sim.release = release;
-        r = serve(o, &sim);
+        sim.account.o = limits.account;
+        r = serve(o, &sim, &limits);
         sim_done(&sim);
         return r;
 }

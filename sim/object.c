@@ -208,6 +208,8 @@ uint32_t sim_object_new(SimClient *c, const SimWish *w, SimObject **ret) {
                 return RM_ERR_INSUFFICIENT_RESOURCES;
         }
         o->owner = block != NULL;
+        if (block)
+                block->charge = w->charge;
         if (w->class_ == RM_CLASS_CHANNEL_GROUP && !take_place(o)) {
                 sim_object_free(o);
                 return RM_ERR_INSUFFICIENT_RESOURCES;
@@ -315,7 +317,11 @@ static SimClient *client_new(SimFile *f, uint32_t handle, SimProcess process) {
 
         if (!c)
                 return NULL;
-        *c = (SimClient){.handle = handle, .pid = process.pid, .uid = process.uid, .file = f};
+        *c = (SimClient){.handle = handle,
+                         .pid = process.pid,
+                         .uid = process.uid,
+                         .started = process.started,
+                         .file = f};
         c->root = object_new(c, NULL, handle, RM_CLASS_ROOT_CLIENT, SIM_CARDS_MAX, NULL);
         if (!c->root) {
                 free(c);

@@ -12,6 +12,8 @@ SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card) {
                 return NULL;
         *f = (SimFile){.sim = s, .kind = kind, .card = card};
         s->n_files++;
+        if (kind == SIM_FILE_CARD)
+                sim_account_open(&s->account, card);
         return f;
 }
 
@@ -23,5 +25,7 @@ void sim_file_close(SimFile *f) {
                 sim_client_free(f->clients);
         assert(f->n_objects == 0);
         f->sim->n_files--;
+        if (f->kind == SIM_FILE_CARD)
+                sim_account_close(&f->sim->account, f->card);
         free(f);
 }

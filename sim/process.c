@@ -135,6 +135,130 @@ static uint32_t pid_seen(SimCaller *c, uint32_t pid) {
         return levels < 0 ? 0 : nth_from_end(status_line((pid_t) pid, "NSpid", text), levels);
 }
 
+/* ---- cgroups ---- */
+
+/* Field 22 of /proc/PID/stat; the name before it may have any characters but its last ')'. */
+static uint64_t start_of(pid_t pid) {
+        enum { FIELDS_BETWEEN = 20 };
+        char path[PATH_SIZE], text[STATUS_SIZE];
+        _cleanup_close_ int fd = -1;
+        uint64_t started;
+        ssize_t n;
+        Str rest;
+
+        (void) snprintf(path, sizeof path, "/proc/%d/stat", (int) pid); /* it fits */
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+        text[n > 0 ? n : 0] = '\0';
+        if (!strrchr(text, ')'))
+                return 0;
+        rest = str_from(strrchr(text, ')'));
+        for (int i = 0; i < FIELDS_BETWEEN; i++)
+                (void) str_split(&rest, ' ');
+        return str_to_u64(str_split(&rest, ' '), &started) ? started : 0;
+}
+
+static uint64_t started_of(SimCaller *c) {
+        return start_of((pid_t) pid_of(c));
+}
+
+/* The inode numbers of the cgroup with that path, and of those above it. */
+static bool number_cgroup(const SimMount *m, SimCgroup *g) {
+        char path[SIM_CGROUP_PATH];
+        struct stat st;
+        _cleanup_close_ int root = open(m->cgroups, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+        (void) snprintf(path, sizeof path, "%s", g->path); /* it fits */
+        for (g->n = 0; path[0] == '/' && g->n < SIM_CGROUP_DEPTH; *strrchr(path, '/') = '\0') {
+                if (fstatat(root, path + 1, &st, 0) < 0)
+                        return false;
+                g->ids[g->n++] = st.st_ino;
+        }
+        return root >= 0 && path[0] == '\0';
+}
+
+/* The line "0::/PATH" of /proc/PID/cgroup; in a foreign cgroup namespace it begins with "/..". */
+static bool cgroup_of(SimCaller *c, uint32_t pid, uint64_t started, SimCgroup *ret) {
+        const SimMount *m = process(c)->mount;
+        char path[PATH_SIZE], text[STATUS_SIZE];
+        _cleanup_close_ int fd = -1;
+        ssize_t n;
+        Str rest;
+
+        if (!m->cgroups || !m->proc || start_of((pid_t) pid) != started)
+                return false;
+        (void) snprintf(path, sizeof path, "/proc/%d/cgroup", (int) pid); /* it fits */
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd < 0 ? -1 : read(fd, text, sizeof text);
+        rest = (Str){text, n > 0 ? (size_t) n : 0};
+        while (rest.len > 0) {
+                Str line = str_split(&rest, '\n');
+
+                if (!str_has_prefix(line, STR("0::/")) || line.len - 3 >= sizeof ret->path)
+                        continue;
+                line = str_eq(line, STR("0::/")) ? (Str){"", 0} : (Str){line.data + 3, line.len - 3};
+                (void) snprintf(ret->path, sizeof ret->path, STR_FMT, STR_ARG(line)); /* it fits */
+                return number_cgroup(m, ret);
+        }
+        return false;
+}
+
+/* The path below the mount: the last components of the whole one, as many as there are levels. */
+static bool path_below(const char *link, SimCgroup *g) {
+        const char *at = link + strlen(link);
+
+        for (size_t level = 0; level < g->n; level++)
+                do
+                        if (at == link)
+                                return false;
+                while (*--at != '/');
+        if (strlen(at) >= sizeof g->path)
+                return false;
+        (void) snprintf(g->path, sizeof g->path, "%s", at); /* it fits */
+        return true;
+}
+
+static void append_up(char *path, size_t size) {
+        size_t n = strlen(path);
+
+        (void) snprintf(path + n, size - n, "/.."); /* there is room for SIM_CGROUP_DEPTH of them */
+}
+
+/* Asks only for what the kernel knows already, as is_ctl() does. */
+static bool cgroup_at(SimCaller *c, int fd, SimCgroup *ret) {
+        const SimMount *m = process(c)->mount;
+        char path[PATH_SIZE + 3 * SIM_CGROUP_DEPTH], link[4096];
+        struct statx st;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof path, "/proc/%d/fd/%d", (int) process(c)->tid, fd); /* it fits */
+        n = fd >= 0 && m->cgroups ? readlink(path, link, sizeof link - 1) : -1;
+        if (n < 0)
+                return false;
+        link[n] = '\0';
+        for (ret->n = 0; ret->n < SIM_CGROUP_DEPTH; ret->n++, append_up(path, sizeof path)) {
+                if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO | STATX_MODE, &st) < 0 ||
+                    !S_ISDIR(st.stx_mode))
+                        return false;
+                if (makedev(st.stx_dev_major, st.stx_dev_minor) != m->cgroup_dev)
+                        break; /* above the mount */
+                ret->ids[ret->n] = st.stx_ino;
+        }
+        if (ret->n-- == 0) /* the last one is the root */
+                return false;
+        return path_below(link, ret) &&
+               !sim_cgroup_is_gone(m->cgroups, ret->path, ret->n > 0 ? ret->ids[0] : 0);
+}
+
+bool sim_cgroup_is_gone(const char *cgroups, const char *path, uint64_t id) {
+        _cleanup_close_ int root = open(cgroups, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        struct stat st;
+
+        if (path[0] == '\0')
+                return false;
+        return fstatat(root, path + 1, &st, 0) < 0 || st.st_ino != id;
+}
+
 /* ---- descriptors ---- */
 
 /* Asks only for what the kernel knows already: a question to the file system would wait for this
@@ -178,12 +302,25 @@ int sim_mount_init(SimMount *m, const char *dir, uint64_t ctl) {
         return 0;
 }
 
+int sim_mount_cgroups(SimMount *m, const char *cgroups) {
+        struct stat st;
+
+        if (stat(cgroups, &st) < 0)
+                return -errno;
+        m->cgroups = cgroups;
+        m->cgroup_dev = st.st_dev;
+        return 0;
+}
+
 void sim_process_caller_init(SimProcessCaller *p, const SimMount *m, pid_t tid, uint32_t uid) {
         *p = (SimProcessCaller){.caller = {.uid = uid,
                                            .read = read_memory,
                                            .write = write_memory,
                                            .pid = pid_of,
                                            .pid_seen = pid_seen,
+                                           .started = started_of,
+                                           .cgroup = cgroup_of,
+                                           .cgroup_at = cgroup_at,
                                            .is_ctl = is_ctl,
                                            .file = file_of},
                                 .mount = m,

@@ -15,14 +15,20 @@ typedef struct PidSpace { /* a pid namespace, as stat(2) identifies it */
 } PidSpace;
 
 typedef struct SimMount {
-        uint64_t dev, ctl; /* the file system and the inode of nvidiactl in it, by stat(2) */
-        PidSpace pids;     /* of this process: callers' pids are numbers in it */
-        bool proc;         /* /proc is that of this pid namespace */
+        uint64_t dev, ctl;   /* the file system and the inode of nvidiactl in it, by stat(2) */
+        PidSpace pids;       /* of this process: callers' pids are numbers in it */
+        bool proc;           /* /proc is that of this pid namespace */
+        const char *cgroups; /* where the tree of cgroup v2 is mounted; NULL: callers have no cgroup */
+        dev_t cgroup_dev;    /* of that tree */
 } SimMount;
 
 /* The facts about all callers of a mounted file system. Does not call the file system itself, which
  * this process serves. 0 or negative errno. */
 int sim_mount_init(SimMount *m, const char *dir, uint64_t ctl);
+/* cgroups: outlives it. 0 or negative errno. */
+int sim_mount_cgroups(SimMount *m, const char *cgroups);
+/* Whether the tree below `cgroups` has no such cgroup any more. */
+bool sim_cgroup_is_gone(const char *cgroups, const char *path, uint64_t id);
 
 typedef struct SimProcessCaller {
         SimCaller caller;

@@ -567,6 +567,9 @@ int sim_server_new(Sim *s, const char *dir, const SimServerOptions *options, Sim
         r = mount_at(v, dir, options->no_locks, fault);
         if (r < 0)
                 return r;
+        r = options->cgroups ? sim_mount_cgroups(&v->mount, options->cgroups) : 0;
+        if (r < 0)
+                return fault_set(fault, r, "%s: %s", options->cgroups, strerror(-r));
         r = sim_finder_new(&v->finder);
         if (r < 0)
                 return fault_set(fault, r, "no thread: %s", strerror(-r));

@@ -26,6 +26,7 @@ typedef struct SimServer SimServer;
 typedef struct SimServerOptions {
         SimPace pace;
         bool no_locks; /* fcntl() locks of its files answer ENOLCK, as nvproxy's do (gVisor, vfs.NoLockFD) */
+        const char *cgroups; /* where cgroup v2 is mounted, with an account of memory; outlives the server */
 } SimServerOptions;
 
 /* Mounts at dir. Other users may use it as far as the kernel permits. 0 or negative errno, with the

@@ -27,6 +27,7 @@ void sim_done(Sim *s) {
         assert(s->n_files == 0 && s->n_objects == 0);
         for (size_t i = 0; i < s->n_cards; i++)
                 sim_card_done(&s->cards[i]);
+        sim_account_done(&s->account);
         free(s->cards);
         *s = (Sim){0};
 }

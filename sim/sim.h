@@ -7,6 +7,7 @@
  * return a uint32_t return the driver's status, RM_OK or RM_ERR_*. */
 
 #include "base/hash.h"
+#include "sim/account.h"
 #include "sim/card.h"
 #include "sim/release.h"
 #include "sim/timeshare.h"
@@ -41,6 +42,7 @@ struct SimObject {
 
 struct SimClient {
         uint32_t handle, pid, uid; /* pid of the process that made it, in the server's namespace */
+        uint64_t started;          /* when that process started */
         uint32_t seen;             /* the same in the namespace of the current control's caller; 0: none */
         uint32_t next_handle;
         SimFile *file;
@@ -76,6 +78,7 @@ struct SimFile {
 struct Sim {
         SimRelease release; /* by the cards, unless it is changed after sim_init() */
         SimListener listener;
+        SimAccount account;
         SimCard *cards;
         size_t n_cards;
         SimClient *clients; /* by handle, in the order of creation */
@@ -92,10 +95,6 @@ void sim_done(Sim *s);                                           /* all files mu
 SimFile *sim_file_open(Sim *s, SimFileKind kind, uint32_t card); /* NULL: no memory */
 void sim_file_close(SimFile *f);                                 /* with all that it owns */
 
-typedef struct SimProcess {
-        uint32_t pid, uid;
-} SimProcess;
-
 /* wanted: the handle that the client asks for, or 0. INVALID_OBJECT_HANDLE: no such client;
  * INVALID_CLIENT: of another file. */
 uint32_t sim_client_new(SimFile *f, uint32_t wanted, SimProcess process, SimClient **ret);
@@ -110,6 +109,7 @@ typedef struct SimWish {
         uint32_t class_;
         uint32_t instance; /* of class 0x80: which card; of 0x2080: must be 0 */
         uint64_t bytes;    /* of class 0x40, rounded */
+        SimCharge *charge; /* for them; the memory owns it on success */
 } SimWish;
 
 /* Changes nothing unless it returns RM_OK. */

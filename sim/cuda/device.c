@@ -112,6 +112,7 @@ CUDA_API CUresult cuMemGetInfo_v2(size_t *free_, size_t *total) {
         r = from_status(driver_memory(&state.driver, c->device->card, &memory));
         if (r != CUDA_SUCCESS)
                 return r;
+        driver_limit_memory(&state.driver, c->device->card, &memory);
         if (free_)
                 *free_ = memory.free;
         if (total)

@@ -89,6 +89,17 @@ typedef struct NvmlProcessSample { /* percent; time: microseconds since 1970 */
         unsigned sm, memory, encoder, decoder;
 } NvmlProcessSample;
 
+/* nvmlSetMemoryLimits_v1_t and nvmlGetMemoryLimits_v1_t of 615: bytes; all ones is no limit */
+typedef struct NvmlSetLimits {
+        const char *path; /* of the cgroup's directory */
+        unsigned long long soft, hard;
+} NvmlSetLimits;
+
+typedef struct NvmlGetLimits {
+        const char *path;
+        unsigned long long soft, hard, used;
+} NvmlGetLimits;
+
 typedef struct NvmlEventData {
         NvmlHandle device;
         unsigned long long type, data;

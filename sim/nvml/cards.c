@@ -179,6 +179,7 @@ NVML_API NvmlReturn nvmlDeviceGetMemoryInfo(NvmlHandle h, NvmlMemory1 *ret) {
 
 NVML_API NvmlReturn nvmlDeviceGetMemoryInfo_v2(NvmlHandle h, NvmlMemory2 *ret) {
         LOCKED;
+        DriverCard *c;
         DriverMemory m;
         NvmlReturn r = get_memory(h, &m);
 
@@ -186,6 +187,8 @@ NVML_API NvmlReturn nvmlDeviceGetMemoryInfo_v2(NvmlHandle h, NvmlMemory2 *ret) {
                 return r != NVML_SUCCESS ? r : NVML_ERROR_INVALID_ARGUMENT;
         if (ret->version != NVML_MEMORY_V2)
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (nvml_enter(h, &c) == NVML_SUCCESS)
+                driver_limit_memory(&nvml.driver, c, &m);
         ret->total = m.total;
         ret->reserved = m.reserved;
         ret->free = m.free;

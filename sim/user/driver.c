@@ -11,6 +11,8 @@
 
 #include "gpu/rm/query.h"
 #include "gpu/rm/release.h"
+#include "sim/user/dmem.h"
+#include "sim/user/limits.h"
 
 enum { FIRST_HANDLE = 0x5C000001 }; /* the first handle of the real libcuda */
 
@@ -121,6 +123,65 @@ uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *re
                 p.list[0].data > p.list[1].data ? (uint64_t) (p.list[0].data - p.list[1].data) << 10 : 0;
         ret->used = ret->total > ret->free + ret->reserved ? ret->total - ret->free - ret->reserved : 0;
         return RM_OK;
+}
+
+/* The path of the own cgroup of version 2 below its mount. false: it is not known. */
+static bool own_cgroup(char ret[static 4096]) {
+        FILE *f = fopen("/proc/self/cgroup", "re");
+        char line[4096];
+        bool found = false;
+
+        while (f && !found && fgets(line, sizeof line, f))
+                found = strncmp(line, "0::/", 4) == 0;
+        if (f)
+                (void) fclose(f); /* it was only read */
+        if (found)
+                (void) snprintf(ret, 4096, "/sys/fs/cgroup%.*s", (int) strcspn(line + 3, "\n"), line + 3);
+        return found;
+}
+
+static bool read_limit(const DriverCard *card, uint64_t *hard, uint64_t *used) {
+        char path[4096], file[4128], region[DMEM_REGION];
+
+        dmem_region(card->gpu, region);
+        for (bool more = own_cgroup(path); more && strrchr(path, '/'); *strrchr(path, '/') = '\0') {
+                (void) snprintf(file, sizeof file, "%s/dmem.max", path); /* it fits */
+                if (!dmem_read(file, region, hard))
+                        continue;
+                (void) snprintf(file, sizeof file, "%s/dmem.current", path); /* as above */
+                return dmem_read(file, region, used) && *used != UINT64_MAX;
+        }
+        return false;
+}
+
+static bool ask_limit(const Driver *d, const DriverCard *card, uint64_t *hard, uint64_t *used) {
+        SimGetLimits p = {.cgroup = SIM_LIMITS_CURRENT_PROCESS};
+
+        if (driver_control(d, d->client, SIM_CTRL_GET_LIMITS, &p, sizeof p) != RM_OK)
+                return false;
+        for (uint32_t i = 0; i < p.n && i < SIM_LIMITS_MAX; i++)
+                if (p.list[i].gpu == card->gpu) {
+                        *hard = p.list[i].hard;
+                        *used = p.list[i].used;
+                        return true;
+                }
+        return false;
+}
+
+void driver_limit_memory(const Driver *d, const DriverCard *card, DriverMemory *m) {
+        SimLimitsImpl impl = {0};
+        uint64_t hard, used;
+        bool found;
+
+        if (strtoul(d->version, NULL, 10) < SIM_RELEASE_WITH_LIMITS ||
+            driver_control(d, d->client, SIM_CTRL_LIMITS_IMPL, &impl, sizeof impl) != RM_OK)
+                return;
+        found = impl.kind == SIM_LIMITS_MISC   ? ask_limit(d, card, &hard, &used)
+                : impl.kind == SIM_LIMITS_DMEM ? read_limit(card, &hard, &used)
+                                               : false;
+        if (!found || hard >= m->total)
+                return;
+        *m = (DriverMemory){.total = hard, .used = used, .free = hard > used ? hard - used : 0};
 }
 
 /* ---- cards ---- */

@@ -68,3 +68,7 @@ uint32_t driver_dup(Driver *d, uint32_t parent, uint32_t client, uint32_t object
 /* size: in and out; the driver rounds it */
 uint32_t driver_alloc_memory(Driver *d, const DriverCard *card, uint64_t *size, uint32_t *ret);
 uint32_t driver_memory(const Driver *d, const DriverCard *card, DriverMemory *ret);
+/* Changes the figures to those of the limit on the caller's own cgroup, as libraries show them from
+ * 615 on. The driver's own account answers for the nearest limited cgroup. The dmem controller
+ * answers for the leaf, or for the nearest cgroup that has its files. */
+void driver_limit_memory(const Driver *d, const DriverCard *card, DriverMemory *m);

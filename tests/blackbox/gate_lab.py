@@ -35,11 +35,11 @@ def skip(why):
 class Simulator:
     """A mounted aliquot-sim, and slices of its cards."""
 
-    def __init__(self, cards, driver):
+    def __init__(self, cards, driver, *options):
         self.base = tempfile.mkdtemp(prefix="gate-")
         self.dir = self.base + "/dev"
         os.mkdir(self.dir)
-        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground", "--driver", driver],
+        self.process = subprocess.Popen([SIMULATOR, "--cards", cards, "--dir", self.dir, "--foreground", "--driver", driver, *options],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.ready = self.process.stdout.readline().strip() == "ready"
 

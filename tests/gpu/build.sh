@@ -82,7 +82,7 @@ $cc $common -o "$out/aliquot-run" src/cli/run/main.c "$out/objects/parts.a" -ldl
 $cc $common -o "$out/aliquot-smi" src/cli/run/smi.c "$out/objects/parts.a" -ldl
 
 # shellcheck disable=SC2086
-$cc $common -o "$out/gpu-case" tests/gpu/*.c sim/user/driver.c -ldl -lpthread
+$cc $common -o "$out/gpu-case" tests/gpu/*.c sim/user/dmem.c sim/user/driver.c -ldl -lpthread
 # shellcheck disable=SC2086
 $cc $common -fvisibility=hidden -fPIC -shared -o "$out/librm-trace.so" tests/gpu/trace/record.c -ldl -lpthread
 tracer=$(find tests/gpu/trace -name "*.c" ! -name record.c)
