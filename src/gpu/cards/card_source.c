@@ -11,6 +11,7 @@
 #include "gpu/cards/card_table.h"
 #include "gpu/cards/census.h"
 #include "gpu/cards/child.h"
+#include "gpu/cards/limit_queue.h"
 #include "gpu/cards/nvml.h"
 #include "gpu/cards/probe_report.h"
 
@@ -49,7 +50,7 @@ struct CardSource {
 
         SourceState state;
         CardChild child; /* none while WAITING */
-        sd_event_source *io, *timer, *reaper, *once;
+        sd_event_source *io, *timer, *reaper, *once, *limits_timer;
         usec_t backoff, reap_pause;
         Dying dying[DYING_MAX];
         size_t n_dying;
@@ -63,6 +64,8 @@ struct CardSource {
         CardTable known;
         CardFences fences; /* as last passed to on_fences */
         Census census;     /* not initialised: no on_usage */
+        LimitQueue limits;
+        uint64_t limits_session; /* of the last on_session */
 
         CardList published;
         bool has_published, told_deaf, conf_compute, told_conf_compute;
@@ -192,6 +195,7 @@ static void drop_child(CardSource *s, bool by_itself) {
         wait_for_end(s, by_itself);
         s->session_base = s->session;
         back_off(s);
+        limit_queue_fail(&s->limits);
 }
 
 /* --- requests --------------------------------------------------------------------------------- */
@@ -204,6 +208,31 @@ static void request_scan(CardSource *s) {
         set_timer(s, SOURCE_ASKING, s->o.deadline);
         /* send() fails only when the child has ended, which the socket will report. */
         (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* The deadline begins when the child has nothing else to do: a scan has one of its own. */
+static void watch_limits(CardSource *s) {
+        usec_t due = limit_queue_due(&s->limits);
+
+        (void) sd_event_source_set_enabled(s->limits_timer, due > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        if (due > 0) /* both fail only for a source that does not exist */
+                (void) sd_event_source_set_time(s->limits_timer, due);
+}
+
+static int on_limits_late(sd_event_source *source, uint64_t usec, void *userdata) {
+        CardSource *s = userdata;
+
+        if (limit_queue_due(&s->limits) == 0)
+                return 0;
+        if (s->state == SOURCE_ASKING) {
+                limit_queue_extend(&s->limits, clock_monotonic_usec() + s->o.deadline);
+                watch_limits(s);
+                return 0;
+        }
+        report_trouble(s, "the driver hangs: no answer about a memory limit");
+        if (s->io)
+                drop_child(s, false);
+        return 0;
 }
 
 static void report_hung(CardSource *s) {
@@ -270,6 +299,10 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
         plan_next(s);
         publish_fences(s);
         publish(s);
+        if (s->handler.on_session && s->limits_session != s->session) {
+                s->limits_session = s->session;
+                s->handler.on_session(s->userdata);
+        }
 }
 
 /* An unrequested report causes a scan, which tells the rest. */
@@ -359,8 +392,11 @@ static bool take(CardSource *s, const void *bytes, size_t n) {
                 take_xid(s, &r);
         else if (r.kind == REPORT_ALARM)
                 look_again(s);
-        else if (r.kind == REPORT_PROCESS || r.kind == REPORT_TOTAL || r.kind == REPORT_USE ||
-                 r.kind == REPORT_SPAN)
+        else if (r.kind == REPORT_LIMIT) {
+                limit_queue_take(&s->limits, &r);
+                watch_limits(s);
+        } else if (r.kind == REPORT_PROCESS || r.kind == REPORT_TOTAL || r.kind == REPORT_USE ||
+                   r.kind == REPORT_SPAN)
                 census_take(&s->census, &r);
         else if (r.kind == REPORT_CENSUS)
                 take_census(s, &r);
@@ -464,6 +500,11 @@ static int add_sources(CardSource *s) {
                 r = sd_event_add_time(s->event, &s->reaper, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_reap, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->reaper, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &s->limits_timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC,
+                                      on_limits_late, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->limits_timer, SD_EVENT_OFF);
         return r < 0 ? r : 0;
 }
 
@@ -514,6 +555,7 @@ CardSource *card_source_free(CardSource *s) {
         sd_event_source_disable_unref(s->timer);
         sd_event_source_disable_unref(s->reaper);
         sd_event_source_disable_unref(s->once);
+        sd_event_source_disable_unref(s->limits_timer);
         sd_event_unref(s->event);
         card_list_done(&s->published);
         census_done(&s->census);
@@ -522,6 +564,35 @@ CardSource *card_source_free(CardSource *s) {
         free(s->ctl);
         free(s);
         return NULL;
+}
+
+/* ---- limits ---- */
+
+int card_source_limit(CardSource *s, const CardLimit *limit, CardLimitDone done, void *userdata,
+                      uint32_t *ret_request) {
+        ProbeRequest q = {.limit = *limit};
+        int r;
+
+        if (!card_source_is_ready(s))
+                return -EAGAIN;
+        r = limit_queue_add(&s->limits, done, userdata, clock_monotonic_usec() + s->o.deadline, &q.request);
+        if (r < 0)
+                return r;
+        if (send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
+                limit_queue_cancel(&s->limits, q.request);
+                return -EAGAIN; /* it is full; an end is reported by the socket */
+        }
+        watch_limits(s);
+        *ret_request = q.request;
+        return 0;
+}
+
+bool card_source_is_ready(const CardSource *s) {
+        return s->io && s->limits_session > 0 && s->limits_session == s->session;
+}
+
+void card_source_cancel_limit(CardSource *s, uint32_t request) {
+        limit_queue_cancel(&s->limits, request);
 }
 
 void card_source_rescan(CardSource *s) {

@@ -16,6 +16,8 @@
 #include "gpu/cards/census.h"
 #include "gpu/cards/fence.h"
 
+#include "gpu/cards/card_limit.h"
+
 typedef struct CardSource CardSource;
 
 /* Called from the loop only, never from within a call below. They may call card_source_rescan(),
@@ -34,6 +36,9 @@ typedef struct CardSourceHandler {
          * Before the first on_cards and when either changes; not called for "" and true. May be
          * NULL. */
         void (*on_driver)(void *userdata, const char *version, bool locks);
+        /* A session of the library has begun, and its cards have been scanned: the child can be
+         * asked for limits. May be NULL. */
+        void (*on_session)(void *userdata);
 } CardSourceHandler;
 
 typedef struct CardSourceOptions {
@@ -61,5 +66,13 @@ CardSource *card_source_free(CardSource *s); /* and its child */
 /* Scans at once, with a new session of the driver's library, which also sees cards that were
  * plugged in. */
 void card_source_rescan(CardSource *s);
+
+/* Asks the child for a limit; done is called once from the loop, unless the request is cancelled.
+ * *ret_request: its number, for card_source_cancel_limit(). 0, -EAGAIN where no child is ready or
+ * too many requests wait, or negative errno; then done is not called. */
+int card_source_limit(CardSource *s, const CardLimit *limit, CardLimitDone done, void *userdata,
+                      uint32_t *ret_request);
+bool card_source_is_ready(const CardSource *s);                 /* a child can be asked for limits */
+void card_source_cancel_limit(CardSource *s, uint32_t request); /* one that is not known: nothing */
 
 DEFINE_CLEANUP(CardSource *, card_source_free)

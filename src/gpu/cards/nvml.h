@@ -15,9 +15,11 @@ enum {
         NVML_SUCCESS = 0,
         NVML_ERROR_INVALID_ARGUMENT = 2,
         NVML_ERROR_NOT_SUPPORTED = 3,
+        NVML_ERROR_NO_PERMISSION = 4,
         NVML_ERROR_NOT_FOUND = 6,
         NVML_ERROR_INSUFFICIENT_SIZE = 7,
         NVML_ERROR_TIMEOUT = 10,
+        NVML_ERROR_OPERATING_SYSTEM = 17,
 };
 
 /* NVML_DEVICE_UUID_V2_BUFFER_SIZE and NVML_DEVICE_NAME_V2_BUFFER_SIZE */
@@ -78,6 +80,21 @@ typedef struct NvmlEvent { /* nvmlEventData_t */
 typedef struct NvmlConfComputeState {             /* nvmlConfComputeSystemState_t, in 535 and later */
         unsigned environment, feature, dev_tools; /* feature: 1 when it is on */
 } NvmlConfComputeState;
+
+/* nvmlSetMemoryLimits_v1_t and nvmlGetMemoryLimits_v1_t, in 615 and later: bytes. path: the
+ * cgroup's directory in the mount namespace of the caller. */
+typedef struct NvmlSetLimits {
+        const char *path;
+        unsigned long long soft, hard;
+} NvmlSetLimits;
+
+typedef struct NvmlGetLimits {
+        const char *path;
+        unsigned long long soft, hard, used;
+} NvmlGetLimits;
+
+_Static_assert(sizeof(void *) != 8 || (sizeof(NvmlSetLimits) == 24 && sizeof(NvmlGetLimits) == 32),
+               "as NVML's reference has them");
 
 #define NVML_MEMBER(member, needed, symbol, parameters) int(*member) parameters;
 

@@ -35,6 +35,8 @@
           (NvmlDevice d, unsigned *count, NvmlProcess *ret))                                                 \
         X(use, false, "nvmlDeviceGetProcessUtilization",                                                     \
           (NvmlDevice d, NvmlUse * ret, unsigned *count, unsigned long long since))                          \
+        X(set_limits, false, "nvmlDeviceSetMemoryLimits_v1", (NvmlDevice d, NvmlSetLimits * p))              \
+        X(get_limits, false, "nvmlDeviceGetMemoryLimits_v1", (NvmlDevice d, NvmlGetLimits * p))              \
         X(events_new, false, "nvmlEventSetCreate", (NvmlEventSet * ret))                                     \
         X(events_free, false, "nvmlEventSetFree", (NvmlEventSet s))                                          \
         X(events_add, false, "nvmlDeviceRegisterEvents",                                                     \

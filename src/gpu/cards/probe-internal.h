@@ -2,7 +2,8 @@
 #pragma once
 
 /* What the parts of the child share. probe.c has the sessions of the library, their events and the
- * loop; probe_scan.c asks for the cards; probe_census.c asks what processes hold and use of them.
+ * loop. probe_scan.c asks for the cards, probe_census.c what processes hold and use of them, and
+ * probe_limit.c for limits of memory.
  *
  * Functions that send return 0, or negative errno when the other end is gone. */
 
@@ -53,6 +54,9 @@ int probe_send(const Probe *p, const ProbeReport *r);
  * then LINKS for each that has some. p: with an open session. */
 int probe_scan_cards(Probe *p, uint32_t request, unsigned total);
 int probe_scan_links(const Probe *p, uint32_t request);
+
+/* Sets a limit if that is asked for, reads it, and sends a LIMIT. */
+int probe_limit(const Probe *p, const ProbeRequest *q);
 
 /* Sends a census when it is time for one. */
 int probe_census(Probe *p);

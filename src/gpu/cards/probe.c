@@ -234,9 +234,10 @@ static int serve(Probe *p) {
         n = recv(p->fd, &q, sizeof q, 0);
         if (n < 0)
                 return errno == EINTR ? 0 : -errno;
-        if (n != sizeof q)
+        if (n != sizeof q || !memchr(q.limit.path, '\0', sizeof q.limit.path) ||
+            !memchr(q.limit.uuid, '\0', sizeof q.limit.uuid))
                 return -EPIPE;
-        r = scan(p, &q);
+        r = q.limit.path[0] != '\0' ? probe_limit(p, &q) : scan(p, &q);
         return r < 0 ? r : 1;
 }
 

@@ -7,17 +7,20 @@
  *     agent  ProbeRequest
  *     child  READY, CARD for each card,
  *            LINKS for each that has some, END or FAILED at any point: the child is of no more use
+ *     child  LIMIT                             for a request with a path
  *     child  XID, ALARM                        at any time, unrequested
  *     child  PROCESS for each, TOTAL,          once per census, unrequested, if it is enabled
  *            USE for each, SPAN ..., CENSUS */
 
+#include "gpu/cards/card_limit.h"
 #include "gpu/cards/card_list.h"
 
 enum { REPORT_E_MALFORMED = 1 };
 
 typedef struct ProbeRequest {
-        uint32_t request; /* counts from 1 */
+        uint32_t request; /* counts from 1; of limits by themselves */
         uint32_t fresh;   /* 1: with a new session of the library */
+        CardLimit limit;  /* path "": a scan is asked for */
 } ProbeRequest;
 
 typedef enum ProbeReportKind {
@@ -37,6 +40,9 @@ typedef enum ProbeReportKind {
         REPORT_SPAN, /* request 0: no more USE of this card; text: why it reports none, or "" */
         /* request 0: the census is complete; text: why some card reports nothing, or "" */
         REPORT_CENSUS,
+        /* number: NVML's code, or CARD_LIMIT_NO_...; value: hard limit, as it was read; used; text:
+         * what failed */
+        REPORT_LIMIT,
         REPORT_KINDS_,
 } ProbeReportKind;
 
@@ -54,6 +60,7 @@ typedef struct ProbeReport {
          * USE: ns of the SMs; SPAN: ns that USE refers to. CENSUS: when the driver was asked, in us
          * of CLOCK_BOOTTIME */
         uint64_t value;
+        uint64_t used; /* LIMIT: bytes that are charged */
         char uuid[64];
         char model[96];
         char pci[24];
