@@ -25,6 +25,7 @@
 #include "node/audit/slicedir_watch.h"
 #include "node/driver_release.h"
 #include "node/event_reasons.h"
+#include "node/limits/memory_limits.h"
 #include "node/node_config.h"
 #include "node/publisher.h"
 #include "node/recheck.h"
@@ -56,7 +57,8 @@ struct Agent {
         DriverRelease driver; /* all zero: its version is not known */
         Inventory inventory;
         Isolation isolation;
-        usec_t census_at; /* when the last one came; 0: none did */
+        MemoryLimits *memory_limits; /* lent to `context` */
+        usec_t census_at;            /* when the last one came; 0: none did */
         MemoryAudit *memory_audit;
         ProcessKiller killer;
         ComputeAudit *compute_audit;

@@ -26,6 +26,27 @@ static void on_dying_change(void *userdata) {
         agent_apply_config(a);
 }
 
+static void on_limits_change(void *userdata) {
+        Agent *a = userdata;
+
+        agent_publish(a);
+        start_verifier_wake(a->start_verifier);
+}
+
+static int build_limits(Agent *a) {
+        return memory_limits_new(&(MemoryLimitsOptions){.event = a->event,
+                                                        .cards = &a->cards,
+                                                        .inventory = &a->inventory,
+                                                        .roster = &a->roster,
+                                                        .records = &a->records,
+                                                        .cgroup_root = a->o.cgroup_root,
+                                                        .ignores_disable = a->o.ignores_disable,
+                                                        .on_change = on_limits_change,
+                                                        .on_restored = agent_tell_restored,
+                                                        .userdata = a},
+                                 &a->memory_limits);
+}
+
 static int build_allocate(Agent *a) {
         NodeContext *node = &a->context;
         int r;
@@ -35,6 +56,7 @@ static int build_allocate(Agent *a) {
                               .records = &a->records,
                               .inventory = &a->inventory,
                               .isolation = &a->isolation,
+                              .limits = a->memory_limits,
                               .client = a->client,
                               .growth = &a->growth};
         r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"), &node->pod_resources);
@@ -129,6 +151,8 @@ static int build(Agent *a, Fault *fault) {
         if (r == 0)
                 r = publisher_new(a->client, a->o.node_name, &a->publisher);
         if (r == 0)
+                r = build_limits(a);
+        if (r == 0)
                 r = build_allocate(a);
         if (r == 0)
                 r = build_audit(a);
@@ -169,6 +193,7 @@ Agent *agent_free(Agent *a) {
         if (!a)
                 return NULL;
         http_server_free(a->metrics);
+        memory_limits_free(a->memory_limits);
         card_source_free(a->source);
         reflector_free(a->nodes);
         reflector_free(a->pods);

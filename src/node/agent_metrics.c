@@ -251,6 +251,30 @@ static void write_own(const Agent *a, Buf *out) {
                            pod_patcher_waiting(a->context.pod_patcher));
 }
 
+static void write_limits(const Agent *a, Buf *out) {
+        static const char *const names[] = {[MEMORY_PRELOAD] = "preload",
+                                            [MEMORY_UNTRIED] = "untried",
+                                            [MEMORY_BOTH] = "both",
+                                            [MEMORY_UNAVAILABLE] = "unavailable"};
+        MemoryLimitsCounters limits = memory_limits_counters(a->memory_limits);
+        const char *backend;
+        const Fault *why;
+        MemoryMechanism mechanism = memory_limits_mechanism(a->memory_limits, &backend, &why);
+
+        metric_text_head(out, "aliquot_node_memory_isolation", "gauge",
+                         "1, with the mechanism that isolates memory, and who counts the driver's limits.");
+        buf_append_str(out, STR("aliquot_node_memory_isolation{"));
+        metric_text_label(out, "mechanism", names[mechanism]);
+        metric_text_label(out, "backend", backend);
+        buf_append_str(out, STR("} 1\n"));
+        metric_text_number(out, "aliquot_node_memory_limits", "gauge",
+                           "Pods with a limit of the driver on their memory.", limits.pods);
+        metric_text_number(out, "aliquot_node_memory_limits_restored_total", "counter",
+                           "Limits of the driver that had vanished and were set again.", limits.restored);
+        metric_text_number(out, "aliquot_node_memory_limits_failed_total", "counter",
+                           "Calls about limits of the driver that failed.", limits.failed);
+}
+
 static void write_watches(const Agent *a, Buf *out) {
         const struct {
                 const char *kind;
@@ -330,6 +354,7 @@ static void on_request(void *userdata, HttpExchange *x, const HttpRequest *reque
                 write_excesses(a, &out);
                 write_overuses(a, &out);
                 write_census_age(a, &out);
+                write_limits(a, &out);
                 write_watches(a, &out);
                 write_calls(a, &out);
                 write_build(a, &out);

@@ -210,6 +210,14 @@ void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
         warn_pod(userdata, pod, REASON_PLACE_IMPOSSIBLE, note);
 }
 
+void agent_tell_restored(void *userdata, Str uid, const Fault *note) {
+        const Agent *a = userdata;
+        const RosterPod *pod = roster_find(&a->roster, uid);
+
+        if (pod)
+                warn_pod(userdata, pod, REASON_MEMORY_LIMIT_RESTORED, note);
+}
+
 void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault *note) {
         warn_pod(userdata, pod, REASON_RESIZE_REFUSED, note);
 }

@@ -34,4 +34,5 @@ void agent_tell_rowless(void *userdata, const SlicedirCard *card);
 void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c);
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);
 void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note);
+void agent_tell_restored(void *userdata, Str uid, const Fault *note);
 void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault *note);

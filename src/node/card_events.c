@@ -82,8 +82,14 @@ static void on_usage(void *userdata, const CardCensus *census) {
         compute_audit_take(a->compute_audit, census);
 }
 
-static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences, on_usage,
-                                               on_driver};
+static void on_session(void *userdata) {
+        const Agent *a = userdata;
+
+        memory_limits_session(a->memory_limits);
+}
+
+static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences,
+                                               on_usage, on_driver,       on_session};
 
 /* The simulated driver's NVML reads the variable in the child process that is forked later. */
 static int use_simulated(Agent *a, Buf *nvml, Buf *ctl, CardSourceOptions *options) {
@@ -124,5 +130,8 @@ int agent_start_card_events(Agent *a, Fault *fault) {
                 if (r < 0)
                         return r;
         }
-        return card_source_new(a->event, &options, &card_handler, a, &a->source);
+        r = card_source_new(a->event, &options, &card_handler, a, &a->source);
+        if (r == 0)
+                memory_limits_set_source(a->memory_limits, a->source);
+        return r;
 }

@@ -14,6 +14,7 @@ typedef enum ConditionKind {
         CONDITION_OTHER_PLUGIN,   /* another plugin offers the same cards */
         CONDITION_CORDON,         /* an annotation keeps new slices from some of its cards */
         CONDITION_CARDS,          /* the driver's word keeps cards out of service */
+        CONDITION_LIMITS,         /* the driver is to limit memory, and cannot */
         CONDITIONS_,
 } ConditionKind;
 
@@ -23,6 +24,7 @@ typedef enum ConditionKind {
 #define CONDITION_TYPE_OTHER_PLUGIN   "GPUShareOtherPlugin"
 #define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
 #define CONDITION_TYPE_CARDS          "GPUShareCardsOutOfService"
+#define CONDITION_TYPE_LIMITS         "GPUShareMemoryLimitsUnavailable"
 
 const char *condition_type(ConditionKind kind);
 

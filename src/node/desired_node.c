@@ -287,6 +287,21 @@ static void write_broken(Agent *a, Texts *t, DesiredNode *node) {
                 agent_tell_node(a, reason, &a->told_broken);
 }
 
+/* Untried limits leave the condition of an earlier run. */
+static void write_limits(Agent *a, DesiredNode *node) {
+        const Fault *why;
+        const char *backend;
+        MemoryMechanism mechanism = memory_limits_mechanism(a->memory_limits, &backend, &why);
+        bool lacks = mechanism == MEMORY_UNAVAILABLE;
+
+        if (!a->keys_known || mechanism == MEMORY_UNTRIED)
+                return;
+        node->conditions[CONDITION_LIMITS] =
+                (DesiredCondition){lacks ? REASON_NO_MEMORY_LIMITS : "", lacks ? why->text : ""};
+        if (lacks)
+                agent_tell_once(a, REASON_NO_MEMORY_LIMITS, why);
+}
+
 /* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
  * label is removed keeps its mode, so it still needs an agent: without one the kubelet would refuse
  * each pod. */
@@ -339,6 +354,7 @@ void agent_publish(Agent *a) {
         write_other_plugin(a, &node);
         write_cordon(a, &t, &node);
         write_broken(a, &t, &node);
+        write_limits(a, &node);
         write_in_force(a, &t, &node);
         write_slices(a, &t, &node);
         write_nvidia_plugin(a, &node);

@@ -10,18 +10,19 @@
 #include "base/fault.h"
 
 /* Events of a pod. */
-#define REASON_MEMORY_EXCEEDED      "GPUMemoryExceeded"
-#define REASON_COMPUTE_EXCEEDED     "GPUComputeExceeded"
-#define REASON_KERNEL_HUNG          "GPUKernelHung"
-#define REASON_COMPUTE_REFUSED      "GPUComputeRefused"
-#define REASON_ALLOCATION_TAMPERED  "GPUAllocationTampered"
-#define REASON_PLACE_IMPOSSIBLE     "GPUPlaceImpossible"
-#define REASON_SLICE_FILE_GROWN     "SliceFileGrown"
-#define REASON_SLICE_FILE_REWRITTEN "SliceFileRewritten"
-#define REASON_SLICE_ROWS_TAKEN     "SliceRowsTaken"
-#define REASON_CARD_FENCED          "GPUCardFenced"
-#define REASON_CARD_RECOVERED       "GPUCardRecovered"
-#define REASON_RESIZE_REFUSED       "GPUResizeRefused"
+#define REASON_MEMORY_EXCEEDED       "GPUMemoryExceeded"
+#define REASON_COMPUTE_EXCEEDED      "GPUComputeExceeded"
+#define REASON_KERNEL_HUNG           "GPUKernelHung"
+#define REASON_COMPUTE_REFUSED       "GPUComputeRefused"
+#define REASON_ALLOCATION_TAMPERED   "GPUAllocationTampered"
+#define REASON_PLACE_IMPOSSIBLE      "GPUPlaceImpossible"
+#define REASON_SLICE_FILE_GROWN      "SliceFileGrown"
+#define REASON_SLICE_FILE_REWRITTEN  "SliceFileRewritten"
+#define REASON_SLICE_ROWS_TAKEN      "SliceRowsTaken"
+#define REASON_CARD_FENCED           "GPUCardFenced"
+#define REASON_CARD_RECOVERED        "GPUCardRecovered"
+#define REASON_RESIZE_REFUSED        "GPUResizeRefused"
+#define REASON_MEMORY_LIMIT_RESTORED "GPUMemoryLimitRestored"
 
 /* Events of the node. */
 #define REASON_MISCONFIGURED       "GPUShareMisconfigured"
@@ -33,8 +34,9 @@
 #define REASON_USE_UNTOLD          "GPUUseUntold"
 #define REASON_PROCESSES_UNTOLD    "GPUProcessesUntold"
 #define REASON_SLICE_DIR_UNBOUNDED "SliceDirUnbounded"
-#define REASON_OTHER_PLUGIN        "GPUOtherPlugin"       /* and of its condition GPUShareOtherPlugin */
-#define REASON_CARDS_OUT           "GPUCardsOutOfService" /* and of GPUShareCardsOutOfService */
+#define REASON_OTHER_PLUGIN        "GPUOtherPlugin"             /* and of its condition GPUShareOtherPlugin */
+#define REASON_CARDS_OUT           "GPUCardsOutOfService"       /* and of GPUShareCardsOutOfService */
+#define REASON_NO_MEMORY_LIMITS    "GPUMemoryLimitsUnavailable" /* and of GPUShareMemoryLimitsUnavailable */
 
 /* Events of the node, and reasons of its condition GPUShareCardsCordoned. */
 #define REASON_CARDS_DRAINING "GPUCardsDraining"

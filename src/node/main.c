@@ -153,6 +153,10 @@ static const Option option_list[] = {
          "place new slices while a change of mode waits, where the node's annotation does not say (default "
          "false)",
          OPTION_TO_CALL(take_default), .key = NODE_KEY_PLACE_WHILE_CHANGING},
+        {"memory-isolation", "auto|preload|both",
+         "whether the driver limits memory of pods, too, where the node's annotation does not say (default "
+         "auto, which is preload: the library alone)",
+         OPTION_TO_CALL(take_default), .key = NODE_KEY_MEMORY_ISOLATION},
         {"known-drivers-only", NULL,
          "isolate nothing with a driver that is newer than those this version knows",
          OPTION_TO_FLAG(Options, agent.known_drivers)},

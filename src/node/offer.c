@@ -294,6 +294,9 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         a->wanted_unit_fault = FAULT_NULL;
         check_keys(a, node, text);
         tell_wrong_keys(a);
+        memory_limits_want(
+                a->memory_limits,
+                node_keys_limits_memory(&a->keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));
         take_cordon(a);
         take_other_plugin(a, text);
         node_config_request(

@@ -65,6 +65,7 @@ static const struct {
         [CONDITION_OTHER_PLUGIN] = {"NoOtherPlugin", "no other plugin offers the cards", true},
         [CONDITION_CORDON] = {"InService", "no card is cordoned", true},
         [CONDITION_CARDS] = {"InService", "the driver serves every card", true},
+        [CONDITION_LIMITS] = {"AsAsked", "memory is isolated as the node asks", true},
 };
 
 typedef enum ConditionField {

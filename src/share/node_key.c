@@ -60,6 +60,10 @@ static bool is_unit_change(Str text) {
         return str_eq(text, STR("drain"));
 }
 
+static bool is_memory_isolation(Str text) {
+        return str_eq(text, STR("auto")) || str_eq(text, STR("preload")) || str_eq(text, STR("both"));
+}
+
 static bool is_cordon(Str text) {
         CardIndexes cards;
 
@@ -96,6 +100,9 @@ static const struct {
         [NODE_KEY_CORDON] = {ANNOTATION_CORDON_CARDS, ANNOTATION(cordon_cards), is_cordon,
                              "indexes of cards from 0 to 255 with commas between them, as 2,3, in at "
                              "most 127 characters"},
+        [NODE_KEY_MEMORY_ISOLATION] = {ANNOTATION_MEMORY_ISOLATION, ANNOTATION(memory_isolation),
+                                       is_memory_isolation,
+                                       "auto, preload or both (there is no isolation by the driver alone)"},
 };
 
 const char *node_key_kind(NodeKey key) {

@@ -21,6 +21,7 @@ typedef enum NodeKey {
         NODE_KEY_PLACE_WHILE_CHANGING,
         NODE_KEY_UNIT_CHANGE,
         NODE_KEY_CORDON,
+        NODE_KEY_MEMORY_ISOLATION,
         NODE_KEYS_,
 } NodeKey;
 

@@ -21,6 +21,7 @@ static const char *const otherwise[] = {
         [NODE_KEY_PLACE_WHILE_CHANGING] = "false",
         [NODE_KEY_UNIT_CHANGE] = "refusing a change while slices are held",
         [NODE_KEY_CORDON] = "no cordon",
+        [NODE_KEY_MEMORY_ISOLATION] = "the agent's --memory-isolation",
 };
 
 static void remember(NodeKeys *k, NodeKey key, Str text) {
@@ -194,4 +195,10 @@ bool node_keys_place_while_changing(const NodeKeys *k) {
 
 bool node_keys_drain(const NodeKeys *k) {
         return strcmp(k->good[NODE_KEY_UNIT_CHANGE], "drain") == 0;
+}
+
+bool node_keys_limits_memory(const NodeKeys *k, const char *fallback) {
+        const char *good = k->good[NODE_KEY_MEMORY_ISOLATION];
+
+        return strcmp(good[0] != '\0' || !fallback ? good : fallback, "both") == 0;
 }

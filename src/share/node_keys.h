@@ -40,3 +40,7 @@ void node_keys_write_wrong(const NodeKeys *k, Buf *out);
 /* The last good values of the two switches; both are off by default. */
 bool node_keys_place_while_changing(const NodeKeys *k);
 bool node_keys_drain(const NodeKeys *k);
+
+/* Whether the driver is to limit memory, too: ANNOTATION_MEMORY_ISOLATION. fallback: the value
+ * where no good one was seen; NULL: none. */
+bool node_keys_limits_memory(const NodeKeys *k, const char *fallback);

@@ -91,11 +91,11 @@
 #define ANNOTATION_UNIT_IN_FORCE  "aliquot.dev/gpu-mem-unit-in-force"
 #define ANNOTATION_CHANGE_PENDING "aliquot.dev/change-pending"
 
-/* On a node, written by its administrator. "2,3": these cards take no new slice. "true": new slices
- * are placed while a change of mode waits. "drain": none is placed while a change of unit waits. */
+/* On a node, by its administrator (docs/reference/reference.md). */
 #define ANNOTATION_CORDON_CARDS         "aliquot.dev/cordon-cards"
 #define ANNOTATION_PLACE_WHILE_CHANGING "aliquot.dev/place-while-changing"
 #define ANNOTATION_UNIT_CHANGE          "aliquot.dev/gpu-mem-unit-change"
+#define ANNOTATION_MEMORY_ISOLATION     "aliquot.dev/memory-isolation"
 
 /* In a container's environment, set by its user. */
 #define ENVIRONMENT_DISABLE       "CGPU_DISABLE"

@@ -25,6 +25,7 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.unit_change, ANNOTATION_UNIT_CHANGE, json_field_str),
         JSON_FIELD(Node, annotations.growth, ANNOTATION_GROWTH, json_field_str),
         JSON_FIELD(Node, annotations.cordon_cards, ANNOTATION_CORDON_CARDS, json_field_str),
+        JSON_FIELD(Node, annotations.memory_isolation, ANNOTATION_MEMORY_ISOLATION, json_field_str),
 };
 OBJECT_DECODER(read_node_annotations, node_annotation_fields)
 

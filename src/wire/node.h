@@ -9,7 +9,7 @@ typedef struct NodeAnnotations {
         Str cards, unit, policy, max_inst, prio_ratio, max_pods, allow_mixed, held_slices, simulated_cards;
         Str mode_in_force, unit_in_force, change_pending; /* written by the agent */
         Str growth;                                       /* by the agent and the leading scheduler */
-        Str place_while_changing, unit_change, cordon_cards;
+        Str place_while_changing, unit_change, cordon_cards, memory_isolation;
 } NodeAnnotations;
 
 /* Type of a node's condition, written by the leading scheduler: a ConfigMap that fences cards is

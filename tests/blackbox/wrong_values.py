@@ -27,6 +27,7 @@ NODE_ANNOTATIONS = {
     "aliquot.dev/prio-ratio": ("19", "100", "x"),
     "aliquot.dev/place-while-changing": ("yes", "1"),
     "aliquot.dev/gpu-mem-unit-change": ("now", "true"),
+    "aliquot.dev/memory-isolation": ("driver", "Both", "x"),
     # 99: no such card; the last one has 129 characters
     "aliquot.dev/cordon-cards": ("x", "-1", "256", "0,", "0;1", "gpu0", "99", "0," * 64 + "0"),
 }
@@ -96,7 +97,7 @@ CHART = {
     "placeWhileChanging": ("node", "place-while-changing", ("yes", "1")), "deviceAccess": ("node", "device-access", ("auto", "x")),
     "ignoreCgpuDisable": ("node", "ignore-cgpu-disable", ("yes",)), "knownDriversOnly": ("node", "known-drivers-only", ("yes",)),
     "keepNvidiaPluginOff": ("node", "keep-nvidia-plugin-off", ("yes",)),
-    "growBeyondLimits": ("node", "grow-beyond-limits", ("yes",)),
+    "growBeyondLimits": ("node", "grow-beyond-limits", ("yes",)), "memoryIsolation": ("node", "memory-isolation", ("driver", "x")),
 }
 
 # Not wrong in any value, or tried elsewhere.

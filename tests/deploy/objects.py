@@ -579,8 +579,9 @@ class Values(Case):
         self.assertEqual([values[key] for key in ("maxInst", "prioRatio", "maxPodsPerCard")], ["", "", ""])
         self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "knownDriversOnly",
                                                      "keepNvidiaPluginOff")], [False] * 5)
+        self.assertEqual(values["memoryIsolation"], "auto")
         both = args + self.container("Deployment", "aliquot-scheduler")["args"]
-        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts", a)], [])
+        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts|memory-isolation", a)], [])
         self.assertEqual([a for a in both if "device-access" in a], 2 * ["--device-access=cdi"])
         self.assertEqual((values["systemAccounts"], values["admissionPolicies"]), ([], "auto"))
 

@@ -399,13 +399,13 @@ class Policies(unittest.TestCase):
         self.patch(agent(N1), "this part of the status", "node", N1, {"status": {"addresses": []}}, "status")
         self.patch(agent(N1), "this part of the status", "node", N1, {"status": {"phase": "Running"}}, "status")
         for kind in ("GPUShareChangePending", "GPUShareMisconfigured", "GPUShareDriverUnsupported", "GPUShareCardsCordoned",
-                     "GPUShareOtherPlugin", "GPUShareCardsOutOfService"):
+                     "GPUShareOtherPlugin", "GPUShareCardsOutOfService", "GPUShareMemoryLimitsUnavailable"):
             self.condition(agent(N1), None, N1, kind)
             self.condition(scheduler(), "GPUFenceMisconfigured", N1, kind)
         self.condition(scheduler(), None, N1, "GPUFenceMisconfigured")
         self.condition(scheduler(), None, N2, "GPUFenceMisconfigured")
-        self.condition(agent(N1), "GPUShareDriverUnsupported, GPUShareCardsCordoned, GPUShareOtherPlugin, GPUShareCardsOutOfService", N1,
-                       "GPUFenceMisconfigured")
+        self.condition(agent(N1), "GPUShareDriverUnsupported, GPUShareCardsCordoned, GPUShareOtherPlugin, GPUShareCardsOutOfService, "
+                                  "GPUShareMemoryLimitsUnavailable", N1, "GPUFenceMisconfigured")
         for who in (agent(N1), scheduler()):
             self.condition(who, "conditions of a Node", N1, "Ready", "False")
             self.patch(who, "conditions of a Node", "node", N1, {"status": {"conditions": []}}, "status")

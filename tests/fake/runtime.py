@@ -20,6 +20,7 @@ class Runtime:
 
     def __init__(self, cgroup_root, style="v2"):
         self.root, self.style = cgroup_root, style
+        self.dmem = False  # whether pods have files of that controller
         self.lock = threading.RLock()  # also held while the tree changes
         self.containers = {}  # uid -> name -> Container, the last of each name
         self.started = []     # all Containers ever started
@@ -73,6 +74,8 @@ class Runtime:
             for d in self._pod_dirs(uid):
                 os.makedirs(d)
                 self._write(os.path.join(d, "cgroup.procs"), "")  # processes have their own cgroups
+                for name in ("dmem.max", "dmem.current") if self.dmem else ():
+                    self._write(os.path.join(d, name), "")
                 self._make_group(os.path.join(d, self._scope("f" * 64)))
             self._tell_pod(uid, True)
 

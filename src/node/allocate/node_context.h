@@ -20,6 +20,7 @@
 #include "node/allocate/pod_patcher.h"
 #include "node/isolation/isolation.h"
 #include "node/kubelet/pod_resources.h"
+#include "node/limits/memory_limits.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"
 #include "node/records/roster.h"
@@ -39,6 +40,7 @@ typedef struct NodeContext {
         Records *records;
         const Inventory *inventory;
         Isolation *isolation;        /* NULL: none */
+        MemoryLimits *limits;        /* NULL: none */
         PodResources *pod_resources; /* the kubelet's List; set before the first call of the kubelet */
         KubeClient *client;
         PodPatcher *pod_patcher;   /* set before the first call of the kubelet */

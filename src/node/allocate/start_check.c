@@ -194,6 +194,23 @@ static int isolate(const StartCheck *check, const RosterPod *pod, const RosterCo
         return 0;
 }
 
+/* The driver's limit on the pod, read back: no isolated container starts without it where the node
+ * asks for it. */
+static int limit_memory(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
+                        Fault *fault) {
+        const NodeContext *node = check->node;
+        const Record *record = records_find(node->records, str_from(pod->uid));
+        int r;
+
+        if (!node->limits || check->kind != DEVICE_MEM || !record)
+                return 0;
+        r = memory_limits_start(node->limits, record, fault);
+        if (r <= 0)
+                return r;
+        return fault_wrap(fault, r == MEMORY_LIMITS_E_WAIT ? START_CHECK_E_WAIT : START_CHECK_E_REFUSED,
+                          "pod %s/%s: container %s", pod->namespace_, pod->name, c->name);
+}
+
 static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e, Fault *fault) {
         const RosterContainer *c = NULL;
         int r;
@@ -221,6 +238,8 @@ static int check_pod(const StartCheck *check, RosterPod *pod, const Evidence *e,
                 r = keep_record(check, pod, c, fault);
         if (r == 0)
                 r = isolate(check, pod, c, fault);
+        if (r == 0)
+                r = limit_memory(check, pod, c, fault);
         if (r == 0)
                 r = keep_start(check, pod, c, fault);
         if (r != 0)

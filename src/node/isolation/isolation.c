@@ -173,6 +173,14 @@ static uint32_t units_of(const RecordContainer *given, uint32_t count) {
         return given->size_mem > 0 && n > 0 ? given->size_mem / n : count;
 }
 
+uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given, uint32_t index,
+                               uint32_t count) {
+        const MachineCard *card = inventory_machine_card(v, index);
+        uint32_t dev = card ? memory_unit_count(card->mib, v->unit) : 0;
+
+        return dev > 0 ? MIB * visible_mib(card->mib, units_of(given, count), dev) : 0;
+}
+
 /* count: devices of this card that it was given. */
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c,
                     const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,

@@ -73,6 +73,11 @@ enum { ISOLATION_E_MISSING = 1 };
 int isolation_prepare(Isolation *i, const Inventory *v, const RosterPod *pod, const RosterContainer *c,
                       const RecordContainer *given, Fault *fault);
 
+/* The bytes of a card that the slice of these devices shows, by the size in force; 0: the card is
+ * not known. count: devices of that card. */
+uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given, uint32_t index,
+                               uint32_t count);
+
 /* Writes the size of the record into the pages of a container that has started. 0;
  * ISOLATION_E_MISSING, SLICE_FILES_E_DAMAGED or negative errno, all with a fault. */
 int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c, const RecordContainer *given,

@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 
@@ -33,6 +35,9 @@ typedef struct Search {
         /* a kubepods was found: else this is not the tree of the kubelet */
         bool kubepods;
         unsigned left; /* directories that may still be read */
+        char *path;    /* not NULL: takes the path of the pod's cgroup, of `size` bytes */
+        size_t size;
+        int error; /* of that */
 } Search;
 
 /* A UUID, or the hash of a static pod's manifest. */
@@ -164,11 +169,30 @@ static PodProcesses check_v1(Search *s, int pod) {
         return text[0] == '0' ? POD_PROCESSES_NONE : POD_PROCESSES_SOME;
 }
 
+/* The path of an open directory, in this mount namespace. 0 or negative errno. */
+static int name_descriptor(int fd, char *ret, size_t size) {
+        char link[64];
+        ssize_t n;
+
+        (void) snprintf(link, sizeof link, "/proc/self/fd/%d", fd); /* it fits */
+        n = readlink(link, ret, size);
+        if (n < 0)
+                return -errno;
+        if ((size_t) n == size)
+                return -ENAMETOOLONG;
+        ret[n] = '\0';
+        return 0;
+}
+
 static PodProcesses check_pod(Search *s, int dir, const char *name) {
         _cleanup_close_ int pod = open_dir(dir, name);
 
         if (pod < 0)
                 return verdict(pod);
+        if (s->path) {
+                s->error = name_descriptor(pod, s->path, s->size);
+                return POD_PROCESSES_SOME;
+        }
         return s->v2 ? check_v2(pod) : check_v1(s, pod);
 }
 
@@ -335,4 +359,32 @@ PodProcesses pod_processes(const char *root, Str uid) {
                 return POD_PROCESSES_NONE; /* no kubelet makes a cgroup of that name */
         search_init(&s, fd, uid);
         return s.v2 ? search_tree(&s, fd) : search_v1(&s, fd);
+}
+
+int pod_processes_path(const char *root, Str uid, char *ret, size_t size) {
+        _cleanup_close_ int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        char top[PATH_MAX];
+        size_t n;
+        Search s;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        if (!uid_is_valid(uid))
+                return -ENOENT;
+        search_init(&s, fd, uid);
+        if (!s.v2)
+                return -EOPNOTSUPP;
+        s.path = ret;
+        s.size = size;
+        if (search_tree(&s, fd) != POD_PROCESSES_SOME)
+                return -ENOENT;
+        r = s.error == 0 ? name_descriptor(fd, top, sizeof top) : s.error;
+        if (r < 0)
+                return r;
+        n = strcmp(top, "/") == 0 ? 0 : strlen(top);
+        if (strncmp(ret, top, n) != 0 || ret[n] != '/')
+                return -ENOENT; /* it was moved meanwhile */
+        memmove(ret, ret + n, strlen(ret + n) + 1);
+        return 0;
 }

@@ -23,3 +23,8 @@ typedef enum PodProcesses {
  * digits and "-". Links are not followed. Version 1 without the pids controller needs the host's
  * PID namespace, because cgroup.procs does not list processes of other namespaces. */
 PodProcesses pod_processes(const char *root, Str uid);
+
+/* The path of the pod's cgroup below root, version 2 only: "/kubepods/podUID". 0; -ENOENT: it has
+ * none, or the tree is not that of the kubelet; -EOPNOTSUPP: it is version 1; -ENAMETOOLONG, or
+ * another negative errno. */
+int pod_processes_path(const char *root, Str uid, char *ret, size_t size);

@@ -33,6 +33,8 @@ static const struct {
          ANNOTATION_UNIT_CHANGE, "drain", "; refusing a change"},
         {NODE_KEY_CORDON, offsetof(Node, annotations.cordon_cards), "2,3", "2;3", ANNOTATION_CORDON_CARDS,
          "indexes of cards", "; the cordon of gpu2, gpu3 stays"},
+        {NODE_KEY_MEMORY_ISOLATION, offsetof(Node, annotations.memory_isolation), "both", "driver",
+         ANNOTATION_MEMORY_ISOLATION, "auto, preload or both", "; the agent's --memory-isolation stays"},
 };
 
 static void set(Node *node, size_t i, const char *text) {

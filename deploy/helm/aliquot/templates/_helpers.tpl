@@ -88,6 +88,7 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 --keep-nvidia-plugin-off: keepNvidiaPluginOff
 --ignore-cgpu-disable: ignoreCgpuDisable
 --known-drivers-only: knownDriversOnly
+--memory-isolation: memoryIsolation
 --hung-kernel: hungKernel
 --on-hung-kernel: onHungKernel
 --on-compute-excess: onComputeExcess

@@ -97,6 +97,7 @@ static void v2_finds_populated(void) {
         };
 
         for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                char path[PATH_MAX];
                 Tree t;
 
                 tree_begin(&t);
@@ -104,6 +105,11 @@ static void v2_finds_populated(void) {
                 tree_file(&t, places[i], "cgroup.events", "populated 1\nfrozen 0\n");
                 ASSERT_INT(ask(&t, UID), POD_PROCESSES_SOME);
                 ASSERT_INT(ask(&t, OTHER), POD_PROCESSES_NONE);
+                ASSERT_OK(pod_processes_path(t.root, str_from(UID), path, sizeof path));
+                ASSERT_INT(path[0], '/');
+                ASSERT_TEXT(path + 1, places[i]);
+                ASSERT_INT(pod_processes_path(t.root, str_from(OTHER), path, sizeof path), -ENOENT);
+                ASSERT_INT(pod_processes_path(t.root, str_from(UID), path, 8), -ENAMETOOLONG);
                 tree_file(&t, places[i], "cgroup.events", "populated 0\nfrozen 0\n");
                 ASSERT_INT(ask(&t, UID), POD_PROCESSES_NONE);
                 tree_end(&t);

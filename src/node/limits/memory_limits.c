@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/limits/memory_limits.h"
+
+#include <errno.h>
+
+#include "base/log.h"
+#include "gpu/cards/nvml.h"
+#include "node/kubelet/pod_processes.h"
+#include "node/limits/cgroup_mount.h"
+#include "node/limits/limit_trial.h"
+#include "node/limits/pod_limit.h"
+
+#define TURN USEC_PER_SEC
+
+enum { TURNS_OF_ROUND = 30 }; /* all limits are read once in a round */
+
+struct MemoryLimits {
+        MemoryLimitsOptions o;
+        CardSource *source;
+        sd_event_source *timer;
+        PodLimit *pods; /* by uid */
+        LimitTrial *trial;
+        MemoryMechanism mechanism;
+        bool dmem;
+        Fault why;
+        unsigned turn;
+        bool in_start; /* its caller takes the answer */
+        MemoryLimitsCounters counters;
+};
+
+static void ask_next(MemoryLimits *m, PodLimit *p);
+
+/* ---- one pod ---- */
+
+static PodLimit *find_pod(const MemoryLimits *m, const char *uid) {
+        PodLimit *p;
+
+        HASH_FIND_STR(m->pods, uid, p);
+        return p;
+}
+
+static PodLimit *add_pod(MemoryLimits *m, const char *uid) {
+        PodLimit *p = find_pod(m, uid);
+
+        if (p)
+                return p;
+        p = calloc(1, sizeof *p);
+        if (!p)
+                return NULL;
+        p->uid = str_dup(str_from(uid));
+        p->owner = m;
+        if (!p->uid)
+                return pod_limit_free(p);
+        HASH_ADD_KEYPTR(hh, m->pods, p->uid, strlen(p->uid), p);
+        return hash_added(p, hh) ? p : pod_limit_free(p);
+}
+
+static void forget_pod(MemoryLimits *m, PodLimit *p) {
+        if (p->request > 0)
+                card_source_cancel_limit(m->source, p->request);
+        HASH_DEL(m->pods, p);
+        pod_limit_free(p);
+}
+
+static void set_fault(PodLimit *p, const char *text) {
+        (void) fault_set(&p->fault, 0, "%s", text);
+}
+
+/* The end of one look at the pod's cards. */
+static void end_look(MemoryLimits *m, PodLimit *p) {
+        p->at = p->n;
+        if (p->start == POD_START_ASKED) {
+                if (p->fault.text[0] == '\0' && !pod_limit_is_met(p))
+                        set_fault(p, "the driver accepted the limit, and another one is in force");
+                p->start = p->fault.text[0] != '\0' ? POD_START_FAILED : POD_START_DONE;
+                if (!m->in_start)
+                        m->o.on_change(m->o.userdata);
+                return;
+        }
+        if (p->ends && (p->fault.text[0] != '\0' || pod_limit_is_met(p)))
+                forget_pod(m, p); /* its cgroup is gone, or has no limit any more */
+}
+
+/* A limit that was in force by the last answer and is not any more. */
+static bool has_vanished(const PodLimitCard *c, const CardLimitAnswer *a) {
+        return c->hard != 0 && c->hard == c->wanted && a->hard != c->wanted;
+}
+
+static void tell_restored(MemoryLimits *m, const PodLimit *p, const PodLimitCard *c,
+                          const CardLimitAnswer *a) {
+        Fault note = FAULT_NULL;
+
+        m->counters.restored++;
+        (void) fault_set(
+                &note, 0, "the driver's limit on memory of %s was %llu MiB, and is set again to %llu MiB",
+                c->uuid, (unsigned long long) (a->hard >> 20), (unsigned long long) (c->wanted >> 20));
+        m->o.on_restored(m->o.userdata, str_from(p->uid), &note);
+}
+
+static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a) {
+        m->counters.failed++;
+        set_fault(p, a->text);
+        p->cards[p->at].known = false; /* it is read before it is set again */
+        if (a->code == NVML_ERROR_OPERATING_SYSTEM)
+                p->path[0] = '\0'; /* the cgroup is searched again */
+        end_look(m, p);
+}
+
+/* A new pod has nothing of its own, so what is charged comes from a removed cgroup at the same
+ * address. */
+static bool inherits(const PodLimit *p, const PodLimitCard *c, const Record *record) {
+        return p->start == POD_START_ASKED && c->inherited == 0 && c->used > 0 && record &&
+               !record_has_started(record);
+}
+
+static void on_answer(void *userdata, const CardLimitAnswer *a) {
+        PodLimit *p = userdata;
+        MemoryLimits *m = p->owner;
+        PodLimitCard *c = &p->cards[p->at];
+
+        CardLimitAnswer none = {.hard = CARD_LIMIT_NONE};
+
+        p->request = 0;
+        if (a->code == NVML_ERROR_NOT_SUPPORTED && !p->sets)
+                a = &none; /* the driver's own account has no entry on the way up */
+        if (a->code != 0) {
+                take_failure(m, p, a);
+                return;
+        }
+        if (has_vanished(c, a))
+                tell_restored(m, p, c, a);
+        c->known = true;
+        c->hard = a->hard;
+        c->used = a->used;
+        if (inherits(p, c, records_find(m->o.records, str_from(p->uid)))) {
+                c->inherited = c->used;
+                c->wanted += c->used;
+        } else if (c->hard == c->wanted || c->hard == pod_limit_next(c)) {
+                p->at++; /* in force, or as low as the use permits */
+        } else if (p->sets) {
+                p->at++; /* it was set and is not in force: tried again with the next turn */
+        }
+        ask_next(m, p);
+}
+
+/* Reads a limit that is not known, and sets one that differs. */
+static void ask_next(MemoryLimits *m, PodLimit *p) {
+        CardLimit l = {.path = ""};
+        const PodLimitCard *c;
+
+        if (p->at >= p->n) {
+                end_look(m, p);
+                return;
+        }
+        c = &p->cards[p->at];
+        l.set = p->start == POD_START_ASKED || (c->known && c->hard != c->wanted);
+        l.hard = pod_limit_next(c);
+        p->sets = l.set;
+        memcpy(l.uuid, c->uuid, sizeof l.uuid);
+        memcpy(l.path, p->path, sizeof l.path);
+        if (card_source_limit(m->source, &l, on_answer, p, &p->request) < 0) {
+                set_fault(p, "the driver's library cannot be asked now");
+                end_look(m, p);
+        }
+}
+
+static bool find_path(const MemoryLimits *m, PodLimit *p) {
+        char below[CARD_LIMIT_PATH - sizeof CGROUP_MOUNT];
+        int r = pod_processes_path(m->o.cgroup_root, str_from(p->uid), below, sizeof below);
+
+        if (r < 0)
+                (void) fault_set(&p->fault, 0, "the pod's cgroup is not found: %s", strerror(-r));
+        else
+                (void) snprintf(p->path, sizeof p->path, CGROUP_MOUNT "%s", below); /* it fits */
+        return r == 0;
+}
+
+/* Looks at all cards of the pod, one after the other. */
+static void look(MemoryLimits *m, PodLimit *p) {
+        p->fault = FAULT_NULL;
+        if (p->path[0] == '\0' && !find_path(m, p)) {
+                end_look(m, p);
+                return;
+        }
+        p->at = 0;
+        ask_next(m, p);
+}
+
+/* ---- all pods ---- */
+
+/* An honoured CGPU_DISABLE of one container lifts the limit of the pod: the others keep theirs by
+ * the library. */
+static bool is_lifted(const MemoryLimits *m, const RosterPod *pod) {
+        for (size_t i = 0; i < pod->n_containers && !m->o.ignores_disable; i++)
+                if (pod->containers[i].not_isolated)
+                        return true;
+        return false;
+}
+
+static bool has_memory(const Record *record) {
+        for (size_t i = 0; i < record->n_containers; i++)
+                if (record->containers[i].given[DEVICE_MEM].n > 0)
+                        return true;
+        return false;
+}
+
+static void look_at_record(MemoryLimits *m, const Record *record, bool round) {
+        const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
+        PodLimit *p;
+
+        if (!record_has_started(record) || !has_memory(record) || !pod)
+                return;
+        p = add_pod(m, record->uid);
+        if (!p || p->request > 0 || p->start != POD_START_NONE ||
+            !pod_limit_want(p, m->o.inventory, record, is_lifted(m, pod)))
+                return; /* the next turn looks again */
+        if (round || !pod_limit_is_met(p))
+                look(m, p);
+}
+
+/* A pod whose record is gone, or all pods where the library isolates alone. */
+static void lift_ended(MemoryLimits *m) {
+        PodLimit *p, *next;
+
+        HASH_ITER(hh, m->pods, p, next) {
+                if (p->request > 0 ||
+                    (m->mechanism != MEMORY_PRELOAD && records_find(m->o.records, str_from(p->uid))))
+                        continue;
+                p->ends = true;
+                p->start = POD_START_NONE;
+                for (size_t i = 0; i < p->n; i++)
+                        p->cards[i].wanted = CARD_LIMIT_NONE;
+                look(m, p);
+        }
+}
+
+static void look_at_all(MemoryLimits *m, bool round) {
+        lift_ended(m);
+        if (m->mechanism != MEMORY_BOTH || !share_mode_is_isolated(m->o.inventory->mode))
+                return;
+        for (const Record *r = m->o.records->by_uid; r; r = r->hh.next)
+                look_at_record(m, r, round);
+}
+
+static void set_timer(MemoryLimits *m) {
+        bool on = m->mechanism != MEMORY_PRELOAD || m->pods;
+
+        /* both fail only for a source that does not exist */
+        (void) sd_event_source_set_time_relative(m->timer, TURN);
+        (void) sd_event_source_set_enabled(m->timer, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
+        MemoryLimits *m = userdata;
+
+        m->turn = (m->turn + 1) % TURNS_OF_ROUND;
+        look_at_all(m, m->turn == 0);
+        set_timer(m);
+        return 0;
+}
+
+/* ---- the mechanism ---- */
+
+static void set_mechanism(MemoryLimits *m, MemoryMechanism mechanism) {
+        m->mechanism = mechanism;
+        if (mechanism != MEMORY_UNAVAILABLE)
+                m->why = FAULT_NULL;
+        set_timer(m);
+        m->o.on_change(m->o.userdata);
+}
+
+static void on_tried(void *userdata, bool dmem, const Fault *fault) {
+        MemoryLimits *m = userdata;
+
+        m->trial = limit_trial_free(m->trial);
+        m->dmem = dmem;
+        if (fault) {
+                (void) fault_set(&m->why, 0, "the driver does not limit memory here: %.160s", fault->text);
+                log_warning("%s", m->why.text);
+        } else
+                log_info("memory is limited by the driver, too, backend=%s", dmem ? "dmem" : "driver");
+        set_mechanism(m, fault ? MEMORY_UNAVAILABLE : MEMORY_BOTH);
+        look_at_all(m, true);
+}
+
+static void try_driver(MemoryLimits *m) {
+        m->trial = limit_trial_free(m->trial);
+        if (limit_trial_new(m->source, m->o.cards, m->o.cgroup_root, on_tried, m, &m->trial) < 0)
+                log_error("out of memory: the driver is tried with its next session");
+}
+
+void memory_limits_session(MemoryLimits *m) {
+        PodLimit *p, *next;
+
+        HASH_ITER(hh, m->pods, p, next)
+        for (size_t i = 0; i < p->n; i++)
+                p->cards[i].known = false;
+        if (m->mechanism != MEMORY_PRELOAD)
+                try_driver(m);
+}
+
+void memory_limits_want(MemoryLimits *m, bool both) {
+        if (both == (m->mechanism != MEMORY_PRELOAD))
+                return;
+        m->trial = limit_trial_free(m->trial);
+        set_mechanism(m, both ? MEMORY_UNTRIED : MEMORY_PRELOAD);
+        if (both && card_source_is_ready(m->source))
+                try_driver(m);
+}
+
+MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_backend,
+                                        const Fault **ret_why) {
+        *ret_backend = m->mechanism != MEMORY_BOTH ? "" : m->dmem ? "dmem" : "driver";
+        *ret_why = &m->why;
+        return m->mechanism;
+}
+
+MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m) {
+        MemoryLimitsCounters counters = m->counters;
+
+        counters.pods = HASH_COUNT(m->pods);
+        return counters;
+}
+
+/* ---- a start ---- */
+
+static int check_mechanism(const MemoryLimits *m, Fault *fault) {
+        if (m->mechanism == MEMORY_UNTRIED)
+                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "the driver's limits have not been tried yet");
+        if (m->mechanism == MEMORY_UNAVAILABLE)
+                return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "%s", m->why.text);
+        return 0;
+}
+
+/* Takes the answer of an earlier call, which counts once. */
+static int take_start(PodLimit *p, Fault *fault) {
+        PodStart start = p->start;
+
+        if (start == POD_START_ASKED)
+                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit");
+        p->start = POD_START_NONE;
+        return start == POD_START_DONE ? 0 : fault_set(fault, MEMORY_LIMITS_E_REFUSED, "%s", p->fault.text);
+}
+
+int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
+        const RosterPod *pod = roster_find(m->o.roster, str_from(record->uid));
+        PodLimit *p;
+        int r;
+
+        if (m->mechanism == MEMORY_PRELOAD || !share_mode_is_isolated(m->o.inventory->mode) ||
+            !has_memory(record))
+                return 0;
+        r = check_mechanism(m, fault);
+        if (r != 0)
+                return r;
+        p = add_pod(m, record->uid);
+        if (!p)
+                return -ENOMEM;
+        if (p->start != POD_START_NONE)
+                return take_start(p, fault);
+        if (p->request > 0)
+                return fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit");
+        p->ends = false;
+        if (!pod_limit_want(p, m->o.inventory, record, pod && is_lifted(m, pod)))
+                return fault_set(fault, MEMORY_LIMITS_E_REFUSED, "a card of the pod is not known");
+        p->start = POD_START_ASKED;
+        m->in_start = true;
+        look(m, p);
+        m->in_start = false;
+        return p->start == POD_START_ASKED
+                       ? fault_set(fault, MEMORY_LIMITS_E_WAIT, "waits for the driver's limit")
+                       : take_start(p, fault);
+}
+
+/* ---- the object ---- */
+
+int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret) {
+        _cleanup_(memory_limits_freep) MemoryLimits *m = calloc(1, sizeof *m);
+        int r;
+
+        if (!m)
+                return -ENOMEM;
+        m->o = *options;
+        r = sd_event_add_time(options->event, &m->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_turn, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+void memory_limits_set_source(MemoryLimits *m, CardSource *source) {
+        m->source = source;
+}
+
+MemoryLimits *memory_limits_free(MemoryLimits *m) {
+        PodLimit *p, *next;
+
+        if (!m)
+                return NULL;
+        m->trial = limit_trial_free(m->trial);
+        HASH_ITER(hh, m->pods, p, next)
+        forget_pod(m, p);
+        sd_event_source_disable_unref(m->timer);
+        free(m);
+        return NULL;
+}

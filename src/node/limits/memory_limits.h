@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The mechanism `both` of memory isolation: beside the library, a limit of the driver on the cgroup
+ * of each pod with isolated slices. The amount is that of the pod's record, never of an
+ * environment. PreStart has it set and read back before a container exists. Once a second, limits
+ * that differ from the record are set again, and all are read twice a minute and at each session of
+ * NVML (docs/internals/memory-limits.md).
+ *
+ * A limit below the use is not in force, so a shrinking slice follows its use down. When a pod's
+ * record is gone, or the node wants the library alone, limits are lifted.
+ *
+ * Whether the driver can do it is tried at each session on a cgroup of its own, and decided by
+ * nothing else. Where it cannot, no isolated container starts. */
+
+#include <systemd/sd-event.h>
+
+#include "gpu/cards/card_source.h"
+#include "node/records/inventory.h"
+#include "node/records/records.h"
+#include "node/records/roster.h"
+
+typedef struct MemoryLimits MemoryLimits;
+
+typedef enum MemoryMechanism {
+        MEMORY_PRELOAD, /* the library alone; the default */
+        MEMORY_UNTRIED, /* both are wanted, and the driver has not been tried */
+        MEMORY_BOTH,
+        MEMORY_UNAVAILABLE, /* both are wanted, and the driver cannot */
+} MemoryMechanism;
+
+typedef struct MemoryLimitsOptions { /* what it points to outlives it */
+        sd_event *event;
+        const CardList *cards; /* of the driver */
+        const Inventory *inventory;
+        const Roster *roster;
+        const Records *records;
+        const char *cgroup_root;           /* where this process sees the tree of cgroups */
+        bool ignores_disable;              /* CGPU_DISABLE is not honoured on this node */
+        void (*on_change)(void *userdata); /* the mechanism changed, or a start may go on */
+        /* A limit had vanished, or another one was in force, and it was set again. */
+        void (*on_restored)(void *userdata, Str uid, const Fault *note);
+        void *userdata;
+} MemoryLimitsOptions;
+
+int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret); /* 0 or negative errno */
+MemoryLimits *memory_limits_free(MemoryLimits *m);                             /* before its source */
+
+void memory_limits_set_source(MemoryLimits *m, CardSource *source); /* before any session */
+void memory_limits_want(MemoryLimits *m, bool both);                /* what the node's annotation asks for */
+void memory_limits_session(MemoryLimits *m);                        /* a session of NVML has begun */
+
+/* Before a container of the pod starts. 0: the pod's limit is in force, or none is needed.
+ * MEMORY_LIMITS_E_WAIT: it was asked for, and on_change is called; with the pod's second call the
+ * answer is taken. MEMORY_LIMITS_E_REFUSED: it cannot be set. Both with a fault; or -ENOMEM. */
+enum { MEMORY_LIMITS_E_WAIT = 1, MEMORY_LIMITS_E_REFUSED };
+int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault);
+
+/* What is in force. ret_backend: "dmem", "driver" or "". ret_why: of MEMORY_UNAVAILABLE. */
+MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_backend,
+                                        const Fault **ret_why);
+
+typedef struct MemoryLimitsCounters {
+        uint64_t restored, failed; /* limits that had to be set again; calls that failed */
+        size_t pods;               /* with a limit now */
+} MemoryLimitsCounters;
+MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m);
+
+DEFINE_CLEANUP(MemoryLimits *, memory_limits_free)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The limit of the driver on one pod's cgroup: what it should be by the pod's record, and what was
+ * read back last. Pure but for the search of the cgroup. */
+
+#include "base/hash.h"
+#include "gpu/cards/card_limit.h"
+#include "node/isolation/isolation.h"
+
+enum { POD_LIMIT_CARDS = 32 };
+
+/* How a start waits for the limit. */
+typedef enum PodStart { POD_START_NONE, POD_START_ASKED, POD_START_DONE, POD_START_FAILED } PodStart;
+
+typedef struct PodLimitCard {
+        char uuid[64];
+        uint64_t wanted; /* bytes; CARD_LIMIT_NONE: no limit */
+        bool known;      /* `hard` and `used` are of this session and of the last call, which succeeded */
+        uint64_t hard;   /* in force, as it was read last; 0: never */
+        uint64_t used;
+        uint64_t inherited; /* charged before the pod had a limit: not the pod's own */
+} PodLimitCard;
+
+typedef struct PodLimit {
+        UT_hash_handle hh;
+        char *uid;
+        char path[CARD_LIMIT_PATH]; /* of the cgroup as NVML sees it; "": not looked up */
+        PodLimitCard cards[POD_LIMIT_CARDS];
+        size_t n;
+        size_t at;        /* card that is asked for; n: none */
+        uint32_t request; /* number of that request */
+        bool sets;        /* it sets the limit; else it reads it */
+        PodStart start;
+        Fault fault; /* what failed last; "": nothing */
+        bool ends;   /* its limit is lifted, then it is forgotten */
+        struct MemoryLimits *owner;
+} PodLimit;
+
+/* Sets `wanted` of each card of the record. lifted: no limit on any of them. Returns false where
+ * the record has more cards than there is room for, or one that is not known. */
+bool pod_limit_want(PodLimit *p, const Inventory *v, const Record *record, bool lifted);
+
+/* What to set now on a card: the wanted limit, but not less than is used. The driver's own account
+ * refuses less, and the kernel's controller ignores it. */
+uint64_t pod_limit_next(const PodLimitCard *c);
+
+bool pod_limit_is_met(const PodLimit *p); /* on all cards */
+
+PodLimit *pod_limit_free(PodLimit *p);
