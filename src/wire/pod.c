@@ -119,12 +119,19 @@ static bool is_agents(Str name) {
         return false;
 }
 
+/* The toolkit's hook apply-cuda-memory-limits takes a limit of the driver from these. */
+static bool is_memory_limit(Str name) {
+        return str_eq(name, STR("NVIDIA_GPU_MEMORY_REQUEST")) || str_eq(name, STR("NVIDIA_GPU_MEMORY_LIMIT"));
+}
+
 /* When a name stands twice the last one counts, as in a process. */
 static void take_variable(PodContainer *c, const Variable *v) {
         Str text = v->value.text;
 
         if (is_agents(v->name))
                 c->agents_variable = v->name;
+        if (is_memory_limit(v->name))
+                c->memory_variable = v->name;
         if (str_eq(v->name, STR(ENVIRONMENT_DISABLE))) {
                 c->disable = v->value;
                 c->not_isolated = str_eq(text, STR("true")) || str_eq(text, STR("1"));

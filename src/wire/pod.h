@@ -41,6 +41,7 @@ typedef struct PodContainer {
         EnvironmentText disable, weight, high_priority;
         bool sets_visible_devices; /* its environment has ENVIRONMENT_VISIBLE_DEVICES */
         Str visible_devices;       /* with this value */
+        Str memory_variable;       /* the last of its environment that limits memory for NVIDIA's hook */
         Str agents_variable;       /* the last of its environment that the node agent sets */
         /* The first of its volumes and files that the kubelet mounts over the gate. */
         GateCover cover;

@@ -109,6 +109,7 @@ ELSEWHERE = {
     **{group + "/min-available": "the webhook refuses it, tests/unit/scheduler/webhook/test-review.c; without a webhook tests/deploy/gangs.py"
        for group in ("pod-group.scheduling.sigs.k8s.io", "gang.scheduling.koordinator.sh")},
     "systemAccounts": "names of users: each is possible",
+    **{f"NVIDIA_GPU_MEMORY_{what}": "the webhook refuses it with any value, tests/unit/scheduler/webhook/test-review.c" for what in ("LIMIT", "REQUEST")},
 }
 
 NODE_YAML = "apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {ack.node.gpu.schedule: core_mem}, annotations: " \

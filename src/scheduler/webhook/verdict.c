@@ -110,7 +110,8 @@ static bool asks_the_same(const Pod *a, const Pod *b) {
                 if (x->kind != y->kind || x->index != y->index || !ask_eq(x->gpu_mem, y->gpu_mem) ||
                     !ask_eq(x->gpu_core, y->gpu_core) || !ask_eq(x->gpu_count, y->gpu_count) ||
                     !str_eq(x->other_limit, y->other_limit) ||
-                    x->sets_visible_devices != y->sets_visible_devices || x->cover.field != y->cover.field ||
+                    x->sets_visible_devices != y->sets_visible_devices ||
+                    !str_eq(x->memory_variable, y->memory_variable) || x->cover.field != y->cover.field ||
                     !str_eq(x->cover.path, y->cover.path))
                         return false;
         }
@@ -140,6 +141,24 @@ static int check_visible_devices(const Pod *pod, const char *path, Buf *why) {
         for (size_t i = 0; i < pod->n_containers; i++)
                 if (pod->containers[i].sets_visible_devices)
                         return refuse_visible_devices(&pod->containers[i], path, why);
+        return 0;
+}
+
+/* NVIDIA's hook would set the container's own limit by it: on the driver's own account that hides
+ * the limit of the pod. */
+static int check_memory_variables(const Pod *pod, const char *path, Buf *why) {
+        for (size_t i = 0; i < pod->n_containers; i++) {
+                const PodContainer *c = &pod->containers[i];
+
+                if (str_is_empty(c->memory_variable))
+                        continue;
+                buf_appendf(why,
+                            "%sspec.%s[%u].env: container \"" STR_FMT "\": " STR_FMT
+                            " must not be set in a pod with a share of a GPU: its slice is its limit",
+                            path, c->kind == CONTAINER_MAIN ? "containers" : "initContainers", c->index,
+                            STR_ARG(c->name), STR_ARG(c->memory_variable));
+                return buf_result(why) < 0 ? buf_result(why) : VERDICT_E_REFUSED;
+        }
         return 0;
 }
 
@@ -192,6 +211,8 @@ static int check_pod(const Pod *pod, const char *path, const VerdictRules *rules
         if (r != 0)
                 return r < 0 ? r : 0;
         r = check_covers(pod, &request, path, why);
+        if (r == 0)
+                r = check_memory_variables(pod, path, why);
         if (r == 0 && rules->runtime_devices)
                 return check_visible_devices(pod, path, why);
         return r;

@@ -606,6 +606,31 @@ static void visible_devices_are_the_agents(void) {
                 assert_judged(&cases[i]);
 }
 
+/* ---- variables of NVIDIA's hook ---- */
+
+#define HOOK_ENV(name) "\"env\":[{\"name\":\"" name "\",\"value\":\"1\"}]"
+#define HOOKED(name)   "{\"name\":\"main\"," HOOK_ENV(name) "," LIMITS(MEM("2")) "}"
+#define NOT_HOOKED(path, name)                                                                               \
+        path "spec.containers[0].env: container \"main\": " name                                             \
+             " must not be set in a pod with a share of a GPU: its slice is its limit"
+
+static void variables_of_the_hook_are_refused(void) {
+        static const Case cases[] = {
+                {"CREATE", "", "Pod", POD("", HOOKED("NVIDIA_GPU_MEMORY_LIMIT")), NULL,
+                 NOT_HOOKED("", "NVIDIA_GPU_MEMORY_LIMIT")},
+                {"CREATE", "apps", "Deployment", DEPLOYMENT(POD("", HOOKED("NVIDIA_GPU_MEMORY_REQUEST"))),
+                 NULL, NOT_HOOKED("spec.template.", "NVIDIA_GPU_MEMORY_REQUEST")},
+                {"UPDATE", "apps", "Deployment", DEPLOYMENT_2(POD("", HOOKED("NVIDIA_GPU_MEMORY_LIMIT"))),
+                 DEPLOYMENT(POD("", HOOKED("NVIDIA_GPU_MEMORY_LIMIT"))), NULL},
+                {"CREATE", "", "Pod", POD("", HOOKED("NVIDIA_GPU_MEMORY_LIMITS")), NULL, NULL},
+                {"CREATE", "", "Pod", POD("", "{\"name\":\"main\"," HOOK_ENV("NVIDIA_GPU_MEMORY_LIMIT") "}"),
+                 NULL, NULL},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                assert_judged(&cases[i]);
+}
+
 /* ---- mounts over the gate ---- */
 
 #define VOLUMES(path)                                                                                        \
@@ -721,16 +746,16 @@ static void long_values_are_cut(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
-                         TEST(judges_templates), TEST(other_kinds_pass),
-                         TEST(an_update_is_judged_by_what_it_changes), TEST(subresources_pass),
-                         TEST(refuses_what_it_cannot_read_if_it_is_ours), TEST(gives_the_scheduler),
-                         TEST(a_pod_tolerates_the_taint_of_what_it_asks_for),
-                         TEST(members_of_gangs_get_the_gate), TEST(judges_what_a_pod_says_of_its_gang),
-                         TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
-                         TEST(removes_the_keys_of_a_resize_from_new_pods),
-                         TEST(the_keys_of_a_resize_may_be_changed), TEST(a_subresource_is_not_patched),
-                         TEST(only_system_accounts_change_system_keys), TEST(long_keys_are_cut),
-                         TEST(visible_devices_are_the_agents), TEST(nothing_is_mounted_over_the_gate),
-                         TEST(refuses_what_is_no_review), TEST(uid_at_the_limit), TEST(long_values_are_cut));
+        return TEST_MAIN(
+                TEST(refuses_what_can_never_run), TEST(lets_mirror_pods_of_kubelets_in),
+                TEST(judges_templates), TEST(other_kinds_pass), TEST(an_update_is_judged_by_what_it_changes),
+                TEST(subresources_pass), TEST(refuses_what_it_cannot_read_if_it_is_ours),
+                TEST(gives_the_scheduler), TEST(a_pod_tolerates_the_taint_of_what_it_asks_for),
+                TEST(members_of_gangs_get_the_gate), TEST(judges_what_a_pod_says_of_its_gang),
+                TEST(removes_system_keys_from_new_pods), TEST(removes_each_system_key),
+                TEST(removes_the_keys_of_a_resize_from_new_pods), TEST(the_keys_of_a_resize_may_be_changed),
+                TEST(a_subresource_is_not_patched), TEST(only_system_accounts_change_system_keys),
+                TEST(long_keys_are_cut), TEST(visible_devices_are_the_agents),
+                TEST(variables_of_the_hook_are_refused), TEST(nothing_is_mounted_over_the_gate),
+                TEST(refuses_what_is_no_review), TEST(uid_at_the_limit), TEST(long_values_are_cut));
 }
