@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Gangs: all members of one are placed, or none (docs/use/gangs.md). Pure: no sockets, and the time
- * is an argument. Only the leader uses it, because one program must hold the Binds and know the
- * turns.
+/* Gangs: all members of one are placed, or none (docs/use/gangs.md). Pure: the time is an argument.
+ * Only the leader uses it, because one program must hold the Binds and know the turns.
  *
  * One gang assembles at a time. Its members are woken; the first filter call about one makes the
  * plan; each Bind is held until so many are held or bound as must be. Then all are posted. The
