@@ -58,6 +58,7 @@ class Page(unittest.TestCase):
         self.assertIn("12 GiB", self.text("#sums"))
         self.assertIn("of 384 GiB", self.text("#sums"))
         self.assertEqual(self.browser.run(VISIBLE), [f"n{i}" for i in range(12)])
+        self.assertRegex(self.text("#sums"), r"Largest free slice\s+16 GiB")
         self.assertIn("no card is large enough for 17 GiB", self.wait("document.querySelector('#waiting .list').textContent", "the waiting pod"))
         self.assertFalse(self.browser.run("!document.querySelector('#trouble').hidden"))
         self.shot("light")
@@ -69,6 +70,7 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.run(VISIBLE), ["n3"])
         self.lab.api.delete(NODES + "/n7")
         self.wait("!document.getElementById('node/n7')", "a node goes")
+        self.assertRegex(self.text("#status"), "live; last change .*[0-9]")
 
     def test_slices_of_an_open_node_follow(self):
         self.browser.run(ROW % "n0" + ".querySelector('summary').click()")

@@ -10,7 +10,7 @@ const RETRY_MS = 5000, USE_MS = 5000, RATE_MS = 2500, AGES_MS = 30000, FEW = 6; 
 const $ = (selector) => document.querySelector(selector);
 const nodes = new Map(); // name: {row, sums, view}
 let cluster = {}, waiting = { total: 0, pods: [] };
-let version = "", seq = 0, dirtyOrder = false;
+let version = "", seq = 0, dirtyOrder = false, changed = null; // changed: when the last difference came
 
 function make(tag, className, text) {
   const element = document.createElement(tag);
@@ -54,6 +54,20 @@ function sumsOf(row) {
   return s;
 }
 
+// The card with the most free memory that takes a new slice: {mib, core, where}. core: percent that is free there.
+function largestFit() {
+  let best = null;
+  for (const { row } of nodes.values()) {
+    if (!row.unit || row.change) continue;
+    for (const [index, units, used, core, , state = HEALTHY] of row.cards) {
+      const mib = (units - used) * row.unit, free = row.core ? 100 - core : undefined;
+      if (state !== HEALTHY || mib <= 0 || free <= 0) continue;
+      if (!best || mib > best.mib || (mib === best.mib && free > best.core)) best = { mib, core: free, where: `${row.name} gpu${index}` };
+    }
+  }
+  return best;
+}
+
 function tile(name, value, small, part, color) {
   const box = make("div"), dd = make("dd", "", value);
   if (small) dd.append(" ", make("small", "", small));
@@ -78,6 +92,9 @@ function showSums() {
   const tiles = [tile("Memory given out", size(all.used), `of ${size(all.total)}`, memory, "--fill")];
   if (all.core) tiles.push(tile("Compute given out", `${compute.toFixed(0)} %`, `of ${plural(all.core / 100, "card")}`, compute, "--core"));
   tiles.push(tile("Cards with a pod", count(all.busy), `of ${count(all.cards)}`, percent(all.busy, all.cards), "--fill"));
+  const fit = largestFit();
+  tiles.push(tile("Largest free slice", fit ? size(fit.mib) : "none", fit && fit.core !== undefined ? `with ${fit.core} %` : ""));
+  if (fit) tiles[tiles.length - 1].title = fit.where;
   tiles.push(tile("GPU nodes", count(nodes.size), `of ${count(cluster.nodes || 0)}`));
   tiles.push(tile("Waiting pods", count(waiting.total)));
   const out = tile("Cards out of service", count(all.out));
@@ -236,9 +253,9 @@ function showCards(view, row) {
   view.cards.classList.toggle("has-core", !!row.core);
 }
 
-// The first label tells nodes apart; the domain behind it is often the same for all.
+// The first label tells nodes apart; the domain behind it is often the same for all. A number behind a dot is no domain.
 function nodeName(name) {
-  const box = make("span", "name"), dot = /^\d+\./.test(name) ? -1 : name.indexOf(".");
+  const box = make("span", "name"), dot = /^[^.]*[^.\d][^.]*\.[a-z]/i.test(name) ? name.indexOf(".") : -1;
   box.append(dot > 0 ? name.slice(0, dot) : name);
   if (dot > 0) box.append(make("span", "domain", name.slice(dot)));
   return box;
@@ -277,11 +294,14 @@ function showNode(node) {
   if (view.box.open) openNode(row.name);
 }
 
-// Pods of one node get colours that differ, and keep them while the node is open.
+// Pods of one node get colours that differ, and keep them while the node is open. The first seven are those of Okabe and
+// Ito, without the red one, which would look like an alarm: they stay apart for readers with a colour vision deficiency.
+const HUES = ["202 100% 38%", "41 100% 45%", "164 100% 33%", "327 45% 64%", "202 77% 66%", "56 80% 52%", "220 12% 52%", "275 40% 45%"];
+
 function hueOf(node, name) {
   if (!node.hues) node.hues = new Map();
   if (!node.hues.has(name)) node.hues.set(name, node.hues.size);
-  return (node.hues.get(name) * 137.508 + 212) % 360;
+  return HUES[node.hues.get(name) % HUES.length];
 }
 
 const podOf = (slice) => `${slice.namespace}/${slice.name}`;
@@ -303,7 +323,7 @@ function sliceRow(node, slice, used, rate) {
   if (used !== undefined) memory.append(make("div", "dim", `${size(used)} used`));
   line.append(pod, memory);
   if (!showsCompute(node)) return line;
-  const compute = make("td", "number", row.core ? `${slice.core} %` : rate ? `${rate.share.toFixed(0)} %` : "");
+  const compute = make("td", "number", row.core ? (slice.core ? `${slice.core} %` : "") : rate ? `${rate.share.toFixed(0)} %` : "");
   compute.append(...timeTexts(rate).map((text) => make("div", "dim", text)));
   line.append(compute);
   return line;
@@ -560,7 +580,8 @@ function status(is, text) {
 }
 
 function showLive() {
-  status("live", cluster.synced === false ? "live; the scheduler still reads the cluster" : cluster.leading ? "live" : "live; another replica binds pods");
+  const text = cluster.synced === false ? "live; the scheduler still reads the cluster" : cluster.leading ? "live" : "live; another replica binds pods";
+  status("live", changed ? `${text}; last change ${changed.toLocaleTimeString()}` : text);
 }
 
 function connect() {
@@ -579,6 +600,7 @@ function connect() {
       connect();
       return;
     }
+    changed = new Date();
     takeAll(told);
     showLive();
   });
