@@ -34,17 +34,21 @@ static void on_limits_change(void *userdata) {
 }
 
 static int build_limits(Agent *a) {
-        return memory_limits_new(&(MemoryLimitsOptions){.event = a->event,
-                                                        .cards = &a->cards,
-                                                        .inventory = &a->inventory,
-                                                        .roster = &a->roster,
-                                                        .records = &a->records,
-                                                        .cgroup_root = a->o.cgroup_root,
-                                                        .ignores_disable = a->o.ignores_disable,
-                                                        .on_change = on_limits_change,
-                                                        .on_restored = agent_tell_restored,
-                                                        .userdata = a},
-                                 &a->memory_limits);
+        return memory_limits_new(
+                &(MemoryLimitsOptions){.event = a->event,
+                                       .cards = &a->cards,
+                                       .inventory = &a->inventory,
+                                       .roster = &a->roster,
+                                       .records = &a->records,
+                                       .cgroup_root = a->o.cgroup_root,
+                                       .ignores_disable = a->o.ignores_disable,
+                                       .both = node_keys_limits_memory(
+                                               &a->keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]),
+                                       .no_driver = a->o.simulate != NULL,
+                                       .on_change = on_limits_change,
+                                       .on_restored = agent_tell_restored,
+                                       .userdata = a},
+                &a->memory_limits);
 }
 
 static int build_allocate(Agent *a) {

@@ -99,6 +99,15 @@ class Limits(SimulatedNode):
                 lab.wait(lambda: lab.condition(CONDITION).get("status") == "False", "the condition has ended")
                 self.doCleanups()
 
+    def test_a_trial_that_failed_is_repeated(self):
+        lab = self.limited(probe=False)  # as a kernel whose controller comes later
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so")
+        self.files(os.path.join(ROOT, "aliquot.probe"))
+        lab.wait(lambda: self.mechanism(lab) == ['aliquot_node_memory_isolation{mechanism="both",backend="dmem"}'], "both are in force", leap=10)
+        uid = self.place(lab, pod("a", container("main", 2)), 1)
+        self.started(lab, uid)
+        self.assertEqual(self.limit(lab, uid, 1), 2154)
+
     def test_the_library_alone_isolates_unless_both_are_asked_for(self):
         lab = self.limited("auto")
         uid = self.place(lab, pod("a", container("main", 2)), 0)

@@ -53,7 +53,7 @@ void limit_queue_fail(LimitQueue *q) {
         CardLimitAnswer a = {.code = CARD_LIMIT_NO_ANSWER};
 
         (void) snprintf(a.text, sizeof a.text, "the driver does not answer");
-        for (size_t n = q->n; n > 0; n--) {
+        for (size_t n = q->n; n > 0 && q->n > 0; n--) {
                 LimitWaiting w = take_at(q, 0);
 
                 answer(&w, &a);

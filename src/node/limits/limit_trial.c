@@ -22,6 +22,7 @@ struct LimitTrial {
         size_t n, at; /* cards, and the current one */
         bool lifting; /* of the current card */
         bool made, dmem;
+        bool dirty; /* a limit was asked for, and not lifted: the driver's own account keeps it */
         uint32_t request;
 };
 
@@ -51,6 +52,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         Fault fault = FAULT_NULL;
 
         t->request = 0;
+        t->dirty = t->lifting ? a->code != 0 || a->hard != wanted
+                              : a->code == 0 || a->code == CARD_LIMIT_NO_ANSWER;
         if (a->code != 0) {
                 fail_with(t, a->text);
                 return;
@@ -76,6 +79,7 @@ static void ask(LimitTrial *t) {
                        .hard = t->lifting ? CARD_LIMIT_NONE : TRIAL_BYTES,
                        .set = 1};
 
+        t->dirty |= !t->lifting;
         memcpy(l.uuid, t->uuids[t->at], sizeof l.uuid);
         if (card_source_limit(t->source, &l, on_answer, t, &t->request) < 0)
                 fail_with(t, "the driver's library cannot be asked now");
@@ -143,8 +147,9 @@ LimitTrial *limit_trial_free(LimitTrial *t) {
                 return NULL;
         if (t->request > 0)
                 card_source_cancel_limit(t->source, t->request);
-        if (root >= 0)
-                (void) unlinkat(root, TRIAL_NAME, AT_REMOVEDIR); /* the next trial finds it */
+        /* Another cgroup at the same address would have its entry. The next trial finds it. */
+        if (root >= 0 && (t->dmem || !t->dirty))
+                (void) unlinkat(root, TRIAL_NAME, AT_REMOVEDIR);
         free(t->uuids);
         free(t);
         return NULL;

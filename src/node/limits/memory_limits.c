@@ -29,6 +29,11 @@ struct MemoryLimits {
 };
 
 static void ask_next(MemoryLimits *m, PodLimit *p);
+static void try_driver(MemoryLimits *m);
+
+static bool is_ready(const MemoryLimits *m) {
+        return m->source && card_source_is_ready(m->source);
+}
 
 /* ---- one pod ---- */
 
@@ -77,8 +82,8 @@ static void end_look(MemoryLimits *m, PodLimit *p) {
                         m->o.on_change(m->o.userdata);
                 return;
         }
-        if (p->ends && (p->fault.text[0] != '\0' || pod_limit_is_met(p)))
-                forget_pod(m, p); /* its cgroup is gone, or has no limit any more */
+        if (p->ends && (p->gone || pod_limit_is_met(p)))
+                forget_pod(m, p);
 }
 
 /* A limit that was in force by the last answer and is not any more. */
@@ -101,16 +106,31 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
         m->counters.failed++;
         set_fault(p, a->text);
         p->cards[p->at].known = false; /* it is read before it is set again */
-        if (a->code == NVML_ERROR_OPERATING_SYSTEM)
+        if (a->code == NVML_ERROR_OPERATING_SYSTEM) {
                 p->path[0] = '\0'; /* the cgroup is searched again */
-        end_look(m, p);
+                p->gone = true;
+                end_look(m, p);
+                return;
+        }
+        p->at++; /* one card does not keep the others from their limits */
+        ask_next(m, p);
 }
 
-/* A new pod has nothing of its own, so what is charged comes from a removed cgroup at the same
- * address. */
-static bool inherits(const PodLimit *p, const PodLimitCard *c, const Record *record) {
-        return p->start == POD_START_ASKED && c->inherited == 0 && c->used > 0 && record &&
-               !record_has_started(record);
+/* A new pod has nothing of its own. What is charged in the driver's own account comes from a
+ * removed cgroup at the same address; the kernel's controller begins at zero. */
+static bool inherits(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
+        const Record *record = records_find(m->o.records, str_from(p->uid));
+
+        return !m->dmem && p->start == POD_START_ASKED && c->wanted != CARD_LIMIT_NONE && c->inherited == 0 &&
+               c->used > 0 && record && !record_has_started(record);
+}
+
+/* Whether the limit was set by an older use, and can be lower by what was read now. Once a look. */
+static bool can_follow(PodLimit *p, const PodLimitCard *c) {
+        bool can = p->sets && !p->followed && pod_limit_next(c) < c->hard;
+
+        p->followed = can;
+        return can;
 }
 
 static void on_answer(void *userdata, const CardLimitAnswer *a) {
@@ -132,14 +152,11 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
         c->known = true;
         c->hard = a->hard;
         c->used = a->used;
-        if (inherits(p, c, records_find(m->o.records, str_from(p->uid)))) {
+        if (inherits(m, p, c)) {
                 c->inherited = c->used;
                 c->wanted += c->used;
-        } else if (c->hard == c->wanted || c->hard == pod_limit_next(c)) {
-                p->at++; /* in force, or as low as the use permits */
-        } else if (p->sets) {
-                p->at++; /* it was set and is not in force: tried again with the next turn */
-        }
+        } else if (c->hard == pod_limit_next(c) || (p->sets && !can_follow(p, c)))
+                p->at++; /* as low as the use permits, or tried again with the next turn */
         ask_next(m, p);
 }
 
@@ -168,6 +185,7 @@ static bool find_path(const MemoryLimits *m, PodLimit *p) {
         char below[CARD_LIMIT_PATH - sizeof CGROUP_MOUNT];
         int r = pod_processes_path(m->o.cgroup_root, str_from(p->uid), below, sizeof below);
 
+        p->gone = r == -ENOENT;
         if (r < 0)
                 (void) fault_set(&p->fault, 0, "the pod's cgroup is not found: %s", strerror(-r));
         else
@@ -255,6 +273,8 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
 
         m->turn = (m->turn + 1) % TURNS_OF_ROUND;
         look_at_all(m, m->turn == 0);
+        if (m->turn == 0 && m->mechanism == MEMORY_UNAVAILABLE && !m->trial && is_ready(m))
+                try_driver(m);
         set_timer(m);
         return 0;
 }
@@ -271,14 +291,17 @@ static void set_mechanism(MemoryLimits *m, MemoryMechanism mechanism) {
 
 static void on_tried(void *userdata, bool dmem, const Fault *fault) {
         MemoryLimits *m = userdata;
+        Fault why = FAULT_NULL;
 
         m->trial = limit_trial_free(m->trial);
         m->dmem = dmem;
-        if (fault) {
-                (void) fault_set(&m->why, 0, "the driver does not limit memory here: %.160s", fault->text);
-                log_warning("%s", m->why.text);
-        } else
+        if (fault)
+                (void) fault_set(&why, 0, "the driver does not limit memory here: %.160s", fault->text);
+        else
                 log_info("memory is limited by the driver, too, backend=%s", dmem ? "dmem" : "driver");
+        if (strcmp(why.text, m->why.text) != 0 && fault)
+                log_warning("%s", why.text); /* once for trials that fail alike */
+        m->why = why;
         set_mechanism(m, fault ? MEMORY_UNAVAILABLE : MEMORY_BOTH);
         look_at_all(m, true);
 }
@@ -303,8 +326,10 @@ void memory_limits_want(MemoryLimits *m, bool both) {
         if (both == (m->mechanism != MEMORY_PRELOAD))
                 return;
         m->trial = limit_trial_free(m->trial);
-        set_mechanism(m, both ? MEMORY_UNTRIED : MEMORY_PRELOAD);
-        if (both && card_source_is_ready(m->source))
+        if (both && m->o.no_driver)
+                (void) fault_set(&m->why, 0, "the driver does not limit memory here: there is none");
+        set_mechanism(m, !both ? MEMORY_PRELOAD : m->o.no_driver ? MEMORY_UNAVAILABLE : MEMORY_UNTRIED);
+        if (both && is_ready(m))
                 try_driver(m);
 }
 
@@ -381,6 +406,7 @@ int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret) {
         if (!m)
                 return -ENOMEM;
         m->o = *options;
+        m->mechanism = options->both && !options->no_driver ? MEMORY_UNTRIED : MEMORY_PRELOAD;
         r = sd_event_add_time(options->event, &m->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_turn, m);
         if (r >= 0)
                 r = sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);

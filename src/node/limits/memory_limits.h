@@ -11,7 +11,8 @@
  * record is gone, or the node wants the library alone, limits are lifted.
  *
  * Whether the driver can do it is tried at each session on a cgroup of its own, and decided by
- * nothing else. Where it cannot, no isolated container starts. */
+ * nothing else. A trial that failed is repeated twice a minute. Where the driver cannot, no
+ * isolated container starts. */
 
 #include <systemd/sd-event.h>
 
@@ -37,6 +38,8 @@ typedef struct MemoryLimitsOptions { /* what it points to outlives it */
         const Records *records;
         const char *cgroup_root;           /* where this process sees the tree of cgroups */
         bool ignores_disable;              /* CGPU_DISABLE is not honoured on this node */
+        bool both;                         /* the node's default, until memory_limits_want() */
+        bool no_driver;                    /* the cards are a list, and nothing can be asked */
         void (*on_change)(void *userdata); /* the mechanism changed, or a start may go on */
         /* A limit had vanished, or another one was in force, and it was set again. */
         void (*on_restored)(void *userdata, Str uid, const Fault *note);

@@ -31,6 +31,8 @@ typedef struct PodLimit {
         size_t at;        /* card that is asked for; n: none */
         uint32_t request; /* number of that request */
         bool sets;        /* it sets the limit; else it reads it */
+        bool followed;    /* the limit was set once more, by a use that had become lower */
+        bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
         Fault fault; /* what failed last; "": nothing */
         bool ends;   /* its limit is lifted, then it is forgotten */
