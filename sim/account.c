@@ -35,20 +35,20 @@ static size_t path_length(const SimCgroup *g, size_t level) {
 /* A cgroup without an entry takes that of a removed one, as a new structure takes the address of
  * one that was freed. */
 static SimAccountEntry *inherit_entry(SimAccount *a, uint32_t card, const SimCgroup *g, size_t level) {
+        uint64_t removed;
+
         for (size_t i = 0; a->o.is_gone && i < a->n; i++) {
                 SimAccountEntry *e = &a->entries[i];
 
                 if (e->card != card || e->id >= g->ids[level] || !a->o.is_gone(a->o.data, e->path, e->id))
                         continue;
+                removed = e->id;
                 for (size_t k = 0; k < a->n; k++) /* the address is the same on each card */
-                        if (a->entries[k].id == e->id && k != i) {
+                        if (a->entries[k].id == removed) {
                                 a->entries[k].id = g->ids[level];
                                 memcpy(a->entries[k].path, g->path, sizeof g->path);
                                 a->entries[k].path[path_length(g, level)] = '\0';
                         }
-                e->id = g->ids[level];
-                memcpy(e->path, g->path, sizeof g->path);
-                e->path[path_length(g, level)] = '\0';
                 return e;
         }
         return NULL;

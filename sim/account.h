@@ -30,15 +30,17 @@ typedef struct SimProcess {
 } SimProcess;
 
 typedef struct SimCgroup {
-        size_t n;                       /* levels below the root; 0: the root */
-        uint64_t ids[SIM_CGROUP_DEPTH]; /* inode numbers, the leaf's first; later cgroups have greater ones */
-        char path[SIM_CGROUP_PATH];     /* of the leaf, below the root: "/a/b"; "" for the root */
+        size_t n; /* levels below the root; 0: the root */
+        /* inode numbers, the leaf's first; later cgroups have greater ones */
+        uint64_t ids[SIM_CGROUP_DEPTH];
+        char path[SIM_CGROUP_PATH]; /* of the leaf, below the root: "/a/b"; "" for the root */
 } SimCgroup;
 
 typedef struct SimAccountOptions {
         SimLimitsKind kind;
-        bool counts_orphans; /* memory of a client without a living creator is charged to the caller */
-        bool forgets;        /* no persistence mode: a card's limits end with its last open file */
+        /* memory of a client without a living creator is charged to the caller */
+        bool counts_orphans;
+        bool forgets; /* no persistence mode: a card's limits end with its last open file */
         /* Of SIM_LIMITS_MISC: whether that cgroup was removed. NULL: no address is used again. */
         bool (*is_gone)(void *data, const char *path, uint64_t id);
         /* Of SIM_LIMITS_DMEM: dmem.max and dmem.current of a cgroup, whose path has `len` bytes. */

@@ -261,8 +261,9 @@ static void write_limits(const Agent *a, Buf *out) {
         const Fault *why;
         MemoryMechanism mechanism = memory_limits_mechanism(a->memory_limits, &backend, &why);
 
-        metric_text_head(out, "aliquot_node_memory_isolation", "gauge",
-                         "1, with the mechanism that isolates memory, and who counts the driver's limits.");
+        metric_text_head(
+                out, "aliquot_node_memory_isolation", "gauge",
+                "1, with the mechanism that isolates memory, and the account of the driver's limits.");
         buf_append_str(out, STR("aliquot_node_memory_isolation{"));
         metric_text_label(out, "mechanism", names[mechanism]);
         metric_text_label(out, "backend", backend);
