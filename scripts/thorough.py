@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""thorough.py BUILD [ROOM]: runs a room's tests with all of their seeds and cases. A room is `blackbox`, the tests
-of meson's suite `thorough`, or a folder of C tests. In such a folder a test runs a part of them without THOROUGH=1
-(tests/unit/thorough.h). Without ROOM: the room of the day, each in its turn."""
+"""thorough.py BUILD [ROOM]: runs a room's tests with all of their seeds and cases. A room is a branch of
+the driver (`blackbox-570`), the rest of meson's suite `thorough` (`blackbox`), or a folder of C tests. In such a folder
+a test runs a part of them without THOROUGH=1 (tests/unit/thorough.h). Without ROOM: the room of the day, each in its turn."""
 import datetime
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -25,8 +26,11 @@ def has_parts(folder):
 
 def rooms(tests, build):
     """A room's name, and the names of its tests"""
-    found = {"blackbox": [test["name"] for test in tests if any(suite.endswith("thorough") for suite in test["suite"])]}
+    found = {}
     for test in tests:
+        if any(suite.endswith("thorough") for suite in test["suite"]):
+            branch = re.search(r"-[0-9]{3}$", test["name"])
+            found.setdefault("blackbox" + (branch.group() if branch else ""), []).append(test["name"])
         room = os.path.relpath(os.path.dirname(test["cmd"][0]), os.path.join(os.path.abspath(build), "tests"))
         folder = os.path.join(ROOT, "tests", room)
         if not room.startswith("..") and os.path.isdir(folder) and has_parts(folder):
@@ -43,7 +47,7 @@ def main(build, room=None):
         sys.exit(f"thorough: {room} is none of {', '.join(known)}")
     print(f"thorough: {room}", flush=True)
     os.environ["THOROUGH"] = "1"
-    at_once = ["--num-processes", str(3 * os.cpu_count())] if room == "blackbox" else []
+    at_once = ["--num-processes", str(3 * os.cpu_count())] if room.startswith("blackbox") else []
     os.execvp("meson", ["meson", "test", "--print-errorlogs", *at_once, "-C", build, *tests_of[room]])
 
 
