@@ -209,9 +209,8 @@ static int catch_signals(sd_event *event, Agent *a) {
         sigset_t set;
         int r;
 
-        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 ||
-            sigaddset(&set, SIGINT) < 0 || sigaddset(&set, SIGCHLD) < 0 ||
-            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
+            sigaddset(&set, SIGCHLD) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, a);
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, a);
@@ -301,6 +300,7 @@ int node_main(int argc, char **argv) {
         r = read_options(argc, argv, &o);
         if (r != OPTIONS_GO)
                 return r;
+        (void) signal(SIGPIPE, SIG_IGN); /* the reader of the log may end before the first line */
         log_info("aliquot node begins version=%s node=%s", ALIQUOT_VERSION, o.agent.node_name);
         file_raise_limit(FILES);
         node_arbiter_start(&o.arbiter, o.agent.slices, UINT64_C(1000000000) * o.agent.hung);

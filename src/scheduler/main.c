@@ -242,8 +242,8 @@ static int catch_signals(sd_event *event, End *end) {
         sigset_t set;
         int r;
 
-        if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 ||
-            sigaddset(&set, SIGINT) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
+            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         r = sd_event_add_signal(event, NULL, SIGTERM, on_signal, end);
         return r < 0 ? r : sd_event_add_signal(event, NULL, SIGINT, on_signal, end);
@@ -326,6 +326,7 @@ int scheduler_main(int argc, char **argv) {
         r = read_options(argc, argv, &o);
         if (r != OPTIONS_GO)
                 return r;
+        (void) signal(SIGPIPE, SIG_IGN); /* the reader of the log may end before the first line */
         log_info("aliquot scheduler begins version=%s", ALIQUOT_VERSION);
         return run(&o);
 }

@@ -253,14 +253,26 @@ class Statuses(unittest.TestCase):
 class Log(unittest.TestCase):
     """Without an API server both daemons end after their first lines."""
 
-    def lines(self, verb, *options):
+    def ended(self, verb, *options, **more):
         required = ["--node-name", "n", "--no-supervisor", "--slices-size", "0"] if verb == "node" else []
         with tempfile.TemporaryDirectory() as folder:
             if verb == "node":
                 required += ["--slices-dir", folder + "/slices"]
-            p = run(ALIQUOT, verb, *required, "--kubeconfig", f"{folder}/absent/a \"b\"\\", *options)
+            command = [ALIQUOT, verb, *required, "--kubeconfig", f"{folder}/absent/a \"b\"\\", *options]
+            return subprocess.run(command, **({"capture_output": True} | more), text=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
+
+    def lines(self, verb, *options):
+        p = self.ended(verb, *options)
         self.assertEqual((p.returncode, p.stdout), (3, ""))
         return p.stderr.splitlines()
+
+    def test_without_a_reader(self):
+        """The reader of the log ended before the first line."""
+        for verb in "node", "scheduler":
+            reader, writer = os.pipe()
+            os.close(reader)
+            self.assertEqual(self.ended(verb, capture_output=False, stderr=writer).returncode, 3, verb)
+            os.close(writer)
 
     def test_text(self):
         for verb in "node", "scheduler":
