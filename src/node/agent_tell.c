@@ -10,6 +10,8 @@
 #include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
 
+#define UNCHARGED_MIN (UINT64_C(64) << 20) /* the figures are read one after the other */
+
 void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
         log_warning("%s: %s", reason, note);
         if (!a->node_uid)
@@ -134,19 +136,35 @@ static const char *or_another(const char *container) {
         return container ? " or another one of the container" : " or another one of the pod";
 }
 
+/* Where the driver limits the pod, what is beyond that is memory that it does not charge. */
+static void format_uncharged(const Agent *a, const MemoryExcess *excess, char *ret, size_t size) {
+        const MachineCard *card = inventory_machine_card(&a->inventory, excess->card);
+        uint64_t charged;
+
+        ret[0] = '\0';
+        if (card &&
+            memory_limits_charged(a->memory_limits, str_from(excess->pod->uid), card->uuid, &charged) &&
+            excess->used > charged + UNCHARGED_MIN)
+                (void) snprintf(ret, size,
+                                "; the driver charges the pod for %llu MiB, and not for managed memory or "
+                                "clients whose creator has ended",
+                                (unsigned long long) (charged >> 20));
+}
+
 void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcesses *killed) {
-        char done[KILLED_TEXT], ended[128];
+        char done[KILLED_TEXT], ended[128], uncharged[160];
         Fault note = FAULT_NULL;
 
         format_killed(killed, excess->container != NULL, done);
         format_ended(excess, ended, sizeof ended);
+        format_uncharged(a, excess, uncharged, sizeof uncharged);
         (void) fault_set(&note, 0,
                          "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
-                         "the library%s%s",
+                         "the library%s%s%s",
                          (unsigned long long) (excess->used >> 20), excess->card,
                          (unsigned long long) (excess->limit >> 20),
                          excess->n_pids > 0 ? excess->pids[0].pid : 0,
-                         excess->n_pids > 1 ? or_another(excess->container) : "", ended, done);
+                         excess->n_pids > 1 ? or_another(excess->container) : "", ended, uncharged, done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
         tell_pod(a, excess->pod, &note,

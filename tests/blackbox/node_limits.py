@@ -122,6 +122,15 @@ class Limits(SimulatedNode):
         lab.annotate(memory_isolation="preload")
         lab.wait(lambda: self.limit(lab, uid, 0) is None and lab.metrics()["aliquot_node_memory_limits"] == 0, "it is lifted", leap=1)
 
+    def test_memory_that_the_driver_does_not_charge_is_named(self):
+        lab = self.limited()
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        _, got, _ = self.hold(lab, c, 5120, gate=False)
+        self.assertEqual(got, 5120)  # the process is in no cgroup of the pod, so the driver charges the pod for nothing
+        lab.wait(lambda: lab.events("GPUMemoryExceeded"), "an Event says so")
+        self.assertIn("; the driver charges the pod for 0 MiB, and not for managed memory or clients whose creator has ended",
+                      lab.events("GPUMemoryExceeded")[0])
+
     def test_a_limit_that_has_vanished_is_set_again(self):
         lab = self.limited()
         uid = self.place(lab, pod("a", container("main", 2)), 0)

@@ -12,7 +12,10 @@
 
 #define TURN USEC_PER_SEC
 
-enum { TURNS_OF_ROUND = 30 }; /* all limits are read once in a round */
+enum {
+        TURNS_OF_ROUND = 3,  /* all limits are read once in a round */
+        TURNS_TO_TRIAL = 30, /* a trial that failed is repeated */
+};
 
 struct MemoryLimits {
         MemoryLimitsOptions o;
@@ -271,8 +274,8 @@ static void set_timer(MemoryLimits *m) {
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         MemoryLimits *m = userdata;
 
-        m->turn = (m->turn + 1) % TURNS_OF_ROUND;
-        look_at_all(m, m->turn == 0);
+        m->turn = (m->turn + 1) % TURNS_TO_TRIAL;
+        look_at_all(m, m->turn % TURNS_OF_ROUND == 0);
         if (m->turn == 0 && m->mechanism == MEMORY_UNAVAILABLE && !m->trial && is_ready(m))
                 try_driver(m);
         set_timer(m);
@@ -338,6 +341,21 @@ MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_
         *ret_backend = m->mechanism != MEMORY_BOTH ? "" : m->dmem ? "dmem" : "driver";
         *ret_why = &m->why;
         return m->mechanism;
+}
+
+bool memory_limits_charged(const MemoryLimits *m, Str uid, const char *uuid, uint64_t *ret_bytes) {
+        _cleanup_free_ char *name = str_dup(uid);
+        const PodLimit *p = name ? find_pod(m, name) : NULL;
+
+        for (size_t i = 0; p && i < p->n; i++) {
+                const PodLimitCard *c = &p->cards[i];
+
+                if (strcmp(c->uuid, uuid) != 0 || !c->known || c->hard == CARD_LIMIT_NONE)
+                        continue;
+                *ret_bytes = c->used > c->inherited ? c->used - c->inherited : 0;
+                return true;
+        }
+        return false;
 }
 
 MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m) {

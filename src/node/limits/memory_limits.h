@@ -3,8 +3,8 @@
 
 /* The mechanism `both` of memory isolation: beside the library, a limit of the driver on the cgroup
  * of each pod with isolated slices. The amount is that of the pod's record, never of an
- * environment. PreStart has it set and read back before a container exists. Once a second, limits
- * that differ from the record are set again, and all are read twice a minute and at each session of
+ * environment. PreStart has it set and read back before a container exists. Limits that differ from
+ * the record are set again each second. All are read every three seconds and at each session of
  * NVML (docs/internals/memory-limits.md).
  *
  * A limit below the use is not in force, so a shrinking slice follows its use down. When a pod's
@@ -62,6 +62,9 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault);
 /* What is in force. ret_backend: "dmem", "driver" or "". ret_why: of MEMORY_UNAVAILABLE. */
 MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_backend,
                                         const Fault **ret_why);
+
+/* Bytes of that card that the driver charges the pod for, by the last answer. false: not known. */
+bool memory_limits_charged(const MemoryLimits *m, Str uid, const char *uuid, uint64_t *ret_bytes);
 
 typedef struct MemoryLimitsCounters {
         uint64_t restored, failed; /* limits that had to be set again; calls that failed */
