@@ -7,10 +7,8 @@
 #include "base/log.h"
 #include "base/timestamp.h"
 #include "kube/escape.h"
+#include "kube/writer.h"
 #include "wire/json_write.h"
-
-#define RETRY_BASE (1 * USEC_PER_SEC)
-#define RETRY_CAP  (60 * USEC_PER_SEC)
 
 typedef struct Entry {
         UT_hash_handle hh; /* by name */
@@ -20,9 +18,7 @@ typedef struct Entry {
         char *seen;    /* the message of a condition that is True; NULL: it is False or absent */
         char *sent;    /* what the call writes; NULL: False */
         bool reported; /* an Event was written about `wanted` */
-        KubeCall *call;
-        sd_event_source *retry;
-        unsigned attempt;
+        Writer writer;
         char name[];
 } Entry;
 
@@ -43,8 +39,7 @@ int node_status_new(const NodeStatusOptions *options, NodeStatus **ret) {
 
 static void entry_free(Entry *e) {
         HASH_DELETE(hh, e->owner->entries, e);
-        kube_call_free(e->call);
-        sd_event_source_disable_unref(e->retry);
+        writer_done(&e->writer);
         free(e->uid);
         free(e->wanted);
         free(e->seen);
@@ -61,31 +56,6 @@ NodeStatus *node_status_free(NodeStatus *s) {
         entry_free(e);
         free(s);
         return NULL;
-}
-
-static Entry *entry_find(NodeStatus *s, Str name) {
-        Entry *e;
-
-        HASH_FIND(hh, s->entries, name.data, name.len, e);
-        return e;
-}
-
-static Entry *entry_ensure(NodeStatus *s, Str name) {
-        Entry *e = entry_find(s, name);
-
-        if (e)
-                return e;
-        e = calloc(1, sizeof *e + name.len + 1);
-        if (!e)
-                return NULL;
-        e->owner = s;
-        memcpy(e->name, name.data, name.len);
-        HASH_ADD_KEYPTR(hh, s->entries, e->name, name.len, e);
-        if (!hash_added(e, hh)) {
-                free(e);
-                return NULL;
-        }
-        return e;
 }
 
 /* Keeps a copy of the text; NULL and "" mean none. Returns false when there is no memory, and *at
@@ -144,12 +114,15 @@ static void tell(Entry *e) {
                                                       .note = e->wanted});
 }
 
-static void on_written(void *userdata, const KubeReply *reply);
-
-static int send_condition(Entry *e) {
+static int reconcile(void *userdata) {
         _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
         KubeRequest request = {.method = "PATCH", .content_type = "application/strategic-merge-patch+json"};
+        Entry *e = userdata;
+        const NodeStatusOptions *o = &e->owner->o;
 
+        if (!e->uid || str_eq(str_from(e->wanted), str_from(e->seen)) || !o->may_write(o->userdata))
+                return 0;
+        tell(e);
         buf_append_str(&path, STR("/api/v1/nodes/"));
         kube_url_escape(&path, str_from(e->name));
         buf_append_str(&path, STR("/status"));
@@ -158,61 +131,54 @@ static int send_condition(Entry *e) {
                 return -ENOMEM;
         request.path = path.data;
         request.body = buf_str(&patch);
-        return kube_call(e->owner->o.client, &request, on_written, e, &e->call);
+        return kube_call(o->client, &request, writer_answer, &e->writer, &e->writer.call);
 }
 
-static int on_retry(sd_event_source *source, uint64_t usec, void *userdata);
-
-static void retry_later(Entry *e, usec_t after) {
-        usec_t delay = kube_backoff(e->attempt, RETRY_BASE, RETRY_CAP, after);
-
-        e->attempt += e->attempt < 16;
-        if (sd_event_add_time_relative(kube_client_event(e->owner->o.client), &e->retry, CLOCK_MONOTONIC,
-                                       RETRY_BASE / 4 + delay, 0, on_retry, e) < 0)
-                log_error("out of memory: the condition of node %s waits for the node's next change",
-                          e->name);
-}
-
-static void reconcile(Entry *e) {
-        const NodeStatusOptions *o = &e->owner->o;
-
-        if (!e->uid || e->call || e->retry || !o->may_write(o->userdata))
-                return;
-        if (str_eq(str_from(e->wanted), str_from(e->seen)))
-                return;
-        tell(e);
-        if (send_condition(e) < 0)
-                retry_later(e, 0);
-}
-
-static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+/* What was written counts as seen until the watch says otherwise. 404: the node is gone, or was
+ * created again meanwhile, as the watch says. */
+static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Entry *e = userdata;
 
-        e->retry = sd_event_source_disable_unref(e->retry);
-        reconcile(e);
-        return 0;
-}
-
-/* What was written counts as seen until the watch says otherwise. 404: the node is gone, and the
- * watch will say so. */
-static void on_written(void *userdata, const KubeReply *reply) {
-        Entry *e = userdata;
-
-        e->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status == 404)
-                return;
-        if (reply->outcome != KUBE_DONE || reply->status >= 300) {
-                log_warning("the condition of node %s is not written: %s", e->name, reply->fault.text);
-                retry_later(e, reply->retry_after);
-                return;
+        if (!written) {
+                if (reply->status != 404)
+                        log_warning("the condition of node %s is not written: %s", e->name,
+                                    reply->fault.text);
+                return WRITER_PAUSE;
         }
-        e->attempt = 0;
         free(e->seen);
         e->seen = TAKE_PTR(e->sent);
-        reconcile(e);
+        return WRITER_RECONCILE;
 }
 
+static const WriterRule rule = {USEC_PER_SEC, 60 * USEC_PER_SEC, reconcile, on_answer};
+
 /* ---- what is, and what should be ---- */
+
+static Entry *entry_find(NodeStatus *s, Str name) {
+        Entry *e;
+
+        HASH_FIND(hh, s->entries, name.data, name.len, e);
+        return e;
+}
+
+static Entry *entry_ensure(NodeStatus *s, Str name) {
+        Entry *e = entry_find(s, name);
+
+        if (e)
+                return e;
+        e = calloc(1, sizeof *e + name.len + 1);
+        if (!e)
+                return NULL;
+        e->owner = s;
+        e->writer = (Writer){.rule = &rule, .client = s->o.client, .userdata = e};
+        memcpy(e->name, name.data, name.len);
+        HASH_ADD_KEYPTR(hh, s->entries, e->name, name.len, e);
+        if (!hash_added(e, hh)) {
+                free(e);
+                return NULL;
+        }
+        return e;
+}
 
 void node_status_node(NodeStatus *s, const Node *node) {
         Str message = str_is_empty(node->fences_message) ? STR("?") : node->fences_message,
@@ -224,7 +190,7 @@ void node_status_node(NodeStatus *s, const Node *node) {
                           STR_ARG(node->meta.name));
                 return;
         }
-        reconcile(e);
+        writer_poke(&e->writer);
 }
 
 void node_status_gone(NodeStatus *s, Str name) {
@@ -236,6 +202,7 @@ void node_status_gone(NodeStatus *s, Str name) {
                 entry_free(e);
                 return;
         }
+        writer_done(&e->writer);
         (void) set_text(&e->uid, STR("")); /* neither needs memory */
         (void) set_text(&e->seen, STR(""));
         e->reported = false;
@@ -259,12 +226,12 @@ void node_status_fences(NodeStatus *s, Str node, const char *text) {
         if (!e->wanted && !e->uid)
                 entry_free(e);
         else
-                reconcile(e);
+                writer_poke(&e->writer);
 }
 
 void node_status_write_all(NodeStatus *s) {
         Entry *e, *next;
 
         HASH_ITER(hh, s->entries, e, next)
-        reconcile(e);
+        writer_poke(&e->writer);
 }
