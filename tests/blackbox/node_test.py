@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods on a node of `aliquot node`, and agents that are killed: node_test.py ALIQUOT STORE_SERVER CLOCK_SHIM"""
 
+import itertools
 import json
 import os
 import threading
@@ -12,6 +13,16 @@ from node_case import ONE_CARD, TWO_CARDS, Node
 from node_lab import ALLOCATION, ASSIGNED, GPU, GPU_CORE, GPU_MEM, INIT, NODE_PATH, PODS, Judge, by_card, container, create_many, parse, pod, shapes
 from patience import rounds
 from scheduler import annotations_for
+
+
+def refuse_every_second():
+    """An answer of the relay to writes: the first one is refused, and every second one from there."""
+    statuses = itertools.cycle((409, None, 429, None))
+
+    def answer(_):
+        status = next(statuses)
+        return (status, {"kind": "Status", "code": status, "message": "refused by the test"}) if status else (200, None)
+    return answer
 
 
 class Crowd(Node):
@@ -411,11 +422,27 @@ class Pods(Node):
         lab.wait(lambda: lab.get("web-n1")["metadata"]["annotations"].get(ASSIGNED) == "true", "the new one says it too")
         self.assertEqual(parse(lab.get("web-n1"), ALLOCATION), place)
 
-    def test_conflicts_with_other_writers(self):
-        lab = self.lab(cards=TWO_CARDS)
-        lab.store.tell("fault status 2 PATCH /api/v1/namespaces/default/pods/a 409")
+    def test_every_second_write_is_refused(self):
+        """Of the Node and of two pods: all is written in the end, and nothing again after that."""
+        lab = self.lab(cards=TWO_CARDS, start=False)
+        paths = NODE_PATH, NODE_PATH + "/status", f"{PODS}/a", f"{PODS}/stranger"
+        for path in paths:
+            lab.relay.answers["PATCH", path] = refuse_every_second()
+        lab.start_agent()
+        lab.wait_ready()
         self.place(lab, pod("a", container("main", 2)), 1)
-        lab.wait(lambda: lab.get("a")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is assigned all the same")
+        lab.bind(lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other")), {})
+        for name in "a", "stranger":
+            lab.wait(lambda: lab.get(name)["metadata"].get("annotations", {}).get(ASSIGNED) == "true", "it is assigned")
+        lab.wait(lambda: lab.node()["metadata"]["labels"].get("aliquot.dev/holds-slices") == "true", "the Node says so")
+        lab.wait(lambda: lab.node()["status"]["capacity"].get("aliyun.com/gpu-count") == "2", "the Node has its cards")
+        lab.wait(lambda: lab.condition().get("status") == "False", "the Node has its condition")
+        written = [len(lab.relay.patches(path)) for path in paths]
+        self.assertTrue(all(n % 2 == 0 and n <= 8 for n in written), written)
+        self.place(lab, pod("b", container("main", 2)), 0)
+        lab.wait(lambda: lab.get("b")["metadata"]["annotations"].get(ASSIGNED) == "true", "another one is assigned")
+        self.assertEqual([len(lab.relay.patches(path)) for path in paths], written)
+        self.judged(lab)
 
     def test_unserviceable(self):
         lab = self.lab(cards=TWO_CARDS)

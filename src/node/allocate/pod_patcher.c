@@ -6,25 +6,20 @@
 #include "base/log.h"
 #include "kube/api.h"
 #include "kube/escape.h"
+#include "kube/writer.h"
 #include "node/allocate/pod_keys.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"
 #include "wire/pod.h"
-
-#define RETRY_BASE (200 * USEC_PER_MSEC)
-#define RETRY_CAP  (30 * USEC_PER_SEC)
 
 /* What is still to be written of one pod. Each try makes the patch anew from the roster, so that it
  * is never out of date. */
 typedef struct PendingPatch {
         UT_hash_handle hh; /* by uid */
         PodPatcher *patcher;
-        KubeCall *call;
-        sd_event_source *retry;
-        unsigned attempt;
+        Writer writer;
         bool place, assigned; /* to be written */
-        bool sent_place, sent_assigned;
-        bool again; /* the place may have changed since it was sent */
+        bool due;             /* the last patch has not all of it, or was refused */
         char uid[];
 } PendingPatch;
 
@@ -36,8 +31,7 @@ struct PodPatcher {
 
 static void patch_free(PendingPatch *patch) {
         HASH_DELETE(hh, patch->patcher->patches, patch);
-        kube_call_free(patch->call);
-        sd_event_source_disable_unref(patch->retry);
+        writer_done(&patch->writer);
         free(patch);
 }
 
@@ -124,47 +118,26 @@ static int write_patch(const PendingPatch *patch, RosterPod *pod, Buf *out) {
         return r < 0 || annotations.broken ? -ENOMEM : buf_result(out);
 }
 
-static int on_retry(sd_event_source *source, uint64_t usec, void *userdata);
-static void on_written(void *userdata, const KubeReply *reply);
-
-static void retry_later(PendingPatch *patch, usec_t after) {
-        sd_event *event = kube_client_event(patch->patcher->client);
-
-        sd_event_source_disable_unref(patch->retry);
-        patch->retry = NULL;
-        if (sd_event_add_time_relative(event, &patch->retry, CLOCK_MONOTONIC,
-                                       1 + kube_backoff(patch->attempt++, RETRY_BASE, RETRY_CAP, after), 0,
-                                       on_retry, patch) < 0)
-                log_error("out of memory: annotations of pod uid=%s wait for its next change", patch->uid);
-}
-
-static void send_patch(PendingPatch *patch) {
+static int reconcile(void *userdata) {
         _cleanup_buf_ Buf text = BUF_NULL, path = BUF_NULL;
+        PendingPatch *patch = userdata;
         RosterPod *pod = roster_find(patch->patcher->roster, str_from(patch->uid));
+        int r;
 
-        if (!pod || !pod->grant || !pod->placed) {
-                patch_free(patch); /* it holds nothing any more */
-                return;
+        if (!patch->due || !pod || !pod->grant || !pod->placed) {
+                patch_free(patch); /* all is written, or the pod holds nothing any more */
+                return 0;
         }
-        patch->sent_place = patch->place;
-        patch->sent_assigned = patch->assigned;
-        patch->again = false;
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         kube_url_escape(&path, str_from(pod->namespace_));
         buf_append_str(&path, STR("/pods/"));
         kube_url_escape(&path, str_from(pod->name));
-        if (write_patch(patch, pod, &text) < 0 || buf_result(&path) < 0 ||
-            kube_merge_patch(patch->patcher->client, path.data, "", buf_str(&text), STR(""), on_written,
-                             patch, &patch->call) < 0)
-                retry_later(patch, 0);
-}
-
-static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
-        PendingPatch *patch = userdata;
-
-        patch->retry = sd_event_source_disable_unref(patch->retry);
-        send_patch(patch);
-        return 0;
+        if (write_patch(patch, pod, &text) < 0 || buf_result(&path) < 0)
+                return -ENOMEM;
+        r = kube_merge_patch(patch->patcher->client, path.data, "", buf_str(&text), STR(""), writer_answer,
+                             &patch->writer, &patch->writer.call);
+        patch->due = r < 0;
+        return r;
 }
 
 /* Keeps the resourceVersion of the object that answers the patch: an older object in the watch does
@@ -178,33 +151,26 @@ static void keep_version(const PendingPatch *patch, Str body) {
                 (void) str_to_u64(object.meta.resource_version, &pod->written); /* else it stays as it was */
 }
 
-static void on_written(void *userdata, const KubeReply *reply) {
+static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         PendingPatch *patch = userdata;
-        bool done = reply->outcome == KUBE_DONE && reply->status < 300;
 
-        patch->call = NULL;
-        if (done)
+        if (written) {
                 keep_version(patch, reply->body);
-        if (done && patch->place == patch->sent_place && patch->assigned == patch->sent_assigned &&
-            !patch->again) {
-                patch_free(patch);
-                return;
-        }
-        if (done) {
-                patch->attempt = 0;
-                send_patch(patch); /* more is to be written since */
-                return;
+                return WRITER_RECONCILE;
         }
         /* 404: the pod is gone. 409 has two causes and may pass: another UID, which the watch will
          * show and which ends the patch, or other clients that write the pod at the same time. */
         if (reply->outcome == KUBE_DONE && (reply->status == 404 || reply->status == 422)) {
                 log_info("annotations of pod uid=%s are not written: %s", patch->uid, reply->fault.text);
-                patch_free(patch);
-                return;
+                patch->due = false;
+                return WRITER_RECONCILE;
         }
         log_warning("annotations of pod uid=%s wait: %s", patch->uid, reply->fault.text);
-        retry_later(patch, reply->retry_after);
+        patch->due = true;
+        return WRITER_PAUSE;
 }
+
+static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile, on_answer};
 
 static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned) {
         size_t n = strlen(pod->uid);
@@ -218,6 +184,7 @@ static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned
                         return;
                 }
                 patch->patcher = p;
+                patch->writer = (Writer){.rule = &rule, .client = p->client, .userdata = patch};
                 memcpy(patch->uid, pod->uid, n + 1);
                 HASH_ADD_KEYPTR(hh, p->patches, patch->uid, n, patch);
                 if (!hash_added(patch, hh)) {
@@ -225,11 +192,10 @@ static void queue(PodPatcher *p, const RosterPod *pod, bool place, bool assigned
                         return;
                 }
         }
+        patch->due |= place || !patch->assigned;
         patch->place |= place;
         patch->assigned |= assigned;
-        patch->again |= place;
-        if (!patch->call && !patch->retry)
-                send_patch(patch);
+        writer_poke(&patch->writer);
 }
 
 void pod_patcher_place(PodPatcher *p, const RosterPod *pod) {
