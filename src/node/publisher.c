@@ -8,14 +8,13 @@
 #include "base/timestamp.h"
 #include "kube/api.h"
 #include "kube/escape.h"
+#include "kube/writer.h"
 #include "node/startup_taint.h"
 #include "share/mode.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"
 #include "wire/resize_keys.h"
 
-#define RETRY_BASE (200 * USEC_PER_MSEC)
-#define RETRY_CAP  (30 * USEC_PER_SEC)
 /* Pause before the same patch is sent again. It is needed again only if another writer undid it. */
 #define SAME_AFTER (1 * USEC_PER_SEC)
 
@@ -84,7 +83,6 @@ typedef struct Condition {
 typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PART_GROWTH, PARTS_ } Part;
 
 struct Publisher {
-        KubeClient *client;
         char *path;
         char *observed[FIELDS_], *desired[FIELDS_]; /* NULL: not observed; left as it is */
         Condition conditions[CONDITIONS_];
@@ -94,56 +92,14 @@ struct Publisher {
         char *unit_seen;    /* what desired[FIELD_UNIT] was made of; NULL: nothing is desired */
         bool offers;        /* the observed object has all resources that its mode offers */
         uint64_t version;   /* resourceVersion of the newest object; 0: not known */
-        KubeCall *call;
-        Part part; /* of the call */
-        sd_event_source *retry;
-        unsigned attempt;
+        Writer writer;
+        Part part; /* of the write */
         bool observed_node;
         struct {
                 uint64_t hash; /* of the last patch of this part */
                 usec_t at;     /* when it was sent; 0: never */
         } last[PARTS_];
 };
-
-int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
-        _cleanup_(publisher_freep) Publisher *p = calloc(1, sizeof *p);
-        Buf path = BUF_NULL;
-
-        if (!p)
-                return -ENOMEM;
-        p->client = client;
-        buf_append_str(&path, STR("/api/v1/nodes/"));
-        kube_url_escape(&path, str_from(node));
-        p->path = buf_take(&path);
-        if (!p->path)
-                return -ENOMEM;
-        *ret = TAKE_PTR(p);
-        return 0;
-}
-
-Publisher *publisher_free(Publisher *p) {
-        if (!p)
-                return NULL;
-        kube_call_free(p->call);
-        sd_event_source_disable_unref(p->retry);
-        for (int i = 0; i < FIELDS_; i++) {
-                free(p->observed[i]);
-                free(p->desired[i]);
-        }
-        for (int kind = 0; kind < CONDITIONS_; kind++) {
-                for (int i = 0; i < CONDITION_FIELDS_; i++)
-                        free(p->conditions[kind].observed[i]);
-                for (int i = 0; i < CONDITION_SINCE; i++)
-                        free(p->conditions[kind].desired[i]);
-        }
-        free(p->other_taints);
-        free(p->version_text);
-        free(p->growth_seen);
-        free(p->unit_seen);
-        free(p->path);
-        free(p);
-        return NULL;
-}
 
 static int set_text(char **to, Str text) {
         char *copy = str_dup(text);
@@ -286,23 +242,6 @@ static void write_growth(const Publisher *p, JsonWriter *w) {
         json_write_object_end(w);
 }
 
-static void sync_node(Publisher *p);
-
-static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
-        Publisher *p = userdata;
-
-        p->retry = sd_event_source_disable_unref(p->retry);
-        sync_node(p);
-        return 0;
-}
-
-static void retry_later(Publisher *p, usec_t after) {
-        if (!p->retry && sd_event_add_time_relative(kube_client_event(p->client), &p->retry, CLOCK_MONOTONIC,
-                                                    kube_backoff(p->attempt++, RETRY_BASE, RETRY_CAP, after),
-                                                    0, on_retry, p) < 0)
-                log_error("out of memory: the node object is put right with its next event");
-}
-
 static uint64_t version_of(const Node *node) {
         uint64_t version = 0;
 
@@ -328,22 +267,15 @@ static int observe_written(Publisher *p, Str body) {
         return r;
 }
 
-static void on_written(void *userdata, const KubeReply *reply) {
+/* The answer differs from the patch when the server changed it, or when more is desired by now. The
+ * next patch waits then. */
+static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Publisher *p = userdata;
 
-        p->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status < 300 && observe_written(p, reply->body) == 0) {
-                /* The answer differs from the patch when the server changed it, or when more is
-                 * desired by now. The next patch waits then. */
-                if (part_differs(p, p->part))
-                        retry_later(p, 0);
-                else
-                        p->attempt = 0;
-                sync_node(p);
-                return;
-        }
+        if (written && observe_written(p, reply->body) == 0)
+                return part_differs(p, p->part) ? WRITER_PAUSE : WRITER_RECONCILE;
         log_warning("the node object is not written: %s", reply->fault.text);
-        retry_later(p, reply->retry_after);
+        return WRITER_PAUSE;
 }
 
 /* Records the patch when it may be sent now. */
@@ -377,30 +309,27 @@ static int send_part(Publisher *p, Part part) {
         if (buf_result(&patch) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         if (is_too_soon(p, part, str_hash64(buf_str(&patch), 0))) {
-                retry_later(p, SAME_AFTER);
+                writer_pause(&p->writer, SAME_AFTER);
                 return 0;
         }
         p->part = part;
-        return kube_call(p->client,
+        return kube_call(p->writer.client,
                          &(KubeRequest){.method = "PATCH",
                                         .path = path.data,
                                         .content_type = part == PART_CONDITIONS
                                                                 ? "application/strategic-merge-patch+json"
                                                                 : "application/merge-patch+json",
                                         .body = buf_str(&patch)},
-                         on_written, p, &p->call);
+                         writer_answer, &p->writer, &p->writer.call);
 }
 
-static void sync_node(Publisher *p) {
-        if (!p->observed_node || p->call || p->retry)
-                return;
-        for (int part = 0; part < PARTS_; part++) {
-                if (!part_differs(p, (Part) part))
-                        continue;
-                if (send_part(p, (Part) part) < 0)
-                        retry_later(p, 0);
-                return;
-        }
+static int reconcile(void *userdata) {
+        Publisher *p = userdata;
+
+        for (int part = 0; p->observed_node && part < PARTS_; part++)
+                if (part_differs(p, (Part) part))
+                        return send_part(p, (Part) part);
+        return 0;
 }
 
 /* ---- in and out ---- */
@@ -484,7 +413,7 @@ int publisher_observe(Publisher *p, const Node *node, Str text, bool listed) {
         if (r < 0)
                 return r;
         p->observed_node = true;
-        sync_node(p);
+        writer_poke(&p->writer);
         return 0;
 }
 
@@ -502,7 +431,7 @@ int publisher_set_growth(Publisher *p, const char *seen, const char *text) {
         if (set_desired_text(&p->growth_seen, seen) < 0 ||
             set_desired_text(&p->desired[FIELD_GROWTH], seen ? text : NULL) < 0)
                 return -ENOMEM;
-        sync_node(p);
+        writer_poke(&p->writer);
         return 0;
 }
 
@@ -543,6 +472,49 @@ int publisher_set_desired(Publisher *p, const DesiredNode *node) {
         for (int kind = 0; r == 0 && kind < CONDITIONS_; kind++)
                 r = set_desired_condition(&p->conditions[kind], kind, &node->conditions[kind]);
         if (r == 0)
-                sync_node(p);
+                writer_poke(&p->writer);
         return r;
+}
+
+/* ---- beginning and end ---- */
+
+static const WriterRule rule = {200 * USEC_PER_MSEC, 30 * USEC_PER_SEC, reconcile, on_answer};
+
+int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
+        _cleanup_(publisher_freep) Publisher *p = calloc(1, sizeof *p);
+        Buf path = BUF_NULL;
+
+        if (!p)
+                return -ENOMEM;
+        p->writer = (Writer){.rule = &rule, .client = client, .userdata = p};
+        buf_append_str(&path, STR("/api/v1/nodes/"));
+        kube_url_escape(&path, str_from(node));
+        p->path = buf_take(&path);
+        if (!p->path)
+                return -ENOMEM;
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+Publisher *publisher_free(Publisher *p) {
+        if (!p)
+                return NULL;
+        writer_done(&p->writer);
+        for (int i = 0; i < FIELDS_; i++) {
+                free(p->observed[i]);
+                free(p->desired[i]);
+        }
+        for (int kind = 0; kind < CONDITIONS_; kind++) {
+                for (int i = 0; i < CONDITION_FIELDS_; i++)
+                        free(p->conditions[kind].observed[i]);
+                for (int i = 0; i < CONDITION_SINCE; i++)
+                        free(p->conditions[kind].desired[i]);
+        }
+        free(p->other_taints);
+        free(p->version_text);
+        free(p->growth_seen);
+        free(p->unit_seen);
+        free(p->path);
+        free(p);
+        return NULL;
 }
