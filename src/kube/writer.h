@@ -31,7 +31,8 @@ typedef struct WriterRule {
 
         /* Sends what differs by a function of kube/api.h or kube/client.h, with writer_answer as
          * `done`, the writer as its userdata and &writer->call as `ret`. 0, also when nothing is
-         * sent; it may have freed the writer then. Negative: no memory, and a pause begins. */
+         * sent; it may have freed the writer then. Negative: nothing could be sent, and a pause
+         * begins. */
         int (*reconcile)(void *userdata);
 
         /* The write has ended; written: with 2xx. WRITER_REST after a write whose answer is not

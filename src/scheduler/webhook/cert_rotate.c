@@ -6,12 +6,11 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/reflector.h"
+#include "kube/writer.h"
 
-#define LOOK_EVERY  (10 * 60 * USEC_PER_SEC) /* no event says that a certificate has aged */
-#define TELL_EVERY  (24 * 3600 * USEC_PER_SEC)
-#define WATCH_LAG   (5 * USEC_PER_SEC)
-#define BACKOFF     (USEC_PER_SEC / 2)
-#define BACKOFF_CAP (30 * USEC_PER_SEC)
+#define LOOK_EVERY (10 * 60 * USEC_PER_SEC) /* no event says that a certificate has aged */
+#define TELL_EVERY (24 * 3600 * USEC_PER_SEC)
+#define WATCH_LAG  (5 * USEC_PER_SEC)
 
 /* A Secret has 1 MiB of data at most, and base64 makes a third more of it. */
 enum { MAX_OBJECT = 2 << 20 };
@@ -20,14 +19,11 @@ struct CertRotate {
         CertRotateOptions o;
         char *collection, *path, *selector;
         Reflector *reflector;
-        KubeCall *call;
-        sd_event_source *timer;
-        unsigned attempt;
+        Writer writer;
         bool leading;
         usec_t told; /* when it was last told that the CA ages; 0: never */
 
         bool listed, present, seen; /* seen: was in the list that is running */
-        bool heard;                 /* of the Secret since the last write began */
         char *version;
         Keyring known;  /* as the Secret has it */
         Keyring served; /* the last one that could be served */
@@ -37,33 +33,11 @@ static int64_t now_sec(void) {
         return (int64_t) (clock_realtime_nsec() / UINT64_C(1000000000));
 }
 
-static void look(CertRotate *k);
-
-/* ---- trouble and time ---- */
-
 static void trouble(CertRotate *k, const char *what, const char *why) {
         Fault fault = FAULT_NULL;
 
         (void) fault_set(&fault, 0, "Secret %s/%s: %s: %s", k->o.namespace_, k->o.secret, what, why);
         k->o.on_trouble(k->o.userdata, &fault);
-}
-
-static void look_after(CertRotate *k, usec_t delay) {
-        (void) sd_event_source_set_time_relative(k->timer, delay); /* fail only for a dead source */
-        (void) sd_event_source_set_enabled(k->timer, SD_EVENT_ONESHOT);
-}
-
-static void look_again(CertRotate *k, usec_t retry_after) {
-        look_after(k, BACKOFF / 4 + kube_backoff(k->attempt, BACKOFF, BACKOFF_CAP, retry_after));
-        k->attempt += k->attempt < 16;
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        CertRotate *k = userdata;
-
-        look_after(k, LOOK_EVERY);
-        look(k);
-        return 0;
 }
 
 /* ---- what the Secret holds ---- */
@@ -107,7 +81,7 @@ static void take(CertRotate *k, Str object) {
         k->version = copy;
         keyring_done(&k->known);
         k->known = fresh;
-        k->present = k->seen = k->heard = true;
+        k->present = k->seen = true;
         if (keyring_can_serve(&k->known))
                 keep_served(k);
 }
@@ -128,7 +102,7 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
         if (was && !k->present)
                 trouble(k, "was deleted", "it will be made again");
         if (event != REFLECTOR_LISTED)
-                look(k);
+                writer_poke(&k->writer);
 }
 
 static void on_list_end(void *userdata) {
@@ -136,7 +110,7 @@ static void on_list_end(void *userdata) {
 
         k->present = k->seen;
         k->listed = true;
-        look(k);
+        writer_poke(&k->writer);
 }
 
 static void on_reflector_trouble(void *userdata, const Fault *fault) {
@@ -154,22 +128,17 @@ static const ReflectorHandler handler = {
 
 /* The object in the answer is not taken. The watch may have brought a newer one already, and
  * versions cannot be compared. It brings this write, too. */
-static void on_written(void *userdata, const KubeReply *reply) {
+static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         CertRotate *k = userdata;
 
-        k->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status / 100 == 2) {
-                k->attempt = 0;
-                if (k->heard)
-                        look(k);
-                else
-                        look_after(k, WATCH_LAG);
-                return;
+        if (written) {
+                (void) writer_wake(&k->writer, WATCH_LAG); /* it has been armed before */
+                return WRITER_REST;
         }
         /* 409: another replica wrote first, and the watch brings its Secret. */
         if (reply->outcome != KUBE_DONE || reply->status != 409)
                 trouble(k, "cannot be written", reply->fault.text);
-        look_again(k, reply->retry_after);
+        return WRITER_PAUSE;
 }
 
 static int send(CertRotate *k, const Keyring *next) {
@@ -180,10 +149,10 @@ static int send(CertRotate *k, const Keyring *next) {
                 return -ENOMEM;
         if (k->present)
                 return kube_merge_patch(k->o.client, k->path, "", buf_str(&body), str_from(k->version),
-                                        on_written, k, &k->call);
+                                        writer_answer, &k->writer, &k->writer.call);
         return kube_call(k->o.client,
                          &(KubeRequest){.method = "POST", .path = k->collection, .body = buf_str(&body)},
-                         on_written, k, &k->call);
+                         writer_answer, &k->writer, &k->writer.call);
 }
 
 static const char *news_of(KeyringNeed need) {
@@ -206,22 +175,21 @@ static int step(CertRotate *k, KeyringNeed need, Keyring *ret, Fault *fault) {
         return keyring_step(&k->known, need, k->o.names, now_sec(), ret, fault);
 }
 
-static void write_step(CertRotate *k, KeyringNeed need) {
+static int write_step(CertRotate *k, KeyringNeed need) {
         _cleanup_keyring_ Keyring next = KEYRING_NULL;
         Fault fault = FAULT_NULL;
         int r;
 
-        k->heard = false;
         r = step(k, need, &next, &fault);
         if (r == 0)
                 r = send(k, &next);
         if (r == 0) {
                 k->o.on_news(k->o.userdata,
                              is_to_come_back(k, need) ? "writing back what is served" : news_of(need));
-                return;
+                return 0;
         }
         trouble(k, "cannot be written", fault.text[0] ? fault.text : strerror(-r));
-        look_again(k, 0);
+        return r < 0 ? r : -EIO;
 }
 
 /* A new CA is made by hand, so the age is told long before the end, once a day. */
@@ -235,24 +203,28 @@ static void tell_age(CertRotate *k) {
         k->o.on_ageing(k->o.userdata);
 }
 
-static void look(CertRotate *k) {
+static int reconcile(void *userdata) {
+        CertRotate *k = userdata;
         KeyringNeed need;
 
-        if (k->call || !k->listed)
-                return;
+        (void) writer_wake(&k->writer, LOOK_EVERY); /* it has been armed before */
+        if (!k->listed)
+                return 0;
         if (!k->present)
                 keyring_done(&k->known);
         tell_age(k);
         need = keyring_need(&k->known, k->o.names, now_sec());
         if (need == KEYRING_GOOD || (need != KEYRING_EMPTY && !k->leading))
-                return;
-        write_step(k, need);
+                return 0;
+        return write_step(k, need);
 }
+
+static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile, on_answer};
 
 void cert_rotate_set_leading(CertRotate *k, bool leading) {
         k->leading = leading;
         if (leading)
-                look(k);
+                writer_poke(&k->writer);
 }
 
 /* ---- beginning and end ---- */
@@ -287,9 +259,9 @@ int cert_rotate_new(const CertRotateOptions *options, CertRotate **ret) {
                 return r;
         follow.path = k->collection;
         follow.selector = k->selector;
-        r = sd_event_add_time_relative(kube_client_event(options->client), &k->timer, CLOCK_BOOTTIME,
-                                       LOOK_EVERY, 0, on_timer, k);
-        if (r >= 0)
+        k->writer = (Writer){.rule = &rule, .client = options->client, .userdata = k};
+        r = writer_wake(&k->writer, LOOK_EVERY);
+        if (r == 0)
                 r = reflector_new(options->client, &follow, &handler, k, &k->reflector);
         if (r < 0)
                 return r;
@@ -300,9 +272,8 @@ int cert_rotate_new(const CertRotateOptions *options, CertRotate **ret) {
 CertRotate *cert_rotate_free(CertRotate *k) {
         if (!k)
                 return NULL;
-        kube_call_free(k->call);
+        writer_done(&k->writer);
         reflector_free(k->reflector);
-        sd_event_source_disable_unref(k->timer);
         keyring_done(&k->known);
         keyring_done(&k->served);
         free(k->version);

@@ -195,6 +195,76 @@ static void tries_again(void) {
         }
 }
 
+static void inject(Fixture *f, StoreFaultKind kind, const char *method, unsigned status, unsigned count) {
+        ASSERT_OK(store_inject(f->store, &(StoreFault){.kind = kind,
+                                                       .count = count,
+                                                       .method = method,
+                                                       .path_prefix = PATH,
+                                                       .status = status}));
+}
+
+static void change(Fixture *f, const char *method, const char *path, const char *body) {
+        KubeRequest request = {.method = method, .path = path, .body = str_from(body)};
+        Answer a = {0};
+
+        ASSERT_OK(kube_call(f->client, &request, on_answer, &a, NULL));
+        TURN_UNTIL(f, a.n > 0);
+        ASSERT_INT(a.status, 200);
+}
+
+/* Two writes, each refused once. 409 is no fault: another replica wrote first. */
+static void every_second_write_fails(void) {
+        static const unsigned statuses[] = {409, 429};
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        for (size_t i = 0; i < ELEMENTSOF(statuses); i++) {
+                inject(&f, STORE_FAULT_STATUS, "POST", statuses[i], 1);
+                inject(&f, STORE_FAULT_DELAY, "POST", 0, 1); /* carried out */
+        }
+        keep_begin(&f, &k);
+        TURN_UNTIL(&f, k.keyrings == 1);
+        ASSERT_INT(k.news, 2);
+        ASSERT_INT(k.troubles, 0);
+        change(&f, "DELETE", PATH "/tls", "");
+        TURN_UNTIL(&f, k.news == 4);
+        turn_for_a_while(&f);
+        ASSERT_INT(k.news, 4);
+        ASSERT_INT(k.keyrings, 1); /* it came back as it was */
+        ASSERT_INT(k.troubles, 2);
+        ASSERT_CONTAINS(k.fault.text, "HTTP 429");
+        keep_end(&k);
+        fixture_end(&f);
+}
+
+/* Another client changes the Secret again and again, and each write is refused. */
+static void no_change_shortens_a_pause(void) {
+        enum { CHANGES = 20 };
+        char body[128];
+        Fixture f;
+        Keep k;
+
+        fixture_begin(&f, 0);
+        inject(&f, STORE_FAULT_STATUS, "PATCH", 429, 1000);
+        apply(&f, "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":\"tls\","
+                  "\"namespace\":\"ns\"}}");
+        keep_begin(&f, &k);
+        TURN_UNTIL(&f, k.troubles > 0);
+        for (unsigned i = 0; i < CHANGES; i++) {
+                (void) snprintf(body, sizeof body,
+                                "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":"
+                                "\"tls\",\"namespace\":\"ns\",\"labels\":{\"n\":\"%u\"}}}",
+                                i);
+                change(&f, "PUT", PATH "/tls", body);
+                for (int turn = 0; turn < 10; turn++) /* the watch brings it */
+                        ASSERT_TRUE(sd_event_run(f.event, 2000) >= 0);
+        }
+        ASSERT_TRUE(k.troubles < CHANGES / 2);
+        keep_end(&k);
+        fixture_end(&f);
+}
+
 /* Whatever is written into the Secret, the served keyring stays until there is a better one. */
 static void rubbish_is_not_served(void) {
         Fixture f;
@@ -220,5 +290,6 @@ static void rubbish_is_not_served(void) {
 int main(void) {
         return TEST_MAIN(TEST(a_replica_that_finds_none_makes_one), TEST(only_the_leader_renews),
                          TEST(an_old_authority_is_told), TEST(a_young_authority_is_not_told),
-                         TEST(tries_again), TEST(rubbish_is_not_served));
+                         TEST(tries_again), TEST(every_second_write_fails), TEST(no_change_shortens_a_pause),
+                         TEST(rubbish_is_not_served));
 }
