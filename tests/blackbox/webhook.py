@@ -6,6 +6,7 @@ over HTTPS as a real one sends them."""
 import base64
 import http.client
 import http.server
+import itertools
 import json
 import os
 import queue
@@ -139,7 +140,10 @@ class Api:
         where = OBJECT.match(url.path)
         for (refused, prefix), status in list(self.refused.items()):
             if method == refused and url.path.startswith(prefix):
-                return self.refuse(handler, status, "Forbidden")
+                with self.lock:
+                    status = status if isinstance(status, int) else next(status)  # None: this one is not refused
+                if status:
+                    return self.refuse(handler, status, "Forbidden")
         if url.path == "/version":
             return self.respond(handler, 200, self.server_version)
         if not where:
@@ -644,6 +648,21 @@ class Certificates(WebhookTest):
         replica.logged("mutatingwebhookconfigurations/aliquot: caBundle cannot be written: .* HTTP 403 Forbidden")
         self.api.refused.clear()
         until(self.injected, "the caBundle")
+
+    def test_every_second_write_of_a_bundle_is_refused(self):
+        for path in VALIDATING, MUTATING:
+            self.api.refused["PATCH", path] = itertools.cycle((409, None, 429, None))
+        Replica(self, "--no-leader-election")
+        until(self.injected, "the caBundle")
+        for path in VALIDATING, MUTATING:
+            self.api.put(path, configuration())
+        until(self.injected, "the caBundle again")
+        for path in VALIDATING, MUTATING:
+            self.api.put(path, self.api.get(path))  # nothing is missing in this one
+        self.api.delete(SECRET)
+        until(lambda: self.api.get(SECRET), "the Secret, which is written later")
+        for path in VALIDATING, MUTATING:
+            self.assertLessEqual(self.api.writes.count(("PATCH", path)), 4, "two, and once more where the watch was late")
 
     def test_a_follower_fills_an_empty_bundle(self):
         """A Lease of an earlier installation: no replica leads, while API servers still need the

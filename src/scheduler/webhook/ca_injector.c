@@ -7,11 +7,10 @@
 #include "base/base64.h"
 #include "kube/random.h"
 #include "kube/reflector.h"
+#include "kube/writer.h"
 #include "wire/json_field.h"
 #include "wire/json_write.h"
 
-#define BACKOFF       (USEC_PER_SEC / 2)
-#define BACKOFF_CAP   (30 * USEC_PER_SEC)
 #define WRITE_SPACING USEC_PER_SEC /* another writer may write back as often */
 #define WATCH_LAG     (5 * USEC_PER_SEC)
 #define PATIENCE      (2 * USEC_PER_SEC) /* longer than an election takes */
@@ -27,13 +26,10 @@ typedef struct Target {
         CaInjector *injector;
         const char *collection;
         Reflector *reflector;
-        KubeCall *call;
-        sd_event_source *timer;
-        unsigned attempt;
+        Writer writer;
         usec_t written; /* when a write began */
 
         bool listed, seen;
-        bool heard; /* of the object since the last write began */
         Buf object; /* as the watch last had it; empty when there is none */
         /* When a replica that does not lead may write it, because a webhook of ours has no bundle
          * at all; 0: each has one. */
@@ -46,8 +42,6 @@ struct CaInjector {
         Buf bundle; /* base64 */
         Target targets[TARGETS];
 };
-
-static void look(Target *t);
 
 static void trouble(Target *t, const char *what, const char *why) {
         Fault fault = FAULT_NULL;
@@ -133,16 +127,6 @@ static bool is_ours(const CaInjector *i, const Hook *w) {
 
 /* ---- writing ---- */
 
-static void look_after(Target *t, usec_t delay) {
-        (void) sd_event_source_set_time_relative(t->timer, delay); /* fail only for a dead source */
-        (void) sd_event_source_set_enabled(t->timer, SD_EVENT_ONESHOT);
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        look(userdata);
-        return 0;
-}
-
 static void keep(Target *t, Str object) {
         buf_clear(&t->object);
         buf_append_str(&t->object, object);
@@ -154,21 +138,15 @@ static void keep(Target *t, Str object) {
 
 /* The object in the answer is not taken. The watch may have brought a newer one already, and
  * versions cannot be compared. It brings this write, too. */
-static void on_written(void *userdata, const KubeReply *reply) {
+static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Target *t = userdata;
 
-        t->call = NULL;
-        if (reply->outcome == KUBE_DONE && reply->status / 100 == 2) {
-                t->attempt = 0;
-                if (t->heard)
-                        look(t);
-                else
-                        look_after(t, WATCH_LAG);
-                return;
+        if (!written) {
+                trouble(t, "caBundle cannot be written", reply->fault.text);
+                return WRITER_PAUSE;
         }
-        trouble(t, "caBundle cannot be written", reply->fault.text);
-        look_after(t, BACKOFF / 4 + kube_backoff(t->attempt, BACKOFF, BACKOFF_CAP, reply->retry_after));
-        t->attempt += t->attempt < 16;
+        (void) writer_wake(&t->writer, WATCH_LAG); /* it has been armed before */
+        return WRITER_REST;
 }
 
 static void write_op(JsonWriter *w, const char *op, const char *path, Str value) {
@@ -209,7 +187,7 @@ static bool may_write(Target *t, const Configuration *c) {
                 t->bare = now + PATIENCE + random_up_to(PATIENCE / 2);
         if (now >= t->bare)
                 return true;
-        look_after(t, t->bare - now);
+        (void) writer_wake(&t->writer, t->bare - now); /* it has been armed before */
         return false;
 }
 
@@ -242,7 +220,7 @@ static void say_writing(const Target *t) {
         t->injector->o.on_news(t->injector->o.userdata, text);
 }
 
-static void send(Target *t, Str patch) {
+static int send(Target *t, Str patch) {
         char path[128];
         KubeRequest request = {.method = "PATCH",
                                .path = path,
@@ -251,47 +229,45 @@ static void send(Target *t, Str patch) {
         usec_t now = clock_monotonic_usec();
 
         if (t->written > 0 && now < t->written + WRITE_SPACING) {
-                look_after(t, t->written + WRITE_SPACING - now);
-                return;
+                writer_pause(&t->writer, t->written + WRITE_SPACING - now);
+                return 0;
         }
         (void) snprintf(path, sizeof path, "%s/" CA_INJECTOR_NAME, t->collection);
         t->written = now;
-        t->heard = false;
         say_writing(t);
-        if (kube_call(t->injector->o.client, &request, on_written, t, &t->call) < 0) {
-                trouble(t, "caBundle cannot be written", "out of memory");
-                look_after(t, BACKOFF_CAP);
-        }
+        return kube_call(t->injector->o.client, &request, writer_answer, &t->writer, &t->writer.call);
 }
 
-static void look(Target *t) {
+static int reconcile(void *userdata) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf patch = BUF_NULL;
+        Target *t = userdata;
         CaInjector *i = t->injector;
         Fault fault = FAULT_NULL;
         Configuration c;
         size_t n;
+        int r;
 
-        if (!t->listed || t->call || i->bundle.len == 0 || t->object.len == 0)
-                return;
+        if (!t->listed || i->bundle.len == 0 || t->object.len == 0)
+                return 0;
         if (decode(buf_str(&t->object), &arena, &c, &fault) != 0) {
                 trouble(t, "cannot be read", fault.text);
-                return;
+                return 0;
         }
         n = write_patch(i, &c, &patch);
-        if (n == 0) {
+        if (n == 0)
                 t->bare = 0;
-                return;
-        }
-        if (!may_write(t, &c))
-                return;
-        if (buf_result(&patch) < 0) {
+        if (n == 0 || !may_write(t, &c))
+                return 0;
+        r = buf_result(&patch);
+        if (r == 0)
+                r = send(t, buf_str(&patch));
+        if (r < 0)
                 trouble(t, "caBundle cannot be written", "out of memory");
-                look_after(t, BACKOFF_CAP);
-                return;
-        }
-        send(t, buf_str(&patch));
+        return r;
 }
+
+static const WriterRule rule = {USEC_PER_SEC / 2, 30 * USEC_PER_SEC, reconcile, on_answer};
 
 /* ---- following ---- */
 
@@ -313,13 +289,12 @@ static void on_object(void *userdata, ReflectorEvent event, Str object) {
         }
         if (!str_eq(c.name, STR(CA_INJECTOR_NAME)))
                 return;
-        t->heard = true;
         t->seen = event != REFLECTOR_DELETED;
         if (t->seen)
                 keep(t, object);
         else
                 buf_clear(&t->object);
-        look(t);
+        writer_poke(&t->writer);
 }
 
 static void on_list_end(void *userdata) {
@@ -328,7 +303,7 @@ static void on_list_end(void *userdata) {
         t->listed = true;
         if (!t->seen)
                 buf_clear(&t->object);
-        look(t);
+        writer_poke(&t->writer);
 }
 
 static void on_reflector_trouble(void *userdata, const Fault *fault) {
@@ -346,7 +321,7 @@ static const ReflectorHandler handler = {
 
 static void look_at_all(CaInjector *i) {
         for (size_t k = 0; k < TARGETS; k++)
-                look(&i->targets[k]);
+                writer_poke(&i->targets[k].writer);
 }
 
 void ca_injector_set_leading(CaInjector *i, bool leading) {
@@ -375,10 +350,8 @@ static int target_init(Target *t, CaInjector *i, const char *collection) {
 
         t->injector = i;
         t->collection = collection;
-        r = sd_event_add_time_relative(kube_client_event(i->o.client), &t->timer, CLOCK_BOOTTIME, 0, 0,
-                                       on_timer, t);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
+        t->writer = (Writer){.rule = &rule, .client = i->o.client, .userdata = t};
+        r = writer_wake(&t->writer, WATCH_LAG); /* later ones do not fail */
         if (r < 0)
                 return r;
         return reflector_new(
@@ -410,9 +383,8 @@ CaInjector *ca_injector_free(CaInjector *i) {
         for (size_t k = 0; k < TARGETS; k++) {
                 Target *t = &i->targets[k];
 
-                kube_call_free(t->call);
+                writer_done(&t->writer);
                 reflector_free(t->reflector);
-                sd_event_source_disable_unref(t->timer);
                 buf_done(&t->object);
         }
         buf_done(&i->bundle);
