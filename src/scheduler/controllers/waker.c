@@ -103,7 +103,10 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
         Sleeper *pod = sleepers_find(&w->sleepers, str_from(k->uid));
         bool good = reply->outcome == KUBE_DONE && reply->status / 100 == 2;
 
-        if (pod && kube_reply_is_transient(reply)) { /* once more in the next turn */
+        /* Once more in the next turn. 409: other clients write the pod, or its name has another
+         * UID. */
+        if (pod && (kube_reply_is_transient(reply) ||
+                    (reply->status == 409 && view_pod_find(w->options.view, pod->uid)))) {
                 if (k->settled)
                         w->settled = pod->waits_for_gang = true;
                 else

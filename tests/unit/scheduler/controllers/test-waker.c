@@ -80,11 +80,25 @@ static void a_failed_wake_is_repeated(void) {
         setup(&f);
         tell_settled(&f);
         answer_wake(&f, 429);
+        answer_wake(&f, 409);
         answer_wake(&f, 200);
         expect_no_wake(&f);
         waker_room(f.waker, STR("n1"));
+        answer_wake(&f, 409);
         answer_wake(&f, 503);
         answer_wake(&f, 200);
+        expect_no_wake(&f);
+        teardown(&f);
+}
+
+/* Its name has another UID by now. */
+static void a_conflict_of_a_pod_that_is_gone_is_not_repeated(void) {
+        Fixture f;
+
+        setup(&f);
+        tell_settled(&f);
+        feed(f.view, VIEW_PODS, REFLECTOR_DELETED, pod_json("p", .phase = "Pending", .state = "waiting"));
+        answer_wake(&f, 409);
         expect_no_wake(&f);
         teardown(&f);
 }
@@ -152,6 +166,7 @@ static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
 int main(void) {
         return TEST_MAIN(TEST(a_pod_that_waits_for_a_gang_is_not_dropped), TEST(a_pod_is_woken_once_for_room),
                          TEST(a_pod_without_cards_waits_for_the_gang_alone), TEST(a_failed_wake_is_repeated),
+                         TEST(a_conflict_of_a_pod_that_is_gone_is_not_repeated),
                          TEST(room_after_the_end_of_a_gang_wakes_again),
                          TEST(room_soon_after_a_wake_is_not_forgotten));
 }
