@@ -25,12 +25,12 @@ enum { KICKS_MAX = 50, PATCHES_MAX = 10, STATUSES_MAX = 10 };
 #define REASON_IGNORED "ResourcePolicyIgnored"
 #define REASON_OVERLAP "ResourcePolicyOverlap"
 
-/* A status that is under way. Its policy may be gone when it is answered. */
+/* A status or a kick that is under way. Its policy or pod may be gone when it is answered. */
 typedef struct Sending {
         struct Sending *next;
         PolicyKeeper *keeper;
         size_t key_len;
-        char key[]; /* of the policy */
+        char key[]; /* of the policy, or the UID of the pod */
 } Sending;
 
 struct PolicyKeeper {
@@ -130,6 +130,26 @@ void policy_keeper_write_status(const Policy *p, uint32_t pods_wait, const char 
 
 /* ---- sending ---- */
 
+static Sending *sending_new(PolicyKeeper *k, Str key) {
+        Sending *s = calloc(1, sizeof *s + key.len);
+
+        if (!s)
+                return NULL;
+        s->keeper = k;
+        s->key_len = key.len;
+        memcpy(s->key, key.data, key.len);
+        s->next = k->sending;
+        k->sending = s;
+        return s;
+}
+
+static bool is_sending(const PolicyKeeper *k, Str key) {
+        for (const Sending *s = k->sending; s; s = s->next)
+                if (str_eq((Str){s->key, s->key_len}, key))
+                        return true;
+        return false;
+}
+
 static void sending_free(Sending *s) {
         Sending **at = &s->keeper->sending;
 
@@ -157,41 +177,52 @@ static void on_patched(void *userdata, const KubeReply *reply) {
                 log_warning("a pod of a resourcepolicy is not patched: %s", reply->fault.text);
 }
 
-static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str patch) {
+/* A kick that may succeed later is sent again. 409: other clients write the pod, too. */
+static void on_kicked(void *userdata, const KubeReply *reply) {
+        Sending *s = userdata;
+        PolicyPod *pod = policy_table_find(s->keeper->o.table, (Str){s->key, s->key_len});
+
+        sending_free(s);
+        on_patched(NULL, reply);
+        if (pod && pod->wake == 0 && (kube_reply_is_transient(reply) || reply->status == 409))
+                pod->wake = clock_monotonic_usec() + AGAIN_AFTER;
+}
+
+/* uid: of a pod that is kicked; else empty. */
+static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str patch) {
+        Sending *s = str_is_empty(uid) ? NULL : sending_new(k, uid);
         _cleanup_buf_ Buf path = BUF_NULL;
 
         buf_append_str(&path, STR("/api/v1/namespaces/"));
         kube_url_escape(&path, namespace_);
         buf_append_str(&path, STR("/pods/"));
         kube_url_escape(&path, name);
-        if (buf_result(&path) < 0 ||
-            kube_merge_patch(k->o.client, path.data, "", patch, STR(""), on_patched, k, NULL) < 0)
+        if (buf_result(&path) < 0 || kube_merge_patch(k->o.client, path.data, "", patch, STR(""),
+                                                      s ? on_kicked : on_patched, s, NULL) < 0) {
                 log_error("out of memory: a pod of a resourcepolicy is not patched");
+                if (s)
+                        sending_free(s);
+        }
 }
 
 /* The text is another one each time, also in the next process, because a patch that changes nothing
  * wakes no pod. */
-static void kick(PolicyKeeper *k, Str namespace_, Str name) {
+static void kick(PolicyKeeper *k, Str namespace_, Str name, Str uid) {
         char patch[96];
 
         (void) snprintf(patch, sizeof patch,
                         "{\"metadata\":{\"annotations\":{\"" ANNOTATION_KICK "\":\"%" PRIu64 "\"}}}",
                         clock_realtime_nsec());
-        patch_pod(k, namespace_, name, str_from(patch));
+        patch_pod(k, namespace_, name, uid, str_from(patch));
 }
 
 static int send_status(PolicyKeeper *k, const Policy *p, Str patch) {
         _cleanup_buf_ Buf path = BUF_NULL;
-        Sending *s = calloc(1, sizeof *s + p->key.len);
+        Sending *s = sending_new(k, p->key);
         int r;
 
         if (!s)
                 return -ENOMEM;
-        s->keeper = k;
-        s->key_len = p->key.len;
-        memcpy(s->key, p->key.data, p->key.len);
-        s->next = k->sending;
-        k->sending = s;
         buf_append_str(&path, STR("/apis/scheduling.alibabacloud.com/v1alpha1/namespaces/"));
         kube_url_escape(&path, p->spec.meta.namespace_);
         buf_append_str(&path, STR("/" POLICY_RESOURCE "/"));
@@ -248,15 +279,14 @@ static uint32_t count_waiting(const PolicyTable *t, const Policy *p) {
 static bool report(PolicyKeeper *k, Policy *p, usec_t now) {
         Timestamp time = timestamp_seconds(clock_realtime_nsec());
         _cleanup_buf_ Buf patch = BUF_NULL;
-        bool first = !p->report, again;
+        bool first = !p->report, again = !first && p->report->again > 0 && p->report->again <= now;
         uint64_t hash;
 
+        if ((!first && !again && p->report->version == p->version) || is_sending(k, p->key))
+                return false;
         if (first)
                 p->report = calloc(1, sizeof *p->report);
         if (!p->report)
-                return false;
-        again = p->report->again > 0 && p->report->again <= now;
-        if (!first && !again && p->report->version == p->version)
                 return false;
         p->report->version = p->version;
         policy_keeper_write_status(p, count_waiting(k->o.table, p), time.text, p->report, &patch);
@@ -296,7 +326,7 @@ static void kick_orphans(PolicyKeeper *k, unsigned *n) {
                 PolicyOrphan *o = t->orphans;
 
                 t->orphans = o->next;
-                kick(k, o->namespace_, o->name);
+                kick(k, o->namespace_, o->name, STR(""));
                 free(o);
         }
 }
@@ -317,7 +347,7 @@ static void kick_pods(PolicyKeeper *k, usec_t now, bool ready) {
                 if (pod->state != POLICY_POD_PENDING)
                         continue;
                 kicks++;
-                kick(k, pod->namespace_, pod->name);
+                kick(k, pod->namespace_, pod->name, pod->uid);
         }
 }
 
@@ -338,7 +368,7 @@ static void patch_pods(PolicyKeeper *k, usec_t now) {
                         continue;
                 patches++;
                 pod->patched = now;
-                patch_pod(k, pod->namespace_, pod->name, buf_str(&patch));
+                patch_pod(k, pod->namespace_, pod->name, STR(""), buf_str(&patch));
         }
 }
 

@@ -7,7 +7,9 @@
  *   - the annotation aliquot.dev/kick of pods that wait for a time, or for a policy that changed:
  *     kube-scheduler tries a pod again when its object changes;
  *   - labels and costs of bound pods that their Binding did not write (policy_bind_patch()).
- * It is best effort: what fails is tried again half a minute later. */
+ * It is best effort: what fails is tried again half a minute later. One status of a policy is in
+ * flight at a time. A pod of a policy that is gone is woken once, and by kube-scheduler's own retry
+ * where that fails. */
 
 #include "kube/api.h"
 #include "scheduler/policy/policy_table.h"

@@ -12,7 +12,9 @@ typedef struct Fixture {
         View *view;
         PolicyKeeper *keeper;
         usec_t now;
-        unsigned kicks[PODS]; /* of the pods p0, p1, ... */
+        unsigned kicks[PODS]; /* of the pods p0, p1, ..., that were carried out */
+        bool refuses;         /* every second write, with 409 and 429 */
+        unsigned writes;
 } Fixture;
 
 static bool may_write(void *userdata) {
@@ -83,8 +85,8 @@ static void note_kick(Fixture *f, const KubeCall *call) {
         f->kicks[i]++;
 }
 
-/* One tick; the API server answers each status with that code, and each patch of a pod with 200.
- * Returns how many statuses were sent; *kick: the last patch of a pod. */
+/* One tick; the API server answers each status with that code, and each patch of a pod with 200,
+ * if it does not refuse. Returns how many statuses were sent; *kick: the last patch of a pod. */
 static unsigned tick(Fixture *f, unsigned status, char *kick, size_t size) {
         KubeCall *call;
         unsigned n = 0;
@@ -92,13 +94,16 @@ static unsigned tick(Fixture *f, unsigned status, char *kick, size_t size) {
         policy_keeper_tick(f->keeper, f->now);
         while ((call = fake_call(FAKE_PATCH))) {
                 bool of_policy = is_status(call);
+                unsigned code = of_policy ? status : 200;
 
+                if (f->refuses && f->writes++ % 2 == 0)
+                        code = f->writes % 4 == 1 ? 409 : 429;
                 n += of_policy;
-                if (!of_policy)
+                if (!of_policy && code == 200)
                         note_kick(f, call);
                 if (!of_policy && kick)
                         (void) snprintf(kick, size, "%s", fake_annotations(call));
-                fake_reply(call, KUBE_DONE, of_policy ? status : 200, "");
+                fake_reply(call, KUBE_DONE, code, "");
         }
         f->now += USEC_PER_SEC;
         return n;
@@ -165,7 +170,46 @@ static void each_failed_status_is_sent_again(void) {
         teardown(&f);
 }
 
+/* Each pod is woken once, and the status is written; what was refused half a minute later. */
+static void every_second_write_fails(void) {
+        Fixture f;
+        char name[16];
+
+        setup(&f);
+        for (unsigned i = 0; i < 20; i++) {
+                (void) snprintf(name, sizeof name, "p%u", i);
+                see(&f, name)->wake = 1;
+        }
+        f.refuses = true;
+        for (unsigned i = 0; i < 10; i++) {
+                (void) tick(&f, 200, NULL, 0);
+                f.now += 60 * USEC_PER_SEC;
+        }
+        for (unsigned i = 0; i < 20; i++)
+                ASSERT_INT(f.kicks[i], 1);
+        ASSERT_TRUE(f.writes <= 2 * (20 + 1) + 1);
+        teardown(&f);
+}
+
+/* The next status waits for an answer that is late, so that the older one is not the last. */
+static void one_status_is_in_flight(void) {
+        Fixture f;
+
+        setup(&f);
+        policy_keeper_tick(f.keeper, f.now);
+        ASSERT_INT(fake_n_calls(), 1);
+        feed_policy(&f, "web", 2);
+        policy_keeper_tick(f.keeper, f.now + USEC_PER_SEC);
+        ASSERT_INT(fake_n_calls(), 1);
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "");
+        policy_keeper_tick(f.keeper, f.now + 2 * USEC_PER_SEC);
+        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), "\"max\":2");
+        fake_reply(fake_call(FAKE_PATCH), KUBE_DONE, 200, "");
+        teardown(&f);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(no_two_kicks_are_equal), TEST(each_pod_gets_its_turn),
-                         TEST(each_failed_status_is_sent_again));
+                         TEST(each_failed_status_is_sent_again), TEST(every_second_write_fails),
+                         TEST(one_status_is_in_flight));
 }
