@@ -7,17 +7,10 @@
 #include "wire/json.h"
 #include "wire/json_write.h"
 
-static void pod_path(Buf *out, Str namespace_, Str name) {
-        buf_append_str(out, STR("/api/v1/namespaces/"));
-        kube_url_escape(out, namespace_);
-        buf_append_str(out, STR("/pods/"));
-        kube_url_escape(out, name);
-}
-
 int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
-        pod_path(&path, namespace_, name);
+        kube_pod_path(&path, namespace_, name);
         if (buf_result(&path) < 0)
                 return -ENOMEM;
         return kube_call(c, &(KubeRequest){.method = "GET", .path = path.data}, done, userdata, ret);
@@ -55,7 +48,7 @@ static void write_binding(Buf *out, const KubeBinding *b) {
 int kube_bind(KubeClient *c, const KubeBinding *b, KubeDone done, void *userdata, KubeCall **ret) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
-        pod_path(&path, b->namespace_, b->name);
+        kube_pod_path(&path, b->namespace_, b->name);
         buf_append_str(&path, STR("/binding"));
         write_binding(&body, b);
         if (buf_result(&path) < 0 || buf_result(&body) < 0)
@@ -93,7 +86,7 @@ int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, 
                KubeCall **ret) {
         _cleanup_buf_ Buf path = BUF_NULL, body = BUF_NULL;
 
-        pod_path(&path, namespace_, name);
+        kube_pod_path(&path, namespace_, name);
         buf_append_str(&path, STR("/eviction"));
         write_eviction(&body, namespace_, name, uid);
         if (buf_result(&path) < 0 || buf_result(&body) < 0)

@@ -21,3 +21,15 @@ void kube_url_escape(Buf *out, Str s) {
                 buf_append_char(out, digits[c & 15]);
         }
 }
+
+void kube_pod_path(Buf *out, Str namespace_, Str name) {
+        buf_append_str(out, STR("/api/v1/namespaces/"));
+        kube_url_escape(out, namespace_);
+        buf_append_str(out, STR("/pods/"));
+        kube_url_escape(out, name);
+}
+
+void kube_node_path(Buf *out, Str name) {
+        buf_append_str(out, STR("/api/v1/nodes/"));
+        kube_url_escape(out, name);
+}

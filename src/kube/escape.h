@@ -7,3 +7,7 @@
  * unreserved characters become %XX). Names and tokens come from outside: a "/" or "&" must not
  * change the request. */
 void kube_url_escape(Buf *out, Str s);
+
+/* Append the path of a pod, or of a node, with its names escaped. */
+void kube_pod_path(Buf *out, Str namespace_, Str name);
+void kube_node_path(Buf *out, Str name);

@@ -276,8 +276,7 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
         Node node;
 
         a->last_look = NULL;
-        buf_append_str(&path, STR("/api/v1/nodes/"));
-        kube_url_escape(&path, str_from(a->o.node_name));
+        kube_node_path(&path, str_from(a->o.node_name));
         if (reply->outcome == KUBE_DONE && reply->status == 200 &&
             node_decode(reply->body, &arena, &node, NULL) == 0 && !str_is_empty(node.mode) &&
             !share_mode_is_served(share_mode_from_label(node.mode)) && agent_count_holders(a) == 0 &&
@@ -295,8 +294,7 @@ void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata) {
                 return;
         a->stopped = done;
         a->stopped_userdata = userdata;
-        buf_append_str(&path, STR("/api/v1/nodes/"));
-        kube_url_escape(&path, str_from(a->o.node_name));
+        kube_node_path(&path, str_from(a->o.node_name));
         if (buf_result(&path) < 0 ||
             sd_event_add_time_relative(a->event, &a->last_wait, CLOCK_MONOTONIC, LAST_WORDS, 0, on_last_wait,
                                        a) < 0 ||

@@ -487,8 +487,7 @@ int publisher_new(KubeClient *client, const char *node, Publisher **ret) {
         if (!p)
                 return -ENOMEM;
         p->writer = (Writer){.rule = &rule, .client = client, .userdata = p};
-        buf_append_str(&path, STR("/api/v1/nodes/"));
-        kube_url_escape(&path, str_from(node));
+        kube_node_path(&path, str_from(node));
         p->path = buf_take(&path);
         if (!p->path)
                 return -ENOMEM;

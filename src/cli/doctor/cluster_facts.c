@@ -133,17 +133,14 @@ static void ask_node(ClusterQuery *q, NodeFacts *node) {
         const json_t *agent = cluster_facts_agent(q->facts, node->name);
         _cleanup_buf_ Buf configz = BUF_NULL, ready = BUF_NULL;
 
-        buf_append_str(&configz, STR("/api/v1/nodes/"));
-        kube_url_escape(&configz, str_from(node->name));
+        kube_node_path(&configz, str_from(node->name));
         buf_append_str(&configz, STR("/proxy/configz"));
         if (buf_result(&configz) == 0)
                 (void) ask(q, configz.data, NULL, true, &node->configz); /* the fact says why not */
         if (!agent)
                 return;
-        buf_append_str(&ready, STR("/api/v1/namespaces/"));
-        kube_url_escape(&ready, str_from(fact_text(agent, "metadata", "namespace", NULL)));
-        buf_append_str(&ready, STR("/pods/"));
-        kube_url_escape(&ready, str_from(fact_text(agent, "metadata", "name", NULL)));
+        kube_pod_path(&ready, str_from(fact_text(agent, "metadata", "namespace", NULL)),
+                      str_from(fact_text(agent, "metadata", "name", NULL)));
         buf_append_str(&ready, STR(":" AGENT_PORT "/proxy/readyz"));
         if (buf_result(&ready) == 0)
                 (void) ask(q, ready.data, NULL, false, &node->ready);

@@ -128,10 +128,7 @@ static int reconcile(void *userdata) {
                 patch_free(patch); /* all is written, or the pod holds nothing any more */
                 return 0;
         }
-        buf_append_str(&path, STR("/api/v1/namespaces/"));
-        kube_url_escape(&path, str_from(pod->namespace_));
-        buf_append_str(&path, STR("/pods/"));
-        kube_url_escape(&path, str_from(pod->name));
+        kube_pod_path(&path, str_from(pod->namespace_), str_from(pod->name));
         if (write_patch(patch, pod, &text) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         r = kube_merge_patch(patch->patcher->client, path.data, "", buf_str(&text), STR(""), writer_answer,

@@ -161,10 +161,7 @@ static void on_wake(void *userdata, const GangMember *m) {
         *a->wakes_end = w;
         a->wakes_end = &w->next;
         a->n_wakes++;
-        buf_append_str(&path, STR("/api/v1/namespaces/"));
-        kube_url_escape(&path, str_from(m->gang->namespace_));
-        buf_append_str(&path, STR("/pods/"));
-        kube_url_escape(&path, str_from(m->name));
+        kube_pod_path(&path, str_from(m->gang->namespace_), str_from(m->name));
         write_patch(m, &patch);
         w->uid = strdup(m->uid);
         w->path = buf_take(&path);

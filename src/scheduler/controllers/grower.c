@@ -180,8 +180,7 @@ static void on_written(void *userdata, const KubeReply *reply) {
 }
 
 static int node_path(const Grower *g, Buf *out) {
-        buf_append_str(out, STR("/api/v1/nodes/"));
-        kube_url_escape(out, str_from(g->node));
+        kube_node_path(out, str_from(g->node));
         return buf_result(out);
 }
 

@@ -123,8 +123,7 @@ static int reconcile(void *userdata) {
         if (!e->uid || str_eq(str_from(e->wanted), str_from(e->seen)) || !o->may_write(o->userdata))
                 return 0;
         tell(e);
-        buf_append_str(&path, STR("/api/v1/nodes/"));
-        kube_url_escape(&path, str_from(e->name));
+        kube_node_path(&path, str_from(e->name));
         buf_append_str(&path, STR("/status"));
         write_condition(e, &patch);
         if (buf_result(&path) < 0 || buf_result(&patch) < 0 || !set_text(&e->sent, str_from(e->wanted)))

@@ -193,10 +193,7 @@ static void patch_pod(PolicyKeeper *k, Str namespace_, Str name, Str uid, Str pa
         Sending *s = str_is_empty(uid) ? NULL : sending_new(k, uid);
         _cleanup_buf_ Buf path = BUF_NULL;
 
-        buf_append_str(&path, STR("/api/v1/namespaces/"));
-        kube_url_escape(&path, namespace_);
-        buf_append_str(&path, STR("/pods/"));
-        kube_url_escape(&path, name);
+        kube_pod_path(&path, namespace_, name);
         if (buf_result(&path) < 0 || kube_merge_patch(k->o.client, path.data, "", patch, STR(""),
                                                       s ? on_kicked : on_patched, s, NULL) < 0) {
                 log_error("out of memory: a pod of a resourcepolicy is not patched");

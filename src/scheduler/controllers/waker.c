@@ -152,10 +152,7 @@ static bool kick(Waker *w, const Sleeper *pod, bool settled) {
 
         if (!k)
                 return false;
-        buf_append_str(&path, STR("/api/v1/namespaces/"));
-        kube_url_escape(&path, pod->namespace_);
-        buf_append_str(&path, STR("/pods/"));
-        kube_url_escape(&path, pod->name);
+        kube_pod_path(&path, pod->namespace_, pod->name);
         write_patch(pod, &patch);
         if (buf_result(&path) < 0 || buf_result(&patch) < 0 ||
             kube_merge_patch(w->options.client, path.data, "", buf_str(&patch), STR(""), on_kicked, k,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake_api.h"
 
-#include "kube/escape.h"
 #include "kube/status.h"
 
 struct KubeClient {
@@ -78,10 +77,6 @@ int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *us
 
         return add(kind, &(KubeBinding){.name = str_from(request->path), .annotations = request->body}, done,
                    userdata, ret);
-}
-
-void kube_url_escape(Buf *out, Str s) {
-        buf_append_str(out, s);
 }
 
 /* Status objects are decoded by src/kube, which is not linked here. The evictor reads only

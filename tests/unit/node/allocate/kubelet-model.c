@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "kube/api.h"
-#include "kube/escape.h"
 #include "node/kubelet/checkpoint.h"
 #include "node/kubelet/pod_processes.h"
 #include "scratch.h"
@@ -205,10 +204,6 @@ sd_event *kube_client_event(const KubeClient *c) {
 
 usec_t kube_backoff(unsigned attempt, usec_t base, usec_t cap, usec_t retry_after) {
         return 3600 * USEC_PER_SEC;
-}
-
-void kube_url_escape(Buf *out, Str s) {
-        buf_append_str(out, s);
 }
 
 static void write_containers(const ModelPod *pod, bool init, JsonWriter *w) {
