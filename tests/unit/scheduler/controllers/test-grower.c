@@ -202,16 +202,30 @@ static void a_reservation_ends_with_a_later_serial(void) {
         }
 }
 
+/* Every second write is refused. Each further one is made of the node as it is then, and the last
+ * one ends the growth. */
 static void a_conflict_reads_the_node_again(void) {
+        static const unsigned statuses[] = {409, 429, 409, 200};
         Lab lab = lab_new();
 
         to_the_patch(&lab);
-        fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, 409, "");
-        fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200,
-                   node_with("{\\\"serial\\\":8,\\\"slices\\\":[]}", "20"));
-        ASSERT_CONTAINS(fake_annotations(await(&lab, FAKE_PATCH, NODE)), "{\\\"serial\\\":9,");
-        ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), "\"resourceVersion\":\"20\"");
-        ASSERT_USED(lab.view, "n", 0, 12);
+        for (unsigned i = 0; i < ELEMENTSOF(statuses); i++) {
+                char node[64], serial[32], version[8];
+
+                fake_reply(await(&lab, FAKE_PATCH, NODE), KUBE_DONE, statuses[i], "");
+                ASSERT_USED(lab.view, "n", 0, 12);
+                if (statuses[i] == 200)
+                        break;
+                (void) snprintf(node, sizeof node, "{\\\"serial\\\":%u,\\\"slices\\\":[]}", 8 + i);
+                (void) snprintf(serial, sizeof serial, "{\\\"serial\\\":%u,", 9 + i);
+                (void) snprintf(version, sizeof version, "%u", 20 + i);
+                fake_reply(await(&lab, FAKE_GET, NODE), KUBE_DONE, 200, node_with(node, version));
+                ASSERT_CONTAINS(fake_annotations(await(&lab, FAKE_PATCH, NODE)), serial);
+                (void) snprintf(serial, sizeof serial, "\"resourceVersion\":\"%s\"", version);
+                ASSERT_CONTAINS(fake_annotations(fake_call(FAKE_PATCH)), serial);
+        }
+        ASSERT_TRUE(sd_event_run(lab.event, 10 * USEC_PER_SEC) > 0);
+        ASSERT_INT(fake_n_calls(), 0);
         lab_done(&lab);
 }
 
