@@ -11,31 +11,14 @@ typedef enum CUgraphNodeType {
         CU_GRAPH_NODE_TYPE_MEMCPY = 1,
         CU_GRAPH_NODE_TYPE_MEMSET = 2,
         CU_GRAPH_NODE_TYPE_HOST = 3,
-        CU_GRAPH_NODE_TYPE_GRAPH = 4,
-        CU_GRAPH_NODE_TYPE_EMPTY = 5,
         CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
-        CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
         CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
         CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
 } CUgraphNodeType;
 
 enum {
-        CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
-        CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
-        CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
-        CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
-        CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
-        CU_GRAPH_EXEC_UPDATE_ERROR = 1,
-        CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
-        CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
 };
-
-typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
-        CUfunction func;
-        unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
-        void **kernelParams, **extra;
-} CUDA_KERNEL_NODE_PARAMS_v1;
 
 typedef struct CUDA_KERNEL_NODE_PARAMS {
         CUfunction func;
@@ -77,25 +60,12 @@ typedef struct CUgraphNodeParams {
                 } memcpy;
                 CUDA_MEMSET_NODE_PARAMS memset;
                 CUDA_HOST_NODE_PARAMS host;
-                CUgraph graph;
-                CUevent event; /* to wait for, or to record */
+                CUevent event; /* to wait for */
                 CUDA_MEM_ALLOC_NODE_PARAMS alloc;
                 CUdeviceptr free;
         };
         long long reserved2;
 } CUgraphNodeParams;
-
-typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS {
-        cuuint64_t flags;
-        CUstream hUploadStream;
-        CUgraphNode hErrNode_out;
-        int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-typedef struct CUgraphExecUpdateResultInfo {
-        int result;
-        CUgraphNode errorNode, errorFromNode;
-} CUgraphExecUpdateResultInfo;
 
 typedef struct CUgraphEdgeData {
         unsigned char from_port, to_port, type, reserved[5];

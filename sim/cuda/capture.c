@@ -112,7 +112,7 @@ static CUDA_MEMCPY3D describe(const Copy *c) {
 }
 
 CUresult capture_add(CUstream s, const Work *w) {
-        CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+        CUgraphNodeParams p = {0};
 
         switch (w->kind) {
         case WORK_KERNEL:
@@ -136,10 +136,8 @@ CUresult capture_add(CUstream s, const Work *w) {
                 p.type = CU_GRAPH_NODE_TYPE_HOST;
                 p.host = (CUDA_HOST_NODE_PARAMS){.fn = w->host.run, .userData = w->host.data};
                 break;
-        case WORK_RECORD:
         case WORK_WAIT:
-                p.type = w->kind == WORK_WAIT ? CU_GRAPH_NODE_TYPE_WAIT_EVENT
-                                              : CU_GRAPH_NODE_TYPE_EVENT_RECORD;
+                p.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
                 p.event = w->event.event;
                 break;
         case WORK_FREE:
@@ -196,7 +194,7 @@ CUresult capture_join(CUstream s, CUevent e) {
 
 /* ---- beginning and ending ---- */
 
-static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *deps, size_t n, int mode) {
+static CUresult begin(CUstream handle, int mode) {
         CUcontext c;
         CUstream s;
         CUresult r = stream_enter(handle, &c, &s);
@@ -204,8 +202,7 @@ static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *deps, s
 
         if (r != CUDA_SUCCESS)
                 return r;
-        if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED ||
-            (graph && graph_check(graph) != CUDA_SUCCESS))
+        if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
                 return CUDA_ERROR_INVALID_VALUE;
         if (s == c->legacy)
                 return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -220,25 +217,18 @@ static CUresult begin(CUstream handle, CUgraph graph, const CUgraphNode *deps, s
                              .id = ++state.next_id,
                              .thread = pthread_self(),
                              .origin = s,
-                             .own_graph = !graph,
-                             .graph = graph ? graph : graph_new()};
-        r = capture->graph ? set_tips(&s->tips, &s->n_tips, deps, n) : CUDA_ERROR_OUT_OF_MEMORY;
-        if (r != CUDA_SUCCESS) {
+                             .graph = graph_new()};
+        if (!capture->graph) {
                 free(capture);
-                return r;
+                return CUDA_ERROR_OUT_OF_MEMORY;
         }
         s->capture = capture;
         return CUDA_SUCCESS;
 }
 
-IN_STREAM(begin, cuStreamBeginCapture, cuStreamBeginCapture_ptsz, (CUstream stream), NULL, NULL, 0,
+IN_STREAM(begin, cuStreamBeginCapture, cuStreamBeginCapture_ptsz, (CUstream stream),
           CU_STREAM_CAPTURE_MODE_GLOBAL)
-IN_STREAM(begin, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, (CUstream stream, int mode), NULL,
-          NULL, 0, mode)
-IN_STREAM(begin, cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz,
-          (CUstream stream, CUgraph graph, const CUgraphNode *deps, const CUgraphEdgeData *data, size_t n,
-           int mode),
-          graph, deps, n, mode)
+IN_STREAM(begin, cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz, (CUstream stream, int mode), mode)
 
 /* A stream that joined the capture must have come back: the first stream's last work depends on its
  * last work. */
@@ -282,7 +272,7 @@ static CUresult end(CUstream handle, CUgraph *ret) {
         else if (!is_joined(capture, s))
                 r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
         release_streams(capture);
-        if (r != CUDA_SUCCESS && capture->own_graph)
+        if (r != CUDA_SUCCESS)
                 graph_drop(capture->graph);
         if (ret)
                 *ret = r == CUDA_SUCCESS ? capture->graph : NULL;
@@ -341,27 +331,6 @@ IN_STREAM(get_info, cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz,
           (CUstream stream, int *status, cuuint64_t *id, CUgraph *graph, const CUgraphNode **deps,
            const CUgraphEdgeData **data, size_t *n),
           INFO(status, id, graph, deps, data, n))
-
-static CUresult update(CUstream handle, CUgraphNode *deps, size_t n, unsigned flags) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!s->capture)
-                return CUDA_ERROR_ILLEGAL_STATE;
-        if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (n > 0 && !deps))
-                return CUDA_ERROR_INVALID_VALUE;
-        return flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES ? set_tips(&s->tips, &s->n_tips, deps, n)
-                                                           : add_tips(s, deps, n);
-}
-
-IN_STREAM(update, cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz,
-          (CUstream stream, CUgraphNode *deps, size_t n, unsigned flags), deps, n, flags)
-IN_STREAM(update, cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz,
-          (CUstream stream, CUgraphNode *deps, const CUgraphEdgeData *data, size_t n, unsigned flags), deps,
-          n, flags)
 
 CUDA_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
         int before = thread_mode;

@@ -65,7 +65,7 @@ CUDA_API CUresult cuEventDestroy(CUevent e) {
 
 /* ---- recording and waiting in streams ---- */
 
-static CUresult record(CUstream handle, CUevent e, unsigned flags) {
+static CUresult record(CUstream handle, CUevent e) {
         Work w = {.kind = WORK_RECORD, .event = {.event = e}};
         CUcontext c;
         CUstream s;
@@ -73,12 +73,10 @@ static CUresult record(CUstream handle, CUevent e, unsigned flags) {
 
         if (r != CUDA_SUCCESS)
                 return r;
-        if (!e || flags > 1)
-                return e ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
-        if (e->context->device != c->device)
+        if (!e || e->context->device != c->device)
                 return CUDA_ERROR_INVALID_HANDLE;
         if (s->capture)
-                return flags == 1 ? capture_add(s, &w) : capture_record(s, e);
+                return capture_record(s, e);
         if (e->capture) {
                 capture_drop(e->capture);
                 e->capture = NULL;
@@ -87,9 +85,7 @@ static CUresult record(CUstream handle, CUevent e, unsigned flags) {
         return stream_submit(s, &w);
 }
 
-IN_STREAM(record, cuEventRecord, cuEventRecord_ptsz, (CUevent e, CUstream stream), e, 0)
-IN_STREAM(record, cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz,
-          (CUevent e, CUstream stream, unsigned flags), e, flags)
+IN_STREAM(record, cuEventRecord, cuEventRecord_ptsz, (CUevent e, CUstream stream), e)
 
 static CUresult wait_for(CUstream handle, CUevent e, unsigned flags) {
         Work w = {.kind = WORK_WAIT, .event = {.event = e}};
@@ -183,37 +179,4 @@ CUDA_API CUresult cuEventElapsedTime_v2(float *ret, CUevent from, CUevent to) {
         LOCKED;
 
         return elapsed(ret, from, to);
-}
-
-/* ---- of whole contexts ---- */
-
-CUDA_API CUresult cuCtxRecordEvent(CUcontext c, CUevent e) {
-        LOCKED;
-        CUresult r = enter(e);
-
-        if (r == CUDA_SUCCESS)
-                r = context_check(c);
-        if (r != CUDA_SUCCESS)
-                return r;
-        e->given++;
-        for (CUstream s = c->streams; s; s = s->next) {
-                const Work w = {.kind = WORK_AFTER, .after = {s, s->given}};
-
-                if (s != c->legacy && r == CUDA_SUCCESS)
-                        r = stream_submit(c->legacy, &w);
-        }
-        return r == CUDA_SUCCESS
-                       ? stream_submit(c->legacy, &(Work){.kind = WORK_RECORD, .event = {e, e->given}})
-                       : r;
-}
-
-CUDA_API CUresult cuCtxWaitEvent(CUcontext c, CUevent e) {
-        LOCKED;
-        CUresult r = enter(e);
-
-        if (r == CUDA_SUCCESS)
-                r = context_check(c);
-        for (CUstream s = r == CUDA_SUCCESS ? c->streams : NULL; s && r == CUDA_SUCCESS; s = s->next)
-                r = stream_submit(s, &(Work){.kind = WORK_WAIT, .event = {e, e->given}});
-        return r;
 }

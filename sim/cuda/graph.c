@@ -37,12 +37,10 @@ CUresult node_check(CUgraphNode node) {
 }
 
 static void node_drop(CUgraphNode n) {
-        if (n->work.kind == WORK_WAIT || n->work.kind == WORK_RECORD)
+        if (n->work.kind == WORK_WAIT)
                 event_drop(n->work.event.event);
         if (n->memory)
                 graph_memory_drop(n->memory);
-        if (n->child)
-                graph_drop(n->child);
         free(n->deps);
         free(n);
 }
@@ -65,15 +63,14 @@ void graph_drop(CUgraph g) {
 /* ---- what nodes mean ---- */
 
 static CUresult kernel_work(const CUDA_KERNEL_NODE_PARAMS *p, Work *ret) {
-        CUfunction f = p->func ? p->func : (CUfunction) p->kern;
-        CUresult r = function_check(f);
+        CUresult r = function_check(p->func);
 
         if (r != CUDA_SUCCESS)
                 return r;
         if (p->gridDimX == 0 || p->gridDimY == 0 || p->gridDimZ == 0 || p->blockDimX == 0 ||
             p->blockDimY == 0 || p->blockDimZ == 0)
                 return CUDA_ERROR_INVALID_VALUE;
-        *ret = (Work){.kind = WORK_KERNEL, .kernel = {function_time(f, p->kernelParams, p->extra), *p}};
+        *ret = (Work){.kind = WORK_KERNEL, .kernel = {function_time(p->func, p->kernelParams, p->extra), *p}};
         return CUDA_SUCCESS;
 }
 
@@ -90,7 +87,7 @@ static CUresult fill_work(const CUDA_MEMSET_NODE_PARAMS *p, Work *ret) {
         return CUDA_SUCCESS;
 }
 
-CUresult work_from(const CUgraphNodeParams *p, Work *ret) {
+static CUresult work_from(const CUgraphNodeParams *p, Work *ret) {
         *ret = (Work){.kind = WORK_NOTHING};
         switch (p->type) {
         case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -104,15 +101,12 @@ CUresult work_from(const CUgraphNodeParams *p, Work *ret) {
                 *ret = (Work){.kind = WORK_HOST, .host = {.run = p->host.fn, .data = p->host.userData}};
                 return p->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-                ret->kind = p->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? WORK_WAIT : WORK_RECORD;
+                ret->kind = WORK_WAIT;
                 ret->event.event = p->event;
                 return p->event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
         case CU_GRAPH_NODE_TYPE_MEM_FREE:
                 *ret = (Work){.kind = WORK_FREE, .address = p->free};
                 return CUDA_SUCCESS;
-        case CU_GRAPH_NODE_TYPE_GRAPH:
-        case CU_GRAPH_NODE_TYPE_EMPTY:
         case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
                 return CUDA_SUCCESS;
         }
@@ -146,34 +140,9 @@ static CUresult furnish(CUgraphNode n, CUgraphNodeParams *p) {
 
         if (p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
                 r = take_memory(n, p);
-        if (p->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-                r = graph_check(p->graph);
-                if (r == CUDA_SUCCESS)
-                        r = graph_clone(p->graph, &n->child);
-                if (r == CUDA_SUCCESS)
-                        n->child->is_child = true;
-        }
-        if (r == CUDA_SUCCESS && (n->work.kind == WORK_WAIT || n->work.kind == WORK_RECORD))
+        if (r == CUDA_SUCCESS && n->work.kind == WORK_WAIT)
                 (void) event_use(n->work.event.event);
         return r;
-}
-
-CUresult node_set(CUgraphNode n, const CUgraphNodeParams *params) {
-        Work w;
-        CUresult r;
-
-        if (n->params.type != params->type)
-                return CUDA_ERROR_INVALID_VALUE;
-        r = work_from(params, &w);
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (w.kind == WORK_WAIT || w.kind == WORK_RECORD) {
-                (void) event_use(w.event.event);
-                event_drop(n->work.event.event);
-        }
-        n->work = w;
-        n->params = *params;
-        return CUDA_SUCCESS;
 }
 
 /* ---- dependencies ---- */
@@ -192,14 +161,6 @@ CUresult node_depend(CUgraphNode n, CUgraphNode on) {
         n->deps = deps;
         n->deps[n->n_deps++] = on;
         return CUDA_SUCCESS;
-}
-
-void node_forget(CUgraphNode n, CUgraphNode on) {
-        for (size_t i = 0; i < n->n_deps; i++)
-                if (n->deps[i] == on) {
-                        n->deps[i] = n->deps[--n->n_deps];
-                        return;
-                }
 }
 
 CUresult node_add(CUgraph g, const CUgraphNode *deps, size_t n_deps, CUgraphNodeParams *params,
@@ -223,28 +184,11 @@ CUresult node_add(CUgraph g, const CUgraphNode *deps, size_t n_deps, CUgraphNode
                 node_drop(n);
                 return r;
         }
-        n->params = *params;
+        n->type = params->type;
         *g->last = n;
         g->last = &n->next;
         g->n++;
         *ret = n;
-        return CUDA_SUCCESS;
-}
-
-CUresult node_remove(CUgraphNode n) {
-        CUgraph g = n->graph;
-
-        for (CUgraphNode other = g->first; other; other = other->next)
-                node_forget(other, n);
-        for (CUgraphNode *link = &g->first; *link; link = &(*link)->next)
-                if (*link == n) {
-                        *link = n->next;
-                        if (g->last == &n->next)
-                                g->last = link;
-                        break;
-                }
-        g->n--;
-        node_drop(n);
         return CUDA_SUCCESS;
 }
 
@@ -312,57 +256,4 @@ void graph_mark(CUgraph g, const CUgraphNode *tips, size_t n) {
                 (void) walk(tips[i], path, order, &n_order);
         for (CUgraphNode node = g->first; node; node = node->next)
                 node->mark = node->mark == DONE;
-}
-
-/* ---- copies ---- */
-
-static CUgraphNode find_copy(CUgraph g, CUgraphNode original) {
-        for (CUgraphNode n = g->first; n; n = n->next)
-                if (n->original == original)
-                        return n;
-        return NULL;
-}
-
-static CUresult clone_node(CUgraph to, CUgraphNode n) {
-        CUgraphNode copy = calloc(1, sizeof *copy);
-
-        if (!copy)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        copy->graph = to;
-        copy->params = n->params;
-        copy->work = n->work;
-        copy->original = n;
-        copy->memory = n->memory ? graph_memory_use(n->memory) : NULL;
-        if (n->work.kind == WORK_WAIT || n->work.kind == WORK_RECORD)
-                (void) event_use(n->work.event.event);
-        *to->last = copy;
-        to->last = &copy->next;
-        to->n++;
-        if (n->child) {
-                CUresult r = graph_clone(n->child, &copy->child);
-
-                if (r != CUDA_SUCCESS)
-                        return r;
-                copy->child->is_child = true;
-        }
-        return CUDA_SUCCESS;
-}
-
-CUresult graph_clone(CUgraph g, CUgraph *ret) { /* NOLINT(misc-no-recursion): as deep as graphs are nested */
-        CUgraph copy = graph_new();
-        CUresult r = copy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-
-        for (CUgraphNode n = g->first; n && r == CUDA_SUCCESS; n = n->next)
-                r = clone_node(copy, n);
-        for (CUgraphNode n = copy ? copy->first : NULL; n && r == CUDA_SUCCESS; n = n->next)
-                for (size_t i = 0; i < n->original->n_deps && r == CUDA_SUCCESS; i++)
-                        r = node_depend(n, find_copy(copy, n->original->deps[i]));
-        if (r != CUDA_SUCCESS) {
-                if (copy)
-                        graph_drop(copy);
-                return r;
-        }
-        copy->original = g;
-        *ret = copy;
-        return CUDA_SUCCESS;
 }

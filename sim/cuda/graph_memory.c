@@ -40,7 +40,6 @@ static void forget_pages(GraphMemory *m) {
         address_clear(m->range->start, m->range->size);
         block_drop(m->range->block);
         m->range->block = NULL;
-        m->range->device->graph_reserved -= m->range->size;
 }
 
 void graph_memory_drop(GraphMemory *m) {
@@ -58,13 +57,12 @@ void graph_memory_drop(GraphMemory *m) {
 }
 
 static CUresult take_pages(GraphMemory *m) {
-        Device *d = m->range->device;
         Block *b;
         CUresult r;
 
         if (m->range->block)
                 return CUDA_SUCCESS;
-        r = block_new(d, m->range->size, false, &b);
+        r = block_new(m->range->device, m->range->size, false, &b);
         if (r != CUDA_SUCCESS)
                 return r;
         r = block_map(b, m->range->start, m->range->size, 0);
@@ -73,14 +71,10 @@ static CUresult take_pages(GraphMemory *m) {
                 return r;
         }
         m->range->block = b;
-        d->graph_reserved += m->range->size;
-        if (d->graph_reserved > d->graph_reserved_high)
-                d->graph_reserved_high = d->graph_reserved;
         return CUDA_SUCCESS;
 }
 
 CUresult graph_memory_begin(GraphMemory *m) {
-        Device *d = m->range->device;
         CUresult r;
 
         if (m->live)
@@ -90,9 +84,6 @@ CUresult graph_memory_begin(GraphMemory *m) {
                 return r;
         m->live = true;
         m->users++;
-        d->graph_used += m->range->size;
-        if (d->graph_used > d->graph_used_high)
-                d->graph_used_high = d->graph_used;
         return CUDA_SUCCESS;
 }
 
@@ -100,7 +91,6 @@ void graph_memory_end(GraphMemory *m) {
         if (!m->live)
                 return;
         m->live = false;
-        m->range->device->graph_used -= m->range->size;
         graph_memory_drop(m);
 }
 
@@ -136,52 +126,4 @@ CUDA_API CUresult cuDeviceGraphMemTrim(CUdevice device) {
         if (r == CUDA_SUCCESS)
                 graph_memory_trim(d);
         return r;
-}
-
-static uint64_t *attribute_of(Device *d, int attribute) {
-        switch (attribute) {
-        case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
-                return &d->graph_used;
-        case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH:
-                return &d->graph_used_high;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
-                return &d->graph_reserved;
-        case CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH:
-                return &d->graph_reserved_high;
-        default:
-                return NULL;
-        }
-}
-
-CUDA_API CUresult cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *ret) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-        const uint64_t *value;
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        value = attribute_of(d, attribute);
-        if (!value || !ret)
-                return CUDA_ERROR_INVALID_VALUE;
-        *(uint64_t *) ret = *value;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuDeviceSetGraphMemAttribute(CUdevice device, int attribute, void *value) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!value || *(const uint64_t *) value != 0)
-                return CUDA_ERROR_INVALID_VALUE;
-        if (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-                d->graph_used_high = d->graph_used;
-        else if (attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
-                d->graph_reserved_high = d->graph_reserved;
-        else
-                return CUDA_ERROR_INVALID_VALUE;
-        return CUDA_SUCCESS;
 }

@@ -21,7 +21,6 @@
         X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050, false)                             \
         X(cuCtxPopCurrent, cuCtxPopCurrent_v2, 4000, false)                                                  \
         X(cuCtxPushCurrent, cuCtxPushCurrent_v2, 4000, false)                                                \
-        X(cuCtxRecordEvent, cuCtxRecordEvent, 12050, false)                                                  \
         X(cuCtxResetPersistingL2Cache, cuCtxResetPersistingL2Cache, 11000, false)                            \
         X(cuCtxSetCacheConfig, cuCtxSetCacheConfig, 3020, false)                                             \
         X(cuCtxSetCurrent, cuCtxSetCurrent, 4000, false) X(cuCtxSetFlags, cuCtxSetFlags, 12010, false)       \
@@ -29,7 +28,6 @@
         X(cuCtxSetSharedMemConfig, cuCtxSetSharedMemConfig, 4020, false)                                     \
         X(cuCtxSynchronize, cuCtxSynchronize, 2000, false)                                                   \
         X(cuCtxSynchronize, cuCtxSynchronize_v2, 13000, false)                                               \
-        X(cuCtxWaitEvent, cuCtxWaitEvent, 12050, false)                                                      \
         X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, 4000, false)                                         \
         X(cuDeviceComputeCapability, cuDeviceComputeCapability, 2000, false)                                 \
         X(cuDeviceGet, cuDeviceGet, 2000, false) X(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000, false)  \

@@ -11,8 +11,6 @@
         X(cuEventElapsedTime, cuEventElapsedTime, 2000, false)                                               \
         X(cuEventElapsedTime, cuEventElapsedTime_v2, 12080, false)                                           \
         X(cuEventQuery, cuEventQuery, 2000, false) X(cuEventRecord, cuEventRecord, 2000, false)              \
-        X(cuEventRecordWithFlags, cuEventRecordWithFlags, 11010, false)                                      \
-        X(cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz, 11010, true)                                  \
         X(cuEventRecord, cuEventRecord_ptsz, 7000, true)                                                     \
         X(cuEventSynchronize, cuEventSynchronize, 2000, false) X(cuLaunch, cuLaunch, 2000, false)            \
         X(cuLaunchCooperativeKernel, cuLaunchCooperativeKernel, 9000, false)                                 \
@@ -34,8 +32,6 @@
         X(cuStreamBatchMemOp, cuStreamBatchMemOp_v2, 11070, false)                                           \
         X(cuStreamBatchMemOp, cuStreamBatchMemOp_v2_ptsz, 11070, true)                                       \
         X(cuStreamBeginCapture, cuStreamBeginCapture, 10000, false)                                          \
-        X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph, 12030, false)                            \
-        X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz, 12030, true)                        \
         X(cuStreamBeginCapture, cuStreamBeginCapture_ptsz, 10000, true)                                      \
         X(cuStreamBeginCapture, cuStreamBeginCapture_v2, 10010, false)                                       \
         X(cuStreamBeginCapture, cuStreamBeginCapture_v2_ptsz, 10010, true)                                   \
@@ -58,8 +54,8 @@
         X(cuStreamGetDevice, cuStreamGetDevice, 12080, false)                                                \
         X(cuStreamGetDevice, cuStreamGetDevice_ptsz, 12080, true)                                            \
         X(cuStreamGetFlags, cuStreamGetFlags, 5050, false)                                                   \
-        X(cuStreamGetFlags, cuStreamGetFlags_ptsz, 7000, true)                                               \
-        X(cuStreamGetId, cuStreamGetId, 12000, false) X(cuStreamGetId, cuStreamGetId_ptsz, 12000, true)      \
+        X(cuStreamGetFlags, cuStreamGetFlags_ptsz, 7000, true) X(cuStreamGetId, cuStreamGetId, 12000, false) \
+        X(cuStreamGetId, cuStreamGetId_ptsz, 12000, true)                                                    \
         X(cuStreamGetPriority, cuStreamGetPriority, 5050, false)                                             \
         X(cuStreamGetPriority, cuStreamGetPriority_ptsz, 7000, true)                                         \
         X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, false)                                            \
@@ -69,10 +65,6 @@
         X(cuStreamSetAttribute, cuStreamSetAttribute_ptsz, 11000, true)                                      \
         X(cuStreamSynchronize, cuStreamSynchronize, 2000, false)                                             \
         X(cuStreamSynchronize, cuStreamSynchronize_ptsz, 7000, true)                                         \
-        X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies, 11030, false)                \
-        X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz, 11030, true)            \
-        X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2, 12030, false)             \
-        X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_v2_ptsz, 12030, true)         \
         X(cuStreamWaitEvent, cuStreamWaitEvent, 3020, false)                                                 \
         X(cuStreamWaitEvent, cuStreamWaitEvent_ptsz, 7000, true)                                             \
         X(cuStreamWaitValue32, cuStreamWaitValue32, 8000, false)                                             \
