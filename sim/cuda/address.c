@@ -81,11 +81,3 @@ CUDA_API CUresult cuGetExportTable(const void **ret, const CUuuid *id) {
 }
 
 /* ---- profiling: there is nothing to see ---- */
-
-CUDA_API CUresult cuProfilerStart(void) {
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuProfilerStop(void) {
-        return CUDA_SUCCESS;
-}

@@ -226,39 +226,3 @@ CUDA_API CUresult cuPointerGetAttribute(void *ret, CUpointer_attribute attribute
                 return CUDA_ERROR_INVALID_VALUE;
         return attribute_of(range, attribute, at, ret);
 }
-
-/* Unlike the function above it accepts every pointer; for foreign memory everything is 0. */
-CUDA_API CUresult cuPointerGetAttributes(unsigned n, CUpointer_attribute *attributes, void **ret,
-                                         CUdeviceptr at) {
-        LOCKED;
-        static const Range foreign = {.kind = RANGE_REGISTERED};
-        CUresult r = state_check();
-        const Range *range;
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (n == 0 || !attributes || !ret)
-                return CUDA_ERROR_INVALID_VALUE;
-        range = range_find(at);
-        for (unsigned i = 0; i < n; i++)
-                if (range)
-                        (void) attribute_of(range, attributes[i], at, ret[i]);
-                else if (attributes[i] == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
-                        *(unsigned *) ret[i] = 0;
-                else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-                        *(int *) ret[i] = -2;
-                else
-                        (void) attribute_of(&foreign, attributes[i], 0, ret[i]);
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr at) {
-        LOCKED;
-        CUresult r = state_check();
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        return value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && range_find(at)
-                       ? CUDA_SUCCESS
-                       : CUDA_ERROR_INVALID_VALUE;
-}

@@ -20,29 +20,24 @@ typedef enum CUresult { CUDA_ERRORS(CUDA_ERROR_VALUE) } CUresult;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
-typedef unsigned long long CUtexObject, CUsurfObject;
 typedef uint32_t cuuint32_t;
 typedef uint64_t cuuint64_t;
 
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
-typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
-typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
-typedef struct CUuserObject_st *CUuserObject;
 typedef struct CUarray_st *CUarray;
 typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUextMemory_st *CUexternalMemory;
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
-typedef size_t (*CUoccupancyB2DSize)(int block_size);
 
 typedef struct CUuuid {
         char bytes[16];
@@ -52,7 +47,6 @@ typedef struct CUuuid {
 #define CU_STREAM_PER_THREAD ((CUstream) 0x2)
 
 enum {
-        CU_CTX_SCHED_MASK = 0x07,
         CU_CTX_FLAGS_MASK = 0xFF,
         CU_STREAM_DEFAULT = 0,
         CU_STREAM_NON_BLOCKING = 1,
@@ -66,15 +60,10 @@ enum {
         CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
         CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-        CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
-        CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
         CU_STREAM_WAIT_VALUE_GEQ = 0,
         CU_STREAM_WAIT_VALUE_EQ = 1,
         CU_STREAM_WAIT_VALUE_AND = 2,
         CU_STREAM_WAIT_VALUE_NOR = 3,
-        CU_LIMIT_MAX = 10,
-        CU_MODULE_EAGER_LOADING = 1,
-        CU_FUNCTION_LOADING_STATE_LOADED = 1,
         CU_GET_PROC_ADDRESS_DEFAULT = 0,
         CU_GET_PROC_ADDRESS_LEGACY_STREAM = 1,
         CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2,

@@ -50,9 +50,6 @@ typedef struct CUDA_MEMCPY3D {
         size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D;
 
-/* The same layout: the two reserved words are contexts. */
-typedef CUDA_MEMCPY3D CUDA_MEMCPY3D_PEER;
-
 typedef struct CUDA_ARRAY_DESCRIPTOR {
         size_t Width, Height;
         int Format;
@@ -64,8 +61,3 @@ typedef struct CUDA_ARRAY3D_DESCRIPTOR {
         int Format;
         unsigned int NumChannels, Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
-
-typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS {
-        size_t size, alignment;
-        unsigned int reserved[4];
-} CUDA_ARRAY_MEMORY_REQUIREMENTS;

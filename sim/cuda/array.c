@@ -190,37 +190,6 @@ CUDA_API CUresult cuArrayDestroy(CUarray a) {
         return r;
 }
 
-CUDA_API CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *ret, CUarray a) {
-        LOCKED;
-        CUresult r = array_check(a);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUDA_ARRAY_DESCRIPTOR){.Width = a->desc.Width,
-                                               .Height = a->desc.Height,
-                                               .Format = a->desc.Format,
-                                               .NumChannels = a->desc.NumChannels};
-        return r;
-}
-
-CUDA_API CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *ret, CUarray a) {
-        LOCKED;
-        CUresult r = array_check(a);
-
-        if (r == CUDA_SUCCESS)
-                *ret = a->desc;
-        return r;
-}
-
-CUDA_API CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUarray a,
-                                               CUdevice device) {
-        LOCKED;
-        CUresult r = array_check(a);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = a->size, .alignment = PAGE};
-        return r;
-}
-
 /* ---- mipmaps ---- */
 
 static size_t halve(size_t n, unsigned times) {
@@ -300,16 +269,6 @@ CUDA_API CUresult cuMipmappedArrayGetLevel(CUarray *ret, CUmipmappedArray m, uns
                 return CUDA_ERROR_INVALID_VALUE;
         *ret = &m->levels[level];
         return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret,
-                                                        CUmipmappedArray m, CUdevice device) {
-        LOCKED;
-        CUresult r = check_mipmap(m);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = m->size, .alignment = PAGE};
-        return r;
 }
 
 static void destroy_mipmap(CUmipmappedArray m) {

@@ -112,8 +112,6 @@ static void free_objects(CUcontext c) {
 
 /* ---- contexts ---- */
 
-static const size_t default_limits[CU_LIMIT_MAX] = {1024, 1 << 20, 8 << 20, 2, 2048, 128, 0, 0, 0, 0};
-
 static CUresult furnish(CUcontext c) {
         uint32_t status = make_objects(c);
         CUresult r;
@@ -130,7 +128,7 @@ static CUresult furnish(CUcontext c) {
         r = from_status(status);
         if (r == CUDA_SUCCESS)
                 r = timeline_open(c);
-        if (r == CUDA_SUCCESS && !(c->legacy = stream_new(c, CU_STREAM_DEFAULT, 0))) {
+        if (r == CUDA_SUCCESS && !(c->legacy = stream_new(c, CU_STREAM_DEFAULT))) {
                 timeline_close(c);
                 r = CUDA_ERROR_OUT_OF_MEMORY;
         }
@@ -139,14 +137,13 @@ static CUresult furnish(CUcontext c) {
         return r;
 }
 
-CUresult context_new(Device *device, unsigned flags, CUcontext *ret) {
+static CUresult new_context(Device *device, CUcontext *ret) {
         CUcontext c = calloc(1, sizeof *c);
         CUresult r;
 
         if (!c)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        *c = (CUctx_st){.device = device, .flags = flags, .api_version = 3020, .id = ++state.next_id};
-        memcpy(c->limits, default_limits, sizeof c->limits);
+        c->device = device;
         c->heap = calloc(1, sizeof *c->heap);
         r = c->heap ? furnish(c) : CUDA_ERROR_OUT_OF_MEMORY;
         if (r != CUDA_SUCCESS) {
@@ -169,7 +166,8 @@ static bool is_last_of_device(CUcontext gone) {
         return true;
 }
 
-void context_end(CUcontext c) {
+/* Frees everything of it, without waiting. */
+static void end_context(CUcontext c) {
         if (!c->alive)
                 return;
         c->alive = false;
@@ -189,7 +187,8 @@ void context_end(CUcontext c) {
         c->fault = CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-CUresult context_check(CUcontext c) {
+/* Checks a handle from the caller; not NULL. */
+static CUresult check(CUcontext c) {
         for (CUcontext known = state.contexts; known; known = known->next)
                 if (known == c)
                         return c->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -216,7 +215,7 @@ CUresult context_enter(CUcontext *ret) {
         return c->fault;
 }
 
-void context_push(CUcontext c) {
+static void push(CUcontext c) {
         if (depth < DEPTH)
                 stack[depth++] = c;
 }
@@ -238,7 +237,7 @@ static void pop_if_current(CUcontext c) {
 
 /* ---- exported: contexts ---- */
 
-static CUresult create(CUcontext *ret, unsigned flags, CUdevice device, unsigned api) {
+static CUresult create(CUcontext *ret, unsigned flags, CUdevice device) {
         Device *d;
         CUresult r = state_device(device, &d);
 
@@ -246,30 +245,29 @@ static CUresult create(CUcontext *ret, unsigned flags, CUdevice device, unsigned
                 return r;
         if (!ret || flags & ~(unsigned) CU_CTX_FLAGS_MASK)
                 return CUDA_ERROR_INVALID_VALUE;
-        r = context_new(d, flags, ret);
+        r = new_context(d, ret);
         if (r != CUDA_SUCCESS)
                 return r;
-        (*ret)->api_version = api;
-        context_push(*ret);
+        push(*ret);
         return CUDA_SUCCESS;
 }
 
 CUDA_API CUresult cuCtxCreate(CUcontext *ret, unsigned flags, CUdevice device) {
         LOCKED;
 
-        return create(ret, flags, device, 3010);
+        return create(ret, flags, device);
 }
 
 CUDA_API CUresult cuCtxCreate_v2(CUcontext *ret, unsigned flags, CUdevice device) {
         LOCKED;
 
-        return create(ret, flags, device, 3020);
+        return create(ret, flags, device);
 }
 
 CUDA_API CUresult cuCtxCreate_v3(CUcontext *ret, void *affinity, int n, unsigned flags, CUdevice device) {
         LOCKED;
 
-        return n != 0 ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(ret, flags, device, 3020);
+        return n != 0 ? CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY : create(ret, flags, device);
 }
 
 CUDA_API CUresult cuCtxCreate_v4(CUcontext *ret, const CUctxCreateParams *params, unsigned flags,
@@ -278,20 +276,20 @@ CUDA_API CUresult cuCtxCreate_v4(CUcontext *ret, const CUctxCreateParams *params
 
         if (params && (params->numExecAffinityParams != 0 || params->cigParams))
                 return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
-        return create(ret, flags, device, 3020);
+        return create(ret, flags, device);
 }
 
 static CUresult destroy(CUcontext c) {
         CUresult r = state_check();
 
         if (r == CUDA_SUCCESS)
-                r = context_check(c);
+                r = check(c);
         if (r != CUDA_SUCCESS)
                 return r;
         if (c->device->primary == c)
                 return CUDA_ERROR_INVALID_CONTEXT;
         (void) context_wait(c);
-        context_end(c);
+        end_context(c);
         pop_if_current(c);
         return CUDA_SUCCESS;
 }
@@ -319,9 +317,9 @@ CUDA_API CUresult cuCtxPushCurrent_v2(CUcontext c) {
         CUresult r = state_check();
 
         if (r == CUDA_SUCCESS)
-                r = context_check(c);
+                r = check(c);
         if (r == CUDA_SUCCESS)
-                context_push(c);
+                push(c);
         return r;
 }
 
@@ -344,7 +342,7 @@ CUDA_API CUresult cuCtxSetCurrent(CUcontext c) {
         CUresult r = state_check();
 
         if (r == CUDA_SUCCESS && c)
-                r = context_check(c);
+                r = check(c);
         if (r == CUDA_SUCCESS)
                 set_current(c);
         return r;
@@ -369,7 +367,7 @@ CUDA_API CUresult cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device) {
         if (r != CUDA_SUCCESS)
                 return r;
         if (!d->primary)
-                r = context_new(d, d->primary_flags, &d->primary);
+                r = new_context(d, &d->primary);
         if (r != CUDA_SUCCESS)
                 return r;
         d->primary_users++;
@@ -385,7 +383,7 @@ static void end_primary(Device *d) {
         (void) context_wait(c);
         d->primary = NULL;
         d->primary_users = 0;
-        context_end(c);
+        end_context(c);
 }
 
 CUDA_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
@@ -414,21 +412,6 @@ CUDA_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
         return r;
 }
 
-CUDA_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (flags & ~(unsigned) CU_CTX_FLAGS_MASK)
-                return CUDA_ERROR_INVALID_VALUE;
-        d->primary_flags = flags;
-        if (d->primary)
-                d->primary->flags = flags;
-        return CUDA_SUCCESS;
-}
-
 CUDA_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active) {
         LOCKED;
         Device *d;
@@ -436,7 +419,59 @@ CUDA_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, i
 
         if (r != CUDA_SUCCESS)
                 return r;
-        *flags = d->primary_flags;
+        *flags = 0; /* nothing sets them */
         *active = d->primary ? 1 : 0;
         return CUDA_SUCCESS;
+}
+
+/* ---- exported: the context's card, and its work ---- */
+
+static CUresult enter_or(CUcontext c, CUcontext *ret) {
+        if (!c)
+                return context_enter(ret);
+        *ret = c;
+        return state_check() != CUDA_SUCCESS ? CUDA_ERROR_NOT_INITIALIZED : check(c);
+}
+
+CUDA_API CUresult cuCtxGetDevice(CUdevice *ret) {
+        LOCKED;
+        CUcontext c;
+        CUresult r = context_enter(&c);
+
+        if (r == CUDA_SUCCESS)
+                *ret = c->device->ordinal;
+        return r;
+}
+
+CUDA_API CUresult cuCtxGetDevice_v2(CUdevice *ret, CUcontext given) {
+        LOCKED;
+        CUcontext c;
+        CUresult r = enter_or(given, &c);
+
+        if (r == CUDA_SUCCESS)
+                *ret = c->device->ordinal;
+        return r;
+}
+
+/* ---- synchronisation ---- */
+
+static CUresult synchronize(CUcontext given) {
+        CUcontext c;
+        CUresult r = enter_or(given, &c);
+
+        if (r == CUDA_SUCCESS)
+                r = capture_refuse(c);
+        return r == CUDA_SUCCESS ? context_wait(c) : r;
+}
+
+CUDA_API CUresult cuCtxSynchronize(void) {
+        LOCKED;
+
+        return synchronize(NULL);
+}
+
+CUDA_API CUresult cuCtxSynchronize_v2(CUcontext c) {
+        LOCKED;
+
+        return synchronize(c);
 }

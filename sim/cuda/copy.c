@@ -61,13 +61,6 @@ static CUresult any(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t n,
 IN_DEFAULT(any, cuMemcpy, cuMemcpy_ptds, (CUdeviceptr to, CUdeviceptr from, size_t n), to, from, n, true)
 IN_STREAM(any, cuMemcpyAsync, cuMemcpyAsync_ptsz,
           (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, from, n, false)
-IN_DEFAULT(any, cuMemcpyPeer, cuMemcpyPeer_ptds,
-           (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t n), to,
-           from, n, true)
-IN_STREAM(any, cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz,
-          (CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t n,
-           CUstream stream),
-          to, from, n, false)
 
 IN_DEFAULT(linear, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds, (CUdeviceptr to, const void *from, size_t n), to,
            true, host(from), false, n, true)
@@ -82,28 +75,6 @@ IN_STREAM(linear, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz,
           (void *to, CUdeviceptr from, size_t n, CUstream stream), host(to), false, from, true, n, false)
 IN_STREAM(linear, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz,
           (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream), to, true, from, true, n, false)
-
-/* One after the other, which satisfies all attributes about order and location. */
-static CUresult batch(CUstream stream, const CUdeviceptr *to, const CUdeviceptr *from, const size_t *sizes,
-                      size_t n, size_t *failed) {
-        CUresult r = to && from && sizes && n > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-        for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++) {
-                r = any(stream, to[i], from[i], sizes[i], false);
-                if (r != CUDA_SUCCESS && failed)
-                        *failed = i;
-        }
-        return r;
-}
-
-IN_STREAM(batch, cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz,
-          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, void *attributes,
-           size_t *attribute_of, size_t n_attributes, size_t *failed, CUstream stream),
-          to, from, sizes, n, failed)
-IN_STREAM(batch, cuMemcpyBatchAsync_v2, cuMemcpyBatchAsync_v2_ptsz,
-          (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, void *attributes,
-           size_t *attribute_of, size_t n_attributes, CUstream stream),
-          to, from, sizes, n, NULL)
 
 /* ---- arrays, byte by byte ---- */
 
@@ -154,9 +125,6 @@ IN_DEFAULT(from_array, cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds,
            (CUdeviceptr to, CUarray from, size_t offset, size_t n), to, true, from, offset, n, true)
 IN_DEFAULT(from_array, cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds,
            (void *to, CUarray from, size_t offset, size_t n), host(to), false, from, offset, n, true)
-IN_STREAM(from_array, cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz,
-          (void *to, CUarray from, size_t offset, size_t n, CUstream stream), host(to), false, from, offset,
-          n, false)
 IN_DEFAULT(array_to_array, cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds,
            (CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t n), to, to_offset, from,
            from_offset, n)
@@ -242,9 +210,6 @@ static CUresult box_copy(CUstream stream, const CUDA_MEMCPY3D *box, bool wait) {
 IN_DEFAULT(box_copy, cuMemcpy3D_v2, cuMemcpy3D_v2_ptds, (const CUDA_MEMCPY3D *box), box, true)
 IN_STREAM(box_copy, cuMemcpy3DAsync_v2, cuMemcpy3DAsync_v2_ptsz, (const CUDA_MEMCPY3D *box, CUstream stream),
           box, false)
-IN_DEFAULT(box_copy, cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, (const CUDA_MEMCPY3D_PEER *box), box, true)
-IN_STREAM(box_copy, cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz,
-          (const CUDA_MEMCPY3D_PEER *box, CUstream stream), box, false)
 
 static CUresult flat_copy(CUstream stream, const CUDA_MEMCPY2D *f, bool wait) {
         CUDA_MEMCPY3D box = {.Depth = 1};

@@ -120,43 +120,6 @@ CUDA_API CUresult cuMemGetInfo_v2(size_t *free_, size_t *total) {
         return CUDA_SUCCESS;
 }
 
-/* ---- PCI ---- */
-
-/* The driver's number of a card is its PCI address: domain, bus and device. */
-CUDA_API CUresult cuDeviceGetPCIBusId(char *ret, int n, CUdevice device) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-        uint32_t gpu;
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!ret || n < 13)
-                return CUDA_ERROR_INVALID_VALUE;
-        gpu = d->card->gpu;
-        (void) snprintf(ret, (size_t) n, "%04x:%02x:%02x.0", gpu >> 16, gpu >> 8 & 0xff, gpu & 0xff);
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuDeviceGetByPCIBusId(CUdevice *ret, const char *text) {
-        LOCKED;
-        unsigned domain = 0, bus = 0, device = 0;
-        CUresult r = state_check();
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!ret || !text ||
-            (sscanf(text, "%x:%x:%x", &domain, &bus, &device) != 3 &&  /* NOLINT(cert-err34-c) */
-             (domain = 0, sscanf(text, "%x:%x", &bus, &device)) != 2)) /* NOLINT(cert-err34-c) */
-                return CUDA_ERROR_INVALID_VALUE;
-        for (unsigned i = 0; i < state.n; i++)
-                if (state.devices[i].card->gpu == (domain << 16 | bus << 8 | device)) {
-                        *ret = (CUdevice) i;
-                        return CUDA_SUCCESS;
-                }
-        return CUDA_ERROR_INVALID_DEVICE;
-}
-
 /* ---- attributes ---- */
 
 /* Attributes by number, from 1, of a card of the last generations. 0: not supported, or it depends
@@ -217,54 +180,13 @@ CUDA_API CUresult cuDeviceGetAttribute(int *ret, int attribute, CUdevice device)
         return CUDA_SUCCESS;
 }
 
-CUDA_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        *major = d->major;
-        *minor = d->minor;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuDeviceGetProperties(CUdevprop *ret, CUdevice device) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUdevprop){.maxThreadsPerBlock = attributes[1],
-                                   .maxThreadsDim = {attributes[2], attributes[3], attributes[4]},
-                                   .maxGridSize = {attributes[5], attributes[6], attributes[7]},
-                                   .sharedMemPerBlock = attributes[8],
-                                   .totalConstantMemory = attributes[9],
-                                   .SIMDWidth = attributes[10],
-                                   .memPitch = attributes[11],
-                                   .regsPerBlock = attributes[12],
-                                   .clockRate = attributes[13],
-                                   .textureAlign = attributes[14]};
-        return r;
-}
-
-CUDA_API CUresult cuDeviceGetExecAffinitySupport(int *ret, int type, CUdevice device) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        if (r == CUDA_SUCCESS)
-                *ret = 0;
-        return r;
-}
-
 /* ---- errors ---- */
 
-#define ERROR_CASE(name, number, words) {number, #name, words},
+#define ERROR_CASE(name, number, words) {number, #name},
 
 static const struct {
         int number;
-        const char *name, *words;
+        const char *name;
 } errors[] = {CUDA_ERRORS(ERROR_CASE)};
 
 CUDA_API CUresult cuGetErrorName(CUresult error, const char **ret) {
@@ -274,15 +196,5 @@ CUDA_API CUresult cuGetErrorName(CUresult error, const char **ret) {
         for (size_t i = 0; i < ELEMENTSOF(errors); i++)
                 if (errors[i].number == (int) error)
                         *ret = errors[i].name;
-        return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUDA_API CUresult cuGetErrorString(CUresult error, const char **ret) {
-        if (!ret)
-                return CUDA_ERROR_INVALID_VALUE;
-        *ret = NULL;
-        for (size_t i = 0; i < ELEMENTSOF(errors); i++)
-                if (errors[i].number == (int) error)
-                        *ret = errors[i].words;
         return *ret ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

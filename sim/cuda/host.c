@@ -59,12 +59,6 @@ static CUresult host_alloc(void **ret, size_t size, unsigned flags) {
         return CUDA_SUCCESS;
 }
 
-CUDA_API CUresult cuMemAllocHost_v2(void **ret, size_t size) {
-        LOCKED;
-
-        return host_alloc(ret, size, 0);
-}
-
 CUDA_API CUresult cuMemHostAlloc(void **ret, size_t size, unsigned flags) {
         LOCKED;
 
@@ -126,38 +120,6 @@ CUDA_API CUresult cuMemHostUnregister(void *p) {
         return CUDA_SUCCESS;
 }
 
-static CUresult find_inside(const void *p, const Range **ret) {
-        CUcontext c;
-        CUresult r = context_enter(&c);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        *ret = range_find((CUdeviceptr) (uintptr_t) p);
-        return *ret && ((*ret)->kind == RANGE_HOST || (*ret)->kind == RANGE_REGISTERED)
-                       ? CUDA_SUCCESS
-                       : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUDA_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *p, unsigned flags) {
-        LOCKED;
-        const Range *range;
-        CUresult r = flags != 0 ? CUDA_ERROR_INVALID_VALUE : find_inside(p, &range);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUdeviceptr) (uintptr_t) p;
-        return r;
-}
-
-CUDA_API CUresult cuMemHostGetFlags(unsigned *ret, void *p) {
-        LOCKED;
-        const Range *range;
-        CUresult r = find_inside(p, &range);
-
-        if (r == CUDA_SUCCESS)
-                *ret = range->flags;
-        return r;
-}
-
 /* ---- managed ---- */
 
 /* A file system in user space may not support shared mappings. Tested once, by a raw call: it is no
@@ -193,7 +155,7 @@ static bool put_memory(CUdeviceptr at, size_t size) {
 
 CUDA_API CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t size, unsigned flags) {
         LOCKED;
-        Range range = {.kind = RANGE_MANAGED, .size = size, .flags = flags, .advice_location = -2};
+        Range range = {.kind = RANGE_MANAGED, .size = size, .flags = flags};
         CUcontext c;
         CUresult r = context_enter(&c);
 
@@ -218,95 +180,4 @@ CUDA_API CUresult cuMemAllocManaged(CUdeviceptr *ret, size_t size, unsigned flag
         }
         *ret = range.start;
         return CUDA_SUCCESS;
-}
-
-/* ---- advice ---- */
-
-enum { READ_MOSTLY = 1, UNSET_READ_MOSTLY, PREFERRED, UNSET_PREFERRED, ACCESSED_BY, UNSET_ACCESSED_BY };
-
-static CUresult find_managed(CUdeviceptr at, size_t size, Range **ret) {
-        CUcontext c;
-        CUresult r = context_enter(&c);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        *ret = range_find(at);
-        if (!*ret || (*ret)->kind != RANGE_MANAGED || size == 0 || size > (*ret)->start + (*ret)->size - at)
-                return CUDA_ERROR_INVALID_VALUE;
-        return CUDA_SUCCESS;
-}
-
-static CUresult advise(CUdeviceptr at, size_t size, int advice, int type, int id) {
-        Range *range;
-        CUresult r = find_managed(at, size, &range);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (advice < READ_MOSTLY || advice > UNSET_ACCESSED_BY)
-                return CUDA_ERROR_INVALID_VALUE;
-        if (advice == READ_MOSTLY || advice == UNSET_READ_MOSTLY)
-                range->advice_read_mostly = advice == READ_MOSTLY;
-        if (advice == PREFERRED || advice == UNSET_PREFERRED) {
-                range->advice_location = advice == PREFERRED ? id : -2;
-                range->advice_location_type = advice == PREFERRED ? type : 0;
-        }
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuMemAdvise(CUdeviceptr at, size_t size, int advice, CUdevice device) {
-        LOCKED;
-
-        return advise(at, size, advice, device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
-                      device);
-}
-
-CUDA_API CUresult cuMemAdvise_v2(CUdeviceptr at, size_t size, int advice, CUmemLocation location) {
-        LOCKED;
-
-        return advise(at, size, advice, location.type,
-                      location.type == CU_MEM_LOCATION_TYPE_DEVICE ? location.id : -1);
-}
-
-static CUresult range_attribute(void *ret, size_t ret_size, int attribute, CUdeviceptr at, size_t size) {
-        Range *range;
-        CUresult r = find_managed(at, size, &range);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!ret || ret_size < sizeof(int) || ret_size % sizeof(int) != 0)
-                return CUDA_ERROR_INVALID_VALUE;
-        switch (attribute) {
-        case 1: /* READ_MOSTLY */
-                *(int *) ret = range->advice_read_mostly;
-                return CUDA_SUCCESS;
-        case 2: /* PREFERRED_LOCATION */
-                *(int *) ret = range->advice_location;
-                return CUDA_SUCCESS;
-        case 3: /* ACCESSED_BY: not kept */
-                for (size_t i = 0; i < ret_size / sizeof(int); i++)
-                        ((int *) ret)[i] = -2;
-                return CUDA_SUCCESS;
-        case 4: /* LAST_PREFETCH_LOCATION */
-                *(int *) ret = range->users != 0 ? range->prefetch_location : -2;
-                return CUDA_SUCCESS;
-        default:
-                return CUDA_ERROR_INVALID_VALUE;
-        }
-}
-
-CUDA_API CUresult cuMemRangeGetAttribute(void *ret, size_t ret_size, int attribute, CUdeviceptr at,
-                                         size_t size) {
-        LOCKED;
-
-        return range_attribute(ret, ret_size, attribute, at, size);
-}
-
-CUDA_API CUresult cuMemRangeGetAttributes(void **ret, size_t *ret_sizes, int *attributes, size_t n,
-                                          CUdeviceptr at, size_t size) {
-        LOCKED;
-        CUresult r = ret && ret_sizes && attributes && n > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-        for (size_t i = 0; i < n && r == CUDA_SUCCESS; i++)
-                r = range_attribute(ret[i], ret_sizes[i], attributes[i], at, size);
-        return r;
 }

@@ -120,12 +120,6 @@ CUDA_API CUresult cuFuncSetBlockShape(CUfunction f, int x, int y, int z) {
         return x > 0 && y > 0 && z > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUDA_API CUresult cuFuncSetSharedSize(CUfunction f, unsigned bytes) {
-        LOCKED;
-
-        return function_check(f);
-}
-
 CUDA_API CUresult cuParamSetSize(CUfunction f, unsigned bytes) {
         LOCKED;
 
@@ -149,18 +143,6 @@ CUDA_API CUresult cuParamSeti(CUfunction f, int offset, unsigned value) {
         LOCKED;
 
         return set_parameter(f, offset, &value, sizeof value);
-}
-
-CUDA_API CUresult cuParamSetf(CUfunction f, int offset, float value) {
-        LOCKED;
-
-        return set_parameter(f, offset, &value, sizeof value);
-}
-
-CUDA_API CUresult cuParamSetv(CUfunction f, int offset, void *data, unsigned n) {
-        LOCKED;
-
-        return set_parameter(f, offset, data, n);
 }
 
 static CUresult launch_grid(CUstream stream, CUfunction f, int width, int height) {

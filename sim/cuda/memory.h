@@ -68,7 +68,6 @@ typedef struct Range {
         unsigned flags, users;
         int access;  /* of RANGE_MAPPED: CU_MEM_ACCESS_FLAGS_* */
         void *owner; /* the allocation's handle, the graph's memory */
-        int advice_read_mostly, advice_location, advice_location_type, prefetch_location;
 } Range;
 
 /* Returns the copy of the range. NULL: no memory, or the addresses are taken. */

@@ -5,9 +5,10 @@
 
 #include "sim/cuda/api_launch.h"
 
-enum { GLOBAL_SIZE = 4096 }; /* size of every variable */
-
-static CUmodule libraries;
+enum {
+        GLOBAL_SIZE = 4096, /* size of every variable */
+        KERNEL_NSEC = 5000,
+};
 
 /* ---- names ---- */
 
@@ -33,13 +34,7 @@ static CUresult get_function(CUmodule m, const char *name, CUfunction *ret) {
                         free(f);
                         return CUDA_ERROR_OUT_OF_MEMORY;
                 }
-                f->module = m;
                 f->sleeps = strstr(name, "sleep_us") != NULL;
-                f->attributes[CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK] = 1024;
-                f->attributes[CU_FUNC_ATTRIBUTE_NUM_REGS] = 32;
-                f->attributes[CU_FUNC_ATTRIBUTE_PTX_VERSION] = 70;
-                f->attributes[CU_FUNC_ATTRIBUTE_BINARY_VERSION] = 70;
-                f->attributes[CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES] = 49152;
                 f->next = m->functions;
                 m->functions = f;
         }
@@ -57,18 +52,12 @@ static void free_functions(CUmodule m) {
         }
 }
 
-static CUresult check_in(CUmodule list, CUmodule module) {
-        for (; list; list = list->next)
-                if (list == module)
-                        return CUDA_SUCCESS;
-        return CUDA_ERROR_INVALID_HANDLE;
-}
-
 static CUresult check_module(CUmodule module) {
         for (CUcontext c = state.contexts; c; c = c->next)
-                if (check_in(c->modules, module) == CUDA_SUCCESS)
-                        return CUDA_SUCCESS;
-        return check_in(libraries, module);
+                for (CUmodule m = c->modules; m; m = m->next)
+                        if (m == module)
+                                return CUDA_SUCCESS;
+        return CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult function_check(CUfunction f) {
@@ -77,11 +66,27 @@ CUresult function_check(CUfunction f) {
                         for (CUfunction known = m->functions; known; known = known->next)
                                 if (known == f)
                                         return CUDA_SUCCESS;
-        for (CUmodule m = libraries; m; m = m->next)
-                for (CUfunction known = m->functions; known; known = known->next)
-                        if (known == f)
-                                return CUDA_SUCCESS;
         return CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* The first argument, from a list of pointers or a packed buffer. NULL: there is none. */
+static const void *first_argument(void **params, void **extra) {
+        if (params)
+                return params[0];
+        for (size_t i = 0; extra && extra[i] != CU_LAUNCH_PARAM_END; i += 2)
+                if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+                        return extra[i + 1];
+        return NULL;
+}
+
+uint64_t function_time(CUfunction f, void **params, void **extra) {
+        const void *argument = f->sleeps ? first_argument(params, extra) : NULL;
+        uint32_t us;
+
+        if (!argument)
+                return KERNEL_NSEC;
+        memcpy(&us, argument, sizeof us);
+        return (uint64_t) us * 1000;
 }
 
 /* ---- variables ---- */
@@ -89,21 +94,21 @@ CUresult function_check(CUfunction f) {
 typedef struct Variable {
         struct Variable *next;
         CUmodule module;
-        CUcontext context;
         char *name;
         Range *range;
 } Variable;
 
 static Variable *variables;
 
-static CUresult new_variable(CUmodule m, CUcontext c, const char *name, Variable **ret) {
+static CUresult new_variable(CUmodule m, const char *name, Variable **ret) {
+        CUcontext c = m->context;
         Range range = {.kind = RANGE_MODULE, .size = GLOBAL_SIZE, .context = c, .device = c->device};
         Variable *v = calloc(1, sizeof *v);
         CUresult r;
 
         if (!v)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        *v = (Variable){.next = variables, .module = m, .context = c, .name = strdup(name)};
+        *v = (Variable){.next = variables, .module = m, .name = strdup(name)};
         r = v->name ? heap_alloc(c->heap, range.size, &range.start, &range.chunk) : CUDA_ERROR_OUT_OF_MEMORY;
         if (r == CUDA_SUCCESS) {
                 range.block = chunk_block(range.chunk);
@@ -119,16 +124,16 @@ static CUresult new_variable(CUmodule m, CUcontext c, const char *name, Variable
         return CUDA_SUCCESS;
 }
 
-static CUresult get_variable(CUmodule m, CUcontext c, const char *name, CUdeviceptr *ret, size_t *size) {
+static CUresult get_variable(CUmodule m, const char *name, CUdeviceptr *ret, size_t *size) {
         Variable *v = variables;
         CUresult r;
 
         if (!name || name[0] == '\0')
                 return CUDA_ERROR_INVALID_VALUE;
-        while (v && (v->module != m || v->context != c || strcmp(v->name, name) != 0))
+        while (v && (v->module != m || strcmp(v->name, name) != 0))
                 v = v->next;
         if (!v) {
-                r = new_variable(m, c, name, &v);
+                r = new_variable(m, name, &v);
                 if (r != CUDA_SUCCESS)
                         return r;
         }
@@ -139,12 +144,11 @@ static CUresult get_variable(CUmodule m, CUcontext c, const char *name, CUdevice
         return CUDA_SUCCESS;
 }
 
-/* Of a module (context NULL) or of a context (module NULL). */
-static void free_variables(CUmodule m, CUcontext c) {
+static void free_variables(CUmodule m) {
         for (Variable **link = &variables; *link;) {
                 Variable *v = *link;
 
-                if ((m && v->module != m) || (c && v->context != c)) {
+                if (v->module != m) {
                         link = &v->next;
                         continue;
                 }
@@ -182,39 +186,17 @@ static void unload(CUmodule *list, CUmodule m) {
                         *list = m->next;
                         break;
                 }
-        free_variables(m, NULL);
+        free_variables(m);
         free_functions(m);
         free(m);
 }
 
 void modules_end_context(CUcontext c) {
-        free_variables(NULL, c);
         while (c->modules)
                 unload(&c->modules, c->modules);
 }
 
-CUDA_API CUresult cuModuleLoad(CUmodule *ret, const char *path) {
-        LOCKED;
-
-        if (!path)
-                return CUDA_ERROR_INVALID_VALUE;
-        return access(path, R_OK) == 0 ? load(ret, path) : CUDA_ERROR_FILE_NOT_FOUND;
-}
-
 CUDA_API CUresult cuModuleLoadData(CUmodule *ret, const void *image) {
-        LOCKED;
-
-        return load(ret, image);
-}
-
-CUDA_API CUresult cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned n, int *options,
-                                     void **values) {
-        LOCKED;
-
-        return load(ret, image);
-}
-
-CUDA_API CUresult cuModuleLoadFatBinary(CUmodule *ret, const void *image) {
         LOCKED;
 
         return load(ret, image);
@@ -227,12 +209,9 @@ CUDA_API CUresult cuModuleUnload(CUmodule m) {
 
         if (r == CUDA_SUCCESS)
                 r = check_module(m);
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!m->context)
-                return CUDA_ERROR_INVALID_HANDLE;
-        unload(&m->context->modules, m);
-        return CUDA_SUCCESS;
+        if (r == CUDA_SUCCESS)
+                unload(&m->context->modules, m);
+        return r;
 }
 
 CUDA_API CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *name) {
@@ -242,39 +221,6 @@ CUDA_API CUresult cuModuleGetFunction(CUfunction *ret, CUmodule m, const char *n
         return r == CUDA_SUCCESS ? get_function(m, name, ret) : r;
 }
 
-static CUresult count_functions(CUmodule m, unsigned *ret) {
-        CUresult r = check_module(m);
-
-        if (r != CUDA_SUCCESS || !ret)
-                return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-        *ret = 0;
-        for (CUfunction f = m->functions; f; f = f->next)
-                (*ret)++;
-        return CUDA_SUCCESS;
-}
-
-static CUresult enumerate(CUfunction *ret, unsigned n, CUmodule m) {
-        CUresult r = check_module(m);
-
-        if (r != CUDA_SUCCESS || !ret)
-                return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_VALUE;
-        for (CUfunction f = m->functions; f && n > 0; f = f->next, n--)
-                *ret++ = f;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuModuleGetFunctionCount(unsigned *ret, CUmodule m) {
-        LOCKED;
-
-        return count_functions(m, ret);
-}
-
-CUDA_API CUresult cuModuleEnumerateFunctions(CUfunction *ret, unsigned n, CUmodule m) {
-        LOCKED;
-
-        return enumerate(ret, n, m);
-}
-
 CUDA_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *ret, size_t *size, CUmodule m, const char *name) {
         LOCKED;
         CUcontext c;
@@ -282,115 +228,5 @@ CUDA_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *ret, size_t *size, CUmodule 
 
         if (r == CUDA_SUCCESS)
                 r = check_module(m);
-        return r == CUDA_SUCCESS ? get_variable(m, m->context ? m->context : c, name, ret, size) : r;
-}
-
-CUDA_API CUresult cuModuleGetLoadingMode(int *ret) {
-        if (!ret)
-                return CUDA_ERROR_INVALID_VALUE;
-        *ret = CU_MODULE_EAGER_LOADING;
-        return CUDA_SUCCESS;
-}
-
-/* ---- libraries ---- */
-
-static CUresult load_library(CUlibrary *ret, const void *code) {
-        CUresult r = state_check();
-        CUmodule m;
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!ret || !code)
-                return CUDA_ERROR_INVALID_VALUE;
-        m = calloc(1, sizeof *m);
-        if (!m)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        m->next = libraries;
-        libraries = m;
-        *ret = (CUlibrary) m;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuLibraryLoadData(CUlibrary *ret, const void *code, int *options, void **values, unsigned n,
-                                    int *library_options, void **library_values, unsigned n_library) {
-        LOCKED;
-
-        return load_library(ret, code);
-}
-
-CUDA_API CUresult cuLibraryLoadFromFile(CUlibrary *ret, const char *path, int *options, void **values,
-                                        unsigned n, int *library_options, void **library_values,
-                                        unsigned n_library) {
-        LOCKED;
-
-        if (!path)
-                return CUDA_ERROR_INVALID_VALUE;
-        return access(path, R_OK) == 0 ? load_library(ret, path) : CUDA_ERROR_FILE_NOT_FOUND;
-}
-
-CUDA_API CUresult cuLibraryUnload(CUlibrary library) {
-        LOCKED;
-        CUmodule m = (CUmodule) library;
-        CUresult r = check_in(libraries, m);
-
-        if (r == CUDA_SUCCESS)
-                unload(&libraries, m);
-        return r;
-}
-
-CUDA_API CUresult cuLibraryGetKernel(CUkernel *ret, CUlibrary library, const char *name) {
-        LOCKED;
-        CUmodule m = (CUmodule) library;
-        CUresult r = check_in(libraries, m);
-
-        return r == CUDA_SUCCESS ? get_function(m, name, (CUfunction *) ret) : r;
-}
-
-CUDA_API CUresult cuLibraryGetKernelCount(unsigned *ret, CUlibrary library) {
-        LOCKED;
-
-        return count_functions((CUmodule) library, ret);
-}
-
-CUDA_API CUresult cuLibraryEnumerateKernels(CUkernel *ret, unsigned n, CUlibrary library) {
-        LOCKED;
-
-        return enumerate((CUfunction *) ret, n, (CUmodule) library);
-}
-
-CUDA_API CUresult cuLibraryGetModule(CUmodule *ret, CUlibrary library) {
-        LOCKED;
-        CUresult r = check_in(libraries, (CUmodule) library);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUmodule) library;
-        return r;
-}
-
-CUDA_API CUresult cuLibraryGetGlobal(CUdeviceptr *ret, size_t *size, CUlibrary library, const char *name) {
-        LOCKED;
-        CUcontext c;
-        CUresult r = context_enter(&c);
-
-        if (r == CUDA_SUCCESS)
-                r = check_in(libraries, (CUmodule) library);
-        return r == CUDA_SUCCESS ? get_variable((CUmodule) library, c, name, ret, size) : r;
-}
-
-CUDA_API CUresult cuKernelGetFunction(CUfunction *ret, CUkernel kernel) {
-        LOCKED;
-        CUresult r = function_check((CUfunction) kernel);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUfunction) kernel;
-        return r;
-}
-
-CUDA_API CUresult cuKernelGetLibrary(CUlibrary *ret, CUkernel kernel) {
-        LOCKED;
-        CUresult r = function_check((CUfunction) kernel);
-
-        if (r == CUDA_SUCCESS)
-                *ret = (CUlibrary) ((CUfunction) kernel)->module;
-        return r;
+        return r == CUDA_SUCCESS ? get_variable(m, name, ret, size) : r;
 }

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Modules, libraries and their functions. Any image is accepted, and any name is found in it: there
+/* Modules and their functions. Any image is accepted, and any name is found in it: there
  * is no code. A function whose name contains `sleep_us` runs for as many microseconds as its first
  * argument (32 bits), every other function for 5. */
 
 #include "sim/cuda/memory.h"
 
-enum { KERNEL_NSEC = 5000 };
-
-typedef struct CUfunc_st { /* also a CUkernel: launches accept either */
+typedef struct CUfunc_st {
         CUfunction next;
-        CUmodule module;
         char *name;
         bool sleeps;
-        int attributes[16];
         int block[3];
         unsigned char parameters[16]; /* of cuParamSet*() */
 } CUfunc_st;
 
-typedef struct CUmod_st { /* also a CUlibrary, without a context */
+typedef struct CUmod_st {
         CUmodule next;
         CUcontext context;
         CUfunction functions;

@@ -12,23 +12,13 @@
         X(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2_ptds, 7000, true)                                      \
         X(cuMemcpy2D, cuMemcpy2D_v2, 3020, false) X(cuMemcpy2D, cuMemcpy2D_v2_ptds, 7000, true)              \
         X(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, 3020, false)                                                  \
-        X(cuMemcpy3DAsync, cuMemcpy3DAsync_v2_ptsz, 7000, true)                                              \
-        X(cuMemcpy3DPeer, cuMemcpy3DPeer, 4000, false)                                                       \
-        X(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, 4000, false)                                             \
-        X(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync_ptsz, 7000, true)                                         \
-        X(cuMemcpy3DPeer, cuMemcpy3DPeer_ptds, 7000, true) X(cuMemcpy3D, cuMemcpy3D_v2, 3020, false)         \
+        X(cuMemcpy3DAsync, cuMemcpy3DAsync_v2_ptsz, 7000, true) X(cuMemcpy3D, cuMemcpy3D_v2, 3020, false)    \
         X(cuMemcpy3D, cuMemcpy3D_v2_ptds, 7000, true) X(cuMemcpyAsync, cuMemcpyAsync, 4000, false)           \
         X(cuMemcpyAsync, cuMemcpyAsync_ptsz, 7000, true) X(cuMemcpyAtoA, cuMemcpyAtoA_v2, 3020, false)       \
         X(cuMemcpyAtoA, cuMemcpyAtoA_v2_ptds, 7000, true) X(cuMemcpyAtoD, cuMemcpyAtoD_v2, 3020, false)      \
-        X(cuMemcpyAtoD, cuMemcpyAtoD_v2_ptds, 7000, true)                                                    \
-        X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2, 3020, false)                                              \
-        X(cuMemcpyAtoHAsync, cuMemcpyAtoHAsync_v2_ptsz, 7000, true)                                          \
-        X(cuMemcpyAtoH, cuMemcpyAtoH_v2, 3020, false) X(cuMemcpyAtoH, cuMemcpyAtoH_v2_ptds, 7000, true)      \
-        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync, 12080, false)                                              \
-        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_ptsz, 12080, true)                                          \
-        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2, 13000, false)                                           \
-        X(cuMemcpyBatchAsync, cuMemcpyBatchAsync_v2_ptsz, 13000, true)                                       \
-        X(cuMemcpyDtoA, cuMemcpyDtoA_v2, 3020, false) X(cuMemcpyDtoA, cuMemcpyDtoA_v2_ptds, 7000, true)      \
+        X(cuMemcpyAtoD, cuMemcpyAtoD_v2_ptds, 7000, true) X(cuMemcpyAtoH, cuMemcpyAtoH_v2, 3020, false)      \
+        X(cuMemcpyAtoH, cuMemcpyAtoH_v2_ptds, 7000, true) X(cuMemcpyDtoA, cuMemcpyDtoA_v2, 3020, false)      \
+        X(cuMemcpyDtoA, cuMemcpyDtoA_v2_ptds, 7000, true)                                                    \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, 3020, false)                                              \
         X(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2_ptsz, 7000, true)                                          \
         X(cuMemcpyDtoD, cuMemcpyDtoD_v2, 3020, false) X(cuMemcpyDtoD, cuMemcpyDtoD_v2_ptds, 7000, true)      \
@@ -41,10 +31,7 @@
         X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, 3020, false)                                              \
         X(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2_ptsz, 7000, true)                                          \
         X(cuMemcpyHtoD, cuMemcpyHtoD_v2, 3020, false) X(cuMemcpyHtoD, cuMemcpyHtoD_v2_ptds, 7000, true)      \
-        X(cuMemcpyPeer, cuMemcpyPeer, 4000, false) X(cuMemcpyPeerAsync, cuMemcpyPeerAsync, 4000, false)      \
-        X(cuMemcpyPeerAsync, cuMemcpyPeerAsync_ptsz, 7000, true)                                             \
-        X(cuMemcpyPeer, cuMemcpyPeer_ptds, 7000, true) X(cuMemcpy, cuMemcpy_ptds, 7000, true)                \
-        X(cuMemsetD16Async, cuMemsetD16Async, 3020, false)                                                   \
+        X(cuMemcpy, cuMemcpy_ptds, 7000, true) X(cuMemsetD16Async, cuMemsetD16Async, 3020, false)            \
         X(cuMemsetD16Async, cuMemsetD16Async_ptsz, 7000, true) X(cuMemsetD16, cuMemsetD16_v2, 3020, false)   \
         X(cuMemsetD16, cuMemsetD16_v2_ptds, 7000, true)                                                      \
         X(cuMemsetD2D16Async, cuMemsetD2D16Async, 3020, false)                                               \

@@ -49,17 +49,6 @@ CUresult pool_default(Device *d, CUmemoryPool *ret) {
         return r;
 }
 
-CUresult pool_current(Device *d, CUmemoryPool *ret) {
-        if (!d->pool) {
-                CUresult r = pool_default(d, &d->pool);
-
-                if (r != CUDA_SUCCESS)
-                        return r;
-        }
-        *ret = d->pool;
-        return CUDA_SUCCESS;
-}
-
 CUresult pool_alloc(CUmemoryPool pool, CUcontext c, size_t size, CUdeviceptr *ret) {
         Range range = {
                 .kind = RANGE_POOL, .size = size, .context = c, .device = pool->heap.device, .pool = pool};
@@ -125,8 +114,6 @@ CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool) {
                 return r;
         if (pool == pool->heap.device->default_pool)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (pool->heap.device->pool == pool)
-                pool->heap.device->pool = pool->heap.device->default_pool;
         pool->destroyed = true;
         heap_trim(&pool->heap, 0);
         if (pool->heap.used == 0)
@@ -202,84 +189,10 @@ CUDA_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *
         return CUDA_SUCCESS;
 }
 
-CUDA_API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t n) {
-        LOCKED;
-
-        return n > 0 && !map ? CUDA_ERROR_INVALID_VALUE : pool_check(pool);
-}
-
-CUDA_API CUresult cuMemPoolGetAccess(int *ret, CUmemoryPool pool, CUmemLocation *location) {
-        LOCKED;
-        CUresult r = pool_check(pool);
-
-        if (r != CUDA_SUCCESS || !ret || !location)
-                return CUDA_ERROR_INVALID_VALUE;
-        *ret = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        return CUDA_SUCCESS;
-}
-
 CUDA_API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *ret, CUdevice device) {
         LOCKED;
         Device *d;
         CUresult r = state_device(device, &d);
 
         return r == CUDA_SUCCESS ? pool_default(d, ret) : r;
-}
-
-CUDA_API CUresult cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        return r == CUDA_SUCCESS ? pool_current(d, ret) : r;
-}
-
-/* The same by location, as in CUDA 13: only cards have pools here. */
-static CUresult device_of(const CUmemLocation *location, int type, Device **ret) {
-        if (!location || location->type != CU_MEM_LOCATION_TYPE_DEVICE)
-                return location ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-        return type == CU_MEM_ALLOCATION_TYPE_PINNED ? state_device(location->id, ret)
-                                                     : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUDA_API CUresult cuMemGetDefaultMemPool(CUmemoryPool *ret, CUmemLocation *location, int type) {
-        LOCKED;
-        Device *d;
-        CUresult r = device_of(location, type, &d);
-
-        return r == CUDA_SUCCESS ? pool_default(d, ret) : r;
-}
-
-CUDA_API CUresult cuMemGetMemPool(CUmemoryPool *ret, CUmemLocation *location, int type) {
-        LOCKED;
-        Device *d;
-        CUresult r = device_of(location, type, &d);
-
-        return r == CUDA_SUCCESS ? pool_current(d, ret) : r;
-}
-
-static CUresult set_pool(Device *d, CUmemoryPool pool) {
-        CUresult r = pool_check(pool);
-
-        if (r == CUDA_SUCCESS && pool->heap.device != d)
-                r = CUDA_ERROR_INVALID_DEVICE;
-        if (r == CUDA_SUCCESS)
-                d->pool = pool;
-        return r;
-}
-
-CUDA_API CUresult cuMemSetMemPool(CUmemLocation *location, int type, CUmemoryPool pool) {
-        LOCKED;
-        Device *d;
-        CUresult r = device_of(location, type, &d);
-
-        return r == CUDA_SUCCESS ? set_pool(d, pool) : r;
-}
-
-CUDA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-        LOCKED;
-        Device *d;
-        CUresult r = state_device(device, &d);
-
-        return r == CUDA_SUCCESS ? set_pool(d, pool) : r;
 }

@@ -18,7 +18,6 @@ typedef struct CUmemPoolHandle_st {
 } CUmemPoolHandle_st;
 
 CUresult pool_default(Device *d, CUmemoryPool *ret);
-CUresult pool_current(Device *d, CUmemoryPool *ret);
 CUresult pool_check(CUmemoryPool pool);
 CUresult pool_alloc(CUmemoryPool pool, CUcontext c, size_t size, CUdeviceptr *ret);
 void pool_free(Range *r);

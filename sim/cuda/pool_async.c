@@ -11,7 +11,7 @@ static CUresult alloc_async(CUstream handle, CUdeviceptr *ret, size_t size, CUme
         CUresult r = stream_enter(handle, &c, &s);
 
         if (r == CUDA_SUCCESS)
-                r = given ? pool_check(pool) : pool_current(c->device, &pool);
+                r = given ? pool_check(pool) : pool_default(c->device, &pool);
         if (r != CUDA_SUCCESS)
                 return r;
         if (!ret || size == 0)

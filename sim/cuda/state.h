@@ -35,19 +35,14 @@ typedef struct Device {
         int processors;
         bool registered; /* with uvm: managed memory can be on it */
         CUcontext primary;
-        unsigned primary_users, primary_flags;
-        CUmemoryPool default_pool, pool; /* made when first asked for */
-        uint64_t graph_used, graph_used_high, graph_reserved, graph_reserved_high;
+        unsigned primary_users;
+        CUmemoryPool default_pool; /* made when first asked for */
 } Device;
 
 typedef struct CUctx_st {
         CUcontext next; /* all that ever existed, so that a handle of a dead one is recognised */
         bool alive;
         Device *device;
-        unsigned flags, api_version;
-        uint64_t id;
-        size_t limits[CU_LIMIT_MAX];
-        int cache_config, shared_config;
         uint32_t space, group, channel, parts[CONTEXT_PARTS];
         Heap *heap;
         Timeline *timeline; /* NULL when the context has ended */
@@ -66,7 +61,7 @@ typedef struct State {
         unsigned n;
         Device devices[DRIVER_CARDS];
         CUcontext contexts;
-        uint64_t next_id; /* of contexts, streams, allocations */
+        uint64_t next_id; /* of captures and allocations */
 } State;
 
 extern State state;
@@ -82,9 +77,5 @@ CUresult from_status(uint32_t status); /* of the driver */
 
 /* The context of the calling thread; INVALID_CONTEXT: there is none; or the context's fault. */
 CUresult context_enter(CUcontext *ret);
-CUresult context_check(CUcontext c); /* checks a handle from the caller; not NULL */
-CUresult context_new(Device *device, unsigned flags, CUcontext *ret);
-void context_end(CUcontext c); /* frees everything of it, without waiting */
-void context_push(CUcontext c);
 
 uint64_t clock_now(void); /* ns, CLOCK_MONOTONIC */

@@ -19,7 +19,7 @@ enum {
 
 /* ---- streams ---- */
 
-CUstream stream_new(CUcontext c, unsigned flags, int priority) {
+CUstream stream_new(CUcontext c, unsigned flags) {
         CUstream s = calloc(1, sizeof *s);
 
         if (!s)
@@ -29,8 +29,6 @@ CUstream stream_new(CUcontext c, unsigned flags, int priority) {
         (void) pthread_cond_init(&s->more, NULL);
         s->context = c;
         s->flags = flags;
-        s->priority = priority;
-        s->id = ++state.next_id;
         s->last = &s->first;
         s->next = c->streams;
         c->streams = s;
@@ -67,14 +65,14 @@ static __thread struct {
         CUstream stream;
 } of_thread[8];
 
-CUstream stream_of_thread(CUcontext c) {
+static CUstream stream_of_thread(CUcontext c) {
         static __thread unsigned next;
 
         for (size_t i = 0; i < ELEMENTSOF(of_thread); i++)
                 if (of_thread[i].context == c && c)
                         return of_thread[i].stream;
         of_thread[next % ELEMENTSOF(of_thread)].context = c;
-        of_thread[next % ELEMENTSOF(of_thread)].stream = stream_new(c, CU_STREAM_DEFAULT, 0);
+        of_thread[next % ELEMENTSOF(of_thread)].stream = stream_new(c, CU_STREAM_DEFAULT);
         return of_thread[next++ % ELEMENTSOF(of_thread)].stream;
 }
 
@@ -114,19 +112,18 @@ CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret) {
 /* ---- one piece of work ---- */
 
 static bool word_has(const Work *w) {
-        uint64_t have, mask = w->word.wide ? UINT64_MAX : UINT32_MAX, value = w->word.value & mask;
+        uint32_t have = __atomic_load_n((uint32_t *) (uintptr_t) w->word.at, __ATOMIC_ACQUIRE);
+        uint32_t value = w->word.value;
 
-        have = w->word.wide ? __atomic_load_n((uint64_t *) (uintptr_t) w->word.at, __ATOMIC_ACQUIRE)
-                            : __atomic_load_n((uint32_t *) (uintptr_t) w->word.at, __ATOMIC_ACQUIRE);
         switch (w->word.flags & 3) {
         case CU_STREAM_WAIT_VALUE_GEQ:
-                return w->word.wide ? (int64_t) (have - value) >= 0 : (int32_t) (have - value) >= 0;
+                return (int32_t) (have - value) >= 0;
         case CU_STREAM_WAIT_VALUE_EQ:
                 return have == value;
         case CU_STREAM_WAIT_VALUE_AND:
                 return (have & value) != 0;
         default:
-                return (~(have | value) & mask) != 0;
+                return ~(have | value) != 0;
         }
 }
 
@@ -142,7 +139,7 @@ static bool can_be_done(const CUstream_st *s, const Work *w) {
         case WORK_AFTER:
                 return w->after.stream->done >= w->after.done;
         case WORK_WORD_WAIT:
-                return !range_covers(w->word.at, w->word.wide ? 8 : 4) || word_has(w);
+                return !range_covers(w->word.at, sizeof w->word.value) || word_has(w);
         default:
                 return true;
         }

@@ -12,7 +12,7 @@
 /* A stream from a handle: 0, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a stream of the current
  * context. */
 CUresult stream_enter(CUstream handle, CUcontext *ret_context, CUstream *ret);
-CUstream stream_new(CUcontext c, unsigned flags, int priority); /* NULL: no memory */
+CUstream stream_new(CUcontext c, unsigned flags); /* NULL: no memory */
 void stream_drop(CUstream s);
 CUresult stream_submit(CUstream s, const Work *w);
 /* Waits until a launch has room, without the lock. INVALID_HANDLE: the stream was destroyed
@@ -22,7 +22,6 @@ bool stream_is_idle(CUstream s);
 CUresult stream_wait(CUstream s);    /* releases the lock meanwhile */
 CUresult context_wait(CUcontext c);  /* all its streams */
 CUresult blocking_wait(CUcontext c); /* the streams that stream 0 waits for, and itself */
-CUstream stream_of_thread(CUcontext c);
 void streams_end_context(CUcontext c);
 
 CUevent event_use(CUevent e);

@@ -6,7 +6,8 @@
 
 /* ---- making and ending ---- */
 
-static CUresult create(CUstream *ret, unsigned flags, int priority) {
+CUDA_API CUresult cuStreamCreate(CUstream *ret, unsigned flags) {
+        LOCKED;
         CUcontext c;
         CUresult r = context_enter(&c);
 
@@ -14,20 +15,8 @@ static CUresult create(CUstream *ret, unsigned flags, int priority) {
                 return r;
         if (!ret || flags & ~(unsigned) CU_STREAM_NON_BLOCKING)
                 return CUDA_ERROR_INVALID_VALUE;
-        *ret = stream_new(c, flags, priority);
+        *ret = stream_new(c, flags);
         return *ret ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUDA_API CUresult cuStreamCreate(CUstream *ret, unsigned flags) {
-        LOCKED;
-
-        return create(ret, flags, 0);
-}
-
-CUDA_API CUresult cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority) {
-        LOCKED;
-
-        return create(ret, flags, priority > 0 ? 0 : priority < -5 ? -5 : priority);
 }
 
 /* Submitted work is still done. */
@@ -79,42 +68,6 @@ IN_STREAM(query, cuStreamQuery, cuStreamQuery_ptsz, (CUstream stream))
 
 /* ---- what a stream is ---- */
 
-static CUresult get_flags(CUstream handle, unsigned *ret) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r == CUDA_SUCCESS)
-                *ret = s->flags;
-        return r;
-}
-
-IN_STREAM(get_flags, cuStreamGetFlags, cuStreamGetFlags_ptsz, (CUstream stream, unsigned *ret), ret)
-
-static CUresult get_priority(CUstream handle, int *ret) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r == CUDA_SUCCESS)
-                *ret = s->priority;
-        return r;
-}
-
-IN_STREAM(get_priority, cuStreamGetPriority, cuStreamGetPriority_ptsz, (CUstream stream, int *ret), ret)
-
-static CUresult get_id(CUstream handle, unsigned long long *ret) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r == CUDA_SUCCESS)
-                *ret = s->id;
-        return r;
-}
-
-IN_STREAM(get_id, cuStreamGetId, cuStreamGetId_ptsz, (CUstream stream, unsigned long long *ret), ret)
-
 static CUresult get_context(CUstream handle, CUcontext *ret) {
         CUcontext c;
         CUstream s;
@@ -126,67 +79,6 @@ static CUresult get_context(CUstream handle, CUcontext *ret) {
 }
 
 IN_STREAM(get_context, cuStreamGetCtx, cuStreamGetCtx_ptsz, (CUstream stream, CUcontext *ret), ret)
-
-static CUresult get_device(CUstream handle, CUdevice *ret) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r == CUDA_SUCCESS)
-                *ret = c->device->ordinal;
-        return r;
-}
-
-IN_STREAM(get_device, cuStreamGetDevice, cuStreamGetDevice_ptsz, (CUstream stream, CUdevice *ret), ret)
-
-/* ---- attributes: kept, and of no effect ---- */
-
-static CUresult get_attribute(CUstream handle, int attribute, void *value) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!value || attribute < 0 || attribute >= (int) ELEMENTSOF(s->attributes))
-                return CUDA_ERROR_INVALID_VALUE;
-        memcpy(value, s->attributes[attribute], sizeof s->attributes[attribute]);
-        return CUDA_SUCCESS;
-}
-
-IN_STREAM(get_attribute, cuStreamGetAttribute, cuStreamGetAttribute_ptsz,
-          (CUstream stream, int attribute, void *value), attribute, value)
-
-static CUresult set_attribute(CUstream handle, int attribute, const void *value) {
-        CUcontext c;
-        CUstream s;
-        CUresult r = stream_enter(handle, &c, &s);
-
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!value || attribute < 0 || attribute >= (int) ELEMENTSOF(s->attributes))
-                return CUDA_ERROR_INVALID_VALUE;
-        memcpy(s->attributes[attribute], value, sizeof s->attributes[attribute]);
-        return CUDA_SUCCESS;
-}
-
-IN_STREAM(set_attribute, cuStreamSetAttribute, cuStreamSetAttribute_ptsz,
-          (CUstream stream, int attribute, const void *value), attribute, value)
-
-static CUresult copy_attributes(CUstream to, CUstream from) {
-        CUcontext c;
-        CUstream a, b;
-        CUresult r = stream_enter(to, &c, &a);
-
-        if (r == CUDA_SUCCESS)
-                r = stream_enter(from, &c, &b);
-        if (r == CUDA_SUCCESS && a != b)
-                memcpy(a->attributes, b->attributes, sizeof a->attributes);
-        return r;
-}
-
-IN_STREAM(copy_attributes, cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz,
-          (CUstream stream, CUstream from), from)
 
 /* ---- host functions ---- */
 
@@ -225,55 +117,18 @@ IN_STREAM(add_callback, cuStreamAddCallback, cuStreamAddCallback_ptsz,
 
 /* ---- words in memory ---- */
 
-static CUresult word(CUstream stream, WorkKind kind, CUdeviceptr at, uint64_t value, unsigned flags,
-                     bool wide) {
-        const Work w = {.kind = kind, .word = {at, value, flags, wide}};
+static CUresult word(CUstream stream, WorkKind kind, CUdeviceptr at, uint32_t value, unsigned flags) {
+        const Work w = {.kind = kind, .word = {at, value, flags}};
 
         return give(stream, &w);
 }
 
-#define WORDS(bits, type, wide, twin)                                                                        \
-        IN_STREAM(word, cuStreamWaitValue##bits##twin, cuStreamWaitValue##bits##twin##_ptsz,                 \
-                  (CUstream stream, CUdeviceptr at, type value, unsigned flags), WORK_WORD_WAIT, at, value,  \
-                  flags, wide)                                                                               \
-        IN_STREAM(word, cuStreamWriteValue##bits##twin, cuStreamWriteValue##bits##twin##_ptsz,               \
-                  (CUstream stream, CUdeviceptr at, type value, unsigned flags), WORK_WORD_WRITE, at, value, \
-                  flags, wide)
+#define WORD(name, kind)                                                                                     \
+        IN_STREAM(word, name, name##_ptsz,                                                                   \
+                  (CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags), kind, at, value,      \
+                  flags)
 
-WORDS(32, cuuint32_t, false, )
-WORDS(64, cuuint64_t, true, )
-WORDS(32, cuuint32_t, false, _v2)
-WORDS(64, cuuint64_t, true, _v2)
-
-static CUresult one_of_batch(CUstream stream, const CUstreamBatchMemOpParams *p) {
-        switch (p->operation) {
-        case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-                return word(stream, WORK_WORD_WAIT, p->waitValue.address, p->waitValue.value,
-                            p->waitValue.flags, false);
-        case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-                return word(stream, WORK_WORD_WAIT, p->waitValue.address, p->waitValue.value64,
-                            p->waitValue.flags, true);
-        case CU_STREAM_MEM_OP_WRITE_VALUE_32:
-                return word(stream, WORK_WORD_WRITE, p->waitValue.address, p->waitValue.value, 0, false);
-        case CU_STREAM_MEM_OP_WRITE_VALUE_64:
-                return word(stream, WORK_WORD_WRITE, p->waitValue.address, p->waitValue.value64, 0, true);
-        case CU_STREAM_MEM_OP_BARRIER:
-        case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES:
-                return CUDA_SUCCESS;
-        default:
-                return CUDA_ERROR_INVALID_VALUE;
-        }
-}
-
-static CUresult batch(CUstream stream, unsigned n, const CUstreamBatchMemOpParams *list) {
-        CUresult r = list && n <= 256 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-
-        for (unsigned i = 0; i < n && r == CUDA_SUCCESS; i++)
-                r = one_of_batch(stream, &list[i]);
-        return r;
-}
-
-IN_STREAM(batch, cuStreamBatchMemOp, cuStreamBatchMemOp_ptsz,
-          (CUstream stream, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags), n, list)
-IN_STREAM(batch, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz,
-          (CUstream stream, unsigned n, CUstreamBatchMemOpParams *list, unsigned flags), n, list)
+WORD(cuStreamWaitValue32, WORK_WORD_WAIT)
+WORD(cuStreamWaitValue32_v2, WORK_WORD_WAIT)
+WORD(cuStreamWriteValue32, WORK_WORD_WRITE)
+WORD(cuStreamWriteValue32_v2, WORK_WORD_WRITE)

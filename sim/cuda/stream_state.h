@@ -14,7 +14,6 @@ typedef struct Capture { /* shared by all streams that take part */
         uint64_t id;
         CUgraph graph;
         CUstream origin;
-        bool own_graph; /* made by the capture */
 } Capture;
 
 typedef struct CUstream_st {
@@ -23,8 +22,6 @@ typedef struct CUstream_st {
         bool alive, running; /* running: its thread */
         CUcontext context;
         unsigned flags;
-        int priority;
-        uint64_t id;
         unsigned channel;                   /* on the card's engines */
         uint64_t moment;                    /* entries of the channel up to the stream's last; 0: none */
         uint64_t followed[ENGINE_CHANNELS]; /* positions in other channels that it has waited for */
@@ -34,7 +31,6 @@ typedef struct CUstream_st {
         Capture *capture;
         CUgraphNode *tips; /* dependencies of the next captured node */
         size_t n_tips;
-        char attributes[16][64];
 } CUstream_st;
 
 typedef struct CUevent_st {

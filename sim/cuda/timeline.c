@@ -90,10 +90,7 @@ void timeline_close(CUcontext c) {
 }
 
 void timeline_add_stream(CUstream s) {
-        Timeline *t = s->context->timeline;
-
-        s->channel = t->next_channel++ % ENGINE_CHANNELS;
-        engine_set_priority(&t->user, s->channel, s->priority < 0 ? (unsigned) -s->priority : 0);
+        s->channel = s->context->timeline->next_channel++ % ENGINE_CHANNELS;
 }
 
 /* ---- looking ---- */

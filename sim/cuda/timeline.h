@@ -12,7 +12,7 @@
 CUresult timeline_open(CUcontext c); /* OPERATING_SYSTEM: the card cannot be mapped; OUT_OF_MEMORY */
 void timeline_close(CUcontext c);    /* pending events are complete now */
 
-/* For a new stream: its channel, and its priority there. */
+/* Gives a new stream its channel. */
 void timeline_add_stream(CUstream s);
 
 /* Submits an entry of the stream. Waits for room in the ring with the lock held, because only the

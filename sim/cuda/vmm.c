@@ -10,9 +10,8 @@
 
 typedef struct Physical {
         struct Physical *next;
-        unsigned handles; /* references that cuMemRelease() drops one by one */
+        bool held; /* until cuMemRelease() */
         Block *block;
-        CUmemAllocationProp prop;
 } Physical;
 
 typedef struct Reservation {
@@ -26,7 +25,7 @@ static Reservation *reservations;
 
 static CUresult find_physical(CUmemGenericAllocationHandle handle, Physical **ret) {
         for (Physical *p = physicals; p; p = p->next)
-                if ((CUmemGenericAllocationHandle) (uintptr_t) p == handle && p->handles > 0) {
+                if ((CUmemGenericAllocationHandle) (uintptr_t) p == handle && p->held) {
                         *ret = p;
                         return CUDA_SUCCESS;
                 }
@@ -123,14 +122,14 @@ static CUresult check_prop(const CUmemAllocationProp *prop, bool *ret_host, Devi
         return memory_location(&prop->location, ret_host, ret);
 }
 
-static CUresult add_physical(Block *b, const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *ret) {
+static CUresult add_physical(Block *b, CUmemGenericAllocationHandle *ret) {
         Physical *p = calloc(1, sizeof *p);
 
         if (!p) {
                 block_drop(b);
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        *p = (Physical){.next = physicals, .handles = 1, .block = b, .prop = *prop};
+        *p = (Physical){.next = physicals, .held = true, .block = b};
         physicals = p;
         *ret = (CUmemGenericAllocationHandle) (uintptr_t) p;
         return CUDA_SUCCESS;
@@ -152,13 +151,12 @@ CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *ret, size_t size, co
                 return CUDA_ERROR_INVALID_VALUE;
         r = host ? block_new_host(d, size, prop->requestedHandleTypes != 0, &b)
                  : block_new(d, size, prop->requestedHandleTypes != 0, &b);
-        return r == CUDA_SUCCESS ? add_physical(b, prop, ret) : r;
+        return r == CUDA_SUCCESS ? add_physical(b, ret) : r;
 }
 
-/* The handle stays known while memory is mapped by it: cuMemRetainAllocationHandle() can return it
- * again. */
+/* Frees it when its handle is released and no memory is mapped by it. */
 static void sweep(Physical *p) {
-        if (p->handles > 0 || p->block->users > 1)
+        if (p->held || p->block->users > 1)
                 return;
         for (Physical **link = &physicals; *link; link = &(*link)->next)
                 if (*link == p) {
@@ -178,48 +176,9 @@ CUDA_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
                 r = find_physical(handle, &p);
         if (r != CUDA_SUCCESS)
                 return r;
-        p->handles--;
+        p->held = false;
         sweep(p);
         return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret, void *at) {
-        LOCKED;
-        const Range *range = range_find((CUdeviceptr) (uintptr_t) at);
-
-        if (!ret || !range || range->kind != RANGE_MAPPED)
-                return CUDA_ERROR_INVALID_VALUE;
-        ((Physical *) range->owner)->handles++;
-        *ret = (CUmemGenericAllocationHandle) (uintptr_t) range->owner;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop, int option) {
-        LOCKED;
-        bool host;
-        Device *d;
-        CUresult r = state_check();
-
-        if (r == CUDA_SUCCESS)
-                r = check_prop(prop, &host, &d);
-        if (r != CUDA_SUCCESS)
-                return r;
-        if (!ret || option < CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
-            option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-                return CUDA_ERROR_INVALID_VALUE;
-        *ret = GRANULE;
-        return CUDA_SUCCESS;
-}
-
-CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret,
-                                                         CUmemGenericAllocationHandle handle) {
-        LOCKED;
-        Physical *p;
-        CUresult r = find_physical(handle, &p);
-
-        if (r == CUDA_SUCCESS)
-                *ret = p->prop;
-        return r;
 }
 
 /* ---- mappings ---- */
@@ -317,16 +276,6 @@ CUDA_API CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessD
         return CUDA_SUCCESS;
 }
 
-CUDA_API CUresult cuMemGetAccess(unsigned long long *ret, const CUmemLocation *location, CUdeviceptr at) {
-        LOCKED;
-        const Range *range = range_find(at);
-
-        if (!ret || !location || !range || range->kind != RANGE_MAPPED)
-                return CUDA_ERROR_INVALID_VALUE;
-        *ret = (unsigned long long) range->access;
-        return CUDA_SUCCESS;
-}
-
 /* ---- other processes ---- */
 
 CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle, int type,
@@ -346,9 +295,6 @@ CUDA_API CUresult cuMemExportToShareableHandle(void *ret, CUmemGenericAllocation
 
 CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret, void *handle, int type) {
         LOCKED;
-        CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                    .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
         CUresult r = state_check();
         Block *b;
 
@@ -357,8 +303,5 @@ CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *r
         if (!ret || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
                 return CUDA_ERROR_INVALID_VALUE;
         r = share_import((int) (intptr_t) handle, &b);
-        if (r != CUDA_SUCCESS)
-                return r;
-        prop.location.id = b->device->ordinal;
-        return add_physical(b, &prop, ret);
+        return r == CUDA_SUCCESS ? add_physical(b, ret) : r;
 }

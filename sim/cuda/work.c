@@ -65,15 +65,11 @@ static void fill(const Fill *f) {
 /* ---- all ---- */
 
 static void write_word(const Work *w) {
-        if (w->word.wide)
-                __atomic_store_n((uint64_t *) (uintptr_t) w->word.at, w->word.value, __ATOMIC_RELEASE);
-        else
-                __atomic_store_n((uint32_t *) (uintptr_t) w->word.at, (uint32_t) w->word.value,
-                                 __ATOMIC_RELEASE);
+        __atomic_store_n((uint32_t *) (uintptr_t) w->word.at, w->word.value, __ATOMIC_RELEASE);
 }
 
 static CUresult check_word(const Work *w) {
-        size_t size = w->word.wide ? 8 : 4;
+        size_t size = sizeof w->word.value;
 
         return w->word.at % size == 0 && range_covers(w->word.at, size) ? CUDA_SUCCESS
                                                                         : CUDA_ERROR_INVALID_VALUE;

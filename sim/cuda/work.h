@@ -61,9 +61,8 @@ typedef struct Work {
                 } after;
                 struct {
                         CUdeviceptr at;
-                        uint64_t value;
+                        uint32_t value;
                         unsigned flags;
-                        bool wide;
                 } word;
                 CUdeviceptr address;
         };

@@ -328,6 +328,9 @@ void threads(void) {
 }
 
 void addresses(void) {
+        /* None is served: docs/internals/simulator-cuda.md. */
+        static const char *const absent[] = {"cuMulticastCreate", "cuTexObjectCreate", "cuGraphUpload",
+                                             "cuMemAdvise", "cuNothing"};
         void *found = NULL, *twin = NULL;
         const char *name;
         int status;
@@ -338,9 +341,13 @@ void addresses(void) {
         OK(cuGetProcAddress_v2("cuMemAlloc", &found, 2000, 0, &status));
         ASSERT_INT(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
         ASSERT_TRUE(!found);
-        OK(cuGetProcAddress_v2("cuMulticastCreate", &found, 13000, 0, &status));
-        ASSERT_INT(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-        ASSERT_INT(cuGetProcAddress_v2("cuMulticastCreate", &found, 13000, 0, NULL), CUDA_ERROR_NOT_FOUND);
+        for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+                found = &status;
+                OK(cuGetProcAddress_v2(absent[i], &found, 13000, 0, &status));
+                ASSERT_INT(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+                ASSERT_TRUE(!found);
+                ASSERT_INT(cuGetProcAddress_v2(absent[i], &found, 13000, 0, NULL), CUDA_ERROR_NOT_FOUND);
+        }
         OK(cuGetProcAddress_v2("cuLaunchKernel", &found, 13000, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &status));
         ASSERT_TRUE(found == (void *) cuLaunchKernel);
         OK(cuGetProcAddress_v2("cuLaunchKernel", &twin, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
