@@ -11,7 +11,7 @@
 
 #include "sim/cuda/errors.h"
 
-#define CUDA_ERROR_VALUE(name, number, words) name = number,
+#define CUDA_ERROR_VALUE(name, number) name = number,
 typedef enum CUresult { CUDA_ERRORS(CUDA_ERROR_VALUE) } CUresult;
 
 /* What is exported. */

@@ -182,7 +182,7 @@ CUDA_API CUresult cuDeviceGetAttribute(int *ret, int attribute, CUdevice device)
 
 /* ---- errors ---- */
 
-#define ERROR_CASE(name, number, words) {number, #name},
+#define ERROR_CASE(name, number) {number, #name},
 
 static const struct {
         int number;
