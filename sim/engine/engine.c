@@ -327,8 +327,6 @@ int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, Engine
                     atomic_load_explicit(&row->group, memory_order_relaxed) != group)
                         continue;
                 *ret = (EngineUser){.engine = e, .group = g, .generation = life >> 1};
-                for (unsigned c = 0; c < ENGINE_CHANNELS; c++)
-                        engine_set_priority(ret, c, 0);
                 engine_look(ret, now);
                 return 0;
         }
@@ -374,9 +372,4 @@ bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argu
         atomic_store_explicit(&r->tails[channel % ENGINE_CHANNELS], engine_tag(u->generation, *tail),
                               memory_order_release);
         return true;
-}
-
-void engine_set_priority(EngineUser *u, unsigned channel, unsigned priority) {
-        atomic_store_explicit(&u->engine->shared->rings[u->group].priorities[channel % ENGINE_CHANNELS],
-                              priority, memory_order_relaxed);
 }

@@ -37,7 +37,6 @@ int engine_join(Engine *e, uint32_t client, uint32_t group, uint64_t now, Engine
 bool engine_give(EngineUser *u, unsigned channel, EngineKind kind, uint64_t argument, uint64_t now,
                  uint64_t *ret_position);
 bool engine_has_room(const EngineUser *u, unsigned channel, unsigned n);
-void engine_set_priority(EngineUser *u, unsigned channel, unsigned priority); /* higher goes first */
 
 /* Whether an entry is done by the last look, and when. Valid until its slot is used again, by the
  * entry ENGINE_RING_SIZE behind it. */

@@ -184,31 +184,14 @@ static unsigned next_channel(uint32_t bits, uint64_t last) {
         return (unsigned) __builtin_ctz(above != 0 ? above : bits);
 }
 
-static uint32_t highest_priority(const EngineWalk *w, unsigned g) {
-        uint32_t chosen = 0;
-        uint64_t best = 0;
-
-        for (uint32_t rest = w->kernels[g]; rest != 0; rest &= rest - 1) {
-                unsigned c = (unsigned) __builtin_ctz(rest);
-                uint64_t priority = load(&w->shared->rings[g].priorities[c]);
-
-                if (chosen != 0 && priority < best)
-                        continue;
-                chosen = priority > best ? 1u << c : chosen | 1u << c;
-                best = priority;
-        }
-        return chosen;
-}
-
-/* A running kernel is not interrupted. Between kernels the highest priority is chosen, and equal
- * channels take turns. */
+/* A running kernel is not interrupted. Between kernels the channels take turns. */
 static void choose_kernel(EngineWalk *w, unsigned g) {
         EngineGroup *group = &w->state->group[g];
 
         if (group->channel < ENGINE_CHANNELS && w->kernels[g] >> group->channel & 1 &&
             group->heads[group->channel].left > 0)
                 return;
-        group->channel = group->last = next_channel(highest_priority(w, g), group->last);
+        group->channel = group->last = next_channel(w->kernels[g], group->last);
         group->heads[group->channel].left = later(argument_of(place_of(w, g, (unsigned) group->channel)), 1);
 }
 

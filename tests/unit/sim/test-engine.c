@@ -117,13 +117,12 @@ static void channels_of_a_group(void) {
         uint64_t a = lab_give(&u, 0, ENGINE_RUN, 10 * US, 0), b = lab_give(&u, 5, ENGINE_RUN, 20 * US, 0);
         uint64_t a2 = lab_give(&u, 0, ENGINE_RUN, 10 * US, 0), b2;
 
-        engine_set_priority(&u, 7, 1);
         b2 = lab_give(&u, 7, ENGINE_RUN, 1 * US, 5 * US);
         engine_look(&u, MS);
         ASSERT_INT(lab_time(&u, 0, a), 10 * US);
-        ASSERT_INT(lab_time(&u, 7, b2), 11 * US); /* it goes first, but interrupts no kernel */
-        ASSERT_INT(lab_time(&u, 0, a2), 21 * US); /* behind 7 comes 0 */
-        ASSERT_INT(lab_time(&u, 5, b), 41 * US);
+        ASSERT_INT(lab_time(&u, 5, b), 30 * US);
+        ASSERT_INT(lab_time(&u, 7, b2), 31 * US); /* its turn comes, and it interrupts no kernel */
+        ASSERT_INT(lab_time(&u, 0, a2), 41 * US); /* behind 7 comes 0 */
         lab_done(m, &u, 1);
 }
 
