@@ -151,7 +151,6 @@ write src/base/x.c 'int x;'
 write src/base/x.h 'int x;'
 says text 'src/base/x.h:1: no #pragma once'
 
-
 fresh
 mkdir "$tree/docs"
 printf '# Good\n\n[here](#good), [there](../README.md#the-end), [out](https://example.com/x#y)\n' >"$tree/docs/good.md"
@@ -329,6 +328,14 @@ write src/arbiter/tunables.h '#pragma once' '#define WAIT_NS UINT64_C(100000) /*
 says tunables 'src/arbiter/tunables.h:3: WAIT_NS says neither'
 write src/arbiter/tunables.h '#pragma once' '#define WAIT_NS UINT64_C(100000) /* the longest wait; guess */'
 says tunables
+
+fresh
+mkdir -p "$tree/sim/cuda" "$tree/tests/gpu"
+write sim/cuda/names_x.h '#define SERVED_X(X) X(cuInit, cuInit, 2000, false) X(cuMemAlloc, cuMemAlloc_v2, 3020, false)'
+write src/base/x.c 'int cuInit(unsigned flags);'
+says served 'sim/cuda: nothing hooks or calls cuMemAlloc'
+write tests/gpu/x.c 'int cuMemAlloc_v2(void);'
+says served
 
 fresh
 write src/base/x.c '/* Who asks, whose card it is, and whether somebody told him. */'
