@@ -34,18 +34,17 @@
 
 /* Of the layout. A page of another version is not used. Version 1 was never released. */
 enum { SLICE_VERSION = 2 };
-
 /* SLICE_UNIT: bytes; the counters count units. */
-enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48 };
+enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48, SLICE_ASKED = 60 };
 
 #define SLICE_LIMITS_MAGIC   0x54494D494C514C41ull /* "ALQLIMIT" */
 #define SLICE_COUNTERS_MAGIC 0x544E554F43514C41ull /* "ALQCOUNT" */
 
-/* SliceLimits.flags. Open: nothing is refused, by CGPU_DISABLE where the node permits it. */
-enum { SLICE_FLAG_OPEN = 1 };
+/* SliceLimits.flags. Open: nothing is refused, by CGPU_DISABLE where the node permits it. Say: a
+ * process that is refused memory says so on its standard error. */
+enum { SLICE_FLAG_OPEN = 1, SLICE_FLAG_SAY = 2 };
 
-/* Identifies a file of the driver: a real one by its device number, a simulated one by file system
- * and inode. */
+/* Identifies a driver's file: a real one by its device number, others by file system and inode. */
 typedef struct SliceFile {
         uint64_t rdev;     /* 0: simulated */
         uint64_t dev, ino; /* of a simulated one */
@@ -70,10 +69,13 @@ typedef struct SliceLimits {
         SliceSchedule schedule;
         uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, at least 1; 0 is taken as 1 */
         uint32_t high_priority;
-        uint32_t policy;     /* ComputePolicy */
-        uint32_t max_inst;   /* of COMPUTE_FAIR */
-        uint32_t prio_ratio; /* percent, 20..99; 0: not set */
-        uint8_t reserved[3564];
+        uint32_t policy;         /* ComputePolicy */
+        uint32_t max_inst;       /* of COMPUTE_FAIR */
+        uint32_t prio_ratio;     /* percent, 20..99; 0: not set */
+        char asked[SLICE_ASKED]; /* "aliyun.com/gpu-mem: 2", for people; NUL-terminated */
+        uint64_t asked_limit;    /* bytes that `asked` stands for; a resize changes limit alone */
+        SliceFile log;           /* the maker's standard error; inode 0: it is not the container's */
+        uint8_t reserved[3472];
 } SliceLimits;
 
 /* The three words are laid out in counter_word.h. Only the row's owner writes a lane. Other
@@ -111,8 +113,8 @@ _Static_assert(offsetof(SliceLimits, generation) == 16 && offsetof(SliceLimits, 
 _Static_assert(offsetof(SliceLimits, uuid) == 64 && offsetof(SliceLimits, ctl) == 112, "card");
 _Static_assert(offsetof(SliceLimits, container) == 184 && offsetof(SliceLimits, granted) == 440, "container");
 _Static_assert(offsetof(SliceLimits, schedule) == 448 && offsetof(SliceLimits, weight) == 512, "compute");
+_Static_assert(offsetof(SliceLimits, asked) == 532 && offsetof(SliceLimits, log) == 600, "asked, log");
 _Static_assert(offsetof(SliceRow, noted) == 64 && offsetof(SliceRow, work) == 96, "noted, work");
 _Static_assert(sizeof(SliceRow) == 128, "SliceRow");
-_Static_assert(offsetof(SliceCounters, used) == 16, "used");
-_Static_assert(offsetof(SliceCounters, rows) == 128, "rows");
+_Static_assert(offsetof(SliceCounters, used) == 16 && offsetof(SliceCounters, rows) == 128, "used, rows");
 _Static_assert(sizeof(SliceCounters) == 128 + SLICE_ROWS * 128, "SliceCounters");

@@ -212,6 +212,7 @@ int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behin
                 return r;
         known = s->inode == st.st_ino;
         s->inode = st.st_ino;
+        s->refused = atomic_load_explicit(&c.refused, memory_order_relaxed);
         s->rowless = atomic_load_explicit(&c.rowless, memory_order_relaxed);
         for (uint32_t i = 0; i < ELEMENTSOF(s->lanes); i++) {
                 uint32_t sequence = slice_word_sequence(atomic_load_explicit(

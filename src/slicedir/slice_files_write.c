@@ -89,6 +89,8 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                          .ctl = spec->ctl,
                          .device = spec->device,
                          .uvm = spec->uvm,
+                         .asked_limit = spec->granted > 0 ? spec->granted : spec->limit,
+                         .log = spec->log,
                          .weight = spec->request.weight,
                          .high_priority = spec->request.high_priority,
                          .policy = spec->compute.policy,
@@ -101,6 +103,7 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
         (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
         /* Cut if it is too long. */
         (void) snprintf(l.container, sizeof l.container, "%s", spec->container);
+        (void) snprintf(l.asked, sizeof l.asked, "%s", spec->asked);
         return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
 }
 

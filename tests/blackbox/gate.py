@@ -740,9 +740,8 @@ class Crowds(Gate):
 
     def test_more_processes_than_rows(self):
         n = rounds(257 + 43, 2000)
-        slices, says = self.sim.slices(4000), self.sim.base + "/says"
-        with open(says, "w", encoding="utf-8"):
-            pass
+        says = self.file_of_lines()
+        slices = self.sim.slices(4000, log=says)
         program = self.run_program("askers", slices, ASKERS=str(n), SAYS=says)
         self.assertEqual(program.hear(), {"asked": [[4000 * 1024, 4000 * 1024]]})
         self.assertEqual(rows(slices), layout.N_ROWS // 2)  # the others are for processes that allocate
@@ -773,8 +772,44 @@ class Crowds(Gate):
             self.assertEqual(program.hear(), {"code": 0})
 
     def test_standard_error_that_takes_nothing(self):
-        program = self.run_program("loud", self.sim.slices(100), ALIQUOT_LOG="2")
-        self.assertEqual(program.hear(), {"full": NO_MEMORY, "gone": NO_MEMORY, "closed": NO_MEMORY})
+        for slices, environment in ((self.sim.slices(100), {"ALIQUOT_LOG": "2"}), (self.sim.slices(100, flags=layout.FLAG_SAY), {})):
+            program = self.run_program("loud", slices, **environment)
+            self.assertEqual(program.hear(), {"full": NO_MEMORY, "gone": NO_MEMORY, "closed": NO_MEMORY})
+
+    def file_of_lines(self):
+        path = self.sim.base + "/says"
+        with open(path, "w", encoding="utf-8"):
+            pass
+        return path
+
+    def test_refusals_are_said(self):
+        """Once for a process, in one write, and nowhere but where standard error is a log."""
+        says, how = self.file_of_lines(), "pipe pipe file both exec"
+        said = "aliquot: 100 MiB refused: this container's slice of gpu0 is 100 MiB, 20 in use (aliyun.com/gpu-mem: 2)\n"
+        page = {"flags": layout.FLAG_SAY, "asked": b"aliyun.com/gpu-mem: 2"}
+        for more, log, lines in (({}, "", [said, said, "", said, ""]), ({"log": says}, "1", [said, said, said, said, ""]), ({"log": says}, "0", [""] * 5),
+                                 ({"flags": 0}, "1", [""] * 5)):
+            program = self.run_program("speaks", self.sim.slices(100, **{**page, **more}), HOW=how, TRIED="100 100 200", SAYS=says, ALIQUOT_LOG=log)
+            self.assertEqual((more, program.hear()), (more, {"said": lines}))
+            self.assertEqual(program.end(), 0)
+
+    def test_what_is_said_of_a_refusal(self):
+        """At most 200 bytes, whatever the page says; what was asked is left out where the slice has another size since."""
+        slices = self.sim.slices(100, flags=layout.FLAG_SAY, asked=b"a" * layout.ASKED_SIZE)
+        with open(slices + "/0/limits", "r+b") as f:
+            f.seek(layout.CARD)
+            f.write(b"\xff" * 4)
+            f.seek(layout.LIMIT)
+            f.write(struct.pack("<Q", 100 * MIB))
+        program = self.run_program("speaks", slices, HOW="pipe", TRIED="200 100")
+        (line,) = program.hear()["said"]
+        self.assertEqual(line, "aliquot: 200 MiB refused: this container's slice of gpu4294967295 is 100 MiB, 20 in use (%s)\n" % ("a" * layout.ASKED_SIZE))
+        self.assertLessEqual(len(line) + 3 * (len(str(1 << 44)) - 3), 200)  # with the largest of amounts
+        with open(slices + "/0/limits", "r+b") as f:
+            f.seek(layout.LIMIT)
+            f.write(struct.pack("<Q", 101 * MIB))
+        program = self.run_program("speaks", slices, HOW="pipe", TRIED="200 100")
+        self.assertEqual(program.hear()["said"], ["aliquot: 200 MiB refused: this container's slice of gpu4294967295 is 101 MiB, 20 in use\n"])
 
     def test_crowd(self):
         """Many processes at once, some killed at any point; the driver never allocates more than the limit."""

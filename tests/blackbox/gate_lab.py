@@ -71,8 +71,8 @@ class Simulator:
         os.close(c.fd)
         return total - free
 
-    def slices(self, *limits, group=0, uvm=None):
-        """A directory of slices: limit in MiB by position, None for a card without one."""
+    def slices(self, *limits, group=0, uvm=None, **more):
+        """A directory of slices: limit in MiB by position, None for a card without one. more: of slice_page.limits()."""
         base = tempfile.mkdtemp(dir=self.base)
         for card, limit in enumerate(limits):
             if limit is None:
@@ -82,7 +82,7 @@ class Simulator:
             files = [self.dir + "/nvidiactl", self.dir + "/nvidia%d" % card,
                      (uvm[card] if isinstance(uvm, list) else uvm) or self.dir + "/nvidia-uvm"]
             with open(directory + "/limits", "wb") as f:
-                f.write(slice_page.limits(limit * MIB, card, group=group, uuid=self.uuid(card), files=files, container=b"ns/pod/main"))
+                f.write(slice_page.limits(limit * MIB, card, group=group, uuid=self.uuid(card), files=files, container=b"ns/pod/main", **more))
             with open(directory + "/counters", "wb") as f:
                 f.write(slice_page.counters())
         return base

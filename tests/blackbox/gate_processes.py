@@ -187,23 +187,70 @@ def changed_user():
         say(code=os.waitpid(pid, 0)[1])
 
 
-@inside
-def loud():
-    """Refused with a standard error that is full, has no reader, or is closed; SIGPIPE is as a C program has it."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    c = Client()
+def full_pipe():
     read, write = os.pipe()
     os.set_blocking(write, False)
     with contextlib.suppress(BlockingIOError):
         while True:
             os.write(write, bytes(4096))
     os.set_blocking(write, True)
-    os.dup2(write, 2)
-    full = status_of(c.memory, 200 * MIB)
+    return read, write
+
+
+@inside
+def loud():
+    """Refused with a standard error that is full, has no reader, or is closed; SIGPIPE is as a C program has it."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    said = {}
+
+    def refused(how):
+        read, write = full_pipe()
+        os.dup2(write, 2)
+        os.close(write)
+        if how == "gone":
+            os.close(read)
+        if how == "closed":
+            os.close(2)
+        os._exit(status_of(Client().memory, 200 * MIB))
+
+    for how in ("full", "gone", "closed"):  # a process of its own for each: a sentence is said once
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(PATIENCE)
+            refused(how)
+        said[how] = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    say(**said)
+
+
+def spoken(how):
+    """What a process of its own writes where its standard error is, when it is refused memory several times."""
+    # Such a pipe keeps writes apart (O_DIRECT).
+    read, write = os.pipe2(os.O_DIRECT) if how == "pipe" else [os.open(os.environ["SAYS"], os.O_RDWR | os.O_TRUNC)] * 2
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(PATIENCE)
+        c = Client()
+        c.memory(20 * MIB)
+        os.dup2(write, 2)
+        if how == "both":
+            os.dup2(2, 1)
+        if how == "exec":  # as a file that Python opens
+            os.set_inheritable(2, False)
+        os._exit({status_of(c.memory, int(mib) * MIB) for mib in os.environ["TRIED"].split()} != {NO_MEMORY})
+    assert os.waitpid(pid, 0)[1] == 0
+    if how == "pipe":
+        os.close(write)
+    else:
+        os.lseek(read, 0, os.SEEK_SET)
+    text = [os.read(read, 4096).decode() for _ in range(2)]
     os.close(read)
-    gone = status_of(c.memory, 200 * MIB)
-    os.close(2)
-    say(full=full, gone=gone, closed=status_of(c.memory, 200 * MIB))
+    return text[0] if text[1] == "" else text
+
+
+@inside
+def speaks():
+    """What is said, by where standard error leads."""
+    say(said=[spoken(how) for how in os.environ["HOW"].split()])
 
 
 @inside

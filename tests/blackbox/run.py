@@ -131,6 +131,21 @@ class Run(Base):
         p = self.run_to_end("--gpu-mem", "2", "--", "nvidia-smi")
         self.assertRegex(p.stdout, r" 0MiB / +2154MiB ")
 
+    def test_refusals_are_said(self):
+        """By the program that is refused, to where its standard error leads, once; in the words of the user."""
+        inside = ["--", sys.executable, os.path.abspath(__file__), "--inside", "alloc 3000", "alloc 3000"]
+        said = r"^aliquot: 3000 MiB refused: this container's slice of gpu0 is %d MiB, \d+ in use \(%s\)\n$"
+        for asked, limit in ("--gpu-mem 2", 2154), ("--gpu-mem 16 --gpu-mem-unit 128MiB", 2052), ("--gpu-mem 2GiB", 2048):
+            p = self.run_to_end(*asked.split(), *inside)
+            self.assertEqual(p.stdout, "alloc 2\nalloc 2\n")
+            self.assertRegex(p.stderr, said % (limit, asked))
+        with unittest.mock.patch.dict(os.environ, ALIQUOT_LOG="0"):
+            self.assertEqual(self.run_to_end("--gpu-mem", "2", *inside).stderr, "")
+        with tempfile.TemporaryFile("w+") as f:
+            subprocess.run(self.command("--gpu-mem", "2", *inside), stdout=subprocess.DEVNULL, stderr=f, timeout=PATIENCE, check=True)
+            f.seek(0)
+            self.assertRegex(f.read(), said % (2154, "--gpu-mem 2"))
+
     def test_it_sees_no_other_card(self):
         """As in a container, where the other cards have no device files."""
         p = self.run_to_end("--gpu-mem", "2", "--gpu", "1", "--", "sh", "-c", "nvidia-smi; nvidia-smi -i 1 -L; nvidia-smi -i 0", cards="2x" + V100)

@@ -32,6 +32,10 @@ static void print_limits(void) {
         number("WEIGHT", offsetof(SliceLimits,
                                   weight)); /* and, behind it, high_priority, policy, max_inst, prio_ratio */
         number("POLICY", offsetof(SliceLimits, policy));
+        number("ASKED", offsetof(SliceLimits, asked));
+        number("ASKED_SIZE", SLICE_ASKED);
+        number("ASKED_LIMIT", offsetof(SliceLimits, asked_limit));
+        number("LOG", offsetof(SliceLimits, log));
         number("WINDOW", offsetof(SliceLimits, schedule.window));
         number("SCHEDULE_FLAGS", offsetof(SliceLimits, schedule.flags));
         number("CLOSES", offsetof(SliceLimits, schedule.closes));
@@ -42,6 +46,7 @@ static void print_limits(void) {
 static void print_values(void) {
         printf("\n# ---- limits: values ----\n\n");
         number("FLAG_OPEN", SLICE_FLAG_OPEN);
+        number("FLAG_SAY", SLICE_FLAG_SAY);
         number("WINDOW_OPEN", SCHED_WINDOW_OPEN);
         number("GATED", SCHED_F_GATED);
 }
@@ -52,6 +57,7 @@ static void print_counters(void) {
         number("COUNTERS_MAGIC", SLICE_COUNTERS_MAGIC);
         number("COUNTERS_SIZE", sizeof(SliceCounters));
         number("USED", offsetof(SliceCounters, used));
+        number("REFUSED", offsetof(SliceCounters, refused));
         number("SHARED_KEY", offsetof(SliceCounters, shared));
         number("ROWLESS", offsetof(SliceCounters, rowless));
         number("ROWS", offsetof(SliceCounters, rows));

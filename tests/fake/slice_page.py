@@ -7,9 +7,9 @@ import struct
 import page as layout
 
 
-def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), container=b""):
+def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files=(), container=b"", asked=b"", log=None):
     """Makes the file limits. limit, group: bytes. files: paths of the simulated control, device and
-    uvm files."""
+    uvm files. log: the path of the maker's standard error."""
     text = bytearray(layout.LIMITS_SIZE)
     struct.pack_into("<QII", text, 0, layout.LIMITS_MAGIC, layout.VERSION, len(text))
     struct.pack_into("<QQQQ", text, layout.GENERATION, 2, limit, 1 << 40, group)
@@ -17,9 +17,12 @@ def limits(limit, card=0, percent=0, flags=0, policy=0, group=0, uuid=b"", files
     struct.pack_into("<I", text, layout.POLICY, policy)
     text[layout.UUID:layout.UUID + len(uuid)] = uuid
     text[layout.CONTAINER:layout.CONTAINER + len(container)] = container
-    for i, name in enumerate(files):
+    text[layout.ASKED:layout.ASKED + len(asked)] = asked
+    struct.pack_into("<Q", text, layout.ASKED_LIMIT, limit)
+    named = [(layout.FILES + layout.FILE_SIZE * i, name) for i, name in enumerate(files)]
+    for at, name in named + ([(layout.LOG, log)] if log else []):
         st = os.stat(name)
-        struct.pack_into("<QQQ", text, layout.FILES + layout.FILE_SIZE * i, 0, st.st_dev, st.st_ino)
+        struct.pack_into("<QQQ", text, at, 0, st.st_dev, st.st_ino)
     return text
 
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +110,22 @@ typedef struct Taken {
         int owner;
 } Taken;
 
+/* As the user wrote it, for the sentence of a refusal. The default unit is not written. */
+static void write_asked(const SizeOptions *size, char ret[static SLICE_ASKED]) {
+        bool unit = size->units > 0 && strcmp(size->unit, "GiB") != 0;
+
+        (void) snprintf(ret, SLICE_ASKED, "--gpu-mem %s%s%s", size->mem, unit ? " --gpu-mem-unit " : "",
+                        unit ? size->unit : "");
+}
+
+/* A file, so that the library knows standard error from data that a program writes (gate.h). */
+static SliceFile own_log(void) {
+        struct stat st;
+
+        return fstat(STDERR_FILENO, &st) < 0 ? (SliceFile){.rdev = 0}
+                                             : (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+}
+
 static void describe(const Options *o, const HostCards *m, const HostCard *card, const char *id,
                      SliceSpec *ret) {
         *ret = (SliceSpec){
@@ -116,6 +133,8 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
                 .card_bytes = card->bytes,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = card->index,
+                .flags = SLICE_FLAG_SAY,
+                .log = own_log(),
                 .request = {.percent = o->size.request.core},
                 .uuid = card->uuid,
                 .container = id,
@@ -123,6 +142,7 @@ static void describe(const Options *o, const HostCards *m, const HostCard *card,
                 .device = card->device,
                 .uvm = m->uvm,
         };
+        write_asked(&o->size, ret->asked);
 }
 
 /* Another owner may have our number: a process in another pid namespace, or one left from an

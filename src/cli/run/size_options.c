@@ -8,6 +8,7 @@ int size_options_take_mem(void *options, const Option *option, const char *text,
         SizeOptions *o = options;
 
         o->units = 0;
+        o->mem = text;
         o->request.unit_mib = 1;
         if (slicing_amount(text, &o->request.mem, &o->request.in_gib) ||
             (str_to_u32(str_from(text), &o->units) && o->units > 0))

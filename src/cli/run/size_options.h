@@ -10,6 +10,7 @@
 typedef struct SizeOptions {
         SliceRequest request; /* mem and unit_mib: complete after size_options_finish() */
         uint32_t units;       /* --gpu-mem without a unit of its own; 0: not given, or with one */
+        const char *mem;      /* --gpu-mem as the user wrote it; NULL: not given */
         bool has_core;        /* --gpu-core is given */
         const char *unit;     /* as the user wrote it; NULL: not given */
 } SizeOptions;

@@ -58,8 +58,9 @@ typedef struct GateCard {
 } GateCard;
 
 typedef struct Gate {
-        bool log;
-        _Atomic bool said_rowless; /* the sentence of gate_say_rowless() */
+        unsigned log; /* ALIQUOT_LOG; 1 where it is not set */
+        /* The sentences of gate_say_rowless() and gate_say_refused(). */
+        _Atomic bool said_rowless, said_refused;
         long pid;
         _Atomic uint64_t keys[GATE_ROWS];   /* of the locks on the files of each row (slice/pin.h) */
         _Atomic uint64_t inodes[GATE_ROWS]; /* of these files; 0: none yet */
@@ -79,9 +80,13 @@ typedef struct Gate {
  * stderr does not take at once is lost: the program is neither held up nor ended for it. */
 void gate_log(const Gate *g, const char *text, uint64_t a, uint64_t b);
 
-/* Says on stderr, once per process, that an allocation was refused for want of a row; as above, but
- * with any ALIQUOT_LOG. */
+/* Say on stderr, each once per process, that an allocation was refused: for want of a row, and for
+ * want of bytes. The second only where the maker of the slice wants that said. As above, but with
+ * any ALIQUOT_LOG except 0, and only where stderr is a log. That is a pipe, a terminal, or the file
+ * that standard output or the maker's stderr is: a closed one may be followed by data there. */
 void gate_say_rowless(Gate *g, const GateCard *card);
+/* bytes: of the allocation; 0: not known. */
+void gate_say_refused(Gate *g, GateCard *card, uint64_t bytes);
 
 /* The answer of a hook whose call is of no concern to the gate, or has parameters that cannot be
  * read: the call goes on unchanged. */

@@ -101,8 +101,9 @@ static bool is_any_open(const Gate *g) {
 static void reset(Gate *g, bool by_pid) {
         const char *log = discover_environment(LOG_NAME);
 
-        g->log = log && log[0] >= '2' && log[0] <= '9' && log[1] == '\0';
+        g->log = log && log[0] >= '0' && log[0] <= '9' && log[1] == '\0' ? (unsigned) (log[0] - '0') : 1;
         atomic_store(&g->said_rowless, false);
+        atomic_store(&g->said_refused, false);
         g->pid = sys_call(SYS_getpid);
         rm_objects_after_fork(&g->objects);
         export_table_after_fork(&g->exports);

@@ -95,10 +95,13 @@ int gate_reserve(Gate *g, int card, GateRow row, uint64_t bytes, int fd, uint32_
                 return -ENOMEM;
         atomic_store_explicit(&slice->file, fd, memory_order_relaxed);
         r = slice_reserve(slice, bytes);
-        if (r == 0 || !may_be_stale(g))
-                return r;
-        drop_stale(g, fd, client);
-        return slice_reserve(slice, bytes);
+        if (r < 0 && may_be_stale(g)) {
+                drop_stale(g, fd, client);
+                r = slice_reserve(slice, bytes);
+        }
+        if (r < 0)
+                gate_say_refused(g, &g->cards[card], bytes);
+        return r;
 }
 
 /* Looks through the descriptors of this process. No descriptor is remembered: the gate does not see
@@ -131,10 +134,13 @@ int gate_reserve_managed(Gate *g, int card, uint64_t bytes) {
         if (!gate_need_row(g, card, last))
                 return -ENOMEM;
         r = slice_reserve(slice, bytes);
-        if (r == 0 || !may_be_stale(g))
-                return r;
-        drop_stale_anywhere(g, last);
-        return slice_reserve(slice, bytes);
+        if (r < 0 && may_be_stale(g)) {
+                drop_stale_anywhere(g, last);
+                r = slice_reserve(slice, bytes);
+        }
+        if (r < 0)
+                gate_say_refused(g, &g->cards[card], bytes);
+        return r;
 }
 
 void gate_refresh(Gate *g, int card, int fd, uint32_t client) {

@@ -364,9 +364,12 @@ static RmVerdict admit(RmCall *c) {
 }
 
 static long refuse_by(RmCall *c, const RmVerdict *verdict) {
-        if (c->card >= 0 && c->g->cards[c->card].usable && verdict->status == RM_ERR_NO_MEMORY)
-                atomic_fetch_add_explicit(&c->g->cards[c->card].slice.counters->refused, 1,
-                                          memory_order_relaxed);
+        GateCard *card = c->card >= 0 ? &c->g->cards[c->card] : NULL;
+
+        if (card && card->usable && verdict->status == RM_ERR_NO_MEMORY) {
+                atomic_fetch_add_explicit(&card->slice.counters->refused, 1, memory_order_relaxed);
+                gate_say_refused(c->g, card, c->request.bytes);
+        }
         gate_log(c->g, "refused, with status", c->request.bytes, verdict->status);
         return rm_call_refuse(c, verdict->status);
 }
