@@ -129,6 +129,7 @@ static int build_audit(Agent *a) {
                                                           .on_grown = agent_tell_grown,
                                                           .on_rewritten = agent_tell_rewritten,
                                                           .on_rowless = agent_tell_rowless,
+                                                          .on_refused = agent_tell_refused,
                                                           .on_foreign = agent_on_foreign,
                                                           .userdata = a},
                                   &a->slicedir_watch);

@@ -23,11 +23,11 @@ typedef struct AgentOptions {
         const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
-        const char *slices, *library; /* as in node/isolation/isolation.h */
-        uint32_t slices_mib;          /* of the tmpfs for slice pages; 0: none, nor one for a slice */
-        bool ignores_disable;
-        ComputePolicy policy;  /* of compute, unless the node's annotation sets one */
-        NodeDefaults defaults; /* of other settings, unless annotations set them */
+        const char *slices, *library;        /* as in node/isolation/isolation.h */
+        uint32_t slices_mib;                 /* of the tmpfs for slice pages; 0: none, nor one for a slice */
+        bool ignores_disable, says_refusals; /* the same */
+        ComputePolicy policy;                /* of compute, unless the node's annotation sets one */
+        NodeDefaults defaults;               /* of other settings, unless annotations set them */
         /* Whether these containers are killed; else only an Event is written: */
         bool kills_excess;     /* with more memory than the slice */
         bool kills_overuse;    /* with more of a card's time than the share, as the driver reports it */

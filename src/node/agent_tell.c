@@ -307,7 +307,8 @@ static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_conta
 }
 
 /* Of the slice's pod, or the log's where that is not known. */
-static void tell_slice(const Agent *a, const char *id, const char *owner, const char *reason, Fault *note) {
+static void tell_slice_event(const Agent *a, const char *id, const char *owner, const KubeEvent *event,
+                             Fault *note) {
         Str container = STR("");
         const RosterPod *pod = pod_of(a, owner, &container);
 
@@ -316,7 +317,11 @@ static void tell_slice(const Agent *a, const char *id, const char *owner, const 
                 return;
         }
         (void) fault_wrap(note, 0, "container %.*s", STR_ARG(container));
-        warn_pod(a, pod, reason, note);
+        tell_pod(a, pod, note, *event);
+}
+
+static void tell_slice(const Agent *a, const char *id, const char *owner, const char *reason, Fault *note) {
+        tell_slice_event(a, id, owner, &(KubeEvent){.type = "Warning", .reason = reason}, note);
 }
 
 void agent_tell_grown(void *userdata, const SlicedirCard *grown) {
@@ -351,6 +356,30 @@ void agent_tell_rowless(void *userdata, const SlicedirCard *card) {
                          "all are taken",
                          limits.card, SLICE_ROWS);
         tell_slice(userdata, card->id, card->owner, REASON_SLICE_ROWS_TAKEN, &note);
+}
+
+/* No warning: allocators ask for more than there is on purpose, and again for less. */
+void agent_tell_refused(void *userdata, const SlicedirCard *card, uint64_t refused) {
+        char part[SLICEDIR_ID_SIZE + 16], asked[SLICE_ASKED + 4] = "";
+        Fault note = FAULT_NULL;
+        SliceLimits limits;
+
+        if (slice_files_read_limits(card->dir, &limits) != 0)
+                return; /* it is being removed */
+        (void) snprintf(part, sizeof part, "%s/%u", card->id, card->number);
+        if (limits.asked_limit == limits.limit)
+                (void) snprintf(asked, sizeof asked, " (%.*s)", SLICE_ASKED, limits.asked);
+        (void) fault_set(&note, 0,
+                         "%llu allocation%s refused on gpu%u since its slice was made: the slice is %llu "
+                         "MiB%s; the number is from counters that the container can write, and some programs "
+                         "ask for too much on purpose",
+                         (unsigned long long) refused, refused == 1 ? " was" : "s were", limits.card,
+                         (unsigned long long) (limits.limit >> 20), asked);
+        tell_slice_event(
+                userdata, card->id, card->owner,
+                &(KubeEvent){
+                        .type = "Normal", .reason = REASON_MEMORY_REFUSED, .replaces = true, .part = part},
+                &note);
 }
 
 void agent_tell_foreign(Agent *a, const ForeignSlice *foreign) {

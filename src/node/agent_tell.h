@@ -31,6 +31,7 @@ void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory);
 void agent_tell_grown(void *userdata, const SlicedirCard *grown);
 void agent_tell_rewritten(void *userdata, const SlicedirCard *card);
 void agent_tell_rowless(void *userdata, const SlicedirCard *card);
+void agent_tell_refused(void *userdata, const SlicedirCard *card, uint64_t refused);
 void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c);
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note);
 void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note);

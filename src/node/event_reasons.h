@@ -19,6 +19,7 @@
 #define REASON_SLICE_FILE_GROWN      "SliceFileGrown"
 #define REASON_SLICE_FILE_REWRITTEN  "SliceFileRewritten"
 #define REASON_SLICE_ROWS_TAKEN      "SliceRowsTaken"
+#define REASON_MEMORY_REFUSED        "GPUMemoryRefused"
 #define REASON_CARD_FENCED           "GPUCardFenced"
 #define REASON_CARD_RECOVERED        "GPUCardRecovered"
 #define REASON_RESIZE_REFUSED        "GPUResizeRefused"

@@ -115,6 +115,9 @@ static const Option option_list[] = {
          OPTION_TO_FLAG(Options, agent.grows)},
         {"ignore-cgpu-disable", NULL, "isolate containers that say CGPU_DISABLE, too",
          OPTION_TO_FLAG(Options, agent.ignores_disable)},
+        {"say-refusals", NULL,
+         "a process of an isolated container that is refused memory says so on its standard error, once",
+         OPTION_TO_FLAG(Options, agent.says_refusals)},
         {"on-excess", "report|kill",
          "what becomes of a container that holds more than its slice: an Event (default), or its processes "
          "are killed, too",

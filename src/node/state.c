@@ -117,6 +117,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                                                               .library = a->o.library,
                                                               .simulated = a->o.simulate_dir,
                                                               .ignores_disable = a->o.ignores_disable,
+                                                              .says_refusals = a->o.says_refusals,
                                                               .policy = a->o.policy,
                                                               .on_compute_fault = agent_tell_compute_refused,
                                                               .userdata = a});

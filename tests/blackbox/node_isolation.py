@@ -214,6 +214,35 @@ class Pages(Started):
         lab.wait(lambda: value() == [44], "the metric shows them")
         self.assertEqual(len(self.events(lab, "SliceRowsTaken")), 1)
 
+    def test_refusals(self):
+        """One Event of a container with their number, which the library counts in its page, and not one for each."""
+        lab = self.lab(cards=TWO_CARDS, extra=["--census", "20", "--say-refusals"])
+        c = self.started(lab, self.place(lab, pod("a", container("main", 2)), 1))
+        with open(os.path.join(os.path.dirname(self.counters(c)), "limits"), "rb") as f:
+            limits = f.read()
+        self.assertEqual(struct.unpack_from("<I", limits, layout.FLAGS), (layout.FLAG_SAY,))
+        self.assertEqual(limits[layout.ASKED:layout.ASKED + layout.ASKED_SIZE].rstrip(b"\0"), b"aliyun.com/gpu-mem: 2")
+        self.assertEqual(struct.unpack_from("<Q", limits, layout.ASKED_LIMIT), struct.unpack_from("<Q", limits, layout.LIMIT))
+
+        def write(n):
+            with open(self.counters(c), "r+b") as f:
+                f.seek(layout.REFUSED)
+                f.write(struct.pack("<Q", n))
+
+        def value():
+            return [v for name, v in lab.metrics().items() if name.startswith("aliquot_node_container_memory_refusals_total")]
+        self.assertEqual((value(), self.events(lab, "GPUMemoryRefused")), ([0], []))
+        write(1)
+        lab.wait(lambda: self.events(lab, "GPUMemoryRefused"), "an Event says so")
+        self.assertRegex(self.events(lab, "GPUMemoryRefused")[0],
+                         r"^container main: 1 allocation was refused on gpu1 since its slice was made: the slice is \d+ MiB \(aliyun.com/gpu-mem: 2\); "
+                         r"the number is from counters that the container can write, and ")
+        write(44)
+        lab.wait(lambda: value() == [44], "the metric shows them")
+        write(0)
+        lab.wait(lambda: value() == [0], "whatever the container writes")
+        self.assertEqual(len(self.events(lab, "GPUMemoryRefused")), 1)
+
     def test_counters_that_are_written_back(self):
         """A copy from before, as a container can make it. Operations only count up (src/slice/counter_word.h)."""
         lab = self.lab(cards=TWO_CARDS, extra=["--census", "20"])

@@ -95,7 +95,8 @@ CHART = {
     "maxInst": ("node", "max-inst", ("0", "101", "x")), "prioRatio": ("node", "prio-ratio", ("19", "100", "x")),
     "maxPodsPerCard": ("node", "max-pods-per-card", ("-1", "20 ", "x")), "allowMixed": ("node", "allow-mixed", ("yes", "1")),
     "placeWhileChanging": ("node", "place-while-changing", ("yes", "1")), "deviceAccess": ("node", "device-access", ("auto", "x")),
-    "ignoreCgpuDisable": ("node", "ignore-cgpu-disable", ("yes",)), "knownDriversOnly": ("node", "known-drivers-only", ("yes",)),
+    "ignoreCgpuDisable": ("node", "ignore-cgpu-disable", ("yes",)), "sayRefusals": ("node", "say-refusals", ("yes",)),
+    "knownDriversOnly": ("node", "known-drivers-only", ("yes",)),
     "keepNvidiaPluginOff": ("node", "keep-nvidia-plugin-off", ("yes",)),
     "growBeyondLimits": ("node", "grow-beyond-limits", ("yes",)), "memoryIsolation": ("node", "memory-isolation", ("driver", "x")),
 }

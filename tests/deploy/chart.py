@@ -257,11 +257,11 @@ class Chart(unittest.TestCase):
 
     def test_settings_of_nodes(self):
         o = self.rendered(*IMAGES, "--set", "maxInst=4,prioRatio=60,maxPodsPerCard=0,allowMixed=true,placeWhileChanging=true,"
-                                            "ignoreCgpuDisable=true,knownDriversOnly=true,keepNvidiaPluginOff=true,memoryIsolation=both")
+                                            "ignoreCgpuDisable=true,sayRefusals=true,knownDriversOnly=true,keepNvidiaPluginOff=true,memoryIsolation=both")
         agent = o["DaemonSet", "kube-system", "gpushare-device-plugin-ds"]["spec"]["template"]["spec"]["containers"][0]["args"]
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
-        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--known-drivers-only",
-                                "--keep-nvidia-plugin-off", "--memory-isolation=both", "--cgroup-root=/sys/fs/cgroup"]:
+        for argument in both + ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true", "--ignore-cgpu-disable", "--say-refusals",
+                                "--known-drivers-only", "--keep-nvidia-plugin-off", "--memory-isolation=both", "--cgroup-root=/sys/fs/cgroup"]:
             self.assertIn(argument, agent)
         scheduler = o["Deployment", "kube-system", "aliquot-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
         for argument in both:

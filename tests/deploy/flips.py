@@ -8,7 +8,7 @@ from manifests import load
 
 OTHER = {
     "namespace": "gpus", "policy": 3, "maxInst": 4, "prioRatio": 60, "maxPodsPerCard": 9, "allowMixed": True, "placeWhileChanging": True,
-    "ignoreCgpuDisable": True, "knownDriversOnly": True, "keepNvidiaPluginOff": True, "systemAccounts": ["a"], "admissionPolicies": False,
+    "ignoreCgpuDisable": True, "sayRefusals": True, "knownDriversOnly": True, "keepNvidiaPluginOff": True, "systemAccounts": ["a"], "admissionPolicies": False,
     "hungKernel": 60, "onHungKernel": "kill", "onComputeExcess": "kill", "onExcess": "kill", "gpuMemoryUnit": "128MiB", "deviceAccess": "runtime",
     "evictForCards": True, "growBeyondLimits": True, "memoryIsolation": "both",
     "resourcePolicies": False, "filterBest": 0, "gangs": False, "spareIdleCards": True,

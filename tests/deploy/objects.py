@@ -476,7 +476,8 @@ class Programs(Case):
     def test_settings_that_only_the_chart_sets(self):
         both = ["--max-pods-per-card=0", "--allow-mixed=true"]
         for kind, name, more in (("DaemonSet", "gpushare-device-plugin-ds", ["--max-inst=4", "--prio-ratio=60", "--place-while-changing=true",
-                                                                             "--ignore-cgpu-disable", "--known-drivers-only", "--keep-nvidia-plugin-off"]),
+                                                                             "--ignore-cgpu-disable", "--say-refusals", "--known-drivers-only",
+                                                                             "--keep-nvidia-plugin-off"]),
                                  ("Deployment", "aliquot-scheduler", ["--system-accounts=system:serviceaccount:kube-system:old", "--spare-idle-cards"])):
             for argument in both + more:
                 self.assertIn(argument.split("=")[0], text(os.path.join(CHART, "templates/node.yaml" if kind == "DaemonSet" else "templates/scheduler.yaml")))
@@ -577,11 +578,11 @@ class Values(Case):
         self.assertEqual((values["hungKernel"], values["onHungKernel"], values["onComputeExcess"], values["onExcess"]), (10,) + 3 * ("report",))
         self.assertEqual([a for a in args if "hung" in a or "excess" in a], [])
         self.assertEqual([values[key] for key in ("maxInst", "prioRatio", "maxPodsPerCard")], ["", "", ""])
-        self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "knownDriversOnly",
-                                                     "keepNvidiaPluginOff")], [False] * 5)
+        self.assertEqual([values[key] for key in ("allowMixed", "placeWhileChanging", "ignoreCgpuDisable", "sayRefusals", "knownDriversOnly",
+                                                     "keepNvidiaPluginOff")], [False] * 6)
         self.assertEqual(values["memoryIsolation"], "auto")
         both = args + self.container("Deployment", "aliquot-scheduler")["args"]
-        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|known|accounts|memory-isolation", a)], [])
+        self.assertEqual([a for a in both if re.search("max-|prio|mixed|changing|ignore|refusals|known|accounts|memory-isolation", a)], [])
         self.assertEqual([a for a in both if "device-access" in a], 2 * ["--device-access=cdi"])
         self.assertEqual((values["systemAccounts"], values["admissionPolicies"]), ([], "auto"))
 

@@ -9,6 +9,8 @@
 
 #define PERIOD          (1 * USEC_PER_SEC)
 #define REPORT_INTERVAL (60 * USEC_PER_SEC)
+/* Programs go on being refused: allocators try again with less. */
+#define REFUSED_INTERVAL (10 * REPORT_INTERVAL)
 
 enum {
         FOREIGN_EVERY = 10, /* looks: reading the owners costs more than reading the sizes */
@@ -28,6 +30,8 @@ typedef struct WatchedCounters {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID/N */
         SliceSequences sequences;
+        uint64_t refused; /* reported, or from before the watch */
+        usec_t refused_at;
         bool seen;    /* at this look */
         bool rowless; /* reported */
 } WatchedCounters;
@@ -104,6 +108,20 @@ static WatchedCounters *counters_of(SlicedirWatch *w, const char *key) {
         return NULL;
 }
 
+/* A number that goes down is another slice's with the same name, or the container wrote it. */
+static void compare_refused(SlicedirWatch *w, const SlicedirCard *card, WatchedCounters *c) {
+        usec_t now = clock_monotonic_usec();
+
+        if (w->looks == 0 || c->sequences.refused < c->refused)
+                c->refused = c->sequences.refused;
+        if (c->sequences.refused == c->refused ||
+            (c->refused_at > 0 && now - c->refused_at < REFUSED_INTERVAL))
+                return;
+        c->refused = c->sequences.refused;
+        c->refused_at = now;
+        w->o.on_refused(w->o.userdata, card, c->refused);
+}
+
 static void on_card(void *userdata, const SlicedirCard *card) {
         SlicedirWatch *w = userdata;
         bool behind = false, first;
@@ -121,6 +139,7 @@ static void on_card(void *userdata, const SlicedirCard *card) {
         if (c->sequences.rowless > 0 && !c->rowless)
                 w->o.on_rowless(w->o.userdata, card);
         c->rowless |= c->sequences.rowless > 0;
+        compare_refused(w, card, c);
         if (!behind)
                 return;
         w->rewritten++;

@@ -3,9 +3,9 @@
 
 /* Looks at the directory of slices once a second. Counter files that a container has enlarged are
  * cut back to their size, before they fill the file system. Counters that are behind what they were
- * are reported, and so are refusals for want of a row. Slices of `aliquot run` are reported: the
- * scheduler does not know of them and has promised their memory to pods as well. No process is
- * stopped for either. */
+ * are reported, and so are refusals, those for want of a row apart. Slices of `aliquot run` are
+ * reported: the scheduler does not know of them and has promised their memory to pods as well. No
+ * process is stopped for either. */
 
 #include <systemd/sd-event.h>
 
@@ -22,7 +22,8 @@ typedef struct ForeignSlice {
 } ForeignSlice;
 
 /* Called from the loop. A slice that grows is reported at most once a minute, and so are rewritten
- * counters; a foreign slice, and one without a free row, once. */
+ * counters. A foreign slice, and one without a free row, is reported once. Refusals are reported at
+ * most once in ten minutes for a card of a slice, and not those from before the watch began. */
 typedef struct SlicedirWatchOptions {
         sd_event *event;
         Slicedir *slicedir; /* outlives it; need not be open */
@@ -30,6 +31,8 @@ typedef struct SlicedirWatchOptions {
         void (*on_grown)(void *userdata, const SlicedirCard *grown);
         void (*on_rewritten)(void *userdata, const SlicedirCard *card);
         void (*on_rowless)(void *userdata, const SlicedirCard *card);
+        /* refused: reservations since the slice was made. The container can write any number. */
+        void (*on_refused)(void *userdata, const SlicedirCard *card, uint64_t refused);
         /* Returns false where it cannot be reported now: it is called again later. */
         bool (*on_foreign)(void *userdata, const ForeignSlice *foreign);
         void *userdata;

@@ -21,6 +21,7 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         *i = (Isolation){.slicedir = SLICEDIR_NULL,
                          .preload = PRELOAD_FILES_NULL,
                          .ignores_disable = o->ignores_disable,
+                         .says_refusals = o->says_refusals,
                          .simulated = SIMULATED_DRIVER_NULL};
         (void) snprintf(i->slicedir.path, sizeof i->slicedir.path, "%s",
                         o->slices); /* mounts name it, even if it cannot be opened */
@@ -181,6 +182,19 @@ uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given,
         return dev > 0 ? MIB * visible_mib(card->mib, units_of(given, count), dev) : 0;
 }
 
+/* The container's limit, for the sentence of a refusal. */
+static void write_asked(const Inventory *v, const RosterContainer *c, const RecordContainer *given,
+                        char ret[static SLICE_ASKED]) {
+        uint32_t cards = device_set_count_cards(&given->given[DEVICE_MEM]);
+        char unit[24] = "", over[24] = "";
+
+        if (v->unit.mib != MEMORY_UNIT_GIB.mib)
+                (void) snprintf(unit, sizeof unit, " of %uMiB", v->unit.mib);
+        if (cards > 1)
+                (void) snprintf(over, sizeof over, " over %u cards", cards);
+        (void) snprintf(ret, SLICE_ASKED, "%s: %u%s%s", RESOURCE_GPU_MEM, c->mem * cards, unit, over);
+}
+
 /* count: devices of this card that it was given. */
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c,
                     const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,
@@ -198,13 +212,14 @@ static int describe(const Isolation *i, const Inventory *v, const RosterContaine
                 .granted_percent = v->mode == SHARE_MODE_CORE_MEM ? c->core : 0,
                 .group_bytes = SLICE_GROUP_BYTES,
                 .card = index,
-                .flags = open ? SLICE_FLAG_OPEN : 0,
+                .flags = (open ? SLICE_FLAG_OPEN : 0) | (i->says_refusals ? SLICE_FLAG_SAY : 0),
                 .uuid = card->uuid,
                 .request = c->compute,
         };
         ret->request.percent = ret->granted_percent;
         if (ret->request.percent > 0 && given->size_core > 0)
                 ret->request.percent = given->size_core;
+        write_asked(v, c, given, ret->asked);
         node_compute_fill(&i->compute, v->mode, ret);
         return read_files(i, card->minor, ret, fault);
 }

@@ -26,6 +26,7 @@ typedef struct IsolationOptions {
         const char *state_dir; /* the library is installed below it; the same path on the host */
         const char *library;   /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
+        bool says_refusals;    /* a process says on its standard error that it was refused memory */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
         ComputePolicy policy;  /* where the node's annotation names none */
         /* A container starts with compute settings that are not understood (c->compute_fault). May
@@ -37,7 +38,7 @@ typedef struct IsolationOptions {
 typedef struct Isolation {
         Slicedir slicedir;
         PreloadFiles preload;
-        bool ignores_disable;
+        bool ignores_disable, says_refusals;
         SimulatedDriver simulated;
         NodeCompute compute;
         void (*on_compute_fault)(void *userdata, const RosterPod *pod, const RosterContainer *c);

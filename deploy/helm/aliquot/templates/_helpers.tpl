@@ -87,6 +87,7 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 --grow-beyond-limits: growBeyondLimits
 --keep-nvidia-plugin-off: keepNvidiaPluginOff
 --ignore-cgpu-disable: ignoreCgpuDisable
+--say-refusals: sayRefusals
 --known-drivers-only: knownDriversOnly
 --memory-isolation: memoryIsolation
 --hung-kernel: hungKernel
