@@ -82,7 +82,7 @@ class Page(unittest.TestCase):
 
     def test_long_lists_above_the_nodes_are_short_until_asked_for(self):
         for i in range(10):
-            self.lab.api.post(PODS, pod(f"w{i}", 17))
+            self.lab.api.post(PODS, pod(f"w{i}", 18 + i))
             self.lab.api.post(MAPS, fence(f"n{i}", 0, 1))
         for section, line, all_of_them in (("#waiting", "details", 11), ("#trouble", "li", 10)):
             lines = f"document.querySelectorAll('{section} {line}').length"
@@ -93,6 +93,25 @@ class Page(unittest.TestCase):
             self.assertEqual(self.browser.run(lines), 6)
         self.assertIn("gpu0, gpu1: fenced by a ConfigMap", self.text("#trouble"))
         self.assertIn("w9", self.browser.run("(document.querySelector('#waiting .all').click(), document.querySelector('#waiting .list').textContent)"))
+
+    def test_equal_pods_wait_in_one_block(self):
+        for i in range(3):
+            self.lab.api.post(PODS, pod(f"like{i}", 17))
+        self.lab.api.post(PODS, pod("other", 18))
+        self.wait("document.querySelector('#waiting .count').innerText === '5'", "all wait")
+        self.wait("document.querySelectorAll('#waiting details').length === 2", "two blocks")
+        self.assertIn("default/large and 3 pods like it", self.text("#waiting"))
+        run = "node(s) run pods with compute percent, and take none without it"
+        self.assertEqual(self.browser.run(f"[ofNodes({run!r}, 1), ofNodes('node(s) have no card', 2)]"),
+                         ["1 node runs pods with compute percent, and takes none without it", "2 nodes have no card"])
+
+    def test_a_pod_counts_once(self):
+        """Also with a slice of each of two cards; and in its namespace."""
+        self.lab.api.post(PODS, pod("wide", 4, on="n2", cards=2))
+        self.wait(ROW % "n2" + ".textContent.includes('4 GiB of 32 GiB')", "the slices")
+        self.assertRegex(self.browser.run(ROW % "n2" + ".querySelector('.pods').textContent"), "^1 pod$")
+        self.assertEqual(self.browser.run("[...document.querySelectorAll('#namespaces tr')].map(e => [...e.children].map(c => c.textContent))"),
+                         [["default", "3 pods", "16 GiB"]])
 
     def test_names_are_text(self):
         self.lab.api.patch(NODES + "/n1", {"metadata": {"annotations": {"aliquot.dev/change-pending": "<img src=x onerror=document.title='bad'>"}}})

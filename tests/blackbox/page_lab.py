@@ -29,8 +29,8 @@ def node(name, cards=8, units=80, mode="cgpu"):
             "status": {"capacity": offer, "allocatable": offer}}
 
 
-def pod(name, mem, on=None, card=0, core=None, namespace="default"):
-    """on: the node that it is bound to, with its slice on that card."""
+def pod(name, mem, on=None, card=0, core=None, namespace="default", cards=1):
+    """on: the node that it is bound to, with its slice on that card, or a part of it on each of so many cards from that one on."""
     limits = {MEM: str(mem)}
     if core:
         limits[CORE] = str(core)
@@ -38,7 +38,8 @@ def pod(name, mem, on=None, card=0, core=None, namespace="default"):
             "spec": {"schedulerName": "ack-co-scheduler", "containers": [{"name": "main", "image": "none", "resources": {"limits": limits}}]}}
     if on:
         made["spec"]["nodeName"] = on
-        made["metadata"]["annotations"] = {ASSIGNED: "true", ALLOCATION: json.dumps({"0": {str(card): mem}})}
+        made["metadata"]["annotations"] = {ASSIGNED: "true", ALLOCATION: json.dumps({"0": {str(card + i): mem // cards for i in range(cards)}})}
+        made["metadata"]["labels"] = {"aliyun.com/gpu-count": str(cards)} if cards > 1 else {}
         if core:
             made["metadata"]["annotations"]["scheduler.framework.gpushare.core"] = json.dumps({"0": {str(card): core}})
     return made

@@ -77,6 +77,73 @@ static void append_member(Buf *out, const char *key, uint64_t value) {
                 buf_appendf(out, ",\"%s\":%llu", key, (unsigned long long) value);
 }
 
+/* ---- what namespaces have ---- */
+
+enum { NAMESPACES_MAX = 64 };
+
+typedef struct NamespaceSum {
+        Str name; /* empty: all that are too many for a name of their own */
+        uint64_t pods, mem, core;
+} NamespaceSum;
+
+typedef struct NamespaceSums {
+        NamespaceSum list[NAMESPACES_MAX + 1];
+        size_t n;
+} NamespaceSums;
+
+static NamespaceSum *sum_of(NamespaceSums *s, Str name) {
+        for (size_t i = 0; i < s->n; i++)
+                if (str_eq(s->list[i].name, name))
+                        return &s->list[i];
+        if (s->n == NAMESPACES_MAX + 1)
+                return &s->list[NAMESPACES_MAX];
+        s->list[s->n] = (NamespaceSum){.name = s->n < NAMESPACES_MAX ? name : STR("")};
+        return &s->list[s->n++];
+}
+
+static void add_grants(const Grant *g, NamespaceSums *sums) {
+        for (; g; g = grant_next(g)) {
+                NamespaceSum *sum = sum_of(sums, grant_namespace(g));
+                size_t n;
+                const Slice *slices = grant_slices(g, &n);
+
+                sum->pods++;
+                sum->mem += grant_pending(g);
+                sum->core += grant_pending_core(g);
+                for (size_t i = 0; i < n; i++) {
+                        if (i > 0 && slices[i].card == slices[i - 1].card)
+                                continue; /* they are in the order of the cards */
+                        sum->mem += grant_mem_on_card(g, slices[i].card);
+                        sum->core += grant_core_on_card(g, slices[i].card);
+                }
+        }
+}
+
+static int compare_namespaces(const void *a, const void *b) {
+        return str_compare(((const NamespaceSum *) a)->name, ((const NamespaceSum *) b)->name);
+}
+
+static void write_namespaces(const LedgerNode *node, Buf *out) {
+        NamespaceSums sums = {.n = 0};
+
+        add_grants(ledger_node_grants(node), &sums);
+        add_grants(ledger_node_held(node), &sums);
+        if (sums.n == 0)
+                return;
+        /* Grants come and go: their order must not make another row. */
+        qsort(sums.list, sums.n, sizeof sums.list[0], compare_namespaces);
+        buf_append_str(out, STR(",\"namespaces\":["));
+        for (size_t i = 0; i < sums.n; i++) {
+                buf_append_str(out, i > 0 ? STR(",[") : STR("["));
+                json_write_quoted(out, sums.list[i].name);
+                append_number(out, ',', sums.list[i].pods);
+                append_number(out, ',', sums.list[i].mem);
+                append_number(out, ',', sums.list[i].core);
+                buf_append_char(out, ']');
+        }
+        buf_append_char(out, ']');
+}
+
 void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out) {
         const LedgerCard *cards = ledger_node_cards(node);
         const char *change = ledger_node_change_pending(node);
@@ -96,6 +163,7 @@ void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out
                 buf_append_str(out, STR(",\"change\":"));
                 json_write_quoted(out, str_from(change));
         }
+        write_namespaces(node, out);
         buf_append_str(out, STR(",\"cards\":["));
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
                 /* A card without both was named once, by a grant that is gone. */

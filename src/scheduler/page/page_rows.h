@@ -16,9 +16,12 @@ bool page_rows_shows(const LedgerNode *node);
 /* Appends the row of one node:
  *     {"name","mode","unit":MiB,"core":1,"spread":1,"pending":UNITS,"change":TEXT,"resizes":N,
  *      "mark":N,
+ *      "namespaces":[[NAME,PODS,UNITS,PERCENT],...],
  *      "cards":[[INDEX,UNITS,USED,PERCENT USED,PODS,STATE],...]}
  * Members that are 0 or empty are left out, and so is a STATE of 0. resizes: pods whose resize was
- * refused, waits or is not answered. mark changes when a slice of the node, or its size, does. */
+ * refused, waits or is not answered. mark changes when a slice of the node, or its size, does.
+ * namespaces: by name, at most 64 and one without a name for the rest. A pod counts once there, and
+ * for each of its cards in PODS of cards. */
 void page_rows_node(const LedgerNode *node, const PageResizes *resizes, Buf *out);
 
 /* Appends all slices of one node, by card, then namespace and name of the pod:

@@ -25,24 +25,25 @@ const count = (n) => whole.format(n);
 const plural = (n, word) => `${count(n)} ${word}${n === 1 ? "" : "s"}`;
 const percent = (part, whole) => (whole > 0 ? Math.min(100, (100 * part) / whole) : 0);
 
-function size(mib) {
-  const [value, name] = mib >= 10 * 1048576 ? [mib / 1048576, "TiB"] : mib % 1024 && mib < 1024 ? [mib, "MiB"] : [mib / 1024, "GiB"];
+// In the unit of the amount `by`, so that what stands side by side has one unit.
+function size(mib, by = mib) {
+  const [value, name] = by >= 10 * 1048576 ? [mib / 1048576, "TiB"] : by % 1024 && by < 1024 ? [mib, "MiB"] : [mib / 1024, "GiB"];
   return `${(value < 100 ? tenths : whole).format(value)} ${name}`;
 }
 
-// Units of this node, as people read them. Nodes that share whole cards have no unit.
-function amount(row, units) {
-  return row.unit ? size(units * row.unit) : plural(units, "card");
+// Units of this node, as people read them, beside the units `by`. Nodes that share whole cards have no unit.
+function amount(row, units, by = units) {
+  return row.unit ? size(units * row.unit, by * row.unit) : plural(units, "card");
 }
 
 // ---- sums ----
 
 function sumsOf(row) {
   const s = { total: 0, used: row.pending || 0, cards: 0, busy: 0, core: 0, coreUsed: 0, pods: 0, out: 0, trouble: false };
+  for (const [, pods] of row.namespaces || []) s.pods += pods;
   for (const [, units, used, core, pods, state = HEALTHY] of row.cards) {
     s.total += units;
     s.used += used;
-    s.pods += pods;
     s.coreUsed += row.core ? core : 0;
     if (state !== HEALTHY) s.out++;
     if (state === GONE) continue;
@@ -89,7 +90,7 @@ function showSums() {
     for (const key of ["cards", "busy", "core", "coreUsed", "out"]) all[key] += sums[key];
   }
   const memory = percent(all.used, all.total), compute = percent(all.coreUsed, all.core);
-  const tiles = [tile("Memory given out", size(all.used), `of ${size(all.total)}`, memory, "--fill")];
+  const tiles = [tile("Memory given out", size(all.used, all.total), `of ${size(all.total)}`, memory, "--fill")];
   if (all.core) tiles.push(tile("Compute given out", `${compute.toFixed(0)} %`, `of ${plural(all.core / 100, "card")}`, compute, "--core"));
   tiles.push(tile("Cards with a pod", count(all.busy), `of ${count(all.cards)}`, percent(all.busy, all.cards), "--fill"));
   const fit = largestFit();
@@ -101,6 +102,38 @@ function showSums() {
   out.classList.toggle("bad", all.out > 0);
   tiles.push(out);
   $("#sums").replaceChildren(...tiles);
+}
+
+// ---- sums by namespace ----
+
+function namespaceSums() {
+  const sums = new Map();
+  for (const { row } of nodes.values())
+    for (const [name, pods, units, core] of row.namespaces || []) {
+      const s = sums.get(name) || { name, pods: 0, mib: 0, cards: 0, core: 0 };
+      s.pods += pods;
+      if (row.unit) s.mib += units * row.unit;
+      else s.cards += units;
+      if (row.core) s.core += core;
+      sums.set(name, s);
+    }
+  return [...sums.values()].sort((a, b) => b.mib - a.mib || b.cards - a.cards || collator.compare(a.name, b.name));
+}
+
+function namespaceRow(s, most, columns) {
+  const row = make("tr"), name = make("th", "", s.name || "others");
+  name.scope = "row";
+  row.append(name, make("td", "number", plural(s.pods, "pod")), make("td", "number", size(s.mib, most)));
+  if (columns.core) row.append(make("td", "number", s.core ? `${count(s.core)} %` : ""));
+  if (columns.cards) row.append(make("td", "number", s.cards ? plural(s.cards, "whole card") : ""));
+  return row;
+}
+
+function showNamespaces() {
+  const sums = namespaceSums(), columns = { core: sums.some((s) => s.core), cards: sums.some((s) => s.cards) };
+  $("#namespaces").hidden = sums.length === 0;
+  $("#namespaces .count").textContent = count(sums.length);
+  $("#namespaces tbody").replaceChildren(...sums.slice(0, limitOf("#namespaces", sums.length)).map((s) => namespaceRow(s, sums[0].mib, columns)));
 }
 
 // ---- what needs attention ----
@@ -172,7 +205,16 @@ function reasons(pod) {
   if (pod.of === undefined) return ["not judged yet"];
   if (pod.fit > 0) return [`${count(pod.fit)} of ${plural(pod.of, "node")} ${pod.fit === 1 ? "has" : "have"} the cards for it; what else it waits for is in its Events`];
   if (!pod.why.length) return ["there is no GPU node"];
-  return pod.why.map(([text, n]) => `${plural(n, "node")}: ${text.replace(/^node\(s\) /, "")}`);
+  return pod.why.map(([text, n]) => ofNodes(text, n));
+}
+
+// "node(s) have no card" of 2 and 1: "2 nodes have no card", "1 node has no card". Other reasons are of the cards of these nodes.
+const ONE = { are: "is", have: "has", run: "runs", take: "takes" };
+
+function ofNodes(text, n) {
+  const match = /^node\(s\) (\w+)( .*)$/s.exec(text);
+  if (!match) return `${plural(n, "node")}: ${text}`;
+  return `${plural(n, "node")} ${n === 1 ? ONE[match[1]] || match[1] : match[1]}${n === 1 ? match[2].replace(", and take ", ", and takes ") : match[2]}`;
 }
 
 function age(since) {
@@ -206,11 +248,24 @@ function waitingView(pod) {
   return view;
 }
 
+// Pods of one namespace that ask for the same and wait for the same, as replicas do: one block, of which the first pod stands for all.
+function waitingBlocks() {
+  const blocks = new Map();
+  for (const pod of waiting.pods) {
+    const why = reasons(pod).join("\n"), asked = asks(pod), key = JSON.stringify([pod.namespace, asked, why]);
+    const block = blocks.get(key);
+    if (block) block.pods.push(pod);
+    else blocks.set(key, { pods: [pod], asked, why });
+  }
+  return [...blocks.values()];
+}
+
 function showWaiting() {
-  const list = $("#waiting .list"), seen = new Set(), shown = limitOf("#waiting", waiting.pods.length);
+  const list = $("#waiting .list"), seen = new Set(), blocks = waitingBlocks(), shown = limitOf("#waiting", blocks.length);
   $("#waiting").hidden = waiting.total === 0;
   $("#waiting .count").textContent = count(waiting.total);
-  for (const pod of waiting.pods.slice(0, shown)) {
+  for (const { pods, asked, why } of blocks.slice(0, shown)) {
+    const [pod] = pods;
     let view = waitingViews.get(pod.uid);
     if (!view) {
       view = waitingView(pod);
@@ -218,10 +273,11 @@ function showWaiting() {
       list.append(view.box);
     }
     seen.add(pod.uid);
-    const why = reasons(pod).join("\n");
     if (view.box.open && view.why.textContent !== why) view.load();
     view.name.textContent = `${pod.namespace}/${pod.name}`;
-    view.asks.textContent = asks(pod);
+    if (pods.length > 1) view.name.append(" ", make("span", "dim", `and ${plural(pods.length - 1, "pod")} like it`));
+    view.name.title = pods.map((p) => p.name).join("\n");
+    view.asks.textContent = asked;
     view.age.textContent = age(pod.since);
     view.why.textContent = why;
   }
@@ -231,14 +287,14 @@ function showWaiting() {
       waitingViews.delete(uid);
     }
   const rest = waiting.total - waiting.pods.length;
-  $("#waiting .more").textContent = rest > 0 && shown === waiting.pods.length ? `and ${plural(rest, "pod")} more` : "";
+  $("#waiting .more").textContent = rest > 0 && shown === blocks.length ? `and ${plural(rest, "pod")} more` : "";
 }
 
 // ---- a node ----
 
 function cardTitle(row, [index, units, used, core, pods]) {
   const compute = row.core ? `, ${core} % of compute` : "";
-  return `gpu${index}: ${amount(row, used)} of ${amount(row, units)}${compute}, ${plural(pods, "pod")}`;
+  return `gpu${index}: ${amount(row, used, units)} of ${amount(row, units)}${compute}, ${plural(pods, "pod")}`;
 }
 
 function showCards(view, row) {
@@ -287,7 +343,7 @@ function showNode(node) {
   const { row, sums, view } = node;
   view.mode.textContent = row.change ? "change waits" : row.mode;
   view.mode.className = row.change ? "tag warn" : "tag";
-  view.memory.textContent = `${row.unit ? size(sums.used * row.unit) : sums.used} of ${amount(row, sums.total)}`;
+  view.memory.textContent = `${row.unit ? amount(row, sums.used, sums.total) : sums.used} of ${amount(row, sums.total)}`;
   view.pods.textContent = plural(sums.pods, "pod");
   view.cards.setAttribute("aria-label", plural(row.cards.length, "card") + (sums.out ? `, ${sums.out} out of service` : ""));
   showCards(view, row);
@@ -319,8 +375,9 @@ function sliceRow(node, slice, used, rate) {
   pod.append(dot, podOf(slice));
   if (notes.length) pod.append(" ", make("span", "dim", notes.join(", ")));
   if (slice.resize) pod.append(make("div", "dim", `resize: ${slice.resize}`));
-  const memory = make("td", "number", amount(row, slice.mem));
-  if (used !== undefined) memory.append(make("div", "dim", `${size(used)} used`));
+  const units = (row.cards.find(([index]) => index === slice.card) || [0, slice.mem])[1];
+  const memory = make("td", "number", amount(row, slice.mem, units));
+  if (used !== undefined) memory.append(make("div", "dim", `${size(used, units * row.unit)} used`));
   line.append(pod, memory);
   if (!showsCompute(node)) return line;
   const compute = make("td", "number", row.core ? (slice.core ? `${slice.core} %` : "") : rate ? `${rate.share.toFixed(0)} %` : "");
@@ -389,9 +446,9 @@ function timeStack(node, index, slices) {
 }
 
 function cardDetails(node, card, details) {
-  const { row } = node, [index, , , , , state = HEALTHY] = card, slices = details.slices.filter((s) => s.card === index);
+  const { row } = node, [index, units, , , , state = HEALTHY] = card, slices = details.slices.filter((s) => s.card === index);
   const box = make("div", state === HEALTHY ? "one" : "one out"), title = make("h3", "", `gpu${index} `), model = details.models[index];
-  const measured = node.use && node.use.cards.get(index), used = measured && measured.used !== undefined ? `; ${size(measured.used)} used, by the driver` : "";
+  const measured = node.use && node.use.cards.get(index), used = measured && measured.used !== undefined ? `; ${size(measured.used, units * (row.unit || 1024))} used, by the driver` : "";
   const time = timeStack(node, index, slices);
   title.append(make("span", "dim", `${model ? `${model}: ` : ""}${cardTitle(row, card).replace(/^gpu\d+: /, "")}${used}${time ? time.text : ""}`));
   const by = details.fences[index];
@@ -564,6 +621,7 @@ function takeAll(told) {
   if (dirtyOrder) orderList();
   showSums();
   showTroubles();
+  showNamespaces();
   showWaiting();
   showList();
   $("#version").textContent = cluster.version ? `Aliquot ${cluster.version}.` : "";
@@ -632,6 +690,7 @@ $("#nodes .list").addEventListener("pointerover", ({ target }) => {
 });
 onAll("#trouble", showTroubles);
 onAll("#waiting", showWaiting);
+onAll("#namespaces", showNamespaces);
 setInterval(showWaiting, AGES_MS);
 addEventListener("hashchange", openFromHash);
 addEventListener("keydown", (event) => {
