@@ -144,7 +144,6 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
                 .contexts = {.end = &d.contexts.first, .decode_body = decode_context, .body = "context"},
         };
         Str text = arena_str(f->arena, json); /* the decoded strings are views of it */
-        JsonReader reader;
         int r;
 
         if (!text.data)
@@ -152,9 +151,7 @@ static int read_document(void *userdata, Str json, unsigned line, Fault *fault) 
         if (f->seen)
                 return fault_set(fault, KUBECONFIG_E_MALFORMED, "a second document at line %u", line);
         f->seen = true;
-        json_init(&reader, text);
-        json_field_decode(&reader, f->arena, fields, ELEMENTSOF(fields), &d);
-        r = json_finish(&reader, fault);
+        r = json_field_read(text, f->arena, fields, ELEMENTSOF(fields), &d, fault);
         if (r != 0)
                 return r < 0 ? r : KUBECONFIG_E_MALFORMED;
         if (!str_is_empty(d.kind) && !str_eq(d.kind, STR("Config")))

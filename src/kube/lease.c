@@ -34,12 +34,8 @@ int lease_decode(Str json, Arena *arena, Lease *ret, Fault *fault) {
                 JSON_NESTED("spec", decode_spec),
         };
         Lease lease = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(json, arena, fields, ELEMENTSOF(fields), &lease, fault);
 
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, fields, ELEMENTSOF(fields), &lease);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : LEASE_E_MALFORMED;
         if (str_is_empty(lease.resource_version))

@@ -17,11 +17,8 @@ static bool decode(Str json, Arena *arena, Version *ret) {
                 JSON_FIELD(Version, major, "major", json_field_str),
                 JSON_FIELD(Version, minor, "minor", json_field_str),
         };
-        JsonReader r;
 
-        json_init(&r, json);
-        json_field_decode(&r, arena, fields, ELEMENTSOF(fields), ret);
-        return json_finish(&r, NULL) == 0;
+        return json_field_read(json, arena, fields, ELEMENTSOF(fields), ret, NULL) == 0;
 }
 
 /* Some vendors write a plus behind the minor: "31+". */

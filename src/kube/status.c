@@ -25,11 +25,9 @@ bool kube_status_decode(Str json, Arena *arena, KubeStatus *ret) {
                 JSON_NESTED("details", decode_details),
         };
         Decoded d = {0};
-        JsonReader r;
 
-        json_init(&r, json);
-        json_field_decode(&r, arena, fields, ELEMENTSOF(fields), &d);
-        if (json_finish(&r, NULL) != 0 || !str_eq(d.kind, STR("Status")))
+        if (json_field_read(json, arena, fields, ELEMENTSOF(fields), &d, NULL) != 0 ||
+            !str_eq(d.kind, STR("Status")))
                 return false;
         *ret = d.status;
         return true;

@@ -69,12 +69,8 @@ static int decode_envelope(Str line, Arena *arena, Envelope *ret, Fault *fault) 
                 JSON_FIELD(Envelope, object, "object", json_field_raw),
         };
         Envelope e = {0};
-        JsonReader r;
-        int k;
+        int k = json_field_read(line, arena, fields, ELEMENTSOF(fields), &e, fault);
 
-        json_init(&r, line);
-        json_field_decode(&r, arena, fields, ELEMENTSOF(fields), &e);
-        k = json_finish(&r, fault);
         if (k != 0)
                 return k < 0 ? k : WATCH_E_MALFORMED;
         if (e.object.len == 0 || e.object.data[0] != '{')
@@ -104,7 +100,7 @@ static bool type_from_text(Str text, WatchType *ret) {
 
 static int take_event(WatchDecoder *d, Str line, Fault *fault) {
         WatchEvent event = {0};
-        Envelope e;
+        Envelope e = {0};
         int r;
 
         r = decode_envelope(line, &d->arena, &e, fault);

@@ -48,21 +48,14 @@ static void read_list(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_list)};
-
-static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
-}
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("status", read_status)};
 
 int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_], Fault *fault) {
         ConditionText texts[CONDITIONS_] = {0};
-        JsonReader r;
-        int e;
+        int e = json_field_read(node, arena, node_fields, ELEMENTSOF(node_fields), texts, fault);
 
-        json_init(&r, node);
-        json_field_decode(&r, arena, node_fields, ELEMENTSOF(node_fields), texts);
-        e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : CONDITIONS_E_MALFORMED;
         memcpy(ret, texts, sizeof texts);

@@ -106,12 +106,9 @@ int node_config_read(Str json, NodeConfig *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         NodeConfigText text = {0};
         NodeConfig c;
-        JsonReader r;
-        int e;
+        int e = json_field_read(json, &arena, node_config_fields, ELEMENTSOF(node_config_fields), &text,
+                                fault);
 
-        json_init(&r, json);
-        json_field_decode(&r, &arena, node_config_fields, ELEMENTSOF(node_config_fields), &text);
-        e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : NODE_CONFIG_E_MALFORMED;
         node_config_init(&c, MEMORY_UNIT_GIB);

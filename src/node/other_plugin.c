@@ -36,18 +36,11 @@ static void read_allocatable(JsonReader *r, Arena *arena, void *ret_buf) {
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("allocatable", read_allocatable)};
-
-static void read_status(JsonReader *r, Arena *arena, void *ret_buf) {
-        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret_buf);
-}
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("status", read_status)};
 
 void other_plugin_find(Str node, Buf *out) {
-        JsonReader r;
-
-        json_init(&r, node);
-        json_field_decode(&r, NULL, node_fields, ELEMENTSOF(node_fields), out);
-        if (json_finish(&r, NULL) != 0)
+        if (json_field_read(node, NULL, node_fields, ELEMENTSOF(node_fields), out, NULL) != 0)
                 buf_clear(out);
 }

@@ -39,10 +39,7 @@ static void read_taints(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField spec_fields[] = {JSON_NESTED("taints", read_taints)};
-
-static void read_spec(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
-}
+JSON_DECODER(read_spec, spec_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("spec", read_spec)};
 

@@ -22,14 +22,9 @@ static const JsonField metadata_fields[] = {
         JSON_FIELD(ConfigMap, name, "name", json_field_str),
         JSON_FIELD(ConfigMap, namespace_, "namespace", json_field_str),
 };
+JSON_DECODER(read_data, data_fields)
 
-static void read_data(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
-}
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField configmap_fields[] = {
         JSON_NESTED("metadata", read_metadata),
@@ -169,13 +164,10 @@ static bool node_of(Str name, Str *ret_node) {
 
 int fence_map_read(Str configmap, Arena *arena, FenceMap *ret, Fault *fault) {
         ConfigMap c = {0};
-        JsonReader reader;
         int r;
 
         *ret = (FenceMap){.devices = {.wrong = FAULT_NULL}, .gpus = {.wrong = FAULT_NULL}};
-        json_init(&reader, configmap);
-        json_field_decode(&reader, arena, configmap_fields, ELEMENTSOF(configmap_fields), &c);
-        r = json_finish(&reader, fault);
+        r = json_field_read(configmap, arena, configmap_fields, ELEMENTSOF(configmap_fields), &c, fault);
         if (r != 0)
                 return r < 0 ? r : FENCE_MAP_E_MALFORMED;
         if (!node_of(c.name, &ret->node) ||

@@ -158,20 +158,14 @@ static const JsonField metadata_fields[] = {
         JSON_NESTED("labels", read_labels),
         JSON_NESTED("annotations", read_annotations),
 };
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret_fault) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret_fault);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("metadata", read_metadata)};
 
 void node_keys_check_names(NodeKeys *k, Str node) {
         Fault said = FAULT_NULL;
-        JsonReader r;
 
-        json_init(&r, node);
-        json_field_decode(&r, NULL, node_fields, ELEMENTSOF(node_fields), &said);
-        if (json_finish(&r, NULL) == 0)
+        if (json_field_read(node, NULL, node_fields, ELEMENTSOF(node_fields), &said, NULL) == 0)
                 keep_text(k, NODE_KEYS_, &said);
 }
 

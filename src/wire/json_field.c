@@ -19,6 +19,15 @@ void json_field_decode(JsonReader *r, Arena *arena, const JsonField *fields, siz
         }
 }
 
+int json_field_read(Str text, Arena *arena, const JsonField *fields, size_t n_fields, void *into,
+                    Fault *fault) {
+        JsonReader r;
+
+        json_init(&r, text);
+        json_field_decode(&r, arena, fields, n_fields, into);
+        return json_finish(&r, fault);
+}
+
 void json_field_str(JsonReader *r, Arena *arena, void *ret_str) {
         json_string(r, arena, ret_str);
 }

@@ -30,3 +30,13 @@ void json_field_i64(JsonReader *r, Arena *arena, void *ret_i64);
 void json_field_present(JsonReader *r, Arena *arena, void *ret_bool);
 
 void json_field_raw(JsonReader *r, Arena *arena, void *ret_str); /* the value's text */
+
+/* Defines the decoder of an inner object, for a table of members. */
+#define JSON_DECODER(name, fields)                                                                           \
+        static void name(JsonReader *r, Arena *arena, void *into) {                                          \
+                json_field_decode(r, arena, fields, ELEMENTSOF(fields), into);                               \
+        }
+
+/* Reads a whole text. Returns as json_finish(). */
+int json_field_read(Str text, Arena *arena, const JsonField *fields, size_t n_fields, void *into,
+                    Fault *fault);

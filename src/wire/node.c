@@ -27,7 +27,7 @@ static const JsonField node_annotation_fields[] = {
         JSON_FIELD(Node, annotations.cordon_cards, ANNOTATION_CORDON_CARDS, json_field_str),
         JSON_FIELD(Node, annotations.memory_isolation, ANNOTATION_MEMORY_ISOLATION, json_field_str),
 };
-OBJECT_DECODER(read_node_annotations, node_annotation_fields)
+JSON_DECODER(read_node_annotations, node_annotation_fields)
 
 static const JsonField node_label_fields[] = {
         JSON_FIELD(Node, mode, LABEL_SCHEDULE, json_field_str),
@@ -38,14 +38,14 @@ static const JsonField node_label_fields[] = {
         JSON_FIELD(Node, card_mem, LABEL_CARD_MEM, json_field_str),
         JSON_FIELD(Node, card_count, LABEL_CARD_COUNT, json_field_str),
 };
-OBJECT_DECODER(read_node_labels, node_label_fields)
+JSON_DECODER(read_node_labels, node_label_fields)
 
 static const JsonField node_metadata_fields[] = {
         OBJECT_META_FIELDS(Node),
         JSON_NESTED("annotations", read_node_annotations),
         JSON_NESTED("labels", read_node_labels),
 };
-OBJECT_DECODER(read_node_metadata, node_metadata_fields)
+JSON_DECODER(read_node_metadata, node_metadata_fields)
 
 static const JsonField allocatable_fields[] = {
         JSON_FIELD(Node, allocatable_mem, RESOURCE_GPU_MEM, object_read_amount),
@@ -54,7 +54,7 @@ static const JsonField allocatable_fields[] = {
         JSON_FIELD(Node, allocatable_whole, RESOURCE_GPU, object_read_amount),
         JSON_FIELD(Node, allocatable_cpu, "cpu", object_read_amount),
 };
-OBJECT_DECODER(read_allocatable, allocatable_fields)
+JSON_DECODER(read_allocatable, allocatable_fields)
 
 typedef struct NodeAddress {
         Str type, address;
@@ -110,7 +110,7 @@ static const JsonField node_status_fields[] = {
         JSON_NESTED("conditions", read_conditions),
         JSON_FIELD(Node, internal_ip, "addresses", read_addresses),
 };
-OBJECT_DECODER(read_node_status, node_status_fields)
+JSON_DECODER(read_node_status, node_status_fields)
 
 static const JsonField node_fields[] = {
         JSON_NESTED("metadata", read_node_metadata),

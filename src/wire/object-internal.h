@@ -18,12 +18,6 @@
                 JSON_FIELD(type, meta.terminating, "deletionTimestamp", json_field_present),                 \
                 JSON_FIELD(type, meta.controller_uid, "ownerReferences", object_read_owners)
 
-/* Defines a decoder for a table of members. */
-#define OBJECT_DECODER(name, fields)                                                                         \
-        static void name(JsonReader *r, Arena *arena, void *ret) {                                           \
-                json_field_decode(r, arena, fields, ELEMENTSOF(fields), ret);                                \
-        }
-
 /* The UID of the ownerReference with controller: true. */
 void object_read_owners(JsonReader *r, Arena *arena, void *ret_str);
 

@@ -93,7 +93,7 @@ static const JsonField resources_fields[] = {
         JSON_NESTED("limits", read_limits),
         JSON_FIELD(ContainerDraft, container.cpu, "requests", read_cpu),
 };
-OBJECT_DECODER(read_resources, resources_fields)
+JSON_DECODER(read_resources, resources_fields)
 
 typedef struct Variable {
         Str name;
@@ -203,7 +203,7 @@ static GateCover first_cover(const ContainerDraft *c) {
 static const JsonField security_fields[] = {
         JSON_FIELD(ContainerDraft, container.privileged, "privileged", json_field_bool),
 };
-OBJECT_DECODER(read_security, security_fields)
+JSON_DECODER(read_security, security_fields)
 
 static const JsonField container_fields[] = {
         JSON_NESTED("securityContext", read_security),
@@ -279,7 +279,7 @@ static const JsonField pod_annotation_fields[] = {
         JSON_FIELD(Pod, annotations.cpuset, ANNOTATION_CPUSET, json_field_str),
         JSON_FIELD(Pod, annotations.numa_spec, ANNOTATION_NUMA_SPEC, json_field_str),
 };
-OBJECT_DECODER(read_pod_annotations, pod_annotation_fields)
+JSON_DECODER(read_pod_annotations, pod_annotation_fields)
 
 static const JsonField pod_label_fields[] = {
         JSON_FIELD(Pod, gpu_count_label, LABEL_POD_COUNT, json_field_str),
@@ -290,22 +290,22 @@ static const JsonField pod_label_fields[] = {
         JSON_FIELD(Pod, gang_keys.pod_group, LABEL_POD_GROUP, json_field_present),
         JSON_FIELD(Pod, topology_job, LABEL_TOPOLOGY_JOB, json_field_str),
 };
-OBJECT_DECODER(read_pod_labels, pod_label_fields)
+JSON_DECODER(read_pod_labels, pod_label_fields)
 
 static const JsonField pod_metadata_fields[] = {
         OBJECT_META_FIELDS(Pod),
         JSON_NESTED("annotations", read_pod_annotations),
         JSON_NESTED("labels", read_pod_labels),
 };
-OBJECT_DECODER(read_pod_metadata, pod_metadata_fields)
+JSON_DECODER(read_pod_metadata, pod_metadata_fields)
 
 static const JsonField pod_resources_fields[] = {JSON_FIELD(PodDraft, pod.cpu, "requests", read_cpu)};
-OBJECT_DECODER(read_pod_resources, pod_resources_fields)
+JSON_DECODER(read_pod_resources, pod_resources_fields)
 
 static const JsonField selector_fields[] = {
         JSON_FIELD(PodDraft, pod.node_mode, LABEL_SCHEDULE, json_field_str),
 };
-OBJECT_DECODER(read_selector, selector_fields)
+JSON_DECODER(read_selector, selector_fields)
 
 static const JsonField pod_spec_fields[] = {
         JSON_NESTED("nodeSelector", read_selector),
@@ -318,10 +318,10 @@ static const JsonField pod_spec_fields[] = {
         JSON_FIELD(PodDraft, main, "containers", read_main_containers),
         JSON_FIELD(PodDraft, init, "initContainers", read_init_containers),
 };
-OBJECT_DECODER(read_pod_spec, pod_spec_fields)
+JSON_DECODER(read_pod_spec, pod_spec_fields)
 
 static const JsonField state_fields[] = {{STR("running"), json_field_present, 0}};
-OBJECT_DECODER(read_state, state_fields)
+JSON_DECODER(read_state, state_fields)
 
 typedef struct StatusDraft {
         bool running;
@@ -379,7 +379,7 @@ static const JsonField pod_status_fields[] = {
         JSON_NESTED("initContainerStatuses", read_container_statuses),
         JSON_NESTED("ephemeralContainerStatuses", read_container_statuses),
 };
-OBJECT_DECODER(read_pod_status, pod_status_fields)
+JSON_DECODER(read_pod_status, pod_status_fields)
 
 static const JsonField pod_fields[] = {
         JSON_FIELD(PodDraft, pod, "metadata", read_pod_metadata),

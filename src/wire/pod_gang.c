@@ -21,19 +21,19 @@ static const JsonField label_fields[] = {
         JSON_FIELD(Draft, job, LABEL_TOPOLOGY_JOB, json_field_str),
         JSON_FIELD(Draft, replicas, LABEL_TOPOLOGY_REPLICAS, json_field_str),
 };
-OBJECT_DECODER(read_labels, label_fields)
+JSON_DECODER(read_labels, label_fields)
 
 static const JsonField annotation_fields[] = {
         JSON_FIELD(Draft, annotation_name, ANNOTATION_GANG_NAME, json_field_str),
         JSON_FIELD(Draft, annotation_min, ANNOTATION_GANG_MIN, json_field_str),
 };
-OBJECT_DECODER(read_annotations, annotation_fields)
+JSON_DECODER(read_annotations, annotation_fields)
 
 static const JsonField metadata_fields[] = {
         JSON_NESTED("labels", read_labels),
         JSON_NESTED("annotations", read_annotations),
 };
-OBJECT_DECODER(read_metadata, metadata_fields)
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField gate_fields[] = {{STR("name"), json_field_str, 0}};
 
@@ -62,7 +62,7 @@ static const JsonField spec_fields[] = {
         JSON_FIELD(Draft, tolerations, "tolerations", json_field_raw),
         JSON_FIELD(Draft, spread, "topologySpreadConstraints", json_field_raw),
 };
-OBJECT_DECODER(read_spec, spec_fields)
+JSON_DECODER(read_spec, spec_fields)
 
 typedef struct Condition {
         Str type, status, reason, message;
@@ -93,7 +93,7 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_conditions)};
-OBJECT_DECODER(read_status, status_fields)
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField pod_fields[] = {
         JSON_NESTED("metadata", read_metadata),
@@ -133,12 +133,8 @@ static int name_job(Draft *d, Arena *arena) {
 
 int pod_gang_decode(Str json, Arena *arena, PodGang *ret, Fault *fault) {
         Draft d = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(json, arena, pod_fields, ELEMENTSOF(pod_fields), &d, fault);
 
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &d);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, OBJECT_E_MALFORMED, "pod") : r;
         d.gang.name = first_of(d.label_name, d.label, d.annotation_name);

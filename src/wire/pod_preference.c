@@ -18,14 +18,14 @@ static void read_any(JsonReader *r, Arena *arena, void *ret_bool) {
 #define PREFERRED "preferredDuringSchedulingIgnoredDuringExecution"
 
 static const JsonField preferred_fields[] = {JSON_FIELD(PodPreference, prefers, PREFERRED, read_any)};
-OBJECT_DECODER(read_preferred, preferred_fields)
+JSON_DECODER(read_preferred, preferred_fields)
 
 static const JsonField affinity_fields[] = {
         JSON_NESTED("nodeAffinity", read_preferred),
         JSON_NESTED("podAffinity", read_preferred),
         JSON_NESTED("podAntiAffinity", read_preferred),
 };
-OBJECT_DECODER(read_affinity, affinity_fields)
+JSON_DECODER(read_affinity, affinity_fields)
 
 static const JsonField spread_fields[] = {{STR("whenUnsatisfiable"), json_field_str, 0}};
 
@@ -46,7 +46,7 @@ static const JsonField spec_fields[] = {
         JSON_NESTED("affinity", read_affinity),
         JSON_NESTED("topologySpreadConstraints", read_spread),
 };
-OBJECT_DECODER(read_spec, spec_fields)
+JSON_DECODER(read_spec, spec_fields)
 
 typedef struct Condition {
         Str type, status, reason;
@@ -73,7 +73,7 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_conditions)};
-OBJECT_DECODER(read_status, status_fields)
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField pod_fields[] = {
         JSON_NESTED("spec", read_spec),
@@ -82,12 +82,8 @@ static const JsonField pod_fields[] = {
 
 int pod_preference_decode(Str json, Arena *arena, PodPreference *ret, Fault *fault) {
         PodPreference p = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(json, arena, pod_fields, ELEMENTSOF(pod_fields), &p, fault);
 
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &p);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r > 0 ? fault_wrap(fault, OBJECT_E_MALFORMED, "pod") : r;
         *ret = p;

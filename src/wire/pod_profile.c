@@ -130,10 +130,7 @@ static const JsonField resources_fields[] = {
         JSON_FIELD(ContainerDraft, requests, "requests", json_field_raw),
         JSON_FIELD(ContainerDraft, claims, "claims", json_field_present),
 };
-
-static void read_resources(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, resources_fields, ELEMENTSOF(resources_fields), ret);
-}
+JSON_DECODER(read_resources, resources_fields)
 
 static const JsonField container_fields[] = {
         JSON_FIELD(ContainerDraft, restart_policy, "restartPolicy", json_field_str),
@@ -267,10 +264,7 @@ static const JsonField spec_fields[] = {
         JSON_NESTED("topologySpreadConstraints", read_constraints),
         JSON_NESTED("resourceClaims", read_claims),
 };
-
-static void read_spec(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
-}
+JSON_DECODER(read_spec, spec_fields)
 
 /* ---- metadata and status ---- */
 
@@ -314,19 +308,13 @@ static void read_labels(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField metadata_fields[] = {JSON_NESTED("labels", read_labels)};
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField status_fields[] = {
         JSON_FIELD(Draft, start, "startTime", json_field_str),
         JSON_FIELD(Draft, profile.nominated_node, "nominatedNodeName", json_field_str),
 };
-
-static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
-}
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField pod_fields[] = {
         JSON_NESTED("metadata", read_metadata),

@@ -60,15 +60,10 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_conditions)};
+JSON_DECODER(read_status, status_fields)
+
 static const JsonField spec_fields[] = {JSON_FIELD(Notes, unschedulable, "unschedulable", json_field_bool)};
-
-static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
-}
-
-static void read_spec(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
-}
+JSON_DECODER(read_spec, spec_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("spec", read_spec), JSON_NESTED("status", read_status)};
 
@@ -151,12 +146,8 @@ static int keep(const Notes *notes, Arena *arena, InspectNode *ret) {
 
 int node_notes_read(Str object, const Node *node, Arena *scratch, Arena *arena, InspectNode *ret) {
         Notes notes = {.n = 0};
-        JsonReader r;
-        int status;
+        int status = json_field_read(object, scratch, node_fields, ELEMENTSOF(node_fields), &notes, NULL);
 
-        json_init(&r, object);
-        json_field_decode(&r, scratch, node_fields, ELEMENTSOF(node_fields), &notes);
-        status = json_finish(&r, NULL);
         if (status < 0)
                 return status;
         if (status > 0)

@@ -206,10 +206,7 @@ static void read_mounts(JsonReader *r, Arena *arena, void *ret) {
 
 static const JsonField edit_fields[] = {JSON_NESTED("env", read_variables),
                                         JSON_NESTED("mounts", read_mounts)};
-
-static void read_edits(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, edit_fields, ELEMENTSOF(edit_fields), ret);
-}
+JSON_DECODER(read_edits, edit_fields)
 
 static const JsonField device_fields[] = {JSON_NESTED("containerEdits", read_edits)};
 
@@ -223,12 +220,8 @@ static const JsonField file_fields[] = {JSON_NESTED("devices", read_devices)};
 
 int cdi_read_slice(Str text, Str pages_at, Arena *arena, CdiSliceFound *ret) {
         SliceReader s = {.pages_at = pages_at};
-        JsonReader r;
-        int k;
+        int k = json_field_read(text, arena, file_fields, ELEMENTSOF(file_fields), &s, NULL);
 
-        json_init(&r, text);
-        json_field_decode(&r, arena, file_fields, ELEMENTSOF(file_fields), &s);
-        k = json_finish(&r, NULL);
         *ret = s.found;
         return k;
 }

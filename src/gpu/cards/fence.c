@@ -86,13 +86,10 @@ static const JsonField file_fields[] = {JSON_NESTED("fences", read_fences)};
 
 int card_fences_read(Str json, CardFences *ret, Fault *fault) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        JsonReader r;
         int e;
 
         ret->n = 0;
-        json_init(&r, json);
-        json_field_decode(&r, &arena, file_fields, ELEMENTSOF(file_fields), ret);
-        e = json_finish(&r, fault);
+        e = json_field_read(json, &arena, file_fields, ELEMENTSOF(file_fields), ret, fault);
         if (e != 0)
                 ret->n = 0;
         return e > 0 ? CARDS_E_MALFORMED : e;

@@ -37,16 +37,10 @@ static void read_owned(JsonReader *r, Arena *arena, void *ret_entry) {
 }
 
 static const JsonField metadata_fields[] = {JSON_NESTED("f:annotations", read_owned)};
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField set_fields[] = {JSON_NESTED("f:metadata", read_metadata)};
-
-static void read_set(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, set_fields, ELEMENTSOF(set_fields), ret);
-}
+JSON_DECODER(read_set, set_fields)
 
 static const JsonField entry_fields[] = {
         JSON_FIELD(Entry, name, "manager", json_field_str),
@@ -89,21 +83,14 @@ static void read_entries(JsonReader *r, Arena *arena, void *ret_search) {
 }
 
 static const JsonField pod_metadata_fields[] = {JSON_NESTED("managedFields", read_entries)};
-
-static void read_pod_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, pod_metadata_fields, ELEMENTSOF(pod_metadata_fields), ret);
-}
+JSON_DECODER(read_pod_metadata, pod_metadata_fields)
 
 static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_pod_metadata)};
 
 int field_managers_last(Str pod, uint32_t keys, Str except, Arena *arena, FieldManager *ret, Fault *fault) {
         Search s = {.keys = keys, .except = except};
-        JsonReader r;
-        int e;
+        int e = json_field_read(pod, arena, pod_fields, ELEMENTSOF(pod_fields), &s, fault);
 
-        json_init(&r, pod);
-        json_field_decode(&r, arena, pod_fields, ELEMENTSOF(pod_fields), &s);
-        e = json_finish(&r, fault);
         if (e != 0)
                 return e < 0 ? e : FIELD_MANAGERS_E_MALFORMED;
         *ret = s.best;

@@ -286,14 +286,11 @@ int record_read(Str json, Record **ret, Fault *fault) {
         _cleanup_(record_freep) Record *record = calloc(1, sizeof *record);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         RecordText text = {0};
-        JsonReader r;
         int e;
 
         if (!record)
                 return -ENOMEM;
-        json_init(&r, json);
-        json_field_decode(&r, &arena, record_fields, ELEMENTSOF(record_fields), &text);
-        e = json_finish(&r, fault);
+        e = json_field_read(json, &arena, record_fields, ELEMENTSOF(record_fields), &text, fault);
         if (e == 0)
                 e = check_text(&text, fault);
         if (e != 0)

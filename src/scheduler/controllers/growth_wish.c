@@ -219,15 +219,10 @@ static void read_hard(JsonReader *r, Arena *arena, void *ret_quota) {
 }
 
 static const JsonField meta_fields[] = {JSON_FIELD(Quota, name, "name", json_field_str)};
+JSON_DECODER(read_meta, meta_fields)
+
 static const JsonField spec_fields[] = {JSON_NESTED("hard", read_hard)};
-
-static void read_meta(JsonReader *r, Arena *arena, void *ret_quota) {
-        json_field_decode(r, arena, meta_fields, ELEMENTSOF(meta_fields), ret_quota);
-}
-
-static void read_spec(JsonReader *r, Arena *arena, void *ret_quota) {
-        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret_quota);
-}
+JSON_DECODER(read_spec, spec_fields)
 
 static const JsonField quota_fields[] = {
         JSON_NESTED("metadata", read_meta),
@@ -243,12 +238,8 @@ typedef struct Search {
 static int visit(void *userdata, Str item) {
         Search *s = userdata;
         Quota q = {.mem = false};
-        JsonReader r;
-        int e;
+        int e = json_field_read(item, s->arena, quota_fields, ELEMENTSOF(quota_fields), &q, NULL);
 
-        json_init(&r, item);
-        json_field_decode(&r, s->arena, quota_fields, ELEMENTSOF(quota_fields), &q);
-        e = json_finish(&r, NULL);
         if (e == 0 && str_is_empty(s->found) && ((q.mem && s->mem) || (q.core && s->core)))
                 s->found = str_is_empty(q.name) ? STR("?") : q.name;
         return e > 0 ? GROWTH_WISH_E_MALFORMED : e;

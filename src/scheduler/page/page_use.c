@@ -138,10 +138,7 @@ typedef struct AgentPod {
 } AgentPod;
 
 static const JsonField status_fields[] = {JSON_FIELD(AgentPod, ip, "podIP", json_field_str)};
-
-static void read_status(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, status_fields, ELEMENTSOF(status_fields), ret);
-}
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField pod_fields[] = {JSON_NESTED("status", read_status)};
 
@@ -152,13 +149,9 @@ static int take_address(void *userdata, Str item) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         char *address = userdata;
         struct in6_addr bytes;
-        JsonReader reader;
         AgentPod pod = {0};
-        int r;
+        int r = json_field_read(item, &arena, pod_fields, ELEMENTSOF(pod_fields), &pod, NULL);
 
-        json_init(&reader, item);
-        json_field_decode(&reader, &arena, pod_fields, ELEMENTSOF(pod_fields), &pod);
-        r = json_finish(&reader, NULL);
         if (r != 0 || str_is_empty(pod.ip) || pod.ip.len >= INET6_ADDRSTRLEN)
                 return r < 0 ? r : 0;
         memcpy(address, pod.ip.data, pod.ip.len);

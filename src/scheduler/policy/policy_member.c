@@ -38,7 +38,7 @@ static const JsonField metadata_fields[] = {
         JSON_FIELD(PolicyMember, labels, "labels", string_map_field),
         JSON_FIELD(PolicyMember, annotations, "annotations", string_map_field),
 };
-OBJECT_DECODER(read_metadata, metadata_fields)
+JSON_DECODER(read_metadata, metadata_fields)
 
 static void read_nominated(JsonReader *r, Arena *arena, void *ret) {
         Str name = {NULL, 0};
@@ -51,7 +51,7 @@ static const JsonField status_fields[] = {
         JSON_NESTED("conditions", read_conditions),
         JSON_NESTED("nominatedNodeName", read_nominated),
 };
-OBJECT_DECODER(read_status, status_fields)
+JSON_DECODER(read_status, status_fields)
 
 static const JsonField member_fields[] = {
         JSON_NESTED("metadata", read_metadata),

@@ -72,7 +72,7 @@ static const JsonField next_fields[] = {
         JSON_FIELD(PolicyDraft, next, "policy", json_field_str),
         JSON_FIELD(PolicyDraft, timeout, "timeout", json_field_str),
 };
-OBJECT_DECODER(read_next, next_fields)
+JSON_DECODER(read_next, next_fields)
 
 static const JsonField spec_fields[] = {
         JSON_FIELD(PolicyDraft, spec.selector, "selector", string_map_field),
@@ -150,16 +150,13 @@ static void note_all_unknown(PolicyDraft *d) {
  * could be said about it to its user. */
 static void read_spec(JsonReader *r, Arena *arena, void *ret) {
         Fault why = FAULT_NULL;
-        JsonReader inner;
         PolicyDraft *d = ret;
         int k;
 
         json_raw(r, &d->spec_text);
         if (json_failed(r))
                 return;
-        json_init(&inner, d->spec_text);
-        json_field_decode(&inner, arena, spec_fields, ELEMENTSOF(spec_fields), d);
-        k = json_finish(&inner, &why);
+        k = json_field_read(d->spec_text, arena, spec_fields, ELEMENTSOF(spec_fields), d, &why);
         if (k < 0)
                 json_no_memory(r);
         else if (k > 0)
@@ -171,7 +168,7 @@ static const JsonField metadata_fields[] = {
         OBJECT_META_FIELDS(PolicySpec),
         JSON_FIELD(PolicySpec, generation, "generation", json_field_i64),
 };
-OBJECT_DECODER(read_metadata, metadata_fields)
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField policy_fields[] = {
         JSON_FIELD(PolicyDraft, spec, "metadata", read_metadata),

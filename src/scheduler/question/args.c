@@ -87,10 +87,7 @@ static void read_names(Reading *g) {
 }
 
 static const JsonField name_fields[] = {{STR("name"), json_field_str, 0}};
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
-        json_field_decode(r, arena, name_fields, ELEMENTSOF(name_fields), ret_str);
-}
+JSON_DECODER(read_metadata, name_fields)
 
 static const JsonField node_fields[] = {{STR("metadata"), read_metadata, 0}};
 

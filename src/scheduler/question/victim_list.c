@@ -32,10 +32,7 @@ static void victim_add(JsonReader *r, Arena *arena, VictimList *v, Str uid) {
 }
 
 static const JsonField uid_fields[] = {{STR("uid"), json_field_str, 0}};
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret_str) {
-        json_field_decode(r, arena, uid_fields, ELEMENTSOF(uid_fields), ret_str);
-}
+JSON_DECODER(read_metadata, uid_fields)
 
 /* A MetaPod {UID} or a v1.Pod: the first has no metadata, the second has its UID there alone. */
 static void read_victim(JsonReader *r, Arena *arena, VictimList *v) {

@@ -239,12 +239,8 @@ static int decode_member(Draft *d, Str text, void (*read)(JsonReader *r, Arena *
 }
 
 static int decode(Str object, Draft *d, Arena *arena, Fault *fault) {
-        JsonReader reader;
-        int r;
+        int r = json_field_read(object, arena, budget_fields, ELEMENTSOF(budget_fields), d, fault);
 
-        json_init(&reader, object);
-        json_field_decode(&reader, arena, budget_fields, ELEMENTSOF(budget_fields), d);
-        r = json_finish(&reader, fault);
         if (r == 0)
                 r = decode_member(d, d->selector, read_selector, fault);
         if (r == 0)

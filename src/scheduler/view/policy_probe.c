@@ -61,11 +61,9 @@ static const JsonField list_fields[] = {JSON_NESTED("resources", read_resources)
 static bool has_policies(Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Resources list = {0};
-        JsonReader reader;
 
-        json_init(&reader, body);
-        json_field_decode(&reader, &arena, list_fields, ELEMENTSOF(list_fields), &list);
-        return json_finish(&reader, NULL) == 0 && list.found;
+        return json_field_read(body, &arena, list_fields, ELEMENTSOF(list_fields), &list, NULL) == 0 &&
+               list.found;
 }
 
 static void learn(PolicyProbe *p, bool served) {

@@ -62,19 +62,13 @@ static const JsonField service_fields[] = {
         JSON_FIELD(Hook, namespace_, "namespace", json_field_str),
         JSON_FIELD(Hook, name, "name", json_field_str),
 };
-
-static void read_service(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, service_fields, ELEMENTSOF(service_fields), ret);
-}
+JSON_DECODER(read_service, service_fields)
 
 static const JsonField client_fields[] = {
         JSON_NESTED("service", read_service),
         JSON_FIELD(Hook, bundle, "caBundle", json_field_str),
 };
-
-static void read_client(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, client_fields, ELEMENTSOF(client_fields), ret);
-}
+JSON_DECODER(read_client, client_fields)
 
 static const JsonField webhook_fields[] = {JSON_NESTED("clientConfig", read_client)};
 
@@ -103,21 +97,15 @@ static const JsonField metadata_fields[] = {
         JSON_FIELD(Configuration, name, "name", json_field_str),
         JSON_FIELD(Configuration, version, "resourceVersion", json_field_str),
 };
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField configuration_fields[] = {JSON_NESTED("metadata", read_metadata),
                                                  JSON_NESTED("webhooks", read_webhooks)};
 
 static int decode(Str json, Arena *arena, Configuration *ret, Fault *fault) {
-        JsonReader reader;
-
         *ret = (Configuration){0};
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret);
-        return json_finish(&reader, fault);
+        return json_field_read(json, arena, configuration_fields, ELEMENTSOF(configuration_fields), ret,
+                               fault);
 }
 
 static bool is_ours(const CaInjector *i, const Hook *w) {

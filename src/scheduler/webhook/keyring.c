@@ -197,14 +197,9 @@ static const JsonField metadata_fields[] = {
         JSON_FIELD(SecretDraft, name, "name", json_field_str),
         JSON_FIELD(SecretDraft, version, "resourceVersion", json_field_str),
 };
+JSON_DECODER(read_data, data_fields)
 
-static void read_data(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, data_fields, ELEMENTSOF(data_fields), ret);
-}
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField secret_fields[] = {JSON_NESTED("metadata", read_metadata),
                                           JSON_NESTED("data", read_data)};
@@ -223,12 +218,8 @@ static int decode_text(Str base64, char **ret) {
 int keyring_decode(Str json, Arena *arena, Keyring *ret, Str *ret_name, Str *ret_version, Fault *fault) {
         _cleanup_keyring_ Keyring k = KEYRING_NULL;
         SecretDraft draft = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(json, arena, secret_fields, ELEMENTSOF(secret_fields), &draft, fault);
 
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, secret_fields, ELEMENTSOF(secret_fields), &draft);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, KEYRING_E_MALFORMED, "the Secret cannot be read");
         for (size_t i = 0; i < KEYRING_TEXTS_; i++) {

@@ -103,12 +103,8 @@ static const JsonField review_fields[] = {
 
 static int review_decode(Str body, Arena *arena, Review *ret, Fault *fault) {
         Review v = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(body, arena, review_fields, ELEMENTSOF(review_fields), &v, fault);
 
-        json_init(&reader, body);
-        json_field_decode(&reader, arena, review_fields, ELEMENTSOF(review_fields), &v);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, REVIEW_E_MALFORMED, "the review cannot be read");
         if (!str_eq(v.kind, STR(KIND)) || !str_eq(v.api_version, STR(API_VERSION)))

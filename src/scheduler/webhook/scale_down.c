@@ -21,24 +21,18 @@ static void read_annotations(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField metadata_fields[] = {JSON_NESTED("annotations", read_annotations)};
-
-static void read_metadata(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, metadata_fields, ELEMENTSOF(metadata_fields), ret);
-}
+JSON_DECODER(read_metadata, metadata_fields)
 
 static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_metadata)};
 
 int scale_down_read(const Subject *s, Str json, Arena *arena, ScaleDownNeed *ret) {
         Fault fault = FAULT_NULL;
-        JsonReader reader;
         int r;
 
         *ret = (ScaleDownNeed){.wanted = subject_asks_for_cards(s)};
         if (!ret->wanted)
                 return 0;
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), ret);
-        r = json_finish(&reader, &fault);
+        r = json_field_read(json, arena, pod_fields, ELEMENTSOF(pod_fields), ret, &fault);
         if (r != 0)
                 ret->wanted = false;
         return r < 0 ? r : 0;

@@ -43,12 +43,8 @@ static const JsonField pod_fields[] = {JSON_NESTED("metadata", read_metadata)};
 
 int system_keys_read(Str json, Arena *arena, SystemKeys *ret, Fault *fault) {
         SystemKeys keys = {0};
-        JsonReader reader;
-        int r;
+        int r = json_field_read(json, arena, pod_fields, ELEMENTSOF(pod_fields), &keys, fault);
 
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), &keys);
-        r = json_finish(&reader, fault);
         if (r != 0)
                 return r < 0 ? r : fault_wrap(fault, SYSTEM_KEYS_E_MALFORMED, "the Pod cannot be read");
         *ret = keys;

@@ -44,24 +44,18 @@ static void read_list(JsonReader *r, Arena *arena, void *ret) {
 }
 
 static const JsonField spec_fields[] = {JSON_NESTED("tolerations", read_list)};
-
-static void read_spec(JsonReader *r, Arena *arena, void *ret) {
-        json_field_decode(r, arena, spec_fields, ELEMENTSOF(spec_fields), ret);
-}
+JSON_DECODER(read_spec, spec_fields)
 
 static const JsonField pod_fields[] = {JSON_NESTED("spec", read_spec)};
 
 int toleration_read(const Subject *s, Str json, Arena *arena, TolerationNeed *ret) {
         Fault fault = FAULT_NULL;
-        JsonReader reader;
         int r;
 
         *ret = (TolerationNeed){.wanted = str_is_empty(s->pod.node_name) && subject_asks_for_cards(s)};
         if (!ret->wanted)
                 return 0;
-        json_init(&reader, json);
-        json_field_decode(&reader, arena, pod_fields, ELEMENTSOF(pod_fields), ret);
-        r = json_finish(&reader, &fault);
+        r = json_field_read(json, arena, pod_fields, ELEMENTSOF(pod_fields), ret, &fault);
         if (r != 0)
                 ret->wanted = false;
         return r < 0 ? r : 0;
