@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "node/agent-internal.h"
+#include "node/kubelet/process_owner.h"
 #include "node/records/holders.h"
 #include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
@@ -275,19 +276,36 @@ static void tell_holders(const Agent *a, const UnaccountedMemory *memory, Buf *n
                 buf_appendf(names, " and %zu more", n - HOLDERS_TOLD);
 }
 
+/* The largest process without a slice, and what is known of it. */
+static void format_largest(const Agent *a, const UnaccountedMemory *memory, Buf *ret) {
+        const char *proc = a->o.proc ? a->o.proc : "/proc";
+        const RosterPod *pod = NULL;
+        ProcessOwner owner;
+
+        if (memory->pid == 0) {
+                buf_append_str(ret, STR(", and no process is listed with them"));
+                return;
+        }
+        if (!memory->pid_ended && process_owner_of(proc, memory->pid, &owner))
+                pod = roster_find(&a->roster, str_from(owner.uid));
+        buf_appendf(ret, "; process %u, which ", memory->pid);
+        if (pod)
+                buf_appendf(ret, "is in pod %s/%s without a slice", pod->namespace_, pod->name);
+        else
+                buf_appendf(ret, "%s", memory->pid_ended ? "has ended" : "is in no pod");
+        buf_appendf(ret, ", holds %llu MiB", (unsigned long long) (memory->pid_bytes >> 20));
+}
+
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
-        char largest[96] = ", and no process is listed with them";
+        _cleanup_buf_ Buf largest = BUF_NULL;
         _cleanup_buf_ Buf names = BUF_NULL;
         Fault note = FAULT_NULL;
 
-        if (memory->pid > 0)
-                (void) snprintf(largest, sizeof largest, "; process %u, which %s, holds %llu MiB",
-                                memory->pid, memory->pid_ended ? "has ended" : "is in no pod",
-                                (unsigned long long) (memory->pid_bytes >> 20));
+        format_largest(userdata, memory, &largest);
         tell_holders(userdata, memory, &names);
         (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s%s%s",
                          (unsigned long long) (memory->used >> 20), memory->card,
-                         (unsigned long long) (memory->bytes >> 20), largest,
+                         (unsigned long long) (memory->bytes >> 20), largest.data ? largest.data : "",
                          names.len > 0 ? "; they may be with " : "", names.len > 0 ? names.data : "");
         agent_tell_node(userdata, REASON_MEMORY_UNACCOUNTED, &note);
 }

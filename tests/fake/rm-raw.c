@@ -13,6 +13,7 @@
  *     map FD FLAGS          the address at which one page of the file is mapped
  *     fork                  the pid of a child that has everything open and waits
  *     thread                another thread executes the rest
+ *     leave                 the same, and the first thread ends
  *     send SOCKET FD, receive SOCKET
  *
  * Numbers are in the form of strtoull(). Answers are numbers, a negative errno, or bytes in hex. */
@@ -137,11 +138,13 @@ static void *loop(void *unused) {
                 line[strcspn(line, "\n")] = '\0';
                 while (n < WORDS && (words[n] = strsep(&rest, " ")))
                         n++;
-                if (strcmp(words[0], "thread") == 0) {
+                if (strcmp(words[0], "thread") == 0 || strcmp(words[0], "leave") == 0) {
                         pthread_t thread;
 
                         (void) printf("%d\n", pthread_create(&thread, NULL, loop, NULL));
                         (void) fflush(stdout);
+                        if (words[0][0] == 'l')
+                                (void) sys_call(SYS_exit, 0);
                         (void) pthread_join(thread, NULL);
                         return NULL;
                 }

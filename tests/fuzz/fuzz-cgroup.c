@@ -28,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint64_t start;
 
         (void) process_state_parse_stopped((Str){(const char *) data, size});
+        (void) process_state_parse_ended((Str){(const char *) data, size});
         check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("")));
         check_path(process_state_cgroup_path((Str){(const char *) data, size}, STR("freezer")));
         (void) process_state_parse_start_time((Str){(const char *) data, size}, &start);

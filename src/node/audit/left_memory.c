@@ -170,14 +170,15 @@ static LeftPid *entry_of(LeftMemory *m, LeftKey key) {
         return NULL;
 }
 
-/* The only container with holders of its own; NULL: there is none, or there are several. */
-static const ProcessOwner *only_container(const LeftHolders *holders) {
+/* The only container with holders of its own; NULL: there is none, or there are several. uid: of a
+ * pod; NULL: of any. */
+static const ProcessOwner *only_container(const LeftHolders *holders, const char *uid) {
         const ProcessOwner *only = NULL;
 
         for (size_t i = 0; i < holders->n; i++) {
                 const LeftHolder *h = &holders->list[i];
 
-                if (h->inherits)
+                if (h->inherits || (uid && strcmp(h->owner.uid, uid) != 0))
                         continue;
                 if (only && !same_owner(only, &h->owner))
                         return NULL;
@@ -198,7 +199,7 @@ static bool began_with(const LeftPid *p, const LeftHolders *holders) {
 
 const ProcessOwner *left_memory_judge(LeftMemory *m, uint32_t card, uint32_t pid,
                                       const LeftHolders *holders) {
-        const ProcessOwner *only = only_container(holders);
+        const ProcessOwner *only = only_container(holders, NULL);
         LeftPid *p = entry_of(m, (LeftKey){card, pid});
 
         if (!p)
@@ -209,4 +210,15 @@ const ProcessOwner *left_memory_judge(LeftMemory *m, uint32_t card, uint32_t pid
         else if (!only || !same_owner(only, &p->owner))
                 p->owner = (ProcessOwner){0};
         return p->owner.uid[0] != '\0' ? &p->owner : NULL;
+}
+
+const ProcessOwner *left_memory_heir(const LeftHolders *holders, const ProcessOwner *former) {
+        return only_container(holders, former->uid);
+}
+
+bool left_memory_has_holder(const LeftHolders *holders, const ProcessOwner *owner) {
+        for (size_t i = 0; i < holders->n; i++)
+                if (same_owner(&holders->list[i].owner, owner))
+                        return true;
+        return false;
 }

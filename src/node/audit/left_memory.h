@@ -14,6 +14,10 @@
  * that can be seen may be another container's monitor. A charge stays without it while the first
  * condition holds, so that passing the file on does not end it.
  *
+ * Memory of an ended process whose container was seen stays charged to that container. Only where
+ * no process there has a driver file open any more, one other container of its pod is charged, the
+ * only one with holders (left_memory_heir()).
+ *
  * Descriptors outside of pods are not looked for. */
 
 #include "base/clock.h"
@@ -65,4 +69,9 @@ void left_memory_begin(LeftMemory *m, usec_t asked, usec_t came);
 /* The container that the memory of that ended process is charged to; NULL: none. Once for each one
  * that the driver names in this census. */
 const ProcessOwner *left_memory_judge(LeftMemory *m, uint32_t card, uint32_t pid, const LeftHolders *holders);
+/* The container of the former owner's pod that has its file by now; NULL: none has, or several may.
+ * The caller knows that no process of the former owner has one. */
+const ProcessOwner *left_memory_heir(const LeftHolders *holders, const ProcessOwner *former);
+/* Whether a holder is of that container. */
+bool left_memory_has_holder(const LeftHolders *holders, const ProcessOwner *owner);
 void left_memory_end(LeftMemory *m); /* forgets those that the driver names no more */

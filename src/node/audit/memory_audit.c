@@ -171,17 +171,31 @@ static bool has_ended(const MemoryAudit *a, uint32_t pid) {
         return access(path, F_OK) != 0 || card_files_of(a->o.proc, pid, &a->files) == CARD_FILES_NONE;
 }
 
+/* A process that has ended and was not waited for still has its cgroup. Its threads may go on. */
+static bool is_zombie(const MemoryAudit *a, uint32_t pid) {
+        return process_state_first_thread_has_ended(a->o.proc, pid) &&
+               card_files_of(a->o.proc, pid, &a->files) != CARD_FILES_SOME;
+}
+
+/* Whether its pod was given slices, or asks for some. Memory of any other pod is taken from slices
+ * that were promised, as that of a process outside of pods. */
+static bool has_slices(const MemoryAudit *a, const ProcessOwner *owner) {
+        const RosterPod *pod = roster_find(a->o.roster, str_from(owner->uid));
+
+        return (pod && pod->n_containers > 0) || records_find(a->o.records, str_from(owner->uid));
+}
+
 static void read_usage(MemoryAudit *a, const CardUsage *usage, uint32_t card, Seen *ret) {
         ProcessKind kind = PROCESS_OUTSIDE;
         PidOwnerState word;
 
         *ret = (Seen){.card = card, .pid = usage->pid, .bytes = usage->bytes};
         word = pid_owner_cache_find(&a->owners, usage->pid, &ret->owner);
-        ret->ended = word == PID_OWNER_ENDED;
+        ret->ended = word == PID_OWNER_ENDED || (word == PID_OWNER_LIVES && is_zombie(a, usage->pid));
         ret->left = word == PID_OWNER_NONE && usage->bytes != UINT64_MAX && has_ended(a, usage->pid);
         if (ret->left)
                 return;
-        if (word != PID_OWNER_NONE && process_lookup_is_ours(a->o.roster, a->o.records, &ret->owner))
+        if (word != PID_OWNER_NONE && has_slices(a, &ret->owner))
                 kind = ret->ended ? PROCESS_ENDED : PROCESS_LIVES;
         unaccounted_process(&a->unaccounted, card, usage->pid, kind, usage->bytes);
 }
@@ -198,22 +212,48 @@ static void find_holders(MemoryAudit *a, uint32_t card) {
                 left_memory_find_holders(&search, &a->holders[card]);
 }
 
+static bool is_alive_there(const MemoryAudit *a, const Seen *dead) {
+        for (size_t i = 0; i < a->n_seen; i++) {
+                const Seen *seen = &a->seen[i];
+
+                if (!seen->ended && seen->card == dead->card &&
+                    strcmp(seen->owner.uid, dead->owner.uid) == 0 &&
+                    strcmp(seen->owner.container, dead->owner.container) == 0)
+                        return true;
+        }
+        return false;
+}
+
+/* An ended process whose container is known. A process of it has its file, or one of another
+ * container to which it was passed. */
+static void charge_ended(MemoryAudit *a, Seen *seen) {
+        const LeftHolders *holders = &a->holders[seen->card];
+        const ProcessOwner *heir = left_memory_heir(holders, &seen->owner);
+
+        if (heir && !left_memory_has_holder(holders, &seen->owner) && !is_alive_there(a, seen))
+                seen->owner = *heir;
+        add_to_both(a, seen);
+}
+
 /* What is less than the tolerance of the card is not looked after. */
 static void charge_left(MemoryAudit *a, const CardCensus *census) {
-        uint64_t bytes[CARDS_MAX] = {0};
+        uint64_t left[CARDS_MAX] = {0}, ended[CARDS_MAX] = {0};
 
         forget_holders(a);
         left_memory_begin(&a->left, census->asked, census->came);
-        for (size_t i = 0; i < a->n_seen; i++)
-                if (a->seen[i].left)
-                        bytes[a->seen[i].card] += a->seen[i].bytes;
+        for (size_t i = 0; i < a->n_seen; i++) {
+                left[a->seen[i].card] += a->seen[i].left ? a->seen[i].bytes : 0;
+                ended[a->seen[i].card] += a->seen[i].ended ? a->seen[i].bytes : 0;
+        }
         for (uint32_t card = 0; card < CARDS_MAX; card++)
-                if (bytes[card] > UNACCOUNTED_BASE)
+                if (left[card] > UNACCOUNTED_BASE || ended[card] > UNACCOUNTED_BASE)
                         find_holders(a, card);
         for (size_t i = 0; i < a->n_seen; i++) {
                 Seen *seen = &a->seen[i];
                 const ProcessOwner *owner;
 
+                if (!seen->left && seen->ended)
+                        charge_ended(a, seen);
                 if (!seen->left)
                         continue;
                 owner = left_memory_judge(&a->left, seen->card, seen->pid, &a->holders[seen->card]);
@@ -226,6 +266,9 @@ static void charge_left(MemoryAudit *a, const CardCensus *census) {
                 add_to_both(a, seen);
         }
         left_memory_end(&a->left);
+        for (uint32_t card = 0; card < CARDS_MAX; card++)
+                if (left[card] <= UNACCOUNTED_BASE)
+                        left_memory_done_holders(&a->holders[card]); /* none is told of */
 }
 
 static void read_census(MemoryAudit *a, const CardCensus *census) {
@@ -243,7 +286,7 @@ static void read_census(MemoryAudit *a, const CardCensus *census) {
                 read_usage(a, usage, card->index, seen);
                 if (usage->bytes == UINT64_MAX)
                         continue;
-                if (seen->owner.uid[0] != '\0')
+                if (seen->owner.uid[0] != '\0' && !seen->ended)
                         add_to_both(a, seen);
                 a->n_seen++;
         }
@@ -325,7 +368,7 @@ static bool check(MemoryAudit *a, Holding *h) {
         bool first;
 
         if (!pod || !record)
-                return false; /* a pod that was given nothing: the metrics show it */
+                return false; /* a pod that was given nothing: it is unaccounted */
         h->limit = h->container[0] == '\0'
                            ? sum_of(a, pod, record, h->card)
                            : slice_of(a, pod, record_container(record, str_from(h->container)), h->card);

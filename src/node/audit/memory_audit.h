@@ -42,7 +42,7 @@ typedef struct MemoryExcess {
 typedef struct UnaccountedMemory {
         uint32_t card;
         uint64_t bytes, used; /* used: of the card, by all */
-        uint32_t pid;         /* the largest process of no pod; 0: none is listed */
+        uint32_t pid;         /* the largest process of no pod with slices; 0: none is listed */
         uint64_t pid_bytes;
         bool pid_ended;
         const LeftHolders *holders; /* of what ended processes left */

@@ -167,7 +167,9 @@ typedef struct FindCgroup {
         Buf *file;
 } FindCgroup;
 
-/* The text is read once, because the pid may be another container's process by then. */
+/* The text is read once, because the pid may be another container's process by then. Beside version
+ * 1 the tree of version 2 is mounted at "unified" (systemd's hybrid hierarchy), where runc makes a
+ * cgroup for each container, too. */
 static void find_cgroup(void *userdata, uint32_t pid) {
         const FindCgroup *f = userdata;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -178,8 +180,10 @@ static void find_cgroup(void *userdata, uint32_t pid) {
             !process_owner_parse(buf_str(&text), &owner) || !container_processes_is_of(f->container, &owner))
                 return;
         path = process_owner_container_path(process_state_cgroup_path(buf_str(&text), STR("")));
-        if (path.len > 0)
-                (void) process_state_cgroup_file(f->killer->cgroups, "", path, "cgroup.kill", f->file);
+        if (path.len > 0 &&
+            process_state_cgroup_file(f->killer->cgroups, "", path, "cgroup.kill", f->file) == -ENOENT)
+                (void) process_state_cgroup_file(f->killer->cgroups, "/unified", path, "cgroup.kill",
+                                                 f->file);
 }
 
 /* Kills what is in the cgroup at one time, so that no process can fork in between (Linux,

@@ -23,9 +23,9 @@
 
 typedef struct UnaccountedCard {
         uint64_t used, known; /* bytes, in this census */
-        uint64_t outside;     /* by processes of no pod */
+        uint64_t outside;     /* by processes of no pod with slices */
         uint64_t largest;
-        uint32_t pid;      /* the process of no pod that holds the most; 0: none */
+        uint32_t pid;      /* the one of these that holds the most; 0: none */
         uint32_t n_living; /* processes of pods */
         bool total;        /* `used` is known in this census */
         bool unclear;      /* of some process it is not known how much it holds */
@@ -40,7 +40,7 @@ typedef struct Unaccounted {
 void unaccounted_begin(Unaccounted *u); /* of a census */
 typedef enum ProcessKind {
         PROCESS_OUTSIDE,
-        PROCESS_LIVES, /* of a pod */
+        PROCESS_LIVES, /* of a pod with slices */
         PROCESS_ENDED, /* of a pod, by the cache of owners */
 } ProcessKind;
 void unaccounted_process(Unaccounted *u, uint32_t card, uint32_t pid, ProcessKind kind,

@@ -20,10 +20,18 @@ static Str fields_behind_name(Str text) {
         return at ? (Str){at + 1, text.len - (size_t) (at + 1 - text.data)} : (Str){0};
 }
 
-bool process_state_parse_stopped(Str text) {
+static bool is_in_state(Str text, char one, char other) {
         Str rest = fields_behind_name(text);
 
-        return rest.len > 1 && rest.data[0] == ' ' && (rest.data[1] == 'T' || rest.data[1] == 't');
+        return rest.len > 1 && rest.data[0] == ' ' && (rest.data[1] == one || rest.data[1] == other);
+}
+
+bool process_state_parse_stopped(Str text) {
+        return is_in_state(text, 'T', 't');
+}
+
+bool process_state_parse_ended(Str text) {
+        return is_in_state(text, 'Z', 'X');
 }
 
 static bool parse_field(Str text, int which, uint64_t *ret) {
@@ -128,6 +136,12 @@ bool process_state_is_paused(const char *proc, const char *root, uint32_t pid) {
                 return true;
         return root && read_of(proc, pid, "cgroup", CGROUP_FILE_MAX, &cgroups) &&
                is_frozen(root, buf_str(&cgroups));
+}
+
+bool process_state_first_thread_has_ended(const char *proc, uint32_t pid) {
+        _cleanup_buf_ Buf stat = BUF_NULL;
+
+        return read_of(proc, pid, "stat", STAT_FILE_MAX, &stat) && process_state_parse_ended(buf_str(&stat));
 }
 
 bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret) {

@@ -16,11 +16,16 @@ bool process_state_is_paused(const char *proc, const char *root, uint32_t pid);
  * until the next boot. Returns false when the process has ended. */
 bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret);
 
+/* Whether the first thread has ended (state Z or X) and was not waited for. Other threads of the
+ * process may live. */
+bool process_state_first_thread_has_ended(const char *proc, uint32_t pid);
+
 /* The process's parent. Returns false when the process has ended. */
 bool process_state_parent(const char *proc, uint32_t pid, uint32_t *ret);
 
-/* Both parse the text of /proc/PID/stat, which may be any bytes. */
+/* These parse the text of /proc/PID/stat, which may be any bytes. */
 bool process_state_parse_stopped(Str text);
+bool process_state_parse_ended(Str text);
 bool process_state_parse_start_time(Str text, uint64_t *ret);
 
 /* The path of one controller in /proc/PID/cgroup, which may be any bytes. controller: "" for

@@ -159,13 +159,17 @@ static void write_text(const char *path, const char *text) {
         ASSERT_OK(fclose(file));
 }
 
-static void set_parent(unsigned pid, unsigned parent, uint64_t start) {
+static void set_stat(unsigned pid, char state, unsigned parent, uint64_t start) {
         char path[160], text[256];
 
         (void) snprintf(path, sizeof path, "%s/%u/stat", proc, pid);
-        (void) snprintf(text, sizeof text, "%u (a) b) S %u 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %llu 0\n", pid,
-                        parent, (unsigned long long) start);
+        (void) snprintf(text, sizeof text, "%u (a) b) %c %u 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %llu 0\n", pid,
+                        state, parent, (unsigned long long) start);
         write_text(path, text);
+}
+
+static void set_parent(unsigned pid, unsigned parent, uint64_t start) {
+        set_stat(pid, 'S', parent, start);
 }
 
 /* A thread with its descriptors. opens: a file of the driver, too. */
@@ -411,6 +415,67 @@ static void a_relay_of_makers_is_charged(void) {
         end();
 }
 
+/* A process takes another container's file, allocates, is seen, and ends. */
+static void taken_and_ended(int c) {
+        begin();
+        add_process(OTHER, B, 900 * SECOND, true); /* another pod's monitor */
+        add_process(HEIR, A, 900 * SECOND, true);
+        add_process(DEAD, c, 900 * SECOND, true);
+        names(DEAD, 4000);
+        census();
+        remove_process(DEAD);
+}
+
+static void the_container_that_gave_its_file_is_charged(void) {
+        taken_and_ended(SIDE);
+        expect_charged(A);
+        end();
+        taken_and_ended(SIDE);
+        n_usage = 0; /* also where a process of the pod is named by the driver, but not that one */
+        names(DEAD, 4000);
+        add_process(600, A, 900 * SECOND, true);
+        names(600, 100);
+        censuses(3);
+        ASSERT_INT(excesses[A], 1);
+        ASSERT_INT(used[A] / MIB, 4100);
+        end();
+}
+
+/* It has ended, and its parent does not wait for it: its cgroup is still there. */
+static void a_process_that_is_not_waited_for_has_ended(void) {
+        begin();
+        add_process(OTHER, B, 900 * SECOND, true);
+        add_process(DEAD, A, 900 * SECOND, false);
+        set_stat(DEAD, 'Z', 1, 900 * SECOND);
+        names(DEAD, 4000);
+        expect_charged(A);
+        add_thread(DEAD, DEAD + 1, true); /* a thread of it goes on */
+        census();
+        ASSERT_INT(excesses[A], 1);
+        ASSERT_INT(n_ended[A], 0);
+        end();
+}
+
+static void others_of_the_pod_are_not_charged(void) {
+        taken_and_ended(SIDE);
+        add_process(600, SIDE, 900 * SECOND, true); /* it may have the file itself */
+        expect_charged(SIDE);
+        end();
+        taken_and_ended(SIDE);
+        remove_process(HEIR); /* it is with none of the pod that can be seen */
+        expect_charged(SIDE);
+        end();
+        taken_and_ended(C);
+        expect_charged(C); /* never another pod */
+        end();
+        taken_and_ended(SIDE);
+        names(HEIR, 100); /* the driver names it: it may have a file of its own alone */
+        censuses(3);
+        ASSERT_INT(excesses[SIDE], 1);
+        ASSERT_INT(all_excesses(), 1);
+        end();
+}
+
 static void a_reused_pid_has_ended(void) {
         begin();
         census();
@@ -639,7 +704,9 @@ int main(void) {
                          TEST(a_container_without_a_slice_is_charged), TEST(several_are_told),
                          TEST(none_is_told), TEST(an_older_process_is_told), TEST(after_a_restart_it_is_told),
                          TEST(on_a_card_of_its_own_it_is_charged), TEST(workers_are_no_holders),
-                         TEST(passing_it_on_ends_no_charge), TEST(a_relay_of_makers_is_charged),
-                         TEST(a_reused_pid_has_ended), TEST(what_fits_is_no_excess),
-                         TEST(no_innocent_container_is_charged));
+                         TEST(the_container_that_gave_its_file_is_charged),
+                         TEST(others_of_the_pod_are_not_charged),
+                         TEST(a_process_that_is_not_waited_for_has_ended), TEST(passing_it_on_ends_no_charge),
+                         TEST(a_relay_of_makers_is_charged), TEST(a_reused_pid_has_ended),
+                         TEST(what_fits_is_no_excess), TEST(no_innocent_container_is_charged));
 }

@@ -250,7 +250,7 @@ static bool make_kernel_cgroup(char ret[static 192]) {
 
         for (size_t i = 0; i < ELEMENTSOF(roots); i++) {
                 (void) snprintf(ret, 192, "%s/cgroup.controllers", roots[i]);
-                (void) snprintf(cgroups, sizeof cgroups, "%s", roots[i]);
+                (void) snprintf(cgroups, sizeof cgroups, "%s", roots[0]);
                 if (stat(ret, &st) != 0)
                         continue;
                 (void) snprintf(ret, 192, "%s/aliquot-test-%d", roots[i], getpid());

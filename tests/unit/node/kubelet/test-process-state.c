@@ -22,6 +22,25 @@ static void states(void) {
                 ASSERT_FALSE(process_state_parse_stopped(str_from(others[i])));
 }
 
+static void tells_that_the_first_thread_has_ended(void) {
+        siginfo_t info;
+        pid_t pid;
+
+        ASSERT_TRUE(process_state_parse_ended(STR("7 (a) S) Z 1 1\n")));
+        ASSERT_TRUE(process_state_parse_ended(STR("7 (a) X 1 1\n")));
+        ASSERT_FALSE(process_state_parse_ended(STR("7 (a) Z) S 1 1\n")));
+        ASSERT_FALSE(process_state_parse_ended(STR("")));
+        ASSERT_FALSE(process_state_first_thread_has_ended("/proc", (uint32_t) getpid()));
+        pid = fork();
+        ASSERT_TRUE(pid >= 0);
+        if (pid == 0)
+                _exit(0);
+        ASSERT_OK(waitid(P_PID, (id_t) pid, &info, WEXITED | WNOWAIT));
+        ASSERT_TRUE(process_state_first_thread_has_ended("/proc", (uint32_t) pid));
+        ASSERT_INT(waitpid(pid, NULL, 0), pid);
+        ASSERT_FALSE(process_state_first_thread_has_ended("/proc", (uint32_t) pid));
+}
+
 static bool starts_at(const char *text, uint64_t *ret) {
         return process_state_parse_start_time(str_from(text), ret);
 }
@@ -125,6 +144,7 @@ static void a_real_process_is_stopped(void) {
 }
 
 int main(void) {
-        return TEST_MAIN(TEST(states), TEST(reads_the_start_time), TEST(paths),
-                         TEST(a_process_is_frozen_with_its_cgroup), TEST(a_real_process_is_stopped));
+        return TEST_MAIN(TEST(states), TEST(tells_that_the_first_thread_has_ended),
+                         TEST(reads_the_start_time), TEST(paths), TEST(a_process_is_frozen_with_its_cgroup),
+                         TEST(a_real_process_is_stopped));
 }
