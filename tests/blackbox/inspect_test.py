@@ -145,7 +145,9 @@ KUBECTL_WHY = """\
 for last; do :; done
 printf '%s\\n' "$*" >> "$ANSWERS/calls"
 case "$last" in
+*/namespaces/$OTHER/*/why/*) file=why_there ;;
 */why/*) file=why ;;
+*/v1/pods*) file=schedulers ;;
 *) file=pod ;;
 esac
 cat "$ANSWERS/$file" 2>/dev/null || { echo "Error from server (NotFound)" >&2; exit 1; }
@@ -161,7 +163,7 @@ class Why(Inspect):
             self.write("pod", json.dumps(pod))
         if answer:
             self.write("why", answer)
-        env = dict(os.environ, PATH=self.folder + os.pathsep + os.environ["PATH"], ANSWERS=self.folder)
+        env = dict(os.environ, PATH=self.folder + os.pathsep + os.environ["PATH"], ANSWERS=self.folder, OTHER="gpus")
         return self.run_program("--why", *args, env=env)
 
     def pending(self, **limits):
@@ -191,6 +193,20 @@ class Why(Inspect):
         status, out, err = self.why("team/p")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("pod team/p is not known, or kubectl cannot read it", err)
+
+    def schedulers(self, *namespaces):
+        self.write("schedulers", json.dumps({"kind": "PodList", "apiVersion": "v1", "items": [
+            {"metadata": {"name": f"aliquot-scheduler-{i}", "namespace": name}} for i, name in enumerate(namespaces)]}))
+
+    def test_a_scheduler_in_a_namespace_of_its_own(self):
+        self.write("why_there", self.ANSWER)
+        self.schedulers("gpus", "gpus")
+        self.assertEqual(self.why("team/p", pod=self.pending(), answer=None), (0, "team/p (scheduler: ack-co-scheduler) " + self.ANSWER, ""))
+        self.assertEqual(self.calls()[-1], "get --raw /api/v1/namespaces/gpus/services/aliquot-scheduler:12347/proxy/gpushare-scheduler/why/0a1b-2c")
+        self.schedulers("gpus", "somebody")
+        status, out, err = self.why("team/p", pod=self.pending(), answer=None)
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("the scheduler at kube-system/aliquot-scheduler:12347 does not answer; where it is in another namespace: --scheduler NAMESPACE/", err)
 
     def test_no_answer_of_the_scheduler(self):
         status, out, err = self.why("team/p", pod=self.pending(), answer=None)

@@ -10,15 +10,23 @@
 #include "share/refusal_format.h"
 #include "share/request.h"
 #include "share/resize_status.h"
+#include "wire/list_items.h"
 
-#define LOWER_NAME "abcdefghijklmnopqrstuvwxyz0123456789.-"
-#define UID_CHARS  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_" LOWER_NAME
+#define LOWER_NAME        "abcdefghijklmnopqrstuvwxyz0123456789.-"
+#define SCHEDULER_SERVICE "aliquot-scheduler:12347"
+/* of deploy/helm/aliquot/templates/scheduler.yaml */
+#define SCHEDULER_PODS                                                                                       \
+        "/api/v1/pods?labelSelector=app.kubernetes.io%2Fname%3Daliquot,app.kubernetes.io%2Fcomponent%3D"     \
+        "scheduler"
+#define UID_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZ_" LOWER_NAME
 
 enum { NAME_LONGEST = 253 }; /* of Kubernetes objects (DNS1123SubdomainMaxLength) */
 
 typedef struct Why {
         const Cluster *cluster;
         const char *scheduler;
+        bool is_default; /* the user named none */
+        char found[128]; /* another one in its place */
         Str namespace_, name;
         Arena arena;
         Buf text; /* of the pod */
@@ -46,13 +54,15 @@ static int read_all(int fd, Buf *out) {
         return buf_result(out);
 }
 
-/* The answer of one path. kubectl says on standard error what went wrong. 0, KUBECTL_E_FAILED or
- * negative errno, each with a fault. */
-static int get(const char *const *flags, size_t n_flags, const char *path, Buf *out, Fault *fault) {
+/* The answer of one path. kubectl says on standard error what went wrong, unless quiet. 0,
+ * KUBECTL_E_FAILED or negative errno, each with a fault. */
+static int get(const char *const *flags, size_t n_flags, const char *path, bool quiet, Buf *out,
+               Fault *fault) {
         Kubectl kubectl;
         int r, read;
 
-        r = kubectl_get_raw(flags, n_flags, path, &kubectl, fault);
+        r = quiet ? kubectl_try_raw(flags, n_flags, path, &kubectl, fault)
+                  : kubectl_get_raw(flags, n_flags, path, &kubectl, fault);
         if (r < 0)
                 return r;
         read = read_all(kubectl.out, out);
@@ -87,7 +97,7 @@ static int fetch_pod(Why *w) {
                     STR_ARG(w->name));
         if (buf_result(&path) < 0)
                 return complain_no_memory();
-        r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, &w->text, &fault);
+        r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, false, &w->text, &fault);
         if (r > 0)
                 (void) fault_set(&fault, r,
                                  "pod " STR_FMT "/" STR_FMT " is not known, or kubectl cannot read it",
@@ -191,10 +201,10 @@ static int ask_url(const Why *w, Buf *out, Fault *fault) {
         if (buf_result(&server) < 0 || buf_result(&path) < 0)
                 return -ENOMEM;
         flags[0] = server.data;
-        return get(flags, ELEMENTSOF(flags), path.data, out, fault);
+        return get(flags, ELEMENTSOF(flags), path.data, false, out, fault);
 }
 
-static int ask_service(const Why *w, Buf *out, Fault *fault) {
+static int ask_service(const Why *w, bool quiet, Buf *out, Fault *fault) {
         Str service = str_from(w->scheduler), namespace_ = str_split(&service, '/');
         _cleanup_buf_ Buf path = BUF_NULL;
 
@@ -204,7 +214,59 @@ static int ask_service(const Why *w, Buf *out, Fault *fault) {
                     STR_ARG(namespace_), STR_ARG(service), STR_ARG(w->pod.meta.uid));
         if (buf_result(&path) < 0)
                 return -ENOMEM;
-        return get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, out, fault);
+        return get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, path.data, quiet, out, fault);
+}
+
+/* ---- a scheduler in a namespace of its own ---- */
+
+typedef struct Found {
+        Arena arena;
+        char namespace_[64]; /* of the first pod; a label of DNS has 63 characters (RFC 1123) */
+        bool several;
+} Found;
+
+static int take_scheduler_pod(void *userdata, Str item) {
+        Found *f = userdata;
+        Pod pod;
+        int r = pod_decode(item, &f->arena, &pod, NULL);
+
+        if (r != 0)
+                return r < 0 ? r : 0;
+        if (!is_of(pod.meta.namespace_, LOWER_NAME) || pod.meta.namespace_.len >= sizeof f->namespace_)
+                return 0;
+        f->several |= f->namespace_[0] != '\0' && !str_eq(pod.meta.namespace_, str_from(f->namespace_));
+        if (f->namespace_[0] == '\0')
+                (void) snprintf(f->namespace_, sizeof f->namespace_, STR_FMT, STR_ARG(pod.meta.namespace_));
+        return 0;
+}
+
+/* The namespace of the one installation, by its pods. Any user may give a pod these labels, so that
+ * of several namespaces none is taken. */
+static bool find_scheduler(Why *w) {
+        _cleanup_buf_ Buf pods = BUF_NULL;
+        Found found = {.arena = ARENA_NULL};
+        int r = get(w->cluster->kubectl_flags, w->cluster->n_kubectl_flags, SCHEDULER_PODS, true, &pods,
+                    NULL);
+
+        if (r == 0)
+                r = list_items_each(buf_str(&pods), take_scheduler_pod, &found, NULL);
+        arena_done(&found.arena);
+        if (r != 0 || found.several || found.namespace_[0] == '\0')
+                return false;
+        (void) snprintf(w->found, sizeof w->found, "%s/" SCHEDULER_SERVICE, found.namespace_);
+        w->scheduler = w->found;
+        return true;
+}
+
+/* The default is tried without a word first: the scheduler may be in another namespace. */
+static int ask_default(Why *w, Buf *out, Fault *fault) {
+        int r = ask_service(w, true, out, fault);
+
+        if (r <= 0)
+                return r;
+        (void) find_scheduler(w);
+        buf_clear(out);
+        return ask_service(w, false, out, fault);
 }
 
 static int ask(Why *w) {
@@ -214,13 +276,17 @@ static int ask(Why *w) {
 
         if (!is_of(w->pod.meta.uid, UID_CHARS))
                 return say_no(w, "has a UID that cannot be asked about");
-        r = is_url(w->scheduler) ? ask_url(w, &answer, &fault) : ask_service(w, &answer, &fault);
+        if (w->is_default)
+                r = ask_default(w, &answer, &fault);
+        else
+                r = is_url(w->scheduler) ? ask_url(w, &answer, &fault)
+                                         : ask_service(w, false, &answer, &fault);
         if (r > 0)
                 (void) fault_set(&fault, r,
-                                 "the scheduler at %s does not answer; where a NetworkPolicy is in the way: "
-                                 "kubectl -n "
-                                 "kube-system port-forward svc/aliquot-scheduler 12347, and --scheduler "
-                                 "http://127.0.0.1:12347",
+                                 "the scheduler at %s does not answer; where it is in another namespace: "
+                                 "--scheduler NAMESPACE/" SCHEDULER_SERVICE
+                                 "; where a NetworkPolicy is in the way: kubectl -n NAMESPACE port-forward "
+                                 "svc/aliquot-scheduler 12347, and --scheduler http://127.0.0.1:12347",
                                  w->scheduler);
         if (r != 0)
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
@@ -231,7 +297,9 @@ static int ask(Why *w) {
 }
 
 int why_run(const Cluster *c, Str pod, const char *scheduler) {
-        Why w = {.cluster = c, .scheduler = scheduler ? scheduler : WHY_SCHEDULER};
+        Why w = {.cluster = c,
+                 .scheduler = scheduler ? scheduler : WHY_SCHEDULER,
+                 .is_default = scheduler == NULL};
         int status = parse_name(&w, pod);
 
         if (status < 0 && !is_url(w.scheduler) && !strchr(w.scheduler, '/'))
