@@ -358,6 +358,22 @@ class InCluster(Case):
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         self.assertEqual(sorted(set(cluster.server.asked)), sorted(cluster.answers), "each question, and no other")
 
+    def test_a_namespace_of_its_own(self):
+        """The webhook's configuration, which only administrators write, names it."""
+        cluster = self.cluster()
+        answers = json.loads(json.dumps(cluster.answers).replace("kube-system", "gpus"))
+        for kind in "mutating", "validating":
+            answers[f"{ADMISSION}/{kind}webhookconfigurations/aliquot"][1]["webhooks"][0]["clientConfig"]["service"] = {"namespace": "gpus"}
+        cluster.answers.clear()
+        cluster.answers.update(answers)
+        p = self.ask(cluster)
+        self.assertEqual({n: (c["result"], c["reason"]) for n, c in p.checks.items() if c["result"] != "ok"}, {})
+        self.assertEqual(sorted(set(cluster.server.asked)), sorted(cluster.answers), "each question, and no other")
+        cluster.answers["/api/v1/namespaces/gpus/services/aliquot-scheduler:12347/proxy/readyz"] = (503, "not yet")
+        p = self.ask(cluster)
+        self.assertIn("kubectl -n gpus ", " ".join(c.get("remedy", "") for c in p.checks.values()))
+        self.assertNotIn("kube-system", json.dumps(p.checks))
+
     def test_one_fault_each(self):
         slices = "/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices"
         for path, answer, check, result, text in (

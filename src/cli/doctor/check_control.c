@@ -375,7 +375,7 @@ void check_control_versions(const Facts *f, Finding *ret) {
                                                     "rollout status deploy/aliquot-scheduler");
         }
         if (!first[0])
-                finding_set(ret, GRADE_SKIPPED, "no pod of aliquot runs in " QUESTIONS_NAMESPACE);
+                finding_set(ret, GRADE_SKIPPED, "no pod of aliquot runs in %s", f->cluster.namespace_);
         else
                 finding_pass(ret, "scheduler and node agents run %s", first);
 }

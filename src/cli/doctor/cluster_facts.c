@@ -31,10 +31,10 @@ struct ClusterQuery {
         usec_t timeout;
         Question questions[API_QUESTIONS_ + 2 * FACTS_NODES_ASKED];
         unsigned n, pending;
-        bool asked_nodes;
+        bool asked_all, asked_nodes;
 };
 
-static void ask_nodes(ClusterQuery *q);
+static void ask_next(ClusterQuery *q);
 
 static void on_reply(void *userdata, const KubeReply *reply) {
         const Question *question = userdata;
@@ -50,8 +50,8 @@ static void on_reply(void *userdata, const KubeReply *reply) {
                 fact->why = reply->fault;
         }
         fact->date = reply->date;
-        if (--q->pending == 0 && !q->asked_nodes)
-                ask_nodes(q);
+        if (--q->pending == 0)
+                ask_next(q);
 }
 
 static int ask(ClusterQuery *q, const char *path, const char *body, bool json, Fact *fact) {
@@ -168,6 +168,39 @@ static void ask_nodes(ClusterQuery *q) {
 
 /* ---- the query ---- */
 
+static int ask_question(ClusterQuery *q, ApiQuestion i) {
+        _cleanup_buf_ Buf path = BUF_NULL;
+
+        questions_path(i, q->facts->namespace_, &path);
+        if (buf_result(&path) < 0)
+                return -ENOMEM;
+        return ask(q, path.data, i == API_ADMISSION ? dry_pod : NULL,
+                   i != API_NODES && i != API_READY && i != API_METRICS, &q->facts->api[i]);
+}
+
+/* Only administrators write this object, whereas any user may name a namespace or label a pod. */
+static void find_namespace(ClusterFacts *c) {
+        const json_t *webhooks = fact_at(c->api[API_MUTATING].json, "webhooks", NULL);
+        const char *named =
+                fact_text(json_array_get(webhooks, 0), "clientConfig", "service", "namespace", NULL);
+
+        (void) snprintf(c->namespace_, sizeof c->namespace_, "%s",
+                        questions_is_namespace(named) ? named : QUESTIONS_NAMESPACE);
+}
+
+/* A question that could not be asked has its reason in its fact. */
+static void ask_next(ClusterQuery *q) {
+        if (!q->asked_all) {
+                q->asked_all = true;
+                find_namespace(q->facts);
+                for (int i = 0; i < API_QUESTIONS_; i++)
+                        if (i != API_MUTATING)
+                                (void) ask_question(q, (ApiQuestion) i);
+        }
+        if (q->pending == 0 && !q->asked_nodes)
+                ask_nodes(q);
+}
+
 int cluster_facts_new(sd_event *event, const KubeConfig *config, usec_t timeout, ClusterFacts *ret_facts,
                       ClusterQuery **ret) {
         _cleanup_(cluster_facts_freep) ClusterQuery *q = calloc(1, sizeof *q);
@@ -178,9 +211,8 @@ int cluster_facts_new(sd_event *event, const KubeConfig *config, usec_t timeout,
         q->facts = ret_facts;
         q->timeout = timeout;
         r = kube_client_new(event, config, &q->client);
-        for (int i = 0; r == 0 && i < API_QUESTIONS_; i++)
-                r = ask(q, questions_path((ApiQuestion) i), i == API_ADMISSION ? dry_pod : NULL,
-                        i != API_NODES && i != API_READY && i != API_METRICS, &ret_facts->api[i]);
+        if (r == 0)
+                r = ask_question(q, API_MUTATING);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(q);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Asks the API server, all questions at once, and then the kubelets and agents of the first nodes
- * through it. Each question has the time limit. */
+/* Asks the API server for the webhook, which names the namespace of the installation. Then all
+ * other questions at once, and then the kubelets and agents of the first nodes through it. Each
+ * question has the time limit. */
 
 #include "cli/doctor/facts.h"
 #include "kube/client.h"

@@ -54,4 +54,6 @@ void doctor_judge(const DoctorCheck *check, const Facts *f, Finding *ret) {
         *ret = (Finding){.grade = GRADE_SKIPPED};
         check->judge(f, ret);
         finding_close(ret);
+        if (f->cluster.namespace_[0] != '\0')
+                questions_localize(f->cluster.namespace_, &ret->mend);
 }

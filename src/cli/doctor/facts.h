@@ -73,7 +73,8 @@ enum { FACTS_NODES_ASKED = 64 }; /* nodes whose kubelets and agents are asked */
 
 typedef struct ClusterFacts {
         Fact api[API_QUESTIONS_];
-        NodeFacts *nodes; /* owned */
+        char namespace_[QUESTIONS_NAMESPACE_SIZE]; /* of the installation; "": not asked for */
+        NodeFacts *nodes;                          /* owned */
         size_t n_nodes;
 } ClusterFacts;
 

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the API server is asked. */
+/* What the API server is asked. Paths and texts are written for an installation in kube-system, and
+ * changed here for one in another namespace. */
 
+#include "base/buf.h"
+#include "base/fault.h"
 #include "node/event_reasons.h"
 
 #define QUESTIONS_NAMESPACE "kube-system"
 #define QUESTIONS_SCHEDULER                                                                                  \
         "/api/v1/namespaces/" QUESTIONS_NAMESPACE "/services/aliquot-scheduler:12347/proxy"
+
+enum { QUESTIONS_NAMESPACE_SIZE = 64 };
 
 /* The path, and the right that it takes. */
 #define QUESTIONS(X)                                                                                         \
@@ -47,5 +52,13 @@ typedef enum ApiQuestion {
                 API_QUESTIONS_,
 } ApiQuestion;
 
-const char *questions_path(ApiQuestion question);
+/* Whether it can be a namespace: a label of DNS (RFC 1123). It becomes a part of paths. */
+bool questions_is_namespace(const char *text);
+
+/* Appends the path. namespace_: where aliquot is installed. */
+void questions_path(ApiQuestion question, const char *namespace_, Buf *out);
 const char *questions_right(ApiQuestion question);
+
+/* Writes the namespace over QUESTIONS_NAMESPACE in a command or the words of a right. A text that
+ * becomes too long is cut. */
+void questions_localize(const char *namespace_, Fault *text);
