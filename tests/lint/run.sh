@@ -185,6 +185,13 @@ says includes 'src/base/x.c:4: AT_EMPTY_PATH is used without <fcntl.h>'
 write src/base/x.c 'struct stat;' 'int open(struct stat *s);' 'int open(struct stat *s) {' '        return s->O_RDWR == 0;' '}'
 says includes
 fresh
+mkdir "$tree/tests/mutants"
+printf '%s\n' '--- a/src/wire/good.c' '+++ b/src/wire/good.c' '@@ -4,3 +4,3 @@' ' int good(int a) {' '-        return a + 1;' \
+        '+        return a - 1;' ' }' >"$tree/tests/mutants/wire-01.patch"
+says mutants
+write src/wire/good.c '#include "wire/good.h"' '' 'int good(int a) {' '        return 1 + a;' '}'
+says mutants 'tests/mutants/wire-01.patch: does not apply'
+fresh
 write src/base/x.c 'int x(void);' 'int x(void) {' '        int a[2];' '        a[2] = 1;' '        return a[0];' '}'
 says cppcheck 'src/base/x.c:5: Array'
 fresh
