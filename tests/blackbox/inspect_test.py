@@ -467,6 +467,10 @@ class FromKubectl(Inspect):
         self.assertIn("kubectl get --raw /api/v1/pods", err)
 
     def test_kubectl_that_talks_on_is_ended(self):
+        # As kubectl without a login, which waits for an answer.
+        status, out, err = self.kubectl(nodes="Please enter Username: ", after="while :; do sleep 0.01; done")
+        self.assertEqual((status, out), (1, ""))
+        self.assertIn("where it asks for a user name, the kubeconfig has no login for this cluster", err)
         status, out, err = self.kubectl(nodes="this is no JSON", after="while :; do echo x; done")
         self.assertEqual((status, out), (1, ""))
         self.assertIn("kubectl get --raw /api/v1/nodes: ", err)

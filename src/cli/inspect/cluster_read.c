@@ -56,6 +56,12 @@ static int read_kubectl(Feed *f, const Cluster *c, const char *path) {
          * ourselves. */
         if (r != 0 && (fed == 0 || f->at_end))
                 return complain(r < 0 ? EXIT_BROKEN : EXIT_NO, &fault, r);
+        /* Without a login kubectl asks for a user name, on its standard output. */
+        if (fed > 0 && !f->begun)
+                (void) fault_set(&why, fed,
+                                 "%s: answers with no list; try kubectl get nodes: where it asks for a user "
+                                 "name, the kubeconfig has no login for this cluster",
+                                 kubectl.command);
         if (fed != 0)
                 return complain(fed < 0 ? EXIT_BROKEN : EXIT_NO, &why, fed);
         return 0;
