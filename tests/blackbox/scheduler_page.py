@@ -483,13 +483,13 @@ class Viewers(Page):
 
     def test_all_viewers_leave_and_one_comes(self):
         self.filled()
-        for _ in range(3):
+        for n in 1, 2, 3:
             v = self.viewer()
             v.next()
             self.assertEqual(v.cards(), self.lab.inspect())
             v.close()
-            self.lab.api.post(PODS, pod(f"p{time.monotonic_ns()}", 1, on="n0"))
-            until(lambda: any(used for _, used in self.lab.inspect()["n0"].values()), "the pod is seen")
+            self.lab.api.post(PODS, pod(f"p{n}", 1, on="n0"))
+            until(lambda n=n: sum(used for _, used in self.lab.inspect()["n0"].values()) == n, "the pod is seen")
 
     def test_viewers_that_do_not_read(self):
         names = [f"n{i}" for i in range(1000)]
