@@ -259,7 +259,7 @@ class Exports(unittest.TestCase):
     def test_nothing_but_nvml(self):
         out = subprocess.run(["nm", "-D", "--defined-only", os.path.join(FOLDER, "libnvidia-ml.so.1")], check=True,
                              capture_output=True, text=True).stdout
-        names = [line.split()[2] for line in out.splitlines()]
+        names = {line.split()[2] for line in out.splitlines()} - {"__bss_start", "_edata", "_end"}  # gold exports where sections end
         self.assertEqual([n for n in names if not n.startswith("nvml")], [])
 
 
