@@ -120,10 +120,12 @@ static void write_asked(const SizeOptions *size, char ret[static SLICE_ASKED]) {
 
 /* A file, so that the library knows standard error from data that a program writes (gate.h). */
 static SliceFile own_log(void) {
+        SliceFile log = {.rdev = 0};
         struct stat st;
 
-        return fstat(STDERR_FILENO, &st) < 0 ? (SliceFile){.rdev = 0}
-                                             : (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+        if (fstat(STDERR_FILENO, &st) == 0)
+                log = (SliceFile){.dev = st.st_dev, .ino = st.st_ino};
+        return log;
 }
 
 static void describe(const Options *o, const HostCards *m, const HostCard *card, const char *id,
