@@ -24,7 +24,7 @@ all:
 help:
 	@echo "make            build the programs into $(BUILD)/"
 	@echo "make demo       the main job on this machine, without a GPU and without a cluster"
-	@echo "make check      unit tests and the quick black-box tests, for a look within a minute"
+	@echo "make check      unit tests and the quick black-box tests"
 	@echo "make test       unit tests, black-box tests, fuzz corpora; with THOROUGH=1 more seeds and driver branches"
 	@echo "make e2e        the whole on the cluster that KUBECONFIG names: tests/e2e/README.md"
 	@echo "make gpu-test   on this machine's GPU; needs neither meson nor packages: tests/gpu/README.md"

@@ -49,7 +49,7 @@ typedef struct EngineSlot {
 
 typedef struct EngineRings {
         _Atomic uint64_t channels;               /* those from here on were never used */
-        _Atomic uint64_t tails[ENGINE_CHANNELS]; /* engine_tag() of the number of submitted entries */
+        _Atomic uint64_t tails[ENGINE_CHANNELS]; /* engine_tag() of the submitted entries */
         EngineSlot slots[ENGINE_CHANNELS][ENGINE_RING_SIZE] __attribute__((aligned(ENGINE_PAGE)));
 } EngineRings;
 

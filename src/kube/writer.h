@@ -35,8 +35,8 @@ typedef struct WriterRule {
          * begins. */
         int (*reconcile)(void *userdata);
 
-        /* The write has ended; written: with 2xx. WRITER_REST after a write whose answer is not
-         * taken as observed: a poke since it was sent counts. Does not free the writer. */
+        /* The write has ended; written: with 2xx. WRITER_REST where the answer is not taken
+         * as observed: a poke since it was sent counts. Does not free the writer. */
         WriterNext (*on_answer)(void *userdata, const KubeReply *reply, bool written);
 } WriterRule;
 

@@ -24,7 +24,7 @@ typedef struct AgentOptions {
         MemoryUnit unit;
         DeviceAccess access;
         const char *slices, *library;        /* as in node/isolation/isolation.h */
-        uint32_t slices_mib;                 /* of the tmpfs for slice pages; 0: none, nor one for a slice */
+        uint32_t slices_mib;                 /* of the tmpfs for pages; 0: none at all */
         bool ignores_disable, says_refusals; /* the same */
         ComputePolicy policy;                /* of compute, unless the node's annotation sets one */
         NodeDefaults defaults;               /* of other settings, unless annotations set them */

@@ -11,8 +11,6 @@
 #include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
 
-#define UNCHARGED_MIN (UINT64_C(64) << 20) /* the figures are read one after the other */
-
 void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
         log_warning("%s: %s", reason, note);
         if (!a->node_uid)
@@ -143,12 +141,11 @@ static void format_uncharged(const Agent *a, const MemoryExcess *excess, char *r
         uint64_t charged;
 
         ret[0] = '\0';
-        if (card &&
-            memory_limits_charged(a->memory_limits, str_from(excess->pod->uid), card->uuid, &charged) &&
-            excess->used > charged + UNCHARGED_MIN)
+        if (card && memory_limits_charged(a->memory_limits, excess->pod->uid, card->uuid, &charged) &&
+            excess->used > charged + MEMORY_AUDIT_GRACE)
                 (void) snprintf(ret, size,
                                 "; the driver charges the pod for %llu MiB, and not for managed memory or "
-                                "clients whose creator has ended",
+                                "clients that outlived their creator",
                                 (unsigned long long) (charged >> 20));
 }
 

@@ -74,7 +74,7 @@ typedef struct SliceLimits {
         uint32_t prio_ratio;     /* percent, 20..99; 0: not set */
         char asked[SLICE_ASKED]; /* "aliyun.com/gpu-mem: 2", for people; NUL-terminated */
         uint64_t asked_limit;    /* bytes that `asked` stands for; a resize changes limit alone */
-        SliceFile log;           /* the maker's standard error; inode 0: it is not the container's */
+        SliceFile log;           /* the maker's standard error; inode 0: not known */
         uint8_t reserved[3472];
 } SliceLimits;
 

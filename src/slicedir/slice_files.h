@@ -25,8 +25,8 @@ enum { SLICEDIR_ID_SIZE = 128 };
 typedef struct SliceSpec {
         uint64_t limit, card_bytes, group_bytes, granted; /* bytes, as in SliceLimits */
         uint32_t card, flags, granted_percent;
-        const char *uuid, *container; /* shorter than SLICE_UUID; for people, cut if it is too long */
-        char asked[SLICE_ASKED];      /* for people: what made granted, or the limit where that is 0 */
+        const char *uuid, *container; /* shorter than SLICE_UUID; cut if it is longer */
+        char asked[SLICE_ASKED];      /* what made granted, or the limit where that is 0 */
         SliceFile ctl, device, uvm, log;
         CardCompute compute;
         ComputeRequest request;
@@ -99,7 +99,7 @@ int slice_files_read_report(int directory, SliceReport *ret);
  * dead one's row (slice/counters.h). So a lane that is behind was overwritten, as by a copy of the
  * file from before. */
 typedef struct SliceSequences {           /* all zero at first */
-        uint64_t inode, refused, rowless; /* of the file, 0: it was not read yet; as in SliceUsage */
+        uint64_t inode, refused, rowless; /* 0: it was not read yet; as in SliceUsage */
         uint32_t lanes[SLICE_ROWS * SLICE_LANES];
 } SliceSequences;
 

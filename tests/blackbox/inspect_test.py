@@ -203,7 +203,7 @@ class Why(Inspect):
         self.schedulers("gpus", "gpus")
         self.assertEqual(self.why("team/p", pod=self.pending(), answer=None), (0, "team/p (scheduler: ack-co-scheduler) " + self.ANSWER, ""))
         self.assertEqual(self.calls()[-1], "get --raw /api/v1/namespaces/gpus/services/aliquot-scheduler:12347/proxy/gpushare-scheduler/why/0a1b-2c")
-        self.schedulers("gpus", "somebody")
+        self.schedulers("gpus", "other")
         status, out, err = self.why("team/p", pod=self.pending(), answer=None)
         self.assertEqual((status, out), (1, ""))
         self.assertIn("the scheduler at kube-system/aliquot-scheduler:12347 does not answer; where it is in another namespace: --scheduler NAMESPACE/", err)

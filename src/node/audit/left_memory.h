@@ -14,7 +14,7 @@
  * that can be seen may be another container's monitor. A charge stays without it while the first
  * condition holds, so that passing the file on does not end it.
  *
- * Memory of an ended process whose container was seen stays charged to that container. Only where
+ * Memory of an ended process of a known container stays charged to that container. Only where
  * no process there has a driver file open any more, one other container of its pod is charged, the
  * only one with holders (left_memory_heir()).
  *

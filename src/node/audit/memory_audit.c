@@ -13,8 +13,7 @@
 #include "node/records/process_lookup.h"
 #include "slice/visible.h"
 
-#define MIB   (UINT64_C(1) << 20)
-#define GRACE (64 * MIB)
+#define MIB (UINT64_C(1) << 20)
 
 enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE + 16, PATH_SIZE = 512 };
 
@@ -224,7 +223,7 @@ static bool is_alive_there(const MemoryAudit *a, const Seen *dead) {
         return false;
 }
 
-/* An ended process whose container is known. A process of it has its file, or one of another
+/* An ended process of a known container. A process there has its file, or one of another
  * container to which it was passed. */
 static void charge_ended(MemoryAudit *a, Seen *seen) {
         const LeftHolders *holders = &a->holders[seen->card];
@@ -372,7 +371,7 @@ static bool check(MemoryAudit *a, Holding *h) {
         h->limit = h->container[0] == '\0'
                            ? sum_of(a, pod, record, h->card)
                            : slice_of(a, pod, record_container(record, str_from(h->container)), h->card);
-        if (h->limit >= UINT64_MAX - GRACE || h->bytes <= h->limit + GRACE) {
+        if (h->limit >= UINT64_MAX - MEMORY_AUDIT_GRACE || h->bytes <= h->limit + MEMORY_AUDIT_GRACE) {
                 hysteresis_lower(&h->found);
                 return false;
         }

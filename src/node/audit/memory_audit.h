@@ -21,6 +21,8 @@
 #include "node/records/records.h"
 #include "node/records/roster.h"
 
+#define MEMORY_AUDIT_GRACE (UINT64_C(64) << 20) /* figures are read one after the other */
+
 typedef struct MemoryAudit MemoryAudit;
 
 typedef struct ExcessPid {

@@ -343,9 +343,8 @@ MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_
         return m->mechanism;
 }
 
-bool memory_limits_charged(const MemoryLimits *m, Str uid, const char *uuid, uint64_t *ret_bytes) {
-        _cleanup_free_ char *name = str_dup(uid);
-        const PodLimit *p = name ? find_pod(m, name) : NULL;
+bool memory_limits_charged(const MemoryLimits *m, const char *uid, const char *uuid, uint64_t *ret_bytes) {
+        const PodLimit *p = find_pod(m, uid);
 
         for (size_t i = 0; p && i < p->n; i++) {
                 const PodLimitCard *c = &p->cards[i];

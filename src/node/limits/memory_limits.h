@@ -64,7 +64,7 @@ MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_
                                         const Fault **ret_why);
 
 /* Bytes of that card that the driver charges the pod for, by the last answer. false: not known. */
-bool memory_limits_charged(const MemoryLimits *m, Str uid, const char *uuid, uint64_t *ret_bytes);
+bool memory_limits_charged(const MemoryLimits *m, const char *uid, const char *uuid, uint64_t *ret_bytes);
 
 typedef struct MemoryLimitsCounters {
         uint64_t restored, failed; /* limits that had to be set again; calls that failed */
