@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of device memory by cgroup, as the simulated driver of 615 keeps them, for real processes in real cgroups.
 
-    memory_limits.py LIBRARY SIMULATOR SIM_FOLDER [TEST...]
+    memory_limits.py LIBRARY SIMULATOR SIM_FOLDER GPU_CASE [TEST...]
 """
 import contextlib
 import ctypes
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,11 @@ import unittest
 from cgroup_lab import ROOT, enter_cgroups, make
 from gate_lab import LIBRARY, Program, Simulator, skip, used
 from rm_client import MIB, NO_MEMORY, OK, Client, inside, say, status_of, wait_for_word
+
+GPU = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gpu")
+sys.path.append(GPU)
+from limits import limits as judge  # noqa: E402
+from slices import Failure  # noqa: E402
 
 DRIVER, OLDER = "615.71.09", "610.57.04"
 HARD_LIMIT = 0x8D
@@ -286,9 +293,59 @@ class Dmem(Lab):
         self.assertEqual(self.nvml.get(pod), (MAX, 0))
 
 
+class Told:
+    """A card whose questions have the given answers."""
+
+    def __init__(self, figures):
+        self.figures = figures
+
+    def case(self, *unused):
+        return contextlib.nullcontext(self)
+
+    def until(self, _):
+        return dict(self.figures)
+
+
+class Suite(Lab):
+    """What `make gpu-test` asks a card of."""
+
+    def suite(self, limits, driver=DRIVER):
+        self.start(limits, driver)
+        p = subprocess.run([sys.executable, GPU + "/run.py", "--build", os.path.dirname(GPU_CASE), "--only", "limits", "--out", self.sim.dir + ".out"],
+                           env=dict(os.environ, ALIQUOT_SIM_DIR=self.sim.dir, LD_LIBRARY_PATH=SIM_FOLDER), capture_output=True, text=True)
+        self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+        with open(self.sim.dir + ".out/results.json") as f:
+            figures = json.load(f)["tests"][0]["figures"]
+        shutil.rmtree(self.sim.dir + ".out")
+        return figures
+
+    def test_a_driver_with_limits(self):
+        told = self.suite("misc")
+        self.assertEqual(told["mechanism"], "both")
+        expected = {"set-read-back": 64 * MIB, "fence-status": HARD_LIMIT, "fence-used": 64 * MIB, "lower-code": INVALID, "root-code": NOT_SUPPORTED,
+                    "removed-path-code": OPERATING_SYSTEM, "not-root-code": NO_PERMISSION, "orphan-status": OK, "orphan-used": 0,
+                    "moved-charge-of-new": 16 * MIB, "duplicate-charge-of-other": 0, "owner-ended-charge": 16 * MIB, "both-ended-charge": 0,
+                    "shown-leaf-nvml2": 512 * MIB, "shown-below-cuda": 512 * MIB}
+        self.assertEqual({key: told[key] for key in expected}, expected)
+        self.assertEqual([name for name in os.listdir(ROOT) if name.startswith("aliquot-gpu-test")], [])
+        for key, wrong in (("set-read-back", 0), ("fence-status", OK), ("fence-used", 65 * MIB), ("raise-take-status", HARD_LIMIT),
+                           ("given-back-used", 2 * MIB), ("lift-read-back", 64 * MIB)):
+            with self.subTest(key=key), self.assertRaises(Failure):
+                judge(Told({"pid": 1, **told, key: wrong}))
+
+    def test_what_a_removed_cgroup_leaves_is_counted(self):
+        self.assertEqual(self.suite("misc,reuse")["inherited-of-500"], 499)
+
+    def test_a_driver_without_limits(self):
+        for kind, driver, why in (("misc", OLDER, "no calls for limits in NVML"), ("none", DRIVER, "NVML answers 3")):
+            with self.subTest(kind=kind, driver=driver):
+                self.assertEqual(self.suite(kind, driver), {"mechanism": "preload", "why": why})
+                self.doCleanups()
+
+
 if __name__ == "__main__":
     enter_cgroups()
     signal.alarm(600)
-    SIM_FOLDER = os.path.abspath(sys.argv[3])
-    del sys.argv[1:4]
+    SIM_FOLDER, GPU_CASE = map(os.path.abspath, sys.argv[3:5])
+    del sys.argv[1:5]
     unittest.main()

@@ -100,12 +100,13 @@ static const struct {
         int n;
         int (*run)(char **arguments);
 } cases[] = {
-        {"agree", 0, case_agree},     {"family", 2, case_family}, {"over", 2, case_over},
-        {"fill", 1, case_fill},       {"hold", 1, case_hold},     {"contexts", 1, case_contexts},
-        {"threads", 2, case_threads}, {"forked", 1, case_forked}, {"ipc", 1, case_ipc},
-        {"shared", 1, case_shared},   {"race", 2, case_race},     {"crowd", 2, case_crowd},
-        {"time", 1, case_time},       {"probe", 0, case_probe},   {"rate", 1, case_rate},
-        {"work", 5, case_work},       {"gaps", 1, case_gaps},     {"latency", 0, case_latency},
+        {"agree", 0, case_agree},     {"family", 2, case_family},   {"over", 2, case_over},
+        {"fill", 1, case_fill},       {"hold", 1, case_hold},       {"contexts", 1, case_contexts},
+        {"threads", 2, case_threads}, {"forked", 1, case_forked},   {"ipc", 1, case_ipc},
+        {"shared", 1, case_shared},   {"race", 2, case_race},       {"crowd", 2, case_crowd},
+        {"time", 1, case_time},       {"probe", 0, case_probe},     {"rate", 1, case_rate},
+        {"work", 5, case_work},       {"gaps", 1, case_gaps},       {"latency", 0, case_latency},
+        {"limits", 1, case_limits},   {"limited", 1, case_limited},
 };
 
 int main(int argc, char **argv) {

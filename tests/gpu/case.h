@@ -86,3 +86,5 @@ int case_rate(char **arguments);
 int case_work(char **arguments);
 int case_gaps(char **arguments);
 int case_latency(char **arguments);
+int case_limits(char **arguments);
+int case_limited(char **arguments);

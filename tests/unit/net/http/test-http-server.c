@@ -281,7 +281,6 @@ static void garbage_changes_nothing(void) {
                 "POST /now HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
                 "\x16\x03\x01\x02\x00",
         };
-        _cleanup_buf_ Buf got = BUF_NULL;
         Fixture f;
 
         fixture_begin(&f);
