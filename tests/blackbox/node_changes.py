@@ -180,12 +180,18 @@ class Lagging(Node):
         lab.kubelet.manager._write_checkpoint = lambda: None
         self.not_read(lab)
 
-    def not_read(self, lab):
+    def test_impossible_cards_before_the_node_was_read(self):
+        """Other cards can only be chosen when the node's are known."""
+        lab = self.lab(cards=TWO_CARDS)
+        self.not_read(lab, {ALLOCATION: '{"0":{"7":5}}'})
+        self.assertIn("gpu7 is no card of this node; it is placed anew", " ".join(lab.events("GPUPlaceImpossible")))
+
+    def not_read(self, lab, annotations=None):
         lab.agent.kill()
         lab.store.tell("fault delay 1 GET /api/v1/nodes 2000000")
         lab.restart_agent()
         made = lab.api.post(PODS, pod("stranger", container("main", 5, 10), scheduler="other"))
-        lab.bind(made, {})
+        lab.bind(made, annotations or {})
         lab.wait_phase("stranger", "Running", "Failed")
         self.assertEqual(lab.kubelet.rejections, [])
         lab.wait(lambda: lab.get("stranger")["metadata"]["annotations"].get(ASSIGNED) == "true", "it is annotated")

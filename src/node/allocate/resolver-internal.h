@@ -75,6 +75,11 @@ int resolver_begin_trial(const PreferredCall *call, const LedgerNode *node, bool
  * resolver_settle(). 0; PLACEMENT_E_REFUSED with a sentence in ret_why; -ENOMEM. */
 int resolver_place(PreferredCall *call, RosterPod *pod, const ListedPod *listed, Buf *ret_why);
 
+/* Whether the cards of its annotations are impossible for a pod that has been given no devices. The
+ * sentence is in ret_why. */
+bool resolver_must_move(const PreferredCall *call, const RosterPod *pod, const RosterContainer *c,
+                        const ListedPod *listed, Fault *ret_why);
+
 /* Gives other cards to a pod that has been given no devices, if those of its annotations
  * are impossible. A user may have written them, or the cards have changed since. Where no other
  * cards have room either, the pod keeps them. 0 or negative errno. */

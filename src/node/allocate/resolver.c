@@ -81,6 +81,15 @@ static bool can_place(const PreferredCall *call, const RosterPod *pod) {
         return pod->placed || call->resolver->node->roster->has_cards;
 }
 
+/* Also whether it can be placed anew, where the cards of its annotations are impossible. */
+static bool can_settle(const PreferredCall *call, const PodCandidate *found) {
+        Fault why = FAULT_NULL;
+
+        return can_place(call, found->pod) &&
+               (call->resolver->node->roster->has_cards ||
+                !resolver_must_move(call, found->pod, found->container, found->listed, &why));
+}
+
 /* Answers with what is known, though List has not shown the container. */
 static void give_up(PreferredCall *call) {
         const Resolver *r = call->resolver;
@@ -179,7 +188,7 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
                             found.pod->namespace_, found.pod->name);
         if (found.pod && !call->get_name && pod_candidate_is_doubtful(&query, &found))
                 get_pod(call, found.listed);
-        else if (found.pod && !can_place(call, found.pod))
+        else if (found.pod && !can_settle(call, &found))
                 wait_for_cards(call);
         else if (found.pod)
                 resolver_settle(call, found.pod, found.container, found.with_other, found.listed);

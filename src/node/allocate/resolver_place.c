@@ -163,11 +163,14 @@ static int move(PreferredCall *call, RosterPod *pod, const ListedPod *listed, co
         return 0;
 }
 
+bool resolver_must_move(const PreferredCall *call, const RosterPod *pod, const RosterContainer *c,
+                        const ListedPod *listed, Fault *ret_why) {
+        return was_given_nothing(call, pod, listed) && !is_possible(call, pod, c, ret_why);
+}
+
 int resolver_move_if_impossible(PreferredCall *call, RosterPod *pod, const RosterContainer *c,
                                 const ListedPod *listed) {
         Fault why = FAULT_NULL;
 
-        if (!was_given_nothing(call, pod, listed) || is_possible(call, pod, c, &why))
-                return 0;
-        return move(call, pod, listed, &why);
+        return resolver_must_move(call, pod, c, listed, &why) ? move(call, pod, listed, &why) : 0;
 }
