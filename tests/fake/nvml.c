@@ -19,6 +19,8 @@
  *     path CARD CARD LEVEL             the common ancestor; `blocked CARD CARD`: no peer access
  *     nvlink VERSION ARCHITECTURE      of all links and cards; absent: the library does not tell it
  *     uses CARD PID PERCENT            a process that used so much of the card's time, at each call
+ *
+ * Limits on the memory of cgroups are kept in FAKE_NVML.limits, for any path.
  */
 
 #include <stdbool.h>
@@ -129,6 +131,8 @@ int nvmlDeviceGetNvLinkState(NvmlDevice d, unsigned link, unsigned *ret);
 int nvmlDeviceGetNvLinkVersion(NvmlDevice d, unsigned link, unsigned *ret);
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(NvmlDevice d, unsigned link, NvmlPci *ret);
 int nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice d, unsigned link, unsigned *ret);
+int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p);
+int nvmlDeviceGetMemoryLimits_v1(NvmlDevice d, NvmlGetLimits *p);
 int nvmlEventSetCreate(NvmlEventSet *ret);
 int nvmlEventSetFree(NvmlEventSet s);
 int nvmlDeviceRegisterEvents(NvmlDevice d, unsigned long long types, NvmlEventSet s);
@@ -289,6 +293,45 @@ int nvmlDeviceGetMigMode(NvmlDevice d, unsigned *ret_now, unsigned *ret_pending)
 
         *ret_now = *ret_pending = each_line(read_mig, &card);
         return *ret_now ? NVML_SUCCESS : ERROR_NOT_SUPPORTED;
+}
+
+/* ---- limits on memory ---- */
+
+static FILE *open_limits(const char *mode) {
+        const char *machine = getenv("FAKE_NVML");
+        char path[FAKE_LINE];
+
+        (void) snprintf(path, sizeof path, "%s.limits", machine ? machine : ""); /* it fits */
+        return fopen(path, mode);
+}
+
+int nvmlDeviceSetMemoryLimits_v1(NvmlDevice d, NvmlSetLimits *p) {
+        int r = enter_card("set-limits", d);
+        FILE *file = r == NVML_SUCCESS ? open_limits("ae") : NULL;
+
+        if (file) {
+                (void) fprintf(file, "%d %llu %s\n", (int) (card_of(d) - cards), p->hard, p->path);
+                (void) fclose(file);
+        }
+        return r;
+}
+
+/* The last one that was set. */
+int nvmlDeviceGetMemoryLimits_v1(NvmlDevice d, NvmlGetLimits *p) {
+        int r = enter_card("get-limits", d), card;
+        FILE *file = r == NVML_SUCCESS ? open_limits("re") : NULL;
+        char text[FAKE_LINE], path[FAKE_LINE];
+        unsigned long long hard;
+
+        p->soft = p->used = 0;
+        p->hard = ~0ull;
+        while (file && fgets(text, sizeof text, file))
+                if (sscanf(text, "%d %llu %511s", &card, &hard, path) == 3 &&
+                    card == (int) (card_of(d) - cards) && strcmp(path, p->path) == 0)
+                        p->hard = hard;
+        if (file)
+                (void) fclose(file);
+        return r;
 }
 
 /* ---- links ---- */

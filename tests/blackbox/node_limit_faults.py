@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of a driver that limits the memory of pods: node_limit_faults.py ALIQUOT STORE_SERVER CLOCK_SHIM NVML
+
+The fake NVML keeps limits and fails as it is told. Codes are those that others have seen: docs/internals/memory-limits.md."""
+
+import os
+import unittest
+
+from isolation_case import NVML, Started
+from node_case import TWO_CARDS
+from node_lab import container, pod
+
+MIB = 1 << 20
+NO_LIMIT = (1 << 64) - 1
+CONDITION = "GPUShareMemoryLimitsUnavailable"
+
+
+class Faults(Started):
+    def limited(self, annotation="both", more=()):
+        lab = self.lab(cards=TWO_CARDS, mode="cgpu", nvml=NVML, start=False, annotations={"aliquot.dev/memory-isolation": annotation})
+        lab.machine((), more=more)
+        lab.start_agent()
+        lab.wait_ready()
+        return lab
+
+    @staticmethod
+    def lines(lab):
+        """(card, limit, path) of each that was set, in order."""
+        try:
+            with open(os.path.join(lab.dir, "nvml.limits")) as f:
+                return [(int(card), int(hard), path) for card, hard, path in map(str.split, f)]
+        except FileNotFoundError:
+            return []
+
+    def limit(self, lab, uid, card=0):
+        """MiB; None: no limit."""
+        name = "pod" + uid
+        found = [hard for c, hard, path in self.lines(lab) if c == card and path.endswith((name, name.replace("-", "_") + ".slice"))]
+        return found[-1] // MIB if found and found[-1] != NO_LIMIT else None
+
+    def limited_pod(self, lab, name="a"):
+        uid = self.place(lab, pod(name, container("main", 2)), 0)
+        self.started(lab, uid)
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is limited")
+        return uid
+
+    def test_a_start_that_cannot_be_limited_fails_and_is_repeated(self):
+        """No right; the path is gone; a driver's own words; a driver that does not answer."""
+        for name, fault, why in (("right", "fail set-limits * 4", r"\(4\)"), ("path", "fail set-limits * 17", r"\(17\)"),
+                                 ("files", "fail set-limits * 6", r"\(6\)"), ("other", "fail set-limits * 999", r"\(999\)"),
+                                 ("read", "fail get-limits * 3", r"\(3\)"), ("hang", "hang set-limits *", "does not answer|hangs")):
+            with self.subTest(fault=fault):
+                lab = self.limited()
+                self.limited_pod(lab, "first")  # what runs is not ended by what comes
+                lab.machine((), more=[fault])
+                uid = self.place(lab, pod(name, container("main", 2)), 1)
+                self.not_started(lab, "main: .*(" + why + ")")
+                self.assertEqual(lab.running(uid), [])
+                self.assertTrue(lab.running(lab.get("first")["metadata"]["uid"]))
+                lab.machine(())
+                lab.wait(lambda lab=lab, uid=uid: lab.running(uid), "it starts when the driver can", leap=1)
+                self.assertEqual(self.limit(lab, uid, 1), 2154)
+                self.doCleanups()
+
+    def test_a_node_that_cannot_be_limited_at_all(self):
+        """Forced, it is told and starts nothing; otherwise it is as a node without limits."""
+        lab = self.limited(more=["fail set-limits * 4"])
+        lab.wait(lambda: lab.condition(CONDITION).get("status") == "True", "the condition says so")
+        self.assertIn("(4)", lab.condition(CONDITION)["message"])
+        self.doCleanups()
+        lab = self.limited("auto", more=["fail set-limits * 4"])
+        self.started(lab, self.place(lab, pod("a", container("main", 2)), 0))
+        self.assertEqual((self.lines(lab), lab.condition(CONDITION)), ([], {}))
+
+    def test_limits_of_a_driver_that_fails_for_a_while(self):
+        """What runs goes on, and its limit is set again when the driver answers."""
+        lab = self.limited()
+        uid = self.limited_pod(lab)
+        failed = lab.metrics()["aliquot_node_memory_limits_failed_total"]
+        lab.machine((), more=["fail get-limits * 999"])
+        lab.wait(lambda: lab.metrics()["aliquot_node_memory_limits_failed_total"] > failed, "it is counted", leap=3)
+        with open(os.path.join(lab.dir, "nvml.limits"), "w"):
+            pass  # as by a reset of the card
+        lab.machine(())
+        lab.wait(lambda: self.limit(lab, uid) == 2154, "it is set again", leap=3)
+        self.assertTrue(lab.running(uid))
+
+    def test_the_limit_of_a_pod_that_ends_is_lifted(self):
+        """Also where the driver fails just then: it is tried again."""
+        for fault in [], ["fail set-limits * 999"]:
+            with self.subTest(fault=fault):
+                lab = self.limited()
+                uid = self.place(lab, pod("a", container("main", 2), restartPolicy="Never"), 0)
+                self.started(lab, uid)
+                self.assertEqual(self.limit(lab, uid), 2154)
+                lab.machine((), more=fault)
+                lab.kubelet.finish(uid, "main", 0)
+                if fault:
+                    lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits_failed_total"] > 0, "it is tried", leap=1)
+                    lab.machine(())
+                lab.wait(lambda lab=lab, uid=uid: self.limit(lab, uid) is None, "it is lifted", leap=1)
+                lab.wait(lambda lab=lab: lab.metrics()["aliquot_node_memory_limits"] == 0, "no limit is left", leap=1)
+                self.doCleanups()
+
+
+if __name__ == "__main__":
+    unittest.main(warnings="ignore")
