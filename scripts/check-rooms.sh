@@ -36,15 +36,16 @@ BEGIN {
         may["node/records"] = "base wire share kube gpu/cards node/kubelet"
         may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
         may["node/limits"] = "base share gpu/cards node/kubelet node/records node/isolation"
+        may["node/publish"] = "base wire share kube gpu/rm"
         may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation node/limits"
         may["node/audit"] = "base gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation"
-        may["node"] = "base wire share net/http kube net/grpc gpu/cards gpu/rm node/kubelet slice slicedir arbiter node/records node/isolation node/limits node/allocate node/audit"
+        may["node"] = "base wire share net/http kube net/grpc gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation node/limits node/publish node/allocate node/audit"
         may["sim"] = "base wire share gpu/cards gpu/rm"
         may["cli/run"] = "base gpu/rm slice slicedir arbiter gpu/cards"
         may["cli/sample"] = "base"
         may["cli/convert"] = "base wire share"
         # It judges what the other programs write, by their own readers.
-        may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node scheduler/webhook scheduler/controllers scheduler cli/run"
+        may["cli/doctor"] = "base wire share kube gpu/cards slicedir node/kubelet node/records node/publish scheduler/webhook scheduler/controllers scheduler cli/run"
         may["cli/inspect"] = "base wire share"
         may["local"] = "base wire share local/apiserver kube gpu/cards scheduler scheduler/webhook scheduler/policy scheduler/page cli/inspect slice slicedir arbiter"
 }

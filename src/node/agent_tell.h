@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Events of the agent, for its node and for pods (node/event_reasons.h). userdata is the
- * agent. */
+/* The Events of the agent, for its node and for pods (node/publish/event_reasons.h). userdata is
+ * the agent. */
 
 #include "kube/event.h"
 #include "node/allocate/orphans.h"

@@ -9,7 +9,7 @@
 #include "base/state_file.h"
 #include "gpu/cards/out_of_service.h"
 #include "node/agent-internal.h"
-#include "node/other_plugin.h"
+#include "node/publish/other_plugin.h"
 
 static bool save_text_as(const char *path, const Buf *text, mode_t mode) {
         Fault fault = FAULT_NULL;

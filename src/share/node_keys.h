@@ -5,7 +5,7 @@
  * changes nothing of another. While a value is wrong, the last good value stays in force, or the
  * default if there was none since the agent started. A wrong cordon is then one of the cards that
  * it names (card_indexes_take()). Mode and unit are kept over restarts, in
- * node/node_config.h. Pure. */
+ * node/publish/node_config.h. Pure. */
 
 #include "base/buf.h"
 #include "base/fault.h"

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "node/conditions.h"
+#include "node/publish/conditions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "gpu/cards/card_table.h"
-#include "node/node_config.h"
+#include "node/publish/node_config.h"
 #include "node/records/records.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "node/driver_release.h"
+#include "node/publish/driver_release.h"
 
 #define LOAD_DRIVER "modprobe nvidia && nvidia-modprobe -c 0 -u"
 

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/fault.h"
-#include "node/event_reasons.h"
+#include "node/publish/event_reasons.h"
 
 #define QUESTIONS_NAMESPACE "kube-system"
 #define QUESTIONS_SCHEDULER                                                                                  \

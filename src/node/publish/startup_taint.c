@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/startup_taint.h"
+#include "node/publish/startup_taint.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/publisher.h"
+#include "node/publish/publisher.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/writer.h"
-#include "node/startup_taint.h"
+#include "node/publish/startup_taint.h"
 #include "share/mode.h"
 #include "wire/annotation.h"
 #include "wire/json_write.h"

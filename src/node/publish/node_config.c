@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_config.h"
+#include "node/publish/node_config.h"
 
 #include <errno.h>
 #include <stddef.h>

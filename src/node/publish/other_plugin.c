@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/other_plugin.h"
+#include "node/publish/other_plugin.h"
 
 #include "wire/json_field.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/node_config.h"
+#include "node/publish/node_config.h"
 #include "test.h"
 
 static void want(NodeConfig *t, const char *label, const char *unit) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/event_reasons.h"
+#include "node/publish/event_reasons.h"
 
 #include <string.h>
 

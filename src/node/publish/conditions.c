@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/conditions.h"
+#include "node/publish/conditions.h"
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "node/driver_release.h"
+#include "node/publish/driver_release.h"
 
 #include "gpu/rm/release.h"
 #include "test.h"

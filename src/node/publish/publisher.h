@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "kube/client.h"
-#include "node/conditions.h"
+#include "node/publish/conditions.h"
 #include "wire/node.h"
 
 typedef struct Publisher Publisher;
