@@ -36,7 +36,7 @@ BEGIN {
         may["node/records"] = "base wire share kube gpu/cards node/kubelet"
         may["node/isolation"] = "base share slice slicedir node/kubelet node/records"
         may["node/limits"] = "base share gpu/cards node/kubelet node/records node/isolation"
-        may["node/publish"] = "base wire share kube gpu/rm"
+        may["node/publish"] = "base wire share kube gpu/cards gpu/rm node/records"
         may["node/allocate"] = "base wire share kube gpu/cards node/kubelet node/records node/isolation node/limits"
         may["node/audit"] = "base gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation"
         may["node"] = "base wire share net/http kube net/grpc gpu/cards node/kubelet slice slicedir arbiter node/records node/isolation node/limits node/publish node/allocate node/audit"

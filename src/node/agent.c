@@ -30,40 +30,48 @@ static void on_limits_change(void *userdata) {
         Agent *a = userdata;
 
         agent_publish(a);
-        start_verifier_wake(a->start_verifier);
+        start_verifier_wake(a->allocate.start_verifier);
+}
+
+static void on_restored(void *userdata, Str uid, const Fault *note) {
+        Agent *a = userdata;
+
+        agent_tell_restored(&a->events, uid, note);
 }
 
 static int build_limits(Agent *a) {
         return memory_limits_new(
-                &(MemoryLimitsOptions){.event = a->event,
-                                       .cards = &a->cards,
-                                       .inventory = &a->inventory,
-                                       .roster = &a->roster,
-                                       .records = &a->records,
-                                       .cgroup_root = a->o.cgroup_root,
-                                       .ignores_disable = a->o.ignores_disable,
-                                       .both = node_keys_limits_memory(
-                                               &a->keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]),
-                                       .no_driver = a->o.simulate != NULL,
-                                       .on_change = on_limits_change,
-                                       .on_restored = agent_tell_restored,
-                                       .userdata = a},
-                &a->memory_limits);
+                &(MemoryLimitsOptions){
+                        .event = a->event,
+                        .cards = &a->cards.list,
+                        .inventory = &a->inventory,
+                        .roster = &a->roster,
+                        .records = &a->records,
+                        .cgroup_root = a->o.cgroup_root,
+                        .ignores_disable = a->o.ignores_disable,
+                        .both = node_keys_limits_memory(&a->node.keys,
+                                                        a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]),
+                        .no_driver = a->o.simulate != NULL,
+                        .on_change = on_limits_change,
+                        .on_restored = on_restored,
+                        .userdata = a},
+                &a->limits);
 }
 
 static int build_allocate(Agent *a) {
-        NodeContext *node = &a->context;
+        NodeContext *node = &a->allocate.context;
         int r;
 
+        a->events.limits = a->limits;
         *node = (NodeContext){.event = a->event,
                               .roster = &a->roster,
                               .records = &a->records,
                               .inventory = &a->inventory,
                               .isolation = &a->isolation,
-                              .limits = a->memory_limits,
+                              .limits = a->limits,
                               .client = a->client,
-                              .growth = &a->growth};
-        r = pod_resources_new(a->event, a->pod_resources_socket, STR("aliyun.com/"), &node->pod_resources);
+                              .growth = &a->allocate.growth};
+        r = pod_resources_new(a->event, a->paths.pod_resources, STR("aliyun.com/"), &node->pod_resources);
         if (r == 0)
                 r = pod_patcher_new(a->client, &a->roster, &node->pod_patcher);
         if (r == 0)
@@ -71,31 +79,37 @@ static int build_allocate(Agent *a) {
                                                   .cgroup_root = a->o.cgroup_root,
                                                   .on_change = on_dying_change,
                                                   .userdata = a},
-                                &a->orphans);
+                                &a->allocate.orphans);
         if (r == 0)
-                r = repair_new(
-                        &(RepairOptions){.node = node, .on_tampered = agent_tell_tampered, .userdata = a},
-                        &a->repair);
+                r = repair_new(&(RepairOptions){.node = node,
+                                                .on_tampered = agent_tell_tampered,
+                                                .userdata = &a->events},
+                               &a->allocate.repair);
         if (r == 0)
                 r = resolver_new(&(ResolverOptions){.node = node,
                                                     .access = a->o.access,
                                                     .on_moved = agent_tell_moved,
-                                                    .userdata = a},
-                                 &a->resolver);
+                                                    .userdata = &a->events},
+                                 &a->allocate.resolver);
         if (r == 0)
                 r = start_verifier_new(&(StartVerifierOptions){.node = node,
-                                                               .orphans = a->orphans,
-                                                               .repair = a->repair,
-                                                               .checkpoint = a->checkpoint},
-                                       &a->start_verifier);
+                                                               .orphans = a->allocate.orphans,
+                                                               .repair = a->allocate.repair,
+                                                               .checkpoint = a->paths.checkpoint},
+                                       &a->allocate.start_verifier);
         return r;
 }
 
 static int build_audit(Agent *a) {
         int r;
 
-        a->killer.proc = a->o.proc;
-        a->killer.cgroups = a->o.cgroup_root;
+        a->audit = (AgentAudit){.kills_excess = a->o.kills_excess,
+                                .kills_overuse = a->o.kills_overuse,
+                                .kills_hung = a->o.kills_hung,
+                                .events = &a->events,
+                                .roster = &a->roster,
+                                .inventory = &a->inventory,
+                                .killer = {.proc = a->o.proc, .cgroups = a->o.cgroup_root}};
         r = memory_audit_new(&(MemoryAuditOptions){.roster = &a->roster,
                                                    .records = &a->records,
                                                    .inventory = &a->inventory,
@@ -103,10 +117,10 @@ static int build_audit(Agent *a) {
                                                    .cgroups = a->o.cgroup_root,
                                                    .ignores_disable = a->o.ignores_disable,
                                                    .simulated = a->o.simulate_dir,
-                                                   .on_excess = agent_on_excess,
-                                                   .on_unaccounted = agent_tell_unaccounted,
-                                                   .userdata = a},
-                             &a->memory_audit);
+                                                   .on_excess = enforce_excess,
+                                                   .on_unaccounted = enforce_unaccounted,
+                                                   .userdata = &a->audit},
+                             &a->audit.memory);
         if (r < 0)
                 return r;
         r = compute_audit_new(&(ComputeAuditOptions){.roster = &a->roster,
@@ -118,9 +132,9 @@ static int build_audit(Agent *a) {
                                                      .ignores_disable = a->o.ignores_disable,
                                                      .window = CENSUSES_OF_WINDOW * NSEC_PER_USEC *
                                                                (a->o.census > 0 ? a->o.census : USEC_PER_SEC),
-                                                     .on_excess = agent_on_overuse,
-                                                     .userdata = a},
-                              &a->compute_audit);
+                                                     .on_excess = enforce_overuse,
+                                                     .userdata = &a->audit},
+                              &a->audit.compute);
         if (r < 0)
                 return r;
         return slicedir_watch_new(&(SlicedirWatchOptions){.event = a->event,
@@ -130,15 +144,23 @@ static int build_audit(Agent *a) {
                                                           .on_rewritten = agent_tell_rewritten,
                                                           .on_rowless = agent_tell_rowless,
                                                           .on_refused = agent_tell_refused,
-                                                          .on_foreign = agent_on_foreign,
-                                                          .userdata = a},
-                                  &a->slicedir_watch);
+                                                          .on_foreign = agent_tell_foreign,
+                                                          .userdata = &a->events},
+                                  &a->audit.slicedir);
 }
 
 static void on_version(void *userdata, const KubeReply *reply) {
         Fault line = FAULT_NULL;
 
         log_write(server_version_judge(reply, &line) ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%s", line.text);
+}
+
+static int start_plugins(Agent *a, Fault *fault) {
+        a->plugins = (Plugins){.kubelet_dir = a->o.kubelet_dir,
+                               .resolver = a->allocate.resolver,
+                               .start_verifier = a->allocate.start_verifier,
+                               .events = &a->events.node};
+        return plugins_start(&a->plugins, a->event, a->paths.pod_resources, fault);
 }
 
 /* Plugins start before all that takes time, because the kubelet refuses pods until they are
@@ -152,7 +174,7 @@ static int build(Agent *a, Fault *fault) {
         if (r == 0)
                 r = kube_client_new(a->event, a->o.config, &a->client);
         if (r == 0)
-                r = kube_event_recorder_new(a->client, COMPONENT, &a->recorder);
+                r = kube_event_recorder_new(a->client, COMPONENT, &a->events.node.recorder);
         if (r == 0)
                 r = publisher_new(a->client, a->o.node_name, &a->publisher);
         if (r == 0)
@@ -162,7 +184,7 @@ static int build(Agent *a, Fault *fault) {
         if (r == 0)
                 r = build_audit(a);
         if (r == 0)
-                r = agent_start_plugins(a, fault);
+                r = start_plugins(a, fault);
         if (r == 0)
                 r = agent_load_state(a);
         if (r == 0)
@@ -182,10 +204,15 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
         if (!a)
                 return fault_set(fault, -ENOMEM, "out of memory");
         a->o = *options;
-        a->told_cordon.reason = "";
-        a->growth.enabled = options->grows;
-        a->cordon.roster = &a->roster;
-        a->cordon.records = &a->records;
+        a->events = (AgentEvents){.node = {.node = a->o.node_name},
+                                  .roster = &a->roster,
+                                  .inventory = &a->inventory,
+                                  .state = &a->node,
+                                  .proc = a->o.proc};
+        a->told = (NodeTold){.events = &a->events.node, .cordon.reason = ""};
+        a->allocate.growth.enabled = options->grows;
+        a->node = (NodeState){.keeps_nvidia_off = a->o.keeps_nvidia_off,
+                              .cordon = {.roster = &a->roster, .records = &a->records}};
         a->event = event;
         r = build(a, &said);
         if (r < 0)
@@ -198,47 +225,45 @@ Agent *agent_free(Agent *a) {
         if (!a)
                 return NULL;
         http_server_free(a->metrics);
-        memory_limits_free(a->memory_limits);
-        card_source_free(a->source);
-        reflector_free(a->nodes);
-        reflector_free(a->pods);
-        for (int i = 0; i < OFFERED_RESOURCES_; i++)
-                plugin_free(a->plugins[i]);
-        recheck_free(a->recheck);
-        start_verifier_free(a->start_verifier);
-        resolver_free(a->resolver);
-        repair_free(a->repair);
-        pod_patcher_free(a->context.pod_patcher);
-        pod_resources_free(a->context.pod_resources);
-        orphans_free(a->orphans);
+        memory_limits_free(a->limits);
+        card_source_free(a->cards.source);
+        reflector_free(a->watches.nodes);
+        reflector_free(a->watches.pods);
+        plugins_done(&a->plugins);
+        start_verifier_free(a->allocate.start_verifier);
+        resolver_free(a->allocate.resolver);
+        repair_free(a->allocate.repair);
+        pod_patcher_free(a->allocate.context.pod_patcher);
+        pod_resources_free(a->allocate.context.pod_resources);
+        orphans_free(a->allocate.orphans);
         publisher_free(a->publisher);
-        kube_event_recorder_free(a->recorder);
-        kube_call_free(a->last_look);
+        kube_event_recorder_free(a->events.node.recorder);
+        kube_call_free(a->end.call);
         kube_client_free(a->client);
         a->roster.on_pod = NULL;
         roster_done(&a->roster);
         records_done(&a->records);
         inventory_done(&a->inventory);
-        slicedir_watch_free(a->slicedir_watch);
+        slicedir_watch_free(a->audit.slicedir);
         isolation_done(&a->isolation);
-        memory_audit_free(a->memory_audit);
-        process_killer_done(&a->killer);
-        compute_audit_free(a->compute_audit);
-        hung_reader_free(a->hung_reader);
-        card_list_done(&a->cards);
-        sd_event_source_disable_unref(a->list_again);
-        sd_event_source_disable_unref(a->resize_again);
-        sd_event_source_disable_unref(a->last_wait);
-        slice_growth_done(&a->growth);
-        free(a->node_uid);
-        free(a->node_text);
-        free(a->checkpoint);
-        free(a->pod_resources_socket);
-        free(a->records_dir);
-        free(a->cards_file);
-        free(a->fences_file);
-        free(a->node_config_file);
-        free(a->cdi_file);
+        memory_audit_free(a->audit.memory);
+        process_killer_done(&a->audit.killer);
+        compute_audit_free(a->audit.compute);
+        hung_reader_free(a->audit.hung_reader);
+        card_list_done(&a->cards.list);
+        sd_event_source_disable_unref(a->watches.list_again);
+        sd_event_source_disable_unref(a->watches.resize_again);
+        sd_event_source_disable_unref(a->end.timer);
+        slice_growth_done(&a->allocate.growth);
+        node_events_done(&a->events.node);
+        free(a->node.text);
+        free(a->paths.checkpoint);
+        free(a->paths.pod_resources);
+        free(a->paths.records);
+        free(a->paths.cards);
+        free(a->paths.fences);
+        free(a->paths.node_config);
+        free(a->paths.cdi);
         free(a);
         return NULL;
 }
@@ -246,11 +271,11 @@ Agent *agent_free(Agent *a) {
 /* ---- the end ---- */
 
 static void stopped(Agent *a) {
-        void (*done)(void *userdata) = a->stopped;
+        void (*done)(void *userdata) = a->end.done;
 
-        a->stopped = NULL;
+        a->end.done = NULL;
         if (done)
-                done(a->stopped_userdata);
+                done(a->end.userdata);
 }
 
 static int on_last_wait(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -261,7 +286,7 @@ static int on_last_wait(sd_event_source *source, uint64_t usec, void *userdata) 
 static void on_last_written(void *userdata, const KubeReply *reply) {
         Agent *a = userdata;
 
-        a->last_look = NULL;
+        a->end.call = NULL;
         if (reply->outcome != KUBE_DONE || reply->status >= 300)
                 log_warning("the node keeps its gpu-count: %s", reply->fault.text);
         stopped(a);
@@ -276,14 +301,14 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
         Agent *a = userdata;
         Node node;
 
-        a->last_look = NULL;
+        a->end.call = NULL;
         kube_node_path(&path, str_from(a->o.node_name));
         if (reply->outcome == KUBE_DONE && reply->status == 200 &&
             node_decode(reply->body, &arena, &node, NULL) == 0 && !str_is_empty(node.mode) &&
             !share_mode_is_served(share_mode_from_label(node.mode)) && agent_count_holders(a) == 0 &&
             buf_result(&path) == 0 &&
             kube_merge_patch(a->client, path.data, "status", str_from(patch), STR(""), on_last_written, a,
-                             &a->last_look) == 0)
+                             &a->end.call) == 0)
                 return;
         stopped(a);
 }
@@ -291,15 +316,15 @@ static void on_last_look(void *userdata, const KubeReply *reply) {
 void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata) {
         _cleanup_buf_ Buf path = BUF_NULL;
 
-        if (a->stopped)
+        if (a->end.done)
                 return;
-        a->stopped = done;
-        a->stopped_userdata = userdata;
+        a->end.done = done;
+        a->end.userdata = userdata;
         kube_node_path(&path, str_from(a->o.node_name));
         if (buf_result(&path) < 0 ||
-            sd_event_add_time_relative(a->event, &a->last_wait, CLOCK_MONOTONIC, LAST_WORDS, 0, on_last_wait,
+            sd_event_add_time_relative(a->event, &a->end.timer, CLOCK_MONOTONIC, LAST_WORDS, 0, on_last_wait,
                                        a) < 0 ||
             kube_call(a->client, &(KubeRequest){.method = "GET", .path = path.data}, on_last_look, a,
-                      &a->last_look) < 0)
+                      &a->end.call) < 0)
                 stopped(a);
 }

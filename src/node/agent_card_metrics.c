@@ -58,9 +58,9 @@ static uint32_t count_slices(const Agent *a, uint32_t card) {
 }
 
 static uint32_t fence_of(const Agent *a, const char *uuid) {
-        for (size_t i = 0; i < a->fences.n; i++)
-                if (strcmp(a->fences.list[i].uuid, uuid) == 0)
-                        return a->fences.list[i].xid;
+        for (size_t i = 0; i < a->cards.fences.n; i++)
+                if (strcmp(a->cards.fences.list[i].uuid, uuid) == 0)
+                        return a->cards.fences.list[i].xid;
         return 0;
 }
 
@@ -80,8 +80,8 @@ static bool put_ratio(Buf *out, uint64_t part, uint64_t whole) {
 }
 
 static bool put_mode(const Agent *a, const MachineCard *c, Buf *out) {
-        int used = share_mode_has_whole(a->node_config.mode) ? MODE_ALONE : MODE_SHARE;
-        bool holds = share_mode_is_served(a->node_config.mode) && sums_of(a, c->index).used > 0;
+        int used = share_mode_has_whole(a->node.config.mode) ? MODE_ALONE : MODE_SHARE;
+        bool holds = share_mode_is_served(a->node.config.mode) && sums_of(a, c->index).used > 0;
 
         return put_number(out, (uint64_t) (holds ? used : MODE_NONE));
 }
@@ -114,7 +114,7 @@ static bool put_allocated(const Agent *a, const MachineCard *c, Buf *out) {
 static bool put_used(const Agent *a, const MachineCard *c, Buf *out) {
         uint64_t bytes;
 
-        return agent_metrics_has_census(a) && memory_audit_card_used(a->memory_audit, c->index, &bytes) &&
+        return agent_metrics_has_census(a) && memory_audit_card_used(a->audit.memory, c->index, &bytes) &&
                put_number(out, bytes);
 }
 
@@ -136,25 +136,25 @@ static bool put_fence(const Agent *a, const MachineCard *c, Buf *out) {
 }
 
 static bool put_cordoned(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, card_indexes_has(&a->cordon.cards, c->index));
+        return put_number(out, card_indexes_has(&a->node.cordon.cards, c->index));
 }
 
 static bool put_unaccounted(const Agent *a, const MachineCard *c, Buf *out) {
         uint64_t bytes;
 
-        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->memory_audit, c->index, &bytes) &&
+        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->audit.memory, c->index, &bytes) &&
                put_number(out, bytes);
 }
 
 static bool put_unaccounted_excess(const Agent *a, const MachineCard *c, Buf *out) {
         uint64_t bytes;
 
-        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->memory_audit, c->index, &bytes) &&
-               put_number(out, memory_audit_unaccounted_lasts(a->memory_audit, c->index) ? bytes : 0);
+        return agent_metrics_has_census(a) && memory_audit_unaccounted(a->audit.memory, c->index, &bytes) &&
+               put_number(out, memory_audit_unaccounted_lasts(a->audit.memory, c->index) ? bytes : 0);
 }
 
 static bool put_foreign(const Agent *a, const MachineCard *c, Buf *out) {
-        return put_number(out, slicedir_watch_foreign(a->slicedir_watch, c->uuid));
+        return put_number(out, slicedir_watch_foreign(a->audit.slicedir, c->uuid));
 }
 
 static const struct {
@@ -193,8 +193,8 @@ void agent_metrics_cards(const Agent *a, Buf *out) {
 
         for (size_t m = 0; m < ELEMENTSOF(card_metrics); m++) {
                 metric_text_head(out, card_metrics[m].name, "gauge", card_metrics[m].help);
-                for (size_t i = 0; i < a->cards.n; i++) {
-                        const MachineCard *c = &a->cards.cards[i];
+                for (size_t i = 0; i < a->cards.list.n; i++) {
+                        const MachineCard *c = &a->cards.list.cards[i];
 
                         buf_clear(&value);
                         if (!card_metrics[m].value(a, c, &value))

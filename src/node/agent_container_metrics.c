@@ -169,12 +169,12 @@ static void collect(const Agent *a, ContainerCards *all) {
                                 collect_one(a, record, &record->containers[i], all);
         if (!agent_metrics_has_census(a))
                 return;
-        memory_audit_each(a->memory_audit, on_process, all);
+        memory_audit_each(a->audit.memory, on_process, all);
         for (size_t i = 0; i < all->n; i++)
                 all->list[i].driver_tells =
                         !all->list[i].unclear &&
                         (all->list[i].driver_used > 0 ||
-                         memory_audit_card_used(a->memory_audit, all->list[i].card, &bytes));
+                         memory_audit_card_used(a->audit.memory, all->list[i].card, &bytes));
 }
 
 /* ---- the metrics ---- */

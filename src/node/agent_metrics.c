@@ -19,19 +19,19 @@ enum { CENSUSES_MISSED = 10 };
 /* ---- the census ---- */
 
 static usec_t census_age(const Agent *a) {
-        return clock_monotonic_usec() - a->census_at;
+        return clock_monotonic_usec() - a->cards.census_at;
 }
 
 bool agent_metrics_has_census(const Agent *a) {
         usec_t most = CENSUSES_MISSED * a->o.census;
 
-        return a->census_at > 0 && census_age(a) < (most > CENSUS_AGE_MAX ? most : CENSUS_AGE_MAX);
+        return a->cards.census_at > 0 && census_age(a) < (most > CENSUS_AGE_MAX ? most : CENSUS_AGE_MAX);
 }
 
 static void write_census_age(const Agent *a, Buf *out) {
         metric_text_head(out, "aliquot_node_census_age_seconds", "gauge",
                          "Time since the driver last said what processes hold; absent until it did once.");
-        if (a->census_at == 0)
+        if (a->cards.census_at == 0)
                 return;
         buf_append_str(out, STR("aliquot_node_census_age_seconds{"));
         metric_text_label(out, "NodeName", a->o.node_name);
@@ -79,11 +79,11 @@ static void write_process(void *userdata, const ProcessMemory *process) {
         const ProcessLines *lines = userdata;
         const Agent *a = lines->agent;
 
-        for (size_t i = 0; i < a->cards.n; i++) {
-                if (a->cards.cards[i].index != process->card)
+        for (size_t i = 0; i < a->cards.list.n; i++) {
+                if (a->cards.list.cards[i].index != process->card)
                         continue;
                 buf_append_str(lines->out, STR("DCGM_CUSTOM_PROCESS_MEM_USED"));
-                agent_metrics_card_labels(a, &a->cards.cards[i], lines->out);
+                agent_metrics_card_labels(a, &a->cards.list.cards[i], lines->out);
                 process_labels(lines->agent, lines->out, process->pod, process->container, process->pid);
                 buf_appendf(lines->out, "} %llu\n", (unsigned long long) (process->bytes >> 20));
         }
@@ -93,7 +93,7 @@ static void write_processes(const Agent *a, Buf *out) {
         metric_text_head(out, "DCGM_CUSTOM_PROCESS_MEM_USED", "gauge",
                          "Memory of the card that the process holds, in MiB, by the driver.");
         if (agent_metrics_has_census(a))
-                memory_audit_each(a->memory_audit, write_process, &(ProcessLines){.agent = a, .out = out});
+                memory_audit_each(a->audit.memory, write_process, &(ProcessLines){.agent = a, .out = out});
 }
 
 static void write_use(void *userdata, const ProcessCompute *process) {
@@ -113,7 +113,7 @@ static void write_uses(const Agent *a, Buf *out) {
                 out, "DCGM_CUSTOM_PROCESS_SM_UTIL", "gauge",
                 "Percent of the card's time that the process used, by the driver; absent when it used none.");
         if (agent_metrics_has_census(a))
-                compute_audit_each(a->compute_audit, write_use, &(ProcessLines){.agent = a, .out = out});
+                compute_audit_each(a->audit.compute, write_use, &(ProcessLines){.agent = a, .out = out});
 }
 
 /* ---- the audit ---- */
@@ -138,7 +138,7 @@ static void write_excesses(const Agent *a, Buf *out) {
                          "Memory that a container holds above its slice, while the excess lasts; its pod "
                          "where the container is not known.");
         if (agent_metrics_has_census(a))
-                memory_audit_each_excess(a->memory_audit, write_excess,
+                memory_audit_each_excess(a->audit.memory, write_excess,
                                          &(ProcessLines){.agent = a, .out = out});
 }
 
@@ -162,17 +162,17 @@ static void write_overuses(const Agent *a, Buf *out) {
                          "excess lasts; "
                          "its pod where the container is not known.");
         if (agent_metrics_has_census(a))
-                compute_audit_each_excess(a->compute_audit, write_overuse,
+                compute_audit_each_excess(a->audit.compute, write_overuse,
                                           &(ProcessLines){.agent = a, .out = out});
 }
 
 /* ---- our own ---- */
 
 static void write_own(const Agent *a, Buf *out) {
-        ResolverCounters admit = resolver_counters(a->resolver);
-        StartVerifierCounters prove = start_verifier_counters(a->start_verifier);
-        RepairCounters repair = repair_counters(a->repair);
-        PodResourcesCounters lists = pod_resources_counters(a->context.pod_resources);
+        ResolverCounters admit = resolver_counters(a->allocate.resolver);
+        StartVerifierCounters prove = start_verifier_counters(a->allocate.start_verifier);
+        RepairCounters repair = repair_counters(a->allocate.repair);
+        PodResourcesCounters lists = pod_resources_counters(a->allocate.context.pod_resources);
 
         metric_text_number(out, "aliquot_node_settled_total", "counter",
                            "Containers that were identified at admission.", admit.settled);
@@ -207,48 +207,48 @@ static void write_own(const Agent *a, Buf *out) {
                            "Lists of the PodResources API that the kubelet's rate limit refused.",
                            lists.limited);
         metric_text_number(out, "aliquot_node_registrations_total", "counter",
-                           "Registrations with the kubelet.", a->counters.registrations);
+                           "Registrations with the kubelet.", a->plugins.registrations);
         metric_text_number(out, "aliquot_node_dropped_total", "counter",
                            "Times that the kubelet had dropped a resource without an error.",
-                           a->counters.dropped);
+                           a->plugins.dropped);
         metric_text_number(out, "aliquot_node_card_troubles_total", "counter",
-                           "Scans of the cards that failed.", a->counters.card_troubles);
+                           "Scans of the cards that failed.", a->cards.troubles);
         metric_text_number(out, "aliquot_node_excesses_total", "counter",
                            "Containers that held more memory than their slice.",
-                           memory_audit_excesses(a->memory_audit));
+                           memory_audit_excesses(a->audit.memory));
         metric_text_number(
                 out, "aliquot_node_killed_total", "counter",
                 "Processes that were killed because their container held more memory than its slice.",
-                a->counters.killed);
+                a->audit.killed);
         metric_text_number(out, "aliquot_node_compute_excesses_total", "counter",
                            "Containers that used more of a card's time than their share.",
-                           compute_audit_excesses(a->compute_audit));
+                           compute_audit_excesses(a->audit.compute));
         metric_text_number(
                 out, "aliquot_node_compute_killed_total", "counter",
                 "Processes that were killed because their container used more time than its share.",
-                a->counters.overuse_killed);
+                a->audit.overuse_killed);
         metric_text_number(out, "aliquot_node_unaccounted_total", "counter",
                            "Times that memory of a card was found that no pod accounts for.",
-                           memory_audit_unaccounted_count(a->memory_audit));
+                           memory_audit_unaccounted_count(a->audit.memory));
         metric_text_number(out, "aliquot_node_slice_files_grown_total", "counter",
                            "Times that a container had enlarged its file of counters.",
-                           slicedir_watch_grown(a->slicedir_watch));
+                           slicedir_watch_grown(a->audit.slicedir));
         metric_text_number(out, "aliquot_node_slice_files_rewritten_total", "counter",
                            "Times that a slice's counters were behind what they had been.",
-                           slicedir_watch_rewritten(a->slicedir_watch));
+                           slicedir_watch_rewritten(a->audit.slicedir));
         metric_text_number(out, "aliquot_node_hung_kernels_total", "counter",
                            "Kernels that ran for --hung-kernel seconds beyond their container's window.",
-                           hung_reader_count(a->hung_reader));
+                           hung_reader_count(a->audit.hung_reader));
         metric_text_number(out, "aliquot_node_hung_killed_total", "counter",
                            "Processes that were killed because a kernel of their container did not end.",
-                           a->counters.hung_killed);
+                           a->audit.hung_killed);
         metric_text_number(out, "aliquot_node_starts_waiting", "gauge", "Container starts that wait now.",
                            prove.waiting);
         metric_text_number(out, "aliquot_node_dying_pods", "gauge", "Deleted pods whose processes still run.",
-                           orphans_count(a->orphans));
+                           orphans_count(a->allocate.orphans));
         metric_text_number(out, "aliquot_node_patches_waiting", "gauge",
                            "Pods whose annotations are not written yet.",
-                           pod_patcher_waiting(a->context.pod_patcher));
+                           pod_patcher_waiting(a->allocate.context.pod_patcher));
 }
 
 static void write_limits(const Agent *a, Buf *out) {
@@ -256,10 +256,10 @@ static void write_limits(const Agent *a, Buf *out) {
                                             [MEMORY_UNTRIED] = "untried",
                                             [MEMORY_BOTH] = "both",
                                             [MEMORY_UNAVAILABLE] = "unavailable"};
-        MemoryLimitsCounters limits = memory_limits_counters(a->memory_limits);
+        MemoryLimitsCounters limits = memory_limits_counters(a->limits);
         const char *backend;
         const Fault *why;
-        MemoryMechanism mechanism = memory_limits_mechanism(a->memory_limits, &backend, &why);
+        MemoryMechanism mechanism = memory_limits_mechanism(a->limits, &backend, &why);
 
         metric_text_head(
                 out, "aliquot_node_memory_isolation", "gauge",
@@ -280,7 +280,7 @@ static void write_watches(const Agent *a, Buf *out) {
         const struct {
                 const char *kind;
                 const Reflector *reflector;
-        } watches[] = {{"nodes", a->nodes}, {"pods", a->pods}};
+        } watches[] = {{"nodes", a->watches.nodes}, {"pods", a->watches.pods}};
 
         metric_text_head(out, "aliquot_node_watch_silence_seconds", "gauge",
                          "Time since the API server last sent an event, a bookmark or a list.");
@@ -294,23 +294,12 @@ static void write_watches(const Agent *a, Buf *out) {
         }
 }
 
-static const char *const call_names[AGENT_CALLS_] = {
-        [AGENT_CALL_PREFERRED] = "GetPreferredAllocation",
-        [AGENT_CALL_ALLOCATE] = "Allocate",
-        [AGENT_CALL_PRESTART] = "PreStartContainer",
-};
-
-void agent_metrics_observe(Histogram calls[static AGENT_CALLS_], const char *method, usec_t elapsed) {
-        for (int i = 0; i < AGENT_CALLS_; i++)
-                if (strcmp(method, call_names[i]) == 0)
-                        histogram_observe(&calls[i], elapsed);
-}
-
 static void write_calls(const Agent *a, Buf *out) {
         metric_text_head(out, "aliquot_node_call_seconds", "histogram",
                          "Time from a call of the kubelet to its answer.");
-        for (int i = 0; i < AGENT_CALLS_; i++)
-                metric_text_histogram(out, "aliquot_node_call_seconds", "call", call_names[i], &a->calls[i]);
+        for (int i = 0; i < PLUGINS_CALLS_; i++)
+                metric_text_histogram(out, "aliquot_node_call_seconds", "call", plugins_call_names[i],
+                                      &a->plugins.calls[i]);
 }
 
 static void write_build(const Agent *a, Buf *out) {
@@ -318,7 +307,7 @@ static void write_build(const Agent *a, Buf *out) {
                          "1, with the version of the node agent and of the driver.");
         buf_append_str(out, STR("aliquot_node_build_info{"));
         metric_text_label(out, "version", ALIQUOT_VERSION);
-        metric_text_label(out, "driver", a->driver.version);
+        metric_text_label(out, "driver", a->cards.driver.version);
         metric_text_label(out, "NodeName", a->o.node_name);
         buf_append_str(out, STR("} 1\n"));
 }
@@ -327,9 +316,9 @@ static void write_build(const Agent *a, Buf *out) {
 
 static bool is_ready(const Agent *a) {
         for (int i = 0; i < OFFERED_RESOURCES_; i++)
-                if (!a->registered[i])
+                if (!a->plugins.registered[i])
                         return false;
-        return a->roster.synced && a->cards_known;
+        return a->roster.synced && a->cards.known;
 }
 
 static void on_request(void *userdata, HttpExchange *x, const HttpRequest *request) {

@@ -5,21 +5,10 @@
  * those of cards, agent_container_metrics.c those of containers by card. All write the text format
  * of Prometheus; a lack of memory is the buffer's sticky error. */
 
-#include "base/histogram.h"
+#include "base/buf.h"
 #include "node/agent.h"
 #include "node/records/inventory.h"
 #include "node/records/records.h"
-
-/* Calls of the kubelet whose answers are timed. */
-typedef enum AgentCall {
-        AGENT_CALL_PREFERRED,
-        AGENT_CALL_ALLOCATE,
-        AGENT_CALL_PRESTART,
-        AGENT_CALLS_
-} AgentCall;
-
-/* Counts an answer. method: its name in v1beta1; others than those above are ignored. */
-void agent_metrics_observe(Histogram calls[static AGENT_CALLS_], const char *method, usec_t elapsed);
 
 int agent_metrics_serve(Agent *a, Fault *fault); /* 0 or negative errno with a fault */
 

@@ -1,73 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* Each function writes one Event and does nothing else. */
-
 #include "node/agent_tell.h"
 
 #include "base/log.h"
-#include "node/agent-internal.h"
 #include "node/kubelet/process_owner.h"
 #include "node/records/holders.h"
 #include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
 
-void agent_tell_node_now(Agent *a, const char *reason, const char *note) {
-        log_warning("%s: %s", reason, note);
-        if (!a->node_uid)
-                return; /* there was no memory for the UID: only the log has the text */
-        kube_event(a->recorder, &(KubeEvent){.kind = "Node",
-                                             .name = str_from(a->o.node_name),
-                                             .uid = str_from(a->node_uid),
-                                             .type = "Warning",
-                                             .reason = reason,
-                                             .note = note});
-}
-
-void agent_tell_pending(Agent *a) {
-        for (size_t i = 0; a->node_uid && i < EVENT_REASONS_MAX; i++) {
-                EventReason *e = &a->event_reasons.entries[i];
-
-                if (!e->reason || e->told)
-                        continue;
-                e->told = true;
-                agent_tell_node_now(a, e->reason, e->note.text);
-        }
-}
-
-void agent_tell_node(Agent *a, const char *reason, const Fault *note) {
-        EventReason *e = event_reasons_entry(&a->event_reasons, reason);
-
-        e->note = *note;
-        e->told = false;
-        agent_tell_pending(a);
-}
-
-void agent_tell_once(Agent *a, const char *reason, const Fault *note) {
-        if (strcmp(event_reasons_entry(&a->event_reasons, reason)->note.text, note->text) != 0)
-                agent_tell_node(a, reason, note);
-}
-
-/* ---- Events of pods ---- */
-
 /* Also to the log, because an Event may be dropped: above 25 per object, or when the API server is
  * away. */
-static void tell_pod(const Agent *a, const RosterPod *pod, const Fault *note, KubeEvent e) {
+static void tell_pod(const AgentEvents *e, const RosterPod *pod, const Fault *note, KubeEvent event) {
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
-        e.kind = "Pod";
-        e.namespace_ = str_from(pod->namespace_);
-        e.name = str_from(pod->name);
-        e.uid = str_from(pod->api_uid);
-        e.note = note->text;
-        kube_event(a->recorder, &e);
+        event.kind = "Pod";
+        event.namespace_ = str_from(pod->namespace_);
+        event.name = str_from(pod->name);
+        event.uid = str_from(pod->api_uid);
+        event.note = note->text;
+        kube_event(e->node.recorder, &event);
 }
 
-static void warn_pod(const Agent *a, const RosterPod *pod, const char *reason, const Fault *note) {
-        tell_pod(a, pod, note, (KubeEvent){.type = "Warning", .reason = reason});
+static void warn_pod(const AgentEvents *e, const RosterPod *pod, const char *reason, const Fault *note) {
+        tell_pod(e, pod, note, (KubeEvent){.type = "Warning", .reason = reason});
 }
 
 /* ---- cards that go out of service ---- */
 
-static void tell_card(const Agent *a, const MachineCard *c) {
+static void tell_card(const AgentEvents *e, const MachineCard *c) {
         CardIndexes card = {0};
         Fault note = FAULT_NULL;
         size_t n = 0;
@@ -80,9 +38,9 @@ static void tell_card(const Agent *a, const MachineCard *c) {
                                  "gpu%u (%s), of which the pod has a slice, is out of service: %s; the pod "
                                  "is not ended, and the card takes no new slice",
                                  c->index, c->uuid, c->trouble);
-        for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
+        for (const RosterPod *pod = e->roster->pods; pod; pod = pod->hh.next)
                 if (holders_is_on(pod->grant, &card) && n++ < FENCE_PODS_TOLD)
-                        tell_pod(a, pod, &note,
+                        tell_pod(e, pod, &note,
                                  (KubeEvent){.type = c->healthy ? "Normal" : "Warning",
                                              .reason = c->healthy ? REASON_CARD_RECOVERED
                                                                   : REASON_CARD_FENCED});
@@ -92,17 +50,17 @@ static void tell_card(const Agent *a, const MachineCard *c) {
 }
 
 /* Until pods have been listed it is not known which have slices there. */
-void agent_tell_cards(Agent *a) {
-        for (size_t i = 0; a->roster.synced && i < a->cards.n; i++) {
-                const MachineCard *c = &a->cards.cards[i];
+void agent_tell_cards(AgentEvents *e, const CardList *cards) {
+        for (size_t i = 0; e->roster->synced && i < cards->n; i++) {
+                const MachineCard *c = &cards->cards[i];
 
-                if (c->healthy != card_indexes_has(&a->told_out, c->index))
+                if (c->healthy != card_indexes_has(&e->told_out, c->index))
                         continue;
                 if (c->healthy)
-                        card_indexes_remove(&a->told_out, c->index);
+                        card_indexes_remove(&e->told_out, c->index);
                 else
-                        card_indexes_add(&a->told_out, c->index);
-                tell_card(a, c);
+                        card_indexes_add(&e->told_out, c->index);
+                tell_card(e, c);
         }
 }
 
@@ -136,12 +94,12 @@ static const char *or_another(const char *container) {
 }
 
 /* Where the driver limits the pod, what is beyond that is memory that it does not charge. */
-static void format_uncharged(const Agent *a, const MemoryExcess *excess, char *ret, size_t size) {
-        const MachineCard *card = inventory_machine_card(&a->inventory, excess->card);
+static void format_uncharged(const AgentEvents *e, const MemoryExcess *excess, char *ret, size_t size) {
+        const MachineCard *card = inventory_machine_card(e->inventory, excess->card);
         uint64_t charged;
 
         ret[0] = '\0';
-        if (card && memory_limits_charged(a->memory_limits, excess->pod->uid, card->uuid, &charged) &&
+        if (card && memory_limits_charged(e->limits, excess->pod->uid, card->uuid, &charged) &&
             excess->used > charged + MEMORY_AUDIT_GRACE)
                 (void) snprintf(ret, size,
                                 "; the driver charges the pod for %llu MiB, and not for managed memory or "
@@ -149,13 +107,13 @@ static void format_uncharged(const Agent *a, const MemoryExcess *excess, char *r
                                 (unsigned long long) (charged >> 20));
 }
 
-void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcesses *killed) {
+void agent_tell_excess(const AgentEvents *e, const MemoryExcess *excess, const KilledProcesses *killed) {
         char done[KILLED_TEXT], ended[128], uncharged[160];
         Fault note = FAULT_NULL;
 
         format_killed(killed, excess->container != NULL, done);
         format_ended(excess, ended, sizeof ended);
-        format_uncharged(a, excess, uncharged, sizeof uncharged);
+        format_uncharged(e, excess, uncharged, sizeof uncharged);
         (void) fault_set(&note, 0,
                          "holds %llu MiB of gpu%u, and its slice is %llu MiB: process %u%s is not held by "
                          "the library%s%s%s",
@@ -165,14 +123,14 @@ void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcess
                          excess->n_pids > 1 ? or_another(excess->container) : "", ended, uncharged, done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
-        tell_pod(a, excess->pod, &note,
+        tell_pod(e, excess->pod, &note,
                  (KubeEvent){.type = "Warning",
                              .reason = REASON_MEMORY_EXCEEDED,
                              .replaces = true,
                              .part = excess->container});
 }
 
-void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProcesses *killed) {
+void agent_tell_overuse(const AgentEvents *e, const ComputeExcess *excess, const KilledProcesses *killed) {
         char done[KILLED_TEXT];
         Fault note = FAULT_NULL;
 
@@ -189,11 +147,11 @@ void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProce
                          excess->several ? or_another(excess->container) : "", done);
         if (excess->container)
                 (void) fault_wrap(&note, 0, "container %s", excess->container);
-        warn_pod(a, excess->pod, REASON_COMPUTE_EXCEEDED, &note);
+        warn_pod(e, excess->pod, REASON_COMPUTE_EXCEEDED, &note);
 }
 
-void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledProcesses *killed) {
-        const RosterPod *pod = roster_find_name(&a->roster, k->namespace_, k->pod);
+void agent_tell_hung(const AgentEvents *e, const HungKernel *k, bool paused, const KilledProcesses *killed) {
+        const RosterPod *pod = roster_find_name(e->roster, k->namespace_, k->pod);
         char done[KILLED_TEXT];
         Fault note = FAULT_NULL;
 
@@ -204,18 +162,18 @@ void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledPro
                 STR_ARG(k->container), (unsigned long long) (k->nsec / 1000000000), STR_ARG(k->uuid),
                 paused ? "; a process of it is stopped or frozen, and cannot say that it has ended" : done);
         if (pod)
-                warn_pod(a, pod, REASON_KERNEL_HUNG, &note);
+                warn_pod(e, pod, REASON_KERNEL_HUNG, &note);
         else
                 log_warning("pod=%.*s/%.*s %s", STR_ARG(k->namespace_), STR_ARG(k->pod), note.text);
 }
 
 /* The container starts as if it had not made the request. */
 void agent_tell_compute_refused(void *userdata, const RosterPod *pod, const RosterContainer *c) {
-        Agent *a = userdata;
+        const AgentEvents *e = userdata;
         Fault note = FAULT_NULL;
 
         (void) fault_set(&note, 0, "container %s: %s; it is passed over", c->name, c->compute_fault);
-        warn_pod(a, pod, REASON_COMPUTE_REFUSED, &note);
+        warn_pod(e, pod, REASON_COMPUTE_REFUSED, &note);
 }
 
 void agent_tell_tampered(void *userdata, const RosterPod *pod, const Fault *note) {
@@ -227,8 +185,8 @@ void agent_tell_moved(void *userdata, const RosterPod *pod, const Fault *note) {
 }
 
 void agent_tell_restored(void *userdata, Str uid, const Fault *note) {
-        const Agent *a = userdata;
-        const RosterPod *pod = roster_find(&a->roster, uid);
+        const AgentEvents *e = userdata;
+        const RosterPod *pod = roster_find(e->roster, uid);
 
         if (pod)
                 warn_pod(userdata, pod, REASON_MEMORY_LIMIT_RESTORED, note);
@@ -242,9 +200,9 @@ void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault
 
 /* One container that memory which an ended process left may be with. Appends it to the text of the
  * node, which names a few. */
-static void tell_holder(const Agent *a, const UnaccountedMemory *memory, const LeftHolder *holder, size_t n,
-                        Buf *names) {
-        const RosterPod *pod = roster_find(&a->roster, str_from(holder->owner.uid));
+static void tell_holder(const AgentEvents *e, const UnaccountedMemory *memory, const LeftHolder *holder,
+                        size_t n, Buf *names) {
+        const RosterPod *pod = roster_find(e->roster, str_from(holder->owner.uid));
         const char *container = process_lookup_container(pod, &holder->owner);
         Fault note = FAULT_NULL;
 
@@ -260,22 +218,22 @@ static void tell_holder(const Agent *a, const UnaccountedMemory *memory, const L
                 holder->pid, (unsigned long long) (memory->pid_bytes >> 20), memory->card, memory->pid);
         if (container)
                 (void) fault_wrap(&note, 0, "container %s", container);
-        warn_pod(a, pod, REASON_MEMORY_UNACCOUNTED, &note);
+        warn_pod(e, pod, REASON_MEMORY_UNACCOUNTED, &note);
 }
 
-static void tell_holders(const Agent *a, const UnaccountedMemory *memory, Buf *names) {
+static void tell_holders(const AgentEvents *e, const UnaccountedMemory *memory, Buf *names) {
         size_t n = 0;
 
         for (size_t i = 0; i < memory->holders->n; i++)
                 if (left_memory_is_told(memory->holders, i))
-                        tell_holder(a, memory, &memory->holders->list[i], n++, names);
+                        tell_holder(e, memory, &memory->holders->list[i], n++, names);
         if (n > HOLDERS_TOLD)
                 buf_appendf(names, " and %zu more", n - HOLDERS_TOLD);
 }
 
 /* The largest process without a slice, and what is known of it. */
-static void format_largest(const Agent *a, const UnaccountedMemory *memory, Buf *ret) {
-        const char *proc = a->o.proc ? a->o.proc : "/proc";
+static void format_largest(const AgentEvents *e, const UnaccountedMemory *memory, Buf *ret) {
+        const char *proc = e->proc ? e->proc : "/proc";
         const RosterPod *pod = NULL;
         ProcessOwner owner;
 
@@ -284,7 +242,7 @@ static void format_largest(const Agent *a, const UnaccountedMemory *memory, Buf 
                 return;
         }
         if (!memory->pid_ended && process_owner_of(proc, memory->pid, &owner))
-                pod = roster_find(&a->roster, str_from(owner.uid));
+                pod = roster_find(e->roster, str_from(owner.uid));
         buf_appendf(ret, "; process %u, which ", memory->pid);
         if (pod)
                 buf_appendf(ret, "is in pod %s/%s without a slice", pod->namespace_, pod->name);
@@ -296,20 +254,21 @@ static void format_largest(const Agent *a, const UnaccountedMemory *memory, Buf 
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory) {
         _cleanup_buf_ Buf largest = BUF_NULL;
         _cleanup_buf_ Buf names = BUF_NULL;
+        AgentEvents *e = userdata;
         Fault note = FAULT_NULL;
 
-        format_largest(userdata, memory, &largest);
-        tell_holders(userdata, memory, &names);
+        format_largest(e, memory, &largest);
+        tell_holders(e, memory, &names);
         (void) fault_set(&note, 0, "of the %llu MiB that are in use of gpu%u, %llu MiB are no pod's%s%s%s",
                          (unsigned long long) (memory->used >> 20), memory->card,
                          (unsigned long long) (memory->bytes >> 20), largest.data ? largest.data : "",
                          names.len > 0 ? "; they may be with " : "", names.len > 0 ? names.data : "");
-        agent_tell_node(userdata, REASON_MEMORY_UNACCOUNTED, &note);
+        node_events_tell(&e->node, REASON_MEMORY_UNACCOUNTED, &note);
 }
 
 /* Parses "agent NAMESPACE/POD/CONTAINER". Returns NULL for an unknown pod, and for other owners,
  * which are users of this machine. */
-static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_container) {
+static const RosterPod *pod_of(const AgentEvents *e, const char *owner, Str *ret_container) {
         Str rest = str_from(owner), namespace_, pod;
 
         if (!str_has_prefix(rest, STR(SLICEDIR_AGENT)))
@@ -318,25 +277,26 @@ static const RosterPod *pod_of(const Agent *a, const char *owner, Str *ret_conta
         namespace_ = str_split(&rest, '/');
         pod = str_split(&rest, '/');
         *ret_container = rest;
-        return roster_find_name(&a->roster, namespace_, pod);
+        return roster_find_name(e->roster, namespace_, pod);
 }
 
 /* Of the slice's pod, or the log's where that is not known. */
-static void tell_slice_event(const Agent *a, const char *id, const char *owner, const KubeEvent *event,
+static void tell_slice_event(const AgentEvents *e, const char *id, const char *owner, const KubeEvent *event,
                              Fault *note) {
         Str container = STR("");
-        const RosterPod *pod = pod_of(a, owner, &container);
+        const RosterPod *pod = pod_of(e, owner, &container);
 
         if (!pod) {
                 log_warning("slice %s (%s): %s", id, owner, note->text);
                 return;
         }
         (void) fault_wrap(note, 0, "container %.*s", STR_ARG(container));
-        tell_pod(a, pod, note, *event);
+        tell_pod(e, pod, note, *event);
 }
 
-static void tell_slice(const Agent *a, const char *id, const char *owner, const char *reason, Fault *note) {
-        tell_slice_event(a, id, owner, &(KubeEvent){.type = "Warning", .reason = reason}, note);
+static void tell_slice(const AgentEvents *e, const char *id, const char *owner, const char *reason,
+                       Fault *note) {
+        tell_slice_event(e, id, owner, &(KubeEvent){.type = "Warning", .reason = reason}, note);
 }
 
 void agent_tell_grown(void *userdata, const SlicedirCard *grown) {
@@ -397,14 +357,18 @@ void agent_tell_refused(void *userdata, const SlicedirCard *card, uint64_t refus
                 &note);
 }
 
-void agent_tell_foreign(Agent *a, const ForeignSlice *foreign) {
+bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign) {
+        AgentEvents *e = userdata;
         Fault note = FAULT_NULL;
 
+        if (!share_mode_is_served(e->state->config.mode))
+                return false;
         (void) fault_set(
                 &note, 0,
                 "slice %s (%s) has %llu MiB of gpu%u (%s), which the scheduler counts as free: nodes "
                 "that share cards among pods are not for aliquot run",
                 foreign->id, foreign->owner, (unsigned long long) (foreign->bytes >> 20), foreign->card,
                 foreign->uuid);
-        agent_tell_node(a, REASON_FOREIGN_SLICE, &note);
+        node_events_tell(&e->node, REASON_FOREIGN_SLICE, &note);
+        return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Events of the agent, for its node and for pods (node/publish/event_reasons.h). userdata is
- * the agent. */
+/* The Events of the agent for pods, and those of its node that audits find. Each function writes
+ * one and does nothing else. userdata is the AgentEvents. */
 
 #include "kube/event.h"
 #include "node/allocate/orphans.h"
@@ -10,23 +10,31 @@
 #include "node/audit/hung_filter.h"
 #include "node/audit/process_killer.h"
 #include "node/audit/slicedir_watch.h"
+#include "node/publish/node_events.h"
+#include "node/publish/node_state.h"
 
-typedef struct Agent Agent;
+typedef struct AgentEvents {
+        NodeEvents node;
+        const Roster *roster; /* borrowed, as the next ones */
+        const Inventory *inventory;
+        const NodeState *state;
+        const MemoryLimits *limits;
+        const char *proc;     /* where the host's proc is mounted; NULL: /proc */
+        CardIndexes told_out; /* cards that pods know to be out of service */
+} AgentEvents;
 
-/* An Event of the node waits until its object is known. tell_node writes one each time, tell_once
- * when the note differs from the last one of that reason. reason is static, killed may be NULL. */
-void agent_tell_node(Agent *a, const char *reason, const Fault *note);
-void agent_tell_once(Agent *a, const char *reason, const Fault *note);
-void agent_tell_pending(Agent *a); /* call it when the Node object is known */
-void agent_tell_node_now(Agent *a, const char *reason, const char *note);
 /* To each pod with a slice of a card that went out of service, or is in service again. Once per
  * change, and to no more than FENCE_PODS_TOLD pods of a card. */
 enum { FENCE_PODS_TOLD = 64 };
-void agent_tell_cards(Agent *a);
-void agent_tell_excess(Agent *a, const MemoryExcess *excess, const KilledProcesses *killed);
-void agent_tell_overuse(Agent *a, const ComputeExcess *excess, const KilledProcesses *killed);
-void agent_tell_hung(Agent *a, const HungKernel *k, bool paused, const KilledProcesses *killed);
-void agent_tell_foreign(Agent *a, const ForeignSlice *foreign);
+void agent_tell_cards(AgentEvents *e, const CardList *cards);
+/* killed may be NULL. */
+void agent_tell_excess(const AgentEvents *e, const MemoryExcess *excess, const KilledProcesses *killed);
+void agent_tell_overuse(const AgentEvents *e, const ComputeExcess *excess, const KilledProcesses *killed);
+void agent_tell_hung(const AgentEvents *e, const HungKernel *k, bool paused, const KilledProcesses *killed);
+/* Of slices of `aliquot run`: the scheduler promises whole cards to pods and does not know them.
+ * Their processes are not killed, because a user of the machine may need them. Returns false on a
+ * node that does not share cards now: the slice is reported again later. */
+bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign);
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory);
 void agent_tell_grown(void *userdata, const SlicedirCard *grown);
 void agent_tell_rewritten(void *userdata, const SlicedirCard *card);

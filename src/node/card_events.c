@@ -26,9 +26,9 @@ static void on_cards(void *userdata, const CardList *cards) {
 static void on_card_trouble(void *userdata, const Fault *fault) {
         Agent *a = userdata;
 
-        a->counters.card_troubles++;
+        a->cards.troubles++;
         log_warning("cards: %s", fault->text);
-        agent_tell_once(a, REASON_DRIVER_TROUBLE, fault);
+        node_events_once(&a->events.node, REASON_DRIVER_TROUBLE, fault);
 }
 
 /* Only new containers are refused. Running ones keep their slices, because no driver can be
@@ -36,20 +36,20 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
 static void on_driver(void *userdata, const char *version, bool locks) {
         Agent *a = userdata;
 
-        a->driver = locks ? driver_release_judge(str_from(version), a->o.known_drivers)
-                          : driver_release_without_locks();
-        a->isolation.unsupported = a->driver.refused ? a->driver.fault : (Fault) FAULT_NULL;
-        (void) snprintf(a->driver.version, sizeof a->driver.version, "%s", version);
+        a->cards.driver = locks ? driver_release_judge(str_from(version), a->o.known_drivers)
+                                : driver_release_without_locks();
+        a->isolation.unsupported = a->cards.driver.refused ? a->cards.driver.fault : (Fault) FAULT_NULL;
+        (void) snprintf(a->cards.driver.version, sizeof a->cards.driver.version, "%s", version);
         log_info("driver version=%s", version);
-        if (a->driver.fault.text[0] != '\0') {
-                log_warning("%s", a->driver.fault.text);
-                agent_tell_once(a, REASON_DRIVER_UNSUPPORTED, &a->driver.fault);
+        if (a->cards.driver.fault.text[0] != '\0') {
+                log_warning("%s", a->cards.driver.fault.text);
+                node_events_once(&a->events.node, REASON_DRIVER_UNSUPPORTED, &a->cards.driver.fault);
         }
         agent_publish(a);
 }
 
 static void warn_of_untold(Agent *a, const CardCensus *census) {
-        for (size_t i = 0; i < census->n_spans && compute_audit_wants(a->compute_audit); i++) {
+        for (size_t i = 0; i < census->n_spans && compute_audit_wants(a->audit.compute); i++) {
                 Fault why = FAULT_NULL;
 
                 if (census->spans[i].untold[0] == '\0')
@@ -59,7 +59,7 @@ static void warn_of_untold(Agent *a, const CardCensus *census) {
                         "the driver does not report what processes use of %s, so a container may use more "
                         "than its share unseen: %s",
                         census->spans[i].uuid, census->spans[i].untold);
-                agent_tell_once(a, REASON_USE_UNTOLD, &why);
+                node_events_once(&a->events.node, REASON_USE_UNTOLD, &why);
                 return;
         }
 }
@@ -68,24 +68,24 @@ static void on_usage(void *userdata, const CardCensus *census) {
         Agent *a = userdata;
         Fault why = FAULT_NULL;
 
-        a->census_at = clock_monotonic_usec();
+        a->cards.census_at = clock_monotonic_usec();
         if (census->untold[0] != '\0') {
                 (void) fault_set(
                         &why, 0,
                         "not all processes that hold memory of the cards are known, so a container may hold "
                         "more than its slice unseen: %s",
                         census->untold);
-                agent_tell_once(a, REASON_PROCESSES_UNTOLD, &why);
+                node_events_once(&a->events.node, REASON_PROCESSES_UNTOLD, &why);
         }
-        memory_audit_take(a->memory_audit, census);
+        memory_audit_take(a->audit.memory, census);
         warn_of_untold(a, census);
-        compute_audit_take(a->compute_audit, census);
+        compute_audit_take(a->audit.compute, census);
 }
 
 static void on_session(void *userdata) {
         const Agent *a = userdata;
 
-        memory_limits_session(a->memory_limits);
+        memory_limits_session(a->limits);
 }
 
 static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_save_fences,
@@ -113,8 +113,8 @@ int agent_start_card_events(Agent *a, Fault *fault) {
         CardSourceOptions options = {
                 .library = a->o.nvml,
                 .host_root = a->o.host_root,
-                .known = a->cards_known ? &a->cards : NULL,
-                .fences = &a->fences,
+                .known = a->cards.known ? &a->cards.list : NULL,
+                .fences = &a->cards.fences,
                 .census = a->o.census,
         };
         int r;
@@ -130,8 +130,8 @@ int agent_start_card_events(Agent *a, Fault *fault) {
                 if (r < 0)
                         return r;
         }
-        r = card_source_new(a->event, &options, &card_handler, a, &a->source);
+        r = card_source_new(a->event, &options, &card_handler, a, &a->cards.source);
         if (r == 0)
-                memory_limits_set_source(a->memory_limits, a->source);
+                memory_limits_set_source(a->limits, a->cards.source);
         return r;
 }

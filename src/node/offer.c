@@ -9,7 +9,6 @@
 #include "base/state_file.h"
 #include "gpu/cards/out_of_service.h"
 #include "node/agent-internal.h"
-#include "node/publish/other_plugin.h"
 
 static bool save_text_as(const char *path, const Buf *text, mode_t mode) {
         Fault fault = FAULT_NULL;
@@ -29,7 +28,7 @@ static void save_out_of_service(const Agent *a) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 
         out_of_service_path(a->isolation.slicedir.path, &path);
-        out_of_service_write(&a->cards, &a->cordon.cards, &text);
+        out_of_service_write(&a->cards.list, &a->node.cordon.cards, &text);
         if (buf_result(&path) < 0 || buf_result(&text) < 0)
                 log_error("out of memory: aliquot smi shows other cards out of service than there are");
         else if (text.len > 0)
@@ -41,32 +40,34 @@ static void save_out_of_service(const Agent *a) {
 static void save_cards(const Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        card_list_write(&a->cards, &text);
-        (void) save_text(a->cards_file, &text);
+        card_list_write(&a->cards.list, &text);
+        (void) save_text(a->paths.cards, &text);
 }
 
 void agent_save_fences(void *userdata, const CardFences *fences) {
         Agent *a = userdata;
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        a->fences = *fences;
+        a->cards.fences = *fences;
         card_fences_write(fences, &text);
-        (void) save_text(a->fences_file, &text);
+        (void) save_text(a->paths.fences, &text);
 }
 
 static void save_node_config(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        node_config_write(&a->node_config, &text);
-        a->node_config_saved = save_text(a->node_config_file, &text);
+        node_config_write(&a->node.config, &text);
+        a->node.config_saved = save_text(a->paths.node_config, &text);
 }
 
-void agent_save_published_unit(Agent *a, const char *unit) {
+static void save_published_unit(void *userdata, const char *unit) {
+        Agent *a = userdata;
+
         /* A write that failed is tried again: without the file the next agent would take its own
          * text for a user's. */
-        if (strcmp(a->node_config.published_unit, unit) == 0 && a->node_config_saved)
+        if (strcmp(a->node.config.published_unit, unit) == 0 && a->node.config_saved)
                 return;
-        node_config_publish_unit(&a->node_config, unit);
+        node_config_publish_unit(&a->node.config, unit);
         save_node_config(a);
 }
 
@@ -80,8 +81,8 @@ static void write_cdi(const Agent *a) {
 
         if (a->o.access != DEVICE_ACCESS_CDI)
                 return;
-        if (a->cards.n == 0) {
-                (void) unlink(a->cdi_file); /* runtimes reject a specification without devices */
+        if (a->cards.list.n == 0) {
+                (void) unlink(a->paths.cdi); /* runtimes reject a specification without devices */
                 return;
         }
         if (!simulated) {
@@ -90,8 +91,8 @@ static void write_cdi(const Agent *a) {
                         log_error("cannot find the driver's files under %s: %s", a->o.host_root,
                                   strerror(-r));
         }
-        cdi_write(&a->cards, &driver, simulated, &text);
-        (void) save_text(a->cdi_file, &text);
+        cdi_write(&a->cards.list, &driver, simulated, &text);
+        (void) save_text(a->paths.cdi, &text);
 }
 
 static void set_devices(Agent *a, OfferedResource resource, bool none) {
@@ -102,12 +103,12 @@ static void set_devices(Agent *a, OfferedResource resource, bool none) {
         if (!none)
                 r = inventory_devices(&a->inventory, resource, &devices, &n);
         if (r == 0)
-                cordon_apply(&a->cordon, device_offered_kind(resource), devices, n);
-        a->healthy[resource] = 0;
+                cordon_apply(&a->node.cordon, device_offered_kind(resource), devices, n);
+        a->plugins.healthy[resource] = 0;
         for (size_t i = 0; r == 0 && i < n; i++)
-                a->healthy[resource] += devices[i].healthy;
+                a->plugins.healthy[resource] += devices[i].healthy;
         if (r == 0)
-                r = plugin_set_devices(a->plugins[resource], devices, n);
+                r = plugin_set_devices(a->plugins.list[resource], devices, n);
         if (r != 0)
                 log_error("%s is not offered anew: %s", device_offered_name(resource),
                           r < 0 ? "out of memory" : "the list is too long");
@@ -118,34 +119,34 @@ static void set_devices(Agent *a, OfferedResource resource, bool none) {
 static bool is_offered(Agent *a) {
         int r;
 
-        a->unit_fault = FAULT_NULL;
-        r = inventory_check_unit(&a->cards, a->node_config.unit, &a->unit_fault);
-        if (r == 0 && a->cards_known && a->cards.n > 0 && !a->node_config.offered) {
-                a->node_config.offered = true;
-                a->node_config_saved = false;
+        a->node.unit_fault = FAULT_NULL;
+        r = inventory_check_unit(&a->cards.list, a->node.config.unit, &a->node.unit_fault);
+        if (r == 0 && a->cards.known && a->cards.list.n > 0 && !a->node.config.offered) {
+                a->node.config.offered = true;
+                a->node.config_saved = false;
         }
-        return r == 0 || (r == INVENTORY_E_LARGE && a->node_config.offered);
+        return r == 0 || (r == INVENTORY_E_LARGE && a->node.config.offered);
 }
 
 static void set_all_devices(Agent *a) {
         for (int i = 0; i < OFFERED_RESOURCES_; i++)
-                if (a->plugins[i])
-                        set_devices(a, (OfferedResource) i, !a->offers || !a->cards_known);
+                if (a->plugins.list[i])
+                        set_devices(a, (OfferedResource) i, !a->node.offers || !a->cards.known);
 }
 
 static void offer(Agent *a) {
-        if (inventory_set(&a->inventory, &a->cards, a->node_config.mode, a->node_config.unit) < 0) {
+        if (inventory_set(&a->inventory, &a->cards.list, a->node.config.mode, a->node.config.unit) < 0) {
                 log_error("out of memory: the cards are offered as before");
                 return;
         }
-        a->offers = is_offered(a);
-        if (!a->offers)
-                log_error("nothing is offered: %s", a->unit_fault.text);
+        a->node.offers = is_offered(a);
+        if (!a->node.offers)
+                log_error("nothing is offered: %s", a->node.unit_fault.text);
         set_all_devices(a);
 }
 
 size_t agent_count_holders(const Agent *a) {
-        size_t n = orphans_count(a->orphans);
+        size_t n = orphans_count(a->allocate.orphans);
 
         for (const RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 n += pod->grant != NULL;
@@ -155,7 +156,7 @@ size_t agent_count_holders(const Agent *a) {
 /* Before the first list of pods, slices of an earlier run may exist. */
 static bool slices_are_held(const Agent *a) {
         if (!a->roster.synced)
-                return a->node_config.mode != SHARE_MODE_NONE;
+                return a->node.config.mode != SHARE_MODE_NONE;
         return agent_count_holders(a) > 0;
 }
 
@@ -169,14 +170,14 @@ static void feed_ledger(Agent *a) {
         Node node;
         int r;
 
-        if (!a->node_text || node_decode(str_from(a->node_text), &arena, &node, NULL) != 0)
+        if (!a->node.text || node_decode(str_from(a->node.text), &arena, &node, NULL) != 0)
                 return;
         node_defaults_apply(&a->o.defaults, &node);
-        node_keys_apply_good(&a->keys, &node); /* agent_observe_node() has told the wrong keys */
-        memory_unit_format(a->node_config.unit, &unit);
+        node_keys_apply_good(&a->node.keys, &node); /* agent_observe_node() has told the wrong keys */
+        memory_unit_format(a->node.config.unit, &unit);
         node.mode = (Str){0};
-        if (a->node_config.mode != SHARE_MODE_NONE)
-                node.mode = str_from(share_mode_to_string(a->node_config.mode));
+        if (a->node.config.mode != SHARE_MODE_NONE)
+                node.mode = str_from(share_mode_to_string(a->node.config.mode));
         node.annotations.mode_in_force = node.mode;
         node.annotations.unit = buf_str(&unit);
         node.annotations.unit_in_force = buf_str(&unit);
@@ -184,37 +185,55 @@ static void feed_ledger(Agent *a) {
         r = roster_node(&a->roster, &node, &fault);
         if (r < 0)
                 (void) fault_set(&fault, r, "out of memory");
-        if (fault.text[0] != '\0' && strcmp(fault.text, a->ledger_fault.text) != 0)
+        if (fault.text[0] != '\0' && strcmp(fault.text, a->node.ledger_fault.text) != 0)
                 log_warning("node: %s", fault.text);
-        a->ledger_fault = fault;
+        a->node.ledger_fault = fault;
 }
 
-bool agent_waits_for_other_plugin(const Agent *a) {
-        return a->o.keeps_nvidia_off && a->node_config.mode == SHARE_MODE_NONE &&
-               share_mode_is_served(a->node_config.wanted_mode) && a->other_plugin.text[0] != '\0';
+void agent_publish(Agent *a) {
+        _cleanup_buf_ Buf held = BUF_NULL;
+        const char *backend;
+        const Fault *why;
+        MemoryMechanism mechanism = memory_limits_mechanism(a->limits, &backend, &why);
+
+        orphans_write(a->allocate.orphans, &held);
+        desired_node_publish(&(DesiredNodeFacts){.state = &a->node,
+                                                 .cards = a->cards.known ? &a->cards.list : NULL,
+                                                 .driver = &a->cards.driver,
+                                                 .inventory = &a->inventory,
+                                                 .roster = &a->roster,
+                                                 .records = &a->records,
+                                                 .n_orphans = orphans_count(a->allocate.orphans),
+                                                 .n_holders = agent_count_holders(a),
+                                                 .held_slices = &held,
+                                                 .limits_known = mechanism != MEMORY_UNTRIED,
+                                                 .no_limits = mechanism == MEMORY_UNAVAILABLE ? why : NULL,
+                                                 .on_unit = save_published_unit,
+                                                 .userdata = a},
+                             &a->told, a->publisher);
 }
 
 void agent_apply_config(Agent *a) {
         Fault fault = FAULT_NULL;
 
-        if (a->cards_known && a->node_config.wanted_unit.mib != a->node_config.unit.mib &&
-            inventory_check_unit(&a->cards, a->node_config.wanted_unit, &fault) != 0) {
-                a->node_config.wanted_unit = a->node_config.unit;
-                a->wanted_unit_fault = fault;
+        if (a->cards.known && a->node.config.wanted_unit.mib != a->node.config.unit.mib &&
+            inventory_check_unit(&a->cards.list, a->node.config.wanted_unit, &fault) != 0) {
+                a->node.config.wanted_unit = a->node.config.unit;
+                a->node.wanted_unit_fault = fault;
         }
-        if (!agent_waits_for_other_plugin(a) && node_config_apply(&a->node_config, slices_are_held(a))) {
-                log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->node_config.mode),
-                         a->node_config.unit.mib);
+        if (!node_state_waits(&a->node) && node_config_apply(&a->node.config, slices_are_held(a))) {
+                log_info("in force mode=%s unit=%uMiB", share_mode_to_string(a->node.config.mode),
+                         a->node.config.unit.mib);
                 offer(a);
-                a->node_config_saved = false;
+                a->node.config_saved = false;
                 feed_ledger(a);
         }
-        if (!card_indexes_is_empty(&a->cordon.cards))
+        if (!card_indexes_is_empty(&a->node.cordon.cards))
                 set_all_devices(a); /* those of pods that ended are not offered any more */
-        if (!a->node_config_saved && a->node_text)
+        if (!a->node.config_saved && a->node.text)
                 save_node_config(a);
         isolation_publish_compute(&a->isolation, &a->inventory);
-        agent_tell_cards(a);
+        agent_tell_cards(&a->events, &a->cards.list);
         agent_publish(a);
 }
 
@@ -223,9 +242,9 @@ int agent_set_cards(Agent *a, const CardList *cards) {
 
         if (card_list_copy(cards, &copy) < 0)
                 return -ENOMEM;
-        card_list_done(&a->cards);
-        a->cards = copy;
-        a->cards_known = true;
+        card_list_done(&a->cards.list);
+        a->cards.list = copy;
+        a->cards.known = true;
         write_cdi(a);
         offer(a);
         save_cards(a);
@@ -233,51 +252,18 @@ int agent_set_cards(Agent *a, const CardList *cards) {
         return 0;
 }
 
-static CardIndexes present_cards(const Agent *a) {
-        CardIndexes present = {0};
-
-        for (size_t i = 0; i < a->cards.n; i++)
-                card_indexes_add(&present, a->cards.cards[i].index);
-        return present;
-}
-
-static void check_keys(Agent *a, const Node *node, Str text) {
-        const CardIndexes present = present_cards(a);
-        _cleanup_buf_ Buf unit = BUF_NULL;
-
-        memory_unit_format(a->node_config.unit, &unit);
-        node_keys_check(&a->keys, node, share_mode_to_string(a->node_config.mode),
-                        buf_result(&unit) < 0 ? "" : unit.data, a->cards_known ? &present : NULL);
-        node_keys_check_names(&a->keys, text);
-        a->keys_known = true;
-}
-
 static void take_cordon(Agent *a) {
-        if (memcmp(&a->keys.cordon, &a->cordon.cards, sizeof a->keys.cordon) == 0)
+        if (memcmp(&a->node.keys.cordon, &a->node.cordon.cards, sizeof a->node.keys.cordon) == 0)
                 return;
-        a->cordon.cards = a->keys.cordon;
+        a->node.cordon.cards = a->node.keys.cordon;
         set_all_devices(a);
         save_out_of_service(a);
 }
 
-static void take_other_plugin(Agent *a, Str text) {
-        _cleanup_buf_ Buf found = BUF_NULL;
-
-        a->other_plugin = FAULT_NULL;
-        other_plugin_find(text, &found);
-        if (found.len == 0 || buf_result(&found) < 0)
-                return;
-        (void) fault_set(&a->other_plugin, 0,
-                         "the node offers %.*s, too: another plugin gives out the cards that are shared "
-                         "here, and neither counts what the other gives; keep it off the node (for NVIDIA's "
-                         "GPU Operator by the label nvidia.com/gpu.deploy.device-plugin=false)",
-                         STR_CUT(buf_str(&found), 160));
-}
-
 static void tell_wrong_keys(Agent *a) {
         for (int key = 0; key <= NODE_KEYS_; key++)
-                if ((a->keys.changed >> key & 1) != 0 && a->keys.wrong[key].text[0] != '\0')
-                        agent_tell_node_now(a, REASON_MISCONFIGURED, a->keys.wrong[key].text);
+                if ((a->node.keys.changed >> key & 1) != 0 && a->node.keys.wrong[key].text[0] != '\0')
+                        node_events_now(&a->events.node, REASON_MISCONFIGURED, a->node.keys.wrong[key].text);
 }
 
 int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
@@ -285,27 +271,27 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         char *copy = str_dup(text);
         int r;
 
-        if (!copy || slice_growth_observe(&a->growth, node->annotations.growth, &grown) < 0) {
+        if (!copy || slice_growth_observe(&a->allocate.growth, node->annotations.growth, &grown) < 0) {
                 free(copy);
                 return -ENOMEM;
         }
-        free(a->node_text);
-        a->node_text = copy;
-        a->wanted_unit_fault = FAULT_NULL;
-        check_keys(a, node, text);
+        free(a->node.text);
+        a->node.text = copy;
+        a->node.wanted_unit_fault = FAULT_NULL;
+        node_state_check_keys(&a->node, node, text, a->cards.known ? &a->cards.list : NULL);
         tell_wrong_keys(a);
         memory_limits_want(
-                a->memory_limits,
-                node_keys_limits_memory(&a->keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));
+                a->limits,
+                node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));
         take_cordon(a);
-        take_other_plugin(a, text);
+        node_state_take_other_plugin(&a->node, text);
         node_config_request(
-                &a->node_config,
+                &a->node.config,
                 &(NodeConfigRequest){.label = node->mode,
                                      .unit = node->annotations.unit,
                                      .configured = a->o.unit,
-                                     .place_while_changing = node_keys_place_while_changing(&a->keys),
-                                     .drain = node_keys_drain(&a->keys)});
+                                     .place_while_changing = node_keys_place_while_changing(&a->node.keys),
+                                     .drain = node_keys_drain(&a->node.keys)});
         (void) node_compute_update(&a->isolation.compute, &node->annotations, a->o.policy,
                                    NULL); /* node_keys_check() has reported wrong values */
         agent_apply_config(a);
@@ -316,7 +302,7 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
              pod = pod->hh.next) {
                 agent_look_at_resize(a, pod);
                 if (!had_cards)
-                        repair_look(a->repair, pod);
+                        repair_look(a->allocate.repair, pod);
         }
         r = publisher_observe(a->publisher, node, text, listed);
         agent_plan_growth(a);

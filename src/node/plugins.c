@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-
-/* The device plugin of each resource, and the check that the kubelet still lists its devices. */
+#include "node/plugins.h"
 
 #include "base/file.h"
 #include "base/log.h"
-#include "node/agent-internal.h"
 
 enum { CPU_STATE_MAX = 1 << 20 };
 
@@ -14,88 +12,95 @@ static const char *const endpoints[] = {
         [OFFERED_WHOLE] = "aliquot-gpu.sock",
 };
 
-static OfferedResource resource_of(const Agent *a, const Plugin *p) {
+const char *const plugins_call_names[PLUGINS_CALLS_] = {
+        [PLUGINS_CALL_PREFERRED] = "GetPreferredAllocation",
+        [PLUGINS_CALL_ALLOCATE] = "Allocate",
+        [PLUGINS_CALL_PRESTART] = "PreStartContainer",
+};
+
+static OfferedResource resource_of(const Plugins *all, const Plugin *p) {
         int i = 0;
 
-        while (i < OFFERED_WHOLE && p != a->plugins[i])
+        while (i < OFFERED_WHOLE && p != all->list[i])
                 i++;
         return (OfferedResource) i;
 }
 
-static DeviceKind kind_of(const Agent *a, const Plugin *p) {
-        return device_offered_kind(resource_of(a, p));
+static DeviceKind kind_of(const Plugins *all, const Plugin *p) {
+        return device_offered_kind(resource_of(all, p));
 }
 
 static void on_preferred(void *userdata, Plugin *p, RpcCall *call, const PreferredRequest *request) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        resolver_preferred(a->resolver, kind_of(a, p), call, request);
+        resolver_preferred(all->resolver, kind_of(all, p), call, request);
 }
 
 static void on_allocate(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        resolver_allocate(a->resolver, kind_of(a, p), call, ids);
+        resolver_allocate(all->resolver, kind_of(all, p), call, ids);
 }
 
 static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        start_verifier_prestart(a->start_verifier, kind_of(a, p), call, ids);
+        start_verifier_prestart(all->start_verifier, kind_of(all, p), call, ids);
 }
 
 /* The static CPU manager chooses CPUs without asking device plugins, so a container may get CPUs
  * and card of different sockets. ACK does not support it either. */
-static void check_cpu_manager(Agent *a) {
+static void check_cpu_manager(const Plugins *all) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 
-        buf_appendf(&path, "%s/cpu_manager_state", a->o.kubelet_dir);
+        buf_appendf(&path, "%s/cpu_manager_state", all->kubelet_dir);
         if (buf_result(&path) < 0 || file_read(path.data, CPU_STATE_MAX, &text) < 0 ||
             !memmem(text.data ? text.data : "", text.len, "\"policyName\":\"static\"", 21))
                 return;
-        agent_tell_once(
-                a, REASON_CPU_MANAGER_STATIC,
+        node_events_once(
+                all->events, REASON_CPU_MANAGER_STATIC,
                 &(Fault){
                         .text = "the kubelet's CPU manager policy is static, which is not supported on nodes "
                                 "that share GPUs: set cpuManagerPolicy to none"});
 }
 
 static void on_registered(void *userdata, Plugin *p) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        a->registered[resource_of(a, p)] = true;
-        a->counters.registrations++;
+        all->registered[resource_of(all, p)] = true;
+        all->registrations++;
         log_info("registered resource=%s", plugin_resource(p));
-        check_cpu_manager(a);
-        recheck_soon(a->recheck);
+        check_cpu_manager(all);
+        recheck_soon(all->recheck);
 }
 
 static size_t expected_devices(void *userdata, OfferedResource resource) {
-        const Agent *a = userdata;
+        const Plugins *all = userdata;
 
-        return a->registered[resource] ? a->healthy[resource] : 0;
+        return all->registered[resource] ? all->healthy[resource] : 0;
 }
 
 static void on_missing(void *userdata, OfferedResource resource, const Fault *why) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        a->counters.dropped++;
-        plugin_register_again(a->plugins[resource], why);
+        all->dropped++;
+        plugin_register_again(all->list[resource], why);
 }
 
 static void on_lost(void *userdata, Plugin *p, const Fault *why) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        a->registered[resource_of(a, p)] = false;
-        resolver_forget(a->resolver);
-        a->counters.lost[resource_of(a, p)]++;
+        all->registered[resource_of(all, p)] = false;
+        resolver_forget(all->resolver);
         log_warning("not registered resource=%s: %s", plugin_resource(p), why->text);
 }
 
 static void on_answered(void *userdata, const char *method, usec_t elapsed) {
-        Agent *a = userdata;
+        Plugins *all = userdata;
 
-        agent_metrics_observe(a->calls, method, elapsed);
+        for (int i = 0; i < PLUGINS_CALLS_; i++)
+                if (strcmp(method, plugins_call_names[i]) == 0)
+                        histogram_observe(&all->calls[i], elapsed);
 }
 
 static const PluginHandler plugin_handler = {
@@ -107,26 +112,32 @@ static const PluginHandler plugin_handler = {
         .on_answered = on_answered,
 };
 
-int agent_start_plugins(Agent *a, Fault *fault) {
-        const RecheckOptions recheck = {.event = a->event,
-                                        .socket = a->pod_resources_socket,
+int plugins_start(Plugins *all, sd_event *event, const char *socket, Fault *fault) {
+        const RecheckOptions recheck = {.event = event,
+                                        .socket = socket,
                                         .expected = expected_devices,
                                         .on_missing = on_missing,
-                                        .userdata = a};
-        int e = recheck_new(&recheck, &a->recheck);
+                                        .userdata = all};
+        int e = recheck_new(&recheck, &all->recheck);
 
         if (e < 0)
                 return e;
         for (int i = 0; i < OFFERED_RESOURCES_; i++) {
                 PluginOptions options = {
-                        .kubelet_dir = a->o.kubelet_dir,
+                        .kubelet_dir = all->kubelet_dir,
                         .resource = device_offered_name((OfferedResource) i),
                         .endpoint = endpoints[i],
                 };
-                int r = plugin_new(a->event, &options, &plugin_handler, a, &a->plugins[i], fault);
+                int r = plugin_new(event, &options, &plugin_handler, all, &all->list[i], fault);
 
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+void plugins_done(Plugins *all) {
+        for (int i = 0; i < OFFERED_RESOURCES_; i++)
+                all->list[i] = plugin_free(all->list[i]);
+        all->recheck = recheck_free(all->recheck);
 }

@@ -25,9 +25,9 @@ static void remember_fences(Agent *a) {
         _cleanup_buf_ Buf text = BUF_NULL;
         Fault fault = FAULT_NULL;
 
-        if (read_state(a->fences_file, &text) == 0 &&
-            card_fences_read(buf_str(&text), &a->fences, &fault) != 0)
-                log_warning("passed over %s: %s", a->fences_file, fault.text);
+        if (read_state(a->paths.fences, &text) == 0 &&
+            card_fences_read(buf_str(&text), &a->cards.fences, &fault) != 0)
+                log_warning("passed over %s: %s", a->paths.fences, fault.text);
 }
 
 /* A new agent registers with the cards that the old one knew, because NVML is slow and the kubelet
@@ -37,22 +37,22 @@ int agent_load_state(Agent *a) {
         _cleanup_(card_list_done) CardList list = {0};
         Fault fault = FAULT_NULL;
 
-        node_config_init(&a->node_config, a->o.unit);
-        if (read_state(a->node_config_file, &config) == 0) {
-                a->node_config_saved = node_config_read(buf_str(&config), &a->node_config, &fault) == 0;
-                if (!a->node_config_saved)
-                        log_warning("passed over %s: %s", a->node_config_file, fault.text);
+        node_config_init(&a->node.config, a->o.unit);
+        if (read_state(a->paths.node_config, &config) == 0) {
+                a->node.config_saved = node_config_read(buf_str(&config), &a->node.config, &fault) == 0;
+                if (!a->node.config_saved)
+                        log_warning("passed over %s: %s", a->paths.node_config, fault.text);
         }
-        if (read_state(a->cards_file, &cards) < 0)
+        if (read_state(a->paths.cards, &cards) < 0)
                 return 0;
         if (card_list_read(buf_str(&cards), &list, &fault) != 0) {
-                log_warning("passed over %s: %s", a->cards_file, fault.text);
+                log_warning("passed over %s: %s", a->paths.cards, fault.text);
                 return 0;
         }
         remember_fences(a);
         for (size_t i = 0; i < list.n; i++)
                 if (!list.cards[i].healthy)
-                        card_indexes_add(&a->told_out, list.cards[i].index); /* by the earlier run */
+                        card_indexes_add(&a->events.told_out, list.cards[i].index); /* by the earlier run */
         return agent_set_cards(a, &list);
 }
 
@@ -64,15 +64,15 @@ static char *path_of(const char *directory, const char *name) {
 }
 
 static int make_paths(Agent *a) {
-        a->checkpoint = path_of(a->o.kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
-        a->pod_resources_socket = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
-        a->records_dir = path_of(a->o.state_dir, "records");
-        a->cards_file = path_of(a->o.state_dir, "cards.json");
-        a->fences_file = path_of(a->o.state_dir, "fences.json");
-        a->node_config_file = path_of(a->o.state_dir, "terms.json");
-        a->cdi_file = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
-        return a->checkpoint && a->pod_resources_socket && a->records_dir && a->cards_file &&
-                               a->fences_file && a->node_config_file && a->cdi_file
+        a->paths.checkpoint = path_of(a->o.kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
+        a->paths.pod_resources = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
+        a->paths.records = path_of(a->o.state_dir, "records");
+        a->paths.cards = path_of(a->o.state_dir, "cards.json");
+        a->paths.fences = path_of(a->o.state_dir, "fences.json");
+        a->paths.node_config = path_of(a->o.state_dir, "terms.json");
+        a->paths.cdi = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
+        return a->paths.checkpoint && a->paths.pod_resources && a->paths.records && a->paths.cards &&
+                               a->paths.fences && a->paths.node_config && a->paths.cdi
                        ? 0
                        : -ENOMEM;
 }
@@ -93,7 +93,7 @@ static const char *mount_slicedir(Agent *a) {
 
         if (a->o.slices_mib > 0 && slicedir_tmpfs_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) ==
                                            SLICEDIR_TMPFS_E_MISSING)
-                agent_tell_once(a, REASON_SLICE_DIR_UNBOUNDED, &why);
+                node_events_once(&a->events.node, REASON_SLICE_DIR_UNBOUNDED, &why);
         return apart ? proc : NULL;
 }
 
@@ -120,6 +120,6 @@ int agent_open_state(Agent *a, Fault *fault) {
                                                               .says_refusals = a->o.says_refusals,
                                                               .policy = a->o.policy,
                                                               .on_compute_fault = agent_tell_compute_refused,
-                                                              .userdata = a});
-        return r < 0 ? r : records_open(&a->records, a->records_dir, fault);
+                                                              .userdata = &a->events});
+        return r < 0 ? r : records_open(&a->records, a->paths.records, fault);
 }

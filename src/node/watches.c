@@ -17,7 +17,7 @@ static int follow_pods(Agent *a);
 static int on_list_again(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
 
-        a->list_again = sd_event_source_disable_unref(a->list_again);
+        a->watches.list_again = sd_event_source_disable_unref(a->watches.list_again);
         if (follow_pods(a) < 0)
                 log_error("out of memory: pods are not followed any more");
         return 0;
@@ -25,9 +25,9 @@ static int on_list_again(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void list_again_later(Agent *a) {
         log_error("out of memory: pods are listed again");
-        if (!a->list_again)
-                (void) sd_event_add_time_relative(a->event, &a->list_again, CLOCK_MONOTONIC, LIST_AGAIN, 0,
-                                                  on_list_again, a);
+        if (!a->watches.list_again)
+                (void) sd_event_add_time_relative(a->event, &a->watches.list_again, CLOCK_MONOTONIC,
+                                                  LIST_AGAIN, 0, on_list_again, a);
 }
 
 static void on_pods_begin(void *userdata) {
@@ -46,7 +46,7 @@ static void on_pod_object(void *userdata, ReflectorEvent event, Str object) {
 /* Starts after the first list of pods: the arbiter reports each kernel once, and a report of an
  * unknown pod would be lost. Until then the pipe keeps the reports. */
 static void start_hung_reader(Agent *a) {
-        int r = hung_reader_new(a->event, a->o.arbiter, agent_on_hung, a, &a->hung_reader);
+        int r = hung_reader_new(a->event, a->o.arbiter, enforce_hung, &a->audit, &a->audit.hung_reader);
 
         if (r < 0)
                 log_error("nobody will hear of kernels that do not end: %s", strerror(-r));
@@ -55,7 +55,7 @@ static void start_hung_reader(Agent *a) {
 static int on_resize_again(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
 
-        a->resize_again = sd_event_source_disable_unref(a->resize_again);
+        a->watches.resize_again = sd_event_source_disable_unref(a->watches.resize_again);
         for (RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next)
                 agent_look_at_resize(a, pod);
         agent_plan_growth(a);
@@ -63,31 +63,33 @@ static int on_resize_again(sd_event_source *source, uint64_t usec, void *userdat
 }
 
 static void look_at_resizes_later(Agent *a, const char *what) {
-        if (!a->resize_again && sd_event_add_time_relative(a->event, &a->resize_again, CLOCK_MONOTONIC,
-                                                           RESIZE_AGAIN, 0, on_resize_again, a) < 0)
+        if (!a->watches.resize_again &&
+            sd_event_add_time_relative(a->event, &a->watches.resize_again, CLOCK_MONOTONIC, RESIZE_AGAIN, 0,
+                                       on_resize_again, a) < 0)
                 log_error("out of memory: %s is resized when it changes", what);
 }
 
 void agent_plan_growth(Agent *a) {
         const Roster *roster = &a->roster;
         _cleanup_buf_ Buf text = BUF_NULL;
-        const char *seen = a->growth.seen ? a->growth.seen : "";
+        const char *seen = a->allocate.growth.seen ? a->allocate.growth.seen : "";
         bool waits = false;
         int r;
 
         if (!roster->synced || roster->listing || !roster->has_cards)
                 return;
-        r = slice_growth_plan(&a->growth, &a->context, clock_realtime_nsec() / NSEC_PER_USEC, &text, &waits);
+        r = slice_growth_plan(&a->allocate.growth, &a->allocate.context,
+                              clock_realtime_nsec() / NSEC_PER_USEC, &text, &waits);
         if (r < 0 ||
             publisher_set_growth(a->publisher, r > 0 ? seen : NULL, text.data ? text.data : "") < 0 || waits)
                 look_at_resizes_later(a, "a slice");
 }
 
 void agent_look_at_resize(Agent *a, RosterPod *pod) {
-        const SliceResize resize = {.node = &a->context,
+        const SliceResize resize = {.node = &a->allocate.context,
                                     .ignores_disable = a->o.ignores_disable,
                                     .on_refused = agent_tell_resize_refused,
-                                    .userdata = a};
+                                    .userdata = &a->events};
 
         if (slice_resize_look(&resize, pod))
                 look_at_resizes_later(a, pod->name);
@@ -99,41 +101,41 @@ static void on_pods_end(void *userdata) {
 
         roster_list_end(&a->roster);
         if (first) {
-                start_verifier_adopt(a->start_verifier);
+                start_verifier_adopt(a->allocate.start_verifier);
                 start_hung_reader(a);
         }
-        orphans_sweep(a->orphans);
+        orphans_sweep(a->allocate.orphans);
         isolation_sweep(&a->isolation, &a->records);
         for (RosterPod *pod = a->roster.pods; pod; pod = pod->hh.next) {
                 agent_look_at_resize(a, pod);
-                repair_look(a->repair, pod);
+                repair_look(a->allocate.repair, pod);
         }
         agent_plan_growth(a);
         agent_apply_config(a);
-        start_verifier_wake(a->start_verifier);
+        start_verifier_wake(a->allocate.start_verifier);
 }
 
 static void on_pod_change(void *userdata, Str uid, RosterPod *pod) {
         Agent *a = userdata;
 
         if (pod)
-                start_verifier_keep_place(a->start_verifier, pod);
+                start_verifier_keep_place(a->allocate.start_verifier, pod);
         if (!a->roster.synced)
                 return; /* all pods are checked when the list is complete */
-        orphans_look(a->orphans, uid, pod);
+        orphans_look(a->allocate.orphans, uid, pod);
         if (pod) {
-                start_verifier_recall(a->start_verifier, pod);
+                start_verifier_recall(a->allocate.start_verifier, pod);
                 agent_look_at_resize(a, pod);
-                repair_look(a->repair, pod);
+                repair_look(a->allocate.repair, pod);
         } else
-                repair_forget(a->repair, uid);
+                repair_forget(a->allocate.repair, uid);
         if (a->roster.listing)
                 return;
         if (!pod)
                 isolation_sweep(&a->isolation, &a->records);
         agent_plan_growth(a);
         agent_apply_config(a);
-        start_verifier_wake(a->start_verifier);
+        start_verifier_wake(a->allocate.start_verifier);
 }
 
 static void on_pods_trouble(void *userdata, const Fault *fault) {
@@ -143,14 +145,6 @@ static void on_pods_trouble(void *userdata, const Fault *fault) {
 static const ReflectorHandler pods_handler = {on_pods_begin, on_pod_object, on_pods_end, on_pods_trouble};
 
 static void on_nodes_begin(void *userdata) {
-}
-
-/* A Node that was deleted and created again has another UID. */
-static void take_uid(Agent *a, Str uid) {
-        if (a->node_uid && str_eq(str_from(a->node_uid), uid))
-                return;
-        free(a->node_uid);
-        a->node_uid = str_dup(uid); /* NULL without memory: the next event of the Node sets it */
 }
 
 static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
@@ -167,10 +161,8 @@ static void on_node_object(void *userdata, ReflectorEvent event, Str object) {
                 node_defaults_apply(&a->o.defaults, &node);
         if (r == 0 && !str_eq(node.meta.name, str_from(a->o.node_name)))
                 return;
-        if (r == 0)
-                take_uid(a, node.meta.uid);
         if (r == 0) {
-                agent_tell_pending(a);
+                node_events_set_uid(&a->events.node, node.meta.uid);
                 r = agent_observe_node(a, &node, object, event == REFLECTOR_LISTED);
         }
         if (r != 0)
@@ -201,7 +193,7 @@ static int follow(Agent *a, const char *path, const char *field, const Reflector
 }
 
 static int follow_pods(Agent *a) {
-        return follow(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->pods);
+        return follow(a, "/api/v1/pods", "spec.nodeName", &pods_handler, &a->watches.pods);
 }
 
 int agent_start_watches(Agent *a) {
@@ -210,5 +202,5 @@ int agent_start_watches(Agent *a) {
         a->roster.on_pod = on_pod_change;
         a->roster.userdata = a;
         r = follow_pods(a);
-        return r < 0 ? r : follow(a, "/api/v1/nodes", "metadata.name", &nodes_handler, &a->nodes);
+        return r < 0 ? r : follow(a, "/api/v1/nodes", "metadata.name", &nodes_handler, &a->watches.nodes);
 }
