@@ -79,25 +79,13 @@ static void read_addresses(JsonReader *r, Arena *arena, void *ret_str) {
         }
 }
 
-typedef struct NodeCondition {
-        Str type, status, message;
-} NodeCondition;
-
-static const JsonField condition_fields[] = {
-        JSON_FIELD(NodeCondition, type, "type", json_field_str),
-        JSON_FIELD(NodeCondition, status, "status", json_field_str),
-        JSON_FIELD(NodeCondition, message, "message", json_field_str),
-};
-
 static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
         Node *node = ret;
+        ObjectCondition c;
 
         if (!json_array_begin(r))
                 return;
-        while (json_array_next(r)) {
-                NodeCondition c = {0};
-
-                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &c);
+        while (object_next_condition(r, arena, &c)) {
                 if (!str_eq(c.type, STR(CONDITION_FENCES)))
                         continue;
                 node->fences_status = c.status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the decoders of Pod (pod.c) and Node (node.c) share. Each decoder has one table of members
- * per Kubernetes type. A nested decoder writes into the struct of the whole object, because a pod
+/* What the decoders of Kubernetes objects share, such as pod.c and node.c. Each has one table of
+ * members per type. A nested decoder writes into the struct of the whole object, because a pod
  * or a node needs a member or two of most inner objects. */
 
 #include "wire/json_field.h"
@@ -20,6 +20,9 @@
 
 /* The UID of the ownerReference with controller: true. */
 void object_read_owners(JsonReader *r, Arena *arena, void *ret_str);
+
+/* Reads the next element of status.conditions, whose array was begun. false: there is none. */
+bool object_next_condition(JsonReader *r, Arena *arena, ObjectCondition *ret);
 
 /* A Quantity, as it is written: manifests have 8 as well as "8". False for null, and *ret stays as
  * it is. */

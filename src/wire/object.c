@@ -25,6 +25,22 @@ void object_read_owners(JsonReader *r, Arena *arena, void *ret_str) {
         }
 }
 
+static const JsonField condition_fields[] = {
+        JSON_FIELD(ObjectCondition, type, "type", json_field_str),
+        JSON_FIELD(ObjectCondition, status, "status", json_field_str),
+        JSON_FIELD(ObjectCondition, reason, "reason", json_field_str),
+        JSON_FIELD(ObjectCondition, message, "message", json_field_str),
+        JSON_FIELD(ObjectCondition, since, "lastTransitionTime", json_field_str),
+};
+
+bool object_next_condition(JsonReader *r, Arena *arena, ObjectCondition *ret) {
+        if (!json_array_next(r))
+                return false;
+        *ret = (ObjectCondition){0};
+        json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), ret);
+        return true;
+}
+
 bool object_read_quantity(JsonReader *r, Arena *arena, Str *ret) {
         switch (json_peek(r)) {
         case JSON_NUMBER:

@@ -17,6 +17,11 @@ typedef struct ObjectMeta {
         Str controller_uid; /* of the ownerReference with controller: true */
 } ObjectMeta;
 
+/* An element of status.conditions; since: lastTransitionTime. */
+typedef struct ObjectCondition {
+        Str type, status, reason, message, since;
+} ObjectCondition;
+
 /* The top-level `kind` of any object, empty when it has none. The text is read only up to there: in
  * a mixed list the decoder for that kind reads it again. */
 int object_kind(Str json, Arena *arena, Str *ret, Fault *fault);

@@ -48,25 +48,13 @@ static const JsonField spec_fields[] = {
 };
 JSON_DECODER(read_spec, spec_fields)
 
-typedef struct Condition {
-        Str type, status, reason;
-} Condition;
-
-static const JsonField condition_fields[] = {
-        JSON_FIELD(Condition, type, "type", json_field_str),
-        JSON_FIELD(Condition, status, "status", json_field_str),
-        JSON_FIELD(Condition, reason, "reason", json_field_str),
-};
-
 static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
         PodPreference *p = ret;
+        ObjectCondition c;
 
         if (!json_array_begin(r))
                 return;
-        while (json_array_next(r)) {
-                Condition c = {0};
-
-                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &c);
+        while (object_next_condition(r, arena, &c)) {
                 p->failed |= str_eq(c.type, STR("PodScheduled")) && str_eq(c.status, STR("False")) &&
                              !str_eq(c.reason, STR("SchedulingGated"));
         }

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        ConditionText found[CONDITIONS_] = {0};
+        ObjectCondition found[CONDITIONS_] = {0};
         Fault fault = FAULT_NULL;
         int r = conditions_read((Str){(const char *) data, size}, &arena, found, &fault);
 

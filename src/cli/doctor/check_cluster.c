@@ -181,14 +181,14 @@ void check_cluster_agents(const Facts *f, Finding *ret) {
 
 static void check_node_conditions(const NodeFacts *facts, Finding *ret) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        ConditionText conditions[CONDITIONS_];
+        ObjectCondition conditions[CONDITIONS_];
         Node node;
 
         if (conditions_read(str_from(facts->text), &arena, conditions, NULL) != 0 ||
             node_decode(str_from(facts->text), &arena, &node, NULL) != 0)
                 return;
         for (int kind = CONDITION_MISCONFIGURED; kind < CONDITIONS_; kind++) {
-                const ConditionText *text = &conditions[kind];
+                const ObjectCondition *text = &conditions[kind];
                 bool cordon = kind == CONDITION_CORDON,
                      mild = cordon || str_eq(text->reason, STR(DRIVER_REASON_NEW));
 

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "share/growth.h"
 #include "wire/annotation.h"
-#include "wire/json_field.h"
+#include "wire/object-internal.h"
 
 /* The conditions that Aliquot writes begin so (docs/reference/reference.md). */
 static const Str condition_prefixes[] = {STR("GPUShare"), STR("GPUFence")};
@@ -17,16 +17,6 @@ typedef struct Notes {
         size_t n;
         bool unschedulable, pending_said;
 } Notes;
-
-typedef struct Condition {
-        Str type, status, message;
-} Condition;
-
-static const JsonField condition_fields[] = {
-        JSON_FIELD(Condition, type, "type", json_field_str),
-        JSON_FIELD(Condition, status, "status", json_field_str),
-        JSON_FIELD(Condition, message, "message", json_field_str),
-};
 
 static void add(Notes *notes, Str type, Str message) {
         if (notes->n < INSPECT_NOTES_MAX)
@@ -42,15 +32,13 @@ static bool is_ours(Str type) {
 
 static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
         Notes *notes = ret;
+        ObjectCondition c;
 
         if (!json_array_begin(r))
                 return;
-        while (json_array_next(r)) {
-                Condition c = {0};
-                bool is_true;
+        while (object_next_condition(r, arena, &c)) {
+                bool is_true = str_eq(c.status, STR("True"));
 
-                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &c);
-                is_true = str_eq(c.status, STR("True"));
                 if (is_true && is_ours(c.type))
                         add(notes, c.type, c.message);
                 if (!is_true && str_eq(c.type, STR("Ready")))

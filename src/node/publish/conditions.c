@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-#include "wire/json_field.h"
+#include "wire/object-internal.h"
 
 static const char *const types[] = {
         [CONDITION_CHANGE_PENDING] = CONDITION_TYPE_CHANGE_PENDING,
@@ -19,32 +19,15 @@ const char *condition_type(ConditionKind kind) {
         return types[kind];
 }
 
-typedef struct ConditionDraft {
-        Str type;
-        ConditionText text;
-} ConditionDraft;
-
-static const JsonField condition_fields[] = {
-        JSON_FIELD(ConditionDraft, type, "type", json_field_str),
-        JSON_FIELD(ConditionDraft, text.status, "status", json_field_str),
-        JSON_FIELD(ConditionDraft, text.reason, "reason", json_field_str),
-        JSON_FIELD(ConditionDraft, text.message, "message", json_field_str),
-        JSON_FIELD(ConditionDraft, text.since, "lastTransitionTime", json_field_str),
-};
-
 static void read_list(JsonReader *r, Arena *arena, void *ret) {
-        ConditionText *texts = ret;
+        ObjectCondition *conditions = ret, c;
 
         if (!json_array_begin(r))
                 return;
-        while (json_array_next(r)) {
-                ConditionDraft draft = {0};
-
-                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &draft);
+        while (object_next_condition(r, arena, &c))
                 for (int kind = 0; kind < CONDITIONS_; kind++)
-                        if (str_eq(draft.type, str_from(types[kind])))
-                                texts[kind] = draft.text;
-        }
+                        if (str_eq(c.type, str_from(types[kind])))
+                                conditions[kind] = c;
 }
 
 static const JsonField status_fields[] = {JSON_NESTED("conditions", read_list)};
@@ -52,8 +35,8 @@ JSON_DECODER(read_status, status_fields)
 
 static const JsonField node_fields[] = {JSON_NESTED("status", read_status)};
 
-int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_], Fault *fault) {
-        ConditionText texts[CONDITIONS_] = {0};
+int conditions_read(Str node, Arena *arena, ObjectCondition ret[static CONDITIONS_], Fault *fault) {
+        ObjectCondition texts[CONDITIONS_] = {0};
         int e = json_field_read(node, arena, node_fields, ELEMENTSOF(node_fields), texts, fault);
 
         if (e != 0)

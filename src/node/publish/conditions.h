@@ -3,9 +3,7 @@
 
 /* The conditions of a Node object that belong to this agent (core/v1 NodeCondition). Pure. */
 
-#include "base/arena.h"
-#include "base/fault.h"
-#include "base/str.h"
+#include "wire/object.h"
 
 typedef enum ConditionKind {
         CONDITION_CHANGE_PENDING, /* a change of mode or unit is pending or refused */
@@ -28,13 +26,8 @@ typedef enum ConditionKind {
 
 const char *condition_type(ConditionKind kind);
 
-/* The fields of one condition; all empty when the node does not have it. since:
- * lastTransitionTime. */
-typedef struct ConditionText {
-        Str status, reason, message, since;
-} ConditionText;
-
-/* Reads the conditions from the JSON text of a Node, as views of the text or the arena. If a type
- * occurs twice, the last one counts. Returns 0, CONDITIONS_E_MALFORMED with a fault, or -ENOMEM. */
+/* Reads the conditions from the JSON text of a Node, as views of the text or the arena; all texts
+ * of one that the node does not have are empty. If a type occurs twice, the last one counts.
+ * Returns 0, CONDITIONS_E_MALFORMED with a fault, or -ENOMEM. */
 enum { CONDITIONS_E_MALFORMED = 1 };
-int conditions_read(Str node, Arena *arena, ConditionText ret[static CONDITIONS_], Fault *fault);
+int conditions_read(Str node, Arena *arena, ObjectCondition ret[static CONDITIONS_], Fault *fault);

@@ -336,7 +336,7 @@ static int reconcile(void *userdata) {
 
 static int observe_conditions(Publisher *p, Str text) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        ConditionText found[CONDITIONS_];
+        ObjectCondition found[CONDITIONS_];
 
         if (conditions_read(text, &arena, found, NULL) != 0)
                 return -ENOMEM; /* the text is not malformed: it was decoded before */

@@ -5,26 +5,13 @@
 #include "scheduler/policy/policy_spec.h"
 #include "wire/object-internal.h"
 
-typedef struct Condition {
-        Str type, status, reason, since;
-} Condition;
-
-static const JsonField condition_fields[] = {
-        JSON_FIELD(Condition, type, "type", json_field_str),
-        JSON_FIELD(Condition, status, "status", json_field_str),
-        JSON_FIELD(Condition, reason, "reason", json_field_str),
-        JSON_FIELD(Condition, since, "lastTransitionTime", json_field_str),
-};
-
 static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
         PolicyMember *m = ret;
+        ObjectCondition c;
 
         if (!json_array_begin(r))
                 return;
-        while (json_array_next(r)) {
-                Condition c = {0};
-
-                json_field_decode(r, arena, condition_fields, ELEMENTSOF(condition_fields), &c);
+        while (object_next_condition(r, arena, &c)) {
                 if (!str_eq(c.type, STR("PodScheduled")))
                         continue;
                 m->scheduled = str_eq(c.status, STR("True"));

@@ -4,7 +4,7 @@
 
 static void the_agents_conditions_are_read(void) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        ConditionText c[CONDITIONS_];
+        ObjectCondition c[CONDITIONS_];
 
         ASSERT_OK(conditions_read(
                 STR("{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},"
@@ -21,7 +21,7 @@ static void the_agents_conditions_are_read(void) {
 static void other_texts_are_refused(void) {
         static const char *const texts[] = {"", "{", "{\"status\":{\"conditions\":{}}}",
                                             "{\"status\":{\"conditions\":[{\"type\":7}]}}"};
-        ConditionText c[CONDITIONS_] = {{.status = STR("before")}};
+        ObjectCondition c[CONDITIONS_] = {{.status = STR("before")}};
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 _cleanup_arena_ Arena arena = ARENA_NULL;
