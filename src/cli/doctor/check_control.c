@@ -127,30 +127,21 @@ static bool has_kube_scheduler(const json_t *pod) {
         return false;
 }
 
-/* Earlier versions had a Deployment for it alone, which `kubectl apply` does not take away. */
 void check_control_kube_scheduler(const Facts *f, Finding *ret) {
         const json_t *pods = fact_at(f->cluster.api[API_PODS].json, "items", NULL);
-        size_t n = 0, former = 0;
+        size_t n = 0;
 
         if (!check_cluster_knows(f, API_PODS, ret))
                 return;
-        for (size_t i = 0; i < json_array_size(pods); i++) {
+        for (size_t i = 0; i < json_array_size(pods); i++)
                 n += is_of(json_array_get(pods, i), "scheduler") &&
                      has_kube_scheduler(json_array_get(pods, i));
-                former += is_of(json_array_get(pods, i), "kube-scheduler");
-        }
         if (n == 0) {
                 finding_set(ret, GRADE_FAIL,
                             "no kube-scheduler is ready in a pod of aliquot-scheduler: pods for "
                             "ack-co-scheduler wait, unless another kube-scheduler has this profile and calls "
                             "the extender");
                 finding_mend(ret, NS_OPTION "describe deploy aliquot-scheduler");
-        } else if (former > 0) {
-                finding_set(ret, GRADE_WARN,
-                            "%zu pods of the former Deployment aliquot-kube-scheduler serve the profile "
-                            "ack-co-scheduler as well, and reach no extender",
-                            former);
-                finding_mend(ret, NS_OPTION "delete deploy aliquot-kube-scheduler");
         } else
                 finding_set(ret, GRADE_OK, "%zu ready, with the profile ack-co-scheduler", n);
 }

@@ -78,20 +78,16 @@ static void set_node(Facts *f, NodeText t) {
 
 typedef struct Pods {
         const char *agent_ready, *scheduler, *scheduler_ready, *image, *kube_ready;
-        const char *more; /* the component of one more pod; NULL: none */
 } Pods;
 
 static void set_pods(Facts *f, Pods p) {
-        char text[8192], more[2048] = "";
+        char text[8192];
 
-        if (p.more)
-                (void) snprintf(more, sizeof more, "," POD, "kube-1", p.more, "kube-scheduler", "kube:1",
-                                "True", "true");
-        (void) snprintf(text, sizeof text, "{'items':[" POD "," POD "%s]}", "agent-1", "node", "aliquot-node",
+        (void) snprintf(text, sizeof text, "{'items':[" POD "," POD "]}", "agent-1", "node", "aliquot-node",
                         p.image ? p.image : "aliquot:1", p.agent_ready ? p.agent_ready : "True", "false",
                         p.scheduler ? p.scheduler : "scheduler-1", "scheduler", "aliquot-scheduler",
                         "aliquot:1", p.scheduler_ready ? p.scheduler_ready : "True",
-                        p.kube_ready ? p.kube_ready : "true", more);
+                        p.kube_ready ? p.kube_ready : "true");
         answer(f, API_PODS, text);
 }
 
@@ -350,8 +346,6 @@ typedef struct Spoiled {
           set_pods(f, (Pods){.scheduler_ready = "False"}))                                                   \
         X(59, "kube-scheduler", FAIL, "no kube-scheduler is ready in a pod of aliquot-scheduler",            \
           set_pods(f, (Pods){.kube_ready = "false"}))                                                        \
-        X(81, "kube-scheduler", WARN, "1 pods of the former Deployment aliquot-kube-scheduler",              \
-          set_pods(f, (Pods){.more = "kube-scheduler"}))                                                     \
         X(60, "webhook", FAIL, "there is no Mutating", fail(&api[API_MUTATING], FACT_ABSENT, "HTTP 404"))    \
         X(61, "webhook", FAIL, "there is no Validating",                                                     \
           fail(&api[API_VALIDATING], FACT_ABSENT, "HTTP 404"))                                               \
