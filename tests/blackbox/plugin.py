@@ -448,7 +448,6 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([(m.container_path, m.host_path, m.read_only) for m in container.mounts],
                          [("/in/container", "/on/host", True), ("/rw", "/on/host/rw", False)])
         self.assertEqual([d.name for d in container.cdi_devices], ["aliquot.dev/gpu=GPU-1", "aliquot.dev/gpu=GPU-2"])
-        self.assertEqual(dict(container.annotations), {"cdi.k8s.io/aliquot": "aliquot.dev/gpu=GPU-1"})
         endpoint.call("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["0-1"]), pb.PreStartContainerResponse)
         with self.assertRaises(grpc.RpcError) as caught:
             endpoint.call("PreStartContainer", pb.PreStartContainerRequest(devices_ids=["fail"]),

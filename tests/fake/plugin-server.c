@@ -58,7 +58,6 @@ static void allocate(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
         static const PluginMount mounts[] = {{"/in/container", "/on/host", true},
                                              {"/rw", "/on/host/rw", false}};
         static const char *const cdi[] = {"aliquot.dev/gpu=GPU-1", "aliquot.dev/gpu=GPU-2"};
-        const PluginVariable annotations[] = {{"cdi.k8s.io/aliquot", STR("aliquot.dev/gpu=GPU-1")}};
         _cleanup_buf_ Buf list = BUF_NULL;
         PluginVariable environment[] = {{"IDS", {0}}, {"EMPTY", {0}}};
         PluginAllocation a = {.environment = environment,
@@ -66,9 +65,7 @@ static void allocate(void *userdata, Plugin *p, RpcCall *call, PluginIds ids) {
                               .mounts = mounts,
                               .n_mounts = ELEMENTSOF(mounts),
                               .cdi_devices = cdi,
-                              .n_cdi_devices = ELEMENTSOF(cdi),
-                              .annotations = annotations,
-                              .n_annotations = ELEMENTSOF(annotations)};
+                              .n_cdi_devices = ELEMENTSOF(cdi)};
 
         for (size_t i = 0; i < ids.n; i++) {
                 buf_append_str(&list, i > 0 ? STR(",") : STR(""));

@@ -10,7 +10,6 @@ enum {
         PREFERRED_IDS = 1,
         ALLOCATED_ENVIRONMENT = 1,
         ALLOCATED_MOUNTS = 2,
-        ALLOCATED_ANNOTATIONS = 4,
         ALLOCATED_CDI = 5,
         ENTRY_KEY = 1,
         ENTRY_VALUE = 2,
@@ -39,16 +38,13 @@ void plugin_answer_preferred(RpcCall *call, const Str *ids, size_t n) {
         reply_container(call, &container);
 }
 
-static void put_entries(Buf *b, uint32_t number, const PluginVariable *entries, size_t n) {
-        for (size_t i = 0; i < n; i++) {
-                Str name = str_from(entries[i].name);
+static void put_variable(Buf *b, const PluginVariable *v) {
+        Str name = str_from(v->name);
 
-                proto_put_length(b, number,
-                                 plugin_message_field_size(name.len) +
-                                         plugin_message_field_size(entries[i].value.len));
-                proto_put_bytes(b, ENTRY_KEY, name);
-                proto_put_bytes(b, ENTRY_VALUE, entries[i].value);
-        }
+        proto_put_length(b, ALLOCATED_ENVIRONMENT,
+                         plugin_message_field_size(name.len) + plugin_message_field_size(v->value.len));
+        proto_put_bytes(b, ENTRY_KEY, name);
+        proto_put_bytes(b, ENTRY_VALUE, v->value);
 }
 
 static void put_mount(Buf *b, const PluginMount *m) {
@@ -66,10 +62,10 @@ static void put_mount(Buf *b, const PluginMount *m) {
 void plugin_answer_allocate(RpcCall *call, const PluginAllocation *a) {
         _cleanup_buf_ Buf container = BUF_NULL;
 
-        put_entries(&container, ALLOCATED_ENVIRONMENT, a->environment, a->n_environment);
+        for (size_t i = 0; i < a->n_environment; i++)
+                put_variable(&container, &a->environment[i]);
         for (size_t i = 0; i < a->n_mounts; i++)
                 put_mount(&container, &a->mounts[i]);
-        put_entries(&container, ALLOCATED_ANNOTATIONS, a->annotations, a->n_annotations);
         for (size_t i = 0; i < a->n_cdi_devices; i++) {
                 Str name = str_from(a->cdi_devices[i]);
 

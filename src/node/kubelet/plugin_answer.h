@@ -24,8 +24,6 @@ typedef struct PluginAllocation {
         size_t n_mounts;
         const char *const *cdi_devices; /* "aliquot.dev/gpu=GPU-..." */
         size_t n_cdi_devices;
-        const PluginVariable *annotations; /* for runtimes that know CDI only by annotation */
-        size_t n_annotations;
 } PluginAllocation;
 
 void plugin_answer_preferred(RpcCall *call, const Str *ids, size_t n);

@@ -209,9 +209,3 @@ Record *records_holder(const Records *r, DeviceKind kind, const DeviceSet *set, 
                         return record;
         return NULL;
 }
-
-bool records_hold(const Records *r, DeviceKind kind, DeviceId id) {
-        DeviceSet one = {&id, 1};
-
-        return records_holder(r, kind, &one, STR("")) != NULL;
-}

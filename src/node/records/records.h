@@ -72,7 +72,6 @@ void records_drop(Records *r, Record *record);
 bool record_touches(const Record *record, DeviceKind kind, const DeviceSet *set);
 /* Finds a record other than except_uid's that holds an ID of the set; NULL: none. */
 Record *records_holder(const Records *r, DeviceKind kind, const DeviceSet *set, Str except_uid);
-bool records_hold(const Records *r, DeviceKind kind, DeviceId id);
 
 /* The text of a file. record_read() returns 0, RECORD_E_MALFORMED with a fault, or -ENOMEM. */
 enum { RECORD_E_MALFORMED = 1 };

@@ -28,6 +28,8 @@ static void give(Records *r, const char *uid, const char *container, bool init, 
 }
 
 static void records_survive_a_restart(void) {
+        DeviceId id = device_id(3, 7);
+        DeviceSet one = {&id, 1};
         Fault fault = FAULT_NULL;
         Records r, again;
         Record *record;
@@ -53,8 +55,8 @@ static void records_survive_a_restart(void) {
         ASSERT_TRUE(record->assume == 1700000000000000000);
         ASSERT_INT(record_container(record, STR("main"))->given[DEVICE_MEM].ids[0], device_id(3, 7));
         ASSERT_TRUE(record_container(record, STR("main"))->started);
-        ASSERT_TRUE(records_hold(&again, DEVICE_MEM, device_id(3, 7)));
-        ASSERT_FALSE(records_hold(&again, DEVICE_CORE, device_id(3, 7)));
+        ASSERT_TRUE(records_holder(&again, DEVICE_MEM, &one, STR("")) == record);
+        ASSERT_TRUE(records_holder(&again, DEVICE_CORE, &one, STR("")) == NULL);
         records_drop(&again, record);
         records_done(&again);
         ASSERT_OK(records_open(&r, pods, &fault));
