@@ -48,8 +48,8 @@ static void on_driver(void *userdata, const char *version, bool locks) {
         agent_publish(a);
 }
 
-static void warn_of_untold(Agent *a, const CardCensus *census) {
-        for (size_t i = 0; i < census->n_spans && compute_audit_wants(a->audit.compute); i++) {
+static void warn_of_untold(const ComputeAudit *audit, const CardCensus *census, NodeEvents *events) {
+        for (size_t i = 0; i < census->n_spans && compute_audit_wants(audit); i++) {
                 Fault why = FAULT_NULL;
 
                 if (census->spans[i].untold[0] == '\0')
@@ -59,7 +59,7 @@ static void warn_of_untold(Agent *a, const CardCensus *census) {
                         "the driver does not report what processes use of %s, so a container may use more "
                         "than its share unseen: %s",
                         census->spans[i].uuid, census->spans[i].untold);
-                node_events_once(&a->events.node, REASON_USE_UNTOLD, &why);
+                node_events_once(events, REASON_USE_UNTOLD, &why);
                 return;
         }
 }
@@ -78,7 +78,7 @@ static void on_usage(void *userdata, const CardCensus *census) {
                 node_events_once(&a->events.node, REASON_PROCESSES_UNTOLD, &why);
         }
         memory_audit_take(a->audit.memory, census);
-        warn_of_untold(a, census);
+        warn_of_untold(a->audit.compute, census, &a->events.node);
         compute_audit_take(a->audit.compute, census);
 }
 
@@ -92,19 +92,19 @@ static const CardSourceHandler card_handler = {on_cards, on_card_trouble, agent_
                                                on_usage, on_driver,       on_session};
 
 /* The simulated driver's NVML reads the variable in the child process that is forked later. */
-static int use_simulated(Agent *a, Buf *nvml, Buf *ctl, CardSourceOptions *options) {
-        int r = a->isolation.simulated.dir ? simulated_driver_nvml(&a->isolation.simulated, nvml) : -ENOMEM;
+static int use_simulated(const SimulatedDriver *s, Buf *nvml, Buf *ctl, CardSourceOptions *options) {
+        int r = s->dir ? simulated_driver_nvml(s, nvml) : -ENOMEM;
 
         if (r < 0)
                 return r;
         if (!options->library)
                 options->library = nvml->data;
-        buf_appendf(ctl, "%s/nvidiactl", a->isolation.simulated.dir);
+        buf_appendf(ctl, "%s/nvidiactl", s->dir);
         r = buf_result(ctl);
         if (r < 0)
                 return r;
         options->ctl = ctl->data;
-        return setenv("ALIQUOT_SIM_DIR", a->isolation.simulated.dir, 1) < 0 ? -errno : 0;
+        return setenv("ALIQUOT_SIM_DIR", s->dir, 1) < 0 ? -errno : 0;
 }
 
 int agent_start_card_events(Agent *a, Fault *fault) {
@@ -126,7 +126,7 @@ int agent_start_card_events(Agent *a, Fault *fault) {
                 options.simulated = &simulated;
         }
         if (a->o.simulate_dir) {
-                r = use_simulated(a, &nvml, &ctl, &options);
+                r = use_simulated(&a->isolation.simulated, &nvml, &ctl, &options);
                 if (r < 0)
                         return r;
         }

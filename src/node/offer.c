@@ -37,11 +37,11 @@ static void save_out_of_service(const Agent *a) {
                 (void) unlink(path.data);
 }
 
-static void save_cards(const Agent *a) {
+static void save_cards(const char *path, const CardList *cards) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        card_list_write(&a->cards.list, &text);
-        (void) save_text(a->paths.cards, &text);
+        card_list_write(cards, &text);
+        (void) save_text(path, &text);
 }
 
 void agent_save_fences(void *userdata, const CardFences *fences) {
@@ -53,11 +53,11 @@ void agent_save_fences(void *userdata, const CardFences *fences) {
         (void) save_text(a->paths.fences, &text);
 }
 
-static void save_node_config(Agent *a) {
+static void save_node_config(const char *path, NodeState *s) {
         _cleanup_buf_ Buf text = BUF_NULL;
 
-        node_config_write(&a->node.config, &text);
-        a->node.config_saved = save_text(a->paths.node_config, &text);
+        node_config_write(&s->config, &text);
+        s->config_saved = save_text(path, &text);
 }
 
 static void save_published_unit(void *userdata, const char *unit) {
@@ -68,31 +68,30 @@ static void save_published_unit(void *userdata, const char *unit) {
         if (strcmp(a->node.config.published_unit, unit) == 0 && a->node.config_saved)
                 return;
         node_config_publish_unit(&a->node.config, unit);
-        save_node_config(a);
+        save_node_config(a->paths.node_config, &a->node);
 }
 
 /* The runtime reads the specification when a container starts, so it must exist before the first
  * device is offered. */
-static void write_cdi(const Agent *a) {
+static void write_cdi(const char *path, const AgentOptions *o, const CardList *cards) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
-        bool simulated = a->o.simulate || a->o.simulate_dir;
+        bool simulated = o->simulate || o->simulate_dir;
         int r;
 
-        if (a->o.access != DEVICE_ACCESS_CDI)
+        if (o->access != DEVICE_ACCESS_CDI)
                 return;
-        if (a->cards.list.n == 0) {
-                (void) unlink(a->paths.cdi); /* runtimes reject a specification without devices */
+        if (cards->n == 0) {
+                (void) unlink(path); /* runtimes reject a specification without devices */
                 return;
         }
         if (!simulated) {
-                r = driver_files_find(a->o.host_root, &driver);
+                r = driver_files_find(o->host_root, &driver);
                 if (r < 0)
-                        log_error("cannot find the driver's files under %s: %s", a->o.host_root,
-                                  strerror(-r));
+                        log_error("cannot find the driver's files under %s: %s", o->host_root, strerror(-r));
         }
-        cdi_write(&a->cards.list, &driver, simulated, &text);
-        (void) save_text(a->paths.cdi, &text);
+        cdi_write(cards, &driver, simulated, &text);
+        (void) save_text(path, &text);
 }
 
 static void set_devices(Agent *a, OfferedResource resource, bool none) {
@@ -116,16 +115,16 @@ static void set_devices(Agent *a, OfferedResource resource, bool none) {
 
 /* A unit that was good for all cards stays in force when a smaller card is added; that card offers
  * nothing. */
-static bool is_offered(Agent *a) {
+static bool is_offered(NodeState *s, const AgentCards *cards) {
         int r;
 
-        a->node.unit_fault = FAULT_NULL;
-        r = inventory_check_unit(&a->cards.list, a->node.config.unit, &a->node.unit_fault);
-        if (r == 0 && a->cards.known && a->cards.list.n > 0 && !a->node.config.offered) {
-                a->node.config.offered = true;
-                a->node.config_saved = false;
+        s->unit_fault = FAULT_NULL;
+        r = inventory_check_unit(&cards->list, s->config.unit, &s->unit_fault);
+        if (r == 0 && cards->known && cards->list.n > 0 && !s->config.offered) {
+                s->config.offered = true;
+                s->config_saved = false;
         }
-        return r == 0 || (r == INVENTORY_E_LARGE && a->node.config.offered);
+        return r == 0 || (r == INVENTORY_E_LARGE && s->config.offered);
 }
 
 static void set_all_devices(Agent *a) {
@@ -139,7 +138,7 @@ static void offer(Agent *a) {
                 log_error("out of memory: the cards are offered as before");
                 return;
         }
-        a->node.offers = is_offered(a);
+        a->node.offers = is_offered(&a->node, &a->cards);
         if (!a->node.offers)
                 log_error("nothing is offered: %s", a->node.unit_fault.text);
         set_all_devices(a);
@@ -231,7 +230,7 @@ void agent_apply_config(Agent *a) {
         if (!card_indexes_is_empty(&a->node.cordon.cards))
                 set_all_devices(a); /* those of pods that ended are not offered any more */
         if (!a->node.config_saved && a->node.text)
-                save_node_config(a);
+                save_node_config(a->paths.node_config, &a->node);
         isolation_publish_compute(&a->isolation, &a->inventory);
         agent_tell_cards(&a->events, &a->cards.list);
         agent_publish(a);
@@ -245,9 +244,9 @@ int agent_set_cards(Agent *a, const CardList *cards) {
         card_list_done(&a->cards.list);
         a->cards.list = copy;
         a->cards.known = true;
-        write_cdi(a);
+        write_cdi(a->paths.cdi, &a->o, &a->cards.list);
         offer(a);
-        save_cards(a);
+        save_cards(a->paths.cards, &a->cards.list);
         save_out_of_service(a);
         return 0;
 }
@@ -260,10 +259,10 @@ static void take_cordon(Agent *a) {
         save_out_of_service(a);
 }
 
-static void tell_wrong_keys(Agent *a) {
+static void tell_wrong_keys(const NodeKeys *keys, NodeEvents *events) {
         for (int key = 0; key <= NODE_KEYS_; key++)
-                if ((a->node.keys.changed >> key & 1) != 0 && a->node.keys.wrong[key].text[0] != '\0')
-                        node_events_now(&a->events.node, REASON_MISCONFIGURED, a->node.keys.wrong[key].text);
+                if ((keys->changed >> key & 1) != 0 && keys->wrong[key].text[0] != '\0')
+                        node_events_now(events, REASON_MISCONFIGURED, keys->wrong[key].text);
 }
 
 int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
@@ -279,7 +278,7 @@ int agent_observe_node(Agent *a, const Node *node, Str text, bool listed) {
         a->node.text = copy;
         a->node.wanted_unit_fault = FAULT_NULL;
         node_state_check_keys(&a->node, node, text, a->cards.known ? &a->cards.list : NULL);
-        tell_wrong_keys(a);
+        tell_wrong_keys(&a->node.keys, &a->events.node);
         memory_limits_want(
                 a->limits,
                 node_keys_limits_memory(&a->node.keys, a->o.defaults.values[NODE_KEY_MEMORY_ISOLATION]));

@@ -21,13 +21,12 @@ static int read_state(const char *path, Buf *into) {
         return r;
 }
 
-static void remember_fences(Agent *a) {
+static void remember_fences(const char *path, CardFences *ret) {
         _cleanup_buf_ Buf text = BUF_NULL;
         Fault fault = FAULT_NULL;
 
-        if (read_state(a->paths.fences, &text) == 0 &&
-            card_fences_read(buf_str(&text), &a->cards.fences, &fault) != 0)
-                log_warning("passed over %s: %s", a->paths.fences, fault.text);
+        if (read_state(path, &text) == 0 && card_fences_read(buf_str(&text), ret, &fault) != 0)
+                log_warning("passed over %s: %s", path, fault.text);
 }
 
 /* A new agent registers with the cards that the old one knew, because NVML is slow and the kubelet
@@ -49,7 +48,7 @@ int agent_load_state(Agent *a) {
                 log_warning("passed over %s: %s", a->paths.cards, fault.text);
                 return 0;
         }
-        remember_fences(a);
+        remember_fences(a->paths.fences, &a->cards.fences);
         for (size_t i = 0; i < list.n; i++)
                 if (!list.cards[i].healthy)
                         card_indexes_add(&a->events.told_out, list.cards[i].index); /* by the earlier run */
@@ -63,16 +62,16 @@ static char *path_of(const char *directory, const char *name) {
         return buf_take(&path);
 }
 
-static int make_paths(Agent *a) {
-        a->paths.checkpoint = path_of(a->o.kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
-        a->paths.pod_resources = path_of(a->o.kubelet_dir, "pod-resources/kubelet.sock");
-        a->paths.records = path_of(a->o.state_dir, "records");
-        a->paths.cards = path_of(a->o.state_dir, "cards.json");
-        a->paths.fences = path_of(a->o.state_dir, "fences.json");
-        a->paths.node_config = path_of(a->o.state_dir, "terms.json");
-        a->paths.cdi = path_of(a->o.cdi_dir, "aliquot.dev-gpu.json");
-        return a->paths.checkpoint && a->paths.pod_resources && a->paths.records && a->paths.cards &&
-                               a->paths.fences && a->paths.node_config && a->paths.cdi
+static int make_paths(AgentPaths *p, const AgentOptions *o) {
+        p->checkpoint = path_of(o->kubelet_dir, "device-plugins/kubelet_internal_checkpoint");
+        p->pod_resources = path_of(o->kubelet_dir, "pod-resources/kubelet.sock");
+        p->records = path_of(o->state_dir, "records");
+        p->cards = path_of(o->state_dir, "cards.json");
+        p->fences = path_of(o->state_dir, "fences.json");
+        p->node_config = path_of(o->state_dir, "terms.json");
+        p->cdi = path_of(o->cdi_dir, "aliquot.dev-gpu.json");
+        return p->checkpoint && p->pod_resources && p->records && p->cards && p->fences && p->node_config &&
+                               p->cdi
                        ? 0
                        : -ENOMEM;
 }
@@ -86,14 +85,14 @@ static int make_directory(const char *path, mode_t mode, Fault *fault) {
 /* Mounts the tmpfs for slice pages. Faults of the directory itself are reported by
  * isolation_init(). Returns the host's proc if each slice can have a mount that the host sees; else
  * NULL. */
-static const char *mount_slicedir(Agent *a) {
-        const char *proc = a->o.proc ? a->o.proc : "/proc";
+static const char *mount_slicedir(const AgentOptions *o, NodeEvents *events) {
+        const char *proc = o->proc ? o->proc : "/proc";
         Fault why = FAULT_NULL;
         bool apart = false;
 
-        if (a->o.slices_mib > 0 && slicedir_tmpfs_mount(a->o.slices, a->o.slices_mib, proc, &apart, &why) ==
-                                           SLICEDIR_TMPFS_E_MISSING)
-                node_events_once(&a->events.node, REASON_SLICE_DIR_UNBOUNDED, &why);
+        if (o->slices_mib > 0 &&
+            slicedir_tmpfs_mount(o->slices, o->slices_mib, proc, &apart, &why) == SLICEDIR_TMPFS_E_MISSING)
+                node_events_once(events, REASON_SLICE_DIR_UNBOUNDED, &why);
         return apart ? proc : NULL;
 }
 
@@ -101,7 +100,7 @@ int agent_open_state(Agent *a, Fault *fault) {
         const char *proc;
         int r;
 
-        r = make_paths(a);
+        r = make_paths(&a->paths, &a->o);
         if (r == 0)
                 r = make_directory(a->o.state_dir, 0700, fault);
         if (r == 0)
@@ -110,7 +109,7 @@ int agent_open_state(Agent *a, Fault *fault) {
                 r = make_directory(a->o.cdi_dir, 0755, fault);
         if (r < 0)
                 return r;
-        proc = mount_slicedir(a);
+        proc = mount_slicedir(&a->o, &a->events.node);
         r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
                                                               .proc = proc,
                                                               .state_dir = a->o.state_dir,
