@@ -388,6 +388,16 @@ class Run(Base):
         p = self.run_to_end("--gpu-mem", "2", "--", "aliquot-none", path="/usr/bin:/bin")
         self.assertEqual((p.returncode, p.stderr), (127, "aliquot run: cannot run aliquot-none: No such file or directory\n"))
 
+    def test_our_sample_is_found_behind_a_path_that_cannot_be_searched(self):
+        """execvp(3) goes on after such an entry, and has its error at the end: EACCES, as of a directory of that name, or ENOTDIR."""
+        folder = os.path.dirname(self.slicedir)
+        os.mkdir(folder + "/aliquot-sample")
+        for entry in folder, ALIQUOT:
+            p = self.run_to_end("--gpu-mem", "2", "--", "aliquot-sample", "--gpu-mem-mib", "3000", "--refused", path="/usr/bin:" + entry)
+            self.assertEqual(p.returncode, 0, p.stderr)
+        p = self.run_to_end("--gpu-mem", "2", "--", "aliquot-none", path="/usr/bin:" + ALIQUOT)
+        self.assertEqual((p.returncode, p.stderr), (126, "aliquot run: cannot run aliquot-none: Not a directory\n"))
+
     def test_a_directory_that_the_gate_cannot_find(self):
         os.mkdir(self.slicedir)
         self.slicedir += "/" + "x" * 200

@@ -152,8 +152,8 @@ static _Noreturn void exec_command(const Command *c, const Signals *old) {
         restore_signals(old);
         (void) execvp(c->command[0], c->command);
         error = errno;
-        if (error == ENOENT)
-                exec_own_program(c);
+        exec_own_program(
+                c); /* whatever it was: one entry of PATH that may not be searched decides the errno */
         message_write("aliquot run: cannot run %s: %s", c->command[0], strerror(error));
         _exit(error == ENOENT ? 127 : 126);
 }
