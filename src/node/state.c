@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/selinux.h"
 #include "node/agent-internal.h"
 #include "node/state_version.h"
 #include "slicedir/slicedir_tmpfs.h"
@@ -110,15 +111,17 @@ int agent_open_state(Agent *a, Fault *fault) {
         if (r < 0)
                 return r;
         proc = mount_slicedir(&a->o, &a->events.node);
-        r = isolation_init(&a->isolation, &(IsolationOptions){.slices = a->o.slices,
-                                                              .proc = proc,
-                                                              .state_dir = a->o.state_dir,
-                                                              .library = a->o.library,
-                                                              .simulated = a->o.simulate_dir,
-                                                              .ignores_disable = a->o.ignores_disable,
-                                                              .says_refusals = a->o.says_refusals,
-                                                              .policy = a->o.policy,
-                                                              .on_compute_fault = agent_tell_compute_refused,
-                                                              .userdata = &a->events});
+        r = isolation_init(&a->isolation,
+                           &(IsolationOptions){.slices = a->o.slices,
+                                               .proc = proc,
+                                               .labels = selinux_is_on(a->o.proc ? a->o.proc : "/proc"),
+                                               .state_dir = a->o.state_dir,
+                                               .library = a->o.library,
+                                               .simulated = a->o.simulate_dir,
+                                               .ignores_disable = a->o.ignores_disable,
+                                               .says_refusals = a->o.says_refusals,
+                                               .policy = a->o.policy,
+                                               .on_compute_fault = agent_tell_compute_refused,
+                                               .userdata = &a->events});
         return r < 0 ? r : records_open(&a->records, a->paths.records, fault);
 }

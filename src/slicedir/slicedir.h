@@ -44,6 +44,7 @@ typedef struct Slicedir {
         int fd;           /* the directory */
         int lock;         /* -1: not held */
         const char *proc; /* borrowed; set: new slices get a tmpfs each, as slice_tmpfs.h says */
+        bool labels;      /* slices are for containers on a machine with SELinux: base/selinux.h */
         char path[SLICEDIR_PATH_SIZE];
         HeldFds held; /* pages that were made through this handle */
 } Slicedir;
@@ -105,9 +106,8 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
 int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceSpec *specs, size_t n,
                     Fault *fault);
 
-/* Writes another size of a slice into the page of one of its cards (slice_files_set_size()), and
- * tells watchers if the page had another one. Slices of `aliquot run`: under the lock. 0;
- * SLICE_FILES_E_DAMAGED or negative errno, with a fault. */
+/* Writes another size of a slice into a card's page (slice_files_set_size()); tells watchers of a
+ * change. Slices of `aliquot run`: under the lock. 0; SLICE_FILES_E_DAMAGED or -errno: a fault. */
 int slicedir_resize(Slicedir *d, const char *id, uint32_t number, uint64_t bytes, uint32_t percent,
                     Fault *fault);
 

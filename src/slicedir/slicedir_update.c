@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/selinux.h"
 #include "slice/container_paths.h"
 #include "slicedir/slice_tmpfs.h"
 #include "slicedir/slicedir-internal.h"
@@ -101,6 +102,13 @@ static int make_directory(Slicedir *d, const char *id, int *ret, Fault *fault) {
         return r;
 }
 
+static int label(const Slicedir *d, const char *id, int dir, Fault *fault) {
+        char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE];
+
+        slicedir_slice_path(d, id, path);
+        return d->labels ? selinux_label(dir, path, fault) : 0;
+}
+
 /* The directory becomes a mount point after it is one, so that a run that is killed before the
  * mount leaves an empty slice, which is removed as any other. */
 static int try_own_tmpfs(const Slicedir *d, const char *id, size_t n, int *dir, Fault *fault) {
@@ -131,6 +139,8 @@ int slicedir_create(Slicedir *d, const char *id, const char *owner, const SliceS
         if (r < 0)
                 return r;
         r = try_own_tmpfs(d, id, n, &dir, fault);
+        if (r == 0)
+                r = label(d, id, dir, fault);
         if (r == 0)
                 r = create_owner(dir, owner, &held, fault);
         if (r == 0)
@@ -230,6 +240,8 @@ int slicedir_update(Slicedir *d, const char *id, const char *owner, const SliceS
         r = open_slice(d, id, &dir, fault);
         if (r == 0)
                 r = mount_own_tmpfs(d, id, n, &dir, fault);
+        if (r == 0)
+                r = label(d, id, dir, fault);
         if (r == 0)
                 r = write_slice(d, id, dir, owner, specs, n, fault);
         if (r < 0 && made)

@@ -22,7 +22,7 @@ from node_lab import container, pod  # noqa: E402
 SYSTEM = "/api/v1/namespaces/kube-system"
 EXTENDER = f"{SYSTEM}/services/aliquot-scheduler:12347/proxy"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1"
-MACHINE = ["kernel", "driver", "devices", "uvm", "nvml", "cards", "locks", "slices", "library"]
+MACHINE = ["kernel", "driver", "devices", "uvm", "nvml", "cards", "locks", "slices", "library", "selinux"]
 LOCAL = ["kubelet", "kubelet-policy", "runtime", "cdi", "run-shared", "agent", "records", "other-plugin"]
 
 
@@ -47,6 +47,7 @@ class Root:
         self.driver("580.95.05")
         for card in "0000:10:00.0", "0000:11:00.0":
             os.makedirs(f"{self.path}/proc/driver/nvidia/gpus/{card}")
+        write(self.path, "/proc/filesystems", "nodev\tproc\n")
         write(self.path, "/proc/1/mountinfo", "1 0 8:1 / / rw shared:1 - ext4 /dev/sda rw\n")
         write(self.path, "/run/containerd/containerd.sock")
         write(self.path, "/etc/containerd/config.toml", "version = 2\nenable_cdi = true\n")
@@ -105,6 +106,18 @@ class Machine(Case):
 
     def test_found_by_itself(self):
         self.assertEqual(list(doctor(root=self.root()).checks), MACHINE)
+
+    def test_files_that_selinux_keeps_from_containers(self):
+        root = self.root()
+        library = "/var/lib/aliquot/inside/libaliquot.so"
+        write(root.path, library)
+        for kernel, label, result in (("nodev\tproc\n", "u:r:t:s0", "ok"), ("nodev\tselinuxfs\n", "kernel", "ok"),
+                                      ("nodev\tselinuxfs\n", "u:r:t:s0", "FAIL")):
+            write(root.path, "/proc/filesystems", kernel)
+            write(root.path, "/proc/self/attr/current", label)
+            found = doctor("machine", root=root).checks["selinux"]
+            self.assertEqual(found["result"], result, found)
+        self.assertIn(f"SELinux is on, and {root.path}{library} has not the label", found["reason"])
 
     def test_without_a_driver(self):
         root = self.root()
@@ -185,7 +198,7 @@ class OnNode(Case):
         # the agent here gives a file of the test to its containers, and not the library
         self.assertEqual(p.checks.pop("library")["result"], "warn")
         self.assertEqual({n: (c["result"], c["reason"]) for n, c in p.checks.items() if c["result"] != "ok"}, {})
-        self.assertEqual(list(p.checks), MACHINE[:-1] + LOCAL)
+        self.assertEqual(list(p.checks), [name for name in MACHINE if name != "library"] + LOCAL)
         self.assertIn("2 containers' devices", p.checks["records"]["reason"].replace("1 c", "2 c"))
         self.spoil_records(lab, root)
         self.spoil_configuration(root)

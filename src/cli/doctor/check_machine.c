@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/selinux.h"
 #include "node/publish/driver_release.h"
 
 #define LOAD_DRIVER "modprobe nvidia && nvidia-modprobe -c 0 -u"
@@ -183,4 +184,21 @@ void check_machine_library(const Facts *f, Finding *ret) {
                 finding_mend(ret, "they get the new one when their pods start again");
         } else
                 finding_set(ret, GRADE_OK, "%s, loaded in %u processes", h->library.text, h->library_users);
+}
+
+/* glibc passes over a preload that it may not read. */
+void check_machine_selinux(const Facts *f, Finding *ret) {
+        const HostFacts *h = &f->host;
+
+        if (h->files[HOST_FILESYSTEMS].state != FACT_KNOWN)
+                finding_set(ret, GRADE_SKIPPED, "%s", h->files[HOST_FILESYSTEMS].why.text);
+        else if (!h->selinux)
+                finding_set(ret, GRADE_OK, "SELinux is off");
+        else if (!h->unlabelled[0])
+                finding_set(ret, GRADE_OK, "SELinux is on, and what containers get has their label");
+        else {
+                finding_set(ret, GRADE_FAIL,
+                            "SELinux is on, and %s has not the label " SELINUX_CONTAINER_FILE, h->unlabelled);
+                finding_mend(ret, "start the node agent again, and then the pods that use the file");
+        }
 }

@@ -16,6 +16,7 @@ const DoctorCheck doctor_checks[] = {
         {"locks", "can the driver's files be locked?", SCOPE_MACHINE, check_machine_locks},
         {"slices", "has the directory of the slices room?", SCOPE_MACHINE, check_machine_slices},
         {"library", "is libaliquot.so there, and in use?", SCOPE_MACHINE, check_machine_library},
+        {"selinux", "may containers use the files of slices?", SCOPE_MACHINE, check_machine_selinux},
         {"kubelet", "does the kubelet's PodResources answer?", SCOPE_NODE, check_node_kubelet},
         {"kubelet-policy", "do CPU manager and Topology Manager fit?", SCOPE_NODE, check_node_policy},
         {"runtime", "which container runtime is here?", SCOPE_NODE, check_node_runtime},

@@ -12,6 +12,7 @@
 /* Files below --root; of several paths the first one that exists. */
 #define FACTS_FILES(X)                                                                                       \
         X(DRIVER, "/proc/driver/nvidia/version")                                                             \
+        X(FILESYSTEMS, "/proc/filesystems")                                                                  \
         X(MOUNTS, "/proc/1/mountinfo")                                                                       \
         X(KUBELET_CONFIG, "/var/lib/kubelet/config.yaml")                                                    \
         X(CPU_STATE, "/var/lib/kubelet/cpu_manager_state")                                                   \
@@ -51,6 +52,8 @@ typedef struct HostFacts {
         CardList cards;                      /* by NVML */
         Fact slices;                         /* the directory of the slices */
         uint64_t slices_free, slices_n;      /* bytes; slices in it */
+        bool selinux;                        /* the machine has it */
+        char unlabelled[512];                /* a file for containers without their label; "": none */
         Fact library;                        /* libaliquot.so beside this program */
         bool library_same;                   /* as the one that the agent installed; true where none is */
         unsigned library_users, library_old; /* processes with it; of these with another file */

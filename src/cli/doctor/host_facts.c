@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/locate.h"
+#include "base/selinux.h"
 #include "slicedir/slicedir.h"
 
 #define PLUGINS      "/var/lib/kubelet/device-plugins"
@@ -119,14 +120,23 @@ static int read_driver(HostFacts *h) {
 
 /* ---- slices and their library ---- */
 
+static void check_label(HostFacts *h, const char *path) {
+        if (h->selinux && !h->unlabelled[0] && access(path, F_OK) == 0 && !selinux_is_labelled(path))
+                (void) snprintf(h->unlabelled, sizeof h->unlabelled, "%s", path);
+}
+
+/* Slices of containers have the file that the dynamic linker reads; others have none. */
 static void count_slice(void *userdata, const char *folder, const char *name) {
         HostFacts *h = userdata;
         struct stat st;
-        char path[512];
+        char path[512], preload[512 + sizeof "/" SLICEDIR_PRELOAD];
 
-        if ((size_t) snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path &&
-            stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-                h->slices_n++;
+        if ((size_t) snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path ||
+            stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+                return;
+        h->slices_n++;
+        (void) snprintf(preload, sizeof preload, "%s/%s", path, SLICEDIR_PRELOAD);
+        check_label(h, preload);
 }
 
 static int read_slices(HostFacts *h) {
@@ -197,6 +207,7 @@ static int read_library(HostFacts *h) {
 
         if (!installed || !proc)
                 return -ENOMEM;
+        check_label(h, installed);
         r = locate_file(LIBRARY, own, sizeof own, &why);
         if (r == 0)
                 fact_know(&h->library, str_dup(str_from(own)), false);
@@ -246,9 +257,13 @@ static int read_plugins(HostFacts *h) {
 }
 
 int host_facts_read(HostFacts *h) {
+        _cleanup_free_ char *proc = below(h->root, STR("/proc"));
         struct utsname name;
         int r;
 
+        if (!proc)
+                return -ENOMEM;
+        h->selinux = selinux_is_on(proc);
         if (uname(&name) == 0)
                 (void) snprintf(h->release, sizeof h->release, "%s", name.release);
         for (int i = 0; i < HOST_FILES_; i++)

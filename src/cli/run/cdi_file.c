@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/selinux.h"
 #include "slice/container_paths.h"
 
 #if defined __aarch64__
@@ -153,12 +154,12 @@ static int describe(const char *name, const Command *c, const char *inside, cons
 
 /* Makes DIR.inside with its mount points. It is never removed: Linux takes a mount away when the
  * file that it is mounted on is removed, and the loader then goes on without the library. */
-static int make_inside(const char *slices, char ret[static SLICEDIR_PATH_SIZE], Fault *fault) {
+static int make_inside(const Slicedir *d, char ret[static SLICEDIR_PATH_SIZE], Fault *fault) {
         _cleanup_close_ int dir = -1, pages = -1, gate = -1;
         int r;
 
-        if ((size_t) snprintf(ret, SLICEDIR_PATH_SIZE, "%s.inside", slices) >= SLICEDIR_PATH_SIZE)
-                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", slices);
+        if ((size_t) snprintf(ret, SLICEDIR_PATH_SIZE, "%s.inside", d->path) >= SLICEDIR_PATH_SIZE)
+                return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", d->path);
         if (mkdir(ret, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", ret, strerror(errno));
         dir = open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -174,7 +175,13 @@ static int make_inside(const char *slices, char ret[static SLICEDIR_PATH_SIZE], 
         if (gate < 0 || fchmod(dir, 0755) < 0 || fchmod(pages, 0755) < 0)
                 return fault_set(fault, -errno, "cannot make the mount points in %s: %s", ret,
                                  strerror(errno));
-        return 0;
+        if (d->labels) {
+                const int labelled[] = {dir, pages, gate};
+
+                for (size_t i = 0; i < ELEMENTSOF(labelled) && r == 0; i++)
+                        r = selinux_label(labelled[i], ret, fault);
+        }
+        return r;
 }
 
 static int make_dir(const char *dir, Fault *fault) {
@@ -275,7 +282,7 @@ int cdi_file_write(const char *dir, const char *name, const Command *c, Slicedir
 
         if ((size_t) snprintf(path, sizeof path, "%s/aliquot.dev-slice-%s.json", dir, name) >= sizeof path)
                 return fault_set(fault, -ENAMETOOLONG, "the path is too long: %s", dir);
-        r = make_inside(d->path, inside, fault);
+        r = make_inside(d, inside, fault);
         if (r == 0)
                 r = slicedir_write_preload(d, name, fault);
         if (r == 0)

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/message.h"
 #include "base/options.h"
+#include "base/selinux.h"
 #include "cli/run/cdi_file.h"
 #include "cli/run/command.h"
 #include "cli/run/gate_probe.h"
@@ -356,6 +357,7 @@ static int run(const Options *o, const Programs *programs) {
         if (r == 0)
                 r = make_absolute(&slicedir, &fault);
         slicedir.proc = o->cdi ? "/proc" : NULL; /* a container may write all that it likes */
+        slicedir.labels = o->cdi && selinux_is_on("/proc");
         if (r == 0)
                 r = take(o, &machine, &slicedir, &taken, &fault);
         if (r != 0)

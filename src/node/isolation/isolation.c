@@ -28,12 +28,13 @@ int isolation_init(Isolation *i, const IsolationOptions *o) {
         i->on_compute_fault = o->on_compute_fault;
         i->userdata = o->userdata;
         node_compute_init(&i->compute, o->policy);
-        if (preload_files_init(&i->preload, o->state_dir) < 0)
+        if (preload_files_init(&i->preload, o->state_dir, o->labels) < 0)
                 return -ENOMEM;
         if (simulated_driver_init(&i->simulated, o->simulated, o->state_dir, &i->unavailable) == 0 &&
             preload_files_install(&i->preload, o->library, &i->unavailable) == 0)
                 (void) slicedir_open(&i->slicedir, o->slices, true, &i->unavailable);
         i->slicedir.proc = o->proc;
+        i->slicedir.labels = o->labels;
         if (i->unavailable.text[0])
                 log_warning("isolated containers will not start: %s", i->unavailable.text);
         return 0;

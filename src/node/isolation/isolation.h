@@ -23,6 +23,7 @@ typedef struct IsolationOptions {
         const char *slices;    /* the directory of slices */
         const char *proc;      /* as in Slicedir: each slice gets its own file system; NULL: none does.
                                 * Outlives it */
+        bool labels;           /* the machine has SELinux: base/selinux.h */
         const char *state_dir; /* the library is installed below it; the same path on the host */
         const char *library;   /* libaliquot.so to install; NULL: the one beside this program */
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */

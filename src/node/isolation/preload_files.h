@@ -20,11 +20,13 @@ typedef struct PreloadFiles {
         char *inside;  /* STATE/inside */
         char *library; /* in STATE/inside */
         int held;      /* library, open; -1: not (install.h) */
+        bool labels;   /* all of it is labelled for containers: base/selinux.h */
 } PreloadFiles;
 
 #define PRELOAD_FILES_NULL ((PreloadFiles){.held = -1})
 
-int preload_files_init(PreloadFiles *p, const char *state_dir); /* names the paths; 0 or -ENOMEM */
+/* Names the paths. labels: the machine has SELinux. 0 or -ENOMEM. */
+int preload_files_init(PreloadFiles *p, const char *state_dir, bool labels);
 void preload_files_done(PreloadFiles *p);
 
 /* Installs `given`, or where that is NULL the libaliquot.so beside this program, by rename: running

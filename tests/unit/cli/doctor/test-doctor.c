@@ -151,6 +151,7 @@ static void set_host(HostFacts *h) {
         (void) snprintf(h->release, sizeof h->release, "6.1.0-28-amd64");
         know(&h->files[HOST_DRIVER],
              "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Thu Oct 19\nGCC version: 12.2\n");
+        know(&h->files[HOST_FILESYSTEMS], "nodev\tproc\n");
         know(&h->files[HOST_MOUNTS],
              "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:2 / /run rw,nosuid shared:5 - tmpfs run rw\n");
         know(&h->files[HOST_KUBELET_CONFIG], "cpuManagerPolicy: none\ntopologyManagerPolicy: best-effort\n");
@@ -264,6 +265,8 @@ typedef struct Spoiled {
         X(15, "library", FAIL, "not there", fail(&h->library, FACT_ABSENT, "it is not there"))               \
         X(16, "library", WARN, "not the one", h->library_same = false)                                       \
         X(17, "library", WARN, "1 of 2 processes", (h->library_users = 2, h->library_old = 1))               \
+        X(98, "selinux", FAIL, "has not the label system_u:object_r:container_file_t:s0",                    \
+          (h->selinux = true, (void) snprintf(h->unlabelled, sizeof h->unlabelled, "/x")))                   \
         X(18, "kubelet", FAIL, "does not answer", fail(&h->pod_resources, FACT_ABSENT, "no socket"))         \
         X(19, "kubelet-policy", FAIL, "cpuManagerPolicy is static",                                          \
           know(&h->files[HOST_KUBELET_CONFIG], "cpuManagerPolicy: static\n"))                                \

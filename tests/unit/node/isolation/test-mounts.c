@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/selinux.h"
 #include "node/isolation/isolation.h"
 #include "scratch.h"
 #include "slice/container_paths.h"
@@ -16,6 +17,8 @@
 enum { CARDS = 8, UNITS = 15 };
 
 static char directory[64];
+
+static bool labels; /* as of a machine with SELinux */
 
 static Isolation begin(void) {
         char slices[96], gate[96];
@@ -29,7 +32,8 @@ static Isolation begin(void) {
         ASSERT_TRUE(fd >= 0 && write(fd, "gate", 4) == 4);
         ASSERT_OK(close(fd));
         {
-                IsolationOptions o = {.slices = slices, .state_dir = directory, .library = gate};
+                IsolationOptions o = {
+                        .slices = slices, .labels = labels, .state_dir = directory, .library = gate};
                 Isolation i;
 
                 ASSERT_OK(isolation_init(&i, &o));
@@ -281,10 +285,55 @@ static void file_in_the_way_is_named(void) {
         end(&i);
 }
 
+static bool may_label(void) {
+        Fault fault = FAULT_NULL;
+        int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600), r = selinux_label(fd, "", &fault);
+
+        ASSERT_OK(close(fd));
+        if (r < 0)
+                (void) printf("no label can be set here: not tried\n");
+        return r == 0;
+}
+
+/* SELinux lets a container use what has the label, and glibc passes over a preload without it. */
+static void each_mount_has_the_label(void) {
+        SliceSpec spec = {.limit = 1 << 20, .card_bytes = 1 << 24, .uuid = "GPU-a", .container = "x"};
+        PluginMount mounts[ISOLATION_MOUNTS];
+        Arena arena = ARENA_NULL;
+        Fault fault = FAULT_NULL;
+        DeviceId ids[CARDS];
+        char slice[PRELOAD_FOLDER];
+        size_t n, seen = 0;
+        Isolation i;
+
+        if (!may_label())
+                return;
+        labels = true;
+        i = begin();
+        labels = false;
+        n = mounts_of(&i, ids, 2, SHARE_MODE_CORE_MEM, &arena, mounts);
+        ASSERT_OK(preload_files_make_folder(&i.preload, 2, &fault));
+        for (size_t k = 0; k < n; k++) {
+                if (strstr(mounts[k].host_path, "/slices/"))
+                        continue; /* inherited from the directory of the slice */
+                ASSERT_TRUE(selinux_is_labelled(mounts[k].host_path));
+                seen++;
+        }
+        ASSERT_INT(seen,
+                   1 + 1 + 1 + 2); /* SLICE_MOUNT_DIR, the library, slice, and a directory of each card */
+        ASSERT_OK(slicedir_update(&i.slicedir, "gpu0", SLICEDIR_AGENT "d/p/c", &spec, 1, &fault));
+        (void) snprintf(slice, sizeof slice, "%s/slices/gpu0", directory);
+        ASSERT_TRUE(selinux_is_labelled(slice));
+        (void) snprintf(slice, sizeof slice, "%s/inside", directory);
+        ASSERT_TRUE(selinux_is_labelled(slice));
+        arena_done(&arena);
+        end(&i);
+}
+
 int main(void) {
         return TEST_MAIN(TEST(no_mount_can_be_moved_away), TEST(only_counters_and_doorbells_are_writable),
                          TEST(other_modes_have_no_mounts), TEST(record_leads_to_what_allocate_named),
                          TEST(each_directory_is_a_mount), TEST(each_mount_is_protected),
                          TEST(most_cards_have_room), TEST(each_mount_point_exists), TEST(existing_files_stay),
-                         TEST(file_in_the_way_is_named));
+                         TEST(file_in_the_way_is_named), TEST(each_mount_has_the_label));
 }
