@@ -52,12 +52,34 @@ int sim_release_parse(const char *version, SimRelease *ret) {
         return 0;
 }
 
-/* By a part of the model's name, as NVML has it. */
+/* Is the part in the name, at the beginning of a word? A blank may be written as "-": A100-SXM4 has
+ * no word M4, and TITAN-RTX no TITAN V. */
+static bool has_words(const char *name, const char *part) {
+        bool begins = true;
+
+        for (; *name; name++) {
+                size_t n = 0;
+
+                while (part[n] && (name[n] == '-' ? ' ' : name[n]) == part[n])
+                        n++;
+                if (begins && !part[n])
+                        return true;
+                begins = *name == ' ' || *name == '-';
+        }
+        return false;
+}
+
+/* By the beginnings of words of the model's name, as NVML has it. */
 static bool is_before_turing(const char *model) {
-        static const char *const parts[] = {"V100", "P100", "P40", "P4", "M60", "M40"};
+        static const char *const parts[] = {
+                "V100", "GV100",     "TITAN V",  "P100",     "GP100",    "P40", "P4",
+                "P6",   "TITAN X",   "GTX 10",   "GT 10",    "M60",      "M40", "M10",
+                "M6",   "M4",        "GTX 9",    "K80",      "K40",      "K20", "GTX 7",
+                "GT 7", "GTX TITAN", "Quadro P", "Quadro M", "Quadro K",
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(parts); i++)
-                if (strstr(model, parts[i]))
+                if (has_words(model, parts[i]))
                         return true;
         return false;
 }

@@ -9,8 +9,9 @@
 #include "gpu/rm/release.h"
 #include "gpu/rm/rm.h"
 
-/* The versions unless another one is asked for. 580 is the last branch for cards of Volta and
- * before, which therefore have ACK's default ("NVIDIA driver versions supported by ACK"). */
+/* The versions unless another one is asked for. 580 is the last branch for cards of Volta, Pascal
+ * and Maxwell, which therefore have ACK's default ("NVIDIA driver versions supported by ACK"). 470
+ * is the last one for Kepler, older than any here: such cards have the oldest of the two. */
 #define SIM_VERSION           "595.45.04"
 #define SIM_VERSION_OLD_CARDS "535.161.07"
 

@@ -237,6 +237,18 @@ static void has_a_version_that_drives_the_cards(void) {
         } cases[] = {{"1xTesla-V100-SXM2-16GB:256MiB", "535.161.07"},
                      {"1xH200:256MiB,1xTesla-P4:256MiB", "535.161.07"},
                      {"1xTesla-P100-PCIE-16GB:256MiB", "535.161.07"},
+                     {"1xTesla K80:256MiB", "535.161.07"},
+                     {"1xNVIDIA TITAN V:256MiB", "535.161.07"},
+                     {"1xNVIDIA-TITAN-Xp:256MiB", "535.161.07"},
+                     {"1xGeForce GTX TITAN X:256MiB", "535.161.07"},
+                     {"1xNVIDIA-GeForce-GTX-1080-Ti:256MiB", "535.161.07"},
+                     {"1xNVIDIA GeForce GTX 980:256MiB", "535.161.07"},
+                     {"1xQuadro P6000:256MiB", "535.161.07"},
+                     {"1xQuadro-GV100:256MiB", "535.161.07"},
+                     {"1xNVIDIA TITAN RTX:256MiB", "595.45.04"},
+                     {"1xNVIDIA GeForce GTX 1660:256MiB", "595.45.04"},
+                     {"1xQuadro RTX 6000:256MiB", "595.45.04"},
+                     {"1xNVIDIA A100-SXM4-40GB:256MiB", "595.45.04"},
                      {"1xTesla-T4:256MiB,1xA10:256MiB", "595.45.04"},
                      {"1xH200:256MiB", "595.45.04"}};
 
