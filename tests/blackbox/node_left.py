@@ -18,6 +18,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 import unittest
 
 import node_simulated  # reads its own arguments, and makes a mount namespace
@@ -363,6 +364,16 @@ class Others(Pods):
         for text in ("^container side: holds 4.* of gpu1, and its slice is 0 MiB: .*processes were killed",
                      "^container main: holds 4.* of gpu1, and its slice is 2154 MiB: .* 1 of 1 have ended and others have the driver's file of theirs; "):
             self.is_told_alone(lab, "a", text)
+
+    def test_an_ephemeral_container(self):
+        """As of `kubectl debug`: it has no slice, and takes the file from a container that has one."""
+        lab, found = self.left(pod("a", container("main", 2)), pod("b", container("main", 2)))
+        self.beside(lab, found["b", "main"])
+        debugger = types.SimpleNamespace(uid=found["a", "main"].uid, id="e" * 64)
+        lab.api.patch(PODS + "/a/status", {"status": {"ephemeralContainerStatuses": [
+            {"name": "debugger", "containerID": "containerd://" + debugger.id, "state": {"running": {}}}]}})
+        self.receiver(lab, found["a", "main"], debugger)
+        self.is_told_alone(lab, "a", "^container debugger: holds 4.* of gpu1, and its slice is 0 MiB: .*processes were killed")
 
     def test_a_descriptor_in_a_pod_without_a_slice(self):
         """It has none, so there is no excess of it: the Node is told."""

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What root of a container can do to its gate.
 
-Usage: node_tenant.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW
+Usage: node_tenant.py ALIQUOT STORE_SERVER CLOCK_SHIM SIM GATE SAMPLE RM_RAW AUDIT_HIDE
 
 The container is made from the agent's answer to Allocate, on a simulated driver
 (tests/fake/container.py). Ordinary programs try each attack in it, and then a program asks for more
@@ -23,7 +23,8 @@ from node_lab import container, pod
 
 sys.argv[1:1] = [node_simulated.SIM]
 import sim  # noqa: E402  the static program, which is told what to do
-del sys.argv[1:3]
+HIDE = os.path.abspath(sys.argv[3])
+del sys.argv[1:4]
 sim.RAW = os.path.abspath(sim.RAW)
 MAKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fake", "container.py")
 ROOTS = ("overlay", "redirect", "bare", "plain", "sealed")
@@ -149,7 +150,30 @@ with open("'{LOADER}'", "rb") as f:
 fd = os.memfd_create("x", 0)
 os.write(fd, text)
 os.execv("/proc/self/fd/%d" % fd, ["x", "SAMPLE", "--gpu-mem-mib", "MORE", "--", "/bin/sh", "-c", "echo has it; read x"])'"""
+PASSING["an auditor of the dynamic linker"] = "LD_AUDIT=AUDITOR exec HOLD"
+PASSING["another dynamic linker named in the program"] = f"""sed 's|/etc/ld.so.preload|/etc/ld.so.preloaX|g' {LOADER} >/tmp/ld.so
+python3 -c '
+import os
+with open("SAMPLE", "rb") as f:
+    text = f.read()
+old = b"'{LOADER}'"
+assert text.count(old) == 1
+with open("/tmp/program", "wb") as f:
+    f.write(text.replace(old, b"/tmp/ld.so".ljust(len(old), bytes(1))))'
+chmod +x /tmp/ld.so /tmp/program; exec /tmp/program --gpu-mem-mib MORE -- sh -c 'echo has it; read x'"""
+# The library is loaded, and its ioctl() becomes the system call (mov eax, 16; syscall; ret).
+OVERWRITE = """cat >/tmp/write.py <<'END'
+import ctypes
+with open("/proc/self/mem", "r+b", buffering=0) as f:
+    f.seek(ctypes.cast(ctypes.CDLL("GATE").ioctl, ctypes.c_void_p).value)
+    f.write(bytes.fromhex("b8100000000f05c3"))
+END
+cat /tmp/own.py >>/tmp/write.py
+exec python3 /tmp/write.py"""
 if platform.machine() == "x86_64":
+    PASSING["a function of the library that is overwritten"] = PASSING["another C library of the program's own"].replace(
+        "exec python3 /tmp/own.py", OVERWRITE).replace('libc.dlmopen(ctypes.c_long(-1), b"libcuda.so.1", 2)', 'libc.dlopen(b"libcuda.so.1", 2)').replace(
+        "libc.dlmopen.restype", "libc.dlopen.restype")
     PASSING["a filter that hides the preload file"] = FILTER.replace("INSTRUCTIONS", NO_PRELOAD) + "exec python3 /tmp/filter.py HOLD"
     PASSING["a tracer that hides the preload file"] = TRACE
 
@@ -157,7 +181,8 @@ if platform.machine() == "x86_64":
 def expand(script, c):
     gate = next(inside for inside in c.options["mounts"] if inside.endswith("/libaliquot.so"))
     pages = os.path.dirname(next(inside for inside in c.options["mounts"] if inside.endswith("/0/limits")))
-    for name, text in (("ASK", "exec SAMPLE --gpu-mem-mib MORE -- echo has it"), ("HOLD", "SAMPLE --gpu-mem-mib MORE -- sh -c 'echo has it; read x'"),
+    for name, text in (("AUDITOR", HIDE), ("ASK", "exec SAMPLE --gpu-mem-mib MORE -- echo has it"),
+                       ("HOLD", "SAMPLE --gpu-mem-mib MORE -- sh -c 'echo has it; read x'"),
                        ("SAMPLE", SAMPLE), ("LOADER", LOADER), ("MORE", str(MORE)), ("GATE", gate), ("PAGES", pages), ("TOP", "/" + gate.split("/")[1])):
         script = script.replace(name, text)
     return script
@@ -343,7 +368,7 @@ class Other(Tenant):
     def test_processes_that_pass_the_gate_are_reported(self):
         for attack, script in PASSING.items():
             with self.subTest(attack=attack):
-                self.passes_and_is_told(script, "overlay", seccomp=True)
+                self.passes_and_is_told(script, "overlay", seccomp=True, host=[os.path.dirname(HIDE)])
 
     def test_programs_that_pass_their_rows_are_reported(self):
         """The library counts, but what it counts in is not what the programs hold."""
