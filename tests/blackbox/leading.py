@@ -34,8 +34,8 @@ RENEW = 2  # seconds, as client-go
 class KubeScheduler:
     """Holds the Lease as a kube-scheduler of that host does. Its clock may differ from others' by `ahead` seconds."""
 
-    def __init__(self, api, host=HOST, ahead=0):
-        self.api, self.ahead = api, ahead
+    def __init__(self, api, host=HOST, ahead=0, more=None, time="%Y-%m-%dT%H:%M:%S.%fZ"):
+        self.api, self.ahead, self.more, self.time = api, ahead, more or {}, time
         self.identity = f"{host}_{uuid.uuid4()}"
         self.ending = threading.Event()
         self.renew()
@@ -43,8 +43,8 @@ class KubeScheduler:
         self.thread.start()
 
     def write(self, holder, duration=15):
-        now = (datetime.datetime.utcnow() + datetime.timedelta(seconds=self.ahead)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": now}
+        now = (datetime.datetime.utcnow() + datetime.timedelta(seconds=self.ahead)).strftime(self.time)
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": duration, "renewTime": now, **self.more}
         try:
             self.api.patch(LEASE, {"spec": spec})
         except ApiError as e:
@@ -114,11 +114,11 @@ class Replica:
     def leads(self):
         return "aliquot_scheduler_leading 1\n" in self.ask("GET", "/metrics")[1]
 
-    def bind(self, made):
+    def bind(self, made, name="n"):
         """What kube-scheduler is told: "" or the error."""
         meta = made["metadata"]
         status, text = self.ask("POST", PREFIX + "/bind", {"PodName": meta["name"], "PodNamespace": meta["namespace"],
-                                                           "PodUID": meta["uid"], "Node": "n"})
+                                                           "PodUID": meta["uid"], "Node": name})
         assert status == 200, text
         return json.loads(text)["Error"]
 
@@ -235,6 +235,46 @@ class Lease(Case):
                 self.binds(replica)
                 scheduler.end()
                 replica.end()
+
+    def test_kube_schedulers_of_other_minors(self):
+        """The Lease may lack what newer ones write, and have what is not known here. Only the holder counts, not the preferred one."""
+        for more in ({}, {"acquireTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 7},
+                     {"strategy": "OldestEmulationVersion", "preferredHolder": "another_1", "later": {"a": [1]}}):
+            for time in "%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%SZ":
+                with self.subTest(more=more, time=time):
+                    replica = Replica(self)
+                    scheduler = self.scheduler(more=more, time=time)
+                    self.binds(replica)
+                    scheduler.end()
+                    until(lambda: not replica.leads(), "the end of leading")
+                    self.refused(replica, "has no holder")
+                    replica.end()
+
+    def test_two_kube_schedulers_on_one_extender(self):
+        """Both ask for the same pods, for two nodes at once: each pod is bound once, and the other one is told why not. While a third
+        holds the Lease, both are refused."""
+        self.api.post("/api/v1/nodes", node("m"))
+        replica = Replica(self)
+        scheduler = self.scheduler()
+        self.binds(replica)
+        for _ in range(10):
+            made, answers = self.pod(), {}
+            asking = [threading.Thread(target=lambda name=name: answers.update({name: replica.bind(made, name)})) for name in "nm"]
+            for thread in asking:
+                thread.start()
+            for thread in asking:
+                thread.join(PATIENCE)
+            bound = self.api.get(f"/api/v1/namespaces/default/pods/{made['metadata']['name']}")["spec"]["nodeName"]
+            self.assertEqual(answers.pop(bound), "")
+            (other,) = answers.values()
+            self.assertRegex(other, "is being bound|is bound|already", made["metadata"]["name"])
+        scheduler.kill()
+        self.scheduler(host="another")
+        until(lambda: "is held by another_" in replica.bind(self.pod()), "the holder")
+        for name in "nm":
+            made = self.pod()
+            self.assertIn("this replica is not the leader, and does not bind", replica.bind(made, name))
+            self.unbound(made)
 
     def test_the_api_server_is_away(self):
         """Without reads it stops by its own clock, and goes on when the API server is back."""
