@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/log.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -29,32 +31,46 @@ void log_set_json(bool json) {
         log_state.json = json;
 }
 
-static void write_line(const struct timespec *now, LogLevel level, const char *text) {
+/* A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)). */
+static bool can_write(void) {
+        struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+        return poll(&fd, 1, 0) == 1;
+}
+
+/* Returns false where the line would have to wait for the log's reader. Cuts the text of an object
+ * that is longer than PIPE_BUF. */
+static bool write_line(const struct timespec *now, LogLevel level, char *text) {
         char line[LOG_JSON_SIZE(TEXT_MAX) + 64], stamp[sizeof "2026-11-21T08:00:00.123Z"];
         struct tm utc;
         size_t n;
 
+        if (!can_write())
+                return false;
         if (!gmtime_r(&now->tv_sec, &utc))
-                return;
+                return true;
         n = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
         (void) snprintf(stamp + n, sizeof stamp - n, ".%03uZ", (unsigned) (now->tv_nsec / 1000000) % 1000);
-        n = log_state.json
-                    ? log_json_format(line, sizeof line, stamp, level_names[level], text)
-                    : (size_t) snprintf(line, sizeof line, "%s %s %s\n", stamp, level_names[level], text);
+        while (log_state.json &&
+               (n = log_json_format(line, sizeof line, stamp, level_names[level], text)) > PIPE_BUF)
+                text[strlen(text) / 2] = '\0';
+        if (!log_state.json)
+                n = (size_t) snprintf(line, sizeof line, "%s %s %s\n", stamp, level_names[level], text);
         (void) !write(STDERR_FILENO, line, n); /* nothing can be done when stderr is closed */
+        return true;
 }
 
-/* Limits the rate, so that a noisy peer cannot fill the disk. */
+/* Limits the rate: a noisy peer cannot fill the disk. `lost` also has what no reader took. */
 static bool log_allowed(const struct timespec *now) {
         if (now->tv_sec != log_state.second) {
                 unsigned lost = log_state.lost;
                 char text[48];
 
                 log_state.second = now->tv_sec;
-                log_state.lines = log_state.lost = 0;
+                log_state.lines = 0;
                 (void) snprintf(text, sizeof text, "%u log lines lost", lost);
-                if (lost > 0)
-                        write_line(now, LOG_LEVEL_WARNING, text);
+                if (lost > 0 && write_line(now, LOG_LEVEL_WARNING, text))
+                        log_state.lost = 0;
         }
         if (log_state.lines >= LINES_PER_SECOND) {
                 log_state.lost++;
@@ -78,6 +94,6 @@ void log_write(LogLevel level, const char *format, ...) {
         va_start(args, format);
         k = vsnprintf(text, sizeof text, format, args);
         va_end(args);
-        if (k >= 0)
-                write_line(&now, level, text);
+        if (k >= 0 && !write_line(&now, level, text))
+                log_state.lost++;
 }

@@ -21,8 +21,8 @@ void log_set_level(LogLevel level);
 /* From now on each line is a JSON object, or text again. */
 void log_set_json(bool json);
 
-/* Drops the line rather than wait: at most 200 lines a second. A later line says how many were
- * dropped. */
+/* Drops the line rather than wait: at most 200 lines a second, and none while standard error is a
+ * pipe that is full. A later line says how many were dropped. */
 void log_write(LogLevel level, const char *format, ...) _printf_(2, 3);
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)
