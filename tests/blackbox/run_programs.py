@@ -14,7 +14,7 @@ import sys
 import tempfile
 import unittest
 
-from patience import PATIENCE
+from patience import PATIENCE, until
 
 MIB = 1 << 20
 V100 = "Tesla-V100-SXM2-16GB:16160MiB"
@@ -112,7 +112,8 @@ def sleep_and_wake():
         for i, handle in enumerate(handles):
             assert cuda.unmap(start.value + i * 20 * MIB, 20) == 0 and cuda.lib.cuMemRelease(handle) == 0
         handles.clear()
-    return {"reserved": reserved, "taken": before - after_reserve, "rounds": rounds, "lost": before - cuda.info()[0], "free": before}
+    until(lambda: cuda.info()[0] == before, "all is free again")  # a file system hears of close(2) later
+    return {"reserved": reserved, "taken": before - after_reserve, "rounds": rounds, "free": before}
 
 
 def nvml_before_fork():
@@ -231,7 +232,7 @@ class Programs(unittest.TestCase):
 
     def test_sleep_and_wake(self):
         words = self.inside(sleep_and_wake)
-        self.assertEqual((words["reserved"], words["taken"], words["lost"]), (0, 0, 0))
+        self.assertEqual((words["reserved"], words["taken"]), (0, 0))
         self.assertEqual(words["rounds"], [[words["free"] // 20, OUT_OF_MEMORY, 0, 0, 0]] * 4)
 
     def test_nvml_before_fork(self):
