@@ -103,8 +103,8 @@ class Base(unittest.TestCase):
     def start(self, options, *words):
         return self.start_command(self.command(*options, "--", sys.executable, os.path.abspath(__file__), "--inside", *words))
 
-    def start_command(self, command):
-        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    def start_command(self, command, **options):
+        p = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True, **options)
 
         def end():  # also the command, which may have outlived its `aliquot run`
             try:
@@ -112,7 +112,8 @@ class Base(unittest.TestCase):
             except ProcessLookupError:
                 pass
             p.wait()
-            p.stdout.close()
+            for pipe in filter(None, (p.stdin, p.stdout)):
+                pipe.close()
         self.addCleanup(end)
         return p
 
@@ -313,9 +314,11 @@ class Run(Base):
 
     def test_a_limited_run_has_an_arbiter(self):
         """The first run starts it; when that run ends, the second run's arbiter takes over."""
-        first, second, free = (self.start(["--gpu-mem", "2", "--gpu-core", core], "hold") for core in ("30", "50", "0"))
-        for p in first, second, free:
-            self.assertEqual(p.stdout.readline(), "holding\n")
+        runs = []
+        for core in "0", "30", "50":  # the first one has the driver of all, and ends last
+            runs.append(self.start(["--gpu-mem", "2", "--gpu-core", core], "hold"))
+            self.assertEqual(runs[-1].stdout.readline(), "holding\n")
+        free, first, second = runs
         until(lambda: all(self.turn(p) > (1, 0) for p in (first, second)), "they are gated")
         self.assertEqual(self.turn(free)[0], 0)
         first.send_signal(signal.SIGTERM)
@@ -362,13 +365,80 @@ class Run(Base):
         until(lambda: not is_alive(int(pid)), "the process is gone")
         self.assertFalse(os.path.exists(folder))
 
-    def test_simulated_cards_are_of_one_run(self):
-        one = self.start(["--gpu-mem", "15"], "hold")
-        self.assertEqual(one.stdout.readline(), "holding\n")
-        (first,) = self.slices()
-        two = self.start(["--gpu-mem", "15"], "hold")
-        self.assertEqual(two.stdout.readline(), "holding\n")
-        self.assertEqual(len({first["uuid"]} | {s["uuid"] for s in self.slices()}), 2)
+    def waiting(self, *words, gpu_mem="5", cards="1x" + V100, cwd=None):
+        """A run whose command waits for its input."""
+        p = self.start_command(self.command("--gpu-mem", gpu_mem, "--", "sh", "-c", f"{' '.join(words)} echo $ALIQUOT_SIM_DIR $PWD; read x", cards=cards),
+                               stdin=subprocess.PIPE, cwd=cwd)
+        p.folder, p.cwd = p.stdout.readline().split()
+        return p
+
+    @staticmethod
+    def end(p):
+        p.stdin.close()
+        return p.wait(PATIENCE)
+
+    def test_runs_share_simulated_cards(self):
+        """Those of the same cards and directory of slices."""
+        one = self.waiting()
+        two = self.waiting("nvidia-smi -L >/dev/null &&", cwd="/usr")
+        self.assertEqual((two.folder, two.cwd), (one.folder, "/usr"))
+        self.assertEqual(len({s["uuid"] for s in self.slices()}), 1)
+        self.refused(self.run_to_end("--gpu-mem", "6", "--", "true"), "no room for 6 GiB on 1 card: gpu0 has 5.2 of 15.7 GiB")
+        other = self.waiting(cards="1xTesla-T4:16160MiB")
+        self.assertNotEqual(other.folder, one.folder)
+        self.assertEqual(len({s["uuid"] for s in self.slices()}), 2)
+        for p in other, two, one:
+            self.assertEqual(self.end(p), 1)
+        self.assertFalse(os.path.exists(one.folder))
+        self.assertEqual(os.listdir(self.slicedir), ["lock"])
+
+    def test_the_first_run_waits_for_those_that_joined(self):
+        """Its own slice is free meanwhile, and another one can join."""
+        one = self.waiting()
+        two = self.waiting()
+        one.stdin.close()
+        until(lambda: len(self.slices()) == 1, "its slice is gone")
+        three = self.waiting(gpu_mem="10")
+        self.assertEqual(three.folder, two.folder)
+        self.assertEqual((self.end(two), self.end(three), one.wait(PATIENCE)), (1, 1, 1))
+        self.assertFalse(os.path.exists(one.folder))
+        self.assertEqual(os.listdir(self.slicedir), ["lock"])
+
+    def test_a_killed_run_takes_those_that_joined_with_it(self):
+        one = self.waiting()
+        two = self.waiting()
+        one.kill()
+        one.wait()
+        self.assertEqual(two.wait(PATIENCE), -signal.SIGKILL)
+        until(lambda: not os.path.exists(one.folder), "its folder is gone")
+        three = self.waiting(gpu_mem="15")
+        self.assertNotEqual(three.folder, one.folder)
+        self.assertEqual(self.end(three), 1)
+
+    def test_no_run_joins_what_is_not_its_users(self):
+        """Also not what a hand has written."""
+        one = self.waiting()
+        (name,) = (n for n in os.listdir(self.slicedir) if n.startswith(".sim-"))
+        path = os.path.join(self.slicedir, name)
+        with open(path, encoding="utf-8") as f:
+            text = f.read()
+        for wrong in "", "1 1 /\n", text.replace(" ", " 1", 1), text.replace("V100", "V101"), text.split("\n", maxsplit=1)[0]:
+            with open(path, "w", encoding="utf-8") as f:
+                f.write(wrong)
+            two = self.waiting(gpu_mem="15")
+            self.assertNotEqual(two.folder, one.folder)
+            self.assertEqual(self.end(two), 1)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+            two = self.waiting(gpu_mem="15")
+            self.assertNotEqual(two.folder, one.folder)
+            self.assertEqual(self.end(two), 1)
+            os.chown(path, 0, 0)
+        two = self.waiting()
+        self.assertEqual(two.folder, one.folder)
+        self.assertEqual((self.end(two), self.end(one)), (1, 1))
 
     def refused(self, p, words):
         self.assertEqual((p.returncode, p.stdout), (125, ""), p.stderr)
@@ -505,12 +575,18 @@ class Run(Base):
 
 
 class Manual(unittest.TestCase):
-    """The recipe of aliquot-run(1), as it is printed there."""
+    """The recipes of aliquot-run(1), as they are printed there."""
 
-    def test_recipe(self):
+    def test_cards_that_stay(self):
+        self.follow(1, "aliquot-sim --cards", ["2154", "8192"])
+
+    def test_cards_that_end_with_the_commands(self):
+        self.follow(2, "--simulate $cards", ["2154", "8618"])
+
+    def follow(self, number, has, totals):
         with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "man", "aliquot-run.1"), encoding="utf-8") as f:
-            recipe = f.read().split(".Bd -literal")[1].split("\n", 1)[1].split("\n.Ed")[0]
-        self.assertIn("aliquot-sim --cards", recipe)
+            recipe = f.read().split(".Bd -literal")[number].split("\n", 1)[1].split("\n.Ed")[0]
+        self.assertIn(has, recipe)
         programs = os.path.dirname(os.path.abspath(ALIQUOT))
         with tempfile.TemporaryDirectory() as folder:
             p = subprocess.run(["unshare", "-m" if os.geteuid() == 0 else "-Urm", "sh", "-e", "-c", "mount -t tmpfs none /run\n" + recipe],
@@ -518,7 +594,7 @@ class Manual(unittest.TestCase):
                                env={"PATH": f"{programs}:/usr/bin:/bin:/usr/sbin:/sbin", "TMPDIR": folder})
             left = [name for name in os.listdir(folder) if os.listdir(os.path.join(folder, name))]
         self.assertEqual((p.returncode, left), (0, []), p.stdout + p.stderr)
-        self.assertEqual(re.findall(r" 0MiB / +(\d+)MiB ", p.stdout), ["2154", "8192"])
+        self.assertEqual(sorted(re.findall(r" 0MiB / +(\d+)MiB ", p.stdout)), totals)
 
 
 class Shared(Base):

@@ -189,5 +189,8 @@ int command_run(const Command *c, Fault *fault) {
                 exec_command(c, &old);
         child = pid;
         (void) sigprocmask(SIG_SETMASK, &old.mask, NULL);
-        return wait_for(pid);
+        r = wait_for(pid);
+        child = 0;
+        restore_signals(&old); /* the run may wait for others */
+        return r;
 }

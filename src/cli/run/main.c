@@ -341,8 +341,7 @@ static int run_command(const Options *o, const Programs *programs, Slicedir *b, 
         return r;
 }
 
-static int run(const Options *o, const Programs *programs) {
-        _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
+static int run(const Options *o, const Programs *programs, Slicedir *slicedir) {
         _cleanup_free_ char *slices = NULL;
         Fault fault = FAULT_NULL;
         HostCards machine;
@@ -352,19 +351,15 @@ static int run(const Options *o, const Programs *programs) {
         r = check_locks(programs->devices, &fault);
         if (r == 0)
                 r = host_cards_read(programs->devices, programs->nvml, &machine, &fault);
+        slicedir->proc = o->cdi ? "/proc" : NULL; /* a container may write all that it likes */
+        slicedir->labels = o->cdi && selinux_is_on("/proc");
         if (r == 0)
-                r = open_slicedir(o->slicedir, &slicedir, &fault);
-        if (r == 0)
-                r = make_absolute(&slicedir, &fault);
-        slicedir.proc = o->cdi ? "/proc" : NULL; /* a container may write all that it likes */
-        slicedir.labels = o->cdi && selinux_is_on("/proc");
-        if (r == 0)
-                r = take(o, &machine, &slicedir, &taken, &fault);
+                r = take(o, &machine, slicedir, &taken, &fault);
         if (r != 0)
                 return no_slice(&fault);
-        if (asprintf(&slices, "%s/%s", slicedir.path, taken.id) < 0)
+        if (asprintf(&slices, "%s/%s", slicedir->path, taken.id) < 0)
                 return no_slice(&(Fault){.text = "out of memory"});
-        r = run_command(o, programs, &slicedir,
+        r = run_command(o, programs, slicedir,
                         &(Command){.gate = programs->gate,
                                    .outside = o->cdi != NULL,
                                    .slices = slices,
@@ -376,12 +371,13 @@ static int run(const Options *o, const Programs *programs) {
                                    .n_cards = o->size.request.cards,
                                    .command = o->command},
                         &fault);
-        release(&slicedir, &taken);
+        release(slicedir, &taken);
         return r < 0 ? no_slice(&fault) : r;
 }
 
 int main(int argc, char **argv) {
         Options o = {.cards = 1};
+        _cleanup_(slicedir_done) Slicedir slicedir = SLICEDIR_NULL;
         _cleanup_(programs_done) Programs programs = PROGRAMS_NULL;
         Fault fault = FAULT_NULL;
         int r;
@@ -394,7 +390,9 @@ int main(int argc, char **argv) {
         r = read_options(argc, argv, &o);
         if (r != OPTIONS_GO)
                 return r;
-        if (is_inside(&fault) != 0 || programs_find(o.simulate, &programs, &fault) != 0)
+        if (is_inside(&fault) != 0 || open_slicedir(o.slicedir, &slicedir, &fault) != 0 ||
+            make_absolute(&slicedir, &fault) != 0 ||
+            programs_find(o.simulate, &slicedir, &programs, &fault) != 0)
                 return no_slice(&fault);
-        return run(&o, &programs);
+        return run(&o, &programs, &slicedir);
 }

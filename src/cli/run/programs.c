@@ -27,10 +27,12 @@ static int prepend_path(const char *variable, const char *directory, const char 
 
 /* Each simulator gets a node name of its own. Two with the same name would have the same UUIDs, and
  * the slice directory would take the cards of one for those of the other. */
-static int start(const char *cards, Programs *p, Fault *fault) {
+static int start(const char *cards, const Slicedir *slices, Programs *p, Fault *fault) {
         char name[32];
         int r;
 
+        if (joined_simulator_find(&p->joined, slices, cards, p->devices) > 0)
+                return 0;
         r = simulator_enter(fault);
         if (r < 0)
                 return r;
@@ -44,18 +46,21 @@ static int start(const char *cards, Programs *p, Fault *fault) {
         if (r < 0)
                 return r;
         (void) snprintf(name, sizeof name, "run-%s", p->devices + strlen(FOLDER));
-        return simulator_start(&(SimulatorSpec){.cards = cards, .name = name, .devices = p->devices},
-                               &p->simulator, fault);
+        r = simulator_start(&(SimulatorSpec){.cards = cards, .name = name, .devices = p->devices},
+                            &p->simulator, fault);
+        if (r == 0)
+                joined_simulator_publish(&p->joined, cards, p->devices);
+        return r;
 }
 
 /* cards NULL: the simulator of ALIQUOT_SIM_DIR, whose libraries the command finds without more. */
-static int simulate(const char *cards, Programs *p, Fault *fault) {
+static int simulate(const char *cards, const Slicedir *slices, Programs *p, Fault *fault) {
         char folder[LOCATE_PATH];
         int r;
 
         r = locate_file(SIMULATOR_NVML, p->simulated, sizeof p->simulated, fault);
         if (r == 0 && cards)
-                r = start(cards, p, fault);
+                r = start(cards, slices, p, fault);
         if (r < 0)
                 return r;
         p->nvml = p->simulated;
@@ -71,7 +76,7 @@ const char *programs_find_simulated(const char *dir, char ret[LOCATE_PATH]) {
         return dir && dir[0] && locate_file(SIMULATOR_NVML, ret, LOCATE_PATH, NULL) == 0 ? ret : NULL;
 }
 
-int programs_find(const char *cards, Programs *ret, Fault *fault) {
+int programs_find(const char *cards, const Slicedir *slices, Programs *ret, Fault *fault) {
         /* the variable that the simulator's libraries use */
         const char *dir = secure_getenv("ALIQUOT_SIM_DIR");
         int r;
@@ -84,11 +89,12 @@ int programs_find(const char *cards, Programs *ret, Fault *fault) {
         if (r == 0)
                 r = gate_probe_check_path(ret->gate, fault);
         if (r < 0 || cards)
-                return r < 0 ? r : simulate(cards, ret, fault);
-        return programs_find_simulated(dir, ret->simulated) ? simulate(NULL, ret, fault) : 0;
+                return r < 0 ? r : simulate(cards, slices, ret, fault);
+        return programs_find_simulated(dir, ret->simulated) ? simulate(NULL, slices, ret, fault) : 0;
 }
 
 void programs_done(Programs *p) {
+        joined_simulator_leave(&p->joined);
         reaper_end(&p->reaper);
         simulator_stop(&p->simulator);
         if (p->own_devices) {

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run/joined_simulator.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/message.h"
+#include "base/str.h"
+
+enum { TEXT = 8192, TRIES = 16 };
+
+/* When the process began, in ticks since the boot (proc(5), field 22); 0: there is no such process.
+ */
+static unsigned long long start_of(long pid) {
+        char path[64], text[1024];
+        const char *at;
+        _cleanup_close_ int fd = -1;
+        ssize_t n;
+
+        (void) snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+        text[n > 0 ? n : 0] = '\0';
+        at = strrchr(text, ')'); /* the name before may contain blanks */
+        for (int field = 2; at && field < 22; field++)
+                at = strchr(at + 1, ' ');
+        return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/* The run that has started the simulator: "PID START DEVICES" and the cards, a line each. */
+typedef struct Starter {
+        long pid;
+        char devices[512];
+} Starter;
+
+static bool read_starter(int fd, const char *cards, Starter *ret) {
+        unsigned long long start;
+        char text[TEXT];
+        ssize_t n = pread(fd, text, sizeof text - 1, 0);
+        int at = 0;
+
+        text[n > 0 ? n : 0] = '\0';
+        if (sscanf(text, "%ld %llu %511s\n%n", &ret->pid, &start, ret->devices, &at) != 3 || at == 0)
+                return false;
+        text[strcspn(text + at, "\n") + (size_t) at] = '\0';
+        return strcmp(text + at, cards) == 0 && start > 0 && start_of(ret->pid) == start;
+}
+
+static int enter_one(long pid, const char *name, int type) {
+        _cleanup_close_ int fd = -1;
+        char path[64];
+
+        (void) snprintf(path, sizeof path, "/proc/%ld/ns/%s", pid, name);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 || setns(fd, type) < 0 ? -errno : 0;
+}
+
+/* Without root the mount belongs to a user namespace, as simulator_enter() has made it. */
+static int enter(long pid) {
+        char here[PATH_MAX];
+        int r = getcwd(here, sizeof here) ? 0 : -errno;
+
+        if (r == 0 && geteuid() != 0)
+                r = enter_one(pid, "user", CLONE_NEWUSER);
+        if (r == 0)
+                r = enter_one(pid, "mnt", CLONE_NEWNS);
+        return r == 0 && chdir(here) < 0 ? -errno : r;
+}
+
+static int open_file(const JoinedSimulator *j) {
+        int fd = open(j->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        struct stat st;
+
+        if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid())
+                return fd;
+        if (fd >= 0)
+                (void) close(fd);
+        return -1;
+}
+
+static int lock(int fd, int how) {
+        int r;
+
+        do
+                r = flock(fd, how) < 0 ? -errno : 0;
+        while (r == -EINTR);
+        return r;
+}
+
+/* Was the file removed between open() and flock()? */
+static bool is_removed(int fd) {
+        struct stat st;
+
+        return fstat(fd, &st) < 0 || st.st_nlink == 0;
+}
+
+int joined_simulator_find(JoinedSimulator *j, const Slicedir *d, const char *cards,
+                          char ret_devices[static LOCATE_PATH]) {
+        *j = JOINED_SIMULATOR_NULL;
+        (void) snprintf(j->path, sizeof j->path, "%s/.sim-%016llx", d->path,
+                        (unsigned long long) str_hash64(str_from(cards), 0));
+        for (int i = 0; i < TRIES && strlen(cards) < TEXT / 2; i++) {
+                _cleanup_close_ int fd = open_file(j);
+                Starter starter;
+                int r;
+
+                if (fd < 0 || lock(fd, LOCK_SH) < 0) /* waits for one that starts */
+                        return 0;
+                if (!is_removed(fd) && read_starter(fd, cards, &starter)) {
+                        r = enter(starter.pid);
+                        if (r < 0) {
+                                message_write("aliquot run: cannot join the simulated cards of process %ld, "
+                                              "and has its own: %s",
+                                              starter.pid, strerror(-r));
+                                return 0;
+                        }
+                        (void) snprintf(ret_devices, LOCATE_PATH, "%s", starter.devices);
+                        j->fd = TAKE_FD(fd);
+                        return 1;
+                }
+                if (lock(fd, LOCK_EX | LOCK_NB) == 0 && !is_removed(fd)) {
+                        j->fd = TAKE_FD(fd);
+                        j->own = true;
+                        return 0;
+                }
+        }
+        return 0; /* as of a run in another PID namespace */
+}
+
+void joined_simulator_publish(JoinedSimulator *j, const char *cards, const char *devices) {
+        if (j->fd < 0)
+                return;
+        if (ftruncate(j->fd, 0) < 0 ||
+            dprintf(j->fd, "%ld %llu %s\n%s\n", (long) getpid(), start_of(getpid()), devices, cards) < 0)
+                return; /* no run joins */
+        (void) lock(j->fd, LOCK_SH);
+}
+
+void joined_simulator_leave(JoinedSimulator *j) {
+        if (j->fd < 0)
+                return;
+        if (j->own && lock(j->fd, LOCK_EX | LOCK_NB) < 0) {
+                message_write("aliquot run: waits for other commands on these simulated cards");
+                (void) lock(j->fd, LOCK_EX);
+        }
+        if (j->own)
+                (void) unlink(j->path);
+        (void) close(j->fd);
+        *j = JOINED_SIMULATOR_NULL;
+}
