@@ -379,8 +379,21 @@ static int choose(void *userdata, void *state, Candidate *first) {
         return 0;
 }
 
+/* Where another chooser looks at the nodes too, the gang may exchange the places of its members
+ * afterwards. */
+static const Grant *place_on(void *userdata, void *state, const LedgerNode *node, bool shared) {
+        const Assembler *a = userdata;
+        const Question *q = state;
+        const Grant *place;
+
+        if (shared)
+                return gangs_place_on(&a->gangs, q->pod.uid, node);
+        place = gangs_place(&a->gangs, q->pod.uid);
+        return place && grant_node(place) == node ? place : NULL;
+}
+
 Chooser assembler_chooser(Assembler *a) {
-        return (Chooser){.takes = takes, .choose = choose, .userdata = a};
+        return (Chooser){.takes = takes, .choose = choose, .place_on = place_on, .userdata = a};
 }
 
 /* ---- beginning and end ---- */

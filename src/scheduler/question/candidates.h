@@ -9,6 +9,7 @@
  * question to each. */
 
 #include "scheduler/question/args.h"
+#include "share/grant.h"
 #include "share/request.h"
 
 /* One node of the request, in the arena of the request and in its order. */
@@ -35,6 +36,9 @@ typedef struct Chooser {
          * -ENOMEM. It may note what it decided, and does not change the cluster. The plan of a gang
          * also charges the ledger. */
         int (*choose)(void *userdata, void *state, Candidate *first);
+        /* The cards that it keeps for the pod on the node, which count as room; NULL: none. shared:
+         * another chooser decides about the pod, too. May be NULL. */
+        const Grant *(*place_on)(void *userdata, void *state, const LedgerNode *node, bool shared);
         void *userdata;
 } Chooser;
 

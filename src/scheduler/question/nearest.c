@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/question/nearest.h"
 
+#include "scheduler/question/filter_result.h"
+
 #define MINUTE (60 * USEC_PER_SEC)
 
 static bool is_nearer(const NearestCard *a, const NearestCard *b) {
@@ -58,14 +60,16 @@ bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *re
 
 /* `nearest node n1: no card has ... free; nearest cards: gpu0 of n1: 9 of 15 GiB free (memory:
  * 1 GiB missing), ...` */
-static void format(const Nearest *n, const Pod *pod, const Request *request, Buf *out) {
+static void format(const FilterResult *result, Buf *out) {
+        const Nearest *n = &result->nearest;
+
         buf_appendf(out, "nearest node " STR_FMT ": %s; nearest cards: ", STR_ARG(n->node), n->reason.text);
         for (size_t i = 0; i < n->n; i++) {
                 const NearestCard *c = &n->cards[i];
 
                 buf_appendf(out, "%sgpu%u of " STR_FMT ": ", i > 0 ? ", " : "", c->card->index,
                             STR_ARG(ledger_node_name(c->node)));
-                card_lack_format_free(c->node, c->card, request, out);
+                card_lack_format_free(c->node, c->card, result->request, out);
                 if (card_lack_is_none(&c->lack))
                         continue;
                 buf_append_str(out, STR(" ("));
@@ -73,7 +77,7 @@ static void format(const Nearest *n, const Pod *pod, const Request *request, Buf
                 buf_append_char(out, ')');
         }
         buf_appendf(out, ". All cards: kubectl inspect cgpu --why " STR_FMT "/" STR_FMT,
-                    STR_ARG(pod->meta.namespace_), STR_ARG(pod->meta.name));
+                    STR_ARG(result->namespace_), STR_ARG(result->name));
 }
 
 static bool may_tell(NearestEvents *e, usec_t now) {
@@ -84,23 +88,24 @@ static bool may_tell(NearestEvents *e, usec_t now) {
         return e->n++ < NEAREST_EVENTS_PER_MINUTE;
 }
 
-void nearest_tell(NearestEvents *e, const Nearest *n, ViewPod *known, const Pod *pod, const Request *request,
-                  usec_t now) {
+void nearest_tell(NearestEvents *e, View *v, const FilterResult *result, usec_t now) {
+        ViewPod *known = result->fits || result->nearest.n == 0 ? NULL : view_pod_find(v, result->uid);
         _cleanup_buf_ Buf note = BUF_NULL;
         uint64_t hash;
 
-        if (n->n == 0 || (known->nearest_told != 0 && now - known->nearest_at < NEAREST_EVENT_REST))
+        if (!known || !known->request ||
+            (known->nearest_told != 0 && now - known->nearest_at < NEAREST_EVENT_REST))
                 return;
-        format(n, pod, request, &note);
+        format(result, &note);
         hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
         if (buf_result(&note) < 0 || hash == known->nearest_told || !may_tell(e, now))
                 return;
         known->nearest_told = hash;
         known->nearest_at = now;
         kube_event(e->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = pod->meta.namespace_,
-                                             .name = pod->meta.name,
-                                             .uid = pod->meta.uid,
+                                             .namespace_ = result->namespace_,
+                                             .name = result->name,
+                                             .uid = result->uid,
                                              .type = "Normal",
                                              .reason = "GPUNearestCards",
                                              .note = note.data,

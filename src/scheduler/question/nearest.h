@@ -43,7 +43,7 @@ typedef struct NearestEvents {
         unsigned n;
 } NearestEvents;
 
-/* Writes an Event when the text has changed since the last one about this pod, and the rates
+/* Writes an Event about a pod that the watch knows, when no node takes it, when the text has changed since the last one about this pod, and the rates
  * allow. The API server keeps one such Event for a pod: the text is replaced. */
-void nearest_tell(NearestEvents *e, const Nearest *n, ViewPod *known, const Pod *pod, const Request *request,
-                  usec_t now);
+struct FilterResult;
+void nearest_tell(NearestEvents *e, View *v, const struct FilterResult *result, usec_t now);

@@ -53,6 +53,17 @@ Sleeper *sleepers_note(Sleepers *s, Str namespace_, Str name, Str uid) {
         return NULL;
 }
 
+void sleepers_filtered(Sleepers *s, const FilterResult *result) {
+        Sleeper *pod = NULL;
+
+        if (result->request && !result->fits)
+                pod = sleepers_note(s, result->namespace_, result->name, result->uid);
+        else
+                sleepers_forget(s, result->uid);
+        if (pod)
+                pod->lost_to_plan = result->lost_to_plan;
+}
+
 void sleepers_forget(Sleepers *s, Str uid) {
         Sleeper *pod = sleepers_find(s, uid);
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/str.h"
+#include "scheduler/question/filter_result.h"
 
 enum { SLEEPERS_MAX = 4096, SLEEPER_TEXT_MAX = 253 };
 
@@ -30,6 +30,9 @@ typedef struct Sleepers {
  * API server takes: the pod is not noted, and is tried again when kube-scheduler does so by
  * itself. */
 Sleeper *sleepers_note(Sleepers *s, Str namespace_, Str name, Str uid);
+
+/* Takes over the answer of the last filter call, also of a pod that the watch does not know yet. */
+void sleepers_filtered(Sleepers *s, const FilterResult *result);
 
 /* The pod waits no more. */
 void sleepers_forget(Sleepers *s, Str uid);

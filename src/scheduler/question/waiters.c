@@ -76,38 +76,44 @@ static bool has_bad_text(Str text) {
         return str_is_empty(text) || text.len > WAITER_TEXT_MAX || memchr(text.data, '\0', text.len);
 }
 
-static void put_nodes(Waiter *w, Str nodes) {
-        Str rest = nodes;
-
+static void put_nodes(Waiter *w, const FilterResult *result) {
         buf_clear(&w->nodes);
-        for (size_t i = 0; i < WAITER_NODES_MAX && !str_is_empty(rest); i++) {
-                buf_append_str(&w->nodes, str_split(&rest, '\n'));
-                buf_append_char(&w->nodes, '\n');
-        }
+        for (size_t i = 0; i < result->n_for_cards; i++)
+                buf_appendf(&w->nodes, STR_FMT "\n", STR_ARG(result->for_cards[i]));
 }
 
-void waiters_note(Waiters *w, const WaiterNews *news, usec_t now) {
-        Waiter *waiter = waiters_find(w, news->uid);
+static void note(Waiters *w, const FilterResult *result, int64_t priority, usec_t now) {
+        Waiter *waiter = waiters_find(w, result->uid);
 
-        if (has_bad_text(news->uid) || has_bad_text(news->namespace_) || has_bad_text(news->name))
+        if (has_bad_text(result->uid) || has_bad_text(result->namespace_) || has_bad_text(result->name))
                 return;
         if (!waiter) {
-                waiter = slot_for(w, news->priority);
+                waiter = slot_for(w, priority);
                 if (!waiter)
                         return;
-                put_text(waiter->uid, news->uid);
-                put_text(waiter->namespace_, news->namespace_);
-                put_text(waiter->name, news->name);
+                put_text(waiter->uid, result->uid);
+                put_text(waiter->namespace_, result->namespace_);
+                put_text(waiter->name, result->name);
         }
         if (rests(waiter) && waiter->due < now + WAITER_DELAY)
                 waiter->due = now + WAITER_DELAY;
         waiter->seen = now;
-        waiter->priority = news->priority;
-        put_nodes(waiter, news->nodes);
+        waiter->priority = priority;
+        put_nodes(waiter, result);
         if (buf_result(&waiter->nodes) < 0)
                 waiter_end(waiter);
         else if (w->on_news)
                 w->on_news(w->userdata);
+}
+
+void waiters_filtered(Waiters *w, const View *v, const FilterResult *result, usec_t now) {
+        const ViewPod *known = view_pod_find(v, result->uid);
+
+        if (result->fits || result->n_for_cards == 0 || !known || !known->request ||
+            known->priority == INT64_MIN || known->never_preempts)
+                waiters_rest(w, result->uid);
+        else
+                note(w, result, known->priority, now);
 }
 
 static bool goes_before(const Waiter *a, const Waiter *b) {

@@ -8,8 +8,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "scheduler/question/filter_result.h"
 
-enum { WAITERS_MAX = 64, WAITER_NODES_MAX = 64, WAITER_TEXT_MAX = 253 };
+enum { WAITERS_MAX = 64, WAITER_TEXT_MAX = 253 };
 
 /* kube-scheduler preempts by itself where it can: the evictor leaves a pod to it for this time. */
 #define WAITER_DELAY (2 * USEC_PER_SEC)
@@ -38,15 +39,10 @@ typedef struct Waiters {
         void *userdata;
 } Waiters;
 
-typedef struct WaiterNews {
-        Str namespace_, name, uid;
-        int64_t priority;
-        Str nodes; /* as in Waiter */
-} WaiterNews;
-
 /* Takes over the answer of the last filter call. A pod that is known and does not rest keeps its
- * due time. */
-void waiters_note(Waiters *w, const WaiterNews *news, usec_t now);
+ * due time. Priority, and whether the pod may preempt, come from the watch: without them, as where
+ * a node fits, it rests. */
+void waiters_filtered(Waiters *w, const View *v, const FilterResult *result, usec_t now);
 
 /* The pod waits for no card now. Its number of tries is kept. */
 void waiters_rest(Waiters *w, Str uid);

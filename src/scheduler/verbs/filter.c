@@ -22,7 +22,7 @@
 #include "scheduler/question/args.h"
 #include "scheduler/question/best.h"
 #include "scheduler/question/candidates.h"
-#include "scheduler/question/reason_tally.h"
+#include "scheduler/question/filter_result.h"
 #include "scheduler/verbs/verbs.h"
 #include "share/cluster_cards.h"
 #include "share/placement.h"
@@ -42,28 +42,22 @@ typedef struct Filter {
         bool by_name;
         bool ours;  /* the pod asks for our resources */
         bool final; /* no node can ever take it */
-        Pod pod;
         HoldAsker asker;
         Request request;
         Refusal refusal; /* when final */
         Buf *out;
-        ReasonTally reasons;
+        FilterResult result;
         Failure *failures, **failures_end; /* in the order of the request */
         const Failure *last_failure;
-        Nearest nearest;                /* while no node fits */
-        const Failure *nearest_failure; /* of its node */
+        const Failure *nearest_failure; /* of the nearest node */
         bool no_memory;
-        /* Names of nodes refused for their cards alone, each with a newline. */
-        Buf for_cards;
         PlanNodes plan;            /* of the gang that is being placed */
-        bool lost_to_plan;         /* one of them has cards of a gang's plan */
-        bool fits;                 /* some node does */
         Best best;                 /* max 0: all nodes that fit are answered */
         const char *run, *run_end; /* neighbours in the request that fit and are not written yet */
         bool any;                  /* a node was written */
         bool taken[CHOOSERS_MAX];  /* choosers that decide about the pod */
         void *states[CHOOSERS_MAX];
-        bool deferred; /* any of them does: the nodes are collected */
+        size_t n_taken; /* some do: the nodes are collected */
         Candidate *candidates, **candidates_end;
 } Filter;
 
@@ -93,7 +87,7 @@ static int choose_number(Filter *f, const ExtenderArgs *args) {
 static int ask_choosers(Filter *f, const ExtenderArgs *args) {
         const VerbContext *c = f->context;
         CandidatesPod pod = {.args = args,
-                             .request = f->ours && !f->final ? &f->request : NULL,
+                             .request = f->result.request,
                              .priority = f->asker.priority,
                              .now = c->now,
                              .arena = c->arena};
@@ -104,7 +98,7 @@ static int ask_choosers(Filter *f, const ExtenderArgs *args) {
                 if (r < 0)
                         return r;
                 f->taken[i] = r > 0;
-                f->deferred |= r > 0;
+                f->n_taken += r > 0;
         }
         return 0;
 }
@@ -114,14 +108,17 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         int r;
 
         f->by_name = args->by_name;
-        f->pod = args->pod;
-        f->asker = (HoldAsker){.uid = f->pod.meta.uid,
-                               .priority = view_pod_priority(f->context->view, f->pod.meta.uid)};
+        f->result.uid = args->pod.meta.uid;
+        f->result.namespace_ = args->pod.meta.namespace_;
+        f->result.name = args->pod.meta.name;
+        f->asker = (HoldAsker){.uid = f->result.uid,
+                               .priority = view_pod_priority(f->context->view, f->result.uid)};
         r = request_from_pod(&args->pod, f->context->arena, &f->request, &f->refusal);
         if (r < 0)
                 return r;
         f->ours = r != REQUEST_E_NONE;
         f->final = r == REQUEST_E_REFUSED;
+        f->result.request = r == 0 ? &f->request : NULL;
         if (f->final)
                 f->refusal.unit_mib = cluster_cards_of(f->context->view->ledger, NULL).unit_mib;
         buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[")
@@ -131,7 +128,7 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
                 r = gang_nodes_of(f->context->gangs, f->context->arena, &f->plan);
         if (r < 0)
                 return r;
-        return !f->ours && !f->deferred && args->by_name ? ARGS_ALL : choose_number(f, args);
+        return !f->ours && f->n_taken == 0 && args->by_name ? ARGS_ALL : choose_number(f, args);
 }
 
 static void flush_run(Filter *f) {
@@ -157,7 +154,7 @@ static void on_all(void *userdata, Str names) {
 }
 
 static void offer(Filter *f, const ArgsNode *c) {
-        f->fits = true;
+        f->result.fits = true;
         if (f->best.max == 0)
                 accept(f, c->raw);
         else
@@ -190,25 +187,22 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
         }
         *failure = (Failure){.raw = c->raw,
                              .name = c->name,
-                             .reason = reason_tally_count(&f->reasons, refusal),
+                             .reason = reason_tally_count(&f->result.reasons, refusal),
                              .may_pass = refusal_may_pass(refusal->code)};
         f->last_failure = failure;
         *f->failures_end = failure;
         f->failures_end = &failure->next;
 }
 
-/* The place of a gang's plan on the node that counts as room. Where a second chooser looks at the
- * nodes too, the gang may exchange the places of its members afterwards. */
+/* The cards that a chooser keeps for the pod on the node. */
 static const Grant *place_on(const Filter *f, const LedgerNode *node) {
         const VerbContext *c = f->context;
-        const Grant *place;
 
-        if (!f->deferred || !c->gangs)
-                return NULL;
-        if (f->taken[0] && f->taken[1])
-                return gangs_place_on(c->gangs, f->pod.meta.uid, node);
-        place = gangs_place(c->gangs, f->pod.meta.uid);
-        return place && grant_node(place) == node ? place : NULL;
+        for (size_t i = 0; i < c->n_choosers && f->n_taken > 0; i++)
+                if (f->taken[i] && c->choosers[i].place_on)
+                        return c->choosers[i].place_on(c->choosers[i].userdata, f->states[i], node,
+                                                       f->n_taken > 1);
+        return NULL;
 }
 
 /* As the pod sees the node: what is held or planned for it counts as free. Also -ENOMEM. */
@@ -239,21 +233,24 @@ static void judge(Filter *f, const ArgsNode *c, Refusal *ret) {
 
 /* A pod that no node can ever take is near to none. */
 static void note_nearest(Filter *f, const ArgsNode *c, const Refusal *refusal) {
-        if (f->fits || !f->ours || f->final || f->no_memory)
+        if (f->result.fits || !f->result.request || f->no_memory)
                 return;
-        if (nearest_add(&f->nearest, c->name, c->node ? c->node->ledger_node : NULL, &f->request, refusal))
+        if (nearest_add(&f->result.nearest, c->name, c->node ? c->node->ledger_node : NULL, &f->request,
+                        refusal))
                 f->nearest_failure = f->last_failure;
 }
 
 static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
+        FilterResult *result = &f->result;
+
         if (refusal->code != REFUSAL_NONE) {
                 refuse(f, c, refusal);
                 note_nearest(f, c, refusal);
                 if (!refusal_is_for_cards(refusal->code))
                         return;
-                f->lost_to_plan |= gang_nodes_find(&f->plan, c->node->ledger_node) != NULL;
-                if (f->context->waiters)
-                        buf_appendf(&f->for_cards, STR_FMT "\n", STR_ARG(c->name));
+                result->lost_to_plan |= gang_nodes_find(&f->plan, c->node->ledger_node) != NULL;
+                if (result->n_for_cards < FILTER_RESULT_NODES_MAX)
+                        result->for_cards[result->n_for_cards++] = c->name;
         } else if (f->ours)
                 offer(f, c);
         else
@@ -277,7 +274,7 @@ static void on_node(void *userdata, const ArgsNode *c) {
         Refusal refusal;
 
         judge(f, c, &refusal);
-        if (f->deferred)
+        if (f->n_taken > 0)
                 collect(f, c, &refusal);
         else
                 settle(f, c, &refusal);
@@ -299,49 +296,6 @@ static int choose(Filter *f) {
         return 0;
 }
 
-/* The evictor may help a pod that no node takes, and that some nodes refuse for their cards alone.
- * Its priority, and whether it may preempt, come from the watch: any client can send a request with
- * this body. */
-static void note_waiter(const Filter *f) {
-        const VerbContext *c = f->context;
-        const ViewPod *known = view_pod_find(c->view, f->pod.meta.uid);
-        WaiterNews news = {.namespace_ = f->pod.meta.namespace_,
-                           .name = f->pod.meta.name,
-                           .uid = f->pod.meta.uid,
-                           .priority = f->asker.priority,
-                           .nodes = buf_str(&f->for_cards)};
-
-        if (!c->waiters || !f->ours)
-                return;
-        if (f->fits || f->for_cards.len == 0 || f->for_cards.broken || f->asker.priority == INT64_MIN ||
-            known->never_preempts)
-                waiters_rest(c->waiters, f->pod.meta.uid);
-        else
-                waiters_note(c->waiters, &news, c->now);
-}
-
-/* Also of a pod that the watch does not know yet: the waker asks the watch later. */
-static void note_sleeper(const Filter *f) {
-        Sleepers *s = f->context->sleepers;
-        Sleeper *pod = NULL;
-
-        if (s && f->ours && !f->final && !f->fits)
-                pod = sleepers_note(s, f->pod.meta.namespace_, f->pod.meta.name, f->pod.meta.uid);
-        else if (s)
-                sleepers_forget(s, f->pod.meta.uid);
-        if (pod)
-                pod->lost_to_plan = f->lost_to_plan;
-}
-
-/* Of pods that the watch knows: any client can send a request with this body. */
-static void tell_nearest(const Filter *f) {
-        const VerbContext *c = f->context;
-        ViewPod *known = c->nearest ? view_pod_find(c->view, f->pod.meta.uid) : NULL;
-
-        if (known && known->request && !f->fits)
-                nearest_tell(c->nearest, &f->nearest, known, &f->pod, &f->request, c->now);
-}
-
 static void write_failure(const Filter *f, const Failure *n, bool *any) {
         if (*any)
                 buf_append_char(f->out, ',');
@@ -351,8 +305,8 @@ static void write_failure(const Filter *f, const Failure *n, bool *any) {
         else
                 json_write_quoted(f->out, n->name);
         buf_append_char(f->out, ':');
-        json_write_quoted(f->out, n == f->nearest_failure ? refusal_reason_str(&f->nearest.reason)
-                                                          : reason_tally_text(&f->reasons, n->reason));
+        json_write_quoted(f->out, n == f->nearest_failure ? refusal_reason_str(&f->result.nearest.reason)
+                                                          : reason_tally_text(&f->result.reasons, n->reason));
 }
 
 /* Writes the nodes with their reasons as members of an object: the nearest node first, the others
@@ -375,13 +329,22 @@ static int finish(Filter *f) {
                 return -ENOMEM;
         accept_best(f);
         flush_run(f);
-        reason_tally_fold(&f->reasons, refusal_reason_str(&f->nearest.reason));
+        reason_tally_fold(&f->result.reasons, refusal_reason_str(&f->result.nearest.reason));
         buf_append_str(f->out, f->by_name ? STR("],\"FailedNodes\":{") : STR("]},\"FailedNodes\":{"));
         write_failures(f, false);
         buf_append_str(f->out, STR("},\"FailedAndUnresolvableNodes\":{"));
         write_failures(f, true);
         buf_append_str(f->out, STR("},\"Error\":\"\"}"));
         return buf_result(f->out);
+}
+
+static void tell_result(const VerbContext *c, const FilterResult *result) {
+        if (c->waiters)
+                waiters_filtered(c->waiters, c->view, result, c->now);
+        if (c->sleepers)
+                sleepers_filtered(c->sleepers, result);
+        if (c->nearest)
+                nearest_tell(c->nearest, c->view, result, c->now);
 }
 
 unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
@@ -393,17 +356,14 @@ unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
         f.failures_end = &f.failures;
         f.candidates_end = &f.candidates;
         r = args_read(body, c->view->directory, c->arena, &visitor, &fault);
-        if (r == 0 && f.deferred)
+        if (r == 0 && f.n_taken > 0)
                 r = choose(&f);
         if (r == 0)
                 r = finish(&f);
-        if (r == 0) {
-                note_waiter(&f);
-                note_sleeper(&f);
-                tell_nearest(&f);
-        }
-        buf_done(&f.for_cards);
-        return r == 0 ? 200 : verb_failed(r, &fault, out);
+        if (r != 0)
+                return verb_failed(r, &fault, out);
+        tell_result(c, &f.result);
+        return 200;
 }
 
 unsigned verb_failed(int r, const Fault *fault, Buf *out) {

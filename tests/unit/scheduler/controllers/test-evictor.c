@@ -377,40 +377,40 @@ static void one_at_a_time_the_highest_first(void) {
         teardown(f);
 }
 
+static void refused_for_cards(Waiters *w, View *v, const char *uid, int priority, size_t nodes) {
+        FilterResult result = {
+                .uid = str_from(uid), .namespace_ = STR("d"), .name = STR("p"), .n_for_cards = nodes};
+
+        feed(v, VIEW_PODS, REFLECTOR_ADDED,
+             pod_json("p", .uid = uid, .mem = "1", .phase = "Pending", .priority = priority));
+        for (size_t i = 0; i < nodes; i++)
+                result.for_cards[i] = STR("n");
+        waiters_filtered(w, v, &result, 1);
+}
+
 static void waiters_are_bounded(void) {
         Waiters w = {0};
         char uid[32];
-        Buf nodes = BUF_NULL;
         size_t n = 0;
+        View *v;
 
-        for (unsigned i = 0; i < 2 * WAITER_NODES_MAX; i++)
-                buf_appendf(&nodes, "n%u\n", i);
+        ASSERT_OK(view_new(&v));
         for (unsigned i = 0; i <= WAITERS_MAX; i++) {
                 (void) snprintf(uid, sizeof uid, "u%u", i);
-                waiters_note(&w,
-                             &(WaiterNews){.namespace_ = STR("d"),
-                                           .name = STR("p"),
-                                           .uid = str_from(uid),
-                                           .priority = i,
-                                           .nodes = buf_str(&nodes)},
-                             1);
+                refused_for_cards(&w, v, uid, (int) i, FILTER_RESULT_NODES_MAX);
         }
         /* The pod of the lowest priority made room. */
         ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL);
         ASSERT_TRUE(waiters_find(&w, STR("u64")) != NULL);
-        waiters_note(
-                &w,
-                &(WaiterNews){
-                        .namespace_ = STR("d"), .name = STR("p"), .uid = STR("low"), .nodes = STR("n\n")},
-                1);
+        refused_for_cards(&w, v, "low", 0, 1);
         ASSERT_TRUE(waiters_find(&w, STR("low")) == NULL);
         for (size_t i = 0; i < waiters_find(&w, STR("u1"))->nodes.len; i++)
                 n += waiters_find(&w, STR("u1"))->nodes.data[i] == '\n';
-        ASSERT_INT(n, WAITER_NODES_MAX);
+        ASSERT_INT(n, FILTER_RESULT_NODES_MAX);
         ASSERT_TEXT(waiters_next(&w, 1 + WAITER_DELAY, 0)->uid, "u64");
         ASSERT_TRUE(waiters_next(&w, 1 + WAITER_STALE, 0) == NULL);
         ASSERT_FALSE(waiters_any(&w));
-        buf_done(&nodes);
+        view_free(v);
 }
 
 #define WHOLE POD(.name = "high", .mem = "15", .priority = 100000)
