@@ -14,6 +14,7 @@
 enum { OUT_KEEP_MAX = 4 << 20 };
 
 void extender_done(Extender *e) {
+        pending_done(&e->pending);
         buf_done(&e->out);
 }
 
@@ -198,7 +199,7 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
                             .metrics = e->metrics,
                             .promises = &e->promises,
                             .waiters = e->leading ? e->waiters : NULL,
-                            .sleepers = e->leading ? e->sleepers : NULL,
+                            .pending = e->leading ? &e->pending : NULL,
                             .choosers = e->choosers,
                             .n_choosers = e->n_choosers,
                             .nearest = e->leading && e->nearest.recorder ? &e->nearest : NULL,

@@ -30,7 +30,7 @@ typedef struct Extender {
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
         Waiters *waiters;             /* the evictor's; NULL: it is off */
-        Sleepers *sleepers;           /* the waker's; NULL: none */
+        Pending pending;              /* while this replica leads */
         NearestEvents nearest;        /* without a recorder: no Events */
         Chooser choosers[CHOOSERS_MAX];
         size_t n_choosers;

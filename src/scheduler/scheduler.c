@@ -169,6 +169,7 @@ static bool may_write_policies(void *userdata) {
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
         Scheduler *s = userdata;
 
+        pending_pod(&s->extender.pending, s->view, pod, event);
         if (s->assembler)
                 assembler_pod(s->assembler, pod, object, event);
         if (s->page)
@@ -189,6 +190,8 @@ static void on_list_end(void *userdata, ViewKind kind, bool complete) {
 
         if (s->assembler)
                 assembler_list_end(s->assembler, kind, complete);
+        if (kind == VIEW_PODS)
+                pending_listed(&s->extender.pending, s->view);
         if (s->page && kind == VIEW_PODS)
                 page_server_listed(s->page);
         if (kind == VIEW_CONFIGMAPS)
@@ -445,6 +448,7 @@ static int start_evictor(Scheduler *s) {
         EvictorOptions options = {
                 .client = s->client,
                 .view = s->view,
+                .pending = &s->extender.pending,
                 .metrics = &s->metrics,
                 .recorder = s->recorder,
                 .may_not_act = may_not_bind,
@@ -474,12 +478,13 @@ static bool may_wake(void *userdata) {
 }
 
 static int start_waker(Scheduler *s) {
-        WakerOptions options = {.client = s->client, .view = s->view, .may_wake = may_wake, .userdata = s};
-        int r = waker_new(&options, &s->waker);
+        WakerOptions options = {.client = s->client,
+                                .view = s->view,
+                                .pending = &s->extender.pending,
+                                .may_wake = may_wake,
+                                .userdata = s};
 
-        if (r == 0)
-                s->extender.sleepers = waker_sleepers(s->waker);
-        return r;
+        return waker_new(&options, &s->waker);
 }
 
 /* The waker begins later and ends earlier than the gangs. */

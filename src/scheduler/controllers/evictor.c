@@ -296,7 +296,7 @@ static const Request *request_of(const View *v, Waiter *w) {
 /* Whether the decision waits for the gang that is being placed. */
 static bool waits_for_gang(Evictor *e, const Waiter *w, const EvictorPlan *plan) {
         if (!plan->unsettled || (plan->node && victim_cost_compare(&plan->later, &plan->choice.cost) >= 0) ||
-            !unsettled_may_wait(view_pod_find(e->options.view, str_from(w->uid)), e->now))
+            !unsettled_may_wait(pending_find(e->options.pending, str_from(w->uid)), e->now))
                 return false;
         e->resume = e->now + PLAN_AGAIN;
         return true;

@@ -29,6 +29,7 @@
  * evicted. */
 
 #include "kube/api.h"
+#include "scheduler/question/pending.h"
 #include "scheduler/question/waiters.h"
 #include "scheduler/view/metrics.h"
 #include "scheduler/view/view.h"
@@ -41,6 +42,7 @@ typedef struct Evictor Evictor;
 typedef struct EvictorOptions {
         KubeClient *client; /* these outlive the evictor; the view is freed after it */
         View *view;
+        Pending *pending;
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
         /* NULL, or why this replica must not evict: it is not the leader. NULL: it may always */

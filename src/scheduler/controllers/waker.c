@@ -28,7 +28,6 @@ typedef struct RoomyNode {
 
 struct Waker {
         WakerOptions options;
-        Sleepers sleepers;
         RoomyNode nodes[WAKER_NODES];
         size_t n_nodes;
         Kick kicks[WAKER_BURST];
@@ -38,10 +37,6 @@ struct Waker {
         bool settled; /* wake the pods that wait for a gang */
         bool told;    /* that pods cannot be woken */
 };
-
-Sleepers *waker_sleepers(Waker *w) {
-        return &w->sleepers;
-}
 
 static void arm(Waker *w, usec_t delay) {
         if (w->armed)
@@ -55,7 +50,7 @@ void waker_room(Waker *w, Str node) {
         RoomyNode roomy = {.came = clock_monotonic_usec()};
         size_t i = 0;
 
-        if (!w->options.may_wake(w->options.userdata) || !w->sleepers.by_uid)
+        if (!w->options.may_wake(w->options.userdata) || !w->options.pending->by_uid)
                 return;
         while (i < w->n_nodes && !str_eq(str_from(w->nodes[i].name), node))
                 i++;
@@ -70,7 +65,7 @@ void waker_room(Waker *w, Str node) {
 }
 
 void waker_settled(Waker *w) {
-        if (!w->options.may_wake(w->options.userdata) || !w->sleepers.by_uid)
+        if (!w->options.may_wake(w->options.userdata) || !w->options.pending->by_uid)
                 return;
         w->settled = true;
         arm(w, SOON);
@@ -100,13 +95,14 @@ static void kick_end(Kick *k) {
 static void on_kicked(void *userdata, const KubeReply *reply) {
         Kick *k = userdata;
         Waker *w = k->waker;
-        Sleeper *pod = sleepers_find(&w->sleepers, str_from(k->uid));
+        PendingPod *pod = pending_find(w->options.pending, str_from(k->uid));
         bool good = reply->outcome == KUBE_DONE && reply->status / 100 == 2;
 
         /* Once more in the next turn. 409: other clients write the pod, or its name has another
          * UID. */
-        if (pod && (kube_reply_is_transient(reply) ||
-                    (reply->status == 409 && view_pod_find(w->options.view, pod->uid)))) {
+        if (pod && pod->refused &&
+            (kube_reply_is_transient(reply) ||
+             (reply->status == 409 && view_pod_find(w->options.view, pod->uid)))) {
                 if (k->settled)
                         w->settled = pod->waits_for_gang = true;
                 else
@@ -121,7 +117,7 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
 
 /* With the UID: a patch that changes it is refused, so that another pod of this name stays as it
  * is. The text is another one each time, because a patch that changes nothing wakes no pod. */
-static void write_patch(const Sleeper *pod, Buf *out) {
+static void write_patch(const PendingPod *pod, Buf *out) {
         char now[24];
         JsonWriter w;
 
@@ -146,7 +142,7 @@ static Kick *kick_new(Waker *w, Str uid) {
         return NULL;
 }
 
-static bool kick(Waker *w, const Sleeper *pod, bool settled) {
+static bool kick(Waker *w, const PendingPod *pod, bool settled) {
         _cleanup_buf_ Buf path = BUF_NULL, patch = BUF_NULL;
         Kick *k = kick_new(w, pod->uid);
 
@@ -179,10 +175,10 @@ static bool fits(const Waker *w, const ViewPod *pod, Str uid, const LedgerNode *
 /* Wakes pods that fit on the node. Returns when the node is looked at again; 0: no pod is left that
  * fits and was not woken since the room came. */
 static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy, usec_t now) {
-        Sleeper *pod, *next;
+        PendingPod *pod, *next;
         usec_t again = 0;
 
-        HASH_ITER(hh, w->sleepers.by_uid, pod, next) {
+        HASH_ITER(hh, w->options.pending->by_uid, pod, next) {
                 const ViewPod *known = view_pod_find(w->options.view, pod->uid);
                 usec_t due = pod->woken != 0 ? pod->woken + WAKER_AGAIN : 0;
 
@@ -190,10 +186,10 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
                         return now;
                 if (!known || !known->request) {
                         if (!pod->waits_for_gang) /* a pod without cards waits for no room */
-                                sleepers_forget(&w->sleepers, pod->uid);
+                                pending_forget(w->options.pending, pod);
                         continue;
                 }
-                if (pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||
+                if (!pod->refused || pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||
                     !fits(w, known, pod->uid, node))
                         continue;
                 again = due > now ? due : now;
@@ -205,9 +201,9 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
 
 /* False when some are left for the next turn. */
 static bool wake_waiting_for_gangs(Waker *w) {
-        Sleeper *pod, *next;
+        PendingPod *pod, *next;
 
-        HASH_ITER(hh, w->sleepers.by_uid, pod, next) {
+        HASH_ITER(hh, w->options.pending->by_uid, pod, next) {
                 if (!pod->waits_for_gang)
                         continue;
                 if (w->n_kicks == WAKER_BURST)
@@ -283,7 +279,6 @@ Waker *waker_free(Waker *w) {
         }
         while (w->n_nodes > 0)
                 drop_node(w, 0);
-        sleepers_done(&w->sleepers);
         sd_event_source_disable_unref(w->timer);
         free(w);
         return NULL;

@@ -12,7 +12,7 @@
  * that fits and was not woken since the node got its room. */
 
 #include "kube/client.h"
-#include "scheduler/question/sleepers.h"
+#include "scheduler/question/pending.h"
 #include "scheduler/view/view.h"
 
 enum { WAKER_NODES = 64, WAKER_BURST = 16 };
@@ -23,6 +23,7 @@ typedef struct Waker Waker;
 typedef struct WakerOptions {
         KubeClient *client; /* these outlive it */
         View *view;
+        Pending *pending;
         bool (*may_wake)(void *userdata); /* whether this replica leads */
         void *userdata;
 } WakerOptions;
@@ -39,8 +40,5 @@ void waker_room(Waker *w, Str node);
  * woken, whether they fit or not. So they are when the last Binding of a gang has ended, and when
  * the attempt of a gang without cards has. */
 void waker_settled(Waker *w);
-
-/* For filter, which notes the pods. */
-Sleepers *waker_sleepers(Waker *w);
 
 DEFINE_CLEANUP(Waker *, waker_free)

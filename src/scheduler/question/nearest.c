@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/question/nearest.h"
 
-#include "scheduler/question/filter_result.h"
+#include "scheduler/question/pending.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
 
@@ -88,20 +88,19 @@ static bool may_tell(NearestEvents *e, usec_t now) {
         return e->n++ < NEAREST_EVENTS_PER_MINUTE;
 }
 
-void nearest_tell(NearestEvents *e, View *v, const FilterResult *result, usec_t now) {
-        ViewPod *known = result->fits || result->nearest.n == 0 ? NULL : view_pod_find(v, result->uid);
+void nearest_tell(NearestEvents *e, const View *v, PendingPod *pod, const FilterResult *result, usec_t now) {
         _cleanup_buf_ Buf note = BUF_NULL;
         uint64_t hash;
 
-        if (!known || !known->request ||
-            (known->nearest_told != 0 && now - known->nearest_at < NEAREST_EVENT_REST))
+        if (result->fits || result->nearest.n == 0 || !pending_is_known(v, pod->uid) ||
+            (pod->nearest_told != 0 && now - pod->nearest_at < NEAREST_EVENT_REST))
                 return;
         format(result, &note);
         hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
-        if (buf_result(&note) < 0 || hash == known->nearest_told || !may_tell(e, now))
+        if (buf_result(&note) < 0 || hash == pod->nearest_told || !may_tell(e, now))
                 return;
-        known->nearest_told = hash;
-        known->nearest_at = now;
+        pod->nearest_told = hash;
+        pod->nearest_at = now;
         kube_event(e->recorder, &(KubeEvent){.kind = "Pod",
                                              .namespace_ = result->namespace_,
                                              .name = result->name,

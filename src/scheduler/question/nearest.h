@@ -43,7 +43,10 @@ typedef struct NearestEvents {
         unsigned n;
 } NearestEvents;
 
-/* Writes an Event about a pod that the watch knows, when no node takes it, when the text has changed since the last one about this pod, and the rates
- * allow. The API server keeps one such Event for a pod: the text is replaced. */
+/* Writes an Event about a pod that no node takes and that the watch knows. It does when the text has
+ * changed since the last one about this pod, and the rates allow. The API server keeps one such
+ * Event for a pod: the text is replaced. */
 struct FilterResult;
-void nearest_tell(NearestEvents *e, View *v, const struct FilterResult *result, usec_t now);
+struct PendingPod;
+void nearest_tell(NearestEvents *e, const View *v, struct PendingPod *pod, const struct FilterResult *result,
+                  usec_t now);

@@ -5,7 +5,7 @@
 
 #include "scheduler/gang/gangs.h"
 
-bool unsettled_may_wait(ViewPod *pod, usec_t now) {
+bool unsettled_may_wait(PendingPod *pod, usec_t now) {
         if (!pod)
                 return true;
         if (pod->deferred == 0)

@@ -12,12 +12,13 @@
  * waits GANGS_ATTEMPT for one pod at the most, for both together, also where one gang after the
  * other is being placed. */
 
+#include "scheduler/question/pending.h"
 #include "scheduler/question/victims.h"
 #include "scheduler/view/view.h"
 
 /* Whether the decision about the pod may wait now: until GANGS_ATTEMPT after the first call for
- * this pod. NULL, a pod that the watch does not have yet: true. */
-bool unsettled_may_wait(ViewPod *pod, usec_t now);
+ * this pod. NULL, a pod that is not in the table: true. */
+bool unsettled_may_wait(PendingPod *pod, usec_t now);
 
 /* Puts the grants of plans on the node into *into, which has room for them; NULL: counts them.
  * Returns their number. */

@@ -339,12 +339,12 @@ static int finish(Filter *f) {
 }
 
 static void tell_result(const VerbContext *c, const FilterResult *result) {
+        PendingPod *pod = c->pending ? pending_filtered(c->pending, result) : NULL;
+
         if (c->waiters)
                 waiters_filtered(c->waiters, c->view, result, c->now);
-        if (c->sleepers)
-                sleepers_filtered(c->sleepers, result);
-        if (c->nearest)
-                nearest_tell(c->nearest, c->view, result, c->now);
+        if (c->nearest && pod)
+                nearest_tell(c->nearest, c->view, pod, result, c->now);
 }
 
 unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {

@@ -122,13 +122,13 @@ static int answer_node(Preempt *p, Str name, const VictimList *v) {
 /* Nodes of the plan where kube-scheduler proposes no victims, because they have enough of every
  * sum. Which of them it offers the pod is known of all together. */
 static int consider_others(Preempt *p) {
-        const Sleepers *s = p->context->sleepers;
-        const Sleeper *note = s ? sleepers_find(s, p->pod.uid) : NULL;
+        const Pending *all = p->context->pending;
+        const PendingPod *pod = all ? pending_find(all, p->pod.uid) : NULL;
         const VictimList none = {0};
         PreemptNode f;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && note && note->lost_to_plan && i < p->plan.n; i++) {
+        for (size_t i = 0; r == 0 && pod && pod->lost_to_plan && i < p->plan.n; i++) {
                 if (p->plan.nodes[i].asked)
                         continue;
                 arena_reset(&p->pod.scratch);
@@ -266,25 +266,23 @@ static int answer(Preempt *p, Str body, Fault *fault) {
 
 /* Victims of a pod without cards are not compared: it waits where no node can be answered. */
 static bool is_to_wait(const Preempt *p) {
-        const VerbContext *c = p->context;
-
         if (!p->ours)
                 return p->left_out && !p->any;
-        return p->unsettled && !(p->any && victim_cost_compare(&p->later, &p->best) >= 0) &&
-               unsettled_may_wait(view_pod_find(c->view, p->pod.uid), c->now);
+        return p->unsettled && !(p->any && victim_cost_compare(&p->later, &p->best) >= 0);
 }
 
 /* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
 static bool waits_for_gang(const Preempt *p) {
         const VerbContext *c = p->context;
-        Sleeper *note;
+        PendingPod *pod;
 
-        if (!c->sleepers || !is_to_wait(p))
+        if (!c->pending || !is_to_wait(p))
                 return false;
-        note = sleepers_note(c->sleepers, p->namespace_, p->name, p->pod.uid);
-        if (note)
-                note->waits_for_gang = true;
-        return note != NULL;
+        pod = pending_note(c->pending, p->namespace_, p->name, p->pod.uid);
+        if (!pod || (p->ours && !unsettled_may_wait(pod, c->now)))
+                return false;
+        pod->waits_for_gang = true;
+        return true;
 }
 
 unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {

@@ -16,7 +16,7 @@ static int compare_nodes(const void *a, const void *b) {
                            ledger_node_name(*(LedgerNode *const *) b));
 }
 
-/* A grant of a pod, or of a deleted one whose processes hold its slices. */
+/* A grant of a pod, or of a deleted one that left processes which hold its slices. */
 typedef struct Holder {
         Grant *grant;
         bool deleted;

@@ -17,22 +17,19 @@ typedef struct ViewPod {
         Grant *grant;
         LedgerNode *cpu_node; /* of a bound pod without a share: where its cpu is counted, or NULL */
         uint32_t cpu;
-        Request *request;      /* of a pod that is not bound; one allocation with its containers */
-        struct Bind *bind;     /* the bind that is under way, the binder's */
-        uint32_t generation;   /* of the list that last had the pod, or during which it was bound */
-        uint32_t carried;      /* pod_system_keys() of a pod that is not bound */
-        int64_t priority;      /* spec.priority of a pod that is not bound; INT64_MIN: not known */
-        uint64_t reported;     /* hash of the last report about its annotations; 0: none */
-        uint64_t nearest_told; /* hash of the last Event of nearest.h; 0: none */
-        usec_t nearest_at;     /* when that was written */
-        usec_t deferred;       /* when a decision first waited for a gang (unsettled.h); 0: never */
-        usec_t bound_at;       /* when our Binding was answered, until the watch shows it; else 0 */
-        bool reserved;         /* the grant is a reservation */
-        bool from_plan;        /* of cards that a gang had planned, until the watch shows it bound */
-        bool terminating;      /* of a bound pod with a share */
-        bool asks_nothing;     /* not bound yet, of our profile, without a share */
-        bool told_unserved;    /* on_unserved_key was called for it */
-        bool never_preempts;   /* spec.preemptionPolicy of a pod that is not bound is Never */
+        Request *request;    /* of a pod that is not bound; one allocation with its containers */
+        struct Bind *bind;   /* the bind that is under way, the binder's */
+        uint32_t generation; /* of the list that last had the pod, or during which it was bound */
+        uint32_t carried;    /* pod_system_keys() of a pod that is not bound */
+        int64_t priority;    /* spec.priority of a pod that is not bound; INT64_MIN: not known */
+        uint64_t reported;   /* hash of the last report about its annotations; 0: none */
+        usec_t bound_at;     /* when our Binding was answered, until the watch shows it; else 0 */
+        bool reserved;       /* the grant is a reservation */
+        bool from_plan;      /* of cards that a gang had planned, until the watch shows it bound */
+        bool terminating;    /* of a bound pod with a share */
+        bool asks_nothing;   /* not bound yet, of our profile, without a share */
+        bool told_unserved;  /* on_unserved_key was called for it */
+        bool never_preempts; /* spec.preemptionPolicy of a pod that is not bound is Never */
         uint16_t uid_len;
         char uid[];
 } ViewPod;

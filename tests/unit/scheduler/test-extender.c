@@ -34,6 +34,7 @@ static Fixture setup(void) {
 }
 
 static void teardown(Fixture *f) {
+        extender_done(&f->extender);
         buf_done(&f->out);
         view_free(f->view);
 }
@@ -208,7 +209,7 @@ static void the_nearest_cards_stand_in_an_event(void) {
         Fixture f = setup();
         const char *pod = pod_json("x", .mem = "14", .phase = "Pending"),
                    *all = "\"NodeNames\":[\"n2\",\"n1\"]";
-        ViewPod *known;
+        PendingPod *known;
 
         f.extender.nearest.recorder = (KubeEventRecorder *) &f; /* never dereferenced */
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
@@ -226,7 +227,7 @@ static void the_nearest_cards_stand_in_an_event(void) {
                                       "gpu0 of n1: 10 of 15 GiB free (memory: 4 GiB missing), "
                                       "gpu0 of n2: 3 of 15 GiB free (memory: 11 GiB missing). "
                                       "All cards: kubectl inspect cgpu --why default/x");
-        known = view_pod_find(f.view, STR("uid-x"));
+        known = pending_find(&f.extender.pending, STR("uid-x"));
         known->nearest_at -= NEAREST_EVENT_REST;
         ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n1\",\"n2\"]"), 0); /* nothing has changed */
         feed(f.view, VIEW_PODS, REFLECTOR_DELETED,

@@ -17,6 +17,7 @@ typedef struct Fixture {
         View *view;
         Metrics metrics;
         Promises promises;
+        Pending pending;
         Binder *binder;
         Assembler *assembler;
         Waker *waker;
@@ -38,7 +39,10 @@ static void on_done(void *userdata, const char *error) {
 }
 
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
-        assembler_pod(((Fixture *) userdata)->assembler, pod, object, event);
+        Fixture *f = userdata;
+
+        pending_pod(&f->pending, f->view, pod, event);
+        assembler_pod(f->assembler, pod, object, event);
 }
 
 static unsigned n_rooms; /* places that were given back */
@@ -81,9 +85,11 @@ static void setup(Fixture *f) {
                                               .recorder = (KubeEventRecorder *) f,
                                               .gangs = assembler_gangs(f->assembler)},
                              &f->binder));
-        ASSERT_OK(waker_new(
-                &(WakerOptions){.client = fake_client(f->event), .view = f->view, .may_wake = may_wake},
-                &f->waker));
+        ASSERT_OK(waker_new(&(WakerOptions){.client = fake_client(f->event),
+                                            .view = f->view,
+                                            .pending = &f->pending,
+                                            .may_wake = may_wake},
+                            &f->waker));
         assembler_set_binder(f->assembler, f->binder);
         assembler_set_leading(f->assembler, true);
         f->choosers[f->n_choosers++] = assembler_chooser(f->assembler);
@@ -94,6 +100,7 @@ static void teardown(Fixture *f) {
         assembler_free(f->assembler);
         waker_free(f->waker);
         waiters_clear(&f->waiters);
+        pending_done(&f->pending);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_TRUE(ledger_check(f->view->ledger));
         view_free(f->view);
@@ -139,7 +146,7 @@ static char *verb(Fixture *f, unsigned (*answer)(const VerbContext *, Str, Buf *
                                .n_choosers = f->n_choosers,
                                .gangs = assembler_gangs(f->assembler),
                                .waiters = &f->waiters,
-                               .sleepers = waker_sleepers(f->waker),
+                               .pending = &f->pending,
                                .now = clock_monotonic_usec(),
                                .arena = &arena};
 
@@ -636,8 +643,8 @@ static void setup_planned(Fixture *f) {
         ASSERT_TEXT(preempt(f, HIGH, "low"), "{\"NodeNameToMetaVictims\":{}}");
 }
 
-static Sleeper *sleeper(Fixture *f) {
-        return sleepers_find(waker_sleepers(f->waker), STR("uid-high"));
+static PendingPod *waiting(Fixture *f) {
+        return pending_find(&f->pending, STR("uid-high"));
 }
 
 /* Both members have their nodes, and their Bindings are under way. */
@@ -668,7 +675,7 @@ static void a_preemption_waits_for_the_gang(void) {
         Fixture f;
 
         setup_planned(&f);
-        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_gang);
         place_both(&f, answers);
         for (int i = 0; i < 2; i++)
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
@@ -694,7 +701,7 @@ static void a_preemption_beside_a_gang_without_cards_is_woken(void) {
                 answer_patches(&f, 2);
                 ASSERT_TRUE(bind_pod(&f, "a", "n1", &answers[0]));
                 ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-                ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+                ASSERT_TRUE(waiting(&f)->waits_for_gang);
                 if (fails)
                         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, MEMBER("b", NULL, .spec = PROFILE));
                 else
@@ -724,7 +731,7 @@ static void a_gang_of_one_that_goes_wakes_a_preemption(void) {
         look(&f);
         answer_patches(&f, 1);
         ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_gang);
         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, only);
         expect_woken(&f);
         teardown(&f);
@@ -741,7 +748,7 @@ static void a_preemption_without_cards_is_woken(void) {
         (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
         (void) verb(&f, verb_filter, CPU_ONLY, "\"NodeNames\":[\"n1\"]");
         ASSERT_TEXT(preempt(&f, CPU_ONLY, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(sleeper(&f) && sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f) && waiting(&f)->waits_for_gang);
         place_both(&f, answers);
         for (int i = 0; i < 2; i++)
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
@@ -763,7 +770,7 @@ static void a_preemption_without_cards_goes_elsewhere(void) {
         ASSERT_CONTAINS(verb(&f, verb_preempt, CPU_ONLY,
                              "\"NodeNameToMetaVictims\":{" ONE("n1", "uid-a") "," ONE("n2", "hog") "}"),
                         "\"UID\":\"hog\"");
-        ASSERT_TRUE(!sleeper(&f));
+        ASSERT_TRUE(!waiting(&f));
         teardown(&f);
 }
 
@@ -772,8 +779,8 @@ static void a_preemption_waits_once(void) {
         Fixture f;
 
         setup_planned(&f);
-        view_pod_find(f.view, STR("uid-high"))->deferred -= GANGS_ATTEMPT;
-        sleepers_forget(waker_sleepers(f.waker), STR("uid-high"));
+        waiting(&f)->deferred -= GANGS_ATTEMPT;
+        pending_filtered(&f.pending, &(FilterResult){.uid = STR("uid-high"), .fits = true});
         (void) verb(&f, verb_filter, HIGH, "\"NodeNames\":[\"n1\"]");
         ASSERT_CONTAINS(preempt(&f, HIGH, "low"), "\"UID\":\"low\"");
         teardown(&f);
@@ -816,7 +823,7 @@ static void a_proposed_member_is_a_reason_to_wait(void) {
         ASSERT_TEXT(verb(&f, verb_preempt, WHOLE,
                          "\"NodeNameToMetaVictims\":{" ONE("n1", "uid-a") "," ONE("n3", "other") "}"),
                     "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_gang);
         teardown(&f);
 }
 
@@ -847,7 +854,7 @@ static void a_preemption_waits_for_the_bindings(void) {
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
         see_bound(&f, "b", "n2");
         ASSERT_TEXT(preempt_low_or_dear(&f), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_gang);
         see_bound(&f, "a", "n1");
         expect_woken(&f);
         ASSERT_CONTAINS(preempt_low_or_dear(&f), "\"n1\":{\"Pods\":[{\"UID\":\"low\"},{\"UID\":\"uid-a\"}]");
@@ -877,7 +884,7 @@ static void a_pod_that_the_watch_does_not_have_waits(void) {
         begin(&f);
         (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
         ASSERT_TEXT(preempt(&f, HIGH, "low"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(sleeper(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_gang);
         teardown(&f);
 }
 

@@ -66,6 +66,7 @@ static Fixture *setup(void) {
                 &f->binder));
         ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
                                                 .view = f->view,
+                                                .pending = &f->extender.pending,
                                                 .metrics = &f->metrics,
                                                 /* Only passed on. */
                                                 .recorder = (KubeEventRecorder *) f,
@@ -81,6 +82,7 @@ static Fixture *setup(void) {
 
 static void teardown(Fixture *f) {
         evictor_free(f->evictor);
+        extender_done(&f->extender);
         binder_free(f->binder);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_TRUE(f->view->hold.grant == NULL);
@@ -98,6 +100,7 @@ static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
                                .metrics = &f->metrics,
                                .promises = &f->extender.promises,
                                .waiters = f->extender.waiters,
+                               .pending = &f->extender.pending,
                                .now = f->now,
                                .arena = &arena};
         char body[4096];
@@ -248,8 +251,11 @@ typedef struct Refused {
 static void tell_preempt(Fixture *f, PodText pod) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        VerbContext context = {
-                .view = f->view, .metrics = &f->metrics, .waiters = f->extender.waiters, .arena = &arena};
+        VerbContext context = {.view = f->view,
+                               .metrics = &f->metrics,
+                               .waiters = f->extender.waiters,
+                               .pending = &f->extender.pending,
+                               .arena = &arena};
         char body[4096];
 
         (void) snprintf(body, sizeof body,

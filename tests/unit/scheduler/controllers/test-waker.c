@@ -12,6 +12,7 @@ enum { CARD = 15 };
 typedef struct Fixture {
         sd_event *event;
         View *view;
+        Pending pending;
         Waker *waker;
 } Fixture;
 
@@ -28,21 +29,24 @@ static void setup(Fixture *f) {
         feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", CARD, 1, ""));
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("p", .mem = "6", .phase = "Pending", .state = "waiting"));
-        ASSERT_OK(waker_new(
-                &(WakerOptions){.client = fake_client(f->event), .view = f->view, .may_wake = may_wake},
-                &f->waker));
-        sleepers_note(waker_sleepers(f->waker), STR("default"), STR("p"), STR("uid-p"));
+        ASSERT_OK(waker_new(&(WakerOptions){.client = fake_client(f->event),
+                                            .view = f->view,
+                                            .pending = &f->pending,
+                                            .may_wake = may_wake},
+                            &f->waker));
+        pending_note(&f->pending, STR("default"), STR("p"), STR("uid-p"));
 }
 
 static void teardown(Fixture *f) {
         waker_free(f->waker);
+        pending_done(&f->pending);
         ASSERT_INT(fake_n_calls(), 0);
         view_free(f->view);
         sd_event_unref(f->event);
 }
 
-static Sleeper *sleeper(Fixture *f) {
-        return sleepers_find(waker_sleepers(f->waker), STR("uid-p"));
+static PendingPod *waiting(Fixture *f) {
+        return pending_find(&f->pending, STR("uid-p"));
 }
 
 static void answer_wake(Fixture *f, unsigned status) {
@@ -60,7 +64,7 @@ static void expect_no_wake(Fixture *f) {
 }
 
 static void tell_settled(Fixture *f) {
-        sleeper(f)->waits_for_gang = true;
+        waiting(f)->waits_for_gang = true;
         waker_settled(f->waker);
 }
 
@@ -109,15 +113,15 @@ static void a_pod_without_cards_waits_for_the_gang_alone(void) {
 
         setup(&f);
         feed(f.view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json("p", .phase = "Pending", .state = "waiting"));
-        sleeper(&f)->waits_for_gang = true;
+        waiting(&f)->waits_for_gang = true;
         waker_room(f.waker, STR("n1"));
         expect_no_wake(&f);
-        ASSERT_TRUE(sleeper(&f));
+        ASSERT_TRUE(waiting(&f));
         waker_settled(f.waker);
         answer_wake(&f, 200);
         waker_room(f.waker, STR("n1"));
         expect_no_wake(&f);
-        ASSERT_TRUE(!sleeper(&f));
+        ASSERT_TRUE(!waiting(&f));
         teardown(&f);
 }
 
@@ -139,7 +143,7 @@ static void room_soon_after_a_wake_is_not_forgotten(void) {
         setup(&f);
         waker_room(f.waker, STR("n1"));
         answer_wake(&f, 200);
-        sleeper(&f)->woken = clock_monotonic_usec() - WAKER_AGAIN + 2 * USEC_PER_SEC;
+        waiting(&f)->woken = clock_monotonic_usec() - WAKER_AGAIN + 2 * USEC_PER_SEC;
         waker_room(f.waker, STR("n1"));
         answer_wake(&f, 200);
         teardown(&f);
@@ -147,20 +151,20 @@ static void room_soon_after_a_wake_is_not_forgotten(void) {
 
 /* Its wake would be lost with the note. */
 static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
-        Sleepers s = {0};
+        Pending p = {0};
 
-        sleepers_note(&s, STR("default"), STR("first"), STR("first"));
-        sleepers_find(&s, STR("first"))->waits_for_gang = true;
-        for (unsigned i = 0; i < SLEEPERS_MAX; i++) {
+        pending_note(&p, STR("default"), STR("first"), STR("first"));
+        pending_find(&p, STR("first"))->waits_for_gang = true;
+        for (unsigned i = 0; i < PENDING_MAX; i++) {
                 char uid[16];
 
                 (void) snprintf(uid, sizeof uid, "uid-%u", i);
-                sleepers_note(&s, STR("default"), str_from(uid), str_from(uid));
+                pending_note(&p, STR("default"), str_from(uid), str_from(uid));
         }
-        ASSERT_INT(HASH_COUNT(s.by_uid), SLEEPERS_MAX);
-        ASSERT_TRUE(sleepers_find(&s, STR("first")));
-        ASSERT_FALSE(sleepers_find(&s, STR("uid-0")));
-        sleepers_done(&s);
+        ASSERT_INT(HASH_COUNT(p.by_uid), PENDING_MAX);
+        ASSERT_TRUE(pending_find(&p, STR("first")));
+        ASSERT_FALSE(pending_find(&p, STR("uid-0")));
+        pending_done(&p);
 }
 
 int main(void) {
