@@ -198,7 +198,6 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
                 .context = {.view = e->view,
                             .metrics = e->metrics,
                             .promises = &e->promises,
-                            .waiters = e->leading ? e->waiters : NULL,
                             .pending = e->leading ? &e->pending : NULL,
                             .choosers = e->choosers,
                             .n_choosers = e->n_choosers,

@@ -29,7 +29,6 @@ typedef struct Extender {
         void (*write_listeners)(void *userdata, Buf *out); /* their metrics; NULL: none */
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
-        Waiters *waiters;             /* the evictor's; NULL: it is off */
         Pending pending;              /* while this replica leads */
         NearestEvents nearest;        /* without a recorder: no Events */
         Chooser choosers[CHOOSERS_MAX];

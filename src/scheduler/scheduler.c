@@ -454,11 +454,8 @@ static int start_evictor(Scheduler *s) {
                 .may_not_act = may_not_bind,
                 .userdata = s,
         };
-        int r = evictor_new(&options, &s->evictor);
 
-        if (r == 0)
-                s->extender.waiters = evictor_waiters(s->evictor);
-        return r;
+        return evictor_new(&options, &s->evictor);
 }
 
 static int start_grower(Scheduler *s) {

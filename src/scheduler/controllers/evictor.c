@@ -11,12 +11,12 @@
 #include "scheduler/question/unsettled.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
-#define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two waiters: requests are answered then */
+#define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two pods: requests are answered then */
 #define BACKOFF_BASE (10 * USEC_PER_SEC)
 #define BACKOFF_CAP  (300 * USEC_PER_SEC)
 #define PLAN_AGAIN   (1 * USEC_PER_SEC) /* the next look at a pod that waits for a gang */
 
-/* Of the search for victims, over all nodes of all waiters that are due together. */
+/* Of the search for victims, over all nodes of all pods that are due together. */
 enum { SEARCH_STEPS = 1 << 18 };
 
 typedef enum EvictorState { EVICTOR_IDLE, EVICTOR_EVICTING, EVICTOR_DRAINING, EVICTOR_KEEPING } EvictorState;
@@ -29,7 +29,6 @@ static const char *const state_names[] = {[EVICTOR_IDLE] = "idle",
 struct Evictor {
         EvictorOptions options;
         EvictorState state;
-        Waiters waiters;
         EvictorTry try;
         KubeCall *call;
         sd_event_source *timer;
@@ -37,7 +36,7 @@ struct Evictor {
         usec_t ended;   /* the last try */
         usec_t resume;  /* a pod waits for a gang: until then no other one gets a try */
         uint64_t steps; /* left of SEARCH_STEPS */
-        bool more;      /* waiters are due that have not been looked at */
+        bool more;      /* pods are due that have not been looked at */
 };
 
 static void set_state(Evictor *e, EvictorState state, const char *why) {
@@ -49,10 +48,6 @@ static void set_state(Evictor *e, EvictorState state, const char *why) {
 
 const char *evictor_state(const Evictor *e) {
         return state_names[e->state];
-}
-
-Waiters *evictor_waiters(Evictor *e) {
-        return &e->waiters;
 }
 
 /* ---- telling ---- */
@@ -92,20 +87,23 @@ static void try_end(Evictor *e, const char *why) {
 
 /* The pod waits longer for its next try. The delay is at least a second, because the jitter of a
  * back-off may be near 0. */
-static void put_off(Evictor *e, Waiter *w, usec_t retry_after) {
+static void put_off(Evictor *e, PendingPod *w, usec_t retry_after) {
         w->due = e->now + USEC_PER_SEC + kube_backoff(w->attempt++, BACKOFF_BASE, BACKOFF_CAP, retry_after);
 }
 
 static void try_put_off(Evictor *e, const char *why, usec_t retry_after) {
-        Waiter *w = waiters_find(&e->waiters, e->try.uid);
+        PendingPod *w = pending_find(e->options.pending, e->try.uid);
 
-        if (w)
+        if (w && w->due > 0)
                 put_off(e, w, retry_after);
         try_end(e, why);
 }
 
 static void try_done(Evictor *e, const char *why) {
-        waiters_drop(&e->waiters, e->try.uid);
+        PendingPod *w = pending_find(e->options.pending, e->try.uid);
+
+        if (w)
+                pending_forget(e->options.pending, w);
         try_end(e, why);
 }
 
@@ -258,10 +256,11 @@ static void report_plan(Evictor *e) {
                      e->try.cards, STR_ARG(e->try.node), victims.data);
 }
 
-static void try_begin(Evictor *e, Waiter *w, const Request *request, const EvictorPlan *plan) {
+static void try_begin(Evictor *e, PendingPod *w, const Request *request, const EvictorPlan *plan) {
         if (evictor_try_copy(&e->try, &e->options.view->budgets, w, plan) < 0 ||
             hold_cards(e, request, &plan->choice.placement) < 0) {
-                log_error("out of memory: no card is freed for pod %s/%s now", w->namespace_, w->name);
+                log_error("out of memory: no card is freed for pod " STR_FMT "/" STR_FMT " now",
+                          STR_ARG(w->namespace_), STR_ARG(w->name));
                 evictor_try_done(&e->try);
                 put_off(e, w, 0);
                 return;
@@ -282,11 +281,10 @@ static bool is_nominated(const View *v, Str uid) {
 
 /* Whether the pod still waits, not for victims that kube-scheduler chose, and may preempt. Takes
  * over the priority from the watch. */
-static const Request *request_of(const View *v, Waiter *w) {
-        Str uid = str_from(w->uid);
-        const ViewPod *pod = view_pod_find(v, uid);
+static const Request *request_of(const View *v, PendingPod *w) {
+        const ViewPod *pod = view_pod_find(v, w->uid);
 
-        if (wait_of(v, uid) != WAIT_YES || is_nominated(v, uid) || pod->priority == INT64_MIN ||
+        if (wait_of(v, w->uid) != WAIT_YES || is_nominated(v, w->uid) || pod->priority == INT64_MIN ||
             pod->never_preempts)
                 return NULL;
         w->priority = pod->priority;
@@ -294,15 +292,15 @@ static const Request *request_of(const View *v, Waiter *w) {
 }
 
 /* Whether the decision waits for the gang that is being placed. */
-static bool waits_for_gang(Evictor *e, const Waiter *w, const EvictorPlan *plan) {
+static bool waits_for_gang(Evictor *e, PendingPod *w, const EvictorPlan *plan) {
         if (!plan->unsettled || (plan->node && victim_cost_compare(&plan->later, &plan->choice.cost) >= 0) ||
-            !unsettled_may_wait(pending_find(e->options.pending, str_from(w->uid)), e->now))
+            !unsettled_may_wait(w, e->now))
                 return false;
         e->resume = e->now + PLAN_AGAIN;
         return true;
 }
 
-static void look_at(Evictor *e, Waiter *w) {
+static void look_at(Evictor *e, PendingPod *w) {
         const Request *request = request_of(e->options.view, w);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         EvictorPlan plan = {0};
@@ -314,44 +312,29 @@ static void look_at(Evictor *e, Waiter *w) {
                 return;
         if (pointless || (!plan.node && !plan.blocked)) {
                 /* The next filter call notes it again. */
-                waiters_rest(&e->waiters, str_from(w->uid));
+                buf_clear(&w->nodes);
                 return;
         }
         if (plan.node) {
                 try_begin(e, w, request, &plan);
                 return;
         }
-        tell(e,
-             &(EvictorPod){.namespace_ = str_from(w->namespace_),
-                           .name = str_from(w->name),
-                           .uid = str_from(w->uid)},
-             "Warning", "PreemptionRefused",
+        tell(e, &(EvictorPod){w->namespace_, w->name, w->uid}, "Warning", "PreemptionRefused",
              "no card can be freed: every set of pods that would do violates a PodDisruptionBudget");
         put_off(e, w, 0);
 }
 
-/* The number of tries is kept as long as the pod may need another one. */
-static void forget_served(Evictor *e) {
-        for (size_t i = 0; i < WAITERS_MAX; i++) {
-                Str uid = str_from(e->waiters.slots[i].uid);
-
-                if (e->waiters.slots[i].due > 0 && wait_of(e->options.view, uid) >= WAIT_BOUND)
-                        waiters_drop(&e->waiters, uid);
-        }
-}
-
-/* One waiter in one step, because requests to the extender wait for this thread. */
+/* One pod in one step, because requests to the extender wait for this thread. */
 static void step_idle(Evictor *e) {
-        Waiter *w;
+        PendingPod *w;
 
-        forget_served(e);
         if (!e->more)
                 e->steps = SEARCH_STEPS;
-        w = e->now < e->resume ? NULL : waiters_next(&e->waiters, e->now, e->ended);
+        w = e->now < e->resume ? NULL : pending_next(e->options.pending, e->now, e->ended);
         if (w)
                 look_at(e, w);
         e->more = e->state == EVICTOR_IDLE && e->now >= e->resume &&
-                  waiters_next(&e->waiters, e->now, e->ended);
+                  pending_next(e->options.pending, e->now, e->ended);
 }
 
 /* ---- draining and keeping ---- */
@@ -405,7 +388,7 @@ bool evictor_step(Evictor *e, usec_t now) {
 
         e->now = now;
         if (why) {
-                waiters_clear(&e->waiters);
+                pending_clear_tries(e->options.pending);
                 if (e->state != EVICTOR_IDLE)
                         try_end(e, why);
         }
@@ -413,7 +396,7 @@ bool evictor_step(Evictor *e, usec_t now) {
                 step_waiting(e);
         if (e->state == EVICTOR_IDLE)
                 step_idle(e);
-        return e->state != EVICTOR_IDLE || waiters_any(&e->waiters);
+        return e->state != EVICTOR_IDLE || pending_any(e->options.pending);
 }
 
 /* ---- the timer ---- */
@@ -446,8 +429,8 @@ int evictor_new(const EvictorOptions *options, Evictor **ret) {
         if (!e)
                 return -ENOMEM;
         e->options = *options;
-        e->waiters.on_news = on_news;
-        e->waiters.userdata = e;
+        options->pending->on_news = on_news;
+        options->pending->userdata = e;
         *ret = e;
         return 0;
 }
@@ -457,7 +440,8 @@ Evictor *evictor_free(Evictor *e) {
                 return NULL;
         if (e->state != EVICTOR_IDLE)
                 try_end(e, "the scheduler ends");
-        waiters_clear(&e->waiters);
+        pending_clear_tries(e->options.pending);
+        e->options.pending->on_news = NULL;
         sd_event_source_disable_unref(e->timer);
         free(e);
         return NULL;

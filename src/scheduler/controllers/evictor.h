@@ -8,7 +8,7 @@
  *
  * A pod gets a try when its last filter call was answered with no node, and at least one node was
  * refused for its cards alone. Its preemptionPolicy must not be Never, and kube-scheduler must not
- * have nominated it within WAITER_DELAY. Priority and policy are those of the watch. The evictor
+ * have nominated it within PENDING_DELAY. Priority and policy are those of the watch. The evictor
  * takes the node with the cheapest victims (victims.h), among nodes to which no pod is nominated,
  * and of pods that the Eviction API evicts.
  *
@@ -30,7 +30,6 @@
 
 #include "kube/api.h"
 #include "scheduler/question/pending.h"
-#include "scheduler/question/waiters.h"
 #include "scheduler/view/metrics.h"
 #include "scheduler/view/view.h"
 
@@ -53,12 +52,9 @@ typedef struct EvictorOptions {
 int evictor_new(const EvictorOptions *options, Evictor **ret); /* 0 or -ENOMEM */
 Evictor *evictor_free(Evictor *e);
 
-/* Where filter and preempt note which pods find no card. */
-Waiters *evictor_waiters(Evictor *e);
-
-/* One look at the try, or else at one waiter, at this time. Returns whether there is more to do. A
+/* One look at the try, or else at one pod that waits, at this time. Returns whether there is more to do. A
  * timer of the evictor calls it several times a second while there is, and at once while more
- * waiters are due. */
+ * pods are due. */
 bool evictor_step(Evictor *e, usec_t now);
 
 /* Its name: "idle", "evicting", "draining", "keeping". */

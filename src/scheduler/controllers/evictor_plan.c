@@ -13,7 +13,7 @@ static bool is_nominated_to(const View *v, Str node) {
 /* What a plan is made from. */
 typedef struct Search {
         const View *view;
-        const Waiter *waiter;
+        const PendingPod *pod;
         const Request *request;
         uint64_t *steps;
         Arena *arena;
@@ -49,7 +49,7 @@ static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
         VictimQuestion q = {.profiles = &v->profiles,
                             .budgets = &v->budgets,
                             .request = s->request,
-                            .priority = s->waiter->priority,
+                            .priority = s->pod->priority,
                             .by_eviction = true,
                             .steps = s->steps};
         VictimChoice choice;
@@ -76,9 +76,9 @@ static int consider_node(const Search *s, Str name, EvictorPlan *plan) {
         return 0;
 }
 
-int evictor_plan_make(const View *v, const Waiter *w, const Request *request, uint64_t *steps, Arena *arena,
-                      EvictorPlan *ret) {
-        Search search = {.view = v, .waiter = w, .request = request, .steps = steps, .arena = arena};
+int evictor_plan_make(const View *v, const PendingPod *w, const Request *request, uint64_t *steps,
+                      Arena *arena, EvictorPlan *ret) {
+        Search search = {.view = v, .pod = w, .request = request, .steps = steps, .arena = arena};
         Str rest = buf_str(&w->nodes);
         int r = 0;
 

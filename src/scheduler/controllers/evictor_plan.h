@@ -5,8 +5,8 @@
  * candidates are the nodes where the pod is refused for its cards alone, and to which no pod is
  * nominated. Reads the view and changes nothing. */
 
+#include "scheduler/question/pending.h"
 #include "scheduler/question/victims.h"
-#include "scheduler/question/waiters.h"
 #include "scheduler/view/view.h"
 
 typedef struct EvictorPlan {
@@ -21,5 +21,5 @@ typedef struct EvictorPlan {
 /* w->nodes, and w->priority, which must be that of the watch. request: of that pod. steps: left of
  * the search, for this and other plans together. Returns 0 and *ret, which lives as long as the
  * arena, or -ENOMEM. */
-int evictor_plan_make(const View *v, const Waiter *w, const Request *request, uint64_t *steps, Arena *arena,
-                      EvictorPlan *ret);
+int evictor_plan_make(const View *v, const PendingPod *w, const Request *request, uint64_t *steps,
+                      Arena *arena, EvictorPlan *ret);

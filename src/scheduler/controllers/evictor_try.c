@@ -36,10 +36,10 @@ static void name_cards(EvictorTry *t, const Placement *placement) {
                                                  len > 0 ? ", " : "", placement->slices[i].card);
 }
 
-int evictor_try_copy(EvictorTry *t, const Budgets *budgets, const Waiter *w, const EvictorPlan *plan) {
-        t->namespace_ = arena_str(&t->arena, str_from(w->namespace_));
-        t->name = arena_str(&t->arena, str_from(w->name));
-        t->uid = arena_str(&t->arena, str_from(w->uid));
+int evictor_try_copy(EvictorTry *t, const Budgets *budgets, const PendingPod *w, const EvictorPlan *plan) {
+        t->namespace_ = arena_str(&t->arena, w->namespace_);
+        t->name = arena_str(&t->arena, w->name);
+        t->uid = arena_str(&t->arena, w->uid);
         t->node = arena_str(&t->arena, ledger_node_name(plan->node));
         if (!t->namespace_.data || !t->name.data || !t->uid.data || !t->node.data)
                 return -ENOMEM;

@@ -24,7 +24,7 @@ typedef struct EvictorTry {
 /* Fills an empty try. Victims with a PodDisruptionBudget come first: when their eviction is
  * refused, no other pod has been evicted in vain. 0 or -ENOMEM; call evictor_try_done() in any
  * case. */
-int evictor_try_copy(EvictorTry *t, const Budgets *budgets, const Waiter *w, const EvictorPlan *plan);
+int evictor_try_copy(EvictorTry *t, const Budgets *budgets, const PendingPod *w, const EvictorPlan *plan);
 void evictor_try_done(EvictorTry *t); /* makes it empty */
 
 /* Whether the cards of all victims are free: their grants on the node are gone, and so are the

@@ -3,7 +3,17 @@
 
 #include <stdlib.h>
 
+static void end_tries(Pending *p, PendingPod *pod) {
+        for (size_t i = 0; pod->due > 0 && i < PENDING_TRIES_MAX; i++)
+                if (p->tries[i] == pod)
+                        p->tries[i] = NULL;
+        buf_done(&pod->nodes);
+        pod->due = 0;
+        pod->attempt = 0;
+}
+
 void pending_forget(Pending *p, PendingPod *pod) {
+        end_tries(p, pod);
         HASH_DEL(p->by_uid, pod);
         free(pod);
 }
@@ -56,6 +66,7 @@ PendingPod *pending_note(Pending *p, Str namespace_, Str name, Str uid) {
                 forget_oldest(p);
         HASH_ADD_KEYPTR(hh, p->by_uid, pod->uid.data, pod->uid.len, pod);
         if (!hash_added(pod, hh)) {
+                end_tries(p, pod);
                 free(pod);
                 return NULL;
         }
@@ -63,7 +74,106 @@ PendingPod *pending_note(Pending *p, Str namespace_, Str name, Str uid) {
         return pod;
 }
 
-PendingPod *pending_filtered(Pending *p, const FilterResult *result) {
+/* ---- for the evictor ---- */
+
+static bool rests(const PendingPod *pod) {
+        return pod->nodes.len == 0;
+}
+
+void pending_rest(Pending *p, Str uid) {
+        PendingPod *pod = pending_find(p, uid);
+
+        if (pod)
+                buf_clear(&pod->nodes);
+}
+
+void pending_clear_tries(Pending *p) {
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++)
+                if (p->tries[i])
+                        end_tries(p, p->tries[i]);
+}
+
+bool pending_any(const Pending *p) {
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++)
+                if (p->tries[i] && !rests(p->tries[i]))
+                        return true;
+        return false;
+}
+
+static bool gives_way_before(const PendingPod *a, const PendingPod *b) {
+        return rests(a) != rests(b) ? rests(a) : a->priority < b->priority;
+}
+
+/* A free place, else that of a pod that rests, else that of the lowest priority, if it is lower
+ * than this one. */
+static PendingPod **place_for(Pending *p, int64_t priority) {
+        PendingPod **lowest = &p->tries[0];
+
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++) {
+                if (!p->tries[i])
+                        return &p->tries[i];
+                if (gives_way_before(p->tries[i], *lowest))
+                        lowest = &p->tries[i];
+        }
+        if (!rests(*lowest) && (*lowest)->priority >= priority)
+                return NULL;
+        end_tries(p, *lowest);
+        return lowest;
+}
+
+static void note_nodes(Pending *p, PendingPod *pod, const FilterResult *result, int64_t priority,
+                       usec_t now) {
+        PendingPod **place = pod->due > 0 ? NULL : place_for(p, priority);
+
+        if (place)
+                *place = pod;
+        else if (pod->due == 0)
+                return;
+        if (rests(pod) && pod->due < now + PENDING_DELAY)
+                pod->due = now + PENDING_DELAY;
+        pod->seen = now;
+        pod->priority = priority;
+        buf_clear(&pod->nodes);
+        for (size_t i = 0; i < result->n_for_cards; i++)
+                buf_appendf(&pod->nodes, STR_FMT "\n", STR_ARG(result->for_cards[i]));
+        if (buf_result(&pod->nodes) < 0)
+                end_tries(p, pod);
+        else
+                p->on_news(p->userdata);
+}
+
+static bool goes_before(const PendingPod *a, const PendingPod *b) {
+        return a->priority != b->priority ? a->priority > b->priority : a->due < b->due;
+}
+
+PendingPod *pending_next(Pending *p, usec_t now, usec_t since) {
+        PendingPod *next = NULL;
+
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++) {
+                PendingPod *pod = p->tries[i];
+
+                if (!pod)
+                        continue;
+                if (pod->attempt == 0 && pod->seen + PENDING_STALE <= now)
+                        end_tries(p, pod);
+                else if (pod->seen + PENDING_FRESH <= now && pod->seen <= since)
+                        buf_clear(&pod->nodes);
+                if (!rests(pod) && pod->due <= now && (!next || goes_before(pod, next)))
+                        next = pod;
+        }
+        return next;
+}
+
+/* ---- filter ---- */
+
+/* The evictor may help a pod that some nodes refuse for their cards alone. */
+static bool may_be_tried(const View *v, const FilterResult *result) {
+        const ViewPod *known = result->n_for_cards > 0 ? view_pod_find(v, result->uid) : NULL;
+
+        return known && known->request && known->priority != INT64_MIN && !known->never_preempts;
+}
+
+PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *result, usec_t now) {
         bool refused = result->request && !result->fits;
         PendingPod *pod = refused ? pending_note(p, result->namespace_, result->name, result->uid)
                                   : pending_find(p, result->uid);
@@ -71,12 +181,18 @@ PendingPod *pending_filtered(Pending *p, const FilterResult *result) {
         if (!pod)
                 return NULL;
         pod->lost_to_plan = result->lost_to_plan;
+        if (refused && p->on_news && may_be_tried(v, result))
+                note_nodes(p, pod, result, view_pod_priority(v, pod->uid), now);
+        else
+                buf_clear(&pod->nodes);
         if (refused)
                 return pod;
         pod->refused = pod->waits_for_gang = false;
         pod->woken = 0;
         return pod;
 }
+
+/* ---- the watch ---- */
 
 bool pending_is_known(const View *v, Str uid) {
         const ViewPod *pod = view_pod_find(v, uid);

@@ -2,7 +2,8 @@
 #pragma once
 
 /* The pods that wait, by the last call about each while this replica leads: what was asked, what
- * people were told, and what the pod waits for.
+ * people were told, and what the pod waits for. Filter, preempt, the waker and the evictor read and
+ * write it.
  *
  * A pod comes in when filter finds no node for it, or when its preemption waits for a gang, which
  * filter may never be asked about. The watch may come later than the question.
@@ -10,11 +11,27 @@
  * A pod is forgotten when the watch shows that it waits no more: it is bound, has ended or is gone.
  * One that the watch does not have is forgotten after a list, and when cards get free. Beyond
  * PENDING_MAX pods the one that was asked about longest ago is, of those that do not wait for a
- * gang. */
+ * gang.
+ *
+ * For PENDING_TRIES_MAX pods the evictor may free cards. Of more those of the highest priority keep
+ * their place, and of each pod the first nodes are kept. A pod without nodes rests: it is not
+ * picked, and only its number of tries is kept until the next filter call. */
 
 #include "scheduler/question/filter_result.h"
 
-enum { PENDING_MAX = 4096, PENDING_TEXT_MAX = 253 };
+enum { PENDING_MAX = 4096, PENDING_TRIES_MAX = 64, PENDING_TEXT_MAX = 253 };
+
+/* kube-scheduler preempts by itself where it can: the evictor leaves a pod to it for this time. */
+#define PENDING_DELAY (2 * USEC_PER_SEC)
+
+/* How long the answer of a filter call about nodes counts. Later a node may be cordoned or
+ * tainted. */
+#define PENDING_FRESH (30 * USEC_PER_SEC)
+
+/* kube-scheduler tries every pending pod again after five minutes
+ * (podMaxInUnschedulablePodsDuration). Without tries, a pod that it has not asked about for longer
+ * loses its place for tries. */
+#define PENDING_STALE (330 * USEC_PER_SEC)
 
 typedef struct PendingPod {
         UT_hash_handle hh; /* by uid; the order of the table is that of the last questions */
@@ -28,15 +45,26 @@ typedef struct PendingPod {
         bool waits_for_gang; /* its preemption does (unsettled.h): wake it when the plan ends */
         usec_t deferred;     /* when a decision about it first waited for a gang; 0: never */
         usec_t woken;        /* when it was last woken for room; 0: not since it was refused */
+        /* For the evictor. */
+        usec_t due;       /* when the pod may be picked; 0: it has no place for tries */
+        usec_t seen;      /* the last filter call */
+        unsigned attempt; /* tries and looks that freed no card for it */
+        int64_t priority;
+        Buf nodes; /* that refused it for their cards, each followed by a newline; empty: it rests */
         char texts[];
 } PendingPod;
 
 typedef struct Pending {
         PendingPod *by_uid;
+        PendingPod *tries[PENDING_TRIES_MAX]; /* NULL: free */
+        void (*on_news)(void *userdata);      /* a pod may be tried; NULL: the evictor is off */
+        void *userdata;
 } Pending;
 
-/* Takes over the answer of the last filter call. Returns the pod; NULL: it is not in the table. */
-PendingPod *pending_filtered(Pending *p, const FilterResult *result);
+/* Takes over the answer of the last filter call. Returns the pod; NULL: it is not in the table. A
+ * pod that may be tried and does not rest keeps its due time. Its priority, and whether it may
+ * preempt, come from the watch. */
+PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *result, usec_t now);
 
 /* No node takes the pod. NULL without memory, or with longer texts than the API server takes: the
  * pod is not noted, and is tried again when kube-scheduler does so by itself. */
@@ -49,6 +77,16 @@ bool pending_is_known(const View *v, Str uid);
 /* The view has taken over the pod's object; or a list of pods. */
 void pending_pod(Pending *p, const View *v, const Pod *pod, ReflectorEvent event);
 void pending_listed(Pending *p, const View *v);
+
+/* The pod waits for no card now. Its number of tries is kept. */
+void pending_rest(Pending *p, Str uid);
+void pending_clear_tries(Pending *p);
+
+/* The pod of the highest priority among those that are due, then the one that has been due longest;
+ * NULL: none. A pod rests from now on when its last filter call is PENDING_FRESH old and not later
+ * than the time `since`. */
+PendingPod *pending_next(Pending *p, usec_t now, usec_t since);
+bool pending_any(const Pending *p); /* whether one may be tried and does not rest */
 
 void pending_forget(Pending *p, PendingPod *pod);
 void pending_done(Pending *p);

@@ -339,10 +339,8 @@ static int finish(Filter *f) {
 }
 
 static void tell_result(const VerbContext *c, const FilterResult *result) {
-        PendingPod *pod = c->pending ? pending_filtered(c->pending, result) : NULL;
+        PendingPod *pod = c->pending ? pending_filtered(c->pending, c->view, result, c->now) : NULL;
 
-        if (c->waiters)
-                waiters_filtered(c->waiters, c->view, result, c->now);
         if (c->nearest && pod)
                 nearest_tell(c->nearest, c->view, pod, result, c->now);
 }

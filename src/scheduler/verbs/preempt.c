@@ -301,8 +301,8 @@ unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         }
         if (r == 0)
                 r = buf_result(out);
-        if (r == 0 && (p.any || waits) && c->waiters)
+        if (r == 0 && (p.any || waits) && c->pending)
                 /* kube-scheduler evicts for it, or does so later; the evictor need not. */
-                waiters_rest(c->waiters, p.pod.uid);
+                pending_rest(c->pending, p.pod.uid);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

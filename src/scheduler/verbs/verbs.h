@@ -7,7 +7,7 @@
  * They change neither the ledger nor the cluster: kube-scheduler may ask about one pod many times,
  * and any client may ask about pods and nodes that do not exist. What is remembered changes no
  * answer of filter. prioritize notes where it sent the pod (promises.h), and filter and preempt
- * note which pods wait (pending.h, waiters.h). filter also writes an Event about the nearest cards
+ * note which pods wait (pending.h). filter also writes an Event about the nearest cards
  * (nearest.h).
  *
  * Each function appends its answer to *out and returns the HTTP status: 200 and JSON, or an error
@@ -18,7 +18,6 @@
 #include "scheduler/question/nearest.h"
 #include "scheduler/question/pending.h"
 #include "scheduler/question/promises.h"
-#include "scheduler/question/waiters.h"
 #include "scheduler/view/metrics.h"
 #include "scheduler/view/view.h"
 
@@ -26,7 +25,6 @@ typedef struct VerbContext {
         View *view;
         Metrics *metrics;
         Promises *promises;      /* prioritize reads and makes them */
-        Waiters *waiters;        /* NULL: the evictor is off */
         Pending *pending;        /* NULL: another replica leads */
         NearestEvents *nearest;  /* NULL: another replica leads, and writes them */
         uint32_t filter_best;    /* --filter-best; 0: filter answers all nodes that fit */

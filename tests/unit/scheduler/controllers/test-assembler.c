@@ -23,7 +23,6 @@ typedef struct Fixture {
         Waker *waker;
         Chooser choosers[2];
         size_t n_choosers;
-        Waiters waiters;
 } Fixture;
 
 typedef struct Answer {
@@ -53,6 +52,9 @@ static void on_room(void *userdata, Str node) {
 
 static void on_settled(void *userdata) {
         waker_settled(((Fixture *) userdata)->waker);
+}
+
+static void on_news(void *userdata) {
 }
 
 static bool may_wake(void *userdata) {
@@ -90,6 +92,7 @@ static void setup(Fixture *f) {
                                             .pending = &f->pending,
                                             .may_wake = may_wake},
                             &f->waker));
+        f->pending.on_news = on_news;
         assembler_set_binder(f->assembler, f->binder);
         assembler_set_leading(f->assembler, true);
         f->choosers[f->n_choosers++] = assembler_chooser(f->assembler);
@@ -99,7 +102,6 @@ static void teardown(Fixture *f) {
         binder_free(f->binder);
         assembler_free(f->assembler);
         waker_free(f->waker);
-        waiters_clear(&f->waiters);
         pending_done(&f->pending);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_TRUE(ledger_check(f->view->ledger));
@@ -145,7 +147,6 @@ static char *verb(Fixture *f, unsigned (*answer)(const VerbContext *, Str, Buf *
                                .choosers = f->choosers,
                                .n_choosers = f->n_choosers,
                                .gangs = assembler_gangs(f->assembler),
-                               .waiters = &f->waiters,
                                .pending = &f->pending,
                                .now = clock_monotonic_usec(),
                                .arena = &arena};
@@ -780,7 +781,7 @@ static void a_preemption_waits_once(void) {
 
         setup_planned(&f);
         waiting(&f)->deferred -= GANGS_ATTEMPT;
-        pending_filtered(&f.pending, &(FilterResult){.uid = STR("uid-high"), .fits = true});
+        pending_filtered(&f.pending, f.view, &(FilterResult){.uid = STR("uid-high"), .fits = true}, 1);
         (void) verb(&f, verb_filter, HIGH, "\"NodeNames\":[\"n1\"]");
         ASSERT_CONTAINS(preempt(&f, HIGH, "low"), "\"UID\":\"low\"");
         teardown(&f);
@@ -791,9 +792,9 @@ static void the_evictor_waits_as_well(void) {
         Fixture f;
 
         setup_planned(&f);
-        ASSERT_FALSE(waiters_any(&f.waiters));
+        ASSERT_FALSE(pending_any(&f.pending));
         (void) verb(&f, verb_filter, HIGH, "\"NodeNames\":[\"n1\"]");
-        ASSERT_TRUE(waiters_any(&f.waiters));
+        ASSERT_TRUE(pending_any(&f.pending));
         teardown(&f);
 }
 

@@ -24,6 +24,12 @@ static const char *may_not_act(void *userdata) {
         return ((Fixture *) userdata)->deposed ? "this replica is not the leader" : NULL;
 }
 
+static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
+        Fixture *f = userdata;
+
+        pending_pod(&f->extender.pending, f->view, pod, event);
+}
+
 static const char *held(const char *name, unsigned card, unsigned mem, PodText p) {
         static char allocation[64], text[16];
 
@@ -64,6 +70,9 @@ static Fixture *setup(void) {
         ASSERT_OK(binder_new(
                 &(BinderOptions){.client = fake_client(f->event), .view = f->view, .metrics = &f->metrics},
                 &f->binder));
+        f->extender = (Extender){.view = f->view, .metrics = &f->metrics, .leading = true};
+        f->view->on_pod = on_pod;
+        f->view->userdata = f;
         ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
                                                 .view = f->view,
                                                 .pending = &f->extender.pending,
@@ -73,10 +82,6 @@ static Fixture *setup(void) {
                                                 .may_not_act = may_not_act,
                                                 .userdata = f},
                               &f->evictor));
-        f->extender = (Extender){.view = f->view,
-                                 .metrics = &f->metrics,
-                                 .leading = true,
-                                 .waiters = evictor_waiters(f->evictor)};
         return f;
 }
 
@@ -99,7 +104,6 @@ static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
         VerbContext context = {.view = f->view,
                                .metrics = &f->metrics,
                                .promises = &f->extender.promises,
-                               .waiters = f->extender.waiters,
                                .pending = &f->extender.pending,
                                .now = f->now,
                                .arena = &arena};
@@ -157,7 +161,7 @@ static void a_card_is_freed_and_kept_for_its_pod(void) {
         char error[256];
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY - 1);
+        step(f, PENDING_DELAY - 1);
         ASSERT_STATE(f, "idle"); /* kube-scheduler may preempt by itself */
         step(f, 1);
         ASSERT_STATE(f, "evicting");
@@ -206,7 +210,7 @@ static void an_eviction_refused_by_a_budget_ends_the_try(void) {
                                               : "q3",
                                   card, 4, POD(.priority = 200000)));
         ASSERT_FALSE(filter(f, POD(.name = "high", .mem = "15", .priority = 100000), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2");
         reply(FAKE_EVICT, 201, "");
         ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "q2");
@@ -234,7 +238,7 @@ static void a_known_budget_is_not_tried(void) {
              "\"matchLabels\":{\"app\":\"p\"}}},"
              "\"status\":{\"disruptionsAllowed\":0}}");
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_STATE(f, "idle");
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_CONTAINS(fake_last_note(), "PodDisruptionBudget");
@@ -251,11 +255,8 @@ typedef struct Refused {
 static void tell_preempt(Fixture *f, PodText pod) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        VerbContext context = {.view = f->view,
-                               .metrics = &f->metrics,
-                               .waiters = f->extender.waiters,
-                               .pending = &f->extender.pending,
-                               .arena = &arena};
+        VerbContext context = {
+                .view = f->view, .metrics = &f->metrics, .pending = &f->extender.pending, .arena = &arena};
         char body[4096];
 
         (void) snprintf(body, sizeof body,
@@ -296,7 +297,7 @@ static void no_pod_is_evicted_without_all_conditions(void) {
                         feed(f->view, VIEW_PODS, REFLECTOR_DELETED, pod_json_(cases[i].pod));
                 if (cases[i].preempted)
                         tell_preempt(f, cases[i].pod);
-                step(f, WAITER_DELAY);
+                step(f, PENDING_DELAY);
                 if (fake_n_calls() > 0)
                         TEST_FAIL_("%s: evicted", cases[i].why);
                 ASSERT_STATE(f, "idle");
@@ -321,7 +322,7 @@ static void every_try_ends(void) {
                 f->view->hold.on_room = on_room;
                 f->view->hold.userdata = said;
                 ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-                step(f, WAITER_DELAY);
+                step(f, PENDING_DELAY);
                 reply(FAKE_EVICT, 201, "");
                 if (i == 4) {
                         step(f, EVICTOR_DRAIN - 1);
@@ -367,7 +368,7 @@ static void one_at_a_time_the_highest_first(void) {
 
         ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n1\""));
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_CONTAINS(fake_last_note(), "gpu2 of node n1 is freed by evicting default/p2");
         ASSERT_INT(fake_n_calls(), 1);
         reply(FAKE_EVICT, 404, ""); /* gone already */
@@ -381,42 +382,6 @@ static void one_at_a_time_the_highest_first(void) {
         ASSERT_STATE(f, "idle");
         ASSERT_INT(fake_n_calls(), 0);
         teardown(f);
-}
-
-static void refused_for_cards(Waiters *w, View *v, const char *uid, int priority, size_t nodes) {
-        FilterResult result = {
-                .uid = str_from(uid), .namespace_ = STR("d"), .name = STR("p"), .n_for_cards = nodes};
-
-        feed(v, VIEW_PODS, REFLECTOR_ADDED,
-             pod_json("p", .uid = uid, .mem = "1", .phase = "Pending", .priority = priority));
-        for (size_t i = 0; i < nodes; i++)
-                result.for_cards[i] = STR("n");
-        waiters_filtered(w, v, &result, 1);
-}
-
-static void waiters_are_bounded(void) {
-        Waiters w = {0};
-        char uid[32];
-        size_t n = 0;
-        View *v;
-
-        ASSERT_OK(view_new(&v));
-        for (unsigned i = 0; i <= WAITERS_MAX; i++) {
-                (void) snprintf(uid, sizeof uid, "u%u", i);
-                refused_for_cards(&w, v, uid, (int) i, FILTER_RESULT_NODES_MAX);
-        }
-        /* The pod of the lowest priority made room. */
-        ASSERT_TRUE(waiters_find(&w, STR("u0")) == NULL);
-        ASSERT_TRUE(waiters_find(&w, STR("u64")) != NULL);
-        refused_for_cards(&w, v, "low", 0, 1);
-        ASSERT_TRUE(waiters_find(&w, STR("low")) == NULL);
-        for (size_t i = 0; i < waiters_find(&w, STR("u1"))->nodes.len; i++)
-                n += waiters_find(&w, STR("u1"))->nodes.data[i] == '\n';
-        ASSERT_INT(n, FILTER_RESULT_NODES_MAX);
-        ASSERT_TEXT(waiters_next(&w, 1 + WAITER_DELAY, 0)->uid, "u64");
-        ASSERT_TRUE(waiters_next(&w, 1 + WAITER_STALE, 0) == NULL);
-        ASSERT_FALSE(waiters_any(&w));
-        view_free(v);
 }
 
 #define WHOLE POD(.name = "high", .mem = "15", .priority = 100000)
@@ -449,7 +414,7 @@ static void evictions_end_with_the_pod(void) {
 
                 add_second_victim(f, POD());
                 ASSERT_FALSE(filter(f, pod, "\"n1\""));
-                step(f, WAITER_DELAY);
+                step(f, PENDING_DELAY);
                 ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "p2");
                 pod.node = i == 1 ? "n9" : NULL;
                 feed(f->view, VIEW_PODS, i == 0 ? REFLECTOR_DELETED : REFLECTOR_MODIFIED, pod_json_(pod));
@@ -468,7 +433,7 @@ static void pods_of_two_budgets_are_no_victims(void) {
         add_budget(f, "a", "q", 5);
         add_budget(f, "b", "q", 5);
         ASSERT_FALSE(filter(f, WHOLE, "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_CONTAINS(fake_last_note(), "PodDisruptionBudget");
         teardown(f);
@@ -481,7 +446,7 @@ static void pods_with_a_budget_go_first(void) {
         add_second_victim(f, POD(.labels = "\"app\":\"q\""));
         add_budget(f, "a", "q", 5);
         ASSERT_FALSE(filter(f, WHOLE, "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "q2");
         reply(FAKE_EVICT, 429, "");
         ASSERT_STATE(f, "idle");
@@ -500,7 +465,7 @@ static void static_pods_are_no_victims(void) {
                      held(name, card, 11, POD(.annotations = ",\"kubernetes.io/config.mirror\":\"1\"")));
         }
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_STATE(f, "idle");
         teardown(f);
@@ -518,11 +483,11 @@ static void the_watch_says_the_priority(void) {
 
                 /* The watch does not have the pod yet. */
                 ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
-                step(f, WAITER_DELAY);
-                ASSERT_FALSE(waiters_any(evictor_waiters(f->evictor)));
+                step(f, PENDING_DELAY);
+                ASSERT_FALSE(pending_any(&f->extender.pending));
                 feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(watched[i]));
                 ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
-                step(f, WAITER_DELAY);
+                step(f, PENDING_DELAY);
                 ASSERT_INT(fake_n_calls(), 0);
                 teardown(f);
         }
@@ -541,7 +506,7 @@ static void held_slices_are_waited_for(void) {
                 Fixture *f = setup();
 
                 ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-                step(f, WAITER_DELAY);
+                step(f, PENDING_DELAY);
                 reply(FAKE_EVICT, 201, "");
                 if (late[i]) {
                         gone(f, "p2");
@@ -564,10 +529,10 @@ static void held_slices_are_waited_for(void) {
 /* kube-scheduler finds the card and cannot bind the pod, for another reason. */
 static void tries_are_counted_until_the_pod_is_bound(void) {
         Fixture *f = setup();
-        const Waiters *w = evictor_waiters(f->evictor);
+        Pending *p = &f->extender.pending;
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         reply(FAKE_EVICT, 201, "");
         gone(f, "p2");
         step(f, USEC_PER_SEC);
@@ -575,20 +540,20 @@ static void tries_are_counted_until_the_pod_is_bound(void) {
         ASSERT_TRUE(filter(f, HIGH(), "\"n1\""));
         step(f, EVICTOR_KEEP);
         ASSERT_STATE(f, "idle");
-        ASSERT_INT(waiters_find((Waiters *) w, STR("uid-high"))->attempt, 1);
-        ASSERT_FALSE(waiters_any(w));
+        ASSERT_INT(pending_find(p, STR("uid-high"))->attempt, 1);
+        ASSERT_FALSE(pending_any(p));
 
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("r2", 2, 11, POD(.priority = 10)));
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_STATE(f, "idle"); /* 1 s and half of 10 s from the end of the try on */
         step(f, 4 * USEC_PER_SEC);
         ASSERT_STATE(f, "evicting");
         reply(FAKE_EVICT, 500, "");
-        ASSERT_INT(waiters_find((Waiters *) w, STR("uid-high"))->attempt, 2);
+        ASSERT_INT(pending_find(p, STR("uid-high"))->attempt, 2);
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json_(HIGH(.node = "n9")));
         step(f, 1);
-        ASSERT_TRUE(waiters_find((Waiters *) w, STR("uid-high")) == NULL);
+        ASSERT_TRUE(pending_find(p, STR("uid-high")) == NULL);
         teardown(f);
 }
 
@@ -602,7 +567,7 @@ static void old_filter_calls_evict_no_pod(void) {
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("long", 0, 15, POD(.priority = 10, .node = "n2")));
         ASSERT_FALSE(filter(f, top, "\"n2\""));
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\",\"n9\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_TEXT(fake_name(fake_call(FAKE_EVICT)), "long");
         reply(FAKE_EVICT, 201, "");
         step(f, 300 * USEC_PER_SEC);
@@ -611,12 +576,12 @@ static void old_filter_calls_evict_no_pod(void) {
         step(f, USEC_PER_SEC);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_STATE(f, "evicting");
         teardown(f);
 }
 
-static void one_waiter_in_one_step(void) {
+static void one_pod_in_one_step(void) {
         Fixture *f = setup();
         unsigned events;
 
@@ -624,7 +589,7 @@ static void one_waiter_in_one_step(void) {
         ASSERT_FALSE(filter(f, POD(.name = "mid", .mem = "6", .priority = 500), "\"n1\""));
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
         events = fake_n_events();
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_INT(fake_n_events(), events + 1);
         step(f, 1);
         ASSERT_INT(fake_n_events(), events + 2);
@@ -639,7 +604,7 @@ static void a_higher_priority_takes_the_cards(void) {
         char error[256];
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         reply(FAKE_EVICT, 201, "");
         gone(f, "p2");
         ASSERT_FALSE(filter(f, POD(.name = "same", .mem = "15", .priority = 100000), "\"n1\""));
@@ -655,7 +620,7 @@ static void a_higher_priority_takes_the_cards(void) {
         reply(FAKE_BIND, 201, "{}");
         step(f, 1);
         ASSERT_STATE(f, "idle");
-        ASSERT_INT(waiters_find(evictor_waiters(f->evictor), STR("uid-high"))->attempt, 1);
+        ASSERT_INT(pending_find(&f->extender.pending, STR("uid-high"))->attempt, 1);
         teardown(f);
 }
 
@@ -663,7 +628,7 @@ static void a_conflict_is_not_always_gone(void) {
         Fixture *f = setup();
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         reply(FAKE_EVICT, 409, ""); /* the pod is still in the watch */
         ASSERT_STATE(f, "idle");
         ASSERT_INT(f->metrics.evictions[METRICS_EVICTION_FAILED], 1);
@@ -697,7 +662,7 @@ static Fixture *setup_planned(Grant **ret_place) {
         gone(f, "p0");
         *ret_place = plan(f, "n1", 0);
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         return f;
 }
 
@@ -744,7 +709,7 @@ static void a_member_goes_when_it_is_seen_bound(void) {
         member->reserved = true;
         view_pod_take_plan(f->view, member);
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_INT(fake_n_calls(), 0);
         feed(f->view, VIEW_PODS, REFLECTOR_MODIFIED, held("member", 0, 11, POD(.priority = 1)));
         step(f, USEC_PER_SEC);
@@ -808,7 +773,7 @@ static void other_plans_are_no_reason_to_wait(void) {
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED, held("q", 0, 4, POD(.node = "n2", .priority = 20)));
         place = plan(f, "n2", 0);
         ASSERT_FALSE(filter(f, POD(.name = "high", .mem = "15", .priority = 100000), "\"n1\",\"n2\""));
-        step(f, WAITER_DELAY);
+        step(f, PENDING_DELAY);
         ASSERT_STATE(f, "evicting");
         grant_free(place);
         teardown(f);
@@ -819,12 +784,12 @@ int main(void) {
                          TEST(an_eviction_refused_by_a_budget_ends_the_try),
                          TEST(a_known_budget_is_not_tried), TEST(no_pod_is_evicted_without_all_conditions),
                          TEST(every_try_ends), TEST(one_at_a_time_the_highest_first),
-                         TEST(waiters_are_bounded), TEST(evictions_end_with_the_pod),
-                         TEST(pods_of_two_budgets_are_no_victims), TEST(pods_with_a_budget_go_first),
-                         TEST(static_pods_are_no_victims), TEST(the_watch_says_the_priority),
-                         TEST(held_slices_are_waited_for), TEST(tries_are_counted_until_the_pod_is_bound),
-                         TEST(old_filter_calls_evict_no_pod), TEST(one_waiter_in_one_step),
-                         TEST(a_higher_priority_takes_the_cards), TEST(a_conflict_is_not_always_gone),
+                         TEST(evictions_end_with_the_pod), TEST(pods_of_two_budgets_are_no_victims),
+                         TEST(pods_with_a_budget_go_first), TEST(static_pods_are_no_victims),
+                         TEST(the_watch_says_the_priority), TEST(held_slices_are_waited_for),
+                         TEST(tries_are_counted_until_the_pod_is_bound), TEST(old_filter_calls_evict_no_pod),
+                         TEST(one_pod_in_one_step), TEST(a_higher_priority_takes_the_cards),
+                         TEST(a_conflict_is_not_always_gone),
                          TEST(no_pod_is_evicted_for_what_a_gang_may_give_back),
                          TEST(a_pod_is_evicted_when_the_gang_has_its_cards), TEST(the_wait_for_gangs_ends),
                          TEST(a_member_goes_when_it_is_seen_bound), TEST(the_wait_for_gangs_is_a_time),

@@ -149,26 +149,8 @@ static void room_soon_after_a_wake_is_not_forgotten(void) {
         teardown(&f);
 }
 
-/* Its wake would be lost with the note. */
-static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
-        Pending p = {0};
-
-        pending_note(&p, STR("default"), STR("first"), STR("first"));
-        pending_find(&p, STR("first"))->waits_for_gang = true;
-        for (unsigned i = 0; i < PENDING_MAX; i++) {
-                char uid[16];
-
-                (void) snprintf(uid, sizeof uid, "uid-%u", i);
-                pending_note(&p, STR("default"), str_from(uid), str_from(uid));
-        }
-        ASSERT_INT(HASH_COUNT(p.by_uid), PENDING_MAX);
-        ASSERT_TRUE(pending_find(&p, STR("first")));
-        ASSERT_FALSE(pending_find(&p, STR("uid-0")));
-        pending_done(&p);
-}
-
 int main(void) {
-        return TEST_MAIN(TEST(a_pod_that_waits_for_a_gang_is_not_dropped), TEST(a_pod_is_woken_once_for_room),
+        return TEST_MAIN(TEST(a_pod_is_woken_once_for_room),
                          TEST(a_pod_without_cards_waits_for_the_gang_alone), TEST(a_failed_wake_is_repeated),
                          TEST(a_conflict_of_a_pod_that_is_gone_is_not_repeated),
                          TEST(room_after_the_end_of_a_gang_wakes_again),

@@ -190,10 +190,12 @@ static void a_lack_of_memory_is_an_error(void) {
         teardown(&f);
 }
 
+static void on_news(void *userdata) {
+}
+
 /* The evictor must not free cards on nodes that the chooser keeps the pod off. */
 static void refused_nodes_are_no_nodes_to_evict_on(void) {
         Fixture f = setup();
-        Waiters waiters = {0};
         const char *pod = pod_json("x", .mem = "9");
 
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
@@ -201,11 +203,10 @@ static void refused_nodes_are_no_nodes_to_evict_on(void) {
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("z", .mem = "8", .node = "a", .allocation = "{\\\"0\\\":{\\\"0\\\":8}}"));
         f.extender.leading = true;
-        f.extender.waiters = &waiters;
+        f.extender.pending.on_news = on_news;
         f.puppets[0] = (Puppet){.takes = 1, .refused = "a"};
         free(ask(&f, 1, 200, pod, "\"NodeNames\":[\"a\",\"b\"]"));
-        ASSERT_TEXT(buf_str(&waiters_find(&waiters, STR("uid-x"))->nodes).data, "b\n");
-        waiters_clear(&waiters);
+        ASSERT_TEXT(buf_str(&pending_find(&f.extender.pending, STR("uid-x"))->nodes).data, "b\n");
         teardown(&f);
 }
 
