@@ -8,7 +8,6 @@
 #include "kube/status.h"
 #include "scheduler/controllers/evictor_try.h"
 #include "scheduler/gang/gangs.h"
-#include "scheduler/question/unsettled.h"
 
 #define STEP_EVERY   (250 * USEC_PER_MSEC)
 #define STEP_NEXT    (2 * USEC_PER_MSEC) /* between two pods: requests are answered then */
@@ -293,7 +292,7 @@ static const Request *request_of(const View *v, PendingPod *w) {
 
 /* Whether the decision waits for the gang that is being placed. */
 static bool waits_for_gang(Evictor *e, PendingPod *w, const EvictorPlan *plan) {
-        if (!plan->unsettled || (plan->node && victim_cost_compare(&plan->later, &plan->choice.cost) >= 0) ||
+        if (!unsettled_is_cheaper(&plan->later, plan->node ? &plan->choice.cost : NULL) ||
             !unsettled_may_wait(w, e->now))
                 return false;
         e->resume = e->now + PLAN_AGAIN;

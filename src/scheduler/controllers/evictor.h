@@ -52,9 +52,9 @@ typedef struct EvictorOptions {
 int evictor_new(const EvictorOptions *options, Evictor **ret); /* 0 or -ENOMEM */
 Evictor *evictor_free(Evictor *e);
 
-/* One look at the try, or else at one pod that waits, at this time. Returns whether there is more to do. A
- * timer of the evictor calls it several times a second while there is, and at once while more
- * pods are due. */
+/* One look at the try, or else at one pod that waits, at this time. Returns whether there is more
+ * to do. A timer of the evictor calls it several times a second while there is, and at once while
+ * more pods are due. */
 bool evictor_step(Evictor *e, usec_t now);
 
 /* Its name: "idle", "evicting", "draining", "keeping". */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/controllers/evictor_plan.h"
 
-#include "scheduler/question/unsettled.h"
-
 static bool is_nominated_to(const View *v, Str node) {
         for (const Profile *p = v->profiles.nominated; p; p = p->hh.next)
                 if (str_eq(p->is.nominated_node, node))
@@ -21,14 +19,20 @@ typedef struct Search {
 
 /* 0 or -ENOMEM. */
 static int consider_unsettled(const Search *s, const VictimQuestion *q, EvictorPlan *plan) {
-        VictimCost cost;
-        int r = unsettled_cost(s->view, q, s->arena, &cost);
+        VictimQuestion later = *q;
+        UnsettledGrants open;
+        VictimChoice choice;
+        int r = unsettled_grants(s->view, q->node, 0, s->arena, &open);
 
-        if (r == 0 && cost.violations == 0 &&
-            (!plan->unsettled || victim_cost_compare(&cost, &plan->later) < 0)) {
-                plan->unsettled = true;
-                plan->later = cost;
-        }
+        if (r < 0 || open.n_plans + open.n_soon == 0)
+                return r;
+        later.gone = open.plans;
+        later.n_gone = open.n_plans;
+        later.soon = open.soon;
+        later.n_soon = open.n_soon;
+        r = victims_choose(&later, s->arena, &choice);
+        if (r == 0 && choice.cost.violations == 0)
+                unsettled_add(&plan->later, &choice.cost);
         return r < 0 ? r : 0;
 }
 

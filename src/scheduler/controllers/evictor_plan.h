@@ -5,8 +5,7 @@
  * candidates are the nodes where the pod is refused for its cards alone, and to which no pod is
  * nominated. Reads the view and changes nothing. */
 
-#include "scheduler/question/pending.h"
-#include "scheduler/question/victims.h"
+#include "scheduler/question/unsettled.h"
 #include "scheduler/view/view.h"
 
 typedef struct EvictorPlan {
@@ -14,8 +13,7 @@ typedef struct EvictorPlan {
         VictimChoice choice; /* there */
         bool fits;           /* fits on some node already: kube-scheduler will find it */
         bool blocked;        /* would fit on some node, but for a PodDisruptionBudget */
-        bool unsettled;      /* victims would do when the cards of gangs are settled (unsettled.h) */
-        VictimCost later;    /* the cheapest of those */
+        Unsettled later;
 } EvictorPlan;
 
 /* w->nodes, and w->priority, which must be that of the watch. request: of that pod. steps: left of

@@ -43,8 +43,8 @@ typedef struct NearestEvents {
         unsigned n;
 } NearestEvents;
 
-/* Writes an Event about a pod that no node takes and that the watch knows. It does when the text has
- * changed since the last one about this pod, and the rates allow. The API server keeps one such
+/* Writes an Event about a pod that no node takes and that the watch knows. It does when the text
+ * has changed since the last one about this pod, and the rates allow. The API server keeps one such
  * Event for a pod: the text is replaced. */
 struct FilterResult;
 struct PendingPod;

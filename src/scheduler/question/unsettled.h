@@ -1,33 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Cards that a gang's plan holds are not settled: within GANGS_ATTEMPT the members are bound there,
- * or the gang gives the cards back. A pod that is evicted because of such cards may go in vain.
- *
- * Nor are the cards of a member settled while its Binding is under way, and until the watch shows
- * it bound. It is no victim until then (victims.c), so that a dearer pod may be evicted.
- *
- * The rule, for preempt and for the evictor: a decision waits if cheaper victims, or none, would do
- * when all is settled. Then planned cards are given back, and those members may be victims. It
- * waits GANGS_ATTEMPT for one pod at the most, for both together, also where one gang after the
- * other is being placed. */
+/* preempt and the evictor wait while cheaper victims, or none, would do when all is settled. Then
+ * gangs have given planned cards back, and the watch shows members bound, which may be victims.
+ * They wait GANGS_ATTEMPT for one pod at the most. */
 
 #include "scheduler/question/pending.h"
 #include "scheduler/question/victims.h"
-#include "scheduler/view/view.h"
 
-/* Whether the decision about the pod may wait now: until GANGS_ATTEMPT after the first call for
- * this pod. NULL, a pod that is not in the table: true. */
+/* Whether the time of the pod has not passed. It begins with the first call for this pod, and no
+ * second gang begins it again. */
 bool unsettled_may_wait(PendingPod *pod, usec_t now);
 
-/* Puts the grants of plans on the node into *into, which has room for them; NULL: counts them.
- * Returns their number. */
-size_t unsettled_plans(const View *v, const LedgerNode *node, const Grant **into);
+/* The cheapest victims once all is settled. */
+typedef struct Unsettled {
+        bool any;
+        VictimCost cost;
+} Unsettled;
 
-/* The members on the node whose Binding is under way; into: as above. Only their priority is known:
- * none of them is cheaper than another pod by its start alone. */
-size_t unsettled_members(const View *v, const LedgerNode *node, VictimSoon *into);
+void unsettled_add(Unsettled *u, const VictimCost *cost);
 
-/* The cost of the victims on q->node when all is settled. Returns 0 and *ret; VICTIMS_E_NONE when
- * all is settled there, or no victims would do; or -ENOMEM. q->gone and q->soon are not read. */
-int unsettled_cost(const View *v, const VictimQuestion *q, Arena *arena, VictimCost *ret);
+/* Whether they are cheaper than those of today; NULL: today none would do. */
+bool unsettled_is_cheaper(const Unsettled *u, const VictimCost *today);
+
+/* What is not settled on a node; in the arena. */
+typedef struct UnsettledGrants {
+        const Grant **plans; /* with room for `more` behind them */
+        size_t n_plans;
+        VictimSoon *soon; /* only their priority is known: their start makes none cheaper */
+        size_t n_soon;
+} UnsettledGrants;
+
+/* 0 or -ENOMEM. */
+int unsettled_grants(const View *v, const LedgerNode *node, size_t more, Arena *arena, UnsettledGrants *ret);

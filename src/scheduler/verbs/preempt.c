@@ -26,7 +26,6 @@
 #include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/args.h"
 #include "scheduler/question/policy_filter.h"
-#include "scheduler/question/unsettled.h"
 #include "scheduler/verbs/preempt_node.h"
 #include "scheduler/verbs/verbs.h"
 
@@ -38,12 +37,11 @@ typedef struct Preempt {
         bool ours, final;
         bool waits; /* a member of a gang that is not satisfied */
         Str namespace_, name;
-        bool any;         /* a node has been answered */
-        VictimCost best;  /* of the answered nodes */
-        PlanNodes plan;   /* of the gang that is being placed */
-        bool left_out;    /* a node with an unbound member; of a pod without cards */
-        bool unsettled;   /* victims would do when the cards of gangs are settled (unsettled.h) */
-        VictimCost later; /* the cheapest of those */
+        bool any;        /* a node has been answered */
+        VictimCost best; /* of the answered nodes */
+        PlanNodes plan;  /* of the gang that is being placed */
+        bool left_out;   /* a node with an unbound member; of a pod without cards */
+        Unsettled later;
         JsonWriter writer;
 } Preempt;
 
@@ -65,16 +63,13 @@ static bool may_answer(const Preempt *p) {
         return !p->final && !p->pod.profile.never_preempts;
 }
 
-/* Notes the answer when the cards of the gangs are settled, if it is the cheapest so far. 0 or
- * -ENOMEM. */
+/* Notes the answer when the cards of the gangs are settled. 0 or -ENOMEM. */
 static int consider_unsettled(Preempt *p, const PreemptNode *f, bool assumed) {
         PreemptAnswer answer;
         int r = preempt_node_answer_settled(&p->pod, f, assumed, &answer);
 
-        if (r == 0 && (!p->unsettled || victim_cost_compare(&answer.cost, &p->later) < 0)) {
-                p->unsettled = true;
-                p->later = answer.cost;
-        }
+        if (r == 0)
+                unsettled_add(&p->later, &answer.cost);
         return r < 0 ? r : 0;
 }
 
@@ -266,9 +261,7 @@ static int answer(Preempt *p, Str body, Fault *fault) {
 
 /* Victims of a pod without cards are not compared: it waits where no node can be answered. */
 static bool is_to_wait(const Preempt *p) {
-        if (!p->ours)
-                return p->left_out && !p->any;
-        return p->unsettled && !(p->any && victim_cost_compare(&p->later, &p->best) >= 0);
+        return p->ours ? unsettled_is_cheaper(&p->later, p->any ? &p->best : NULL) : p->left_out && !p->any;
 }
 
 /* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */

@@ -3,29 +3,18 @@
 
 #include <errno.h>
 
-#include "scheduler/question/unsettled.h"
 #include "scheduler/verbs/victim_swap.h"
 
 /* ---- the pods of the node ---- */
 
 /* Finds the victims' grants on this node, each once. A victim without a slice frees none. */
-static int find_grants(Preemptor *p, PreemptNode *f) {
-        const VictimList *v = f->proposed;
-        size_t n;
-
-        f->n_plans = unsettled_plans(p->view, f->node, NULL);
-        f->grants = (const Grant **) arena_alloc(&p->scratch, f->n_plans + v->n + 1, sizeof(Grant *));
-        if (!f->grants)
-                return -ENOMEM;
-        n = unsettled_plans(p->view, f->node, f->grants);
-        for (size_t i = 0; i < v->n; i++) {
-                const ViewPod *pod = view_pod_find(p->view, v->uids[i]);
+static void find_grants(const Preemptor *p, PreemptNode *f) {
+        for (size_t i = 0; i < f->proposed->n; i++) {
+                const ViewPod *pod = view_pod_find(p->view, f->proposed->uids[i]);
 
                 if (pod && pod->grant && grant_node(pod->grant) == f->node)
-                        f->grants[n++] = pod->grant;
+                        f->open.plans[f->open.n_plans + f->n_grants++] = pod->grant;
         }
-        f->n_grants = n - f->n_plans;
-        return 0;
 }
 
 /* kube-scheduler counts a pod that is nominated to a node as being there when its priority is not
@@ -48,17 +37,14 @@ static int find_first(Preemptor *p, PreemptNode *f) {
 }
 
 int preempt_node_init(Preemptor *p, const LedgerNode *node, const VictimList *proposed, PreemptNode *ret) {
-        const View *view = p->view;
         int r;
 
-        *ret = (PreemptNode){
-                .node = node, .proposed = proposed, .n_soon = unsettled_members(view, node, NULL)};
-        ret->soon = arena_new(&p->scratch, VictimSoon, ret->n_soon + 1);
-        if (!ret->soon)
-                return -ENOMEM;
-        (void) unsettled_members(view, node, ret->soon);
-        r = find_grants(p, ret);
-        return r < 0 ? r : find_first(p, ret);
+        *ret = (PreemptNode){.node = node, .proposed = proposed};
+        r = unsettled_grants(p->view, node, proposed->n, &p->scratch, &ret->open);
+        if (r < 0)
+                return r;
+        find_grants(p, ret);
+        return find_first(p, ret);
 }
 
 /* ---- choosing ---- */
@@ -67,7 +53,7 @@ int preempt_node_init(Preemptor *p, const LedgerNode *node, const VictimList *pr
 static VictimQuestion question(Preemptor *p, const PreemptNode *f, bool gone) {
         const View *v = p->view;
         HoldAsker asker = {.uid = p->uid, .priority = view_pod_priority(v, p->uid)};
-        size_t kept = f->settled ? 0 : f->n_plans;
+        size_t kept = f->settled ? 0 : f->open.n_plans;
 
         return (VictimQuestion){
                 .node = f->node,
@@ -78,10 +64,10 @@ static VictimQuestion question(Preemptor *p, const PreemptNode *f, bool gone) {
                 .hold = hold_yields_to(&v->hold, &asker, f->node) ? v->hold.grant : NULL,
                 .first = f->first,
                 .n_first = f->n_first,
-                .gone = f->grants + kept,
-                .n_gone = f->n_plans - kept + (gone ? f->n_grants : 0),
-                .soon = f->soon,
-                .n_soon = f->settled ? f->n_soon : 0,
+                .gone = f->open.plans + kept,
+                .n_gone = f->open.n_plans - kept + (gone ? f->n_grants : 0),
+                .soon = f->open.soon,
+                .n_soon = f->settled ? f->open.n_soon : 0,
                 .steps = &p->steps,
         };
 }
@@ -116,9 +102,9 @@ static int answer_init(Preemptor *p, size_t room, PreemptAnswer *ret, const Prof
 }
 
 static const Profile *profile_of(const Preemptor *p, const PreemptNode *f, Str uid) {
-        for (size_t i = 0; i < f->n_soon; i++)
-                if (str_eq(f->soon[i].profile.uid, uid))
-                        return &f->soon[i].profile;
+        for (size_t i = 0; i < f->open.n_soon; i++)
+                if (str_eq(f->open.soon[i].profile.uid, uid))
+                        return &f->open.soon[i].profile;
         return profiles_find(&p->view->profiles, uid);
 }
 
@@ -209,7 +195,7 @@ int preempt_node_answer_settled(Preemptor *p, const PreemptNode *f, bool assumed
         const VictimList none = {0};
         PreemptNode later = *f;
 
-        if (f->n_plans + f->n_soon == 0 && !assumed)
+        if (f->open.n_plans + f->open.n_soon == 0 && !assumed)
                 return VICTIMS_E_NONE;
         later.settled = true;
         if (assumed) {

@@ -4,8 +4,8 @@
 /* The answer of preempt for one node (preempt.c): which victims kube-scheduler is told to evict
  * there. Reads the view and changes nothing. */
 
+#include "scheduler/question/unsettled.h"
 #include "scheduler/question/victim_list.h"
-#include "scheduler/question/victims.h"
 #include "scheduler/view/view.h"
 
 /* The pod that needs cards. */
@@ -21,11 +21,9 @@ typedef struct Preemptor {
 typedef struct PreemptNode {
         const LedgerNode *node;
         const VictimList *proposed;
-        const Grant **grants; /* of plans, then of the proposed victims, each once */
-        size_t n_plans, n_grants;
-        VictimSoon *soon; /* members whose Binding is under way */
-        size_t n_soon;
-        bool settled;          /* those of plans count as gone, and those members may go */
+        UnsettledGrants open;  /* behind the plans: the grants of the proposed victims, each once */
+        size_t n_grants;       /* of those */
+        bool settled;          /* plans count as gone, and members whose Binding is under way may go */
         const Request **first; /* of pods that are nominated here and come before this one */
         size_t n_first;
 } PreemptNode;
