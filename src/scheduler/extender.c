@@ -14,7 +14,6 @@
 enum { OUT_KEEP_MAX = 4 << 20 };
 
 void extender_done(Extender *e) {
-        pending_done(&e->pending);
         buf_done(&e->out);
 }
 
@@ -22,7 +21,6 @@ void extender_done(Extender *e) {
 
 typedef struct Call {
         Extender *extender;
-        VerbContext context;
         Str body;
         Str rest; /* the path behind the route's prefix */
         Buf *out;
@@ -30,26 +28,26 @@ typedef struct Call {
 } Call;
 
 static unsigned on_filter(Call *c) {
-        return verb_filter(&c->context, c->body, c->out);
+        return verb_filter(c->extender->context, c->body, c->out);
 }
 
 static unsigned on_prioritize(Call *c) {
-        return verb_prioritize(&c->context, c->body, c->out);
+        return verb_prioritize(c->extender->context, c->body, c->out);
 }
 
 static unsigned on_preempt(Call *c) {
-        return verb_preempt(&c->context, c->body, c->out);
+        return verb_preempt(c->extender->context, c->body, c->out);
 }
 
 static unsigned on_inspect(Call *c) {
-        return verb_inspect(&c->context, c->rest, c->out);
+        return verb_inspect(c->extender->context, c->rest, c->out);
 }
 
 static unsigned on_why(Call *c) {
-        unsigned status = verb_why(&c->context, c->rest, c->out);
+        unsigned status = verb_why(c->extender->context, c->rest, c->out);
 
         c->type = TYPE_TEXT;
-        if (status == 200 && !c->extender->leading)
+        if (status == 200 && !c->extender->context->leading)
                 buf_append_str(c->out,
                                STR("\nthis replica does not lead: what the leader holds for a gang or "
                                    "an eviction counts as free here\n"));
@@ -59,18 +57,18 @@ static unsigned on_why(Call *c) {
 /* Only the leader knows what became of a gang. */
 static unsigned on_gangs(Call *c) {
         const Extender *e = c->extender;
-        const char *why = !e->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
+        const char *why = !e->context->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
 
-        if (!c->extender->gangs) {
+        if (!c->extender->context->gangs) {
                 buf_append_str(c->out, STR("gangs are off: aliquot scheduler runs without --gangs\n"));
                 return 404;
         }
-        if (!e->leading) {
+        if (!e->context->leading) {
                 buf_appendf(c->out, "this replica does not lead, and holds no gangs%s%s\n", why ? ": " : "",
                             why ? why : "");
                 return 503;
         }
-        gang_report_list(c->extender->gangs, c->context.now, c->out);
+        gang_report_list(c->extender->context->gangs, c->extender->context->now, c->out);
         return 200;
 }
 
@@ -97,16 +95,16 @@ static unsigned on_readyz(Call *c) {
 }
 
 static unsigned on_metrics(Call *c) {
-        MetricsState state = {.leading = c->extender->leading,
+        MetricsState state = {.leading = c->extender->context->leading,
                               .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0,
                               .webhook = c->extender->webhook,
                               .heard = c->extender->heard,
                               .userdata = c->extender->userdata};
 
         c->type = METRIC_TEXT_TYPE;
-        metrics_write(c->context.metrics, c->context.view, &state, c->out);
-        if (c->extender->gangs)
-                gang_report_metrics(c->extender->gangs, c->out);
+        metrics_write(c->extender->context->metrics, c->extender->context->view, &state, c->out);
+        if (c->extender->context->gangs)
+                gang_report_metrics(c->extender->context->gangs, c->out);
         if (c->extender->write_listeners)
                 c->extender->write_listeners(c->extender->userdata, c->out);
         return 200;
@@ -172,8 +170,8 @@ static unsigned route_check(const Extender *e, const Route *route, const HttpReq
                 buf_appendf(out, "%s takes %s, not %s\n", request->path, route->method, request->method);
                 return 405;
         }
-        if (route->needs_view && !view_in_sync(e->view)) {
-                buf_append_str(out, str_from(not_in_sync(e->view)));
+        if (route->needs_view && !view_in_sync(e->context->view)) {
+                buf_append_str(out, str_from(not_in_sync(e->context->view)));
                 return 503;
         }
         return 0;
@@ -182,9 +180,9 @@ static unsigned route_check(const Extender *e, const Route *route, const HttpReq
 static void count(Extender *e, const Route *route, unsigned status, usec_t since) {
         if (!route || route->handler < 0)
                 return;
-        histogram_observe(&e->metrics->handlers[route->handler], clock_monotonic_usec() - since);
+        histogram_observe(&e->context->metrics->handlers[route->handler], clock_monotonic_usec() - since);
         if (status != 200)
-                e->metrics->errors[route->handler]++;
+                e->context->metrics->errors[route->handler]++;
 }
 
 unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, const char **ret_type,
@@ -195,18 +193,6 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
         const Route *route = route_find(str_from(request->path), &rest);
         Call c = {
                 .extender = e,
-                .context = {.view = e->view,
-                            .metrics = e->metrics,
-                            .promises = &e->promises,
-                            .pending = e->leading ? &e->pending : NULL,
-                            .choosers = e->choosers,
-                            .n_choosers = e->n_choosers,
-                            .nearest = e->leading && e->nearest.recorder ? &e->nearest : NULL,
-                            .gangs = e->leading ? e->gangs : NULL,
-                            .now = clock_monotonic_usec(),
-                            .filter_best = e->filter_best,
-                            .spare_idle_cards = e->spare_idle_cards,
-                            .arena = &arena},
                 .body = request->body,
                 .rest = rest,
                 .out = out,
@@ -214,6 +200,8 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
         };
         unsigned status = route_check(e, route, request, out);
 
+        e->context->now = since;
+        e->context->arena = &arena;
         *ret_allow = status == 405 ? route->method : NULL;
         if (status == 0)
                 status = route->answer ? route->answer(&c) : 404;
@@ -222,6 +210,7 @@ unsigned extender_answer(Extender *e, const HttpRequest *request, Buf *out, cons
                 buf_append_str(out, STR("out of memory\n"));
                 status = 503;
         }
+        e->context->arena = NULL;
         *ret_type = status == 200 ? c.type : TYPE_TEXT;
         count(e, route, status, since);
         return status;
@@ -237,9 +226,9 @@ typedef struct BindCall {
 } BindCall;
 
 const char *extender_may_not_bind(Extender *e) {
-        const char *why = !e->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
+        const char *why = !e->context->leading && e->why_not_leading ? e->why_not_leading(e->userdata) : NULL;
 
-        if (!e->leading) {
+        if (!e->context->leading) {
                 (void) snprintf(e->why_not, sizeof e->why_not,
                                 "this replica is not the leader, and does not bind%s%s", why ? ": " : "",
                                 why ? why : "");
@@ -269,9 +258,10 @@ static void on_bound(void *userdata, const char *error) {
         BindCall *call = userdata;
         Extender *e = call->extender;
 
-        histogram_observe(&e->metrics->handlers[METRICS_HANDLER_BIND], clock_monotonic_usec() - call->since);
+        histogram_observe(&e->context->metrics->handlers[METRICS_HANDLER_BIND],
+                          clock_monotonic_usec() - call->since);
         if (*error)
-                e->metrics->errors[METRICS_HANDLER_BIND]++;
+                e->context->metrics->errors[METRICS_HANDLER_BIND]++;
         respond_result(call->exchange, error);
         free(call);
 }
@@ -321,7 +311,7 @@ static void bind_handle(Extender *e, HttpExchange *x, const HttpRequest *request
                 http_respond(x, status, TYPE_TEXT, buf_str(&out));
         }
         if (why_not || r != 0)
-                e->metrics->errors[METRICS_HANDLER_BIND]++;
+                e->context->metrics->errors[METRICS_HANDLER_BIND]++;
 }
 
 static bool is_posted(const Route *route) {
@@ -335,9 +325,10 @@ void extender_handle(void *userdata, HttpExchange *x, const HttpRequest *request
         const Route *route = route_find(str_from(request->path), &rest);
         unsigned status;
 
-        if (route && is_posted(route) && !e->leading && e->on_asked)
+        if (route && is_posted(route) && !e->context->leading && e->on_asked)
                 e->on_asked(e->userdata);
-        if (route && !route->answer && strcmp(request->method, route->method) == 0 && view_in_sync(e->view)) {
+        if (route && !route->answer && strcmp(request->method, route->method) == 0 &&
+            view_in_sync(e->context->view)) {
                 bind_handle(e, x, request);
                 return;
         }

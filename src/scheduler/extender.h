@@ -10,12 +10,8 @@
 #include "scheduler/webhook/webhook.h"
 
 typedef struct Extender {
-        View *view; /* these outlive it */
-        Metrics *metrics;
+        SchedulerContext *context; /* these outlive it */
         Binder *binder;
-        uint32_t filter_best; /* VerbContext */
-        bool spare_idle_cards;
-        bool leading; /* whether the election lets this replica bind */
         /* Why this replica does not lead, a sentence without a full stop; NULL: none. */
         const char *(*why_not_leading)(void *userdata);
         /* kube-scheduler asks a replica that does not lead; NULL: not told. */
@@ -29,12 +25,6 @@ typedef struct Extender {
         void (*write_listeners)(void *userdata, Buf *out); /* their metrics; NULL: none */
         void *userdata;
         const WebhookCounts *webhook; /* for /metrics; NULL: none */
-        Pending pending;              /* while this replica leads */
-        NearestEvents nearest;        /* without a recorder: no Events */
-        Chooser choosers[CHOOSERS_MAX];
-        size_t n_choosers;
-        Gangs *gangs; /* the assembler's; NULL: off */
-        Promises promises;
         Buf out;
 } Extender;
 

@@ -47,10 +47,8 @@ enum {
 };
 
 struct Scheduler {
-        KubeClient *client;
-        View *view;
+        SchedulerContext context;
         Metrics metrics;
-        KubeEventRecorder *recorder;
         NodeStatus *node_status;
         PolicyKeeper *policy_keeper;
         Binder *binder;
@@ -72,13 +70,13 @@ struct Scheduler {
 };
 
 static void write_node_event(Scheduler *s, const Node *node, const char *reason, const char *note) {
-        if (s->extender.leading)
-                kube_event(s->recorder, &(KubeEvent){.kind = "Node",
-                                                     .name = node->meta.name,
-                                                     .uid = node->meta.uid,
-                                                     .type = "Warning",
-                                                     .reason = reason,
-                                                     .note = note});
+        if (s->context.leading)
+                kube_event(s->context.recorder, &(KubeEvent){.kind = "Node",
+                                                             .name = node->meta.name,
+                                                             .uid = node->meta.uid,
+                                                             .type = "Warning",
+                                                             .reason = reason,
+                                                             .note = note});
 }
 
 static void on_unserved_mode(void *userdata, const Node *node, ShareMode mode) {
@@ -96,14 +94,14 @@ static void on_wrong_node(void *userdata, const Node *node, const char *text) {
 }
 
 static void write_pod_event(Scheduler *s, const Pod *pod, const char *reason, const char *note) {
-        if (s->extender.leading)
-                kube_event(s->recorder, &(KubeEvent){.kind = "Pod",
-                                                     .namespace_ = pod->meta.namespace_,
-                                                     .name = pod->meta.name,
-                                                     .uid = pod->meta.uid,
-                                                     .type = "Warning",
-                                                     .reason = reason,
-                                                     .note = note});
+        if (s->context.leading)
+                kube_event(s->context.recorder, &(KubeEvent){.kind = "Pod",
+                                                             .namespace_ = pod->meta.namespace_,
+                                                             .name = pod->meta.name,
+                                                             .uid = pod->meta.uid,
+                                                             .type = "Warning",
+                                                             .reason = reason,
+                                                             .note = note});
 }
 
 static void on_odd_pod(void *userdata, const Pod *pod, const char *text) {
@@ -150,7 +148,7 @@ static bool lease_runs(const Scheduler *s) {
 static bool may_write_status(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->extender.leading && s->view->kinds[VIEW_CONFIGMAPS].synced && lease_runs(s);
+        return s->context.leading && s->context.view->kinds[VIEW_CONFIGMAPS].synced && lease_runs(s);
 }
 
 static void on_policies(void *userdata) {
@@ -163,13 +161,13 @@ static void on_policies(void *userdata) {
 static bool may_write_policies(void *userdata) {
         const Scheduler *s = userdata;
 
-        return s->extender.leading && lease_runs(s);
+        return s->context.leading && lease_runs(s);
 }
 
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
         Scheduler *s = userdata;
 
-        pending_pod(&s->extender.pending, s->view, pod, event);
+        pending_pod(&s->context.pending, s->context.view, pod, event);
         if (s->assembler)
                 assembler_pod(s->assembler, pod, object, event);
         if (s->page)
@@ -191,7 +189,7 @@ static void on_list_end(void *userdata, ViewKind kind, bool complete) {
         if (s->assembler)
                 assembler_list_end(s->assembler, kind, complete);
         if (kind == VIEW_PODS)
-                pending_listed(&s->extender.pending, s->view);
+                pending_listed(&s->context.pending, s->context.view);
         if (s->page && kind == VIEW_PODS)
                 page_server_listed(s->page);
         if (kind == VIEW_CONFIGMAPS)
@@ -204,7 +202,7 @@ static void publish_leading(Scheduler *s, bool leading) {
 }
 
 static void set_leading(Scheduler *s, bool leading) {
-        s->extender.leading = leading;
+        s->context.leading = leading;
         if (s->assembler)
                 assembler_set_leading(s->assembler, leading);
 }
@@ -215,7 +213,7 @@ static void on_leading(void *userdata, bool leading) {
         log_info("leading=%s identity=%s", leading ? "true" : "false", s->identity);
         publish_leading(s, leading);
         if (leading) {
-                view_forget_reports(s->view);
+                view_forget_reports(s->context.view);
                 if (follower_list_again(s->follower) < 0) {
                         log_error("out of memory: cannot list pods, and so not bind");
                         return;
@@ -274,15 +272,13 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         s->extender.heard = heard;
         s->extender.write_listeners = write_listeners;
         s->extender.userdata = s;
-        s->extender.view = s->view;
-        s->extender.metrics = &s->metrics;
+        s->extender.context = &s->context;
         s->extender.binder = s->binder;
-        s->extender.nearest.recorder = s->recorder;
-        s->extender.filter_best = o->filter_best;
-        s->extender.spare_idle_cards = o->spare_idle_cards;
-        s->extender.choosers[s->extender.n_choosers++] = policy_filter_chooser(s->view->policies);
+        s->context.filter_best = o->filter_best;
+        s->context.spare_idle_cards = o->spare_idle_cards;
+        s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
         if (s->assembler) /* behind the policies: it plans on what they leave */
-                s->extender.choosers[s->extender.n_choosers++] = assembler_chooser(s->assembler);
+                s->context.choosers[s->context.n_choosers++] = assembler_chooser(s->assembler);
         r = http_server_new(event, &options, extender_handle, &s->extender, &s->server, fault);
         if (r < 0 || !o->tls_cert)
                 return r;
@@ -314,8 +310,8 @@ static const char *why_not_ready(void *userdata) {
 static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         WebhookOptions options = {
                 .event = event,
-                .client = s->client,
-                .recorder = s->recorder,
+                .client = s->context.client,
+                .recorder = s->context.recorder,
                 .listen = o->webhook_listen,
                 .service_namespace = o->webhook_namespace,
                 .service_name = o->webhook_service,
@@ -326,7 +322,7 @@ static int serve_webhook(Scheduler *s, sd_event *event, const SchedulerOptions *
                           .runtime_devices = o->runtime_devices,
                           .has_gates = o->gangs ? &s->has_gates : NULL,
                           .keeps_nodes = o->keeps_nodes,
-                          .ledger = s->view->ledger},
+                          .ledger = s->context.view->ledger},
                 .on_news = on_news,
                 .on_trouble = on_trouble,
         };
@@ -349,13 +345,10 @@ static const char *lease_namespace(const SchedulerOptions *o) {
 static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         PageServerOptions options = {
                 .event = event,
-                .client = s->client,
+                .context = &s->context,
                 .namespace_ = lease_namespace(o),
                 .listen = o->page_listen,
                 .hosts = o->page_hosts,
-                .view = s->view,
-                .leading = &s->extender.leading,
-                .gangs = s->extender.gangs,
         };
 
         return o->page_listen ? page_server_new(&options, &s->page, fault) : 0;
@@ -364,20 +357,20 @@ static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, 
 static int follow(Scheduler *s) {
         int r;
 
-        s->view->on_unserved_mode = on_unserved_mode;
-        s->view->on_wrong_node = on_wrong_node;
-        s->view->on_odd_pod = on_odd_pod;
-        s->view->on_unserved_key = on_unserved_key;
-        s->view->on_node = on_node;
-        s->view->on_node_gone = on_node_gone;
-        s->view->on_pod = on_pod;
-        s->view->on_list_begin = on_list_begin;
-        s->view->on_list_end = on_list_end;
-        s->view->on_policies = on_policies;
-        s->view->userdata = s;
-        s->view->fences.on_judged = on_fences;
-        s->view->fences.userdata = s;
-        r = follower_new(s->client, s->view, &s->follower);
+        s->context.view->on_unserved_mode = on_unserved_mode;
+        s->context.view->on_wrong_node = on_wrong_node;
+        s->context.view->on_odd_pod = on_odd_pod;
+        s->context.view->on_unserved_key = on_unserved_key;
+        s->context.view->on_node = on_node;
+        s->context.view->on_node_gone = on_node_gone;
+        s->context.view->on_pod = on_pod;
+        s->context.view->on_list_begin = on_list_begin;
+        s->context.view->on_list_end = on_list_end;
+        s->context.view->on_policies = on_policies;
+        s->context.view->userdata = s;
+        s->context.view->fences.on_judged = on_fences;
+        s->context.view->fences.userdata = s;
+        r = follower_new(s->context.client, s->context.view, &s->follower);
         if (r < 0)
                 return r;
         s->extender.fresh = follower_fresh(s->follower);
@@ -402,7 +395,7 @@ static int follow_lease(Scheduler *s, const SchedulerOptions *o) {
                 .name = o->kube_scheduler_lease,
                 .host = s->identity,
         };
-        int r = lease_follower_new(s->client, &options, on_leading, s, &s->lease);
+        int r = lease_follower_new(s->context.client, &options, on_leading, s, &s->lease);
 
         if (r < 0)
                 return r;
@@ -433,55 +426,15 @@ static int elect(Scheduler *s, const SchedulerOptions *o) {
                 (void) snprintf(s->identity, sizeof s->identity, "%s", o->identity);
         else /* the pid tells replicas of one host apart */
                 (void) snprintf(s->identity, sizeof s->identity, "%s_%d", host, (int) getpid());
-        return elector_new(s->client, &options, on_leading, s, &s->elector);
+        return elector_new(s->context.client, &options, on_leading, s, &s->elector);
 }
 
 static const char *may_not_bind(void *userdata) {
         Scheduler *s = userdata;
 
-        if (s->extender.leading && !lease_runs(s))
+        if (s->context.leading && !lease_runs(s))
                 return "this replica's lease has run out, and it does not bind";
         return extender_may_not_bind(&s->extender);
-}
-
-static int start_evictor(Scheduler *s) {
-        EvictorOptions options = {
-                .client = s->client,
-                .view = s->view,
-                .pending = &s->extender.pending,
-                .metrics = &s->metrics,
-                .recorder = s->recorder,
-                .may_not_act = may_not_bind,
-                .userdata = s,
-        };
-
-        return evictor_new(&options, &s->evictor);
-}
-
-static int start_grower(Scheduler *s) {
-        GrowerOptions options = {
-                .client = s->client,
-                .view = s->view,
-                .recorder = s->recorder,
-                .may_not_act = may_not_bind,
-                .userdata = s,
-        };
-
-        return grower_new(&options, &s->grower);
-}
-
-static bool may_wake(void *userdata) {
-        return !may_not_bind(userdata);
-}
-
-static int start_waker(Scheduler *s) {
-        WakerOptions options = {.client = s->client,
-                                .view = s->view,
-                                .pending = &s->extender.pending,
-                                .may_wake = may_wake,
-                                .userdata = s};
-
-        return waker_new(&options, &s->waker);
 }
 
 /* The waker begins later and ends earlier than the gangs. */
@@ -503,10 +456,7 @@ static void on_gang_settled(void *userdata) {
 
 static int start_gangs(Scheduler *s) {
         AssemblerOptions options = {
-                .client = s->client,
-                .view = s->view,
-                .recorder = s->recorder,
-                .may_not_act = may_not_bind,
+                .context = &s->context,
                 .on_room = on_gang_room,
                 .on_settled = on_gang_settled,
                 .userdata = s,
@@ -515,8 +465,8 @@ static int start_gangs(Scheduler *s) {
 
         if (r < 0)
                 return r;
-        s->extender.gangs = assembler_gangs(s->assembler);
-        s->view->has_gangs = true;
+        s->context.gangs = assembler_gangs(s->assembler);
+        s->context.view->has_gangs = true;
         return 0;
 }
 
@@ -533,57 +483,50 @@ static void on_version(void *userdata, const KubeReply *reply) {
 }
 
 static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
-        BinderOptions binder;
         int r;
 
-        r = kube_client_new(event, o->config, &s->client);
+        s->context.metrics = &s->metrics;
+        s->context.may_not_act = may_not_bind;
+        s->context.userdata = s;
+        r = kube_client_new(event, o->config, &s->context.client);
         if (r == 0)
-                r = server_version_ask(s->client, on_version, s);
+                r = server_version_ask(s->context.client, on_version, s);
         if (r == 0)
-                r = view_new(&s->view);
+                r = view_new(&s->context.view);
         if (r == 0)
-                r = kube_event_recorder_new(s->client, COMPONENT, &s->recorder);
+                r = kube_event_recorder_new(s->context.client, COMPONENT, &s->context.recorder);
         if (r == 0)
-                r = node_status_new(&(NodeStatusOptions){.client = s->client,
-                                                         .recorder = s->recorder,
+                r = node_status_new(&(NodeStatusOptions){.client = s->context.client,
+                                                         .recorder = s->context.recorder,
                                                          .may_write = may_write_status,
                                                          .userdata = s},
                                     &s->node_status);
         if (r == 0)
-                r = policy_keeper_new(&(PolicyKeeperOptions){.client = s->client,
-                                                             .table = s->view->policies,
-                                                             .recorder = s->recorder,
+                r = policy_keeper_new(&(PolicyKeeperOptions){.client = s->context.client,
+                                                             .table = s->context.view->policies,
+                                                             .recorder = s->context.recorder,
                                                              .may_write = may_write_policies,
                                                              .userdata = s},
                                       &s->policy_keeper);
         if (r < 0)
                 return r;
-        s->view->defaults = o->defaults;
+        s->context.view->defaults = o->defaults;
         if (o->by_fragment)
-                ledger_set_order(s->view->ledger, NODE_ORDER_FRAGMENTATION);
+                ledger_set_order(s->context.view->ledger, NODE_ORDER_FRAGMENTATION);
         if (o->gangs) {
                 r = start_gangs(s);
                 if (r < 0)
                         return r;
         }
-        binder = (BinderOptions){
-                .client = s->client,
-                .view = s->view,
-                .metrics = &s->metrics,
-                .recorder = s->recorder,
-                .gangs = s->extender.gangs,
-                .may_not_bind = may_not_bind,
-                .userdata = s,
-        };
-        r = binder_new(&binder, &s->binder);
+        r = binder_new(&s->context, 0, &s->binder);
         if (r == 0 && s->assembler)
                 assembler_set_binder(s->assembler, s->binder);
         if (r == 0 && o->evict_for_cards)
-                r = start_evictor(s);
+                r = evictor_new(&s->context, &s->evictor);
         if (r == 0 && o->grow)
-                r = start_grower(s);
+                r = grower_new(&(GrowerOptions){.context = &s->context}, &s->grower);
         if (r == 0)
-                r = start_waker(s);
+                r = waker_new(&s->context, &s->waker);
         if (r == 0)
                 r = serve(s, event, o, fault);
         if (r == 0)
@@ -627,12 +570,13 @@ Scheduler *scheduler_free(Scheduler *s) {
         s->waker = waker_free(s->waker);
         binder_free(s->binder);
         extender_done(&s->extender);
+        pending_done(&s->context.pending);
         assembler_free(s->assembler);
         policy_keeper_free(s->policy_keeper);
-        view_free(s->view);
+        view_free(s->context.view);
         node_status_free(s->node_status);
-        kube_event_recorder_free(s->recorder);
-        kube_client_free(s->client);
+        kube_event_recorder_free(s->context.recorder);
+        kube_client_free(s->context.client);
         free(s);
         return NULL;
 }
@@ -654,7 +598,7 @@ uint16_t scheduler_page_port(const Scheduler *s) {
 }
 
 bool scheduler_is_ready(const Scheduler *s) {
-        return view_in_sync(s->view) && policy_table_all_ready(s->view->policies) &&
+        return view_in_sync(s->context.view) && policy_table_all_ready(s->context.view->policies) &&
                !why_not_ready((void *) (uintptr_t) s);
 }
 

@@ -60,18 +60,17 @@ static void assert_unchanged(const View *v) {
 }
 
 static void ask(View *v, unsigned verb, Str body) {
-        static Promises promises;
-        static unsigned (*const verbs[])(const VerbContext *, Str, Buf *) = {verb_filter, verb_prioritize,
-                                                                             verb_preempt, verb_inspect};
+        static unsigned (*const verbs[])(SchedulerContext *, Str, Buf *) = {verb_filter, verb_prioritize,
+                                                                            verb_preempt, verb_inspect};
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
         Metrics metrics = {0};
-        VerbContext context = {
-                .view = v, .metrics = &metrics, .promises = &promises, .now = 1, .arena = &arena};
+        SchedulerContext context = {
+                .view = v, .metrics = &metrics, .leading = true, .now = 1, .arena = &arena};
         unsigned status;
 
-        promises = (Promises){0}; /* an input must have the same result each time */
         status = verbs[verb](&context, body, &out);
+        pending_done(&context.pending);
         assert(out.len > 0);
         if (status == 200)
                 assert_json(&out);

@@ -19,7 +19,7 @@ void bind_cards_refuse(Bind *bind, const Refusal *refusal, const char *before) {
         _cleanup_buf_ Buf text = BUF_NULL, answer = BUF_NULL;
         RefusalReason reason;
 
-        bind->binder->options.metrics->refusals[refusal->code]++;
+        bind->binder->context->metrics->refusals[refusal->code]++;
         buf_append_str(&text, str_from(before));
         buf_append_str(&answer, str_from(before));
         refusal_format(refusal, &text);
@@ -70,7 +70,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         int r;
 
         assert(!bind->pod->grant); /* or nothing would free the earlier one */
-        r = grant_new(bind->binder->options.view->ledger, &spec, &bind->pod->grant);
+        r = grant_new(bind->binder->context->view->ledger, &spec, &bind->pod->grant);
         bind->pod->reserved = r == 0;
         return r;
 }
@@ -78,7 +78,7 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
 /* The cards that the plan of the gang has for the pod on this node; they are free from now on, and
  * the caller charges them at once. Returns 1 without a plan, 0 or -ENOMEM. */
 static int take_place(const Bind *bind, Arena *arena, Placement *ret) {
-        Gangs *gangs = bind->binder->options.gangs;
+        Gangs *gangs = bind->binder->context->gangs;
         const Grant *place = gangs ? gangs_place(gangs, bind->uid) : NULL;
         const Slice *slices;
 
@@ -96,13 +96,13 @@ static int take_place(const Bind *bind, Arena *arena, Placement *ret) {
 static int write_annotations(const Bind *bind, const Placement *p, const LedgerNode *node, Buf *out) {
         bool job[CARD_INDEX_MAX + 1] = {0};
 
-        job_cards(bind->binder->options.view, bind->binder->options.gangs, bind->uid, node, job);
+        job_cards(bind->binder->context->view, bind->binder->context->gangs, bind->uid, node, job);
         pod_grant_write_of_job(p->slices, p->n_slices, node, bind->assume_time, bind->pod->carried, job, out);
         return buf_result(out);
 }
 
 void bind_cards_choose(Bind *bind, const Request *request) {
-        View *v = bind->binder->options.view;
+        View *v = bind->binder->context->view;
         DirectoryNode *node = directory_find(v->directory, bind->node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf annotations = BUF_NULL;

@@ -13,7 +13,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static void bind_wait(Bind *bind, usec_t delay) {
-        sd_event *event = kube_client_event(bind->binder->options.client);
+        sd_event *event = kube_client_event(bind->binder->context->client);
 
         bind->timer = sd_event_source_disable_unref(bind->timer);
         /* Accuracy of an eighth. The default of sd-event, for 0, is a quarter of a second. */
@@ -34,7 +34,7 @@ static void bind_is_unbound(Bind *bind) {
         }
         bind->unbound_once = true;
         bind_answer(bind, bind->fault.text);
-        bind_wait(bind, bind->binder->options.confirm);
+        bind_wait(bind, bind->binder->confirm);
 }
 
 static bool is_ours(const Bind *bind, const Pod *pod) {
@@ -51,7 +51,7 @@ static bool is_ours(const Bind *bind, const Pod *pod) {
 static bool bind_is_bound(Bind *bind, const Pod *pod) {
         bool ours = is_ours(bind, pod);
 
-        if (view_pod_set(bind->binder->options.view, pod, REFLECTOR_MODIFIED) < 0)
+        if (view_pod_set(bind->binder->context->view, pod, REFLECTOR_MODIFIED) < 0)
                 return false;
         if (ours)
                 bind_succeed(bind, METRICS_BIND_BOUND);
@@ -73,7 +73,7 @@ static void bind_ask_later(Bind *bind, const KubeReply *reply) {
 }
 
 static void judge_asked(Bind *bind, const KubeReply *reply) {
-        Arena *arena = &bind->binder->options.view->arena;
+        Arena *arena = &bind->binder->context->view->arena;
         Fault fault = FAULT_NULL;
         Pod pod;
 
@@ -106,7 +106,7 @@ static void on_asked(void *userdata, const KubeReply *reply) {
 
 void bind_confirm(Bind *bind) {
         bind_set_state(bind, BIND_ASKING);
-        if (kube_get_pod(bind->binder->options.client, bind->namespace_, bind->name, on_asked, bind,
+        if (kube_get_pod(bind->binder->context->client, bind->namespace_, bind->name, on_asked, bind,
                          &bind->call) < 0)
                 bind_leave(bind);
 }

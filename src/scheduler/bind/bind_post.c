@@ -58,7 +58,7 @@ static void bind_judge(Bind *bind, const KubeReply *reply) {
         }
         bind->conflict = heard && reply->status == 409;
         if (!bind->conflict)
-                bind->binder->options.metrics->binds[METRICS_BIND_UNKNOWN]++;
+                bind->binder->context->metrics->binds[METRICS_BIND_UNKNOWN]++;
         bind_confirm(bind);
 }
 
@@ -80,8 +80,8 @@ static void bind_send(Bind *bind) {
                 .annotations = buf_str(&bind->annotations),
                 .labels = buf_str(&bind->labels),
         };
-        const BinderOptions *o = &bind->binder->options;
-        const char *why_not = o->may_not_bind ? o->may_not_bind(o->userdata) : NULL;
+        const SchedulerContext *o = bind->binder->context;
+        const char *why_not = scheduler_context_may_not_act(o);
 
         if (why_not) {
                 bind_fail(bind, METRICS_BIND_REFUSED, why_not);
@@ -127,7 +127,7 @@ void bind_post_queue_get(Bind *bind) {
 /* ---- what a Binding carries ---- */
 
 bool bind_post_count(Bind *bind) {
-        const BinderOptions *o = &bind->binder->options;
+        const SchedulerContext *o = bind->binder->context;
         Fault why = FAULT_NULL;
         int r;
 

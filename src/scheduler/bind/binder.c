@@ -12,15 +12,14 @@ enum { BINDS_OPEN_MAX = 4096 };
 
 #define CONFIRM_DEFAULT (1 * USEC_PER_SEC)
 
-int binder_new(const BinderOptions *options, Binder **ret) {
+int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret) {
         Binder *b = calloc(1, sizeof *b);
 
         if (!b)
                 return -ENOMEM;
-        b->options = *options;
+        b->context = context;
         b->queue_end = &b->queue;
-        if (b->options.confirm == 0)
-                b->options.confirm = CONFIRM_DEFAULT;
+        b->confirm = confirm > 0 ? confirm : CONFIRM_DEFAULT;
         *ret = b;
         return 0;
 }
@@ -48,7 +47,7 @@ static Str node_of(const Bind *bind, const Pod *pod) {
 }
 
 static void bind_fetched(Bind *bind, const Pod *pod, Str object) {
-        View *v = bind->binder->options.view;
+        View *v = bind->binder->context->view;
         Refusal refusal = {0};
         Request request = {0};
         Str node;
@@ -81,7 +80,7 @@ static void bind_fetched(Bind *bind, const Pod *pod, Str object) {
 
 static void on_fetched(void *userdata, const KubeReply *reply) {
         Bind *bind = userdata;
-        Arena *arena = &bind->binder->options.view->arena;
+        Arena *arena = &bind->binder->context->view->arena;
         Fault fault = FAULT_NULL;
         Pod pod;
         int r;
@@ -109,7 +108,7 @@ static void on_fetched(void *userdata, const KubeReply *reply) {
 
 static void bind_fetch(Bind *bind) {
         bind_set_state(bind, BIND_FETCHING);
-        if (kube_get_pod(bind->binder->options.client, bind->namespace_, bind->name, on_fetched, bind,
+        if (kube_get_pod(bind->binder->context->client, bind->namespace_, bind->name, on_fetched, bind,
                          &bind->call) < 0)
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
 }
@@ -126,7 +125,7 @@ static void bind_go_on(Bind *bind) {
 /* ---- members of gangs ---- */
 
 static Bind *find_held(Binder *b, Str uid) {
-        const ViewPod *pod = view_pod_find(b->options.view, uid);
+        const ViewPod *pod = view_pod_find(b->context->view, uid);
 
         return pod && pod->bind && pod->bind->state == BIND_HELD ? pod->bind : NULL;
 }
@@ -136,8 +135,8 @@ void binder_release(Binder *b, Str uid) {
 
         if (bind)
                 bind_go_on(bind);
-        else if (b->options.gangs)
-                gangs_bind_ended(b->options.gangs, uid, false, clock_monotonic_usec());
+        else if (b->context->gangs)
+                gangs_bind_ended(b->context->gangs, uid, false, clock_monotonic_usec());
 }
 
 void binder_give_back(Binder *b, Str uid, const char *why) {
@@ -145,8 +144,8 @@ void binder_give_back(Binder *b, Str uid, const char *why) {
 
         if (bind)
                 bind_answer_only(bind, why);
-        else if (b->options.gangs)
-                gangs_bind_ended(b->options.gangs, uid, false, clock_monotonic_usec());
+        else if (b->context->gangs)
+                gangs_bind_ended(b->context->gangs, uid, false, clock_monotonic_usec());
 }
 
 /* ---- the request ---- */
@@ -158,11 +157,11 @@ static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, Bi
         Fault fault = FAULT_NULL;
 
         if (str_eq(node, a->node)) {
-                b->options.metrics->binds[METRICS_BIND_ALREADY]++;
+                b->context->metrics->binds[METRICS_BIND_ALREADY]++;
                 done(userdata, "");
                 return;
         }
-        b->options.metrics->binds[METRICS_BIND_ELSEWHERE]++;
+        b->context->metrics->binds[METRICS_BIND_ELSEWHERE]++;
         (void) fault_set(&fault, 0, POD_FMT " has been bound to node " STR_FMT " already", POD_ARG(a),
                          STR_ARG(node));
         done(userdata, fault.text);
@@ -170,7 +169,7 @@ static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, Bi
 
 /* Whether the gang lets the pod go on to its Binding; otherwise it is answered, or held. */
 static bool ask_gang(Bind *bind) {
-        Gangs *gangs = bind->binder->options.gangs;
+        Gangs *gangs = bind->binder->context->gangs;
         usec_t now = clock_monotonic_usec();
         char why[GANGS_WHY_MAX];
 
@@ -196,7 +195,7 @@ static bool answer_at_once(Binder *b, const BindingArgs *a, const ViewPod *pod, 
         if (pod && pod->bind) {
                 const Bind *other = pod->bind;
 
-                b->options.metrics->binds[METRICS_BIND_REFUSED]++;
+                b->context->metrics->binds[METRICS_BIND_REFUSED]++;
                 (void) fault_set(&fault, 0,
                                  POD_FMT " is being bound to node " STR_FMT ", whose outcome is still open",
                                  POD_ARG(a), STR_ARG(other->node));
@@ -208,7 +207,7 @@ static bool answer_at_once(Binder *b, const BindingArgs *a, const ViewPod *pod, 
                 return true;
         }
         if (b->n_open >= BINDS_OPEN_MAX) {
-                b->options.metrics->binds[METRICS_BIND_REFUSED]++;
+                b->context->metrics->binds[METRICS_BIND_REFUSED]++;
                 done(userdata, "too many binds are under way");
                 return true;
         }
@@ -216,17 +215,17 @@ static bool answer_at_once(Binder *b, const BindingArgs *a, const ViewPod *pod, 
 }
 
 void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *userdata, Bind **ret) {
-        ViewPod *pod = view_pod_find(b->options.view, args->uid);
+        ViewPod *pod = view_pod_find(b->context->view, args->uid);
         Bind *bind;
 
         *ret = NULL;
         if (answer_at_once(b, args, pod, done, userdata))
                 return;
-        pod = view_pod_ensure(b->options.view, args->uid);
+        pod = view_pod_ensure(b->context->view, args->uid);
         bind = pod ? bind_new(b, args, pod) : NULL;
         if (!bind) {
                 if (pod)
-                        view_pod_drop_if_unused(b->options.view, pod);
+                        view_pod_drop_if_unused(b->context->view, pod);
                 done(userdata, "out of memory");
                 return;
         }
@@ -235,7 +234,7 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
         if (ask_gang(bind))
                 bind_go_on(bind);
         /* The bind may have ended, and be freed, by now. */
-        pod = view_pod_find(b->options.view, args->uid);
+        pod = view_pod_find(b->context->view, args->uid);
         *ret = pod ? pod->bind : NULL;
 }
 

@@ -25,31 +25,16 @@
  * cards (GPUAssigned), or why the bind failed (FailedBinding). */
 
 #include "kube/api.h"
-#include "scheduler/gang/gangs.h"
 #include "scheduler/question/args.h"
-#include "scheduler/view/metrics.h"
-#include "scheduler/view/view.h"
+#include "scheduler/question/scheduler_context.h"
 
 typedef struct Binder Binder;
 typedef struct Bind Bind;
 
-typedef struct BinderOptions {
-        KubeClient *client; /* these outlive the binder */
-        View *view;
-        Metrics *metrics;
-        KubeEventRecorder *recorder; /* NULL: no Events */
-        Gangs *gangs;                /* NULL: gangs are off */
-        /* Between two GETs of a pod that is not bound after a lost answer; 0: 1 s. */
-        usec_t confirm;
-
-        /* Asked just before each Binding, because leadership may end while a pod is fetched or
-         * waits in the queue.
-         * Returns NULL, or why the pod must not be bound. NULL: every pod may be bound. */
-        const char *(*may_not_bind)(void *userdata);
-        void *userdata;
-} BinderOptions;
-
-int binder_new(const BinderOptions *options, Binder **ret);
+/* context: outlives the binder. may_not_act is asked just before each Binding, because leadership
+ * may end while a pod is fetched or waits in the queue. confirm: between two GETs of a pod that is
+ * not bound after a lost answer; 0: 1 s. 0 or -ENOMEM. */
+int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret);
 
 /* Open binds get no answer any more. The next leader finds out from the API server how they
  * ended. */

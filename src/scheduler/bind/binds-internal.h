@@ -52,7 +52,8 @@ struct Bind {
 };
 
 struct Binder {
-        BinderOptions options;
+        SchedulerContext *context;
+        usec_t confirm;
         Bind *open;
         size_t n_open, n_turns;
         Bind *queue, **queue_end; /* in the order of their coming */

@@ -49,7 +49,7 @@ void bind_free(Bind *bind) {
                 bind->next->link = bind->link;
         bind->binder->n_open--;
         bind->pod->bind = NULL;
-        view_pod_drop_if_unused(bind->binder->options.view, bind->pod);
+        view_pod_drop_if_unused(bind->binder->context->view, bind->pod);
         kube_call_free(bind->call);
         sd_event_source_disable_unref(bind->timer);
         buf_done(&bind->placed);
@@ -77,7 +77,7 @@ void bind_answer(Bind *bind, const char *error) {
 
 /* The gang of the pod, if it has one, hears how the bind ended. */
 static void tell_gang(const Bind *bind, bool bound) {
-        Gangs *gangs = bind->binder->options.gangs;
+        Gangs *gangs = bind->binder->context->gangs;
 
         if (gangs)
                 gangs_bind_ended(gangs, bind->uid, bound, clock_monotonic_usec());
@@ -94,12 +94,12 @@ static void bind_write_event(Bind *bind, const char *type, const char *reason, c
                 .note = note,
         };
 
-        if (bind->binder->options.recorder)
-                kube_event(bind->binder->options.recorder, &event);
+        if (bind->binder->context->recorder)
+                kube_event(bind->binder->context->recorder, &event);
 }
 
 void bind_succeed(Bind *bind, MetricsBind outcome) {
-        View *v = bind->binder->options.view;
+        View *v = bind->binder->context->view;
         ViewPod *pod = bind->pod;
 
         if (pod->reserved) {
@@ -116,7 +116,7 @@ void bind_succeed(Bind *bind, MetricsBind outcome) {
         policy_bind_end(v->policies, bind->uid, bind->node, true, v->kinds[VIEW_PODS].generation);
         log_info("bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT, STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node));
-        bind->binder->options.metrics->binds[outcome]++;
+        bind->binder->context->metrics->binds[outcome]++;
         if (bind->placed.len > 0 && buf_result(&bind->placed) == 0)
                 bind_write_event(bind, "Normal", "GPUAssigned", bind->placed.data);
         bind_answer(bind, "");
@@ -130,12 +130,12 @@ void bind_fail_as(Bind *bind, MetricsBind outcome, const char *error, const char
         if (pod->reserved) {
                 pod->grant = grant_free(pod->grant);
                 pod->reserved = false;
-                view_pod_settle(bind->binder->options.view, pod);
+                view_pod_settle(bind->binder->context->view, pod);
         }
-        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, false, 0);
+        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, false, 0);
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), error);
-        bind->binder->options.metrics->binds[outcome]++;
+        bind->binder->context->metrics->binds[outcome]++;
         bind_write_event(bind, "Warning", "FailedBinding", error);
         bind_answer(bind, answer);
         tell_gang(bind, false);
@@ -161,17 +161,17 @@ void bind_failf(Bind *bind, MetricsBind outcome, const char *format, ...) {
 void bind_answer_only(Bind *bind, const char *why) {
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), why);
-        bind->binder->options.metrics->binds[METRICS_BIND_REFUSED]++;
-        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, false, 0);
+        bind->binder->context->metrics->binds[METRICS_BIND_REFUSED]++;
+        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, false, 0);
         bind_answer(bind, why);
         tell_gang(bind, false);
         bind_free(bind);
 }
 
 void bind_leave(Bind *bind) {
-        bind->pod->generation = bind->binder->options.view->kinds[VIEW_PODS].generation;
+        bind->pod->generation = bind->binder->context->view->kinds[VIEW_PODS].generation;
         bind->pod->reserved = false;
-        policy_bind_end(bind->binder->options.view->policies, bind->uid, bind->node, true,
+        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, true,
                         bind->pod->generation);
         bind_answer(bind, "out of memory; the next list of pods will tell whether the pod was bound");
         tell_gang(bind, false);

@@ -54,7 +54,7 @@ static void look_soon(Assembler *a) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Assembler *a = userdata;
-        const char *why_not = a->o.may_not_act ? a->o.may_not_act(a->o.userdata) : NULL;
+        const char *why_not = scheduler_context_may_not_act(a->o.context);
 
         if (why_not || gangs_step(&a->gangs, clock_monotonic_usec()))
                 look_after(a, LOOK_EVERY);
@@ -96,8 +96,8 @@ static void send_wakes(Assembler *a) {
                 next = w->next;
                 if (w->call)
                         continue;
-                if (kube_merge_patch(a->o.client, w->path, "", str_from(w->patch), STR(""), on_woken, w,
-                                     &w->call) < 0)
+                if (kube_merge_patch(a->o.context->client, w->path, "", str_from(w->patch), STR(""), on_woken,
+                                     w, &w->call) < 0)
                         wake_end(w, false);
                 else
                         a->n_sent++;
@@ -190,14 +190,14 @@ static void on_give_back(void *userdata, Str uid, const char *why) {
 static void on_tell(void *userdata, const GangMember *m, const char *reason, const char *note) {
         Assembler *a = userdata;
 
-        kube_event(a->o.recorder, &(KubeEvent){.kind = "Pod",
-                                               .namespace_ = str_from(m->gang->namespace_),
-                                               .name = str_from(m->name),
-                                               .uid = str_from(m->uid),
-                                               .type = "Normal",
-                                               .reason = reason,
-                                               .note = note,
-                                               .replaces = true});
+        kube_event(a->o.context->recorder, &(KubeEvent){.kind = "Pod",
+                                                        .namespace_ = str_from(m->gang->namespace_),
+                                                        .name = str_from(m->name),
+                                                        .uid = str_from(m->uid),
+                                                        .type = "Normal",
+                                                        .reason = reason,
+                                                        .note = note,
+                                                        .replaces = true});
 }
 
 static void on_room(void *userdata, Str node) {
@@ -331,7 +331,7 @@ static bool is_final(const Candidate *c) {
 /* A node that a ResourcePolicy refuses for this member may become the place of another one, when
  * it lies in a unit. The members fill the units one after the other. */
 static size_t list_nodes(const Assembler *a, const Question *q, const Candidate *first, GangsNode *nodes) {
-        const PolicyPod *known = policy_table_find(a->o.view->policies, q->pod.uid);
+        const PolicyPod *known = policy_table_find(a->o.context->view->policies, q->pod.uid);
         size_t n = 0;
 
         for (const Candidate *c = first; c; c = c->next, n++) {
@@ -367,7 +367,7 @@ static int choose(void *userdata, void *state, Candidate *first) {
         v = gangs_filter(&a->gangs, &q->pod, nodes, list_nodes(a, q, first, nodes), q->now, why);
         look_soon(a);
         if (v == GANGS_REFUSE)
-                policy_table_drop_note(a->o.view->policies, q->pod.uid);
+                policy_table_drop_note(a->o.context->view->policies, q->pod.uid);
         n = 0;
         for (Candidate *c = first; c && v != GANGS_FREE; c = c->next, n++)
                 if (v == GANGS_REFUSE)
@@ -406,7 +406,7 @@ int assembler_new(const AssemblerOptions *options, Assembler **ret) {
                 return -ENOMEM;
         a->o = *options;
         a->wakes_end = &a->wakes;
-        gangs_init(&a->gangs, options->view->ledger,
+        gangs_init(&a->gangs, options->context->view->ledger,
                    &(GangsHooks){.release = on_release,
                                  .give_back = on_give_back,
                                  .wake = on_wake,
@@ -415,8 +415,8 @@ int assembler_new(const AssemblerOptions *options, Assembler **ret) {
                                  .on_settled = on_settled,
                                  .userdata = a});
         gangs_know_scheduler(&a->gangs, STR(VERDICT_SCHEDULER), 0);
-        r = sd_event_add_time_relative(kube_client_event(options->client), &a->timer, CLOCK_MONOTONIC,
-                                       LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
+        r = sd_event_add_time_relative(kube_client_event(options->context->client), &a->timer,
+                                       CLOCK_MONOTONIC, LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(a);

@@ -5,16 +5,11 @@
  * filter, the binder's held Binds, the patches that wake members, and their Events. */
 
 #include "scheduler/bind/binder.h"
-#include "scheduler/question/candidates.h"
 
 typedef struct Assembler Assembler;
 
 typedef struct AssemblerOptions {
-        KubeClient *client; /* these outlive the assembler; the binder is freed before it */
-        View *view;
-        KubeEventRecorder *recorder;
-        /* NULL, or why this replica must not act now. */
-        const char *(*may_not_act)(void *userdata);
+        SchedulerContext *context; /* it outlives the assembler; the binder is freed before it */
         /* NULL, or told of a node where a gang gives cards back. */
         void (*on_room)(void *userdata, Str node);
         /* NULL, or told that the attempt of a gang without cards has ended. */

@@ -26,7 +26,7 @@ static const char *const state_names[] = {[EVICTOR_IDLE] = "idle",
                                           [EVICTOR_KEEPING] = "keeping"};
 
 struct Evictor {
-        EvictorOptions options;
+        SchedulerContext *context;
         EvictorState state;
         EvictorTry try;
         KubeCall *call;
@@ -60,14 +60,14 @@ _printf_(5, 6) static void tell(Evictor *e, const EvictorPod *pod, const char *t
         if (vsnprintf(note, sizeof note, format, args) < 0)
                 note[0] = '\0';
         va_end(args);
-        if (e->options.recorder)
-                kube_event(e->options.recorder, &(KubeEvent){.kind = "Pod",
-                                                             .namespace_ = pod->namespace_,
-                                                             .name = pod->name,
-                                                             .uid = pod->uid,
-                                                             .type = type,
-                                                             .reason = reason,
-                                                             .note = note});
+        if (e->context->recorder)
+                kube_event(e->context->recorder, &(KubeEvent){.kind = "Pod",
+                                                              .namespace_ = pod->namespace_,
+                                                              .name = pod->name,
+                                                              .uid = pod->uid,
+                                                              .type = type,
+                                                              .reason = reason,
+                                                              .note = note});
 }
 
 static EvictorPod preemptor(const Evictor *e) {
@@ -78,7 +78,7 @@ static EvictorPod preemptor(const Evictor *e) {
 
 static void try_end(Evictor *e, const char *why) {
         e->call = kube_call_free(e->call);
-        hold_end(&e->options.view->hold);
+        hold_end(&e->context->view->hold);
         set_state(e, EVICTOR_IDLE, why);
         e->ended = e->now;
         evictor_try_done(&e->try);
@@ -91,7 +91,7 @@ static void put_off(Evictor *e, PendingPod *w, usec_t retry_after) {
 }
 
 static void try_put_off(Evictor *e, const char *why, usec_t retry_after) {
-        PendingPod *w = pending_find(e->options.pending, e->try.uid);
+        PendingPod *w = pending_find(&e->context->pending, e->try.uid);
 
         if (w && w->due > 0)
                 put_off(e, w, retry_after);
@@ -99,10 +99,10 @@ static void try_put_off(Evictor *e, const char *why, usec_t retry_after) {
 }
 
 static void try_done(Evictor *e, const char *why) {
-        PendingPod *w = pending_find(e->options.pending, e->try.uid);
+        PendingPod *w = pending_find(&e->context->pending, e->try.uid);
 
         if (w)
-                pending_forget(e->options.pending, w);
+                pending_forget(&e->context->pending, w);
         try_end(e, why);
 }
 
@@ -122,7 +122,7 @@ static Wait wait_of(const View *v, Str uid) {
 
 /* Ends the try when no more pods must go for it. */
 static bool is_pointless(Evictor *e) {
-        switch (wait_of(e->options.view, e->try.uid)) {
+        switch (wait_of(e->context->view, e->try.uid)) {
         case WAIT_GONE:
                 try_done(e, "the pod is gone");
                 return true;
@@ -135,7 +135,7 @@ static bool is_pointless(Evictor *e) {
         default:
                 break;
         }
-        if (!e->options.view->hold.grant)
+        if (!e->context->view->hold.grant)
                 try_put_off(e, "the hold is lost", 0);
         return e->state == EVICTOR_IDLE;
 }
@@ -167,7 +167,7 @@ static void on_refused(Evictor *e, const EvictorPod *victim, const KubeReply *re
         EvictorPod pod = preemptor(e);
         bool by_budget = reply->outcome == KUBE_DONE && reply->status == 429;
 
-        e->options.metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
+        e->context->metrics->evictions[by_budget ? METRICS_EVICTION_REFUSED : METRICS_EVICTION_FAILED]++;
         tell(e, &pod, "Warning", "PreemptionRefused",
              "%s of node " STR_FMT " cannot be freed: eviction of pod " STR_FMT "/" STR_FMT ": %s",
              e->try.cards, STR_ARG(e->try.node), STR_ARG(victim->namespace_), STR_ARG(victim->name),
@@ -179,7 +179,7 @@ static void on_refused(Evictor *e, const EvictorPod *victim, const KubeReply *re
 /* The API server answers 409 when the name belongs to a pod of another UID. It also does when the
  * pod is still there and its budget was changed at the same time. The watch decides which. */
 static bool is_gone(const Evictor *e, const EvictorPod *victim, const KubeReply *reply) {
-        const ViewPod *pod = view_pod_find(e->options.view, victim->uid);
+        const ViewPod *pod = view_pod_find(e->context->view, victim->uid);
 
         if (reply->outcome != KUBE_DONE)
                 return false;
@@ -198,13 +198,13 @@ static void on_evicted(void *userdata, const KubeReply *reply) {
         }
         if (!gone)
                 on_accepted(e, victim);
-        e->options.metrics->evictions[METRICS_EVICTION_DONE]++;
+        e->context->metrics->evictions[METRICS_EVICTION_DONE]++;
         e->try.next++;
         evict_next(e);
 }
 
 static const char *why_not(const Evictor *e) {
-        return e->options.may_not_act ? e->options.may_not_act(e->options.userdata) : NULL;
+        return scheduler_context_may_not_act(e->context);
 }
 
 static void evict_next(Evictor *e) {
@@ -222,7 +222,7 @@ static void evict_next(Evictor *e) {
                 set_state(e, EVICTOR_DRAINING, "all victims are told to go");
                 return;
         }
-        if (kube_evict(e->options.client, victim->namespace_, victim->name, victim->uid, on_evicted, e,
+        if (kube_evict(e->context->client, victim->namespace_, victim->name, victim->uid, on_evicted, e,
                        &e->call) < 0)
                 try_put_off(e, "out of memory", 0);
 }
@@ -230,7 +230,7 @@ static void evict_next(Evictor *e) {
 /* ---- the beginning of a try ---- */
 
 static int hold_cards(Evictor *e, const Request *request, const Placement *placement) {
-        View *v = e->options.view;
+        View *v = e->context->view;
         HoldSpec spec = {.namespace_ = e->try.namespace_,
                          .name = e->try.name,
                          .uid = e->try.uid,
@@ -256,7 +256,7 @@ static void report_plan(Evictor *e) {
 }
 
 static void try_begin(Evictor *e, PendingPod *w, const Request *request, const EvictorPlan *plan) {
-        if (evictor_try_copy(&e->try, &e->options.view->budgets, w, plan) < 0 ||
+        if (evictor_try_copy(&e->try, &e->context->view->budgets, w, plan) < 0 ||
             hold_cards(e, request, &plan->choice.placement) < 0) {
                 log_error("out of memory: no card is freed for pod " STR_FMT "/" STR_FMT " now",
                           STR_ARG(w->namespace_), STR_ARG(w->name));
@@ -300,11 +300,11 @@ static bool waits_for_gang(Evictor *e, PendingPod *w, const EvictorPlan *plan) {
 }
 
 static void look_at(Evictor *e, PendingPod *w) {
-        const Request *request = request_of(e->options.view, w);
+        const Request *request = request_of(e->context->view, w);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         EvictorPlan plan = {0};
         bool pointless = !request ||
-                         evictor_plan_make(e->options.view, w, request, &e->steps, &arena, &plan) < 0 ||
+                         evictor_plan_make(e->context->view, w, request, &e->steps, &arena, &plan) < 0 ||
                          plan.fits;
 
         if (!pointless && waits_for_gang(e, w, &plan))
@@ -329,18 +329,18 @@ static void step_idle(Evictor *e) {
 
         if (!e->more)
                 e->steps = SEARCH_STEPS;
-        w = e->now < e->resume ? NULL : pending_next(e->options.pending, e->now, e->ended);
+        w = e->now < e->resume ? NULL : pending_next(&e->context->pending, e->now, e->ended);
         if (w)
                 look_at(e, w);
         e->more = e->state == EVICTOR_IDLE && e->now >= e->resume &&
-                  pending_next(e->options.pending, e->now, e->ended);
+                  pending_next(&e->context->pending, e->now, e->ended);
 }
 
 /* ---- draining and keeping ---- */
 
 /* The hold ended with a Binding that failed. The cards are held again, if they are still free. */
 static void hold_again(Evictor *e, const Request *request) {
-        DirectoryNode *node = directory_find(e->options.view->directory, e->try.node);
+        DirectoryNode *node = directory_find(e->context->view->directory, e->try.node);
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Placement placement;
         Refusal refusal;
@@ -353,7 +353,7 @@ static void hold_again(Evictor *e, const Request *request) {
 /* The agent may report slices of a victim as held after its pod is gone. The state then goes back
  * to draining. */
 static void step_drain(Evictor *e) {
-        bool drained = evictor_try_is_drained(&e->try, e->options.view);
+        bool drained = evictor_try_is_drained(&e->try, e->context->view);
 
         if (e->state == EVICTOR_DRAINING && drained) {
                 e->try.until = e->now + EVICTOR_KEEP;
@@ -365,7 +365,7 @@ static void step_drain(Evictor *e) {
 }
 
 static void step_waiting(Evictor *e) {
-        View *v = e->options.view;
+        View *v = e->context->view;
         Wait wait = wait_of(v, e->try.uid);
 
         if (wait == WAIT_GONE)
@@ -387,7 +387,7 @@ bool evictor_step(Evictor *e, usec_t now) {
 
         e->now = now;
         if (why) {
-                pending_clear_tries(e->options.pending);
+                pending_clear_tries(&e->context->pending);
                 if (e->state != EVICTOR_IDLE)
                         try_end(e, why);
         }
@@ -395,7 +395,7 @@ bool evictor_step(Evictor *e, usec_t now) {
                 step_waiting(e);
         if (e->state == EVICTOR_IDLE)
                 step_idle(e);
-        return e->state != EVICTOR_IDLE || pending_any(e->options.pending);
+        return e->state != EVICTOR_IDLE || pending_any(&e->context->pending);
 }
 
 /* ---- the timer ---- */
@@ -404,7 +404,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
 static void arm(Evictor *e) {
         if (!e->timer)
-                (void) sd_event_add_time_relative(kube_client_event(e->options.client), &e->timer,
+                (void) sd_event_add_time_relative(kube_client_event(e->context->client), &e->timer,
                                                   CLOCK_MONOTONIC, e->more ? STEP_NEXT : STEP_EVERY,
                                                   e->more ? STEP_NEXT : STEP_EVERY / 8, on_timer, e);
 }
@@ -422,14 +422,14 @@ static void on_news(void *userdata) {
         arm(userdata);
 }
 
-int evictor_new(const EvictorOptions *options, Evictor **ret) {
+int evictor_new(SchedulerContext *context, Evictor **ret) {
         Evictor *e = calloc(1, sizeof *e);
 
         if (!e)
                 return -ENOMEM;
-        e->options = *options;
-        options->pending->on_news = on_news;
-        options->pending->userdata = e;
+        e->context = context;
+        context->pending.on_news = on_news;
+        context->pending.userdata = e;
         *ret = e;
         return 0;
 }
@@ -439,8 +439,8 @@ Evictor *evictor_free(Evictor *e) {
                 return NULL;
         if (e->state != EVICTOR_IDLE)
                 try_end(e, "the scheduler ends");
-        pending_clear_tries(e->options.pending);
-        e->options.pending->on_news = NULL;
+        pending_clear_tries(&e->context->pending);
+        e->context->pending.on_news = NULL;
         sd_event_source_disable_unref(e->timer);
         free(e);
         return NULL;

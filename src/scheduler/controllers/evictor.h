@@ -29,27 +29,15 @@
  * evicted. */
 
 #include "kube/api.h"
-#include "scheduler/question/pending.h"
-#include "scheduler/view/metrics.h"
-#include "scheduler/view/view.h"
+#include "scheduler/question/scheduler_context.h"
 
 #define EVICTOR_KEEP  (60 * USEC_PER_SEC)  /* the free card is kept for its pod */
 #define EVICTOR_DRAIN (600 * USEC_PER_SEC) /* a longer grace period of a victim ends the try */
 
 typedef struct Evictor Evictor;
 
-typedef struct EvictorOptions {
-        KubeClient *client; /* these outlive the evictor; the view is freed after it */
-        View *view;
-        Pending *pending;
-        Metrics *metrics;
-        KubeEventRecorder *recorder; /* NULL: no Events */
-        /* NULL, or why this replica must not evict: it is not the leader. NULL: it may always */
-        const char *(*may_not_act)(void *userdata);
-        void *userdata;
-} EvictorOptions;
-
-int evictor_new(const EvictorOptions *options, Evictor **ret); /* 0 or -ENOMEM */
+/* The context outlives it, and the view. 0 or -ENOMEM. */
+int evictor_new(SchedulerContext *context, Evictor **ret);
 Evictor *evictor_free(Evictor *e);
 
 /* One look at the try, or else at one pod that waits, at this time. Returns whether there is more

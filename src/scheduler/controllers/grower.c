@@ -88,7 +88,7 @@ static Wish *find(const Grower *g, Str uid) {
 }
 
 static Grant *grant_of(const Grower *g, Str uid) {
-        const ViewPod *pod = view_pod_find(g->o.view, uid);
+        const ViewPod *pod = view_pod_find(g->o.context->view, uid);
 
         return pod && !pod->reserved ? pod->grant : NULL;
 }
@@ -99,14 +99,14 @@ static void tell(const Grower *g, Wish *w, const char *note) {
         if (!w || w->told == hash)
                 return;
         w->told = hash;
-        kube_event(g->o.recorder, &(KubeEvent){.kind = "Pod",
-                                               .namespace_ = w->namespace_,
-                                               .name = w->name,
-                                               .uid = w->uid,
-                                               .type = "Warning",
-                                               .reason = REASON_REFUSED,
-                                               .note = note,
-                                               .replaces = true});
+        kube_event(g->o.context->recorder, &(KubeEvent){.kind = "Pod",
+                                                        .namespace_ = w->namespace_,
+                                                        .name = w->name,
+                                                        .uid = w->uid,
+                                                        .type = "Warning",
+                                                        .reason = REASON_REFUSED,
+                                                        .note = note,
+                                                        .replaces = true});
 }
 
 /* ---- the pod whose growth is under way ---- */
@@ -124,7 +124,7 @@ static Wish *begun(const Grower *g) {
 /* Its reservation stays until the ledger sees this serial; 0: the permit was never written. The
  * next wish that is due begins at once. */
 static void end(Grower *g, uint64_t serial) {
-        LedgerNode *n = ledger_node_find(g->o.view->ledger, str_from(g->node));
+        LedgerNode *n = ledger_node_find(g->o.context->view->ledger, str_from(g->node));
         Wish *w = begun(g);
 
         if (w) {
@@ -150,7 +150,7 @@ static int call(Grower *g, const KubeRequest *request, KubeDone done) {
         KubeRequest r = *request;
 
         r.timeout = TIMEOUT;
-        return kube_call(g->o.client, &r, done, g, &g->call);
+        return kube_call(g->o.context->client, &r, done, g, &g->call);
 }
 
 static bool is_good(const KubeReply *reply) {
@@ -222,7 +222,7 @@ static void permit(Grower *g, const Node *node, Arena *arena) {
                 return;
         }
         g->serial = ++growth.serial;
-        if (r < 0 || g->o.may_not_act(g->o.userdata) ||
+        if (r < 0 || scheduler_context_may_not_act(g->o.context) ||
             send_patch(g, &growth, node->meta.resource_version) < 0)
                 look_later(g);
 }
@@ -376,13 +376,13 @@ static bool try_wish(Grower *g, Wish *w) {
 static bool is_over(const Grower *g, const Wish *w, usec_t now) {
         const Grant *grant = grant_of(g, w->uid);
 
-        return !view_pod_find(g->o.view, w->uid) ||
+        return !view_pod_find(g->o.context->view, w->uid) ||
                (w->again <= now && grant && !growth_wish_is_one(grant, &w->asked));
 }
 
 /* Whether a permit is written that the ledger has not seen. */
 static bool expire(const Grower *g, usec_t now) {
-        const Ledger *ledger = g->o.view->ledger;
+        const Ledger *ledger = g->o.context->view->ledger;
         bool left = false;
 
         for (size_t i = 0; i < ledger_n_nodes(ledger); i++)
@@ -395,7 +395,7 @@ static bool expire(const Grower *g, usec_t now) {
 static void look(Grower *g) {
         usec_t now = clock_monotonic_usec();
 
-        if (g->call || g->o.may_not_act(g->o.userdata))
+        if (g->call || scheduler_context_may_not_act(g->o.context))
                 return;
         if (g->uid) {
                 read_node(g);
@@ -424,8 +424,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void look_later(Grower *g) {
         if (!g->timer && (g->wishes || g->uid || g->settles) &&
-            sd_event_add_time_relative(kube_client_event(g->o.client), &g->timer, CLOCK_MONOTONIC, g->o.tick,
-                                       0, on_timer, g) < 0)
+            sd_event_add_time_relative(kube_client_event(g->o.context->client), &g->timer, CLOCK_MONOTONIC,
+                                       g->o.tick, 0, on_timer, g) < 0)
                 log_error("out of memory: growth waits for the next change of a pod");
 }
 
@@ -440,7 +440,7 @@ static int on_soon(sd_event_source *source, void *userdata) {
 
 /* In the next round of the event loop, because the caller is in the middle of its own work. */
 static void look_soon(Grower *g) {
-        if (!g->soon && sd_event_add_defer(kube_client_event(g->o.client), &g->soon, on_soon, g) < 0)
+        if (!g->soon && sd_event_add_defer(kube_client_event(g->o.context->client), &g->soon, on_soon, g) < 0)
                 look_later(g);
 }
 
@@ -459,7 +459,7 @@ static Wish *add_wish(Grower *g, const Grant *grant, const GrowthWish *asked) {
                 w->uid = str_put(&at, uid);
                 w->asked.mem = str_put(&at, asked->mem);
                 w->asked.core = str_put(&at, asked->core);
-                w->is_ending = view_pod_find(g->o.view, w->uid)->terminating; /* it has the grant */
+                w->is_ending = view_pod_find(g->o.context->view, w->uid)->terminating; /* it has the grant */
                 HASH_ADD_KEYPTR(hh, g->wishes, w->uid.data, w->uid.len, w);
         }
         if (w && hash_added(w, hh))
@@ -490,13 +490,13 @@ void grower_pod(Grower *g, const Pod *pod) {
         if (!w)
                 return;
         w->is_static = !str_is_empty(pod->annotations.mirror);
-        if (!g->uid && !g->o.may_not_act(g->o.userdata))
+        if (!g->uid && !scheduler_context_may_not_act(g->o.context))
                 (void) try_wish(g, w);
         look_later(g);
 }
 
 void grower_node(Grower *g, Str name) {
-        LedgerNode *n = ledger_node_find(g->o.view->ledger, name);
+        LedgerNode *n = ledger_node_find(g->o.context->view->ledger, name);
 
         if (!n || ledger_growth_serial(n) == 0)
                 return;

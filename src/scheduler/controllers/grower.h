@@ -19,20 +19,14 @@
  * before the PATCH, the wish ends without a permit, and the new one is tried. A reservation whose
  * permit the watch never shows ends when the node has had no annotation for a minute. */
 
-#include "kube/event.h"
-#include "scheduler/view/view.h"
+#include "scheduler/question/scheduler_context.h"
 
 typedef struct Grower Grower;
 
 typedef struct GrowerOptions {
-        KubeClient *client; /* these outlive it */
-        View *view;
-        KubeEventRecorder *recorder;
-        /* NULL when this replica leads and its view is in sync; else why it may not act. */
-        const char *(*may_not_act)(void *userdata);
-        void *userdata;
-        usec_t tick;  /* from one look at the wishes to the next; 0: a second */
-        usec_t again; /* the longest pause of a wish after its growth has ended; 0: 30 seconds */
+        SchedulerContext *context; /* it outlives the grower, and may_not_act is not NULL */
+        usec_t tick;               /* from one look at the wishes to the next; 0: a second */
+        usec_t again;              /* the longest pause of a wish after its growth has ended; 0: 30 seconds */
 } GrowerOptions;
 
 int grower_new(const GrowerOptions *options, Grower **ret); /* 0 or -ENOMEM */

@@ -27,7 +27,7 @@ typedef struct RoomyNode {
 } RoomyNode;
 
 struct Waker {
-        WakerOptions options;
+        SchedulerContext *context;
         RoomyNode nodes[WAKER_NODES];
         size_t n_nodes;
         Kick kicks[WAKER_BURST];
@@ -50,7 +50,7 @@ void waker_room(Waker *w, Str node) {
         RoomyNode roomy = {.came = clock_monotonic_usec()};
         size_t i = 0;
 
-        if (!w->options.may_wake(w->options.userdata) || !w->options.pending->by_uid)
+        if (scheduler_context_may_not_act(w->context) || !w->context->pending.by_uid)
                 return;
         while (i < w->n_nodes && !str_eq(str_from(w->nodes[i].name), node))
                 i++;
@@ -65,7 +65,7 @@ void waker_room(Waker *w, Str node) {
 }
 
 void waker_settled(Waker *w) {
-        if (!w->options.may_wake(w->options.userdata) || !w->options.pending->by_uid)
+        if (scheduler_context_may_not_act(w->context) || !w->context->pending.by_uid)
                 return;
         w->settled = true;
         arm(w, SOON);
@@ -95,14 +95,14 @@ static void kick_end(Kick *k) {
 static void on_kicked(void *userdata, const KubeReply *reply) {
         Kick *k = userdata;
         Waker *w = k->waker;
-        PendingPod *pod = pending_find(w->options.pending, str_from(k->uid));
+        PendingPod *pod = pending_find(&w->context->pending, str_from(k->uid));
         bool good = reply->outcome == KUBE_DONE && reply->status / 100 == 2;
 
         /* Once more in the next turn. 409: other clients write the pod, or its name has another
          * UID. */
         if (pod && pod->refused &&
             (kube_reply_is_transient(reply) ||
-             (reply->status == 409 && view_pod_find(w->options.view, pod->uid)))) {
+             (reply->status == 409 && view_pod_find(w->context->view, pod->uid)))) {
                 if (k->settled)
                         w->settled = pod->waits_for_gang = true;
                 else
@@ -151,7 +151,7 @@ static bool kick(Waker *w, const PendingPod *pod, bool settled) {
         kube_pod_path(&path, pod->namespace_, pod->name);
         write_patch(pod, &patch);
         if (buf_result(&path) < 0 || buf_result(&patch) < 0 ||
-            kube_merge_patch(w->options.client, path.data, "", buf_str(&patch), STR(""), on_kicked, k,
+            kube_merge_patch(w->context->client, path.data, "", buf_str(&patch), STR(""), on_kicked, k,
                              &k->call) < 0) {
                 free(TAKE_PTR(k->uid));
                 return false;
@@ -165,7 +165,7 @@ static bool kick(Waker *w, const PendingPod *pod, bool settled) {
 /* ---- one turn ---- */
 
 static bool fits(const Waker *w, const ViewPod *pod, Str uid, const LedgerNode *node) {
-        const View *v = w->options.view;
+        const View *v = w->context->view;
         HoldAsker asker = {.uid = uid, .priority = pod->priority};
         Refusal refusal;
 
@@ -178,15 +178,15 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
         PendingPod *pod, *next;
         usec_t again = 0;
 
-        HASH_ITER(hh, w->options.pending->by_uid, pod, next) {
-                const ViewPod *known = view_pod_find(w->options.view, pod->uid);
+        HASH_ITER(hh, w->context->pending.by_uid, pod, next) {
+                const ViewPod *known = view_pod_find(w->context->view, pod->uid);
                 usec_t due = pod->woken != 0 ? pod->woken + WAKER_AGAIN : 0;
 
                 if (w->n_kicks == WAKER_BURST)
                         return now;
                 if (!known || !known->request) {
                         if (!pod->waits_for_gang) /* a pod without cards waits for no room */
-                                pending_forget(w->options.pending, pod);
+                                pending_forget(&w->context->pending, pod);
                         continue;
                 }
                 if (!pod->refused || pod->woken >= roomy->came || (due > now && again != 0 && due >= again) ||
@@ -203,7 +203,7 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
 static bool wake_waiting_for_gangs(Waker *w) {
         PendingPod *pod, *next;
 
-        HASH_ITER(hh, w->options.pending->by_uid, pod, next) {
+        HASH_ITER(hh, w->context->pending.by_uid, pod, next) {
                 if (!pod->waits_for_gang)
                         continue;
                 if (w->n_kicks == WAKER_BURST)
@@ -218,7 +218,7 @@ static bool wake_waiting_for_gangs(Waker *w) {
 /* A turn waits for the answers of the one before. */
 static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         Waker *w = userdata;
-        bool leads = w->options.may_wake(w->options.userdata);
+        bool leads = !scheduler_context_may_not_act(w->context);
         usec_t now = clock_monotonic_usec();
 
         w->armed = false;
@@ -227,7 +227,7 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
         for (size_t i = w->n_kicks > 0 ? 0 : w->n_nodes; i-- > 0;) {
                 RoomyNode *roomy = &w->nodes[i];
                 const LedgerNode *node =
-                        leads ? ledger_node_find(w->options.view->ledger, str_from(roomy->name)) : NULL;
+                        leads ? ledger_node_find(w->context->view->ledger, str_from(roomy->name)) : NULL;
 
                 if (roomy->due > now)
                         continue;
@@ -242,27 +242,27 @@ static int on_turn(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* ---- beginning and end ---- */
 
-int waker_new(const WakerOptions *options, Waker **ret) {
+int waker_new(SchedulerContext *context, Waker **ret) {
         _cleanup_(waker_freep) Waker *w = calloc(1, sizeof *w);
         int r;
 
         if (!w)
                 return -ENOMEM;
-        w->options = *options;
+        w->context = context;
         for (size_t i = 0; i < WAKER_BURST; i++)
                 w->kicks[i].waker = w;
-        r = sd_event_add_time_relative(kube_client_event(options->client), &w->timer, CLOCK_MONOTONIC, 0, 1,
+        r = sd_event_add_time_relative(kube_client_event(context->client), &w->timer, CLOCK_MONOTONIC, 0, 1,
                                        on_turn, w);
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        options->view->fences.on_room = on_room;
-        options->view->fences.room_userdata = w;
-        options->view->hold.on_room = on_room;
-        options->view->hold.userdata = w;
-        options->view->on_settled = on_settled;
-        options->view->settled_userdata = w;
+        context->view->fences.on_room = on_room;
+        context->view->fences.room_userdata = w;
+        context->view->hold.on_room = on_room;
+        context->view->hold.userdata = w;
+        context->view->on_settled = on_settled;
+        context->view->settled_userdata = w;
         *ret = TAKE_PTR(w);
         return 0;
 }
@@ -270,9 +270,9 @@ int waker_new(const WakerOptions *options, Waker **ret) {
 Waker *waker_free(Waker *w) {
         if (!w)
                 return NULL;
-        w->options.view->fences.on_room = NULL;
-        w->options.view->hold.on_room = NULL;
-        w->options.view->on_settled = NULL;
+        w->context->view->fences.on_room = NULL;
+        w->context->view->hold.on_room = NULL;
+        w->context->view->on_settled = NULL;
         for (size_t i = 0; i < WAKER_BURST; i++) {
                 kube_call_free(w->kicks[i].call);
                 free(w->kicks[i].uid);

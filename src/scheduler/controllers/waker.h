@@ -11,27 +11,17 @@
  * pods, and a pod is woken for room once in WAKER_AGAIN. A node is forgotten when no pod is left
  * that fits and was not woken since the node got its room. */
 
-#include "kube/client.h"
-#include "scheduler/question/pending.h"
-#include "scheduler/view/view.h"
+#include "scheduler/question/scheduler_context.h"
 
 enum { WAKER_NODES = 64, WAKER_BURST = 16 };
 #define WAKER_AGAIN (30 * USEC_PER_SEC)
 
 typedef struct Waker Waker;
 
-typedef struct WakerOptions {
-        KubeClient *client; /* these outlive it */
-        View *view;
-        Pending *pending;
-        bool (*may_wake)(void *userdata); /* whether this replica leads */
-        void *userdata;
-} WakerOptions;
-
 /* Listens to the view's fences, and to the end of its hold and of a gang's Bindings. 0, -ENOMEM or
  * the error of sd-event. */
-int waker_new(const WakerOptions *options, Waker **ret);
-Waker *waker_free(Waker *w); /* before the view */
+int waker_new(SchedulerContext *context, Waker **ret);
+Waker *waker_free(Waker *w); /* before context and view */
 
 /* Pods that wait may fit on the node soon. */
 void waker_room(Waker *w, Str node);

@@ -10,7 +10,6 @@
 #include "scheduler/page/page_rows.h"
 #include "scheduler/page/page_use.h"
 #include "scheduler/page/page_viewers.h"
-#include "scheduler/verbs/verbs.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_TEXT "text/plain; charset=utf-8"
@@ -25,7 +24,7 @@ enum {
 };
 
 struct PageServer {
-        View *view;
+        SchedulerContext *context;
         PageState state;
         PageViewers *viewers;
         PageUse *use;
@@ -65,20 +64,22 @@ static void on_events(PageServer *p, HttpExchange *x, const char *method) {
 }
 
 static void on_node(PageServer *p, HttpExchange *x, Str name) {
-        const LedgerNode *node = name.len <= NAME_MAX_LEN ? ledger_node_find(p->view->ledger, name) : NULL;
+        const LedgerNode *node =
+                name.len <= NAME_MAX_LEN ? ledger_node_find(p->context->view->ledger, name) : NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
 
         if (!node || !page_rows_shows(node))
                 refuse(x, 404, "no node of this name shares a GPU\n");
-        else if (page_rows_slices(node, &p->state.resizes, &p->view->fences, &arena, &out) < 0)
+        else if (page_rows_slices(node, &p->state.resizes, &p->context->view->fences, &arena, &out) < 0)
                 refuse(x, 503, "out of memory\n");
         else
                 http_respond(x, 200, TYPE_JSON, buf_str(&out));
 }
 
 static void on_use(PageServer *p, HttpExchange *x, Str name) {
-        const LedgerNode *node = name.len <= NAME_MAX_LEN ? ledger_node_find(p->view->ledger, name) : NULL;
+        const LedgerNode *node =
+                name.len <= NAME_MAX_LEN ? ledger_node_find(p->context->view->ledger, name) : NULL;
 
         if (!node || !page_rows_shows(node))
                 refuse(x, 404, "no node of this name shares a GPU\n");
@@ -89,14 +90,15 @@ static void on_use(PageServer *p, HttpExchange *x, Str name) {
 static void on_why(PageServer *p, HttpExchange *x, Str uid) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
-        VerbContext context = {.view = p->view, .arena = &arena};
         unsigned status;
 
         if (uid.len > NAME_MAX_LEN) {
                 refuse(x, 404, "no pod has such a UID\n");
                 return;
         }
-        status = verb_why(&context, uid, &out);
+        p->context->arena = &arena;
+        status = verb_why(p->context, uid, &out);
+        p->context->arena = NULL;
         http_respond(x, status, TYPE_TEXT, buf_str(&out));
 }
 
@@ -185,13 +187,13 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
         if (!p)
                 return -ENOMEM;
         p->hosts = options->hosts;
-        p->view = options->view;
-        p->state.view = options->view;
-        p->state.leading = options->leading;
-        p->state.gangs = options->gangs;
+        p->context = options->context;
+        p->state.view = options->context->view;
+        p->state.leading = &options->context->leading;
+        p->state.gangs = options->context->gangs;
         r = page_viewers_new(options->event, &p->state, &p->viewers);
         if (r == 0)
-                r = page_use_new(options->client, options->namespace_, &p->use);
+                r = page_use_new(options->context->client, options->namespace_, &p->use);
         if (r == 0)
                 r = serve(p, options, fault);
         if (r < 0)
@@ -216,13 +218,13 @@ const HttpServer *page_server_listener(const PageServer *p) {
 }
 
 void page_server_pod(PageServer *p, const Pod *pod) {
-        if (page_waiting_pod(&p->state.waiting, p->view, pod) < 0)
+        if (page_waiting_pod(&p->state.waiting, p->context->view, pod) < 0)
                 log_warning("out of memory: the page lacks a waiting pod");
-        if (page_resizes_pod(&p->state.resizes, p->view, pod) < 0)
+        if (page_resizes_pod(&p->state.resizes, p->context->view, pod) < 0)
                 log_warning("out of memory: the page lacks a resize");
 }
 
 void page_server_listed(PageServer *p) {
-        page_waiting_sweep(&p->state.waiting, p->view);
-        page_resizes_sweep(&p->state.resizes, p->view);
+        page_waiting_sweep(&p->state.waiting, p->context->view);
+        page_resizes_sweep(&p->state.resizes, p->context->view);
 }

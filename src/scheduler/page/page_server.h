@@ -17,22 +17,17 @@
 #include <systemd/sd-event.h>
 
 #include "base/fault.h"
-#include "kube/client.h"
 #include "net/http/http_server.h"
-#include "scheduler/gang/gangs.h"
-#include "scheduler/view/view.h"
+#include "scheduler/verbs/verbs.h"
 
 typedef struct PageServer PageServer;
 
 typedef struct PageServerOptions {
         sd_event *event;
-        KubeClient *client;     /* these outlive it */
-        const char *namespace_; /* of the nodes' agents */
-        const char *listen;     /* "127.0.0.1:PORT" or "[::1]:PORT" */
-        const char *hosts;      /* as in page_host_is_ours() */
-        View *view;
-        const bool *leading; /* whether this replica binds */
-        const Gangs *gangs;  /* NULL: gangs are off */
+        SchedulerContext *context; /* these outlive it */
+        const char *namespace_;    /* of the nodes' agents */
+        const char *listen;        /* "127.0.0.1:PORT" or "[::1]:PORT" */
+        const char *hosts;         /* as in page_host_is_ours() */
 } PageServerOptions;
 
 /* 0, or negative errno with a fault: -EINVAL for a `listen` that is not of the loopback or hosts

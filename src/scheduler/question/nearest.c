@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/question/nearest.h"
 
-#include "scheduler/question/pending.h"
-
-#define MINUTE (60 * USEC_PER_SEC)
-
 static bool is_nearer(const NearestCard *a, const NearestCard *b) {
         int order;
 
@@ -60,53 +56,20 @@ bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *re
 
 /* `nearest node n1: no card has ... free; nearest cards: gpu0 of n1: 9 of 15 GiB free (memory:
  * 1 GiB missing), ...` */
-static void format(const FilterResult *result, Buf *out) {
-        const Nearest *n = &result->nearest;
-
+void nearest_format(const Nearest *n, const Request *request, Str namespace_, Str name, Buf *out) {
         buf_appendf(out, "nearest node " STR_FMT ": %s; nearest cards: ", STR_ARG(n->node), n->reason.text);
         for (size_t i = 0; i < n->n; i++) {
                 const NearestCard *c = &n->cards[i];
 
                 buf_appendf(out, "%sgpu%u of " STR_FMT ": ", i > 0 ? ", " : "", c->card->index,
                             STR_ARG(ledger_node_name(c->node)));
-                card_lack_format_free(c->node, c->card, result->request, out);
+                card_lack_format_free(c->node, c->card, request, out);
                 if (card_lack_is_none(&c->lack))
                         continue;
                 buf_append_str(out, STR(" ("));
                 card_lack_format(&c->lack, c->node, c->card, out);
                 buf_append_char(out, ')');
         }
-        buf_appendf(out, ". All cards: kubectl inspect cgpu --why " STR_FMT "/" STR_FMT,
-                    STR_ARG(result->namespace_), STR_ARG(result->name));
-}
-
-static bool may_tell(NearestEvents *e, usec_t now) {
-        if (e->n == 0 || now - e->minute >= MINUTE) {
-                e->minute = now;
-                e->n = 0;
-        }
-        return e->n++ < NEAREST_EVENTS_PER_MINUTE;
-}
-
-void nearest_tell(NearestEvents *e, const View *v, PendingPod *pod, const FilterResult *result, usec_t now) {
-        _cleanup_buf_ Buf note = BUF_NULL;
-        uint64_t hash;
-
-        if (result->fits || result->nearest.n == 0 || !pending_is_known(v, pod->uid) ||
-            (pod->nearest_told != 0 && now - pod->nearest_at < NEAREST_EVENT_REST))
-                return;
-        format(result, &note);
-        hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
-        if (buf_result(&note) < 0 || hash == pod->nearest_told || !may_tell(e, now))
-                return;
-        pod->nearest_told = hash;
-        pod->nearest_at = now;
-        kube_event(e->recorder, &(KubeEvent){.kind = "Pod",
-                                             .namespace_ = result->namespace_,
-                                             .name = result->name,
-                                             .uid = result->uid,
-                                             .type = "Normal",
-                                             .reason = "GPUNearestCards",
-                                             .note = note.data,
-                                             .replaces = true});
+        buf_appendf(out, ". All cards: kubectl inspect cgpu --why " STR_FMT "/" STR_FMT, STR_ARG(namespace_),
+                    STR_ARG(name));
 }

@@ -5,8 +5,7 @@
  * asks for, among nodes that refuse it for their cards. The Event on the pod that names both: the
  * reasons of filter name no card, because equal reasons must be equal. */
 
-#include "kube/event.h"
-#include "scheduler/view/view.h"
+#include "base/buf.h"
 #include "share/card_lack.h"
 #include "share/refusal_reason.h"
 
@@ -32,21 +31,5 @@ typedef struct Nearest {
 bool nearest_add(Nearest *n, Str name, const LedgerNode *node, const Request *request,
                  const Refusal *refusal);
 
-/* Between two Events about one pod, and the most Events of all pods in one minute. A pending pod is
- * asked about each time that another pod ends, and each time its cards may differ. */
-#define NEAREST_EVENT_REST (60 * USEC_PER_SEC)
-enum { NEAREST_EVENTS_PER_MINUTE = 120 };
-
-typedef struct NearestEvents {
-        KubeEventRecorder *recorder;
-        usec_t minute; /* when the minute began that is counted */
-        unsigned n;
-} NearestEvents;
-
-/* Writes an Event about a pod that no node takes and that the watch knows. It does when the text
- * has changed since the last one about this pod, and the rates allow. The API server keeps one such
- * Event for a pod: the text is replaced. */
-struct FilterResult;
-struct PendingPod;
-void nearest_tell(NearestEvents *e, const View *v, struct PendingPod *pod, const struct FilterResult *result,
-                  usec_t now);
+/* Appends what people are told of the pod's nearest node and cards. */
+void nearest_format(const Nearest *n, const Request *request, Str namespace_, Str name, Buf *out);

@@ -192,6 +192,38 @@ PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *resu
         return pod;
 }
 
+static bool may_tell(Pending *p, usec_t now) {
+        if (p->n_told == 0 || now - p->minute >= 60 * USEC_PER_SEC) {
+                p->minute = now;
+                p->n_told = 0;
+        }
+        return p->n_told++ < PENDING_EVENTS_PER_MINUTE;
+}
+
+void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, const View *v,
+                  const FilterResult *result, usec_t now) {
+        _cleanup_buf_ Buf note = BUF_NULL;
+        uint64_t hash;
+
+        if (result->fits || result->nearest.n == 0 || !pending_is_known(v, pod->uid) ||
+            (pod->told != 0 && now - pod->told_at < PENDING_EVENT_REST))
+                return;
+        nearest_format(&result->nearest, result->request, pod->namespace_, pod->name, &note);
+        hash = str_hash64(buf_str(&note), 0) | 1; /* 0: nothing was told */
+        if (buf_result(&note) < 0 || hash == pod->told || !may_tell(p, now))
+                return;
+        pod->told = hash;
+        pod->told_at = now;
+        kube_event(recorder, &(KubeEvent){.kind = "Pod",
+                                          .namespace_ = pod->namespace_,
+                                          .name = pod->name,
+                                          .uid = pod->uid,
+                                          .type = "Normal",
+                                          .reason = "GPUNearestCards",
+                                          .note = note.data,
+                                          .replaces = true});
+}
+
 /* ---- the watch ---- */
 
 bool pending_is_known(const View *v, Str uid) {

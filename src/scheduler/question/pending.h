@@ -17,7 +17,9 @@
  * their place, and of each pod the first nodes are kept. A pod without nodes rests: it is not
  * picked, and only its number of tries is kept until the next filter call. */
 
+#include "kube/event.h"
 #include "scheduler/question/filter_result.h"
+#include "scheduler/view/view.h"
 
 enum { PENDING_MAX = 4096, PENDING_TRIES_MAX = 64, PENDING_TEXT_MAX = 253 };
 
@@ -33,12 +35,17 @@ enum { PENDING_MAX = 4096, PENDING_TRIES_MAX = 64, PENDING_TEXT_MAX = 253 };
  * loses its place for tries. */
 #define PENDING_STALE (330 * USEC_PER_SEC)
 
+/* Between two Events about one pod, and the most Events of all pods in one minute. A pending pod is
+ * asked about each time that another pod ends, and each time its cards may differ. */
+#define PENDING_EVENT_REST (60 * USEC_PER_SEC)
+enum { PENDING_EVENTS_PER_MINUTE = 120 };
+
 typedef struct PendingPod {
         UT_hash_handle hh; /* by uid; the order of the table is that of the last questions */
         Str uid, namespace_, name;
         /* What people were told. */
-        uint64_t nearest_told; /* hash of the last Event of nearest.h; 0: none */
-        usec_t nearest_at;     /* when that was written */
+        uint64_t told; /* hash of the last Event about the nearest cards (nearest.h); 0: none */
+        usec_t told_at;
         /* What it waits for. */
         bool refused;        /* cards: by the last filter call no node takes it */
         bool lost_to_plan;   /* as in FilterResult */
@@ -59,12 +66,20 @@ typedef struct Pending {
         PendingPod *tries[PENDING_TRIES_MAX]; /* NULL: free */
         void (*on_news)(void *userdata);      /* a pod may be tried; NULL: the evictor is off */
         void *userdata;
+        usec_t minute; /* when the minute began of which Events are counted */
+        unsigned n_told;
 } Pending;
 
 /* Takes over the answer of the last filter call. Returns the pod; NULL: it is not in the table. A
  * pod that may be tried and does not rest keeps its due time. Its priority, and whether it may
  * preempt, come from the watch. */
 PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *result, usec_t now);
+
+/* Writes an Event about the nearest cards when no node takes the pod, and the watch knows it. It
+ * does when the text differs from the last one about this pod, and the rates allow. The API server
+ * keeps one such Event for a pod: the text is replaced. */
+void pending_tell(Pending *p, PendingPod *pod, KubeEventRecorder *recorder, const View *v,
+                  const FilterResult *result, usec_t now);
 
 /* No node takes the pod. NULL without memory, or with longer texts than the API server takes: the
  * pod is not noted, and is tried again when kube-scheduler does so by itself. */

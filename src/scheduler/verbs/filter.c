@@ -38,7 +38,7 @@ typedef struct Failure {
 } Failure;
 
 typedef struct Filter {
-        const VerbContext *context;
+        SchedulerContext *context;
         bool by_name;
         bool ours;  /* the pod asks for our resources */
         bool final; /* no node can ever take it */
@@ -66,7 +66,7 @@ typedef struct Filter {
  * because something after this filter may have refused the best: another extender, a volume, a
  * Binding. The condition of the pod tells so on every replica. */
 static int choose_number(Filter *f, const ExtenderArgs *args) {
-        const VerbContext *c = f->context;
+        SchedulerContext *c = f->context;
         PodPreference p = {0};
         int r;
 
@@ -85,7 +85,7 @@ static int choose_number(Filter *f, const ExtenderArgs *args) {
 }
 
 static int ask_choosers(Filter *f, const ExtenderArgs *args) {
-        const VerbContext *c = f->context;
+        SchedulerContext *c = f->context;
         CandidatesPod pod = {.args = args,
                              .request = f->result.request,
                              .priority = f->asker.priority,
@@ -196,7 +196,7 @@ static void refuse(Filter *f, const ArgsNode *c, const Refusal *refusal) {
 
 /* The cards that a chooser keeps for the pod on the node. */
 static const Grant *place_on(const Filter *f, const LedgerNode *node) {
-        const VerbContext *c = f->context;
+        SchedulerContext *c = f->context;
 
         for (size_t i = 0; i < c->n_choosers && f->n_taken > 0; i++)
                 if (f->taken[i] && c->choosers[i].place_on)
@@ -207,7 +207,7 @@ static const Grant *place_on(const Filter *f, const LedgerNode *node) {
 
 /* As the pod sees the node: what is held or planned for it counts as free. Also -ENOMEM. */
 static int check_room(const Filter *f, const LedgerNode *node, Refusal *ret) {
-        const VerbContext *c = f->context;
+        SchedulerContext *c = f->context;
         const Grant *place = place_on(f, node);
 
         if (place)
@@ -281,7 +281,7 @@ static void on_node(void *userdata, const ArgsNode *c) {
 }
 
 static int choose(Filter *f) {
-        const VerbContext *c = f->context;
+        SchedulerContext *c = f->context;
 
         for (size_t i = 0; i < c->n_choosers && !f->no_memory; i++) {
                 int r = f->taken[i]
@@ -338,14 +338,14 @@ static int finish(Filter *f) {
         return buf_result(f->out);
 }
 
-static void tell_result(const VerbContext *c, const FilterResult *result) {
-        PendingPod *pod = c->pending ? pending_filtered(c->pending, c->view, result, c->now) : NULL;
+static void tell_result(SchedulerContext *c, const FilterResult *result) {
+        PendingPod *pod = c->leading ? pending_filtered(&c->pending, c->view, result, c->now) : NULL;
 
-        if (c->nearest && pod)
-                nearest_tell(c->nearest, c->view, pod, result, c->now);
+        if (pod && c->recorder)
+                pending_tell(&c->pending, pod, c->recorder, c->view, result, c->now);
 }
 
-unsigned verb_filter(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_filter(SchedulerContext *c, Str body, Buf *out) {
         Filter f = {.context = c, .out = out};
         ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .all = on_all, .userdata = &f};
         Fault fault = FAULT_NULL;

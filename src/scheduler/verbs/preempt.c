@@ -32,7 +32,7 @@
 enum { STEPS_OF_A_CALL = 1 << 20 }; /* of the search for victims, over all candidate nodes */
 
 typedef struct Preempt {
-        const VerbContext *context;
+        SchedulerContext *context;
         Preemptor pod;
         bool ours, final;
         bool waits; /* a member of a gang that is not satisfied */
@@ -50,7 +50,7 @@ typedef struct Preempt {
 /* kube-scheduler may count such a member as placed, until it has read that its Bind has failed. It
  * would wait for an event of the victim that never comes, because no node has the victim. */
 static bool has_unbound_member(const Preempt *p, const VictimList *v) {
-        const Gangs *gangs = p->context->gangs;
+        const Gangs *gangs = p->context->leading ? p->context->gangs : NULL;
 
         for (size_t i = 0; gangs && i < v->n; i++)
                 if (gangs_is_unbound(gangs, v->uids[i]))
@@ -117,8 +117,8 @@ static int answer_node(Preempt *p, Str name, const VictimList *v) {
 /* Nodes of the plan where kube-scheduler proposes no victims, because they have enough of every
  * sum. Which of them it offers the pod is known of all together. */
 static int consider_others(Preempt *p) {
-        const Pending *all = p->context->pending;
-        const PendingPod *pod = all ? pending_find(all, p->pod.uid) : NULL;
+        SchedulerContext *c = p->context;
+        const PendingPod *pod = c->leading ? pending_find(&c->pending, p->pod.uid) : NULL;
         const VictimList none = {0};
         PreemptNode f;
         int r = 0;
@@ -191,7 +191,7 @@ static int take_pod(Preempt *p, Str text, Fault *fault) {
         p->namespace_ = pod.meta.namespace_;
         p->name = pod.meta.name;
         p->pod.uid = pod.meta.uid;
-        p->waits = p->context->gangs && gangs_waits(p->context->gangs, p->pod.uid);
+        p->waits = p->context->leading && p->context->gangs && gangs_waits(p->context->gangs, p->pod.uid);
         r = request_from_pod(&pod, p->context->arena, &p->pod.request, &refusal);
         p->ours = r != REQUEST_E_NONE;
         p->final = r == REQUEST_E_REFUSED;
@@ -266,19 +266,19 @@ static bool is_to_wait(const Preempt *p) {
 
 /* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
 static bool waits_for_gang(const Preempt *p) {
-        const VerbContext *c = p->context;
+        SchedulerContext *c = p->context;
         PendingPod *pod;
 
-        if (!c->pending || !is_to_wait(p))
+        if (!c->leading || !is_to_wait(p))
                 return false;
-        pod = pending_note(c->pending, p->namespace_, p->name, p->pod.uid);
+        pod = pending_note(&c->pending, p->namespace_, p->name, p->pod.uid);
         if (!pod || (p->ours && !unsettled_may_wait(pod, c->now)))
                 return false;
         pod->waits_for_gang = true;
         return true;
 }
 
-unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_preempt(SchedulerContext *c, Str body, Buf *out) {
         Preempt p = {.context = c, .pod = {.view = c->view, .steps = STEPS_OF_A_CALL}};
         Fault fault = FAULT_NULL;
         bool waits;
@@ -294,8 +294,8 @@ unsigned verb_preempt(const VerbContext *c, Str body, Buf *out) {
         }
         if (r == 0)
                 r = buf_result(out);
-        if (r == 0 && (p.any || waits) && c->pending)
+        if (r == 0 && (p.any || waits) && c->leading)
                 /* kube-scheduler evicts for it, or does so later; the evictor need not. */
-                pending_rest(c->pending, p.pod.uid);
+                pending_rest(&c->pending, p.pod.uid);
         return r == 0 ? 200 : verb_failed(r, &fault, out);
 }

@@ -22,7 +22,7 @@
 enum { MAX_SCORE = 10 };
 
 typedef struct Prioritize {
-        const VerbContext *context;
+        SchedulerContext *context;
         bool by_name;
         bool fits_somewhere; /* the pod is ours and its request is sound */
         Request request;
@@ -89,22 +89,22 @@ static void on_node(void *userdata, const ArgsNode *c) {
 /* Nodes that pods on their way would fill go behind the other nodes; each group keeps its order.
  * Notes that this pod is on its way to the first. */
 static void mind_promises(Prioritize *p) {
-        const VerbContext *c = p->context;
+        SchedulerContext *c = p->context;
         BestNode sorted[BEST_KEPT];
         size_t n = 0;
         bool room[BEST_KEPT];
 
         best_sort(&p->best);
-        promises_drop_bound(c->promises, c->view);
+        promises_drop_bound(&c->promises, c->view);
         for (size_t i = 0; i < p->best.n; i++)
-                room[i] = promises_leave_room(c->promises, p->kept[i].node, &p->request, p->uid, c->now);
+                room[i] = promises_leave_room(&c->promises, p->kept[i].node, &p->request, p->uid, c->now);
         for (int want = 1; want >= 0; want--)
                 for (size_t i = 0; i < p->best.n; i++)
                         if (room[i] == want)
                                 sorted[n++] = p->kept[i];
         memcpy(p->kept, sorted, n * sizeof *sorted);
         if (n > 0)
-                promises_make(c->promises, p->uid, ledger_node_name(sorted[0].node), &p->request, c->now);
+                promises_make(&c->promises, p->uid, ledger_node_name(sorted[0].node), &p->request, c->now);
         p->best.n = n < MAX_SCORE ? n : MAX_SCORE;
 }
 
@@ -122,7 +122,7 @@ static int finish(Prioritize *p) {
         return buf_result(p->out);
 }
 
-unsigned verb_prioritize(const VerbContext *c, Str body, Buf *out) {
+unsigned verb_prioritize(SchedulerContext *c, Str body, Buf *out) {
         Prioritize p = {.context = c, .out = out};
         ArgsVisitor visitor = {.pod = on_pod, .node = on_node, .all = on_all, .userdata = &p};
         Fault fault = FAULT_NULL;

@@ -153,7 +153,7 @@ static bool write_nodes(const Ledger *ledger, JsonWriter *w, Arena *arena) {
         return true;
 }
 
-unsigned verb_inspect(const VerbContext *c, Str name, Buf *out) {
+unsigned verb_inspect(SchedulerContext *c, Str name, Buf *out) {
         const LedgerNode *node = ledger_node_find(c->view->ledger, name);
         JsonWriter w;
         bool ok;

@@ -21,7 +21,7 @@ typedef struct Judged {
 } Judged;
 
 typedef struct Why {
-        const VerbContext *context;
+        SchedulerContext *context;
         const Request *request;
         HoldAsker asker;
         Judged *nodes;
@@ -137,7 +137,7 @@ static void write_head(const Why *w) {
         buf_appendf(w->out, "; %zu of %zu GPU nodes can take it now, by their cards\n", w->n_fit, w->n);
 }
 
-unsigned verb_why(const VerbContext *c, Str uid, Buf *out) {
+unsigned verb_why(SchedulerContext *c, Str uid, Buf *out) {
         const ViewPod *pod = view_pod_find(c->view, uid);
         Why w = {
                 .context = c, .asker = {.uid = uid, .priority = view_pod_priority(c->view, uid)}, .out = out};

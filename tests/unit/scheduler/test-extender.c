@@ -11,6 +11,7 @@
 typedef struct Fixture {
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Extender extender;
         Buf out;
         const char *type, *allow;
@@ -35,6 +36,7 @@ static Fixture setup(void) {
 
 static void teardown(Fixture *f) {
         extender_done(&f->extender);
+        pending_done(&f->context.pending);
         buf_done(&f->out);
         view_free(f->view);
 }
@@ -45,8 +47,9 @@ static unsigned ask(Fixture *f, const char *method, const char *path, const char
         char *before = sums_of(f->view->ledger), *after;
         unsigned status;
 
-        f->extender.view = f->view;
-        f->extender.metrics = &f->metrics;
+        f->extender.context = &f->context;
+        f->context.view = f->view;
+        f->context.metrics = &f->metrics;
         buf_clear(&f->out);
         status = extender_answer(&f->extender, &request, &f->out, &f->type, &f->allow);
         after = sums_of(f->view->ledger);
@@ -170,7 +173,7 @@ static void many_reasons_become_few(void) {
         static const char *const units[] = {"128MiB", "256MiB", "512MiB", "2GiB"};
         Fixture f = setup();
 
-        f.extender.leading = true;
+        f.context.leading = true;
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m2", "cgpu", 0, 0, ""));
         for (size_t i = 0; i < ELEMENTSOF(units); i++) {
@@ -211,13 +214,13 @@ static void the_nearest_cards_stand_in_an_event(void) {
                    *all = "\"NodeNames\":[\"n2\",\"n1\"]";
         PendingPod *known;
 
-        f.extender.nearest.recorder = (KubeEventRecorder *) &f; /* never dereferenced */
+        f.context.recorder = (KubeEventRecorder *) &f; /* never dereferenced */
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("b", .mem = "2", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":2}}"));
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("c", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":5}}"));
         ASSERT_INT(nearest_events(&f, pod, all), 0); /* another replica leads */
-        f.extender.leading = true;
+        f.context.leading = true;
         ASSERT_INT(nearest_events(&f, pod, all), 0); /* the watch does not know the pod */
         see_waiting(&f, pod);
         ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n2\",\"n3\"]"), 0); /* n3 takes it */
@@ -227,8 +230,8 @@ static void the_nearest_cards_stand_in_an_event(void) {
                                       "gpu0 of n1: 10 of 15 GiB free (memory: 4 GiB missing), "
                                       "gpu0 of n2: 3 of 15 GiB free (memory: 11 GiB missing). "
                                       "All cards: kubectl inspect cgpu --why default/x");
-        known = pending_find(&f.extender.pending, STR("uid-x"));
-        known->nearest_at -= NEAREST_EVENT_REST;
+        known = pending_find(&f.context.pending, STR("uid-x"));
+        known->told_at -= PENDING_EVENT_REST;
         ASSERT_INT(nearest_events(&f, pod, "\"NodeNames\":[\"n1\",\"n2\"]"), 0); /* nothing has changed */
         feed(f.view, VIEW_PODS, REFLECTOR_DELETED,
              pod_json("c", .mem = "5", .node = "n1", .allocation = "{\\\"0\\\":{\\\"0\\\":5}}"));
@@ -241,7 +244,7 @@ static void the_nearest_cards_stand_in_an_event(void) {
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("b", .mem = "3", .node = "n1", .allocation = "{\\\"0\\\":{\\\"1\\\":3}}"));
         ASSERT_INT(nearest_events(&f, pod, all), 0); /* changed, but too soon */
-        known->nearest_at -= NEAREST_EVENT_REST;
+        known->told_at -= PENDING_EVENT_REST;
         ASSERT_INT(nearest_events(&f, pod, all), 1);
         teardown(&f);
 }
@@ -250,9 +253,9 @@ static void all_pods_together_get_so_many_events(void) {
         Fixture f = setup();
         unsigned told = 0;
 
-        f.extender.nearest.recorder = (KubeEventRecorder *) &f;
-        f.extender.leading = true;
-        for (unsigned i = 0; i < NEAREST_EVENTS_PER_MINUTE + 10; i++) {
+        f.context.recorder = (KubeEventRecorder *) &f;
+        f.context.leading = true;
+        for (unsigned i = 0; i < PENDING_EVENTS_PER_MINUTE + 10; i++) {
                 char name[16];
 
                 (void) snprintf(name, sizeof name, "w%u", i);
@@ -260,8 +263,8 @@ static void all_pods_together_get_so_many_events(void) {
                 told += nearest_events(&f, pod_json(name, .mem = "14", .phase = "Pending"),
                                        "\"NodeNames\":[\"n2\"]");
         }
-        ASSERT_INT(told, NEAREST_EVENTS_PER_MINUTE);
-        f.extender.nearest.minute -= 60 * USEC_PER_SEC;
+        ASSERT_INT(told, PENDING_EVENTS_PER_MINUTE);
+        f.context.pending.minute -= 60 * USEC_PER_SEC;
         ASSERT_INT(nearest_events(&f, pod_json("w125", .mem = "14", .phase = "Pending"),
                                   "\"NodeNames\":[\"n2\"]"),
                    1);
@@ -274,7 +277,7 @@ static void why_tells_each_card(void) {
         static const uint32_t fenced[] = {2};
         Fixture f = setup();
 
-        f.extender.leading = true;
+        f.context.leading = true;
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED, node_json("m1", "mig", 30, 2, ""));
         feed(f.view, VIEW_NODES, REFLECTOR_ADDED,
              node_json("full", "core_mem", 15, 1,
@@ -307,7 +310,7 @@ static void why_tells_each_card(void) {
                     "\nn2: the node's mode is cgpu, compute percent needs core_mem\n");
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-b", ""), 404); /* it is bound */
         ASSERT_CONTAINS(f.out.data, "no pending pod with a share has the UID \"uid-b\"");
-        f.extender.leading = false;
+        f.context.leading = false;
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-b", ""), 404);
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/why/uid-x", ""), 200);
         ASSERT_CONTAINS(f.out.data, "needs core_mem\n\nthis replica does not lead: what the leader holds");
@@ -412,7 +415,7 @@ static void pods_that_ask_for_nothing_spare_idle_cards(void) {
         Fixture f = setup();
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                f.extender.spare_idle_cards = cases[i].spare;
+                f.context.spare_idle_cards = cases[i].spare;
                 ASSERT_INT(post(&f, "prioritize", args(pod_json("x", .mem = cases[i].mem), cases[i].nodes)),
                            200);
                 ASSERT_TEXT(f.out.data, cases[i].expected);
@@ -420,7 +423,7 @@ static void pods_that_ask_for_nothing_spare_idle_cards(void) {
         /* A fenced card is no idle card. */
         feed(f.view, VIEW_CONFIGMAPS, REFLECTOR_ADDED,
              "{\"metadata\":{\"name\":\"unhealthy-gpu-n1\"},\"data\":{\"gpus\":\"0,1,2,3\"}}");
-        f.extender.spare_idle_cards = true;
+        f.context.spare_idle_cards = true;
         ASSERT_INT(post(&f, "prioritize", args(pod_json("x"), "\"NodeNames\":[\"n1\",\"n3\"]")), 200);
         ASSERT_TEXT(f.out.data, "[{\"Host\":\"n1\",\"Score\":1}]");
         teardown(&f);
@@ -597,11 +600,12 @@ static void is_not_ready_before_the_view_is(void) {
 }
 
 static void only_the_leader_binds(void) {
-        Extender e = {.leading = false};
+        SchedulerContext context = {.leading = false};
+        Extender e = {.context = &context};
         bool fresh = false;
 
         ASSERT_CONTAINS(extender_may_not_bind(&e), "not the leader");
-        e.leading = true;
+        context.leading = true;
         ASSERT_FALSE(extender_may_not_bind(&e));
         e.fresh = &fresh;
         ASSERT_CONTAINS(extender_may_not_bind(&e), "lists the pods before it binds");
@@ -684,7 +688,7 @@ static void metrics_are_as_dashboards_know_them(void) {
         histogram_observe(&f.metrics.handlers[METRICS_HANDLER_FILTER], 7 * USEC_PER_SEC);
         f.metrics.binds[METRICS_BIND_UNKNOWN] = 3;
         f.view->policies->notes_expired = 7;
-        f.extender.leading = true;
+        f.context.leading = true;
         ASSERT_INT(ask(&f, "GET", "/gpushare-scheduler/metrics", ""), 200);
         ASSERT_TEXT(f.type, "text/plain; version=0.0.4; charset=utf-8");
         ASSERT_STR(((Str){f.out.data, sizeof golden_head - 1}), ((Str){golden_head, sizeof golden_head - 1}));

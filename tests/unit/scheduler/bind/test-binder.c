@@ -15,6 +15,7 @@ typedef struct Fixture {
         sd_event *event;
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Binder *binder;
         bool deposed; /* not the leader any more */
 } Fixture;
@@ -53,21 +54,19 @@ static Fixture setup(void) {
         return f;
 }
 
-static const char *may_not_bind(void *userdata) {
+static const char *may_not_act(void *userdata) {
         return ((Fixture *) userdata)->deposed ? "this replica is not the leader" : NULL;
 }
 
-/* The metrics are in the fixture, which the caller owns: the binder points to it. */
+/* The context is in the fixture, which the caller owns: the binder points to it. */
 static void start(Fixture *f) {
-        BinderOptions options = {.client = fake_client(f->event),
-                                 .view = f->view,
-                                 .metrics = &f->metrics,
-                                 .recorder = (KubeEventRecorder *) f, /* never dereferenced */
-                                 .confirm = 1,
-                                 .may_not_bind = may_not_bind,
-                                 .userdata = f};
-
-        ASSERT_OK(binder_new(&options, &f->binder));
+        f->context = (SchedulerContext){.client = fake_client(f->event),
+                                        .view = f->view,
+                                        .metrics = &f->metrics,
+                                        .recorder = (KubeEventRecorder *) f, /* never dereferenced */
+                                        .may_not_act = may_not_act,
+                                        .userdata = f};
+        ASSERT_OK(binder_new(&f->context, 1, &f->binder));
 }
 
 static void teardown(Fixture *f) {

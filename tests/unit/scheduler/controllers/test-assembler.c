@@ -16,13 +16,10 @@ typedef struct Fixture {
         sd_event *event;
         View *view;
         Metrics metrics;
-        Promises promises;
-        Pending pending;
+        SchedulerContext context;
         Binder *binder;
         Assembler *assembler;
         Waker *waker;
-        Chooser choosers[2];
-        size_t n_choosers;
 } Fixture;
 
 typedef struct Answer {
@@ -40,7 +37,7 @@ static void on_done(void *userdata, const char *error) {
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
         Fixture *f = userdata;
 
-        pending_pod(&f->pending, f->view, pod, event);
+        pending_pod(&f->context.pending, f->view, pod, event);
         assembler_pod(f->assembler, pod, object, event);
 }
 
@@ -57,10 +54,6 @@ static void on_settled(void *userdata) {
 static void on_news(void *userdata) {
 }
 
-static bool may_wake(void *userdata) {
-        return true;
-}
-
 /* Two nodes with one card each. */
 static void setup(Fixture *f) {
         *f = (Fixture){0};
@@ -74,35 +67,29 @@ static void setup(Fixture *f) {
         view_list_end(f->view, VIEW_PODS);
         f->view->on_pod = on_pod;
         f->view->userdata = f;
-        ASSERT_OK(assembler_new(&(AssemblerOptions){.client = fake_client(f->event),
-                                                    .view = f->view,
-                                                    .on_room = on_room,
-                                                    .on_settled = on_settled,
-                                                    .userdata = f,
-                                                    .recorder = (KubeEventRecorder *) f},
-                                &f->assembler));
-        ASSERT_OK(binder_new(&(BinderOptions){.client = fake_client(f->event),
-                                              .view = f->view,
-                                              .metrics = &f->metrics,
-                                              .recorder = (KubeEventRecorder *) f,
-                                              .gangs = assembler_gangs(f->assembler)},
-                             &f->binder));
-        ASSERT_OK(waker_new(&(WakerOptions){.client = fake_client(f->event),
-                                            .view = f->view,
-                                            .pending = &f->pending,
-                                            .may_wake = may_wake},
-                            &f->waker));
-        f->pending.on_news = on_news;
+        f->context = (SchedulerContext){.client = fake_client(f->event),
+                                        .view = f->view,
+                                        .metrics = &f->metrics,
+                                        .recorder = (KubeEventRecorder *) f,
+                                        .leading = true};
+        ASSERT_OK(assembler_new(
+                &(AssemblerOptions){
+                        .context = &f->context, .on_room = on_room, .on_settled = on_settled, .userdata = f},
+                &f->assembler));
+        f->context.gangs = assembler_gangs(f->assembler);
+        f->context.choosers[f->context.n_choosers++] = assembler_chooser(f->assembler);
+        ASSERT_OK(binder_new(&f->context, 0, &f->binder));
+        ASSERT_OK(waker_new(&f->context, &f->waker));
+        f->context.pending.on_news = on_news;
         assembler_set_binder(f->assembler, f->binder);
         assembler_set_leading(f->assembler, true);
-        f->choosers[f->n_choosers++] = assembler_chooser(f->assembler);
 }
 
 static void teardown(Fixture *f) {
         binder_free(f->binder);
         assembler_free(f->assembler);
         waker_free(f->waker);
-        pending_done(&f->pending);
+        pending_done(&f->context.pending);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_TRUE(ledger_check(f->view->ledger));
         view_free(f->view);
@@ -136,23 +123,16 @@ static void answer_patches(Fixture *f, unsigned n) {
         ASSERT_TRUE(!fake_call(FAKE_PATCH));
 }
 
-static char *verb(Fixture *f, unsigned (*answer)(const VerbContext *, Str, Buf *), const char *pod,
+static char *verb(Fixture *f, unsigned (*answer)(SchedulerContext *, Str, Buf *), const char *pod,
                   const char *rest) {
         static char text[4096];
         _cleanup_buf_ Buf out = BUF_NULL, body = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        VerbContext context = {.view = f->view,
-                               .metrics = &f->metrics,
-                               .promises = &f->promises,
-                               .choosers = f->choosers,
-                               .n_choosers = f->n_choosers,
-                               .gangs = assembler_gangs(f->assembler),
-                               .pending = &f->pending,
-                               .now = clock_monotonic_usec(),
-                               .arena = &arena};
 
+        f->context.now = clock_monotonic_usec();
+        f->context.arena = &arena;
         buf_appendf(&body, "{\"Pod\":%s,%s}", pod, rest);
-        ASSERT_INT(answer(&context, buf_str(&body), &out), 200);
+        ASSERT_INT(answer(&f->context, buf_str(&body), &out), 200);
         (void) snprintf(text, sizeof text, "%s", out.data);
         return text;
 }
@@ -285,9 +265,9 @@ static void set_policy(Fixture *f, const char *max_1) {
 
 /* As the scheduler has them: the policy decides first. */
 static void add_policy_chooser(Fixture *f) {
-        f->choosers[1] = f->choosers[0];
-        f->choosers[0] = policy_filter_chooser(f->view->policies);
-        f->n_choosers = 2;
+        f->context.choosers[1] = f->context.choosers[0];
+        f->context.choosers[0] = policy_filter_chooser(f->view->policies);
+        f->context.n_choosers = 2;
 }
 
 /* Each node has cards for one member, so the gang needs both units. */
@@ -645,7 +625,7 @@ static void setup_planned(Fixture *f) {
 }
 
 static PendingPod *waiting(Fixture *f) {
-        return pending_find(&f->pending, STR("uid-high"));
+        return pending_find(&f->context.pending, STR("uid-high"));
 }
 
 /* Both members have their nodes, and their Bindings are under way. */
@@ -781,7 +761,8 @@ static void a_preemption_waits_once(void) {
 
         setup_planned(&f);
         waiting(&f)->deferred -= GANGS_ATTEMPT;
-        pending_filtered(&f.pending, f.view, &(FilterResult){.uid = STR("uid-high"), .fits = true}, 1);
+        pending_filtered(&f.context.pending, f.view, &(FilterResult){.uid = STR("uid-high"), .fits = true},
+                         1);
         (void) verb(&f, verb_filter, HIGH, "\"NodeNames\":[\"n1\"]");
         ASSERT_CONTAINS(preempt(&f, HIGH, "low"), "\"UID\":\"low\"");
         teardown(&f);
@@ -792,9 +773,9 @@ static void the_evictor_waits_as_well(void) {
         Fixture f;
 
         setup_planned(&f);
-        ASSERT_FALSE(pending_any(&f.pending));
+        ASSERT_FALSE(pending_any(&f.context.pending));
         (void) verb(&f, verb_filter, HIGH, "\"NodeNames\":[\"n1\"]");
-        ASSERT_TRUE(pending_any(&f.pending));
+        ASSERT_TRUE(pending_any(&f.context.pending));
         teardown(&f);
 }
 

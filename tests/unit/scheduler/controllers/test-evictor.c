@@ -15,7 +15,7 @@ typedef struct Fixture {
         Metrics metrics;
         Binder *binder;
         Evictor *evictor;
-        Extender extender;
+        SchedulerContext context;
         usec_t now;
         bool deposed;
 } Fixture;
@@ -27,7 +27,7 @@ static const char *may_not_act(void *userdata) {
 static void on_pod(void *userdata, const Pod *pod, Str object, ReflectorEvent event) {
         Fixture *f = userdata;
 
-        pending_pod(&f->extender.pending, f->view, pod, event);
+        pending_pod(&f->context.pending, f->view, pod, event);
 }
 
 static const char *held(const char *name, unsigned card, unsigned mem, PodText p) {
@@ -67,27 +67,24 @@ static Fixture *setup(void) {
         }
         view_list_end(f->view, VIEW_PODS);
         f->now = 1000 * USEC_PER_SEC;
-        ASSERT_OK(binder_new(
-                &(BinderOptions){.client = fake_client(f->event), .view = f->view, .metrics = &f->metrics},
-                &f->binder));
-        f->extender = (Extender){.view = f->view, .metrics = &f->metrics, .leading = true};
+        f->context = (SchedulerContext){.client = fake_client(f->event),
+                                        .view = f->view,
+                                        .metrics = &f->metrics,
+                                        /* Only passed on. */
+                                        .recorder = (KubeEventRecorder *) f,
+                                        .leading = true,
+                                        .may_not_act = may_not_act,
+                                        .userdata = f};
+        ASSERT_OK(binder_new(&f->context, 0, &f->binder));
         f->view->on_pod = on_pod;
         f->view->userdata = f;
-        ASSERT_OK(evictor_new(&(EvictorOptions){.client = fake_client(f->event),
-                                                .view = f->view,
-                                                .pending = &f->extender.pending,
-                                                .metrics = &f->metrics,
-                                                /* Only passed on. */
-                                                .recorder = (KubeEventRecorder *) f,
-                                                .may_not_act = may_not_act,
-                                                .userdata = f},
-                              &f->evictor));
+        ASSERT_OK(evictor_new(&f->context, &f->evictor));
         return f;
 }
 
 static void teardown(Fixture *f) {
         evictor_free(f->evictor);
-        extender_done(&f->extender);
+        pending_done(&f->context.pending);
         binder_free(f->binder);
         ASSERT_INT(fake_n_calls(), 0);
         ASSERT_TRUE(f->view->hold.grant == NULL);
@@ -101,16 +98,14 @@ static void teardown(Fixture *f) {
 static bool filter_body(Fixture *f, PodText pod, const char *nodes) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        VerbContext context = {.view = f->view,
-                               .metrics = &f->metrics,
-                               .promises = &f->extender.promises,
-                               .pending = &f->extender.pending,
-                               .now = f->now,
-                               .arena = &arena};
         char body[4096];
 
         (void) snprintf(body, sizeof body, "{\"Pod\":%s,\"NodeNames\":[%s]}", pod_json_(pod), nodes);
-        ASSERT_INT(verb_filter(&context, str_from(body), &out), 200);
+        f->context.now = f->now;
+        f->context.arena = &arena;
+        f->context.recorder = NULL; /* no Events about the nearest cards */
+        ASSERT_INT(verb_filter(&f->context, str_from(body), &out), 200);
+        f->context.recorder = (KubeEventRecorder *) f;
         return !strstr(out.data, "\"NodeNames\":[]");
 }
 
@@ -255,14 +250,13 @@ typedef struct Refused {
 static void tell_preempt(Fixture *f, PodText pod) {
         _cleanup_buf_ Buf out = BUF_NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;
-        VerbContext context = {
-                .view = f->view, .metrics = &f->metrics, .pending = &f->extender.pending, .arena = &arena};
         char body[4096];
 
         (void) snprintf(body, sizeof body,
                         "{\"Pod\":%s,\"NodeNameToMetaVictims\":{\"n1\":{\"Pods\":[{\"UID\":\"uid-p1\"}]}}}",
                         pod_json_(pod));
-        ASSERT_INT(verb_preempt(&context, str_from(body), &out), 200);
+        f->context.arena = &arena;
+        ASSERT_INT(verb_preempt(&f->context, str_from(body), &out), 200);
         ASSERT_CONTAINS(out.data, "uid-p1");
 }
 
@@ -484,7 +478,7 @@ static void the_watch_says_the_priority(void) {
                 /* The watch does not have the pod yet. */
                 ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
                 step(f, PENDING_DELAY);
-                ASSERT_FALSE(pending_any(&f->extender.pending));
+                ASSERT_FALSE(pending_any(&f->context.pending));
                 feed(f->view, VIEW_PODS, REFLECTOR_ADDED, pod_json_(watched[i]));
                 ASSERT_FALSE(filter_body(f, HIGH(), "\"n1\""));
                 step(f, PENDING_DELAY);
@@ -529,7 +523,7 @@ static void held_slices_are_waited_for(void) {
 /* kube-scheduler finds the card and cannot bind the pod, for another reason. */
 static void tries_are_counted_until_the_pod_is_bound(void) {
         Fixture *f = setup();
-        Pending *p = &f->extender.pending;
+        Pending *p = &f->context.pending;
 
         ASSERT_FALSE(filter(f, HIGH(), "\"n1\""));
         step(f, PENDING_DELAY);
@@ -620,7 +614,7 @@ static void a_higher_priority_takes_the_cards(void) {
         reply(FAKE_BIND, 201, "{}");
         step(f, 1);
         ASSERT_STATE(f, "idle");
-        ASSERT_INT(pending_find(&f->extender.pending, STR("uid-high"))->attempt, 1);
+        ASSERT_INT(pending_find(&f->context.pending, STR("uid-high"))->attempt, 1);
         teardown(f);
 }
 

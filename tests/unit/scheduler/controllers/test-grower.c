@@ -63,17 +63,16 @@ static void see_pod(Lab *lab, const char *name, const char *mem, const char *wis
 
 /* As in GrowerOptions. */
 static Lab lab_with(usec_t tick, usec_t again) {
+        static SchedulerContext context;
         Lab lab = {.event = NULL};
 
         forbidden = NULL;
         ASSERT_OK(sd_event_new(&lab.event) < 0);
         ASSERT_OK(view_new(&lab.view));
-        ASSERT_OK(grower_new(&(GrowerOptions){.client = fake_client(lab.event),
-                                              .view = lab.view,
-                                              .may_not_act = may_not_act,
-                                              .tick = tick,
-                                              .again = again},
-                             &lab.grower));
+        context = (SchedulerContext){
+                .client = fake_client(lab.event), .view = lab.view, .may_not_act = may_not_act};
+        ASSERT_OK(
+                grower_new(&(GrowerOptions){.context = &context, .tick = tick, .again = again}, &lab.grower));
         lab.view->on_pod = on_pod;
         lab.view->on_node = on_node;
         lab.view->userdata = lab.grower;

@@ -12,13 +12,9 @@ enum { CARD = 15 };
 typedef struct Fixture {
         sd_event *event;
         View *view;
-        Pending pending;
+        SchedulerContext context;
         Waker *waker;
 } Fixture;
-
-static bool may_wake(void *userdata) {
-        return true;
-}
 
 /* A node with an empty card, and a pod that fits there and that no node took when filter was
  * asked. */
@@ -29,24 +25,21 @@ static void setup(Fixture *f) {
         feed(f->view, VIEW_NODES, REFLECTOR_ADDED, node_json("n1", "cgpu", CARD, 1, ""));
         feed(f->view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("p", .mem = "6", .phase = "Pending", .state = "waiting"));
-        ASSERT_OK(waker_new(&(WakerOptions){.client = fake_client(f->event),
-                                            .view = f->view,
-                                            .pending = &f->pending,
-                                            .may_wake = may_wake},
-                            &f->waker));
-        pending_note(&f->pending, STR("default"), STR("p"), STR("uid-p"));
+        f->context = (SchedulerContext){.client = fake_client(f->event), .view = f->view};
+        ASSERT_OK(waker_new(&f->context, &f->waker));
+        pending_note(&f->context.pending, STR("default"), STR("p"), STR("uid-p"));
 }
 
 static void teardown(Fixture *f) {
         waker_free(f->waker);
-        pending_done(&f->pending);
+        pending_done(&f->context.pending);
         ASSERT_INT(fake_n_calls(), 0);
         view_free(f->view);
         sd_event_unref(f->event);
 }
 
 static PendingPod *waiting(Fixture *f) {
-        return pending_find(&f->pending, STR("uid-p"));
+        return pending_find(&f->context.pending, STR("uid-p"));
 }
 
 static void answer_wake(Fixture *f, unsigned status) {

@@ -217,15 +217,12 @@ static size_t offer(Lab *l, Buf *names, bool *room) {
 static void filter(Lab *l, int i, Buf *names, Buf *out) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf body = BUF_NULL;
-        Promises promises = {0};
-        Chooser chooser = policy_filter_chooser(l->view->policies);
-        VerbContext c = {.view = l->view,
-                         .metrics = &l->metrics,
-                         .promises = &promises,
-                         .choosers = &chooser,
-                         .n_choosers = 1,
-                         .now = l->now,
-                         .arena = &arena};
+        SchedulerContext c = {.view = l->view,
+                              .metrics = &l->metrics,
+                              .choosers = {policy_filter_chooser(l->view->policies)},
+                              .n_choosers = 1,
+                              .now = l->now,
+                              .arena = &arena};
 
         buf_append_str(&body, STR("{\"Pod\":"));
         write_pod(l, i, &body);

@@ -12,6 +12,7 @@
 typedef struct Fixture {
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Binder *binder;
         uint64_t now;
         unsigned overlaps;
@@ -63,12 +64,11 @@ static void overlap(void *userdata, const PolicyPod *pod, const Policy *second) 
 }
 
 static void setup(Fixture *f, const char *spec) {
-        BinderOptions options = {.client = fake_client(NULL), .metrics = &f->metrics};
-
         *f = (Fixture){.now = clock_monotonic_usec()};
         ASSERT_OK(view_new(&f->view));
-        options.view = f->view;
-        ASSERT_OK(binder_new(&options, &f->binder));
+        f->context = (SchedulerContext){.client = fake_client(NULL), .view = f->view, .metrics = &f->metrics};
+        f->context.choosers[f->context.n_choosers++] = policy_filter_chooser(f->view->policies);
+        ASSERT_OK(binder_new(&f->context, 0, &f->binder));
         f->view->policies->on_overlap = overlap;
         f->view->policies->userdata = f;
         feed_policy(f, "web", spec);
@@ -98,18 +98,11 @@ static void see(Fixture *f, const char *pod) {
 static const char *ask(Fixture *f, const char *pod, const char *names) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf body = BUF_NULL, out = BUF_NULL;
-        Promises promises = {0};
-        Chooser chooser = policy_filter_chooser(f->view->policies);
-        VerbContext c = {.view = f->view,
-                         .metrics = &f->metrics,
-                         .promises = &promises,
-                         .choosers = &chooser,
-                         .n_choosers = 1,
-                         .now = f->now,
-                         .arena = &arena};
 
+        f->context.now = f->now;
+        f->context.arena = &arena;
         buf_appendf(&body, "{\"Pod\":%s,\"NodeNames\":[%s]}", pod, names);
-        ASSERT_INT(verb_filter(&c, buf_str(&body), &out), 200);
+        ASSERT_INT(verb_filter(&f->context, buf_str(&body), &out), 200);
         (void) snprintf(f->answer, sizeof f->answer, "%.*s", (int) out.len, out.data);
         return f->answer;
 }

@@ -19,6 +19,7 @@ typedef struct Puppet {
 typedef struct Fixture {
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Extender extender;
         Puppet puppets[CHOOSERS_MAX];
 } Fixture;
@@ -68,6 +69,7 @@ static Fixture setup(void) {
 
 static void teardown(Fixture *f) {
         extender_done(&f->extender);
+        pending_done(&f->context.pending);
         view_free(f->view);
 }
 
@@ -81,11 +83,12 @@ static char *ask(Fixture *f, unsigned n_choosers, unsigned status, const char *p
 
         buf_appendf(&body, "{\"Pod\":%s,%s}", pod, members);
         request.body = buf_str(&body);
-        f->extender.view = f->view;
-        f->extender.metrics = &f->metrics;
-        f->extender.n_choosers = n_choosers;
+        f->extender.context = &f->context;
+        f->context.view = f->view;
+        f->context.metrics = &f->metrics;
+        f->context.n_choosers = n_choosers;
         for (unsigned i = 0; i < n_choosers; i++)
-                f->extender.choosers[i] =
+                f->context.choosers[i] =
                         (Chooser){.takes = puppet_takes, .choose = puppet_choose, .userdata = &f->puppets[i]};
         ASSERT_INT(extender_answer(&f->extender, &request, &out, &type, &allow), status);
         return buf_take(&out);
@@ -114,7 +117,7 @@ static void a_chooser_that_refuses_nothing_changes_nothing(void) {
                 Fixture f = setup();
                 _cleanup_free_ char *pod = strdup(pod_json("x", .mem = cases[i].mem));
 
-                f.extender.filter_best = cases[i].best;
+                f.context.filter_best = cases[i].best;
                 f.puppets[0].takes = 1;
                 _cleanup_free_ char *usual = ask(&f, 0, 200, pod, cases[i].members);
                 _cleanup_free_ char *deferred = ask(&f, 1, 200, pod, cases[i].members);
@@ -202,11 +205,11 @@ static void refused_nodes_are_no_nodes_to_evict_on(void) {
              pod_json("x", .mem = "9", .phase = "Pending", .priority = 5));
         feed(f.view, VIEW_PODS, REFLECTOR_ADDED,
              pod_json("z", .mem = "8", .node = "a", .allocation = "{\\\"0\\\":{\\\"0\\\":8}}"));
-        f.extender.leading = true;
-        f.extender.pending.on_news = on_news;
+        f.context.leading = true;
+        f.context.pending.on_news = on_news;
         f.puppets[0] = (Puppet){.takes = 1, .refused = "a"};
         free(ask(&f, 1, 200, pod, "\"NodeNames\":[\"a\",\"b\"]"));
-        ASSERT_TEXT(buf_str(&pending_find(&f.extender.pending, STR("uid-x"))->nodes).data, "b\n");
+        ASSERT_TEXT(buf_str(&pending_find(&f.context.pending, STR("uid-x"))->nodes).data, "b\n");
         teardown(&f);
 }
 

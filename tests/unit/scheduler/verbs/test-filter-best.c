@@ -13,6 +13,7 @@ enum { NODES = 90, ROUNDS = 300 };
 typedef struct Fixture {
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Extender extender;
         Random random;
 } Fixture;
@@ -46,10 +47,11 @@ static char *ask(Fixture *f, const char *verb, uint32_t best, const char *pod, c
 
         (void) snprintf(path, sizeof path, "/gpushare-scheduler/%s", verb);
         buf_appendf(&body, "{\"Pod\":%s,%s}", pod, members);
-        f->extender.view = f->view;
-        f->extender.metrics = &f->metrics;
-        f->extender.filter_best = best;
-        f->extender.promises = (Promises){0};
+        f->extender.context = &f->context;
+        f->context.view = f->view;
+        f->context.metrics = &f->metrics;
+        f->context.filter_best = best;
+        f->context.promises = (Promises){0};
         HttpRequest request = {
                 .method = "POST", .path = path, .content_type = "application/json", .body = buf_str(&body)};
         ASSERT_INT(extender_answer(&f->extender, &request, &out, &type, &allow), 200);

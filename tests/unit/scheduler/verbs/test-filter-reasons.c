@@ -32,6 +32,7 @@ typedef struct Cluster {
         Random random;
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Extender extender;
         RequestContainer container;
         Request request;
@@ -297,8 +298,11 @@ static void the_reason_of_the_nearest_node_is_in_the_event(void) {
 
                 make_cluster(&c);
                 nearest = expected(&c);
-                c.extender = (Extender){.view = c.view, .metrics = &c.metrics, .leading = true};
-                c.extender.nearest.recorder = (KubeEventRecorder *) &c; /* never dereferenced */
+                c.context = (SchedulerContext){.view = c.view,
+                                               .metrics = &c.metrics,
+                                               .recorder = (KubeEventRecorder *) &c, /* never dereferenced */
+                                               .leading = true};
+                c.extender = (Extender){.context = &c.context};
                 if (nearest) {
                         check_event(&c, nearest, &is_folded);
                         check_nearest(&c, nearest, before);
@@ -306,6 +310,7 @@ static void the_reason_of_the_nearest_node_is_in_the_event(void) {
                         n++;
                 }
                 extender_done(&c.extender);
+                pending_done(&c.context.pending);
                 c.view = view_free(c.view);
         }
         buf_done(&c.answer);

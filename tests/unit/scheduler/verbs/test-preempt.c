@@ -9,6 +9,7 @@
 typedef struct Fixture {
         View *view;
         Metrics metrics;
+        SchedulerContext context;
         Extender extender;
         Buf out;
 } Fixture;
@@ -63,8 +64,9 @@ static const char *preempt(Fixture *f, PodText pod, const char *proposed) {
                 "\"NumPDBViolations\":0}}}",
                 pod_json_(pod), uids);
         request.body = str_from(body);
-        f->extender.view = f->view;
-        f->extender.metrics = &f->metrics;
+        f->extender.context = &f->context;
+        f->context.view = f->view;
+        f->context.metrics = &f->metrics;
         buf_clear(&f->out);
         ASSERT_INT(extender_answer(&f->extender, &request, &f->out, &type, &allow), 200);
         after = sums_of(f->view->ledger);
