@@ -4,7 +4,6 @@
 
 #include "base/metric_text.h"
 #include "node/agent-internal.h"
-#include "share/ledger_growth.h"
 #include "slice/visible.h"
 
 #define MIB_BYTES (UINT64_C(1) << 20)
@@ -39,7 +38,7 @@ static CardSums sums_of(const Agent *a, uint32_t card) {
 
         for (size_t i = 0; node && i < ledger_node_n_cards(node); i++)
                 if (cards[i].index == card) {
-                        GrowthSum shown = ledger_growth_shown(node, &cards[i]);
+                        LedgerUse shown = ledger_node_shown(node, &cards[i]);
 
                         s.used = shown.mem;
                         s.core = shown.core;

@@ -57,16 +57,16 @@ static LedgerGrowth *ensure(LedgerNode *n, const GrowthEntry *e) {
         return g;
 }
 
-static GrowthSum excess(const LedgerGrowth *g) {
+static LedgerUse excess(const LedgerGrowth *g) {
         GrowthSize more = growth_excess(charged(g));
 
-        return (GrowthSum){(uint64_t) more.mem, (uint64_t) more.core};
+        return (LedgerUse){(uint64_t) more.mem, (uint64_t) more.core};
 }
 
 /* Adds what all entries have above limits to their cards, or subtracts it. */
 static void charge_all(LedgerNode *n, bool add) {
         for (LedgerGrowth *g = n->growth; g; g = g->next) {
-                GrowthSum size = excess(g);
+                LedgerUse size = excess(g);
                 LedgerCard *c;
 
                 if (size.mem == 0 && size.core == 0)
@@ -191,14 +191,6 @@ GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card) {
         for (const Grant *g = n->held; g; g = g->next)
                 add_freed(n, g, card, &sum);
         return sum;
-}
-
-GrowthSum ledger_growth_shown(const LedgerNode *n, const LedgerCard *c) {
-        GrowthSize freed = ledger_growth_freed(n, c->index);
-
-        return (GrowthSum){c->used - min_u64((uint64_t) freed.mem, above_u64(c->used, c->units)),
-                           c->core_used -
-                                   min_u64((uint64_t) freed.core, above_u64(c->core_used, CORE_PER_CARD))};
 }
 
 /* ---- reservations ---- */

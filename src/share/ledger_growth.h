@@ -17,10 +17,6 @@
 
 typedef struct LedgerGrowth LedgerGrowth;
 
-typedef struct GrowthSum {
-        uint64_t mem, core; /* units, percent */
-} GrowthSum;
-
 /* Puts the entries of the annotation into force, in place of the earlier ones. A reservation ends
  * where its serial has come (ledger_growth_settle()), or a larger one. An absent annotation ends
  * none: the watch may be behind, and the permit in a later object. When the text does not decode,
@@ -45,10 +41,6 @@ GrowthSize ledger_growth_freed(const LedgerNode *n, uint32_t card);
 
 /* Whether the annotation charges a slice of the pod with less than its limit. */
 bool ledger_growth_is_below(const LedgerNode *n, Str uid);
-
-/* What reports show as used of the card. Where growth rests on what another slice has given up, the
- * sum for new pods exceeds the card, and the charges are shown, which do not. */
-GrowthSum ledger_growth_shown(const LedgerNode *n, const LedgerCard *c);
 
 /* Reserves the size of the entry for this slice, where the card has room for what is not charged
  * yet. A cordon, fence or fault of the card keeps no slice from its limit. 0; -ENOMEM; or

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/minmax.h"
 #include "share/card_set.h"
 #include "share/fault_join.h"
 #include "share/held.h"
@@ -188,6 +189,14 @@ uint32_t ledger_node_pending(const LedgerNode *n) {
 
 uint64_t ledger_node_cpu(const LedgerNode *n) {
         return n->cpu.shares + n->cpu.others;
+}
+
+LedgerUse ledger_node_shown(const LedgerNode *n, const LedgerCard *c) {
+        GrowthSize freed = ledger_growth_freed(n, c->index);
+
+        return (LedgerUse){c->used - min_u64((uint64_t) freed.mem, above_u64(c->used, c->units)),
+                           c->core_used -
+                                   min_u64((uint64_t) freed.core, above_u64(c->core_used, CORE_PER_CARD))};
 }
 
 bool ledger_node_has_idle_card(const LedgerNode *n) {

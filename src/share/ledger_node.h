@@ -64,6 +64,13 @@ uint64_t ledger_node_cpu(const LedgerNode *n);
  * node's description. */
 const char *ledger_node_change_pending(const LedgerNode *n);
 
+/* What reports show as used of the card. Where growth rests on what another slice has given up, the
+ * sum for new pods exceeds the card, and the charges are shown, which do not. */
+typedef struct LedgerUse {
+        uint64_t mem, core; /* units, percent */
+} LedgerUse;
+LedgerUse ledger_node_shown(const LedgerNode *n, const LedgerCard *c);
+
 /* Whether a card of this sharing node holds no pod and may take one. */
 bool ledger_node_has_idle_card(const LedgerNode *n);
 

@@ -11,7 +11,6 @@
 #include "node/records/roster.h"
 #include "share/card_lack.h"
 #include "share/ledger_card.h"
-#include "share/ledger_growth.h"
 #include "wire/list_items.h"
 #include "wire/object.h"
 #include "wire/pod.h"
@@ -64,7 +63,7 @@ static int add(void *userdata, Str text) {
 }
 
 static void print_card(const Roster *roster, const LedgerNode *node, const LedgerCard *c) {
-        GrowthSum used = ledger_growth_shown(node, c);
+        LedgerUse used = ledger_node_shown(node, c);
         Str state = card_state_text(card_lack_state(node, c));
 
         if (c->units > 0 || c->pods > 0)

@@ -6,7 +6,6 @@
 
 #include "share/card_lack.h"
 #include "share/ledger_card.h"
-#include "share/ledger_growth.h"
 #include "wire/json_write.h"
 
 bool page_rows_shows(const LedgerNode *node) {
@@ -23,7 +22,7 @@ static void append_number(Buf *out, char before, uint64_t value) {
 
 static void write_card(const LedgerNode *node, const LedgerCard *c, Buf *out) {
         CardState state = card_lack_state(node, c);
-        GrowthSum used = ledger_growth_shown(node, c);
+        LedgerUse used = ledger_node_shown(node, c);
 
         append_number(out, '[', c->index);
         append_number(out, ',', c->units);

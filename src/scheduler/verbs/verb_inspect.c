@@ -4,7 +4,6 @@
 
 #include "scheduler/verbs/verbs.h"
 #include "share/card_lack.h"
-#include "share/ledger_growth.h"
 #include "wire/inspect_json.h"
 
 static bool is_sharing(const LedgerNode *n) {
@@ -89,7 +88,7 @@ static uint64_t core_of(const LedgerNode *node, const LedgerCard *c) {
 }
 
 static void write_card(JsonWriter *w, const LedgerNode *node, const LedgerCard *c, const GrantList *grants) {
-        GrowthSum used = ledger_growth_shown(node, c);
+        LedgerUse used = ledger_node_shown(node, c);
         InspectJsonSums sums = {.total_mem = c->units,
                                 .used_mem = used.mem,
                                 .total_core = core_of(node, c),
@@ -118,7 +117,7 @@ static bool write_node(JsonWriter *w, const LedgerNode *node, Arena *arena) {
                 return false;
         sums.used_core = pending_core(&grants);
         for (size_t i = 0; i < ledger_node_n_cards(node); i++) {
-                GrowthSum used = ledger_growth_shown(node, &cards[i]);
+                LedgerUse used = ledger_node_shown(node, &cards[i]);
 
                 sums.total_mem += cards[i].units;
                 sums.used_mem += used.mem;

@@ -5,7 +5,6 @@
 
 #include "base/cleanup.h"
 #include "base/metric_text.h"
-#include "share/ledger_growth.h"
 
 static const char *const handler_labels[] = {
 #define X(name, label) [METRICS_HANDLER_##name] = label,
@@ -48,7 +47,7 @@ static void sum_node(const LedgerNode *n, Sums *s) {
         uint64_t total = 0, used = 0;
 
         for (size_t i = 0; i < ledger_node_n_cards(n); i++) {
-                GrowthSum shown = ledger_growth_shown(n, &cards[i]);
+                LedgerUse shown = ledger_node_shown(n, &cards[i]);
 
                 s->cards += cards[i].units > 0;
                 s->unhealthy += cards[i].units > 0 && !cards[i].healthy;

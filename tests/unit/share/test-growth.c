@@ -146,8 +146,8 @@ static void a_shrink_frees_for_growth_and_not_for_pods(void) {
         ASSERT_OK(reserve(l, "b", 4, 30, &fault));
         ASSERT_INT(free_for_pods(l), 0);
         ASSERT_INT(card_at(l, "n", 0)->used, 20); /* the larger of limit and charge of each */
-        ASSERT_INT(ledger_growth_shown(node_of(l), card_at(l, "n", 0)).mem, 16);
-        ASSERT_INT(ledger_growth_shown(node_of(l), card_at(l, "n", 0)).core, 100);
+        ASSERT_INT(ledger_node_shown(node_of(l), card_at(l, "n", 0)).mem, 16);
+        ASSERT_INT(ledger_node_shown(node_of(l), card_at(l, "n", 0)).core, 100);
 }
 
 static void a_return_to_the_limit_waits_for_what_has_grown(void) {
