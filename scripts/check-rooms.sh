@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The order of the rooms: a room includes only itself and what is listed for it here. This list is
 # the architecture. A room is a folder below src that is listed, or sim: src/node/kubelet is a room
-# of its own, src/wire/proto belongs to wire.
+# of its own, src/wire/proto belongs to wire. verbs and bind do not name features that have hooks.
 set -euo pipefail
 
 "$(dirname "$0")/sources.sh" c h | { grep -E '^(src/.*|sim)/' || true; } | xargs -r -d '\n' awk '
@@ -28,8 +28,8 @@ BEGIN {
         may["scheduler/policy"] = "base wire share scheduler/webhook"
         may["scheduler/view"] = "base wire share kube scheduler/webhook scheduler/gang scheduler/policy"
         may["scheduler/question"] = "base wire share kube scheduler/gang scheduler/policy scheduler/view"
-        may["scheduler/verbs"] = "base wire share scheduler/gang scheduler/view scheduler/question"
-        may["scheduler/bind"] = "base share kube scheduler/gang scheduler/view scheduler/question"
+        may["scheduler/verbs"] = "base wire share scheduler/view scheduler/question"
+        may["scheduler/bind"] = "base share kube scheduler/view scheduler/question"
         may["scheduler/page"] = "base wire share net/http kube scheduler/gang scheduler/view scheduler/verbs"
         may["scheduler/controllers"] = "base wire share kube scheduler/webhook scheduler/gang scheduler/policy scheduler/view scheduler/question scheduler/bind"
         may["scheduler"] = "base wire share net/http kube scheduler/webhook scheduler/gang scheduler/view scheduler/question scheduler/verbs scheduler/bind scheduler/page scheduler/controllers"
@@ -71,6 +71,17 @@ match($0, /^[ \t]*#[ \t]*include[ \t]*"[a-z_]+\//) {
                 bad = 1
         } else if (room != target && index(" " may[room] " ", " " target " ") == 0) {
                 printf "%s:%d: %s includes %s; it may include: %s\n", FILENAME, FNR, room, target, may[room]
+                bad = 1
+        }
+}
+# What is optional or off by default is known there by its hooks (question/feature_hooks.h).
+FILENAME ~ /^src\/scheduler\/(verbs|bind)\// && !/^[ \t]*(\/\*|\*)/ {
+        code = $0
+        sub(/\/\*.*/, "", code)
+        if (code !~ /^[ \t]*#/)
+                gsub(/"[^"]*"/, "", code)
+        if (code ~ /[gG]ang|[gG]rowth|[gG]rower|[eE]victor|[pP]olicy/) {
+                printf "%s:%d: verbs and bind name no feature that has hooks\n", FILENAME, FNR
                 bad = 1
         }
 }

@@ -95,11 +95,12 @@ static unsigned on_readyz(Call *c) {
 }
 
 static unsigned on_metrics(Call *c) {
-        MetricsState state = {.leading = c->extender->context->leading,
-                              .binds_open = c->extender->binder ? binder_n_open(c->extender->binder) : 0,
-                              .webhook = c->extender->webhook,
-                              .heard = c->extender->heard,
-                              .userdata = c->extender->userdata};
+        MetricsState state = {
+                .leading = c->extender->context->leading,
+                .binds_open = c->extender->context->binder ? binder_n_open(c->extender->context->binder) : 0,
+                .webhook = c->extender->webhook,
+                .heard = c->extender->heard,
+                .userdata = c->extender->userdata};
 
         c->type = METRIC_TEXT_TYPE;
         metrics_write(c->extender->context->metrics, c->extender->context->view, &state, c->out);
@@ -284,7 +285,7 @@ static void bind_start(Extender *e, HttpExchange *x, const BindingArgs *args) {
                 return;
         }
         *call = (BindCall){.extender = e, .exchange = x, .since = clock_monotonic_usec()};
-        binder_bind(e->binder, args, on_bound, call, &bind);
+        binder_bind(e->context->binder, args, on_bound, call, &bind);
         if (!bind)
                 return; /* answered: the call is freed */
         call->bind = bind;

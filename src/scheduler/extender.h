@@ -11,7 +11,6 @@
 
 typedef struct Extender {
         SchedulerContext *context; /* these outlive it */
-        Binder *binder;
         /* Why this replica does not lead, a sentence without a full stop; NULL: none. */
         const char *(*why_not_leading)(void *userdata);
         /* kube-scheduler asks a replica that does not lead; NULL: not told. */

@@ -17,6 +17,7 @@
 #include "scheduler/controllers/waker.h"
 #include "scheduler/extender.h"
 #include "scheduler/page/page_server.h"
+#include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/view/follower.h"
 #include "scheduler/webhook/webhook.h"
@@ -51,7 +52,6 @@ struct Scheduler {
         Metrics metrics;
         NodeStatus *node_status;
         PolicyKeeper *policy_keeper;
-        Binder *binder;
         Evictor *evictor; /* NULL: not asked for */
         Grower *grower;   /* NULL: not asked for */
         Waker *waker;
@@ -273,7 +273,6 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         s->extender.write_listeners = write_listeners;
         s->extender.userdata = s;
         s->extender.context = &s->context;
-        s->extender.binder = s->binder;
         s->context.filter_best = o->filter_best;
         s->context.spare_idle_cards = o->spare_idle_cards;
         s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
@@ -437,35 +436,13 @@ static const char *may_not_bind(void *userdata) {
         return extender_may_not_bind(&s->extender);
 }
 
-/* The waker begins later and ends earlier than the gangs. */
-static void on_gang_room(void *userdata, Str node) {
-        Scheduler *s = userdata;
-
-        if (!s->waker)
-                return;
-        waker_room(s->waker, node);
-        waker_settled(s->waker);
-}
-
-static void on_gang_settled(void *userdata) {
-        Scheduler *s = userdata;
-
-        if (s->waker)
-                waker_settled(s->waker);
-}
-
 static int start_gangs(Scheduler *s) {
-        AssemblerOptions options = {
-                .context = &s->context,
-                .on_room = on_gang_room,
-                .on_settled = on_gang_settled,
-                .userdata = s,
-        };
-        int r = assembler_new(&options, &s->assembler);
+        int r = assembler_new(&s->context, &s->assembler);
 
         if (r < 0)
                 return r;
         s->context.gangs = assembler_gangs(s->assembler);
+        s->context.peers = assembler_hooks(s->assembler);
         s->context.view->has_gangs = true;
         return 0;
 }
@@ -518,9 +495,8 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
                 if (r < 0)
                         return r;
         }
-        r = binder_new(&s->context, 0, &s->binder);
-        if (r == 0 && s->assembler)
-                assembler_set_binder(s->assembler, s->binder);
+        s->context.units = policy_bind_hooks(s->context.view->policies);
+        r = binder_new(&s->context, 0, &s->context.binder);
         if (r == 0 && o->evict_for_cards)
                 r = evictor_new(&s->context, &s->evictor);
         if (r == 0 && o->grow)
@@ -567,8 +543,8 @@ Scheduler *scheduler_free(Scheduler *s) {
         http_server_free(s->server); /* closes open exchanges, which abandons their binds */
         evictor_free(s->evictor);
         grower_free(s->grower);
-        s->waker = waker_free(s->waker);
-        binder_free(s->binder);
+        waker_free(s->waker);
+        binder_free(s->context.binder);
         extender_done(&s->extender);
         pending_done(&s->context.pending);
         assembler_free(s->assembler);

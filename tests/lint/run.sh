@@ -82,6 +82,14 @@ write src/node/kubelet/x.c '#include "node/allocate/resolver.h"'
 says rooms 'src/node/kubelet/x.c:2: node/kubelet includes node/allocate; '
 write src/node/kubelet/x.c '#include "net/grpc/rpc_client.h"'
 says rooms
+mkdir -p "$tree/src/scheduler/bind"
+for line in 'int gangs_held;' '#include "scheduler/question/policy_bind.h"' 'int ledger_growth_of(void);' 'Evictor *e;'; do
+        write src/scheduler/bind/x.c "$line"
+        says rooms 'src/scheduler/bind/x.c:2: verbs and bind name no feature that has hooks'
+done
+write src/scheduler/bind/x.c '/* a gang */' 'const char *x = "gang"; /* of a gang */'
+says rooms
+rm -r "$tree/src/scheduler"
 write src/wire/x.c '#include "sim/sim.h"'
 says rooms 'src/wire/x.c:2: wire includes sim'
 rm "$tree/src/wire/x.c"

@@ -6,7 +6,6 @@
 
 #include "scheduler/bind/bind_post.h"
 #include "scheduler/bind/binds-internal.h"
-#include "scheduler/view/job_cards.h"
 #include "share/placement.h"
 #include "share/pod_grant_write.h"
 #include "share/refusal_format.h"
@@ -75,28 +74,12 @@ static int bind_reserve(Bind *bind, const Request *request, const Placement *p) 
         return r;
 }
 
-/* The cards that the plan of the gang has for the pod on this node; they are free from now on, and
- * the caller charges them at once. Returns 1 without a plan, 0 or -ENOMEM. */
-static int take_place(const Bind *bind, Arena *arena, Placement *ret) {
-        Gangs *gangs = bind->binder->context->gangs;
-        const Grant *place = gangs ? gangs_place(gangs, bind->uid) : NULL;
-        const Slice *slices;
-
-        if (!place || !str_eq(ledger_node_name(grant_node(place)), bind->node))
-                return 1;
-        slices = grant_slices(place, &ret->n_slices);
-        ret->slices = arena_new(arena, Slice, ret->n_slices);
-        if (!ret->slices)
-                return -ENOMEM;
-        memcpy(ret->slices, slices, ret->n_slices * sizeof *slices);
-        gangs_drop_place(gangs, bind->uid);
-        return 0;
-}
-
 static int write_annotations(const Bind *bind, const Placement *p, const LedgerNode *node, Buf *out) {
+        const PeerHooks *peers = &bind->binder->context->peers;
         bool job[CARD_INDEX_MAX + 1] = {0};
 
-        job_cards(bind->binder->context->view, bind->binder->context->gangs, bind->uid, node, job);
+        if (peers->userdata)
+                peers->mark_cards(peers->userdata, bind->uid, node, job);
         pod_grant_write_of_job(p->slices, p->n_slices, node, bind->assume_time, bind->pod->carried, job, out);
         return buf_result(out);
 }
@@ -109,7 +92,11 @@ void bind_cards_choose(Bind *bind, const Request *request) {
         Refusal refusal = {.code = REFUSAL_NODE_UNKNOWN};
         HoldAsker asker = {.uid = bind->uid, .priority = view_pod_priority(v, bind->uid)};
         Placement placement = {0};
-        int r = node ? take_place(bind, &arena, &placement) : PLACEMENT_E_REFUSED;
+        const PeerHooks *peers = &bind->binder->context->peers;
+        int r = !node ? PLACEMENT_E_REFUSED
+                : peers->userdata
+                        ? peers->take_place(peers->userdata, bind->uid, bind->node, &arena, &placement)
+                        : 1;
         bool planned = r == 0;
 
         if (node && r > 0)

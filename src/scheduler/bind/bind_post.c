@@ -3,7 +3,6 @@
 
 #include "scheduler/bind/bind_confirm.h"
 #include "scheduler/bind/binds-internal.h"
-#include "scheduler/question/policy_bind.h"
 
 /* Bindings, and GETs after lost answers, under way at once; the others wait for their turn.
  * Together with watches, Events and single calls they are fewer than the client's connections
@@ -133,10 +132,12 @@ bool bind_post_count(Bind *bind) {
 
         if (bind->counted)
                 return true;
-        r = policy_bind_begin(o->view->policies, bind->namespace_, bind->uid, bind->node,
-                              clock_monotonic_usec(), &bind->more, &bind->labels, &why);
+        r = o->units.userdata
+                    ? o->units.bind_begin(o->units.userdata, bind->namespace_, bind->uid, bind->node,
+                                          clock_monotonic_usec(), &bind->more, &bind->labels, &why)
+                    : 0;
         bind->counted = r == 0;
-        if (r == POLICY_E_REFUSED) {
+        if (r > 0) {
                 o->metrics->refusals[REFUSAL_POLICY]++;
                 bind_fail(bind, METRICS_BIND_REFUSED, why.text);
         } else if (r < 0)
@@ -145,7 +146,7 @@ bool bind_post_count(Bind *bind) {
 }
 
 /* Adds what a ResourcePolicy writes to the annotations, a JSON object. */
-static void add_policy_annotations(Bind *bind) {
+static void add_unit_annotations(Bind *bind) {
         Buf *all = &bind->annotations;
         const Buf *more = &bind->more;
 
@@ -161,7 +162,7 @@ void bind_post(Bind *bind, Str annotations) {
         buf_append_str(&bind->annotations, annotations);
         if (!bind_post_count(bind))
                 return;
-        add_policy_annotations(bind);
+        add_unit_annotations(bind);
         if (buf_result(&bind->annotations) < 0) {
                 bind_fail(bind, METRICS_BIND_REJECTED, "out of memory");
                 return;

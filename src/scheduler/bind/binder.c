@@ -18,6 +18,7 @@ int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret) {
         if (!b)
                 return -ENOMEM;
         b->context = context;
+        context->binder = b;
         b->queue_end = &b->queue;
         b->confirm = confirm > 0 ? confirm : CONFIRM_DEFAULT;
         *ret = b;
@@ -33,6 +34,7 @@ Binder *binder_free(Binder *b) {
                 return NULL;
         while (b->open)
                 bind_free(b->open);
+        b->context->binder = NULL;
         free(b);
         return NULL;
 }
@@ -55,7 +57,7 @@ static void bind_fetched(Bind *bind, const Pod *pod, Str object) {
 
         r = view_pod_set(v, pod, REFLECTOR_MODIFIED);
         if (r == 0)
-                r = view_pod_set_policy(v, pod, object, REFLECTOR_MODIFIED);
+                r = view_pod_set_text(v, pod, object, REFLECTOR_MODIFIED);
         if (r == 0)
                 r = request_from_pod(pod, &v->arena, &request, &refusal);
         node = node_of(bind, pod);
@@ -135,8 +137,8 @@ void binder_release(Binder *b, Str uid) {
 
         if (bind)
                 bind_go_on(bind);
-        else if (b->context->gangs)
-                gangs_bind_ended(b->context->gangs, uid, false, clock_monotonic_usec());
+        else
+                b->context->peers.ended(b->context->peers.userdata, uid, false);
 }
 
 void binder_give_back(Binder *b, Str uid, const char *why) {
@@ -144,8 +146,8 @@ void binder_give_back(Binder *b, Str uid, const char *why) {
 
         if (bind)
                 bind_answer_only(bind, why);
-        else if (b->context->gangs)
-                gangs_bind_ended(b->context->gangs, uid, false, clock_monotonic_usec());
+        else
+                b->context->peers.ended(b->context->peers.userdata, uid, false);
 }
 
 /* ---- the request ---- */
@@ -167,20 +169,20 @@ static void answer_bound(Binder *b, const BindingArgs *a, const ViewPod *pod, Bi
         done(userdata, fault.text);
 }
 
-/* Whether the gang lets the pod go on to its Binding; otherwise it is answered, or held. */
-static bool ask_gang(Bind *bind) {
-        Gangs *gangs = bind->binder->context->gangs;
+/* Whether its peers let the pod go on to its Binding; otherwise it is answered, or held. */
+static bool ask_peers(Bind *bind) {
+        const PeerHooks *peers = &bind->binder->context->peers;
         usec_t now = clock_monotonic_usec();
-        char why[GANGS_WHY_MAX];
+        char why[FEATURE_HOOKS_WHY_MAX];
 
-        switch (gangs ? gangs_bind(gangs, bind->uid, bind->node, now, why) : GANGS_FREE) {
-        case GANGS_HOLD:
+        switch (peers->userdata ? peers->ask(peers->userdata, bind->uid, bind->node, now, why) : PEER_GO) {
+        case PEER_HOLD:
                 if (!bind_post_count(bind))
                         return false;
                 bind_set_state(bind, BIND_HELD);
-                gangs_held(gangs, bind->uid, now);
+                peers->held(peers->userdata, bind->uid, now);
                 return false;
-        case GANGS_REFUSE:
+        case PEER_REFUSE:
                 bind_answer_only(bind, why);
                 return false;
         default:
@@ -231,7 +233,7 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
         }
         bind->done = done;
         bind->userdata = userdata;
-        if (ask_gang(bind))
+        if (ask_peers(bind))
                 bind_go_on(bind);
         /* The bind may have ended, and be freed, by now. */
         pod = view_pod_find(b->context->view, args->uid);

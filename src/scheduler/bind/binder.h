@@ -31,9 +31,9 @@
 typedef struct Binder Binder;
 typedef struct Bind Bind;
 
-/* context: outlives the binder. may_not_act is asked just before each Binding, because leadership
- * may end while a pod is fetched or waits in the queue. confirm: between two GETs of a pod that is
- * not bound after a lost answer; 0: 1 s. 0 or -ENOMEM. */
+/* context: outlives the binder, and names it. may_not_act is asked just before each Binding,
+ * because leadership may end while a pod is fetched or waits in the queue. confirm: between two
+ * GETs of a pod that is not bound after a lost answer; 0: 1 s. 0 or -ENOMEM. */
 int binder_new(SchedulerContext *context, usec_t confirm, Binder **ret);
 
 /* Open binds get no answer any more. The next leader finds out from the API server how they
@@ -52,7 +52,7 @@ void binder_bind(Binder *b, const BindingArgs *args, BinderDone done, void *user
 void binder_abandon(Bind *bind);
 
 /* Goes on with the held Bind of the pod; or answers it with this error. Without one, the gang hears
- * that it has ended (gangs_bind_ended). */
+ * that it has ended. */
 void binder_release(Binder *b, Str uid);
 void binder_give_back(Binder *b, Str uid, const char *why);
 

@@ -45,7 +45,7 @@ struct Bind {
         Buf annotations;   /* until the Binding is sent */
         Buf labels;        /* by a ResourcePolicy */
         Buf more;          /* its annotations, from the time when the pod is counted */
-        bool counted;      /* in its unit, until policy_bind_end() */
+        bool counted;      /* in its unit, until bind_end of UnitHooks */
         bool has_turn;     /* one of TURNS_MAX: a Binding with the GET after it, or a later GET */
         Buf placed;        /* the cards, in words; empty: the pod has no share */
         char texts[];

@@ -5,7 +5,6 @@
 
 #include "base/log.h"
 #include "scheduler/bind/bind_post.h"
-#include "scheduler/question/policy_bind.h"
 
 static const char *const state_names[] = {[BIND_NEW] = "new",           [BIND_HELD] = "held",
                                           [BIND_FETCHING] = "fetching", [BIND_QUEUED] = "queued",
@@ -75,12 +74,21 @@ void bind_answer(Bind *bind, const char *error) {
                 done(bind->userdata, error);
 }
 
-/* The gang of the pod, if it has one, hears how the bind ended. */
-static void tell_gang(const Bind *bind, bool bound) {
-        Gangs *gangs = bind->binder->context->gangs;
+/* The pod's peers hear how the bind ended. */
+static void tell_peers(const Bind *bind, bool bound) {
+        const PeerHooks *peers = &bind->binder->context->peers;
 
-        if (gangs)
-                gangs_bind_ended(gangs, bind->uid, bound, clock_monotonic_usec());
+        if (peers->userdata)
+                peers->ended(peers->userdata, bind->uid, bound);
+}
+
+/* bound: it is counted where it is, from the generation of pods on. */
+static void end_count(const Bind *bind, bool bound) {
+        const UnitHooks *units = &bind->binder->context->units;
+
+        if (units->userdata)
+                units->bind_end(units->userdata, bind->uid, bind->node, bound,
+                                bind->binder->context->view->kinds[VIEW_PODS].generation);
 }
 
 static void bind_write_event(Bind *bind, const char *type, const char *reason, const char *note) {
@@ -113,14 +121,14 @@ void bind_succeed(Bind *bind, MetricsBind outcome) {
         } else if (pod->grant && outcome == METRICS_BIND_BOUND)
                 histogram_observe(&v->stats.lag, 0); /* the watch was faster */
         pod->asks_nothing = false;
-        policy_bind_end(v->policies, bind->uid, bind->node, true, v->kinds[VIEW_PODS].generation);
+        end_count(bind, true);
         log_info("bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT, STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node));
         bind->binder->context->metrics->binds[outcome]++;
         if (bind->placed.len > 0 && buf_result(&bind->placed) == 0)
                 bind_write_event(bind, "Normal", "GPUAssigned", bind->placed.data);
         bind_answer(bind, "");
-        tell_gang(bind, true);
+        tell_peers(bind, true);
         bind_free(bind);
 }
 
@@ -132,13 +140,13 @@ void bind_fail_as(Bind *bind, MetricsBind outcome, const char *error, const char
                 pod->reserved = false;
                 view_pod_settle(bind->binder->context->view, pod);
         }
-        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, false, 0);
+        end_count(bind, false);
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), error);
         bind->binder->context->metrics->binds[outcome]++;
         bind_write_event(bind, "Warning", "FailedBinding", error);
         bind_answer(bind, answer);
-        tell_gang(bind, false);
+        tell_peers(bind, false);
         bind_free(bind);
 }
 
@@ -162,19 +170,18 @@ void bind_answer_only(Bind *bind, const char *why) {
         log_info("not bound pod=" STR_FMT "/" STR_FMT " node=" STR_FMT ": %s", STR_ARG(bind->namespace_),
                  STR_ARG(bind->name), STR_ARG(bind->node), why);
         bind->binder->context->metrics->binds[METRICS_BIND_REFUSED]++;
-        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, false, 0);
+        end_count(bind, false);
         bind_answer(bind, why);
-        tell_gang(bind, false);
+        tell_peers(bind, false);
         bind_free(bind);
 }
 
 void bind_leave(Bind *bind) {
         bind->pod->generation = bind->binder->context->view->kinds[VIEW_PODS].generation;
         bind->pod->reserved = false;
-        policy_bind_end(bind->binder->context->view->policies, bind->uid, bind->node, true,
-                        bind->pod->generation);
+        end_count(bind, true);
         bind_answer(bind, "out of memory; the next list of pods will tell whether the pod was bound");
-        tell_gang(bind, false);
+        tell_peers(bind, false);
         bind_free(bind);
 }
 

@@ -31,8 +31,7 @@ typedef struct Wake {
 } Wake;
 
 struct Assembler {
-        AssemblerOptions o;
-        Binder *binder;
+        SchedulerContext *context;
         Gangs gangs;
         sd_event_source *timer;
         Wake *wakes, **wakes_end; /* in the order of their coming */
@@ -54,7 +53,7 @@ static void look_soon(Assembler *a) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Assembler *a = userdata;
-        const char *why_not = scheduler_context_may_not_act(a->o.context);
+        const char *why_not = scheduler_context_may_not_act(a->context);
 
         if (why_not || gangs_step(&a->gangs, clock_monotonic_usec()))
                 look_after(a, LOOK_EVERY);
@@ -96,7 +95,7 @@ static void send_wakes(Assembler *a) {
                 next = w->next;
                 if (w->call)
                         continue;
-                if (kube_merge_patch(a->o.context->client, w->path, "", str_from(w->patch), STR(""), on_woken,
+                if (kube_merge_patch(a->context->client, w->path, "", str_from(w->patch), STR(""), on_woken,
                                      w, &w->call) < 0)
                         wake_end(w, false);
                 else
@@ -178,40 +177,43 @@ static void on_wake(void *userdata, const GangMember *m) {
 static void on_release(void *userdata, Str uid) {
         Assembler *a = userdata;
 
-        binder_release(a->binder, uid);
+        binder_release(a->context->binder, uid);
 }
 
 static void on_give_back(void *userdata, Str uid, const char *why) {
         Assembler *a = userdata;
 
-        binder_give_back(a->binder, uid, why);
+        binder_give_back(a->context->binder, uid, why);
 }
 
 static void on_tell(void *userdata, const GangMember *m, const char *reason, const char *note) {
         Assembler *a = userdata;
 
-        kube_event(a->o.context->recorder, &(KubeEvent){.kind = "Pod",
-                                                        .namespace_ = str_from(m->gang->namespace_),
-                                                        .name = str_from(m->name),
-                                                        .uid = str_from(m->uid),
-                                                        .type = "Normal",
-                                                        .reason = reason,
-                                                        .note = note,
-                                                        .replaces = true});
+        kube_event(a->context->recorder, &(KubeEvent){.kind = "Pod",
+                                                      .namespace_ = str_from(m->gang->namespace_),
+                                                      .name = str_from(m->name),
+                                                      .uid = str_from(m->uid),
+                                                      .type = "Normal",
+                                                      .reason = reason,
+                                                      .note = note,
+                                                      .replaces = true});
 }
 
+/* A gang has given a planned place back: the waker listens to the view. */
 static void on_room(void *userdata, Str node) {
-        Assembler *a = userdata;
+        const View *v = ((Assembler *) userdata)->context->view;
 
-        if (a->o.on_room)
-                a->o.on_room(a->o.userdata, node);
+        if (v->hold.on_room)
+                v->hold.on_room(v->hold.userdata, node);
+        if (v->on_settled)
+                v->on_settled(v->settled_userdata);
 }
 
 static void on_settled(void *userdata) {
-        Assembler *a = userdata;
+        const View *v = ((Assembler *) userdata)->context->view;
 
-        if (a->o.on_settled)
-                a->o.on_settled(a->o.userdata);
+        if (v->on_settled)
+                v->on_settled(v->settled_userdata);
 }
 
 /* ---- the watch ---- */
@@ -331,7 +333,7 @@ static bool is_final(const Candidate *c) {
 /* A node that a ResourcePolicy refuses for this member may become the place of another one, when
  * it lies in a unit. The members fill the units one after the other. */
 static size_t list_nodes(const Assembler *a, const Question *q, const Candidate *first, GangsNode *nodes) {
-        const PolicyPod *known = policy_table_find(a->o.context->view->policies, q->pod.uid);
+        const PolicyPod *known = policy_table_find(a->context->view->policies, q->pod.uid);
         size_t n = 0;
 
         for (const Candidate *c = first; c; c = c->next, n++) {
@@ -367,7 +369,7 @@ static int choose(void *userdata, void *state, Candidate *first) {
         v = gangs_filter(&a->gangs, &q->pod, nodes, list_nodes(a, q, first, nodes), q->now, why);
         look_soon(a);
         if (v == GANGS_REFUSE)
-                policy_table_drop_note(a->o.context->view->policies, q->pod.uid);
+                policy_table_drop_note(a->context->view->policies, q->pod.uid);
         n = 0;
         for (Candidate *c = first; c && v != GANGS_FREE; c = c->next, n++)
                 if (v == GANGS_REFUSE)
@@ -396,17 +398,102 @@ Chooser assembler_chooser(Assembler *a) {
         return (Chooser){.takes = takes, .choose = choose, .place_on = place_on, .userdata = a};
 }
 
+/* ---- preempt ---- */
+
+static int plan_nodes(void *userdata, Arena *arena, PlanNodes *ret) {
+        return plan_nodes_of(&((Assembler *) userdata)->gangs, arena, ret);
+}
+
+static bool is_waiting(void *userdata, Str uid) {
+        const Assembler *a = userdata;
+
+        return a->gangs.leading && gangs_waits(&a->gangs, uid);
+}
+
+static bool is_unbound(void *userdata, Str uid) {
+        const Assembler *a = userdata;
+
+        return a->gangs.leading && gangs_is_unbound(&a->gangs, uid);
+}
+
+/* ---- bind ---- */
+
+static PeerVerdict ask_bind(void *userdata, Str uid, Str node, usec_t now, char *why) {
+        GangsVerdict v = gangs_bind(&((Assembler *) userdata)->gangs, uid, node, now, why);
+
+        return v == GANGS_HOLD ? PEER_HOLD : v == GANGS_REFUSE ? PEER_REFUSE : PEER_GO;
+}
+
+static void on_held(void *userdata, Str uid, usec_t now) {
+        gangs_held(&((Assembler *) userdata)->gangs, uid, now);
+}
+
+static void on_bind_ended(void *userdata, Str uid, bool bound) {
+        gangs_bind_ended(&((Assembler *) userdata)->gangs, uid, bound, clock_monotonic_usec());
+}
+
+static int take_place(void *userdata, Str uid, Str node, Arena *arena, Placement *ret) {
+        Assembler *a = userdata;
+        const Grant *place = gangs_place(&a->gangs, uid);
+        const Slice *slices;
+
+        if (!place || !str_eq(ledger_node_name(grant_node(place)), node))
+                return 1;
+        slices = grant_slices(place, &ret->n_slices);
+        ret->slices = arena_new(arena, Slice, ret->n_slices);
+        if (!ret->slices)
+                return -ENOMEM;
+        memcpy(ret->slices, slices, ret->n_slices * sizeof *slices);
+        gangs_drop_place(&a->gangs, uid);
+        return 0;
+}
+
+static const Grant *grant_of(const View *v, const GangMember *m) {
+        const ViewPod *pod = view_pod_find(v, str_from(m->uid));
+
+        return pod && pod->grant ? pod->grant : m->place;
+}
+
+static void mark_cards(void *userdata, Str uid, const LedgerNode *node, bool ret[static CARD_INDEX_MAX + 1]) {
+        const Assembler *a = userdata;
+        const GangMember *self = gang_table_find(&a->gangs.table, uid);
+
+        for (const GangMember *m = self ? self->gang->members : NULL; m; m = m->next) {
+                const Grant *g = grant_of(a->context->view, m);
+                const Slice *slices;
+                size_t n;
+
+                if (!g || grant_node(g) != node)
+                        continue;
+                slices = grant_slices(g, &n);
+                for (size_t i = 0; i < n; i++)
+                        ret[slices[i].card] = true;
+        }
+}
+
+PeerHooks assembler_hooks(Assembler *a) {
+        return (PeerHooks){.userdata = a,
+                           .plan = plan_nodes,
+                           .waits = is_waiting,
+                           .is_unbound = is_unbound,
+                           .ask = ask_bind,
+                           .held = on_held,
+                           .ended = on_bind_ended,
+                           .take_place = take_place,
+                           .mark_cards = mark_cards};
+}
+
 /* ---- beginning and end ---- */
 
-int assembler_new(const AssemblerOptions *options, Assembler **ret) {
+int assembler_new(SchedulerContext *context, Assembler **ret) {
         _cleanup_(assembler_freep) Assembler *a = calloc(1, sizeof *a);
         int r;
 
         if (!a)
                 return -ENOMEM;
-        a->o = *options;
+        a->context = context;
         a->wakes_end = &a->wakes;
-        gangs_init(&a->gangs, options->context->view->ledger,
+        gangs_init(&a->gangs, context->view->ledger,
                    &(GangsHooks){.release = on_release,
                                  .give_back = on_give_back,
                                  .wake = on_wake,
@@ -415,8 +502,8 @@ int assembler_new(const AssemblerOptions *options, Assembler **ret) {
                                  .on_settled = on_settled,
                                  .userdata = a});
         gangs_know_scheduler(&a->gangs, STR(VERDICT_SCHEDULER), 0);
-        r = sd_event_add_time_relative(kube_client_event(options->context->client), &a->timer,
-                                       CLOCK_MONOTONIC, LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
+        r = sd_event_add_time_relative(kube_client_event(context->client), &a->timer, CLOCK_MONOTONIC,
+                                       LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(a);
@@ -436,8 +523,4 @@ Assembler *assembler_free(Assembler *a) {
 
 Gangs *assembler_gangs(Assembler *a) {
         return &a->gangs;
-}
-
-void assembler_set_binder(Assembler *a, Binder *binder) {
-        a->binder = binder;
 }

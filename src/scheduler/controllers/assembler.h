@@ -8,19 +8,10 @@
 
 typedef struct Assembler Assembler;
 
-typedef struct AssemblerOptions {
-        SchedulerContext *context; /* it outlives the assembler; the binder is freed before it */
-        /* NULL, or told of a node where a gang gives cards back. */
-        void (*on_room)(void *userdata, Str node);
-        /* NULL, or told that the attempt of a gang without cards has ended. */
-        void (*on_settled)(void *userdata);
-        void *userdata;
-} AssemblerOptions;
-
-int assembler_new(const AssemblerOptions *options, Assembler **ret); /* 0 or -ENOMEM */
+/* The context outlives it, and so does the view; the binder is freed before it. 0 or -ENOMEM. */
+int assembler_new(SchedulerContext *context, Assembler **ret);
 Assembler *assembler_free(Assembler *a);
 Gangs *assembler_gangs(Assembler *a);
-void assembler_set_binder(Assembler *a, Binder *binder);
 void assembler_set_leading(Assembler *a, bool leading);
 
 /* For the view's hooks. */
@@ -29,7 +20,8 @@ void assembler_node(Assembler *a); /* one came, changed or went; the ledger know
 void assembler_list_begin(Assembler *a, ViewKind kind);
 void assembler_list_end(Assembler *a, ViewKind kind, bool complete);
 
-/* Decides about the members of gangs in filter. */
+/* Decides about the members of gangs in filter; and in preempt and bind. */
 Chooser assembler_chooser(Assembler *a);
+PeerHooks assembler_hooks(Assembler *a);
 
 DEFINE_CLEANUP(Assembler *, assembler_free)

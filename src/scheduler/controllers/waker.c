@@ -104,7 +104,7 @@ static void on_kicked(void *userdata, const KubeReply *reply) {
             (kube_reply_is_transient(reply) ||
              (reply->status == 409 && view_pod_find(w->context->view, pod->uid)))) {
                 if (k->settled)
-                        w->settled = pod->waits_for_gang = true;
+                        w->settled = pod->waits_for_plan = true;
                 else
                         pod->woken = 0;
                 arm(w, TURN);
@@ -185,7 +185,7 @@ static usec_t wake_for(Waker *w, const LedgerNode *node, const RoomyNode *roomy,
                 if (w->n_kicks == WAKER_BURST)
                         return now;
                 if (!known || !known->request) {
-                        if (!pod->waits_for_gang) /* a pod without cards waits for no room */
+                        if (!pod->waits_for_plan) /* a pod without cards waits for no room */
                                 pending_forget(&w->context->pending, pod);
                         continue;
                 }
@@ -204,12 +204,12 @@ static bool wake_waiting_for_gangs(Waker *w) {
         PendingPod *pod, *next;
 
         HASH_ITER(hh, w->context->pending.by_uid, pod, next) {
-                if (!pod->waits_for_gang)
+                if (!pod->waits_for_plan)
                         continue;
                 if (w->n_kicks == WAKER_BURST)
                         return false;
-                pod->waits_for_gang = !kick(w, pod, true);
-                if (pod->waits_for_gang)
+                pod->waits_for_plan = !kick(w, pod, true);
+                if (pod->waits_for_plan)
                         return false;
         }
         return true;

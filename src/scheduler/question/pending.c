@@ -48,7 +48,7 @@ static PendingPod *pod_new(Str namespace_, Str name, Str uid) {
 static void forget_oldest(Pending *p) {
         PendingPod *pod = p->by_uid;
 
-        while (pod && pod->waits_for_gang)
+        while (pod && pod->waits_for_plan)
                 pod = pod->hh.next;
         pending_forget(p, pod ? pod : p->by_uid);
 }
@@ -187,7 +187,7 @@ PendingPod *pending_filtered(Pending *p, const View *v, const FilterResult *resu
                 buf_clear(&pod->nodes);
         if (refused)
                 return pod;
-        pod->refused = pod->waits_for_gang = false;
+        pod->refused = pod->waits_for_plan = false;
         pod->woken = 0;
         return pod;
 }
@@ -237,7 +237,7 @@ void pending_pod(Pending *p, const View *v, const Pod *object, ReflectorEvent ev
         bool waits =
                 event != REFLECTOR_DELETED && str_is_empty(object->node_name) && !pod_is_terminal(object);
 
-        if (pod && !(waits && (pod->waits_for_gang || pending_is_known(v, pod->uid))))
+        if (pod && !(waits && (pod->waits_for_plan || pending_is_known(v, pod->uid))))
                 pending_forget(p, pod);
 }
 
@@ -245,7 +245,7 @@ void pending_listed(Pending *p, const View *v) {
         PendingPod *pod, *next;
 
         HASH_ITER(hh, p->by_uid, pod, next)
-        if (!pod->waits_for_gang && !pending_is_known(v, pod->uid))
+        if (!pod->waits_for_plan && !pending_is_known(v, pod->uid))
                 pending_forget(p, pod);
 }
 

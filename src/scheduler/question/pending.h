@@ -49,7 +49,7 @@ typedef struct PendingPod {
         /* What it waits for. */
         bool refused;        /* cards: by the last filter call no node takes it */
         bool lost_to_plan;   /* as in FilterResult */
-        bool waits_for_gang; /* its preemption does (unsettled.h): wake it when the plan ends */
+        bool waits_for_plan; /* its preemption does (unsettled.h): wake it when the plan ends */
         usec_t deferred;     /* when a decision about it first waited for a gang; 0: never */
         usec_t woken;        /* when it was last woken for room; 0: not since it was refused */
         /* For the evictor. */

@@ -30,8 +30,16 @@ static int check(PolicyTable *t, PolicyPod *pod, Str node, usec_t now, size_t *r
                          STR_CUT(p->spec.meta.name, NAME_SHOWN), count);
 }
 
-int policy_bind_begin(PolicyTable *t, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
+UnitHooks policy_bind_hooks(PolicyTable *t) {
+        return (UnitHooks){.userdata = t,
+                           .may_preempt = policy_filter_may_preempt,
+                           .bind_begin = policy_bind_begin,
+                           .bind_end = policy_bind_end};
+}
+
+int policy_bind_begin(void *userdata, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
                       Buf *labels, Fault *fault) {
+        PolicyTable *t = userdata;
         PolicyPod *pod = policy_table_find(t, uid);
         const Policy *unready;
         size_t unit;
@@ -78,7 +86,8 @@ static void bound_now(PolicyTable *t, PolicyPod *pod, Str node, uint32_t generat
                            policy_table_unit_of(pod->policy, directory_find(t->directory, node)), 0);
 }
 
-void policy_bind_end(PolicyTable *t, Str uid, Str node, bool bound, uint32_t generation) {
+void policy_bind_end(void *userdata, Str uid, Str node, bool bound, uint32_t generation) {
+        PolicyTable *t = userdata;
         PolicyPod *pod = policy_table_find(t, uid);
 
         policy_table_close(t, uid);

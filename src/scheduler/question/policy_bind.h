@@ -5,8 +5,12 @@
  * answer may be old, and other pods may have gone there since. */
 
 #include "scheduler/policy/policy_table.h"
+#include "scheduler/question/feature_hooks.h"
 
 enum { POLICY_E_REFUSED = 2 };
+
+/* The table outlives them. userdata of the hooks below: the table. */
+UnitHooks policy_bind_hooks(PolicyTable *t);
 
 /* The pod is about to be bound to the node. Returns
  *     0                 it may: the members of its annotations, each with a comma before, are
@@ -17,12 +21,12 @@ enum { POLICY_E_REFUSED = 2 };
  *                       table does not know then whether the policy selects the pod
  *     -ENOMEM
  * After 0 policy_bind_end() must be called once, when it is known whether the pod is bound. */
-int policy_bind_begin(PolicyTable *t, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
+int policy_bind_begin(void *userdata, Str namespace_, Str uid, Str node, usec_t now, Buf *annotations,
                       Buf *labels, Fault *fault);
 
 /* Also for pods for which it was not called, because their policy came since: a bound one counts
  * from now on. generation: of the list of pods that was begun last. */
-void policy_bind_end(PolicyTable *t, Str uid, Str node, bool bound, uint32_t generation);
+void policy_bind_end(void *userdata, Str uid, Str node, bool bound, uint32_t generation);
 
 /* Appends a merge patch that gives a bound pod what its Binding did not. API servers before 1.35
  * take no labels from a Binding. The cost is missing or another one where the policy came or

@@ -378,8 +378,8 @@ Chooser policy_filter_chooser(PolicyTable *t) {
         return (Chooser){.takes = takes, .choose = choose, .userdata = t};
 }
 
-bool policy_filter_may_preempt(const PolicyTable *t, Str uid, const DirectoryNode *node) {
-        const PolicyPod *pod = policy_table_find(t, uid);
+bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node) {
+        const PolicyPod *pod = policy_table_find(userdata, uid);
         size_t unit;
 
         if (!pod)

@@ -10,9 +10,8 @@
 /* For filter. The table outlives it. */
 Chooser policy_filter_chooser(PolicyTable *t);
 
-/* Whether victims on that node would help the pod, by the last answer of filter about it. True for
- * pods without a policy. */
-bool policy_filter_may_preempt(const PolicyTable *t, Str uid, const DirectoryNode *node);
+/* As in UnitHooks; userdata: the table. True for pods without a policy. */
+bool policy_filter_may_preempt(void *userdata, Str uid, const DirectoryNode *node);
 
 /* ": 2 of max 2 pods"; for a unit without max ": 2 pods". */
 void policy_filter_say_count(const Policy *p, size_t unit, const PolicyUnitState *state, char *ret,

@@ -6,6 +6,7 @@
 #include "kube/client.h"
 #include "scheduler/gang/gangs.h"
 #include "scheduler/question/candidates.h"
+#include "scheduler/question/feature_hooks.h"
 #include "scheduler/question/pending.h"
 #include "scheduler/question/promises.h"
 #include "scheduler/view/metrics.h"
@@ -15,6 +16,7 @@ typedef struct SchedulerContext {
         View *view;
         Metrics *metrics;
         KubeEventRecorder *recorder; /* NULL: no Events */
+        struct Binder *binder;       /* NULL: there is none */
         bool leading;                /* whether the election lets this replica bind */
         /* NULL, or why this replica must not change the cluster now. NULL: it may always. */
         const char *(*may_not_act)(void *userdata);
@@ -25,7 +27,9 @@ typedef struct SchedulerContext {
         Promises promises;              /* prioritize reads and makes them */
         Chooser choosers[CHOOSERS_MAX]; /* asked by filter, in this order */
         size_t n_choosers;
-        Gangs *gangs; /* NULL: off */
+        PeerHooks peers;
+        UnitHooks units;
+        Gangs *gangs; /* for reports; NULL: off */
         /* Of the request that is being answered. */
         usec_t now;
         Arena *arena;

@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/args.h"
 #include "scheduler/question/best.h"
 #include "scheduler/question/candidates.h"
@@ -124,8 +123,8 @@ static int on_pod(void *userdata, const ExtenderArgs *args) {
         buf_append_str(f->out, args->by_name ? STR("{\"Nodes\":null,\"NodeNames\":[")
                                              : STR("{\"NodeNames\":null,\"Nodes\":{\"items\":["));
         r = ask_choosers(f, args);
-        if (r == 0)
-                r = gang_nodes_of(f->context->gangs, f->context->arena, &f->plan);
+        if (r == 0 && f->context->peers.userdata)
+                r = f->context->peers.plan(f->context->peers.userdata, f->context->arena, &f->plan);
         if (r < 0)
                 return r;
         return !f->ours && f->n_taken == 0 && args->by_name ? ARGS_ALL : choose_number(f, args);
@@ -248,7 +247,7 @@ static void settle(Filter *f, const ArgsNode *c, const Refusal *refusal) {
                 note_nearest(f, c, refusal);
                 if (!refusal_is_for_cards(refusal->code))
                         return;
-                result->lost_to_plan |= gang_nodes_find(&f->plan, c->node->ledger_node) != NULL;
+                result->lost_to_plan |= plan_nodes_find(&f->plan, c->node->ledger_node) != NULL;
                 if (result->n_for_cards < FILTER_RESULT_NODES_MAX)
                         result->for_cards[result->n_for_cards++] = c->name;
         } else if (f->ours)

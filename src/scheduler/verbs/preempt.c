@@ -23,9 +23,7 @@
  * (pickOneNodeForPreemption), so that victims are written most important first. It does not run its
  * filters again: a victim that is left out must be outweighed (victim_swap.h). */
 
-#include "scheduler/gang/gang_nodes.h"
 #include "scheduler/question/args.h"
-#include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs/preempt_node.h"
 #include "scheduler/verbs/verbs.h"
 
@@ -50,10 +48,10 @@ typedef struct Preempt {
 /* kube-scheduler may count such a member as placed, until it has read that its Bind has failed. It
  * would wait for an event of the victim that never comes, because no node has the victim. */
 static bool has_unbound_member(const Preempt *p, const VictimList *v) {
-        const Gangs *gangs = p->context->leading ? p->context->gangs : NULL;
+        const PeerHooks *peers = &p->context->peers;
 
-        for (size_t i = 0; gangs && i < v->n; i++)
-                if (gangs_is_unbound(gangs, v->uids[i]))
+        for (size_t i = 0; peers->userdata && i < v->n; i++)
+                if (peers->is_unbound(peers->userdata, v->uids[i]))
                         return true;
         return false;
 }
@@ -79,7 +77,7 @@ static void write_answer(Preempt *p, Str name, const VictimList *v) {
 }
 
 static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const VictimList *v, bool unbound) {
-        const PlanNode *plan = gang_nodes_find(&p->plan, node);
+        const PlanNode *plan = plan_nodes_find(&p->plan, node);
         PreemptNode f;
         PreemptAnswer answer;
         int r = preempt_node_init(&p->pod, node, v, &f);
@@ -98,12 +96,13 @@ static int answer_ours(Preempt *p, Str name, const LedgerNode *node, const Victi
 
 static int answer_node(Preempt *p, Str name, const VictimList *v) {
         DirectoryNode *node = directory_find(p->context->view->directory, name);
-        PlanNode *plan = node ? gang_nodes_find(&p->plan, node->ledger_node) : NULL;
+        PlanNode *plan = node ? plan_nodes_find(&p->plan, node->ledger_node) : NULL;
+        const UnitHooks *units = &p->context->units;
         bool unbound = has_unbound_member(p, v);
 
         if (plan)
                 plan->asked = true;
-        if (p->waits || !policy_filter_may_preempt(p->context->view->policies, p->pod.uid, node))
+        if (p->waits || (units->userdata && !units->may_preempt(units->userdata, p->pod.uid, node)))
                 return 0;
         if (p->ours)
                 return may_answer(p) && node && v->n > 0 ? answer_ours(p, name, node->ledger_node, v, unbound)
@@ -176,6 +175,7 @@ static int read_nodes(Preempt *p, Str text, Fault *fault) {
 }
 
 static int take_pod(Preempt *p, Str text, Fault *fault) {
+        const PeerHooks *peers = &p->context->peers;
         Refusal refusal;
         Pod pod;
         int r;
@@ -191,11 +191,13 @@ static int take_pod(Preempt *p, Str text, Fault *fault) {
         p->namespace_ = pod.meta.namespace_;
         p->name = pod.meta.name;
         p->pod.uid = pod.meta.uid;
-        p->waits = p->context->leading && p->context->gangs && gangs_waits(p->context->gangs, p->pod.uid);
+        p->waits = peers->userdata && peers->waits(peers->userdata, p->pod.uid);
         r = request_from_pod(&pod, p->context->arena, &p->pod.request, &refusal);
         p->ours = r != REQUEST_E_NONE;
         p->final = r == REQUEST_E_REFUSED;
-        return r < 0 ? r : gang_nodes_of(p->context->gangs, p->context->arena, &p->plan);
+        if (r < 0)
+                return r;
+        return peers->userdata ? peers->plan(peers->userdata, p->context->arena, &p->plan) : 0;
 }
 
 static void take_member(JsonReader *r, Str *ret) {
@@ -265,7 +267,7 @@ static bool is_to_wait(const Preempt *p) {
 }
 
 /* Whether the decision waits for a gang. The waker then wakes the pod when the plan ends. */
-static bool waits_for_gang(const Preempt *p) {
+static bool waits_for_plan(const Preempt *p) {
         SchedulerContext *c = p->context;
         PendingPod *pod;
 
@@ -274,7 +276,7 @@ static bool waits_for_gang(const Preempt *p) {
         pod = pending_note(&c->pending, p->namespace_, p->name, p->pod.uid);
         if (!pod || (p->ours && !unsettled_may_wait(pod, c->now)))
                 return false;
-        pod->waits_for_gang = true;
+        pod->waits_for_plan = true;
         return true;
 }
 
@@ -287,7 +289,7 @@ unsigned verb_preempt(SchedulerContext *c, Str body, Buf *out) {
         json_write_init(&p.writer, out);
         r = answer(&p, body, &fault);
         arena_done(&p.pod.scratch);
-        waits = r == 0 && waits_for_gang(&p);
+        waits = r == 0 && waits_for_plan(&p);
         if (waits) {
                 buf_clear(out);
                 buf_append_str(out, STR("{\"NodeNameToMetaVictims\":{}}"));

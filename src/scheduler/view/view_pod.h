@@ -50,7 +50,7 @@ void view_pod_drop_if_unused(struct View *v, ViewPod *pod);
 int view_pod_set(struct View *v, const Pod *pod, ReflectorEvent event);
 
 /* The same for what a ResourcePolicy needs of it, which is in its text. 0 or -ENOMEM. */
-int view_pod_set_policy(struct View *v, const Pod *pod, Str object, ReflectorEvent event);
+int view_pod_set_text(struct View *v, const Pod *pod, Str object, ReflectorEvent event);
 
 /* The priority of a pod that is not bound, as the watch has it; INT64_MIN where the watch has no
  * such pod. */

@@ -279,7 +279,7 @@ static int keep_profile(View *v, const Pod *pod, ReflectorEvent event, Str objec
         return 0;
 }
 
-int view_pod_set_policy(View *v, const Pod *pod, Str object, ReflectorEvent event) {
+int view_pod_set_text(View *v, const Pod *pod, Str object, ReflectorEvent event) {
         if (!v->policies->policies)
                 return 0;
         if (event == REFLECTOR_DELETED) {
@@ -301,7 +301,7 @@ int view_pod_object(View *v, ReflectorEvent event, Str object, Fault *fault) {
         if (r == 0)
                 r = view_pod_set(v, &pod, event);
         if (r == 0)
-                r = view_pod_set_policy(v, &pod, object, event);
+                r = view_pod_set_text(v, &pod, object, event);
         if (r == 0)
                 r = keep_profile(v, &pod, event, object);
         if (r == 0 && v->on_pod)

@@ -7,6 +7,7 @@
 #include "fixture.h"
 #include "scheduler/controllers/assembler.h"
 #include "scheduler/controllers/waker.h"
+#include "scheduler/question/policy_bind.h"
 #include "scheduler/question/policy_filter.h"
 #include "scheduler/verbs/verbs.h"
 
@@ -47,10 +48,6 @@ static void on_room(void *userdata, Str node) {
         n_rooms++;
 }
 
-static void on_settled(void *userdata) {
-        waker_settled(((Fixture *) userdata)->waker);
-}
-
 static void on_news(void *userdata) {
 }
 
@@ -72,16 +69,13 @@ static void setup(Fixture *f) {
                                         .metrics = &f->metrics,
                                         .recorder = (KubeEventRecorder *) f,
                                         .leading = true};
-        ASSERT_OK(assembler_new(
-                &(AssemblerOptions){
-                        .context = &f->context, .on_room = on_room, .on_settled = on_settled, .userdata = f},
-                &f->assembler));
-        f->context.gangs = assembler_gangs(f->assembler);
+        ASSERT_OK(assembler_new(&f->context, &f->assembler));
+        f->context.peers = assembler_hooks(f->assembler);
+        f->context.units = policy_bind_hooks(f->view->policies);
         f->context.choosers[f->context.n_choosers++] = assembler_chooser(f->assembler);
         ASSERT_OK(binder_new(&f->context, 0, &f->binder));
         ASSERT_OK(waker_new(&f->context, &f->waker));
         f->context.pending.on_news = on_news;
-        assembler_set_binder(f->assembler, f->binder);
         assembler_set_leading(f->assembler, true);
 }
 
@@ -513,6 +507,7 @@ static void the_end_of_leadership_gives_all_back(void) {
         begin(&f);
         (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
         ASSERT_TRUE(bind_pod(&f, "a", "n1", &a));
+        f.view->hold.on_room = on_room;
         n_rooms = 0;
         assembler_set_leading(f.assembler, false);
         ASSERT_INT(n_rooms, 2);
@@ -656,7 +651,7 @@ static void a_preemption_waits_for_the_gang(void) {
         Fixture f;
 
         setup_planned(&f);
-        ASSERT_TRUE(waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_plan);
         place_both(&f, answers);
         for (int i = 0; i < 2; i++)
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
@@ -682,7 +677,7 @@ static void a_preemption_beside_a_gang_without_cards_is_woken(void) {
                 answer_patches(&f, 2);
                 ASSERT_TRUE(bind_pod(&f, "a", "n1", &answers[0]));
                 ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-                ASSERT_TRUE(waiting(&f)->waits_for_gang);
+                ASSERT_TRUE(waiting(&f)->waits_for_plan);
                 if (fails)
                         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, MEMBER("b", NULL, .spec = PROFILE));
                 else
@@ -712,7 +707,7 @@ static void a_gang_of_one_that_goes_wakes_a_preemption(void) {
         look(&f);
         answer_patches(&f, 1);
         ASSERT_TEXT(preempt(&f, HIGH, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_plan);
         feed(f.view, VIEW_PODS, REFLECTOR_DELETED, only);
         expect_woken(&f);
         teardown(&f);
@@ -729,7 +724,7 @@ static void a_preemption_without_cards_is_woken(void) {
         (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
         (void) verb(&f, verb_filter, CPU_ONLY, "\"NodeNames\":[\"n1\"]");
         ASSERT_TEXT(preempt(&f, CPU_ONLY, "uid-a"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(waiting(&f) && waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f) && waiting(&f)->waits_for_plan);
         place_both(&f, answers);
         for (int i = 0; i < 2; i++)
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
@@ -805,7 +800,7 @@ static void a_proposed_member_is_a_reason_to_wait(void) {
         ASSERT_TEXT(verb(&f, verb_preempt, WHOLE,
                          "\"NodeNameToMetaVictims\":{" ONE("n1", "uid-a") "," ONE("n3", "other") "}"),
                     "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_plan);
         teardown(&f);
 }
 
@@ -836,7 +831,7 @@ static void a_preemption_waits_for_the_bindings(void) {
                 fake_reply(fake_call(FAKE_BIND), KUBE_DONE, 201, "");
         see_bound(&f, "b", "n2");
         ASSERT_TEXT(preempt_low_or_dear(&f), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_plan);
         see_bound(&f, "a", "n1");
         expect_woken(&f);
         ASSERT_CONTAINS(preempt_low_or_dear(&f), "\"n1\":{\"Pods\":[{\"UID\":\"low\"},{\"UID\":\"uid-a\"}]");
@@ -866,7 +861,7 @@ static void a_pod_that_the_watch_does_not_have_waits(void) {
         begin(&f);
         (void) filter(&f, MEMBER("a", "8", .spec = PROFILE));
         ASSERT_TEXT(preempt(&f, HIGH, "low"), "{\"NodeNameToMetaVictims\":{}}");
-        ASSERT_TRUE(waiting(&f)->waits_for_gang);
+        ASSERT_TRUE(waiting(&f)->waits_for_plan);
         teardown(&f);
 }
 

@@ -57,7 +57,7 @@ static void expect_no_wake(Fixture *f) {
 }
 
 static void tell_settled(Fixture *f) {
-        waiting(f)->waits_for_gang = true;
+        waiting(f)->waits_for_plan = true;
         waker_settled(f->waker);
 }
 
@@ -106,7 +106,7 @@ static void a_pod_without_cards_waits_for_the_gang_alone(void) {
 
         setup(&f);
         feed(f.view, VIEW_PODS, REFLECTOR_MODIFIED, pod_json("p", .phase = "Pending", .state = "waiting"));
-        waiting(&f)->waits_for_gang = true;
+        waiting(&f)->waits_for_plan = true;
         waker_room(f.waker, STR("n1"));
         expect_no_wake(&f);
         ASSERT_TRUE(waiting(&f));

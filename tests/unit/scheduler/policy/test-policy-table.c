@@ -68,6 +68,7 @@ static void setup(Fixture *f, const char *spec) {
         ASSERT_OK(view_new(&f->view));
         f->context = (SchedulerContext){.client = fake_client(NULL), .view = f->view, .metrics = &f->metrics};
         f->context.choosers[f->context.n_choosers++] = policy_filter_chooser(f->view->policies);
+        f->context.units = policy_bind_hooks(f->view->policies);
         ASSERT_OK(binder_new(&f->context, 0, &f->binder));
         f->view->policies->on_overlap = overlap;
         f->view->policies->userdata = f;

@@ -79,7 +79,7 @@ static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
         Fixture f;
 
         setup(&f);
-        pending_note(&f.pending, STR("default"), STR("first"), STR("first"))->waits_for_gang = true;
+        pending_note(&f.pending, STR("default"), STR("first"), STR("first"))->waits_for_plan = true;
         for (unsigned i = 0; i < PENDING_MAX; i++) {
                 char uid[16];
 
@@ -128,7 +128,7 @@ static void a_pod_without_cards_waits_until_it_is_bound(void) {
         Fixture f;
 
         setup(&f);
-        pending_note(&f.pending, STR("default"), STR("p"), STR("u"))->waits_for_gang = true;
+        pending_note(&f.pending, STR("default"), STR("p"), STR("u"))->waits_for_plan = true;
         pending_note(&f.pending, STR("default"), STR("q"), STR("v"));
         feed(f.view, VIEW_PODS, REFLECTOR_MODIFIED, pending);
         pending_listed(&f.pending, f.view);

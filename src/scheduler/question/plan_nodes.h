@@ -17,5 +17,5 @@ typedef struct PlanNodes {
 } PlanNodes;
 
 /* gs NULL, or no gang is being placed: none. 0 or -ENOMEM. */
-int gang_nodes_of(const Gangs *gs, Arena *arena, PlanNodes *ret);
-PlanNode *gang_nodes_find(const PlanNodes *p, const LedgerNode *node); /* NULL: it has none */
+int plan_nodes_of(const Gangs *gs, Arena *arena, PlanNodes *ret);
+PlanNode *plan_nodes_find(const PlanNodes *p, const LedgerNode *node); /* NULL: it has none */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/gang/gang_nodes.h"
+#include "scheduler/question/plan_nodes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static void sort_unique(PlanNodes *p) {
         p->n = n;
 }
 
-int gang_nodes_of(const Gangs *gs, Arena *arena, PlanNodes *ret) {
+int plan_nodes_of(const Gangs *gs, Arena *arena, PlanNodes *ret) {
         const GangMember *members = gs && gs->assembling ? gs->assembling->members : NULL;
         size_t n = 0;
 
@@ -42,7 +42,7 @@ int gang_nodes_of(const Gangs *gs, Arena *arena, PlanNodes *ret) {
         return 0;
 }
 
-PlanNode *gang_nodes_find(const PlanNodes *p, const LedgerNode *node) {
+PlanNode *plan_nodes_find(const PlanNodes *p, const LedgerNode *node) {
         const PlanNode key = {.node = node};
 
         return p->n > 0 ? bsearch(&key, p->nodes, p->n, sizeof key, compare_nodes) : NULL;
