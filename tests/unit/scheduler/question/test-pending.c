@@ -28,6 +28,8 @@ static void setup(Fixture *f) {
 
 static void teardown(Fixture *f) {
         pending_done(&f->pending);
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++)
+                ASSERT_FALSE(f->pending.tries[i]);
         view_free(f->view);
 }
 
