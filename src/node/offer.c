@@ -207,6 +207,7 @@ void agent_publish(Agent *a) {
                                                  .held_slices = &held,
                                                  .limits_known = mechanism != MEMORY_UNTRIED,
                                                  .no_limits = mechanism == MEMORY_UNAVAILABLE ? why : NULL,
+                                                 .limits_backend = backend,
                                                  .on_unit = save_published_unit,
                                                  .userdata = a},
                              &a->told, a->publisher);

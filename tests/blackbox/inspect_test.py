@@ -703,6 +703,15 @@ class OnATerminal(Inspect):
             "n1: NotReady: no news", "n1: SchedulingDisabled: the node takes no new pods",
             "n1: SlicesHeld: processes of deleted pods hold slices: ns/old"])
 
+    def test_how_memory_is_isolated_is_a_detail(self):
+        """Nothing is wrong, so the table alone does not say it."""
+        kind, text = "GPUShareMemoryLimitsUnavailable", "memory is isolated by the library and by limits of the driver (dmem)"
+        nodes = [worker("n%d" % i, 1) for i in range(2)]
+        for node, reason in zip(nodes, ("LimitedByDriver", "AsAsked")):
+            node["status"]["conditions"].append({"type": kind, "status": "False", "reason": reason, "message": text})
+        self.assertNotIn("memory is isolated", self.show(objects=nodes)[1])
+        self.assertIn("n0: MemoryIsolation: " + text + "\n", self.show("-d", objects=nodes, width=160)[1])
+
     def test_no_nodes(self):
         self.assertEqual(self.show(objects=()), (0, "No node offers aliyun.com/gpu-mem or aliyun.com/gpu.\n", ""))
         status, out, err = self.show("nowhere")

@@ -80,7 +80,9 @@ class Limits(SimulatedNode):
                 self.assertEqual(self.limit(lab, uid, 1), 2154 + 3232)
                 self.assertIsNone(self.limit(lab, uid, 0))
                 self.assertEqual(lab.metrics()["aliquot_node_memory_limits"], 1)
-                self.assertEqual(lab.condition(CONDITION), {})
+                lab.wait(lambda lab=lab: lab.condition(CONDITION).get("reason") == "LimitedByDriver", "the condition says so")
+                self.assertEqual((lab.condition(CONDITION)["status"], lab.condition(CONDITION)["message"]),
+                                 ("False", "memory is isolated by the library and by limits of the driver (dmem)"))
                 self.doCleanups()
 
     def test_what_cannot_be_limited_does_not_start(self):
@@ -114,6 +116,7 @@ class Limits(SimulatedNode):
         self.started(lab, uid)
         self.assertIsNone(self.limit(lab, uid, 0))
         self.assertEqual(self.mechanism(lab), ['aliquot_node_memory_isolation{mechanism="preload",backend=""}'])
+        self.assertEqual(lab.condition(CONDITION), {})
         lab.annotate(memory_isolation="driver")
         lab.wait(lambda: "there is no isolation by the driver alone" in lab.condition("GPUShareMisconfigured").get("message", ""),
                  "the word is refused")
@@ -121,6 +124,7 @@ class Limits(SimulatedNode):
         lab.wait(lambda: self.limit(lab, uid, 0) == 2154, "the running pod is limited", leap=1)
         lab.annotate(memory_isolation="preload")
         lab.wait(lambda: self.limit(lab, uid, 0) is None and lab.metrics()["aliquot_node_memory_limits"] == 0, "it is lifted", leap=1)
+        lab.wait(lambda: lab.condition(CONDITION).get("reason") == "AsAsked", "the condition says so")
 
     def test_memory_that_the_driver_does_not_charge_is_named(self):
         lab = self.limited()

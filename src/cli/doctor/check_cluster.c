@@ -179,14 +179,15 @@ void check_cluster_agents(const Facts *f, Finding *ret) {
 
 /* ---- what the agents say ---- */
 
-static void check_node_conditions(const NodeFacts *facts, Finding *ret) {
+/* Returns whether the driver limits memory there. */
+static bool check_node_conditions(const NodeFacts *facts, Finding *ret) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         ObjectCondition conditions[CONDITIONS_];
         Node node;
 
         if (conditions_read(str_from(facts->text), &arena, conditions, NULL) != 0 ||
             node_decode(str_from(facts->text), &arena, &node, NULL) != 0)
-                return;
+                return false;
         for (int kind = CONDITION_MISCONFIGURED; kind < CONDITIONS_; kind++) {
                 const ObjectCondition *text = &conditions[kind];
                 bool cordon = kind == CONDITION_CORDON,
@@ -210,14 +211,21 @@ static void check_node_conditions(const NodeFacts *facts, Finding *ret) {
             finding_add(ret, GRADE_FAIL, "%s: " CONDITION_FENCES ": " STR_FMT, facts->name,
                         STR_ARG(node.fences_message)))
                 finding_mend(ret, "correct the ConfigMap; docs/use/cards.md");
+        return str_eq(conditions[CONDITION_LIMITS].reason, STR(CONDITION_REASON_LIMITED));
 }
 
 void check_cluster_conditions(const Facts *f, Finding *ret) {
+        size_t limited = 0;
+
         if (!check_cluster_knows(f, API_NODES, ret))
                 return;
         for (size_t i = 0; i < f->cluster.n_nodes; i++)
-                check_node_conditions(&f->cluster.nodes[i], ret);
-        finding_pass(ret, "no node has a condition of trouble");
+                limited += check_node_conditions(&f->cluster.nodes[i], ret);
+        if (limited > 0)
+                finding_pass(ret, "no node has a condition of trouble; on %zu the driver limits memory, too",
+                             limited);
+        else
+                finding_pass(ret, "no node has a condition of trouble");
 }
 
 void check_cluster_changes(const Facts *f, Finding *ret) {

@@ -20,7 +20,15 @@ typedef struct Notes {
 
 static void add(Notes *notes, Str type, Str message) {
         if (notes->n < INSPECT_NOTES_MAX)
-                notes->list[notes->n++] = (InspectNote){type, message};
+                notes->list[notes->n++] = (InspectNote){type, message, false};
+}
+
+/* Of a node where the driver limits memory, too: src/node/publish/conditions.h. */
+static void add_isolation(Notes *notes, const ObjectCondition *c) {
+        if (!str_eq(c->type, STR("GPUShareMemoryLimitsUnavailable")) ||
+            !str_eq(c->reason, STR("LimitedByDriver")) || notes->n == INSPECT_NOTES_MAX)
+                return;
+        notes->list[notes->n++] = (InspectNote){STR("MemoryIsolation"), c->message, true};
 }
 
 static bool is_ours(Str type) {
@@ -41,6 +49,8 @@ static void read_conditions(JsonReader *r, Arena *arena, void *ret) {
 
                 if (is_true && is_ours(c.type))
                         add(notes, c.type, c.message);
+                if (!is_true)
+                        add_isolation(notes, &c);
                 if (!is_true && str_eq(c.type, STR("Ready")))
                         add(notes, STR("NotReady"), c.message);
                 notes->pending_said |= is_true && str_eq(c.type, STR("GPUShareChangePending"));
@@ -123,7 +133,7 @@ static int keep(const Notes *notes, Arena *arena, InspectNode *ret) {
                 return -ENOMEM;
         for (size_t i = 0; i < notes->n; i++) {
                 InspectNote note = {arena_str(arena, notes->list[i].type),
-                                    arena_str(arena, notes->list[i].message)};
+                                    arena_str(arena, notes->list[i].message), notes->list[i].detail};
 
                 if (!note.type.data || !note.message.data)
                         return -ENOMEM;

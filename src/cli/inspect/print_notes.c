@@ -38,10 +38,11 @@ static bool add(Lines *lines, InspectNote note, Str node) {
         return true;
 }
 
-static bool add_nodes(Lines *lines, const InspectNode *nodes, size_t n) {
+static bool add_nodes(Lines *lines, const InspectNode *nodes, size_t n, bool details) {
         for (size_t i = 0; i < n; i++)
                 for (size_t k = 0; k < nodes[i].n_notes; k++)
-                        if (!add(lines, nodes[i].notes[k], nodes[i].name))
+                        if ((details || !nodes[i].notes[k].detail) &&
+                            !add(lines, nodes[i].notes[k], nodes[i].name))
                                 return false;
         return true;
 }
@@ -61,7 +62,7 @@ static void print_line(const Line *line, size_t n, const InspectScreen *screen, 
         buf_appendf(&text, ": " STR_FMT, STR_ARG(line->note.type));
         if (!str_is_empty(line->note.message))
                 buf_appendf(&text, ": " STR_FMT, STR_ARG(line->note.message));
-        grid_tone(GRID_WARN, &style, out);
+        grid_tone(line->note.detail ? GRID_PLAIN : GRID_WARN, &style, out);
         grid_fold(buf_str(&text), screen->width, out);
         grid_tone(GRID_PLAIN, &style, out);
         out->broken |= text.broken;
@@ -99,10 +100,10 @@ static void print_differences(const InspectView *v, const InspectScreen *screen,
 int inspect_print_notes(const Inspect *i, const InspectView *v, bool all, const InspectScreen *screen,
                         Buf *out) {
         Lines lines = {.n = 0};
-        bool ok = add_nodes(&lines, v->nodes, v->n_nodes);
+        bool ok = add_nodes(&lines, v->nodes, v->n_nodes, screen->details);
 
         if (ok && all)
-                ok = add_nodes(&lines, i->silent, i->n_silent);
+                ok = add_nodes(&lines, i->silent, i->n_silent, screen->details);
         if (ok && lines.n > 0)
                 qsort(lines.list, lines.n, sizeof *lines.list, compare);
         for (size_t k = 0, n; ok && k < lines.n; k += n) {

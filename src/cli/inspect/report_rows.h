@@ -42,9 +42,11 @@ typedef struct InspectCardFacts {
         size_t n_peers;
 } InspectCardFacts;
 
-/* Something about a node that people should see: a condition, or what its agent waits for. */
+/* Something about a node that people should see: a condition, or what its agent waits for.
+ * detail: nothing is wrong, and it is shown with -d alone. */
 typedef struct InspectNote {
         Str type, message;
+        bool detail;
 } InspectNote;
 
 enum { INSPECT_NOTES_MAX = 8 };

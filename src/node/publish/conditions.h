@@ -23,6 +23,7 @@ typedef enum ConditionKind {
 #define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
 #define CONDITION_TYPE_CARDS          "GPUShareCardsOutOfService"
 #define CONDITION_TYPE_LIMITS         "GPUShareMemoryLimitsUnavailable"
+#define CONDITION_REASON_LIMITED      "LimitedByDriver" /* of a False one: the mechanism is `both` */
 
 const char *condition_type(ConditionKind kind);
 

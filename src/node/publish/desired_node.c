@@ -68,7 +68,7 @@ static const char *explain_pending(const DesiredNodeFacts *f, Fault *ret) {
 }
 
 typedef struct Texts {
-        Buf name, mem, count, cards, unit, gpu_count, blocking, pending, wrong, cordon, broken;
+        Buf name, mem, count, cards, unit, gpu_count, blocking, pending, wrong, cordon, broken, limits;
         const char *reason; /* of the condition GPUShareChangePending; NULL: it stays as it is */
         Fault change;       /* its message, without the holders */
 } Texts;
@@ -85,6 +85,7 @@ static void texts_done(Texts *t) {
         buf_done(&t->wrong);
         buf_done(&t->cordon);
         buf_done(&t->broken);
+        buf_done(&t->limits);
 }
 
 enum { LABEL_MAX = 63 };
@@ -285,13 +286,20 @@ static void write_broken(const DesiredNodeFacts *f, NodeTold *told, Texts *t, De
 }
 
 /* Untried limits leave the condition of an earlier run. */
-static void write_limits(const DesiredNodeFacts *f, NodeTold *told, DesiredNode *node) {
+static void write_limits(const DesiredNodeFacts *f, NodeTold *told, Texts *t, DesiredNode *node) {
+        DesiredCondition *c = &node->conditions[CONDITION_LIMITS];
+
         if (!f->state->keys_known || !f->limits_known)
                 return;
-        node->conditions[CONDITION_LIMITS] = (DesiredCondition){f->no_limits ? REASON_NO_MEMORY_LIMITS : "",
-                                                                f->no_limits ? f->no_limits->text : ""};
-        if (f->no_limits)
+        c->reason = "";
+        if (f->no_limits) {
+                *c = (DesiredCondition){REASON_NO_MEMORY_LIMITS, f->no_limits->text, NULL};
                 node_events_once(told->events, REASON_NO_MEMORY_LIMITS, f->no_limits);
+        } else if (f->limits_backend[0] != '\0') {
+                buf_appendf(&t->limits, "memory is isolated by the library and by limits of the driver (%s)",
+                            strcmp(f->limits_backend, "dmem") == 0 ? "dmem" : "its own account");
+                *c = (DesiredCondition){"", text_of(&t->limits), CONDITION_REASON_LIMITED};
+        }
 }
 
 /* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
@@ -344,7 +352,7 @@ void desired_node_publish(const DesiredNodeFacts *f, NodeTold *told, Publisher *
         write_other_plugin(f->state, told, &node);
         write_cordon(f, told, &t, &node);
         write_broken(f, told, &t, &node);
-        write_limits(f, told, &node);
+        write_limits(f, told, &t, &node);
         write_in_force(f, &t, &node);
         write_slices(f, &node);
         write_nvidia_plugin(f->state, &node);

@@ -23,6 +23,7 @@ typedef struct DesiredNodeFacts {
         const Buf *held_slices;      /* text of the annotation */
         bool limits_known;           /* the driver limits memory, or cannot; false: not tried yet */
         const Fault *no_limits;      /* why it cannot; NULL: it can, or is not to */
+        const char *limits_backend;  /* as memory_limits_mechanism() has it */
         /* ANNOTATION_UNIT is about to get this text, unless it has it. */
         void (*on_unit)(void *userdata, const char *unit);
         void *userdata;

@@ -78,6 +78,7 @@ typedef enum ConditionField {
 typedef struct Condition {
         char *observed[CONDITION_FIELDS_]; /* NULL: not observed */
         char *desired[CONDITION_SINCE];    /* NULL: left as it is */
+        bool omitted;                      /* it is not written where it is not there */
 } Condition;
 
 typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PART_GROWTH, PARTS_ } Part;
@@ -128,8 +129,7 @@ static bool condition_differs(const Publisher *p, int kind) {
         const Condition *c = &p->conditions[kind];
         bool is_there = c->observed[CONDITION_STATUS] && c->observed[CONDITION_STATUS][0] != '\0';
 
-        if (healthy[kind].omitted && !is_there && c->desired[CONDITION_STATUS] &&
-            strcmp(c->desired[CONDITION_STATUS], "False") == 0)
+        if (c->omitted && !is_there)
                 return false;
         for (int i = 0; i < CONDITION_SINCE; i++)
                 if (is_other(c->desired[i], c->observed[i]))
@@ -438,13 +438,17 @@ int publisher_set_growth(Publisher *p, const char *seen, const char *text) {
 static int set_desired_condition(Condition *c, int kind, const DesiredCondition *desired) {
         bool is_true = desired->reason && desired->reason[0] != '\0';
         const char *texts[CONDITION_SINCE] = {NULL};
+        bool usual = !is_true && !desired->good_reason;
         int r = 0;
 
         if (desired->reason) {
                 texts[CONDITION_STATUS] = is_true ? "True" : "False";
-                texts[CONDITION_REASON] = is_true ? desired->reason : healthy[kind].reason;
-                texts[CONDITION_MESSAGE] = is_true ? desired->message : healthy[kind].message;
+                texts[CONDITION_REASON] = is_true ? desired->reason
+                                          : usual ? healthy[kind].reason
+                                                  : desired->good_reason;
+                texts[CONDITION_MESSAGE] = usual ? healthy[kind].message : desired->message;
         }
+        c->omitted = usual && healthy[kind].omitted;
         for (int i = 0; r == 0 && i < CONDITION_SINCE; i++)
                 r = set_desired_text(&c->desired[i], texts[i]);
         return r;

@@ -12,9 +12,10 @@
 
 typedef struct Publisher Publisher;
 
-/* reason: NULL leaves the condition as it is, "" makes it False. */
+/* reason: NULL leaves the condition as it is, "" makes it False. good_reason: of a False one that
+ * the node is to have, with its message; NULL: the usual one. */
 typedef struct DesiredCondition {
-        const char *reason, *message;
+        const char *reason, *message, *good_reason;
 } DesiredCondition;
 
 /* Each text: NULL leaves the key as it is, "" removes it. */

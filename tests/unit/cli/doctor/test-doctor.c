@@ -507,6 +507,19 @@ static void a_node_that_only_holds_slices(void) {
         ASSERT_INT(found.grade, GRADE_OK);
 }
 
+/* What isolates memory is told where nothing is wrong. */
+static void a_node_with_limits_of_the_driver(void) {
+        _cleanup_facts_ Facts f;
+        Finding found;
+
+        set_healthy(&f);
+        with_node(&f, (NodeText){.conditions = ",{'type':'GPUShareMemoryLimitsUnavailable',"
+                                               "'status':'False','reason':'LimitedByDriver'}"});
+        doctor_judge(find("conditions"), &f, &found);
+        ASSERT_INT(found.grade, GRADE_OK);
+        ASSERT_CONTAINS(found.said.text, "on 1 the driver limits memory, too");
+}
+
 static void containerd_2_needs_no_configuration(void) {
         _cleanup_facts_ Facts f;
         Finding found;
@@ -575,5 +588,6 @@ int main(void) {
                          TEST(without_rights_is_skipped), TEST(silence_of_the_extender),
                          TEST(the_first_remedy_counts), TEST(containerd_2_needs_no_configuration),
                          TEST(a_refused_pod_is_no_missing_right), TEST(a_node_that_only_holds_slices),
-                         TEST(cdi_is_not_needed_by_the_runtime), TEST(findings_add_up));
+                         TEST(cdi_is_not_needed_by_the_runtime), TEST(a_node_with_limits_of_the_driver),
+                         TEST(findings_add_up));
 }
