@@ -49,6 +49,3 @@ sd_event *kube_client_event(const KubeClient *c);
  * the call ends: it is freed after `done`. ret may be NULL. */
 int kube_call(KubeClient *c, const KubeRequest *request, KubeDone done, void *userdata, KubeCall **ret);
 KubeCall *kube_call_free(KubeCall *call);
-
-DEFINE_CLEANUP(KubeClient *, kube_client_free)
-DEFINE_CLEANUP(KubeCall *, kube_call_free)

@@ -10,7 +10,6 @@
  * and its Events, agent_tell.c writes Events of pods, agent_metrics.c serves metrics. */
 
 #include "gpu/cards/card_source.h"
-#include "gpu/cards/cdi.h"
 #include "kube/reflector.h"
 #include "net/http/http_server.h"
 #include "node/agent_metrics.h"

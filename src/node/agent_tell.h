@@ -4,7 +4,6 @@
 /* The Events of the agent for pods, and those of its node that audits find. Each function writes
  * one and does nothing else. userdata is the AgentEvents. */
 
-#include "kube/event.h"
 #include "node/allocate/orphans.h"
 #include "node/audit/compute_audit.h"
 #include "node/audit/hung_filter.h"

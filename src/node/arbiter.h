@@ -21,8 +21,6 @@ typedef struct NodeArbiter {
         unsigned short_lives; /* in a row */
 } NodeArbiter;
 
-#define NODE_ARBITER_NULL ((NodeArbiter){.hear = -1, .tell = -1, .stop = -1})
-
 /* Starts the arbiter; failures are logged. patience: nanoseconds that a kernel may run beyond its
  * window before it is reported. The caller must have one thread and live as long as the arbiter. */
 void node_arbiter_start(NodeArbiter *a, const char *slicedir, uint64_t patience);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/state_file.h"
+#include "gpu/cards/cdi.h"
 #include "gpu/cards/out_of_service.h"
 #include "node/agent-internal.h"
 

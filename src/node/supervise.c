@@ -8,7 +8,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
 

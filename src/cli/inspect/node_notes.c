@@ -6,7 +6,6 @@
 
 #include "base/buf.h"
 #include "share/growth.h"
-#include "wire/annotation.h"
 #include "wire/object-internal.h"
 
 /* The conditions that Aliquot writes begin so (docs/reference/reference.md). */

@@ -6,7 +6,6 @@
 
 #include "node/allocate/node_context.h"
 #include "node/allocate/pending_admission.h"
-#include "node/kubelet/plugin.h"
 
 typedef struct Allocator {
         const NodeContext *node;

@@ -3,8 +3,6 @@
 
 #include <errno.h>
 
-#include "base/log.h"
-
 #define PREFIX STR("aliyun.com/")
 
 void evidence_done(Evidence *e) {

@@ -33,5 +33,3 @@ void orphans_sweep(Orphans *o);
 size_t orphans_count(const Orphans *o);
 /* The annotation's text, "" when there are no orphans: share/held.h has the format. */
 void orphans_write(const Orphans *o, Buf *out);
-
-DEFINE_CLEANUP(Orphans *, orphans_free)

@@ -27,5 +27,3 @@ void pod_patcher_restore(PodPatcher *p, const RosterPod *pod);
 
 bool pod_patcher_is_pending(const PodPatcher *p, const RosterPod *pod); /* a patch of it is not written */
 size_t pod_patcher_waiting(const PodPatcher *p);                        /* patches that are not written */
-
-DEFINE_CLEANUP(PodPatcher *, pod_patcher_free)

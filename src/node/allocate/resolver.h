@@ -54,5 +54,3 @@ void resolver_allocate(Resolver *r, DeviceKind kind, RpcCall *rpc, PluginIds ids
 
 /* The kubelet was restarted: an admission that was under way is over. */
 void resolver_forget(Resolver *r);
-
-DEFINE_CLEANUP(Resolver *, resolver_free)

@@ -53,5 +53,3 @@ void start_verifier_recall(StartVerifier *v, RosterPod *pod);
 /* At start, once the pods have been listed: records what living pods hold by the kubelet's
  * checkpoint and not by the records. */
 void start_verifier_adopt(StartVerifier *v);
-
-DEFINE_CLEANUP(StartVerifier *, start_verifier_free)

@@ -75,5 +75,3 @@ void compute_audit_each(const ComputeAudit *m, void (*visit)(void *userdata, con
 void compute_audit_each_excess(const ComputeAudit *m,
                                void (*visit)(void *userdata, const ComputeExcess *excess), void *userdata);
 uint64_t compute_audit_excesses(const ComputeAudit *m); /* ever */
-
-DEFINE_CLEANUP(ComputeAudit *, compute_audit_free)

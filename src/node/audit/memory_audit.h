@@ -103,5 +103,3 @@ bool memory_audit_card_used(const MemoryAudit *a, uint32_t card,
                             uint64_t *ret_bytes);              /* by all; false: not known */
 uint64_t memory_audit_excesses(const MemoryAudit *a);          /* ever */
 uint64_t memory_audit_unaccounted_count(const MemoryAudit *a); /* ever */
-
-DEFINE_CLEANUP(MemoryAudit *, memory_audit_free)

@@ -12,7 +12,6 @@
 #include "base/cleanup.h"
 #include "base/selinux.h"
 #include "node/isolation/install.h"
-#include "slice/container_paths.h"
 #include "slicedir/slice_files.h"
 
 #define LIBRARY "libaliquot.so"

@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/timestamp.h"
-#include "kube/api.h"
 #include "kube/escape.h"
 #include "kube/writer.h"
 #include "node/publish/startup_taint.h"

@@ -5,7 +5,6 @@
  * event the observed object is compared with the desired one, so a key that a user or another agent
  * overwrites is corrected. One patch is sent at a time; a failed one is repeated. */
 
-#include "base/buf.h"
 #include "kube/client.h"
 #include "node/publish/conditions.h"
 #include "wire/node.h"
