@@ -204,7 +204,7 @@ int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *
         if (!a)
                 return fault_set(fault, -ENOMEM, "out of memory");
         a->o = *options;
-        a->events = (AgentEvents){.node = {.node = a->o.node_name},
+        a->events = (AgentEvents){.node = {.name = a->o.node_name},
                                   .roster = &a->roster,
                                   .inventory = &a->inventory,
                                   .state = &a->node,

@@ -8,7 +8,7 @@ void node_events_now(NodeEvents *e, const char *reason, const char *note) {
         if (!e->uid)
                 return; /* there was no memory for the UID: only the log has the text */
         kube_event(e->recorder, &(KubeEvent){.kind = "Node",
-                                             .name = str_from(e->node),
+                                             .name = str_from(e->name),
                                              .uid = str_from(e->uid),
                                              .type = "Warning",
                                              .reason = reason,

@@ -8,7 +8,7 @@
 
 typedef struct NodeEvents {
         KubeEventRecorder *recorder; /* the owner frees it */
-        const char *node;            /* borrowed */
+        const char *name;            /* of the Node; borrowed */
         char *uid;                   /* of the Node object; NULL: it is not known yet */
         EventReasons reasons;
 } NodeEvents;
