@@ -11,6 +11,7 @@ import os
 import subprocess
 import unittest
 
+import node_simulated
 from node_simulated import CARDS, GATE, SIM, SimulatedNode
 from node_lab import PODS, container, pod
 from sim_lab import Machine
@@ -21,10 +22,10 @@ MIB = 1 << 20
 CONDITION = "GPUShareMemoryLimitsUnavailable"
 
 
-class Limits(SimulatedNode):
-    def limited(self, annotation="both", limits="dmem", driver="615.71.09", style="v2", probe=True):
-        machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", driver, "--memory-limits", limits)
-        lab = self.lab(cards=CARDS, mode="cgpu", driver=machine.dir, start=False, style=style,
+class LimitedNode(SimulatedNode):
+    def limited(self, annotation="both", limits="dmem", driver="615.71.09", style="v2", probe=True, mode="cgpu", extra=()):
+        self.machine = Machine(self, SIM, CARDS, "--name", "n1", "--driver", driver, "--memory-limits", limits)
+        lab = self.lab(cards=CARDS, mode=mode, driver=self.machine.dir, start=False, style=style,
                        annotations={"aliquot.dev/memory-isolation": annotation})
         lab.kubelet.runtime.dmem = True
         subprocess.run(["mount", "--bind", lab.cgroup, ROOT], check=True)
@@ -35,7 +36,7 @@ class Limits(SimulatedNode):
         lab.proc = os.path.join(lab.dir, "proc")
         os.mkdir(lab.proc)
         lab.cgroup = ROOT
-        lab.extra += ["--census", "20", "--proc", lab.proc]
+        lab.extra += ["--census", "20", "--proc", lab.proc, *extra]
         lab.start_agent()
         lab.wait_ready()
         return lab
@@ -47,6 +48,8 @@ class Limits(SimulatedNode):
             with open(os.path.join(directory, name), "a"):
                 pass
 
+
+class Limits(LimitedNode):
     @staticmethod
     def pod_dir(lab, uid):
         return lab.kubelet.runtime._pod_dirs(uid)[0].replace(lab.kubelet.runtime.root, ROOT)
@@ -172,6 +175,15 @@ class Limits(SimulatedNode):
         self.write(lab, uid, "dmem.current", 0, 0)
         lab.wait(lambda: lab.kubelet.runtime.of(uid, "main") is not c and lab.running(uid), "it runs again", leap=1)
         self.assertEqual(self.limit(lab, uid, 0), 2154)
+
+
+class Isolation(LimitedNode, node_simulated.Simulated):
+    """The tests of isolation again, where the driver limits memory, too."""
+
+    def simulated(self, mode="core_mem", *extra, sim=()):
+        lab = self.limited(mode=mode, extra=extra)
+        lab.wait(lambda: any('mechanism="both"' in k for k in lab.metrics()), "both are in force")
+        return lab
 
 
 if __name__ == "__main__":
