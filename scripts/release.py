@@ -64,7 +64,7 @@ CONTROL = """\
 Package: aliquot
 Version: {version}
 Architecture: {arch}
-Maintainer: Aliquot contributors <aliquot@localhost>
+Maintainer: {owner}
 Installed-Size: {size}
 Depends: {depends}
 Recommends: fuse3
@@ -117,6 +117,17 @@ def notices(root, packages):
     return {f"share/doc/{p.split(':')[0]}/copyright": (0o644, root.copyright(p)) for p in packages if root.copyright(p)}
 
 
+# What Debian has of each licence lies in one place.
+COPYRIGHT = b"""\
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: aliquot
+
+Files: *
+Copyright: the contributors of Aliquot
+License: Apache-2.0
+ On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.
+"""
+
 # Below share: the file of completions/. Debian's zsh looks in vendor-completions.
 COMPLETIONS = {"bash-completion/completions/aliquot": "aliquot.bash", "zsh/vendor-completions/_aliquot": "_aliquot",
                "fish/vendor_completions.d/aliquot.fish": "aliquot.fish"}
@@ -126,7 +137,8 @@ def installed(build, root):
     """the single-machine part below a prefix: path -> (mode, bytes)"""
     entries = {f"bin/{name}": (0o755, root.strip(os.path.join(build, name))) for name in PROGRAMS}
     entries[f"lib/aliquot/{image.GATE}"] = (0o755, read(os.path.join(build, image.GATE)))
-    entries.update({f"lib/aliquot/sim/{name}": (0o755, root.strip(os.path.join(build, "sim", name))) for name in image.SIMULATED})
+    entries.update({f"lib/aliquot/sim/{name}": (0o644 if ".so" in name else 0o755, root.strip(os.path.join(build, "sim", name)))
+                    for name in image.SIMULATED})
     for path, name in COMPLETIONS.items():
         entries[f"share/{path}"] = (0o644, read(os.path.join(HERE, "completions", name)))
     entries["share/doc/aliquot/copyright"] = (0o644, read(os.path.join(HERE, "LICENSE")))
@@ -175,11 +187,13 @@ def package(build, root, when):
     for name, page in manuals(without=[PLUGIN]).items():
         entries[f"usr/share/man/man{name[-1]}/{name}.gz"] = (0o644, image.packed(page))
     entries["usr/share/doc/aliquot/changelog.gz"] = (0o644, image.packed(read(os.path.join(HERE, "CHANGELOG.md"))))
+    entries["usr/share/doc/aliquot/copyright"] = (0o644, COPYRIGHT)
     needed = root.needed_directly([os.path.join(build, name) for name in PROGRAMS])
     depends = sorted({root.dependency(name) for name in needed if name.startswith("lib")})
     sums = "".join(f"{hashlib.md5(data).hexdigest()}  {path}\n" for path, (_, data) in sorted(entries.items()))
     # Debian sorts 1.0.0~rc1 before 1.0.0, and 1.0.0-rc1 behind it.
     control = CONTROL.format(version=image.version().replace("-", "~"), arch=root.architecture, depends=", ".join(depends), summary=SUMMARY,
+                             owner=os.environ.get("RELEASE_OWNER") or "Aliquot contributors <aliquot@localhost>",
                              size=sum(len(data) for _, data in entries.values()) // 1024)
     entries.update({"DEBIAN/control": (0o644, control.encode()), "DEBIAN/md5sums": (0o644, sums.encode())})
     with tempfile.TemporaryDirectory() as folder:

@@ -166,6 +166,9 @@ class Release(unittest.TestCase):
         for m in members.values():
             self.assertEqual((m.uid, m.gid, m.mtime), (0, 0, WHEN), m.name)
             self.assertFalse(m.mode & 0o6022, m.name)
+        if shutil.which("lintian"):
+            said = run("lintian", "--fail-on", "none", path).stdout  # the address of the maintainer is the publisher's to name
+            self.assertEqual([line for line in said.splitlines() if line.startswith("E:") and "bogus-mail-host" not in line], [])
 
     def test_plugin_and_krew(self):
         name = f"kubectl-inspect-cgpu-{self.version}-linux-{self.arch}"
