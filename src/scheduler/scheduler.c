@@ -272,12 +272,8 @@ static int serve(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         s->extender.heard = heard;
         s->extender.write_listeners = write_listeners;
         s->extender.userdata = s;
-        s->extender.context = &s->context;
         s->context.filter_best = o->filter_best;
         s->context.spare_idle_cards = o->spare_idle_cards;
-        s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
-        if (s->assembler) /* behind the policies: it plans on what they leave */
-                s->context.choosers[s->context.n_choosers++] = assembler_chooser(s->assembler);
         r = http_server_new(event, &options, extender_handle, &s->extender, &s->server, fault);
         if (r < 0 || !o->tls_cert)
                 return r;
@@ -436,17 +432,6 @@ static const char *may_not_bind(void *userdata) {
         return extender_may_not_bind(&s->extender);
 }
 
-static int start_gangs(Scheduler *s) {
-        int r = assembler_new(&s->context, &s->assembler);
-
-        if (r < 0)
-                return r;
-        s->context.gangs = assembler_gangs(s->assembler);
-        s->context.peers = assembler_hooks(s->assembler);
-        s->context.view->has_gangs = true;
-        return 0;
-}
-
 static void on_version(void *userdata, const KubeReply *reply) {
         Scheduler *s = userdata;
         Fault line = FAULT_NULL;
@@ -462,6 +447,7 @@ static void on_version(void *userdata, const KubeReply *reply) {
 static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault *fault) {
         int r;
 
+        s->extender.context = &s->context;
         s->context.metrics = &s->metrics;
         s->context.may_not_act = may_not_bind;
         s->context.userdata = s;
@@ -490,13 +476,13 @@ static int build(Scheduler *s, sd_event *event, const SchedulerOptions *o, Fault
         s->context.view->defaults = o->defaults;
         if (o->by_fragment)
                 ledger_set_order(s->context.view->ledger, NODE_ORDER_FRAGMENTATION);
-        if (o->gangs) {
-                r = start_gangs(s);
-                if (r < 0)
-                        return r;
-        }
+        s->context.choosers[s->context.n_choosers++] = policy_filter_chooser(s->context.view->policies);
         s->context.units = policy_bind_hooks(s->context.view->policies);
-        r = binder_new(&s->context, 0, &s->context.binder);
+        s->context.view->has_gangs = o->gangs;
+        if (o->gangs) /* behind the policies: it plans on what they leave */
+                r = assembler_new(&s->context, &s->assembler);
+        if (r == 0)
+                r = binder_new(&s->context, 0, &s->context.binder);
         if (r == 0 && o->evict_for_cards)
                 r = evictor_new(&s->context, &s->evictor);
         if (r == 0 && o->grow)

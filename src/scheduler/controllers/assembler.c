@@ -394,10 +394,6 @@ static const Grant *place_on(void *userdata, void *state, const LedgerNode *node
         return place && grant_node(place) == node ? place : NULL;
 }
 
-Chooser assembler_chooser(Assembler *a) {
-        return (Chooser){.takes = takes, .choose = choose, .place_on = place_on, .userdata = a};
-}
-
 /* ---- preempt ---- */
 
 static int plan_nodes(void *userdata, Arena *arena, PlanNodes *ret) {
@@ -471,18 +467,6 @@ static void mark_cards(void *userdata, Str uid, const LedgerNode *node, bool ret
         }
 }
 
-PeerHooks assembler_hooks(Assembler *a) {
-        return (PeerHooks){.userdata = a,
-                           .plan = plan_nodes,
-                           .waits = is_waiting,
-                           .is_unbound = is_unbound,
-                           .ask = ask_bind,
-                           .held = on_held,
-                           .ended = on_bind_ended,
-                           .take_place = take_place,
-                           .mark_cards = mark_cards};
-}
-
 /* ---- beginning and end ---- */
 
 int assembler_new(SchedulerContext *context, Assembler **ret) {
@@ -506,6 +490,18 @@ int assembler_new(SchedulerContext *context, Assembler **ret) {
                                        LOOK_EVERY, LOOK_EVERY / 8, on_timer, a);
         if (r < 0)
                 return r;
+        context->gangs = &a->gangs;
+        context->choosers[context->n_choosers++] =
+                (Chooser){.takes = takes, .choose = choose, .place_on = place_on, .userdata = a};
+        context->peers = (PeerHooks){.userdata = a,
+                                     .plan = plan_nodes,
+                                     .waits = is_waiting,
+                                     .is_unbound = is_unbound,
+                                     .ask = ask_bind,
+                                     .held = on_held,
+                                     .ended = on_bind_ended,
+                                     .take_place = take_place,
+                                     .mark_cards = mark_cards};
         *ret = TAKE_PTR(a);
         return 0;
 }
@@ -519,8 +515,4 @@ Assembler *assembler_free(Assembler *a) {
         gangs_done(&a->gangs);
         free(a);
         return NULL;
-}
-
-Gangs *assembler_gangs(Assembler *a) {
-        return &a->gangs;
 }

@@ -8,10 +8,10 @@
 
 typedef struct Assembler Assembler;
 
-/* The context outlives it, and so does the view; the binder is freed before it. 0 or -ENOMEM. */
+/* Fills what the context has for gangs, behind the choosers that decide before them. The context
+ * outlives it, and so does the view; the binder is freed before it. 0 or -ENOMEM. */
 int assembler_new(SchedulerContext *context, Assembler **ret);
 Assembler *assembler_free(Assembler *a);
-Gangs *assembler_gangs(Assembler *a);
 void assembler_set_leading(Assembler *a, bool leading);
 
 /* For the view's hooks. */
@@ -19,9 +19,5 @@ void assembler_pod(Assembler *a, const Pod *pod, Str object, ReflectorEvent even
 void assembler_node(Assembler *a); /* one came, changed or went; the ledger knows of it */
 void assembler_list_begin(Assembler *a, ViewKind kind);
 void assembler_list_end(Assembler *a, ViewKind kind, bool complete);
-
-/* Decides about the members of gangs in filter; and in preempt and bind. */
-Chooser assembler_chooser(Assembler *a);
-PeerHooks assembler_hooks(Assembler *a);
 
 DEFINE_CLEANUP(Assembler *, assembler_free)

@@ -70,9 +70,7 @@ static void setup(Fixture *f) {
                                         .recorder = (KubeEventRecorder *) f,
                                         .leading = true};
         ASSERT_OK(assembler_new(&f->context, &f->assembler));
-        f->context.peers = assembler_hooks(f->assembler);
         f->context.units = policy_bind_hooks(f->view->policies);
-        f->context.choosers[f->context.n_choosers++] = assembler_chooser(f->assembler);
         ASSERT_OK(binder_new(&f->context, 0, &f->binder));
         ASSERT_OK(waker_new(&f->context, &f->waker));
         f->context.pending.on_news = on_news;
