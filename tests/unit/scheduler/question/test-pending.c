@@ -94,6 +94,45 @@ static void a_pod_that_waits_for_a_gang_is_not_dropped(void) {
         teardown(&f);
 }
 
+/* Pods that are created faster than they can be placed, some of which come and go meanwhile: the
+ * table holds the last that were asked about, whole. */
+static void a_hundred_thousand_pods(void) {
+        enum { PODS = 100000, ENDED = 1000 };
+        char uid[32];
+        Fixture f;
+
+        setup(&f);
+        for (unsigned i = 0; i < PODS; i++) {
+                FilterResult result = {.uid = str_from(uid),
+                                       .namespace_ = STR("default"),
+                                       .name = STR("p"),
+                                       .request = &(Request){0},
+                                       .n_for_cards = 1,
+                                       .for_cards = {STR("n")}};
+
+                result.uid.len = (size_t) snprintf(uid, sizeof uid, "uid-%u", i);
+                if (i % (PODS / 100) == 0)
+                        refused_for_cards(&f, uid, (int) (i % 7), 1);
+                else
+                        ASSERT_TRUE(pending_filtered(&f.pending, f.view, &result, 1 + i));
+        }
+        ASSERT_INT(HASH_COUNT(f.pending.by_uid), PENDING_MAX);
+        for (unsigned i = PODS - PENDING_MAX; i < PODS; i++) {
+                (void) snprintf(uid, sizeof uid, "uid-%u", i);
+                ASSERT_TRUE(waiting(&f, uid) && waiting(&f, uid)->refused);
+        }
+        for (size_t i = 0; i < PENDING_TRIES_MAX; i++)
+                ASSERT_TRUE(!f.pending.tries[i] ||
+                            pending_find(&f.pending, f.pending.tries[i]->uid) == f.pending.tries[i]);
+        for (unsigned i = PODS - ENDED; i < PODS; i++) {
+                (void) snprintf(uid, sizeof uid, "uid-%u", i);
+                feed(f.view, VIEW_PODS, REFLECTOR_DELETED,
+                     pod_json("p", .uid = uid, .mem = "1", .phase = "Pending"));
+        }
+        ASSERT_INT(HASH_COUNT(f.pending.by_uid), PENDING_MAX - ENDED);
+        teardown(&f);
+}
+
 static void what_the_watch_shows_ends_the_waiting(void) {
         static const struct {
                 const char *node, *phase;
@@ -163,7 +202,7 @@ static void a_pod_that_fits_keeps_its_entry(void) {
 
 int main(void) {
         return TEST_MAIN(TEST(tries_are_bounded), TEST(a_pod_that_waits_for_a_gang_is_not_dropped),
-                         TEST(what_the_watch_shows_ends_the_waiting),
+                         TEST(a_hundred_thousand_pods), TEST(what_the_watch_shows_ends_the_waiting),
                          TEST(a_pod_without_cards_waits_until_it_is_bound),
                          TEST(a_pod_that_fits_keeps_its_entry));
 }
