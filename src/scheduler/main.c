@@ -137,6 +137,9 @@ static const Option option_list[] = {
         {"page-hosts", "NAME,...",
          "names that the page may be asked for by, besides localhost: of a program that logs users in",
          OPTION_TO_TEXT(Options, scheduler.page_hosts)},
+        {"page-cluster", "NAME",
+         "the cluster's name, which the page shows for those who have several open (default: none)",
+         OPTION_TO_TEXT(Options, scheduler.page_cluster)},
         {"webhook-listen", "ADDR:PORT", "serve the admission webhook here, by HTTPS (default: no webhook)",
          OPTION_TO_TEXT(Options, scheduler.webhook_listen)},
         {"webhook-service", "NAMESPACE/NAME",
@@ -192,6 +195,8 @@ static int read_options(int argc, char **argv, Options *o) {
                 return options_wrong(&table, "--webhook-tls-cert and --webhook-tls-key go together");
         if (o->scheduler.page_hosts && !o->scheduler.page_listen)
                 return options_wrong(&table, "--page-hosts needs --page");
+        if (o->scheduler.page_cluster && !o->scheduler.page_listen)
+                return options_wrong(&table, "--page-cluster needs --page");
         if (!o->insecure_listen && !http_listen_is_loopback(o->scheduler.listen))
                 return options_wrong(&table,
                                      "--listen is \"%s\", must be 127.0.0.1:PORT or [::1]:PORT: whatever "

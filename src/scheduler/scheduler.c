@@ -344,6 +344,7 @@ static int serve_page(Scheduler *s, sd_event *event, const SchedulerOptions *o, 
                 .namespace_ = lease_namespace(o),
                 .listen = o->page_listen,
                 .hosts = o->page_hosts,
+                .cluster = o->page_cluster,
         };
 
         return o->page_listen ? page_server_new(&options, &s->page, fault) : 0;

@@ -30,8 +30,8 @@ typedef struct SchedulerOptions {
         const char *identity;   /* of the Lease; NULL: host name and pid */
         const char *namespace_; /* of the Lease and of the pod; NULL: kube-system */
 
-        const char *page_listen; /* "127.0.0.1:PORT"; NULL: no page (page_server.h) */
-        const char *page_hosts;  /* as in PageServerOptions */
+        const char *page_listen;               /* "127.0.0.1:PORT"; NULL: no page (page_server.h) */
+        const char *page_hosts, *page_cluster; /* as in PageServerOptions */
 
         const char *webhook_listen;                      /* "ADDR:PORT"; NULL: no webhook */
         const char *webhook_namespace, *webhook_service; /* of its Service */

@@ -118,6 +118,15 @@ class Page(unittest.TestCase):
         self.wait("document.querySelector('#trouble').innerText.includes('<img src=x')", "the text as it is")
         self.assertEqual(self.browser.run("document.title"), "Aliquot")
 
+    def test_the_name_of_the_cluster(self):
+        self.assertEqual(self.text("h1").strip(), "Aliquot")
+        self.lab.stop()
+        self.lab.start("--page-cluster", "<b>prod</b> 1")
+        self.open()
+        self.assertEqual(self.text("h1").split(), ["Aliquot", "<b>prod</b>", "1"])
+        self.assertEqual(self.browser.run("document.title"), "<b>prod</b> 1 - Aliquot")
+        self.shot("cluster")
+
     def test_keyboard(self):
         self.browser.key("/", 191, "/")
         self.assertEqual(self.browser.run("document.activeElement.id"), "find")

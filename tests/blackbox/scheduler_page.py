@@ -372,6 +372,8 @@ class Access(Page):
             self.assertIn("must be host names with commas between them, without a port", done.stderr)
         done = subprocess.run([ALIQUOT, "scheduler", "--page-hosts", "gpus"], capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, "--page-hosts needs --page" in done.stderr), (2, True))
+        done = subprocess.run([ALIQUOT, "scheduler", "--page-cluster", "c"], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, "--page-cluster needs --page" in done.stderr), (2, True))
 
 
 class Hostile(Page):

@@ -350,7 +350,7 @@ class Chart(unittest.TestCase):
     def test_values_that_contradict_each_other(self):
         for sentence, *arguments in (
                 ("monitoring: with scheduler.readsOnLoopback", "--set", "monitoring=service,scheduler.readsOnLoopback=true"),
-                ("page.hosts: there is no page", "--set", "page.hosts={a}"),
+                ("page.hosts: there is no page", "--set", "page.hosts={a}"), ("page.cluster: there is no page", "--set", "page.cluster=a"),
                 ("admissionPolicies: need Kubernetes 1.30, and this is v1.29.3", "--set", "admissionPolicies=true", "--kube-version", "1.29.3"),
                 ("deviceAccess: the kubelet of Kubernetes v1.27.0", "--set", "deviceAccess=cdi", "--kube-version", "1.27.0")):
             self.refused(sentence, *arguments)

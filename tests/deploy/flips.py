@@ -12,7 +12,7 @@ OTHER = {
     "hungKernel": 60, "onHungKernel": "kill", "onComputeExcess": "kill", "onExcess": "kill", "gpuMemoryUnit": "128MiB", "deviceAccess": "runtime",
     "evictForCards": True, "growBeyondLimits": True, "memoryIsolation": "both",
     "resourcePolicies": False, "filterBest": 0, "gangs": False, "spareIdleCards": True,
-    "nodeOrder": "fragmentation", "page.enabled": True, "page.port": 8080, "page.hosts": ["a.example"], "notSafeToEvict": True,
+    "nodeOrder": "fragmentation", "page.enabled": True, "page.port": 8080, "page.hosts": ["a.example"], "page.cluster": "prod-1", "notSafeToEvict": True,
     "monitoring": "operator", "simulate": "1xT4:15360MiB", "simulatedDriver": "1xT4:15360MiB", "images.aliquot.registry": "host:5000",
     "images.aliquot.repository": "a/b", "images.aliquot.tag": "edge", "images.aliquot.digest": "sha256:" + 64 * "0",
     "images.kubeScheduler.registry": "host:5000", "images.kubeScheduler.repository": "a/b", "images.kubeScheduler.tag": "stock",
@@ -26,7 +26,8 @@ for program in "node", "scheduler", "kubeScheduler", "simulator", "test":
                   f"{program}.priorityClassName": "", f"{program}.annotations": {"a": "b"}, f"{program}.labels": {"a": "b"},
                   f"{program}.extraArgs": ["--version"]})
 # With these beside it.
-NEEDS = {"page.hosts": ["page.enabled"], "page.port": ["page.enabled"], "images.kubeScheduler.digest": ["images.kubeScheduler.tag"],
+NEEDS = {"page.hosts": ["page.enabled"], "page.cluster": ["page.enabled"], "page.port": ["page.enabled"],
+         "images.kubeScheduler.digest": ["images.kubeScheduler.tag"],
          "simulator.resources": ["simulatedDriver"]}
 # All others may stand beside each other.
 CONTRADICT = {"simulate", "monitoring", "admissionPolicies"}

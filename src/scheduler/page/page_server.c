@@ -191,6 +191,7 @@ int page_server_new(const PageServerOptions *options, PageServer **ret, Fault *f
         p->state.view = options->context->view;
         p->state.leading = &options->context->leading;
         p->state.gangs = options->context->gangs;
+        p->state.cluster = options->cluster;
         r = page_viewers_new(options->event, &p->state, &p->viewers);
         if (r == 0)
                 r = page_use_new(options->context->client, options->namespace_, &p->use);

@@ -28,6 +28,7 @@ typedef struct PageServerOptions {
         const char *namespace_;    /* of the nodes' agents */
         const char *listen;        /* "127.0.0.1:PORT" or "[::1]:PORT" */
         const char *hosts;         /* as in page_host_is_ours() */
+        const char *cluster;       /* its name, for people; NULL: none is shown */
 } PageServerOptions;
 
 /* 0, or negative errno with a fault: -EINVAL for a `listen` that is not of the loopback or hosts

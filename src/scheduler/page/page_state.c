@@ -140,6 +140,8 @@ static void write_cluster(const PageState *s, Buf *out) {
         json_write_init(&w, out);
         json_write_object(&w, NULL);
         json_write_text(&w, "version", ALIQUOT_VERSION);
+        if (s->cluster)
+                json_write_text(&w, "name", s->cluster);
         json_write_bool(&w, "leading", *s->leading);
         json_write_bool(&w, "synced", view_in_sync(s->view));
         json_write_u64(&w, "nodes", directory_size(s->view->directory));

@@ -14,6 +14,7 @@ typedef struct PageState {
         const View *view;    /* these outlive it */
         const bool *leading; /* whether this replica binds */
         const Gangs *gangs;  /* NULL: gangs are off */
+        const char *cluster; /* its name; NULL: none is shown */
         PageWaiting waiting;
         PageResizes resizes;
 

@@ -113,6 +113,7 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 --node-order: nodeOrder
 --page: page.enabled
 --page-hosts: page.hosts
+--page-cluster: page.cluster
 --not-safe-to-evict: notSafeToEvict
 --max-pods-per-card: maxPodsPerCard
 --allow-mixed: allowMixed
@@ -169,6 +170,9 @@ accounts the policies and the webhook know, and which pods the webhook leaves al
 {{- end }}
 {{- if has (toString (int64 .Values.page.port)) (list "12345" "12347" "9443" "10259") }}
 {{- fail (printf "page.port: %d is another port of the scheduler's pods" (int64 .Values.page.port)) }}
+{{- end }}
+{{- if and .Values.page.cluster (not .Values.page.enabled) }}
+{{- fail "page.cluster: there is no page to show it; set page.enabled=true" }}
 {{- end }}
 {{- if and .Values.page.hosts (not .Values.page.enabled) }}
 {{- fail "page.hosts: there is no page to ask for; set page.enabled=true" }}

@@ -624,6 +624,8 @@ function takeAll(told) {
   showNamespaces();
   showWaiting();
   showList();
+  $("#cluster").textContent = cluster.name || "";
+  document.title = cluster.name ? `${cluster.name} - Aliquot` : "Aliquot";
   $("#version").textContent = cluster.version ? `Aliquot ${cluster.version}.` : "";
   if (version && version !== cluster.version) location.reload(); // the scheduler was updated
   version = cluster.version;
