@@ -9,11 +9,10 @@ PLAIN := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 SANITIZED = ASAN_OPTIONS=strict_string_checks=1:detect_stack_use_after_return=1 \
         UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
         LSAN_OPTIONS=suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0 $(PLAIN)
-# Most tests wait most of the time; a sanitizer makes them compute more.
+# Most tests wait most of the time, also with a sanitizer.
 TEST = meson test --print-errorlogs $(if $(filter-out 0,$(THOROUGH)),--timeout-multiplier 40,--no-suite thorough) --num-processes
 PROCESSORS := $(shell nproc)
 AT_ONCE = $(shell expr 3 \* $(PROCESSORS))
-SANITIZED_AT_ONCE = $(shell expr 2 \* $(PROCESSORS))
 
 .PHONY: all help demo check test bench lint format asan tsan fuzz coverage image release release-test leaves-nothing install clean e2e gpu-test native-test mutants thorough docs pictures
 
@@ -77,7 +76,7 @@ format:
 
 asan tsan: %: build-%/build.ninja
 	@scripts/setup.sh build-$* # the list of tests may have changed
-	$(SANITIZED) $(TEST) $(SANITIZED_AT_ONCE) -C build-$* $$(scripts/sanitized.py build-$*)
+	$(SANITIZED) $(TEST) $(AT_ONCE) -C build-$* $$(scripts/sanitized.py build-$*)
 
 fuzz: build-fuzz/build.ninja
 	@scripts/build.sh build-fuzz fuzzers
