@@ -84,7 +84,7 @@ static long long pace(unsigned n) {
         for (unsigned i = 0; i < n; i++)
                 if (take(2 * MIB) != 0 || drop() != 0)
                         return -1;
-        return (long long) ((case_now() - begin) / n);
+        return n > 0 ? (long long) ((case_now() - begin) / n) : -1;
 }
 
 /* A child goes on with the client, and its maker ends. */

@@ -90,7 +90,7 @@ PendingPod *pending_find(const Pending *p, Str uid);
 bool pending_is_known(const View *v, Str uid);
 
 /* The view has taken over the pod's object; or a list of pods. */
-void pending_pod(Pending *p, const View *v, const Pod *pod, ReflectorEvent event);
+void pending_pod(Pending *p, const View *v, const Pod *object, ReflectorEvent event);
 void pending_listed(Pending *p, const View *v);
 
 /* The pod waits for no card now. Its number of tries is kept. */
