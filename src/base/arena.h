@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Many small allocations that are freed together: what one decoded object or one request needs. A
- * reset keeps the memory for the next one. Not for data that grows over the life of
- * a connection. */
+/* An allocator for many small pieces that are freed together: what one decoded object or one
+ * request needs. A reset keeps the memory for the next one. Not for data that grows over the life
+ * of a connection. */
 
 #include "base/cleanup.h"
 #include "base/str.h"
@@ -24,7 +24,7 @@ void *arena_alloc(Arena *a, size_t count, size_t size) __attribute__((warn_unuse
 
 #define arena_new(a, type, count) ((type *) arena_alloc((a), (count), sizeof(type)))
 
-/* A copy that is also NUL-terminated. data is NULL when out of memory. */
+/* Returns a copy that is also NUL-terminated; its data is NULL when out of memory. */
 Str arena_str(Arena *a, Str s);
 
 #define _cleanup_arena_ _cleanup_(arena_done)

@@ -7,5 +7,5 @@
  * breaks are ignored). Returns false and leaves *out unchanged when the text is malformed. */
 bool base64_decode(Str text, Buf *out);
 
-/* Standard base64 with padding, in one line. */
+/* Appends standard base64 with padding, in one line. */
 void base64_encode(Buf *out, Str bytes);

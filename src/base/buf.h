@@ -27,7 +27,7 @@ void buf_append_char(Buf *b, char c);
 void buf_append_u64(Buf *b, uint64_t value);
 void buf_appendf(Buf *b, const char *format, ...) _printf_(2, 3);
 
-/* 0, or -ENOMEM when any append since the last clear failed. */
+/* Returns 0, or -ENOMEM when any append since the last clear failed. */
 int buf_result(const Buf *b);
 
 /* Returns the text, which the caller then owns, and empties b. NULL when an append failed; an empty

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The clocks. Code that decides takes the time as an argument; only programs read the clock. */
+/* Reads the system's clocks. Pure functions take the time as an argument instead. */
 
 #include <stdint.h>
 #include <time.h>

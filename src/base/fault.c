@@ -9,7 +9,7 @@
 #undef fault_set
 #undef fault_wrap
 
-/* After a text that may have been cut to fit. */
+/* Removes an incomplete UTF-8 character from the end of a text that was cut to fit. */
 static void end_whole(Fault *fault) {
         size_t n = strlen(fault->text);
 

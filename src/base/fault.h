@@ -21,7 +21,7 @@ typedef struct Fault {
 /* Both return r, so that `return fault_set(fault, -EINVAL, ...)` reads as one step. fault may be
  * NULL. */
 int fault_set(Fault *fault, int r, const char *format, ...) _printf_(3, 4);
-/* "CONTEXT: the text so far" */
+/* Puts an object in front of the text: "CONTEXT: the text so far". */
 int fault_wrap(Fault *fault, int r, const char *format, ...) _printf_(3, 4);
 
 /* The analyser reads one file at a time and does not know that the result is r. Without this it

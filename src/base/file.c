@@ -63,7 +63,6 @@ int file_hold_standard(void) {
         return 0;
 }
 
-/* Byte 0 is no key of the preload library (slice/pin.h). Its lock ends with the descriptor. */
 void file_raise_limit(unsigned files) {
         struct rlimit limit;
 

@@ -79,7 +79,8 @@ void grid_bar(Grid *g, size_t column, uint64_t used, uint64_t total) {
 /* ---- widths ---- */
 
 typedef struct Layout {
-        size_t natural[COLUMNS_MAX], width[COLUMNS_MAX]; /* 0: not printed */
+        /* columns of the terminal: of the longest text, and as printed; 0: not printed */
+        size_t natural[COLUMNS_MAX], width[COLUMNS_MAX];
 } Layout;
 
 static size_t max(size_t a, size_t b) {
@@ -119,7 +120,7 @@ static size_t sum(const Grid *g, const Layout *l) {
         return total;
 }
 
-/* Shortens columns from the left. */
+/* Shortens columns, the left ones first, until the table fits. Returns whether it does. */
 static bool shrink(const Grid *g, Layout *l, size_t width) {
         for (size_t i = 0; i < g->n_columns; i++) {
                 size_t total = sum(g, l), least = g->columns[i].shrink_to;
@@ -184,7 +185,7 @@ static void end_tone(GridTone tone, const GridStyle *style, Buf *out) {
                 grid_tone(GRID_PLAIN, style, out);
 }
 
-/* At least one block where anything is used, and all of them only where everything is. */
+/* The filled blocks of a bar: at least one where anything is used, all only where everything is. */
 static size_t blocks(uint64_t used, uint64_t total, size_t width) {
         size_t n;
 
@@ -209,7 +210,8 @@ static void print_bar(const GridCell *cell, size_t width, const GridStyle *style
         repeat(out, !style->utf8, "]");
 }
 
-/* Neighbours differ at the beginning or the end of their names more often than in the middle. */
+/* Cuts the middle out of a text that is too wide: names of neighbouring rows rarely differ
+ * there. */
 static void print_short(Str text, size_t width, Buf *out) {
         size_t head, tail;
 

@@ -21,13 +21,14 @@ typedef struct GridColumn {
         bool right;         /* aligned right, for numbers */
         bool bar;           /* drawn from used and total of the cell */
         unsigned shrink_to; /* shortened in the middle down to this width; 0: never */
-        unsigned drop;      /* left out at this step, 1 first; 0: never */
+        /* the order in which a narrow table leaves columns out, 1 first; 0: never */
+        unsigned drop;
 } GridColumn;
 
 typedef struct GridCell {
         Str text;
         GridTone tone;
-        uint64_t used, total; /* of a bar */
+        uint64_t used, total; /* of a bar: the filled part, and the whole */
 } GridCell;
 
 typedef struct GridStyle {

@@ -30,7 +30,7 @@ static int read_own_directory(char *ret, size_t size, Fault *fault) {
 
 int locate_own_directory(char *ret, size_t size, Fault *fault) {
         static char own[LOCATE_PATH];
-        static bool known; /* it is read once */
+        static bool known; /* the link is read once */
 
         if (!known) {
                 int r = read_own_directory(own, sizeof own, fault);

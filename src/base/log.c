@@ -31,15 +31,16 @@ void log_set_json(bool json) {
         log_state.json = json;
 }
 
-/* A pipe that can be written takes PIPE_BUF bytes at once (pipe(7)). */
+/* Whether a line can be written without waiting: a pipe that poll(2) reports as writable takes
+ * PIPE_BUF bytes at once (pipe(7)). */
 static bool can_write(void) {
         struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
 
         return poll(&fd, 1, 0) == 1;
 }
 
-/* Returns false where the line would have to wait for the log's reader. Cuts the text of an object
- * that is longer than PIPE_BUF. */
+/* Returns false where the write would have to wait for the log's reader. Halves the text of a JSON
+ * object until the line fits PIPE_BUF. */
 static bool write_line(const struct timespec *now, LogLevel level, char *text) {
         char line[LOG_JSON_SIZE(TEXT_MAX) + 64], stamp[sizeof "2026-11-21T08:00:00.123Z"];
         struct tm utc;
@@ -60,7 +61,8 @@ static bool write_line(const struct timespec *now, LogLevel level, char *text) {
         return true;
 }
 
-/* Limits the rate: a noisy peer cannot fill the disk. `lost` also has what no reader took. */
+/* Limits the rate: a noisy peer cannot fill the disk. `lost` also counts lines that standard error
+ * could not take. */
 static bool log_allowed(const struct timespec *now) {
         if (now->tv_sec != log_state.second) {
                 unsigned lost = log_state.lost;

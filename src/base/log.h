@@ -18,7 +18,7 @@ typedef enum LogLevel {
 
 void log_set_level(LogLevel level);
 
-/* From now on each line is a JSON object, or text again. */
+/* json: each line is a JSON object from now on; false: text again. */
 void log_set_json(bool json);
 
 /* Drops the line rather than wait: at most 200 lines a second, and none while standard error is a

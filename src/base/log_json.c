@@ -68,7 +68,7 @@ static void put_string(Line *l, Str s) {
         put(l, "\"", 1);
 }
 
-/* The key at the front of a word, which `=` follows; empty when there is none. */
+/* The key of a word KEY=VALUE; empty when the word has none. */
 static Str key_of(Str word) {
         size_t n = 0;
 
@@ -77,7 +77,8 @@ static Str key_of(Str word) {
         return (Str){word.data, n < word.len && word.data[n] == '=' ? n : 0};
 }
 
-/* Remembers the key, if it is one and new to the object. */
+/* Whether the word's key is to become a field: there is one, it is new, and fewer than KEYS_MAX are
+ * known. Remembers it then. */
 static bool is_new(Line *l, Str key) {
         if (key.len == 0 || l->n_keys == KEYS_MAX)
                 return false;

@@ -9,7 +9,8 @@
  *
  * The message is the whole text. Besides, each of its words KEY=VALUE is a field: KEY is of small
  * letters, digits, - and _; VALUE ends before the blank, and before a comma, colon or semicolon
- * there. A key that the object has already is not repeated. Values are strings. */
+ * there. A key that the object has already is not repeated, and at most 13 words become fields.
+ * Values are strings. */
 
 #include <stddef.h>
 

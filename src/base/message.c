@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* As write(2). A pipe without a reader would end the program by SIGPIPE; that signal is taken back
- * here. */
+/* As write(2), but without SIGPIPE, which would end the program: it is blocked, and consumed if the
+ * write raised it. */
 static ssize_t write_quietly(const char *line, size_t n) {
         const struct timespec now = {0};
         sigset_t pipe, pending, old;
@@ -35,7 +35,7 @@ static ssize_t write_quietly(const char *line, size_t n) {
         return written;
 }
 
-/* For fopencookie(3): takes all, also what cannot be written. */
+/* For fopencookie(3). Reports all bytes as written, also those that standard error refused. */
 static ssize_t write_all(void *userdata, const char *text, size_t n) {
         struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
 

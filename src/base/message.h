@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A line for people on standard error, from a program that must go on whatever becomes of it. */
+/* Lines for people on standard error, from a program that must go on even if they are lost. */
 
 #include "base/cleanup.h"
 
@@ -12,6 +12,7 @@ enum { MESSAGE_MAX = 2048 }; /* bytes of a line; the rest is cut */
 void message_write(const char *format, ...) _printf_(1, 2);
 
 /* What is printed on `stderr` from now on never ends the program: where standard error is closed,
- * or a pipe that nothing reads any more, it is lost. A full pipe is waited for. glibc allows that
- * the variable is set ("Standard Streams" of its manual). Without memory nothing changes. */
+ * or a pipe that nothing reads any more, it is lost. A full pipe is waited for. glibc allows a
+ * program to assign to `stderr` ("Standard Streams" of its manual). Without memory nothing
+ * changes. */
 void message_guard(void);

@@ -10,19 +10,20 @@
 
 #define METRIC_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* The two lines above the series of a metric. type: "gauge", "counter" or "histogram". */
+/* Appends the HELP and TYPE lines of a metric. type: "gauge", "counter" or "histogram". */
 void metric_text_head(Buf *out, const char *name, const char *type, const char *help);
 
-/* NAME="VALUE" in braces that the caller opens and closes. Backslash, quote and newline are
- * escaped. value: UTF-8. */
+/* Appends NAME="VALUE", after a comma unless it is the first label; the caller writes the braces.
+ * Backslash, quote and newline are escaped. value: UTF-8. */
 void metric_text_label(Buf *out, const char *name, const char *value);
 
-/* A whole metric with one series and no label. */
+/* Appends a whole metric: HELP, TYPE and one sample without labels. */
 void metric_text_number(Buf *out, const char *name, const char *type, const char *help, uint64_t value);
 
-/* Microseconds as seconds, and the end of the line. */
+/* Appends a sample's value: microseconds as seconds, and the newline. */
 void metric_text_seconds(Buf *out, usec_t usec);
 
-/* The series of one histogram, with one label. */
+/* Appends the samples of a histogram (NAME_bucket with le, NAME_sum, NAME_count), with one
+ * label. */
 void metric_text_histogram(Buf *out, const char *name, const char *label, const char *value,
                            const Histogram *h);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The smaller and the larger of two numbers, and what one has above another. */
+/* The smaller and the larger of two numbers, and the excess of one over another, 0 where it has
+ * none. */
 
 #include <stdint.h>
 

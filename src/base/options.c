@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/str.h"
 
-/* HELP and VERSION are behind the indices of the table in the values of getopt_long. */
+/* What getopt_long() returns: INDEX and the option's place in the table, else HELP or VERSION. */
 enum { OPTIONS_MAX = 60, INDEX = 0x100, HELP = INDEX + OPTIONS_MAX, VERSION };
 enum { WIDTH = 80, COLUMN = 30 };
 
@@ -157,12 +157,13 @@ static const Option *find_letter(const OptionsTable *t, int letter) {
         return NULL;
 }
 
-/* What getopt answers, or has in optopt, as an option. NULL: --help, --version, or none. */
+/* The option for a value that getopt_long() returned or left in optopt. NULL: --help, --version, or
+ * none. */
 static const Option *option_of(const OptionsTable *t, int key) {
         return key >= INDEX && key < HELP ? &t->options[key - INDEX] : find_letter(t, key);
 }
 
-/* getopt has met what it cannot take: `answer` is ':' where the value is missing, and else '?'. */
+/* Reports a word that getopt_long() rejected. answer: ':' where the value is missing, else '?'. */
 static int wrong_option(const OptionsTable *t, const struct option *names, size_t n, int answer,
                         const char *word) {
         const Option *option = option_of(t, optopt);
@@ -181,7 +182,7 @@ static int wrong_option(const OptionsTable *t, const struct option *names, size_
                      : options_wrong(t, "--%s: no such option", name);
 }
 
-/* The same names in getopt's form. Returns how many. */
+/* Fills the arrays that getopt_long() reads. Returns the number of long options. */
 static size_t make_names(const OptionsTable *t, struct option *ret, char *ret_letters) {
         size_t n = 0;
 

@@ -27,13 +27,13 @@ struct Option {
         const char *value; /* as --help shows it: FILE, or words as report|kill; NULL: takes none */
         const char *help;
         OptionKind kind;
-        size_t offset; /* of the field, in the struct that options_parse() fills */
+        size_t offset; /* offset of the option's field in the struct that options_parse() fills */
         uint32_t low, high;
         /* 0, or another number with a fault that ends the sentence `--NAME is "VALUE", ...`. value
          * is NULL where the option takes none. */
         int (*take)(void *options, const Option *option, const char *value, Fault *fault);
-        unsigned key; /* for take() */
-        char letter;  /* -L; 0: none */
+        unsigned key; /* for take(), to tell options apart */
+        char letter;  /* the letter L of -L; 0: none */
 };
 
 #define OPTION_TO_FLAG(type, field)   .kind = OPTION_FLAG, .offset = offsetof(type, field)
@@ -43,7 +43,7 @@ struct Option {
         .kind = OPTION_NUMBER, .offset = offsetof(type, field), .low = (from), .high = (to)
 #define OPTION_TO_CALL(function) .kind = OPTION_CALL, .take = (function)
 
-/* Of each daemon. */
+/* Options that every daemon has. */
 #define OPTIONS_LOG                                                                                          \
         {"log-format", "text|json", "how a line of the log is written (default text)",                       \
          OPTION_TO_CALL(options_take_log_format)},                                                           \
@@ -58,7 +58,7 @@ typedef struct OptionsTable {
         const char *end;     /* what else --help says, as the exit status; NULL: nothing */
         const Option *options;
         size_t n;
-        bool takes_words; /* else a word that is no option is wrong */
+        bool takes_words; /* words that are no option are allowed */
 } OptionsTable;
 
 enum { OPTIONS_GO = -1, OPTIONS_EXIT_USAGE = 2, OPTIONS_EXIT_BROKEN = 3 };
@@ -74,8 +74,9 @@ int options_wrong(const OptionsTable *t, const char *format, ...) _printf_(2, 3)
 /* Prints the line of --version. Returns 0, or OPTIONS_EXIT_BROKEN. */
 int options_print_version(const char *program);
 
-/* Tells which name of an array was probably meant: one that begins with the word, or one with few
- * letters that differ. The first field of each element is its name, a const char *. NULL: none. */
+/* Returns the name of an array that was probably meant: one that begins with the word, or one with
+ * few letters that differ. The first field of each element is its name, a const char *. NULL:
+ * none. */
 const char *options_closest(const char *word, const void *names, size_t n, size_t size);
 
 /* The functions of OPTIONS_LOG. */

@@ -21,8 +21,8 @@ static const struct {
         {STR("Gi"), 0, 30}, {STR("Ti"), 0, 40}, {STR("Pi"), 0, 50}, {STR("Ei"), 0, 60},
 };
 
-/* Digits and one point from the front of *text. Trailing zeros behind the point do not count as a
- * fraction. */
+/* Parses digits and one point from the front of *text. Trailing zeros behind the point do not count
+ * as a fraction. */
 static int parse_number(Str *text, Scaled *ret) {
         uint64_t mantissa = 0;
         int zeros = 0, decimal = 0;
@@ -79,8 +79,8 @@ static int parse_suffix(Str text, Scaled *value) {
         return QUANTITY_E_MALFORMED;
 }
 
-/* Powers of two before divisions by ten: 0.5Gi is whole. Tens divide only when nothing is left
- * over, or is rounded. */
+/* Multiplies by the suffix's twos until ten divides the mantissa, because 0.5Gi is whole. Only then
+ * does parse() divide by ten. */
 static void take_twos(Scaled *v) {
         while (v->mantissa % 10 != 0 && v->binary > 0 && v->mantissa <= UINT64_MAX / 2) {
                 v->mantissa *= 2;
@@ -88,7 +88,7 @@ static void take_twos(Scaled *v) {
         }
 }
 
-/* The amount in units of 10^-places. Without round_up it must be whole. */
+/* Parses the amount in units of 10^-places. Without round_up it must be whole. */
 static int parse(Str text, int places, bool round_up, uint64_t *ret) {
         bool minus = text.len > 0 && text.data[0] == '-';
         bool sign = minus || (text.len > 0 && text.data[0] == '+');

@@ -16,7 +16,7 @@ typedef enum QuantityResult {
  * sets *ret, or a QuantityResult. */
 int quantity_parse(Str text, uint64_t *ret);
 
-/* The same in thousandths, rounded up as Quantity.MilliValue() does, for amounts such as "1500m"
- * and "1.5" of cpu. False for what is not a quantity, and for amounts that are negative or over
- * 2^63 - 1 thousandths. */
+/* Parses a quantity in thousandths, rounded up as Quantity.MilliValue() does, for amounts such as
+ * "1500m" and "1.5" of cpu. False for what is not a quantity, and for amounts that are negative or
+ * over 2^63 - 1 thousandths. */
 bool quantity_parse_milli(Str text, int64_t *ret);

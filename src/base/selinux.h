@@ -10,16 +10,16 @@
 
 #include "base/fault.h"
 
-/* The level has no categories: every container may use such a file. */
+/* The label for such files. Its level has no categories, so every container may use them. */
 #define SELINUX_CONTAINER_FILE "system_u:object_r:container_file_t:s0"
 
-/* Has the kernel SELinux, with a policy? Also where it only warns. proc: a proc file system, whose
- * `self` is this process. */
+/* Whether SELinux is on and has loaded a policy, enforcing or permissive. proc: a proc file system,
+ * whose `self` is this process. */
 bool selinux_is_on(const char *proc);
 
 /* Gives an open file or directory that label. What is made later in the directory inherits the
  * type. path: for the fault. Returns 0, or negative errno with a fault. */
 int selinux_label(int fd, const char *path, Fault *fault);
 
-/* Has the file the type of that label? */
+/* Whether the file has the type container_file_t. False also where its label cannot be read. */
 bool selinux_is_labelled(const char *path);

@@ -34,7 +34,7 @@ static int map_ids(unsigned uid, unsigned gid) {
         char map[32];
         int r;
 
-        /* where this fails, writing the map below fails too and is reported */
+        /* where this fails, writing gid_map below fails too and is reported */
         (void) write_file("/proc/self/setgroups", "deny");
         (void) snprintf(map, sizeof map, "%u %u 1", uid, uid);
         r = write_file("/proc/self/uid_map", map);

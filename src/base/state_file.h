@@ -7,6 +7,7 @@
 #include "base/fault.h"
 
 /* Replaces a file as a whole, by a new file and a rename. A reader, or a process that starts after
- * a crash, finds the old text or the new one, with the permissions of `mode`. Returns 0, or
- * negative errno with a fault that names the file; the old text then stays. */
+ * this one was killed, finds the old text or the new one, with the permissions of `mode`. Nothing
+ * is fsynced. Returns 0, or negative errno with a fault that names the file; the old text then
+ * stays. */
 int state_file_write(const char *path, const Buf *text, mode_t mode, Fault *fault);

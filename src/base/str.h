@@ -19,15 +19,15 @@ typedef struct Str {
 #define STR_FMT      "%.*s"
 #define STR_ARG(s)   (int) (s).len, (s).data
 
-/* The first `most` bytes, for messages about received text; no part of a character at their end. */
+/* The first `most` bytes, for messages about received text; never ends within a UTF-8 character. */
 #define STR_CUT(s, most) (int) str_cut((s), (most)), (s).data
 
 static inline Str str_from(const char *text) {
         return (Str){text, text ? strlen(text) : 0};
 }
 
-/* The length of s without a UTF-8 character at its end that lacks bytes, as a cut may leave it. A
- * JSON writer would send U+FFFD for it, and the API server's text would never equal ours. */
+/* The length of s without an incomplete UTF-8 character at its end, as a cut may leave one. A JSON
+ * writer would send U+FFFD for it, and the API server's text would never equal ours. */
 static inline size_t str_whole(Str s) {
         size_t after = 0, wanted;
         unsigned char first;
@@ -62,9 +62,9 @@ Str str_trim(Str s);
  * to empty. */
 Str str_split(Str *rest, char separator);
 
-/* How far a word is from the name that may have been meant: letters to insert, remove or replace.
- * 0 when the name begins with the word, STR_MISSPELLING_MAX when either has more letters than
- * that. */
+/* Returns how far a word is from a name that may have been meant: letters to insert, remove or
+ * replace. 0 when the name begins with the word, STR_MISSPELLING_MAX when either has more letters
+ * than that. */
 enum { STR_MISSPELLING_MAX = 40 };
 unsigned str_misspelling(Str word, Str name);
 

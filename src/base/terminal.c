@@ -20,7 +20,8 @@ static bool is_set(const char *variable) {
         return value && value[0] != '\0';
 }
 
-/* The first of the three that is set decides (POSIX, 8.2). The locale need not be installed. */
+/* Whether the locale's encoding is UTF-8. The first of the three that is set decides (POSIX, 8.2).
+ * The locale need not be installed. */
 static bool is_utf8(void) {
         static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
@@ -89,7 +90,8 @@ static int append(TerminalFrames *f, const char *text, size_t size) {
         return r < 0 ? r : write_all(text, size);
 }
 
-/* Each line is cleared behind its text, and the rest of an earlier, longer frame below. */
+/* Draws over the last frame: clears each line behind its text, and the rest of an earlier, longer
+ * frame below. */
 static int draw(TerminalFrames *f, const Terminal *t, const char *text, size_t size) {
         bool same_size = f->width == t->width && f->height == t->height;
         const char *end = text + size;

@@ -15,7 +15,7 @@ typedef enum ColourMode {
 
 typedef struct Terminal {
         bool is_terminal, utf8, colour;
-        size_t width, height; /* without a terminal COLUMNS or 100, and 0 */
+        size_t width, height; /* columns, or without a terminal COLUMNS or 100; rows, or 0 */
 } Terminal;
 
 Terminal terminal_look(ColourMode colour);
@@ -24,9 +24,9 @@ Terminal terminal_look(ColourMode colour);
  * appended if it differs from the last one. The cursor always stands on a line of its own below,
  * so that nothing needs to be restored when the program is ended by a signal. */
 typedef struct TerminalFrames {
-        size_t n_lines; /* of the last one; 0: draw below what is there */
+        size_t n_lines; /* lines of the last report; 0: draw below what is there */
         size_t width, height;
-        const char *between; /* two that are appended */
+        const char *between; /* printed between two reports that are appended */
         char *last;
         size_t last_size;
 } TerminalFrames;
@@ -40,5 +40,5 @@ void terminal_frames_begin(void);
 int terminal_show(TerminalFrames *f, const Terminal *t, const char *text, size_t size);
 void terminal_frames_done(TerminalFrames *f);
 
-/* Waits. Returns early, with true, when the terminal has another size. */
+/* Waits. Returns early, with true, when the terminal is resized or another signal is handled. */
 bool terminal_wait(unsigned seconds);
