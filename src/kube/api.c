@@ -97,7 +97,7 @@ int kube_evict(KubeClient *c, Str namespace_, Str name, Str uid, KubeDone done, 
 
 /* ---- merge patch ---- */
 
-/* A raw key is copied between its quotes, with its escapes. */
+/* Appends a member. The raw key is copied between quotes, with its escapes. */
 static void copy_member(Buf *out, Str key, Str value) {
         if (out->data[out->len - 1] != '{')
                 buf_append_char(out, ',');
@@ -114,7 +114,8 @@ static void open_metadata(Buf *out, Str resource_version) {
         json_write_quoted(out, resource_version);
 }
 
-/* Appends the patch's own members of metadata. Its resourceVersion is left out, ours counts. */
+/* Appends the patch's own members of metadata. Its resourceVersion is left out: the argument
+ * counts. */
 static void merge_metadata(JsonReader *r, Buf *out, Str resource_version) {
         Str key, value = {NULL, 0};
 

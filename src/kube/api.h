@@ -8,7 +8,8 @@
 #include "kube/client.h"
 #include "kube/event.h"
 
-/* GET without resourceVersion: a quorum read, which tells what became of an unknown outcome. */
+/* GET without resourceVersion: a quorum read, which shows whether a call that ended as KUBE_UNKNOWN
+ * was carried out. */
 int kube_get_pod(KubeClient *c, Str namespace_, Str name, KubeDone done, void *userdata, KubeCall **ret);
 
 /* POST pods/NAME/binding. The API server merges metadata.annotations into the pod together with

@@ -27,7 +27,8 @@ static int on_sending(void *userdata, char *ip, char *local_ip, int port, int lo
         return CURL_PREREQFUNC_ABORT;
 }
 
-/* curl counts the bytes that it gave to a socket, over all attempts. */
+/* Whether the server may have read the request: curl counts the bytes that it gave to a socket,
+ * over all attempts. */
 static bool was_sent(const KubeCall *call) {
         long bytes = 0;
 
@@ -39,7 +40,8 @@ static bool was_sent(const KubeCall *call) {
 static unsigned status_of(const KubeCall *call) {
         long status = 0;
 
-        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status); /* likewise */
+        /* cannot fail for this option */
+        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
         return (unsigned) status;
 }
 
@@ -164,7 +166,8 @@ static bool set_address(KubeCall *call) {
                OPT(PROXY, c->config->proxy) && OPT(NOPROXY, c->local && !c->config->proxy ? "*" : NULL);
 }
 
-/* Uses the cluster's CA alone. Loading the system's CAs costs 7 MiB of resident memory. */
+/* Sets CA and client certificate. Where the configuration has a CA, it alone is loaded: the
+ * system's would cost 7 MiB of resident memory. */
 static bool set_tls(KubeCall *call) {
         const KubeConfig *k = call->client->config;
 
@@ -176,8 +179,8 @@ static bool set_tls(KubeCall *call) {
         return !k->cert_file || (OPT(SSLCERT, k->cert_file) && OPT(SSLKEY, k->key_file));
 }
 
-/* The other side may close an idle connection at the moment when we write; API servers wait 90 s. A
- * connection that has been idle for long is therefore not used. */
+/* Sets timeouts and reuse. The other side may close an idle connection at the moment when we write
+ * (API servers: after 90 s), so one that has been idle for long is not used. */
 static bool set_connection(KubeCall *call) {
         long msec = call->timeout == KUBE_NO_TIMEOUT ? 0 : (long) ((call->timeout + 999) / USEC_PER_MSEC);
 
@@ -194,7 +197,7 @@ static bool set_callbacks(KubeCall *call) {
                OPT(PREREQFUNCTION, on_sending) && OPT(PREREQDATA, call);
 }
 
-/* Sends a body at once: `Expect` would cost a round trip. */
+/* Sets headers, method and body. A body is sent at once: `Expect` would cost a round trip. */
 static bool set_request(KubeCall *call) {
         if (!prepare_headers(call) || !OPT(USERAGENT, "aliquot/" ALIQUOT_VERSION))
                 return false;
@@ -220,7 +223,7 @@ static int prepare(KubeCall *call) {
         return 0;
 }
 
-/* ---- birth and death ---- */
+/* ---- creation and end of a call ---- */
 
 static bool copy_request(KubeCall *call, const KubeRequest *request) {
         /* DELETE is the longest */
@@ -282,8 +285,8 @@ void kube_call_destroy(KubeCall *call) {
         free(call);
 }
 
-/* The server has not acted on a request that it answered with 401. If the kubelet has written a
- * newer token meanwhile, the same request is sent with it. */
+/* Repeats a request that was answered with 401 if the kubelet has written a newer token meanwhile.
+ * The server has not acted on it. */
 static bool send_again(KubeCall *call) {
         if (call->sent_again || status_of(call) != 401 ||
             !kube_token_renew(&call->client->token, clock_monotonic_usec()))

@@ -19,8 +19,9 @@ struct KubeClient {
         sd_event *event;
         const KubeConfig *config;
         CURLM *multi;
-        sd_event_source *timer; /* curl's next deadline */
-        sd_event_source *soon;  /* the same, when the deadline is now; saves arming the timer */
+        sd_event_source *timer; /* fires at curl's next deadline */
+        /* runs curl when its deadline is now, which saves arming the timer */
+        sd_event_source *soon;
         KubeCall *calls;
         CURL *pool[KUBE_POOL];
         size_t n_pool;
@@ -30,23 +31,25 @@ struct KubeClient {
         char *url;
         /* ...this is the Host header... */
         char *host_header;
-        /* ...and this tells curl where to connect; both NULL otherwise */
+        /* ...and this is CURLOPT_CONNECT_TO, the real address; both NULL otherwise */
         char *connect_to;
-        bool local; /* on this machine: no proxy is used */
+        bool local; /* the server is on this machine: no proxy is used */
 
         KubeToken token;
 
-        unsigned in_curl;  /* depth of curl on the stack: no handle may be added or removed */
-        unsigned in_event; /* depth of our callbacks: the client may not be freed */
-        bool unsettled;    /* calls were made or cancelled inside curl */
-        bool doomed;       /* freed inside a callback */
+        /* calls of curl on the stack; unless 0, no handle may be added or removed */
+        unsigned in_curl;
+        /* callbacks of ours on the stack; unless 0, the client must not be destroyed */
+        unsigned in_event;
+        bool unsettled; /* calls were made or cancelled while curl was on the stack */
+        bool doomed;    /* the client was freed inside a callback */
 };
 
 typedef enum CallState {
-        CALL_WAITING,   /* until curl is off the stack */
-        CALL_STARTED,   /* in curl's hands */
-        CALL_FINISHED,  /* its `done` runs; freed afterwards */
-        CALL_CANCELLED, /* freed when curl is off the stack */
+        CALL_WAITING,   /* to be handed to curl once curl is off the stack */
+        CALL_STARTED,   /* curl has the handle */
+        CALL_FINISHED,  /* its `done` is being called; it is freed afterwards */
+        CALL_CANCELLED, /* it is freed once curl is off the stack */
 } CallState;
 
 struct KubeCall {
@@ -66,7 +69,7 @@ struct KubeCall {
         sd_event_source *idle;
         usec_t heard;        /* arrival of the last byte */
         unsigned n_sendings; /* attempts of curl to write the request */
-        bool sent_again;     /* with a newer token, at most once */
+        bool sent_again;     /* it was repeated with a newer token, which happens once at most */
         bool streams;        /* a 2xx head arrived, on_data takes the body */
         size_t header_bytes;
         const char *stopped; /* why we ended it, static text */

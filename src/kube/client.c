@@ -23,7 +23,8 @@ void kube_client_leave(KubeClient *c) {
                 client_destroy(c);
 }
 
-/* Starts over after each step, because a `done` may change the list anywhere. */
+/* The first call that was made or cancelled inside curl. The search starts over after each step,
+ * because a `done` may change the list anywhere. */
 static KubeCall *next_unsettled(const KubeClient *c) {
         for (KubeCall *call = c->calls; call; call = call->next)
                 if (call->state == CALL_WAITING || call->state == CALL_CANCELLED)
@@ -190,8 +191,8 @@ static bool is_local(const char *host) {
         return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "[::1]") == 0;
 }
 
-/* curl checks a certificate against the host of the URL. So the URL carries the certificate's name,
- * and CURLOPT_CONNECT_TO the real address. */
+/* Puts tls_server_name into the URL, because curl checks a certificate against its host.
+ * CURLOPT_CONNECT_TO has the real address. */
 static int rename_server(KubeClient *c, CURLU *url, const char *host) {
         _cleanup_(curl_freep) char *port = NULL, *renamed = NULL;
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -305,8 +306,8 @@ static void client_destroy(KubeClient *c) {
         curl_global_cleanup();
 }
 
-/* Inside one of its callbacks: no further `done` is called, and memory is freed after
- * the callback. */
+/* Where a callback of the client calls this, no further `done` is called, and the client is
+ * destroyed after the callback. */
 KubeClient *kube_client_free(KubeClient *c) {
         KubeCall *next;
 

@@ -20,7 +20,7 @@ typedef struct KubeRequest {
         const char *path;         /* with query, already escaped: /api/v1/pods?limit=500 */
         const char *content_type; /* of the body; NULL: application/json */
         Str body;                 /* copied */
-        usec_t timeout;           /* whole call; 0: 30 s; KUBE_NO_TIMEOUT: none (watch) */
+        usec_t timeout;           /* of the whole call; 0: 30 s; KUBE_NO_TIMEOUT: none (watch) */
         /* ends the call as KUBE_UNKNOWN when no byte comes for so long; 0: none. For watches */
         usec_t idle_timeout;
 
@@ -36,10 +36,11 @@ typedef void (*KubeDone)(void *userdata, const KubeReply *reply);
 enum {
         /* of an answer that is not streamed; a longer one is KUBE_UNKNOWN */
         KUBE_MAX_BODY = 32 * 1024 * 1024,
-        KUBE_MAX_CONNECTIONS = 64, /* further calls wait, within their timeout */
+        /* connections at once; further calls wait, within their timeout */
+        KUBE_MAX_CONNECTIONS = 64,
 };
 
-/* config outlives the client */
+/* config outlives the client. Returns 0 or negative errno */
 int kube_client_new(sd_event *event, const KubeConfig *config, KubeClient **ret);
 KubeClient *kube_client_free(KubeClient *c); /* cancels every call */
 sd_event *kube_client_event(const KubeClient *c);

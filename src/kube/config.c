@@ -43,7 +43,7 @@ KubeConfig *kube_config_free(KubeConfig *c) {
         return NULL;
 }
 
-/* An empty string in a kubeconfig counts as absent. */
+/* Copies a value into a field. An empty string in a kubeconfig counts as absent. */
 static bool set(char **field, Str value) {
         if (str_is_empty(value))
                 return true;

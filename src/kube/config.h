@@ -36,12 +36,13 @@ enum { KUBE_CONFIG_E_MALFORMED = 1, KUBE_CONFIG_E_NONE };
  * the errno of a file; fault names file and field. */
 int kube_config_load(const char *path, const char *context, KubeConfig **ret, Fault *fault);
 
-/* Plain HTTP without credentials, for the server of `aliquot local` and of tests. */
+/* A configuration without credentials for this URL: the server of `aliquot local` and of tests.
+ * Returns 0 or -ENOMEM. */
 int kube_config_for_server(const char *server, KubeConfig **ret);
 
 /* The service account of this pod; kube_config_load() passes the values that the kubelet sets.
- * directory: holds token, ca.crt and namespace. KUBE_CONFIG_E_NONE when host or port is NULL or
- * there is no token. */
+ * directory: holds token, ca.crt and namespace. Returns 0, KUBE_CONFIG_E_NONE when host or port is
+ * missing or no token can be read, -ENOMEM, or the errno of ca.crt or namespace. */
 int kube_config_in_cluster(const char *directory, const char *host, const char *port, KubeConfig **ret,
                            Fault *fault);
 

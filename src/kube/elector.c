@@ -39,7 +39,7 @@ struct Elector {
         ElectorState state;
         KubeCall *call;
         sd_event_source *next;     /* the next attempt */
-        sd_event_source *deadline; /* for our leading */
+        sd_event_source *deadline; /* fires when this instance must stop leading */
         /* the Lease as last read or written; empty when that is not certain */
         Buf known;
         Buf version;     /* the last resourceVersion that was seen... */
@@ -63,7 +63,7 @@ static usec_t now_usec(void) {
         return clock_nsec(CLOCK_BOOTTIME) / NSEC_PER_USEC;
 }
 
-/* ---- life ---- */
+/* ---- the end of an elector ---- */
 
 static void destroy(Elector *e) {
         (void) kube_call_free(e->call); /* always NULL */
@@ -155,7 +155,7 @@ static void attempt_later(Elector *e) {
 
 /* ---- what is known ---- */
 
-/* Keeps the Lease of an answer; *ret holds views of the reply. */
+/* Decodes and keeps the Lease of an answer; *ret holds views of the reply. */
 static int keep_lease(Elector *e, const KubeReply *reply, Arena *arena, Lease *ret) {
         int r;
 
@@ -172,7 +172,8 @@ static int keep_lease(Elector *e, const KubeReply *reply, Arena *arena, Lease *r
                 buf_append_str(&e->version, ret->resource_version);
         }
         if (buf_result(&e->version) < 0)
-                buf_clear(&e->version); /* then it counts as new once more, and we wait longer */
+                /* the version counts as new once more, so this instance waits longer */
+                buf_clear(&e->version);
         return buf_result(&e->known);
 }
 
@@ -206,7 +207,8 @@ static int write_lease(Elector *e, const Lease *lease, bool create, bool taking)
         return kube_call(e->client, &request, on_written, e, &e->call);
 }
 
-/* from: the current Lease, NULL when there is none. */
+/* Writes a Lease with this instance as the holder. from: the current Lease, NULL when there is
+ * none. */
 static int take(Elector *e, const Lease *from) {
         Timestamp now = timestamp_micro(clock_realtime_nsec());
         Lease lease = from ? *from : (Lease){0};
@@ -335,7 +337,7 @@ int elector_release(Elector *e, void (*done)(void *userdata), void *userdata) {
 
         if (e->state == ELECTOR_RELEASING || e->state == ELECTOR_RELEASED)
                 return 1;
-        /* else a call is in flight, whose outcome is awaited because it may be carried out */
+        /* a read is cancelled; a take-over may be carried out, so its answer is awaited */
         if (!asked)
                 e->call = kube_call_free(e->call);
         /* fails only for a dead source */

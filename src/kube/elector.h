@@ -27,14 +27,16 @@ int elector_new(KubeClient *c, const ElectorOptions *options, void (*on_change)(
  * on_change. */
 Elector *elector_free(Elector *e);
 
-/* Reads the clock, so the answer is right even when the loop was held up or the machine slept. */
+/* Whether this instance leads now. Reads the clock, so the answer is right even when the loop was
+ * held up or the machine slept. */
 bool elector_is_leading(const Elector *e);
 
 /* Ends the election and, if it leads, leadership (on_change). It empties holderIdentity, so that
  * the next instance need not wait for the lease to expire.
  *
  * Returns 0: done is called once, from the loop, when that is written or has failed for good
- * (renew_deadline). Returns 1: nothing to release, done is not called. Or -ENOMEM. */
+ * (renew_deadline). Returns 1: nothing to release, or it is being released already; done is not
+ * called. */
 int elector_release(Elector *e, void (*done)(void *userdata), void *userdata);
 
 DEFINE_CLEANUP(Elector *, elector_free)

@@ -8,6 +8,6 @@
  * change the request. */
 void kube_url_escape(Buf *out, Str s);
 
-/* Append the path of a pod, or of a node, with its names escaped. */
+/* Append the API path of a pod, or of a node, with its names escaped. */
 void kube_pod_path(Buf *out, Str namespace_, Str name);
 void kube_node_path(Buf *out, Str name);

@@ -18,7 +18,7 @@ enum {
         EVENT_MAX_SAID = 4096,
         EVENT_MAX_OBJECTS = 1024,
         EVENT_MAX_NOTE = 1024, /* the API server refuses longer notes */
-        EVENT_BURST = 25,      /* of one object */
+        EVENT_BURST = 25,      /* Events of one object at once */
         EVENT_REFILL_SEC = 300,
         EVENT_REPEAT_SEC = 600,
         /* Many Events at once leave most connections of the client to other calls, whose time would
@@ -47,11 +47,12 @@ typedef struct Record {
         char *path, *name;
         Buf head; /* the Event, except what each repeat changes */
         char *first;
-        uint64_t count, sent, written; /* repeats so far; in the call; on the server, 0: no Event */
+        /* occurrences: so far; in the call's body; as the server has them, 0: no Event yet */
+        uint64_t count, sent, written;
         usec_t last;
         unsigned n_failed; /* calls since the last one that was answered */
         KubeCall *call;
-        bool waits; /* for a call to end */
+        bool waits; /* it is in the list of Events that wait for a free call */
         struct Record *next_waiting;
 } Record;
 
@@ -72,8 +73,8 @@ struct KubeEventRecorder {
         Record *waiting, **waiting_end; /* in the order of their Events */
         Bucket bucket;
         unsigned n_failed;       /* calls of all Events since the last one that was answered */
-        usec_t resumes;          /* no Event is sent before */
-        sd_event_source *refill; /* then, or when the next token comes */
+        usec_t resumes;          /* no call before this time */
+        sd_event_source *refill; /* fires at `resumes`, or when the bucket has its next token */
 };
 
 static int on_refill(sd_event_source *source, uint64_t usec, void *userdata);
@@ -121,7 +122,7 @@ static void stop_waiting(KubeEventRecorder *r, Record *s) {
         s->waits = false;
 }
 
-/* s: not in the table any more. */
+/* Frees a record that is no longer in the table. */
 static void record_drop(KubeEventRecorder *r, Record *s) {
         if (s->waits)
                 stop_waiting(r, s);
@@ -333,7 +334,8 @@ static int on_refill(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* One call at a time for each Event; repeats meanwhile go out with the next call. */
+/* Queues the Event to be written. It has one call at a time; repeats meanwhile go out with the
+ * next. */
 static void write_out(Record *s) {
         KubeEventRecorder *r = s->recorder;
 
@@ -346,7 +348,8 @@ static void write_out(Record *s) {
         send_waiting(r);
 }
 
-/* Nothing is written twice: an Event has one name, and a patch sets the count. */
+/* Whether the call is repeated. It writes nothing twice: an Event has one name, and a patch sets
+ * the count. */
 static bool tries_again(Record *s, const KubeReply *reply) {
         KubeEventRecorder *r = s->recorder;
         usec_t now = clock_monotonic_usec();
@@ -362,7 +365,7 @@ static bool tries_again(Record *s, const KubeReply *reply) {
 }
 
 /* The server drops Events after an hour. A repeat of a dropped one is created anew with the next
- * repeat. An Event that exists was created by a call whose answer did not come. */
+ * repeat. 409 for a new Event: an earlier call had created it, and its answer was lost. */
 static void on_written(void *userdata, const KubeReply *reply) {
         Record *s = userdata;
         KubeEventRecorder *r = s->recorder;
@@ -413,7 +416,8 @@ static int record_init(Record *s, const KubeEvent *e) {
         return write_head(s, e, namespace_of(e));
 }
 
-/* Whether there is room for one more; the oldest that is written makes way. */
+/* Makes room for one more record by dropping the oldest that has nothing to send. False: all
+ * have. */
 static bool make_room(KubeEventRecorder *r) {
         Record *s = r->said;
 

@@ -191,7 +191,7 @@ static int refuse(Fault *fault, const KubeconfigEntry *e, const char *list, cons
                          NAME_ARG(e->name), what);
 }
 
-/* A control character in a token would end its header line and begin another. */
+/* Whether the text has no blank or control character, which would end a header line or a URL. */
 static bool is_printable(Str s) {
         for (size_t i = 0; i < s.len; i++)
                 if ((unsigned char) s.data[i] <= ' ' || s.data[i] == 0x7f)

@@ -12,8 +12,8 @@ enum { KUBECONFIG_E_MALFORMED = 1 };
 typedef struct KubeconfigEntry {
         struct KubeconfigEntry *next;
         Str name;
-        Str directory; /* of its file: relative paths start there */
-        Str file;      /* for faults */
+        Str directory; /* directory of its file, where relative paths start */
+        Str file;      /* name of the file, for faults */
 
         /* of a cluster */
         Str server, ca_file, ca_data, tls_server_name, proxy;

@@ -8,7 +8,8 @@
 #include "base/fault.h"
 
 typedef struct Lease {
-        /* raw: resourceVersion, and labels and annotations of others, which are kept */
+        /* JSON text of the whole metadata, written back so that labels and annotations of other
+         * programs stay */
         Str metadata;
         Str resource_version;
         Str holder; /* "" when it has no holder */
@@ -19,8 +20,8 @@ typedef struct Lease {
 
 enum { LEASE_E_MALFORMED = 1 };
 
-/* The defaults of client-go and of kube-scheduler: a candidate waits for the first, a leader that
- * cannot renew stops after the second. */
+/* The defaults of client-go and kube-scheduler: a candidate waits LEASE_SEC without a renewal, a
+ * leader that cannot renew stops after LEASE_RENEW_DEADLINE_SEC. */
 enum { LEASE_SEC = 15, LEASE_RENEW_DEADLINE_SEC = 10 };
 
 /* *ret holds views of json and arena. Returns 0, LEASE_E_MALFORMED or -ENOMEM. */

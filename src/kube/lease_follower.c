@@ -19,13 +19,13 @@ struct LeaseFollower {
         void *userdata;
 
         LeaseTerm term;
-        bool leading; /* as on_change was told last */
+        bool leading; /* what on_change was last called with */
         KubeCall *call;
         usec_t sent;
         bool look_again;           /* a look was asked for while a read was under way */
         sd_event_source *next;     /* the next read */
-        sd_event_source *deadline; /* of leading, or of waiting to lead */
-        Fault trouble;             /* of the last read; "": none */
+        sd_event_source *deadline; /* fires when leading must end, or may begin */
+        Fault trouble;             /* why the last read failed; "": it did not */
         Fault why_not;
 };
 
@@ -40,7 +40,7 @@ bool lease_follower_is_leading(const LeaseFollower *f) {
 
 /* ---- the state ---- */
 
-/* Sets the time at which the state changes without a read. */
+/* Sets the time at which the state changes although no read ends. */
 static void arm_deadline(LeaseFollower *f, LeaseTermState state) {
         usec_t at = state == LEASE_TERM_LEADING ? f->term.expiry : f->term.from;
 

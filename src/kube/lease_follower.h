@@ -26,17 +26,19 @@ typedef struct LeaseFollowerOptions {
  * or -ENOMEM. */
 int lease_follower_new(KubeClient *c, const LeaseFollowerOptions *options,
                        void (*on_change)(void *userdata, bool leading), void *userdata, LeaseFollower **ret);
-LeaseFollower *lease_follower_free(LeaseFollower *f); /* before its client; calls no on_change */
+/* call it before kube_client_free(); calls no on_change */
+LeaseFollower *lease_follower_free(LeaseFollower *f);
 
-/* Reads the clock, so the answer is right even when the loop was held up or the machine slept. */
+/* Whether this process leads now. Reads the clock, so the answer is right even when the loop was
+ * held up or the machine slept. */
 bool lease_follower_is_leading(const LeaseFollower *f);
 
-/* NULL while leading; else one sentence without a full stop that names the Lease and its holder. It
- * is valid until the next call. */
+/* Why this process does not lead: one sentence without a full stop that names the Lease and its
+ * holder; NULL while it leads. It is valid until the next call. */
 const char *lease_follower_why_not(LeaseFollower *f);
 
-/* The kube-scheduler has asked for something, as only a leader does. Reads the Lease at once, but
- * where this process leads, and soon where a read was sent just now. */
+/* The kube-scheduler has asked for something, as only a leader does. Unless this process leads,
+ * reads the Lease at once, or after a short pause where it was read just now. */
 void lease_follower_look(LeaseFollower *f);
 
 DEFINE_CLEANUP(LeaseFollower *, lease_follower_free)

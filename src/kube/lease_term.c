@@ -14,7 +14,8 @@ static Str seconds_of(Str time) {
         return (Str){time.data, time.len < WHOLE_SECONDS ? time.len : WHOLE_SECONDS};
 }
 
-/* Whether it is PREFIX and a UUID. An elector on the same host has the prefix and a number. */
+/* Whether the holderIdentity is PREFIX and a UUID. An elector on the same host has the prefix and a
+ * number. */
 static bool is_ours(const LeaseTerm *t, Str holder) {
         static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
         const char *uuid;
@@ -36,7 +37,8 @@ static void write_record(Buf *out, const Lease *lease) {
                     (long long) lease->duration_sec, (long long) lease->transitions);
 }
 
-/* A shorter lease counts in the same proportion. */
+/* How long a renewal lets the reader act: DEADLINE, and less in proportion for a Lease shorter than
+ * LEASE_SEC. */
 static usec_t term_of(const Lease *lease) {
         if (lease->duration_sec <= 0)
                 return 0;
@@ -51,8 +53,8 @@ void lease_term_done(LeaseTerm *t) {
         *t = (LeaseTerm){.prefix = t->prefix};
 }
 
-/* Whether the holder of the record so far can be no obstacle: it has given the Lease back, or was
- * silent for so long that it has stopped. Of what was before the first read nothing is known. */
+/* Whether the holder so far has certainly stopped: it gave the Lease back, or did not renew it for
+ * DEADLINE. True before the first read: that one starts no term anyway. */
 static bool has_ended(const LeaseTerm *t) {
         return !t->read || t->holder.len == 0 || (t->sent > t->seen && t->sent - t->seen >= DEADLINE);
 }

@@ -20,25 +20,26 @@
 #include "kube/lease.h"
 
 typedef enum LeaseTermState {
-        LEASE_TERM_UNREAD,   /* no read has ended yet */
-        LEASE_TERM_ABSENT,   /* there is no Lease */
-        LEASE_TERM_FREE,     /* it has no holder */
-        LEASE_TERM_FOREIGN,  /* another process holds it */
-        LEASE_TERM_STALE,    /* ours holds it, and no renewal was seen, or not in time */
-        LEASE_TERM_TOO_SOON, /* it was taken for ours from a holder that may still act */
-        LEASE_TERM_LEADING,  /* ours holds it, and the reader may act */
+        LEASE_TERM_UNREAD,  /* no read has ended yet */
+        LEASE_TERM_ABSENT,  /* there is no Lease */
+        LEASE_TERM_FREE,    /* it has no holder */
+        LEASE_TERM_FOREIGN, /* another process holds it */
+        /* our holder has it; its renewal was never seen, or its deadline passed */
+        LEASE_TERM_STALE,
+        LEASE_TERM_TOO_SOON, /* our holder took it, and the earlier holder may still act */
+        LEASE_TERM_LEADING,  /* our holder has it, and the reader may act */
 } LeaseTermState;
 
 typedef struct LeaseTerm {
-        Str prefix; /* ours is a holder of this and a UUID; the owner's text */
-        Buf record; /* what a renewal changes; empty: there is no Lease */
-        Buf holder; /* "": none */
+        Str prefix; /* our holderIdentity is this prefix and a UUID; borrowed */
+        Buf record; /* the Lease's fields that client-go compares; empty: there is no Lease */
+        Buf holder; /* holderIdentity; "": none */
         bool read;  /* a read has ended */
         bool ours;
         usec_t seen;   /* when the first read that returned this record ended */
         usec_t sent;   /* when the last read that returned it was sent */
-        usec_t from;   /* not before this... */
-        usec_t expiry; /* ...and not from this on; 0: never */
+        usec_t from;   /* the reader may act from this time... */
+        usec_t expiry; /* ...until this; 0: never */
 } LeaseTerm;
 
 void lease_term_done(LeaseTerm *t);

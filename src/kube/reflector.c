@@ -48,8 +48,8 @@ struct Reflector {
         KubeCall *call;
         WatchDecoder *decoder;
         sd_event_source *timer;
-        Buf version;   /* where the watch continues */
-        Buf continue_; /* of the list in progress */
+        Buf version;   /* resourceVersion from which the watch continues */
+        Buf continue_; /* continue token of the list in progress */
         bool begun;    /* on_list_begin was called for it */
         bool listed;   /* the view is complete */
         bool behind;   /* the watch broke, and no new one is established */
@@ -72,7 +72,7 @@ struct Reflector {
 static void list(Reflector *r);
 static void watch(Reflector *r);
 
-/* ---- life ---- */
+/* ---- the end of a reflector ---- */
 
 static void destroy(Reflector *r) {
         (void) kube_call_free(r->call);        /* always NULL */
@@ -222,8 +222,8 @@ static void page_finished(Reflector *r) {
                 list_finished(r);
 }
 
-/* A later page that delivered nothing may be requested again. Otherwise, or when its token is
- * refused (410: compacted meanwhile), the list starts over. */
+/* Handles a failed page. A later one that delivered nothing may be requested again. Otherwise, or
+ * when its token is refused (410: compacted meanwhile), the list starts over. */
 static void page_failed(Reflector *r, const KubeReply *reply) {
         if (r->continue_.len == 0 || r->n_events > 0 || !kube_reply_is_transient(reply))
                 begin_again(r);
@@ -236,7 +236,7 @@ static void explain(Reflector *r, const char *verb) {
         (void) fault_wrap(&r->fault, 0, "%s %s", verb, r->path);
 }
 
-/* The answer is no list. */
+/* Reports a page that the decoder or the sink refused. The list starts over after a wait. */
 static void page_refused(Reflector *r) {
         explain(r, "list");
         begin_again(r);
@@ -272,7 +272,8 @@ static ReflectorEvent event_of(WatchType type) {
                                         : REFLECTOR_DELETED;
 }
 
-/* {"type":"ERROR"} is the last line of a watch: a status that the head could no longer carry. */
+/* Takes {"type":"ERROR"}, the last line of a watch: a status that the head could no longer
+ * carry. */
 static int on_error(Reflector *r, const KubeStatus *status) {
         bool gone = status->code == 410 || str_eq(status->reason, STR("Expired")) ||
                     str_eq(status->reason, STR("Gone"));
@@ -311,8 +312,8 @@ static void expired(Reflector *r, const Fault *fault) {
         fail(r, REFLECTOR_WAITING_TO_LIST, fault);
 }
 
-/* Refusals that only a list can resolve: the version is no longer valid. 504 is "too large resource
- * version": the server was restored from a backup. */
+/* Whether only a list can resolve the refusal: the resourceVersion is no longer valid. 504 is "too
+ * large resource version": the server was restored from a backup. */
 static bool wants_list(const KubeReply *reply) {
         if (reply->outcome != KUBE_DONE)
                 return false;
@@ -329,7 +330,7 @@ static bool wants_list(const KubeReply *reply) {
         }
 }
 
-/* The watch ended with well-formed text. */
+/* Handles the end of a watch with well-formed text. */
 static void watch_ended(Reflector *r) {
         usec_t lived = clock_monotonic_usec() - r->began;
         Fault fault;
@@ -349,7 +350,7 @@ static void watch_failed(Reflector *r, const KubeReply *reply) {
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &reply->fault);
 }
 
-/* The reason why the decoder stopped counts more than the outcome of the call. */
+/* Handles a watch that the decoder stopped: its reason counts more than the outcome of the call. */
 static void watch_stopped(Reflector *r) {
         if (r->verdict == SINK_ERROR)
                 fail(r, REFLECTOR_WAITING_TO_WATCH, &r->fault);
@@ -384,7 +385,7 @@ static void on_watch_done(void *userdata, const KubeReply *reply) {
 
 /* ---- requests ---- */
 
-/* false: out of memory; a timer tries again. */
+/* Makes the decoder for a list or a watch. False: out of memory; a timer tries again. */
 static bool prepare(Reflector *r, WatchKind kind) {
         r->decoder = watch_decoder_free(r->decoder);
         r->began = clock_monotonic_usec();

@@ -6,8 +6,9 @@
  * Objects are passed as text, one at a time; memory is bounded by one object, not by the list.
  *
  * on_list_begin and on_list_end frame a list. The owner marks its objects at the beginning and
- * drops at the end those that were not listed. A list that breaks off starts over. It begins before
- * its first page is asked for: the answer has all that the API server had written by then. */
+ * drops at the end those that were not listed. A list that breaks off starts over. on_list_begin is
+ * called before the first page is requested, so the list has all that the API server had written by
+ * then. */
 
 #include "kube/client.h"
 
@@ -41,9 +42,9 @@ typedef struct ReflectorOptions {
         usec_t idle;
 } ReflectorOptions;
 
-/* Starts with the next turn of the event loop. The first list carries no resourceVersion (quorum
- * read), so a restart begins with the current state. Returns 0 or -ENOMEM; no handler is called
- * before this returns. */
+/* Makes a reflector, which starts with the next turn of the event loop. The first list carries no
+ * resourceVersion (quorum read), so a restart begins with the current state. Returns 0 or -ENOMEM;
+ * no handler is called before this returns. */
 int reflector_new(KubeClient *client, const ReflectorOptions *options, const ReflectorHandler *handler,
                   void *userdata, Reflector **ret);
 Reflector *reflector_free(Reflector *r); /* call it before the client is freed */

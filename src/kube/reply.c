@@ -5,7 +5,7 @@
 
 enum { BODY_SHOWN = 120 };
 
-/* The query is left out: a continue token is long and of no use to people. */
+/* The length of a path without its query: a continue token is long and of no use to people. */
 static int path_len(const char *path) {
         return (int) strcspn(path, "?");
 }

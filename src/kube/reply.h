@@ -24,7 +24,7 @@ typedef struct KubeReply {
         KubeOutcome outcome;
         unsigned status;    /* HTTP status when KUBE_DONE */
         Str body;           /* complete, valid during the callback; empty when on_data took it */
-        usec_t retry_after; /* from Retry-After, 0 when absent */
+        usec_t retry_after; /* from Retry-After, else from the Status object; 0: from neither */
         int64_t date;       /* from Date, in seconds since 1970; 0 when absent */
         /* `reason` of a Status object ("Conflict", "Expired"), "" when none */
         const char *reason;
@@ -39,8 +39,8 @@ typedef struct KubeTransfer {
         bool answered;      /* a complete answer came */
         bool sent;          /* bytes of the request were handed to a connection */
         unsigned status;    /* HTTP status, 0 when no head arrived */
-        usec_t retry_after; /* from the header */
-        int64_t date;       /* likewise */
+        usec_t retry_after; /* from Retry-After */
+        int64_t date;       /* from Date, in seconds since 1970 */
         const char *error;  /* the transport's message, when not answered */
         Str body;
 } KubeTransfer;

@@ -21,7 +21,7 @@ static bool decode(Str json, Arena *arena, Version *ret) {
         return json_field_read(json, arena, fields, ELEMENTSOF(fields), ret, NULL) == 0;
 }
 
-/* Some vendors write a plus behind the minor: "31+". */
+/* Parses the minor, behind which some vendors write a plus: "31+". */
 static bool parse_minor(const Version *v, uint32_t *ret) {
         Str digits = v->minor;
 

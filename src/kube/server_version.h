@@ -6,7 +6,7 @@
 
 #include "kube/client.h"
 
-/* The chart's kubeVersion is the same floor. */
+/* The oldest minor of Kubernetes 1 that is supported; the chart's kubeVersion has the same. */
 #define SERVER_MINOR_FLOOR 22
 
 /* Minors of Kubernetes 1 that the tests on a real cluster ran on, ascending. */

@@ -21,7 +21,8 @@ void kube_token_done(KubeToken *t) {
         *t = (KubeToken){0};
 }
 
-/* A blank or a control character would end the header line, or the token in it. */
+/* Whether the token can stand in a header: a blank or a control character would end the line, or
+ * the token. */
 static bool fits_header(Str token) {
         for (size_t i = 0; i < token.len; i++)
                 if ((unsigned char) token.data[i] <= ' ' || token.data[i] == 0x7f)

@@ -11,7 +11,7 @@
 
 typedef struct KubeToken {
         const char *fixed, *file; /* the configuration's; either may be NULL */
-        char *text;               /* as read from the file */
+        char *text;               /* the token as last read from the file */
         usec_t read_at;
 } KubeToken;
 

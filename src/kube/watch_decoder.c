@@ -190,7 +190,7 @@ WatchDecoder *watch_decoder_free(WatchDecoder *d) {
         return NULL;
 }
 
-/* Both ways in which the stream refuses a text give one result. */
+/* Maps the two errors of the JSON stream to WATCH_E_MALFORMED. */
 static int answer(int r) {
         return r == JSON_STREAM_E_TOO_LONG ? WATCH_E_MALFORMED : r;
 }

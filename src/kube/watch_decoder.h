@@ -38,12 +38,12 @@ enum { WATCH_MAX_VERSION = 128, WATCH_MAX_CONTINUE = 16 * 1024 };
 int watch_decoder_new(WatchKind kind, size_t max_object, WatchSink sink, void *userdata, WatchDecoder **ret);
 WatchDecoder *watch_decoder_free(WatchDecoder *d);
 
-/* Feeds the next bytes; ends the text. Returns 0, WATCH_E_MALFORMED (also for a text cut within a
- * value), -ENOMEM, or the sink's result. */
+/* watch_decoder_feed() takes the next bytes, watch_decoder_finish() ends the text. Both return 0,
+ * WATCH_E_MALFORMED (also for a text cut within a value), -ENOMEM, or the sink's result. */
 int watch_decoder_feed(WatchDecoder *d, Str bytes, Fault *fault);
 int watch_decoder_finish(WatchDecoder *d, Fault *fault);
 
-/* Metadata of a finished list. */
+/* resourceVersion and continue token of a list that was read to its end. */
 Str watch_decoder_resource_version(const WatchDecoder *d);
 Str watch_decoder_continue(const WatchDecoder *d); /* "" on the last page */
 

@@ -5,7 +5,8 @@
 
 #include "base/log.h"
 
-enum { ATTEMPTS_COUNTED = 16 }; /* the pause has its cap by then */
+/* later failures do not lengthen the pause, which has reached its cap */
+enum { ATTEMPTS_COUNTED = 16 };
 
 void writer_done(Writer *w) {
         w->call = kube_call_free(w->call);

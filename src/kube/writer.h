@@ -27,7 +27,7 @@
 typedef enum WriterNext { WRITER_RECONCILE, WRITER_PAUSE, WRITER_REST } WriterNext;
 
 typedef struct WriterRule {
-        usec_t base, cap; /* of the pauses */
+        usec_t base, cap; /* the first pause, and the longest */
 
         /* Sends what differs by a function of kube/api.h or kube/client.h, with writer_answer as
          * `done`, the writer as its userdata and &writer->call as `ret`. 0, also when nothing is
@@ -35,8 +35,9 @@ typedef struct WriterRule {
          * begins. */
         int (*reconcile)(void *userdata);
 
-        /* The write has ended; written: with 2xx. WRITER_REST where the answer is not taken
-         * as observed: a poke since it was sent counts. Does not free the writer. */
+        /* The write has ended; written: with 2xx. WRITER_REST where the owner learns the outcome
+         * from its watch; a poke since the write was sent still leads to reconcile(). Does not free
+         * the writer. */
         WriterNext (*on_answer)(void *userdata, const KubeReply *reply, bool written);
 } WriterRule;
 
@@ -59,11 +60,11 @@ void writer_done(Writer *w);
  * pause. */
 void writer_poke(Writer *w);
 
-/* Pokes after this time, unless a pause does, in place of an earlier wake. Later pokes are as
- * before. 0 or -ENOMEM; it cannot fail after it has once succeeded. */
+/* Pokes the writer after this time, in place of an earlier wake. In a pause it does nothing,
+ * because the end of the pause is a poke. 0 or -ENOMEM; never fails after a first success. */
 int writer_wake(Writer *w, usec_t delay);
 
-/* For reconcile(), which sends nothing then: a pause of this length. */
+/* Begins a pause of this length. Only reconcile() calls it, in place of a write. */
 void writer_pause(Writer *w, usec_t delay);
 
 void writer_answer(void *userdata, const KubeReply *reply); /* the KubeDone of writes */
