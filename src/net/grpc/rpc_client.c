@@ -17,7 +17,8 @@ enum {
 #define DEFAULT_TIMEOUT  (10 * USEC_PER_SEC)
 #define TIMEOUT_ACCURACY USEC_PER_MSEC
 
-/* After the I/O: a process that was stopped beyond the deadline uses an answer that has arrived. */
+/* Deadlines run after the I/O: a process that was stopped beyond one uses an answer that has
+ * arrived. */
 #define DEADLINE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
 
 /* A request waits for a connection, or is a stream of the session, or is finished and waits until
@@ -107,7 +108,7 @@ static void set_status(RpcRequest *r, RpcStatus status, const char *detail) {
         (void) snprintf(r->detail, sizeof r->detail, "%s", detail);
 }
 
-/* The outcome is known; the loop calls `done`. */
+/* Ends a request with a known outcome; the loop then calls `done`. */
 static void request_finish(RpcRequest *r) {
         r->deadline = sd_event_source_disable_unref(r->deadline);
         queue_remove(r);
@@ -245,8 +246,8 @@ static void request_submit(RpcRequest *r) {
         session_request(r->client->session, &r->stream, headers, ELEMENTSOF(headers));
 }
 
-/* A connection that takes no more calls stays until its calls have ended or reached their
- * deadlines; it is closed once it has none. */
+/* Sends the waiting requests. A connection that takes no more calls stays until its calls have
+ * ended or reached their deadlines; it is closed once it has none. */
 static void client_submit(RpcClient *c) {
         if (c->session && !session_can_request(c->session)) {
                 if (!session_is_idle(c->session))

@@ -28,7 +28,7 @@ typedef void (*RpcDone)(void *userdata, const RpcReply *reply);
 
 typedef struct RpcClientOptions {
         const char *path;   /* of the socket */
-        size_t max_message; /* of a reply; a longer one is RESOURCE_EXHAUSTED; 0: 16 MiB */
+        size_t max_message; /* bytes of a reply; 0: 16 MiB. A longer one is RESOURCE_EXHAUSTED */
 } RpcClientOptions;
 
 int rpc_client_new(sd_event *event, const RpcClientOptions *options,

@@ -15,9 +15,9 @@
 enum {
         MAX_CONNECTIONS = 16,
         MAX_MESSAGE = 4 * 1024 * 1024,
-        /* times the limit of one message: the bound of all unfinished requests */
+        /* all unfinished requests hold at most so many times the limit of one message */
         MESSAGES_AT_ONCE = 8,
-        /* per second: accept() without free descriptors would fail in a busy loop */
+        /* accept() calls per second: without free descriptors they would fail in a busy loop */
         MAX_ACCEPTS = 1000,
 };
 
@@ -34,13 +34,15 @@ struct RpcCall {
         RpcCall *next, **link; /* in ready or closed of the server */
         const RpcMethod *method;
         FrameReader in;
-        size_t held; /* of server->held */
+        size_t held; /* bytes of the request that server->held counts */
         bool is_post, is_grpc, has_path, in_service;
-        bool heard, begun, answered; /* headers received; our headers sent; status decided */
+        /* request headers received; answer's headers sent; status decided */
+        bool heard, begun, answered;
         RpcStatus status;
-        Buf text;                /* percent-encoded */
-        usec_t handed;           /* to its handler */
-        usec_t timeout, expires; /* as the peer said, 0: none; expires: monotonic clock */
+        Buf text;      /* value of the grpc-message trailer, percent-encoded */
+        usec_t handed; /* when the handler got the call */
+        /* grpc-timeout of the peer, 0: none; when the call expires (monotonic clock) */
+        usec_t timeout, expires;
         sd_event_source *deadline;
         void (*on_close)(void *userdata);
         void *userdata;
@@ -122,7 +124,7 @@ static void call_free(RpcCall *call) {
         free(call);
 }
 
-/* The handler gives the call up. */
+/* Ends the handler's ownership of the call. */
 static void call_leave(RpcCall *call) {
         call->in_service = false;
         if (!call->stream.session)
@@ -160,7 +162,7 @@ static void call_send_status(RpcCall *call, Str http_status) {
         rpc_stream_respond(&call->stream, headers, n, false);
 }
 
-/* Decides the answer, whether the handler has run or not. */
+/* Decides the status of the call, whether its handler has run or not, and sends it. */
 static void call_finish(RpcCall *call, RpcStatus status, Str text, Str http_status) {
         call_unlist(call);
         call_drop_message(call);
@@ -214,7 +216,7 @@ static void on_header(RpcStream *stream, Str name, Str value) {
         else if (str_eq(name, STR("content-type")))
                 call->is_grpc = metadata_is_grpc(value);
         else if (str_eq(name, STR("grpc-timeout")) && !metadata_parse_timeout(value, &call->timeout))
-                call->timeout = 0; /* ignored */
+                call->timeout = 0; /* a malformed grpc-timeout is ignored */
         else if (str_eq(name, STR("grpc-timeout")) && call->timeout == 0)
                 call->timeout = 1; /* "0m" has expired, and 0 stands for no timeout */
 }
@@ -234,7 +236,7 @@ static int on_deadline(sd_event_source *source, uint64_t now, void *userdata) {
         return 0;
 }
 
-/* The deadline of a call: first for the complete request, then the peer's own, if it has one. */
+/* Sets the call's deadline: first for the complete request, then the peer's own, if it has one. */
 static int call_arm(RpcCall *call) {
         usec_t now, end;
         int r;

@@ -30,14 +30,16 @@ typedef struct RpcMethod {
 } RpcMethod;
 
 typedef struct RpcServerOptions {
-        /* of the socket, mode 0600; replaces a socket of this name. NULL: no socket */
+        /* path of the socket, mode 0600, which replaces one of this name. NULL: no socket */
         const char *path;
         const RpcMethod *methods; /* static; others are answered UNIMPLEMENTED */
         size_t n_methods;
-        /* of a request, default 4 MiB; a longer one is refused unbuffered as RESOURCE_EXHAUSTED */
+        /* bytes of a request; 0: 4 MiB. A longer one gets RESOURCE_EXHAUSTED without being
+         * buffered */
         size_t max_message;
         usec_t request_timeout; /* for receiving a request; 0: 30 s */
-        /* A call was answered, so long after its handler got it; streams, too. May be NULL. */
+        /* Called when a handler has answered a call, or ended a stream. elapsed: since it got the
+         * call. May be NULL. */
         void (*on_answered)(void *userdata, const RpcMethod *method, usec_t elapsed);
 } RpcServerOptions;
 

@@ -13,7 +13,7 @@ enum {
         READ_SIZE = 64 * 1024,
         /* frames are gathered up to this size, so that a small answer is one send() */
         WRITE_SIZE = 64 * 1024,
-        WRITE_TURN = 1024 * 1024, /* per turn */
+        WRITE_TURN = 1024 * 1024, /* bytes that are written per turn of the loop */
         KEEP_SIZE = 8 * 1024,     /* a buffer up to this size is kept */
 };
 
@@ -73,8 +73,8 @@ static RpcStream *find_stream(nghttp2_session *h2, int32_t id) {
         return nghttp2_session_get_stream_user_data(h2, id);
 }
 
-/* A call that is reset has cost us work and its peer nothing; an endless series of them is an
- * attack ("rapid reset"). Each call that ends well offsets one reset. */
+/* Counts a reset call, which has cost us work and its peer nothing: an endless series is an attack
+ * ("rapid reset"). Each call that ends well offsets one reset. */
 static void count_reset(RpcSession *s) {
         if (++s->resets == SESSION_MAX_RESETS)
                 /* or -ENOMEM, which ends the session later */
@@ -152,7 +152,8 @@ static int on_frame_sent(nghttp2_session *h2, const nghttp2_frame *frame, void *
         return 0;
 }
 
-/* A request that was never sent, because the peer sent GOAWAY, has no stream that could close. */
+/* Closes the stream of a request that was never sent because the peer sent GOAWAY: nghttp2 has no
+ * stream that could close. */
 static int on_frame_not_sent(nghttp2_session *h2, const nghttp2_frame *frame, int error, void *userdata) {
         RpcSession *s = userdata;
 
@@ -186,14 +187,15 @@ static ssize_t on_read(nghttp2_session *h2, int32_t id, uint8_t *bytes, size_t m
         size_t n;
 
         if (!stream)
-                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* given up meanwhile */
+                return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* its call was given up meanwhile */
         n = stream_waiting(stream) < max ? stream_waiting(stream) : max;
         if (n > 0)
                 memcpy(bytes, stream->out.data + stream->sent, n);
         stream->sent += n;
         if (stream_waiting(stream) > 0)
                 return (ssize_t) n;
-        buf_done(&stream->out); /* a message can be long, and the next one days away */
+        /* frees the queue: a message can be long, and the next one days away */
+        buf_done(&stream->out);
         stream->sent = 0;
         if (!stream->ending)
                 return n > 0 ? (ssize_t) n : NGHTTP2_ERR_DEFERRED;
@@ -233,7 +235,7 @@ static int make_h2(RpcSession *s) {
         nghttp2_option_set_no_http_messaging(option, 1);
         /* closed streams serve priorities, which gRPC does not use */
         nghttp2_option_set_no_closed_streams(option, 1);
-        /* until its SETTINGS arrive */
+        /* the limit of streams until the peer's SETTINGS arrive */
         nghttp2_option_set_peer_max_concurrent_streams(option, SESSION_MAX_STREAMS);
         r = s->ops->open ? nghttp2_session_server_new2(&s->h2, callbacks, s, option)
                          : nghttp2_session_client_new2(&s->h2, callbacks, s, option);
@@ -355,7 +357,7 @@ static int on_flush(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Answers are made inside callbacks, and are sent in the loop's next turn. */
+/* Has answers that were made inside callbacks sent in the loop's next turn. */
 static void session_kick(RpcSession *s) {
         /* cannot fail for a live loop */
         (void) sd_event_source_set_enabled(s->flush, SD_EVENT_ONESHOT);
@@ -410,7 +412,7 @@ bool session_can_request(const RpcSession *s) {
         return s->error == 0 && nghttp2_session_check_request_allowed(s->h2);
 }
 
-/* ---- saying something ---- */
+/* ---- sending ---- */
 
 nghttp2_nv session_header(const char *name, Str value) {
         /* nghttp2 takes no const here; it copies both */

@@ -17,11 +17,12 @@ typedef struct RpcSession RpcSession;
 typedef struct RpcStream RpcStream;
 
 enum {
-        SESSION_MAX_STREAMS = 64,        /* that a peer may open at once */
-        SESSION_MAX_HEADERS = 16 * 1024, /* of one call, counted as HPACK does */
+        SESSION_MAX_STREAMS = 64,        /* streams that a peer may have open at once */
+        SESSION_MAX_HEADERS = 16 * 1024, /* bytes of one call's headers, counted as HPACK does */
         SESSION_WINDOW = 1024 * 1024,    /* a request of 1 MiB arrives without a window update */
-        SESSION_MAX_RESETS = 500,        /* more than calls that ended well: an attack */
-        SESSION_MAX_WAITING = 16777216,  /* bytes of one stream, for a peer that does not read */
+        SESSION_MAX_RESETS = 500,        /* resets in excess of calls that ended well: an attack */
+        /* bytes queued in one stream for a peer that does not read */
+        SESSION_MAX_WAITING = 16777216,
 };
 
 #define SESSION_LOST UINT32_MAX /* the connection broke; HTTP/2 has no such error code */
@@ -33,7 +34,7 @@ struct RpcStream {
         int32_t id;
         size_t header_bytes;
         Buf out;
-        size_t sent; /* bytes of out */
+        size_t sent; /* bytes of `out` that were sent */
         bool ending; /* the stream ends after `out` */
 };
 
@@ -47,9 +48,9 @@ typedef struct SessionOps {
         /* `out` is sent and the stream ends: call rpc_stream_trailers(). Clients have no such
          * operation */
         void (*trailers)(RpcStream *s);
-        /* an NGHTTP2_ error code or SESSION_LOST */
+        /* the stream has ended; error: an NGHTTP2_ code or SESSION_LOST */
         void (*closed)(RpcStream *s, uint32_t error);
-        /* negative errno; every stream was closed before */
+        /* the connection has ended; error: negative errno. Every stream was closed before */
         void (*down)(void *userdata, int error);
 } SessionOps;
 
@@ -57,10 +58,11 @@ typedef struct SessionOps {
  * Returns 0 or -ENOMEM. */
 int session_new(sd_event *event, int fd, const SessionOps *ops, void *userdata, RpcSession **ret);
 RpcSession *session_free(RpcSession *s);   /* calls `closed` for each stream, not `down` */
-bool session_is_idle(const RpcSession *s); /* no stream */
+bool session_is_idle(const RpcSession *s); /* it has no stream */
 bool session_can_request(const RpcSession *s);
 
-/* Headers are copied. When memory runs out, the connection breaks later by itself. */
+/* Send headers (copied): of a new request, of an answer, and at the end of an answer. When memory
+ * runs out, the connection breaks later by itself. */
 void session_request(RpcSession *s, RpcStream *stream, const nghttp2_nv *headers, size_t n);
 void rpc_stream_respond(RpcStream *s, const nghttp2_nv *headers, size_t n, bool with_data);
 void rpc_stream_trailers(RpcStream *s, const nghttp2_nv *headers, size_t n);

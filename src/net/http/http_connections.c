@@ -13,11 +13,12 @@
 #define DRAIN_IDLE (1 * USEC_PER_SEC)
 #define TELL_EVERY (60 * USEC_PER_SEC)
 
-/* An address. Its hash is no secret, but a table has no more addresses than connections. */
+/* An address with connections. Colliding hashes can be made, but the table has no more addresses
+ * than connections. */
 typedef struct HttpPeer {
         struct in6_addr address; /* an IPv4 address is mapped */
         unsigned n[HTTP_CONNECTION_STATES_];
-        unsigned all; /* those that are closing as well */
+        unsigned all; /* all its connections, those that are closing as well */
         UT_hash_handle hh;
 } HttpPeer;
 
@@ -91,7 +92,7 @@ static unsigned count_of(const HttpConnections *c, const HttpPeer *p, HttpConnec
         return p ? p->n[state] : c->lists[state].n;
 }
 
-/* p NULL: of all addresses. */
+/* Connections of an address that are not closing. p NULL: of all addresses. */
 static unsigned count(const HttpConnections *c, const HttpPeer *p) {
         unsigned n = 0;
 
@@ -118,8 +119,8 @@ static usec_t patience(const HttpConnections *c, HttpConnectionState state) {
         return 0;
 }
 
-/* The timer is only moved to an earlier time: otherwise it fires too early and is set again. So a
- * request costs no system call for it. */
+/* Sets the timer for the first deadline of a state. It is only moved to an earlier time: otherwise
+ * it fires too early and is set again. So a request costs no system call for it. */
 static void arm(HttpConnections *c, HttpConnectionState state) {
         const HttpConnection *first = c->lists[state].first;
         usec_t when = first ? first->since + patience(c, state) : 0;
@@ -165,8 +166,8 @@ static int socket_of(struct MHD_Connection *connection) {
         return info ? info->connect_fd : -1;
 }
 
-/* The shutdown makes the socket ready, so that libmicrohttpd closes the connection at its next
- * turn. */
+/* Shuts the socket down, which makes it ready, so that libmicrohttpd closes the connection in its
+ * next turn. */
 static void cut(struct MHD_Connection *connection) {
         (void) shutdown(socket_of(connection), SHUT_RDWR); /* the peer may be gone */
 }
@@ -178,7 +179,7 @@ static void connection_close(HttpConnections *c, HttpConnection *x) {
         http_handshake_end(&x->handshake);
 }
 
-/* The kernel has bytes of a request that libmicrohttpd has not read yet. */
+/* Whether the kernel has bytes of a request that libmicrohttpd has not read yet. */
 static bool has_unread(const HttpConnection *x) {
         int n = 0;
 
@@ -201,7 +202,8 @@ static HttpConnection *older(HttpConnection *a, HttpConnection *b) {
         return !b || (a && a->since <= b->since) ? a : b;
 }
 
-/* p NULL: of all addresses. Returns NULL when all are busy. */
+/* The connection to close in favour of a new one. p NULL: of all addresses. Returns NULL when all
+ * are busy. */
 static HttpConnection *choose(const HttpConnections *c, const HttpPeer *p, unsigned max) {
         HttpConnection *fresh = oldest(c, p, HTTP_CONNECTION_FRESH);
         HttpConnection *used =
@@ -318,7 +320,8 @@ void http_connections_set(HttpConnections *c, struct MHD_Connection *connection,
 
 /* ---- time ---- */
 
-/* An idle connection with bytes to read is about to have a request. */
+/* Closes connections that are too long in this state. An idle one with bytes to read is about to
+ * have a request, and stays. */
 static void close_overdue(HttpConnections *c, HttpConnectionState state, usec_t now) {
         HttpConnection *x;
 

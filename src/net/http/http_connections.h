@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The connections of a server: how long each one may take, how many there may be, and which one
- * goes when there are too many.
+/* The connections of a server: how long each may stay in a state, how many there may be, and which
+ * one is closed when there are too many.
  *
  *     state       since                                      closed
  *     fresh       it was accepted; no request was whole yet  after `first`
@@ -12,11 +12,11 @@
  *     busy        the request is whole and has no answer     never
  *
  * Where its address has too many connections, without the busy ones, or the server has, a new
- * connection is taken and another one goes. It is the oldest fresh one, of that address or of all,
- * so that a peer that sends its request at once is not cut. While at most half of the places are
- * fresh, the oldest one goes that is idle, receiving or sending. One request on each connection
- * therefore does not keep new peers out, and a client makes an idle connection anew. The new
- * connection itself is refused only when all others are busy.
+ * connection is accepted and another one closed. That is the oldest fresh one, of the address or of
+ * all. So a peer that sends its request at once is not cut. While at most half of the places are
+ * fresh, the oldest one that is idle, receiving or sending is closed instead. One request on each
+ * connection therefore does not keep new peers out, and a client can open a closed idle connection
+ * again. The new connection itself is refused only when all others are busy.
  *
  * libmicrohttpd has an option for the connections of an address, but it closes the new one. */
 
@@ -44,16 +44,17 @@ typedef enum HttpClosed {
 const char *http_connections_closed_to_string(HttpClosed rule);
 
 typedef enum HttpConnectionState {
-        HTTP_CONNECTION_FRESH, /* its TLS handshake included */
+        HTTP_CONNECTION_FRESH, /* accepted, and no whole request yet; includes the TLS handshake */
         HTTP_CONNECTION_IDLE,
         HTTP_CONNECTION_RECEIVING,
         HTTP_CONNECTION_SENDING,
-        HTTP_CONNECTION_BUSY, /* or it carries a stream */
+        /* its request is whole and has no answer yet, or it carries a stream */
+        HTTP_CONNECTION_BUSY,
         HTTP_CONNECTION_STATES_,
 } HttpConnectionState;
 
 typedef struct HttpConnectionsOptions {
-        const char *name; /* of the listener, for on_limit */
+        const char *name; /* name of the listener, for the text of on_limit */
         usec_t first, idle, next;
         unsigned max, max_of_address;                       /* each at least 1 */
         void (*on_limit)(void *userdata, const char *text); /* at most once a minute; may be NULL */
@@ -63,7 +64,8 @@ typedef struct HttpConnectionsOptions {
 typedef struct HttpConnections {
         HttpConnectionsOptions o;
         struct HttpConnectionList {
-                struct HttpConnection *first, **end; /* in the order of `since` */
+                /* oldest first, by the time of entering this state */
+                struct HttpConnection *first, **end;
                 unsigned n;
         } lists[HTTP_CONNECTION_STATES_];
         HttpHandshakes handshakes;
@@ -77,9 +79,10 @@ typedef struct HttpConnections {
 
 /* Ready for connections; none is closed by time before _join(). */
 void http_connections_init(HttpConnections *c, const HttpConnectionsOptions *options);
-/* wake: gives libmicrohttpd a turn. Returns 0, or the negative errno of sd-event. */
+/* Adds the timer for deadlines to the loop. wake: has MHD_run() called soon. Returns 0, or the
+ * negative errno of sd-event. */
 int http_connections_join(HttpConnections *c, sd_event *event, void (*wake)(void *userdata), void *userdata);
-/* Before libmicrohttpd stops: none is suspended any more. */
+/* Resumes the connections that wait for their handshake. Call it before libmicrohttpd stops. */
 void http_connections_resume(HttpConnections *c);
 /* Call it after libmicrohttpd has stopped, and so has ended all connections. */
 void http_connections_done(HttpConnections *c);
@@ -89,8 +92,8 @@ void http_connections_done(HttpConnections *c);
 void http_connections_notify(void *userdata, struct MHD_Connection *connection, void **context,
                              enum MHD_ConnectionNotificationCode code);
 
-/* A fresh connection stays fresh until it is busy. */
+/* Moves the connection to this state. A fresh one can only become busy. */
 void http_connections_set(HttpConnections *c, struct MHD_Connection *connection, HttpConnectionState state);
 
-/* Whether idle connections are closed after a second. */
+/* drain: idle connections are closed after a second; false: after `idle`. */
 void http_connections_drain(HttpConnections *c, bool drain);

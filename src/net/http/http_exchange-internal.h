@@ -39,7 +39,7 @@ struct HttpExchange {
         unsigned status;
         struct {
                 char *name, *value;
-        } headers[HTTP_HEADERS_MAX]; /* of the answer */
+        } headers[HTTP_HEADERS_MAX]; /* headers of the answer */
         size_t n_headers;
         HttpStream *stream;
         void (*on_close)(void *userdata);
@@ -47,8 +47,8 @@ struct HttpExchange {
         sd_event_source *hang_up;
 };
 
-/* Returns NULL when out of memory. Where the memory suffices for the exchange alone, it is
- * `broken`. */
+/* Returns NULL when the exchange cannot be allocated. When only the copy of method or path cannot,
+ * it is returned with `broken` set. */
 HttpExchange *http_exchange_new(HttpServer *s, struct MHD_Connection *connection, const char *method,
                                 const char *path);
 void http_exchange_free(HttpExchange *x);
@@ -63,11 +63,12 @@ enum MHD_Result http_exchange_begin(HttpExchange *x);
  * connection must be closed. */
 enum MHD_Result http_exchange_proceed(HttpExchange *x);
 
-/* Stops and continues the connection. Each does nothing where it is so already. */
+/* Suspend and resume the connection in libmicrohttpd. Each does nothing if that is its state
+ * already. */
 void http_exchange_suspend(HttpExchange *x);
 void http_exchange_resume(HttpExchange *x);
 
-/* The peer or the server goes away: the connection is closed at its next turn. */
+/* Closes the connection in its next turn, because the peer or the server goes away. */
 void http_exchange_drop(HttpExchange *x);
 
 /* Sets the answer and resumes the connection. Takes over the response; NULL cuts the connection. */
@@ -76,6 +77,6 @@ void http_exchange_answer(HttpExchange *x, unsigned status, const char *content_
 
 /* ---- streams ---- */
 
-/* Tells the owner of the stream, unless it has ended the stream. */
+/* Calls the stream's on_close, unless the owner has ended the stream. */
 void http_stream_closed(HttpStream *s);
 HttpStream *http_stream_free(HttpStream *s);

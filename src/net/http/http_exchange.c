@@ -9,7 +9,7 @@
 #include "net/http/http_exchange-internal.h"
 #include "net/http/http_server-internal.h"
 
-enum { BODIES_AT_ONCE = 8 }; /* times the limit of one body: the bound of all connections */
+enum { BODIES_AT_ONCE = 8 }; /* all connections hold at most so many times the limit of one body */
 
 HttpExchange *http_exchange_new(HttpServer *s, struct MHD_Connection *connection, const char *method,
                                 const char *path) {
@@ -82,7 +82,7 @@ void http_exchange_drop(HttpExchange *x) {
         http_exchange_resume(x);
 }
 
-/* The peer hung up before it was answered. */
+/* Runs when the peer hangs up before it was answered. */
 static int on_hang_up(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         HttpExchange *x = userdata;
 

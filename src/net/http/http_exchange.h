@@ -17,11 +17,11 @@ typedef struct HttpRequest {
         Str body;
 } HttpRequest;
 
-/* One query parameter, decoded; NULL when absent. Valid as long as the exchange. */
+/* Returns one query parameter, decoded; NULL when absent. Valid as long as the exchange. */
 const char *http_query(HttpExchange *x, const char *name);
 
-/* One header of the request; NULL when absent, and "" when it stands there more than once. Valid as
- * long as the exchange. */
+/* Returns one header of the request; NULL when absent, and "" when it stands there more than once.
+ * Valid as long as the exchange. */
 const char *http_request_header(HttpExchange *x, const char *name);
 
 /* Adds one header to the answer, at most HTTP_HEADERS_MAX; call it before the answer. Name and
@@ -29,7 +29,8 @@ const char *http_request_header(HttpExchange *x, const char *name);
 enum { HTTP_HEADERS_MAX = 8 };
 void http_respond_header(HttpExchange *x, const char *name, const char *value);
 
-/* Answers. body is copied. Without memory for the answer the connection is closed instead. */
+/* Answers with a body, which is copied. Without memory for the answer the connection is closed
+ * instead. */
 void http_respond(HttpExchange *x, unsigned status, const char *content_type, Str body);
 
 /* Closes the connection without an answer, for fault injection. */

@@ -16,9 +16,9 @@
 
 typedef struct HttpHandshakes {
         sd_event *event;
-        void (*wake)(void *userdata); /* gives libmicrohttpd a turn */
+        void (*wake)(void *userdata); /* has MHD_run() called soon */
         void *userdata;
-        struct HttpHandshake *running; /* since the last turn */
+        struct HttpHandshake *running; /* handshakes to be suspended after this turn */
 } HttpHandshakes;
 
 /* Part of a connection. All functions do nothing for one without TLS. */
@@ -26,12 +26,14 @@ typedef struct HttpHandshake {
         struct HttpHandshake *next, **link; /* NULL link: suspended, or over */
         HttpHandshakes *owner;              /* NULL: over */
         struct MHD_Connection *connection;
-        sd_event_source *watch; /* of a suspended one */
+        sd_event_source *watch; /* resumes a suspended one when its socket is ready */
 } HttpHandshake;
 
-/* *x is zero, and stays in place. */
+/* Begins to track the handshake of a new connection. *x is zeroed, and must not move before
+ * http_handshake_end(). */
 void http_handshake_begin(HttpHandshakes *h, HttpHandshake *x, struct MHD_Connection *connection);
-/* The connection ends, or is about to: it is not suspended any more. */
+/* Ends the tracking, and resumes a suspended connection. Call it when the connection ends, or
+ * before it is closed. */
 void http_handshake_end(HttpHandshake *x);
 
 /* Call it after each turn of libmicrohttpd. Without memory a handshake is not suspended. */

@@ -10,7 +10,7 @@
 
 #include "base/str.h"
 
-/* "HOST:PORT" with brackets around an IPv6 host; an empty host is every address. */
+/* Splits "HOST:PORT", with brackets around an IPv6 host; an empty host is every address. */
 static int split_address(const char *address, char host[static 256], char port[static 8]) {
         const char *colon = strrchr(address, ':');
         Str h, p;

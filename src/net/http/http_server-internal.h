@@ -19,12 +19,13 @@ struct HttpServer {
         HttpHandler handler;
         void *userdata;
         HttpExchange *exchanges;
-        size_t max_body, bodies; /* of one request; of all current requests */
-        usec_t armed;            /* when the timer fires */
+        size_t max_body, bodies; /* bytes: the limit for one body; all bodies now */
+        usec_t armed;            /* time at which the timer fires */
         uint16_t port;
         bool closing, ending; /* the server closes; each connection ends after its next answer */
         TlsPair tls;
 };
 
-/* libmicrohttpd has a turn at once, although none of its descriptors is ready. */
+/* Has MHD_run() called in the next turn of the loop, although no descriptor of libmicrohttpd is
+ * ready. */
 void http_server_wake(HttpServer *s);

@@ -121,8 +121,9 @@ static int server_set_timer(HttpServer *s, usec_t when) {
         return r < 0 ? r : sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
 }
 
-/* Idle deadlines move with every request, but the timer is only moved to an earlier time. When it
- * fires too early, it is set again. So a request costs no system call for a timer.
+/* Sets the timer for libmicrohttpd's next deadline. Idle deadlines move with every request, but the
+ * timer is only moved to an earlier time, and is set again when it fires too early. So a request
+ * costs no system call for a timer.
  *
  * An expired deadline is a deferred source. */
 static int server_arm(HttpServer *s) {
@@ -182,8 +183,8 @@ static int on_wake(sd_event_source *source, void *userdata) {
         return server_turn(userdata);
 }
 
-/* After other sources: a deferred source counts as pending since it was made, and would always come
- * first. */
+/* Adds the wake source, to run after other sources: a deferred source counts as pending since it
+ * was made, and would always come first. */
 static int server_add_wake(HttpServer *s) {
         int r = sd_event_add_defer(s->event, &s->wake, on_wake, s);
 
@@ -226,7 +227,8 @@ static unsigned or_else(unsigned value, unsigned otherwise) {
         return value > 0 ? value : otherwise;
 }
 
-/* Without a free descriptor, no connection could be accepted, and none would go for it. */
+/* Half of the file limit at most: without a free descriptor accept() fails, and no old connection
+ * is closed in favour of the new one. */
 static unsigned connections_max(const HttpServerOptions *o) {
         unsigned max = or_else(o->max_connections, CONNECTIONS_DEFAULT);
         struct rlimit files;
@@ -353,7 +355,7 @@ void http_server_keep_alive(HttpServer *s, bool keep) {
         http_connections_drain(&s->connections, !keep);
 }
 
-/* ---- what it closed ---- */
+/* ---- the metric of closed connections ---- */
 
 void http_server_write_closed(const HttpServer *const servers[], size_t n, const char *name, Buf *out) {
         metric_text_head(out, name, "counter",

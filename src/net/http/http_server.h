@@ -28,11 +28,12 @@ typedef struct HttpServerOptions {
         /* Connections from one address, without those whose request is being answered. Many clients
          * may be behind one address. 0: half of all. */
         unsigned max_of_address;
-        unsigned first_sec;   /* for the first whole request, since the connection began; 0: 10 */
-        unsigned idle_sec;    /* without a byte, or from an answer to another head; 0: 300 */
+        unsigned first_sec; /* seconds from accept() to the first whole request; 0: 10 */
+        /* seconds from an answer to the head of the next request, or without a byte; 0: 300 */
+        unsigned idle_sec;
         unsigned request_sec; /* from that head to the whole request; 0: 60. Answers take any time. */
-        /* Connections are closed at a limit: for a log, at most once a minute. userdata as for the
-         * handler. NULL: not told. */
+        /* Called when connections are closed at a limit, at most once a minute, with a text for the
+         * log. userdata as for the handler. NULL: not told. */
         void (*on_limit)(void *userdata, const char *text);
         const char *tls_cert, *tls_key; /* PEM text (not paths); both or neither */
         /* HTTPS without a certificate yet: handshakes fail until one is set */
@@ -40,7 +41,7 @@ typedef struct HttpServerOptions {
 } HttpServerOptions;
 
 /* Returns 0, or negative errno: -EADDRINUSE and other errors of sockets, -EINVAL for a malformed
- * listen address (fault names it), -ENOMEM. */
+ * listen address (fault names it) or certificate, or one without a key; -ENOMEM. */
 int http_server_new(sd_event *event, const HttpServerOptions *options, HttpHandler handler, void *userdata,
                     HttpServer **ret, Fault *fault);
 /* Closes all connections; exchanges without an answer are cut. */
@@ -49,8 +50,8 @@ HttpServer *http_server_free(HttpServer *s);
 /* The port on which the server listens, also where port 0 was asked for. */
 uint16_t http_server_port(const HttpServer *s);
 
-/* false: every answer from now on closes its connection, and a connection that is idle is closed
- * after a second, so that peers choose a server anew. Initially true. */
+/* keep false: from now on every answer closes its connection, and idle connections are closed after
+ * a second, so that clients connect anew, perhaps to another replica. Initially true. */
 void http_server_keep_alive(HttpServer *s, bool keep);
 
 /* Sets the certificate (PEM, with its chain) of connections from now on; open ones keep theirs. The

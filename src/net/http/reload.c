@@ -13,8 +13,8 @@ struct HttpReload {
         HttpReloadOptions o;
         char *cert_path, *key_path;
         sd_event_source *timer;
-        Buf cert, key; /* as they were at the last look */
-        int error;     /* of the last attempt to read them */
+        Buf cert, key; /* contents of the files at the last look */
+        int error;     /* negative errno of the last attempt to read them; 0: none */
 };
 
 static int read_file(const char *path, Buf *into, Fault *fault) {
@@ -34,7 +34,7 @@ static void pass(Buf *from, Buf *to) {
         *from = BUF_NULL;
 }
 
-/* Nothing has changed since the last look. */
+/* Result of look(): the files, or the error of reading them, are as at the last look. */
 enum { SAME = 100 };
 
 static int look(HttpReload *r, Fault *fault) {

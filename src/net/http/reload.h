@@ -15,7 +15,7 @@ typedef struct HttpReloadOptions {
         HttpServer *server; /* outlives the reload; made with TLS */
         const char *cert, *key;
         usec_t interval; /* 0: 10 s */
-        /* another certificate is served; may be NULL */
+        /* The server has a new certificate, from the file `what`. May be NULL. */
         void (*on_news)(void *userdata, const char *what);
         /* Called once for each state of the files that cannot be used; may be NULL. */
         void (*on_trouble)(void *userdata, const Fault *fault);

@@ -45,7 +45,7 @@ static bool chain_is_short(const char *cert) {
         return true;
 }
 
-/* GnuTLS takes both only when the key matches the first certificate. */
+/* Whether chain and key fit: GnuTLS takes both only when the key matches the first certificate. */
 static int check(const char *cert, const char *key, Fault *fault) {
         _cleanup_(credentials_free) gnutls_certificate_credentials_t credentials = NULL;
         gnutls_datum_t cert_datum = datum_of(cert), key_datum = datum_of(key);
