@@ -19,7 +19,7 @@
 #include "scheduler/scheduler.h"
 #include "wire/annotation.h"
 
-/* For reading a store in the same process; far more than it takes. */
+/* The most to wait until the scheduler has listed all objects. */
 static const usec_t ready_timeout = 60 * USEC_PER_SEC;
 
 struct Cluster {
@@ -29,12 +29,12 @@ struct Cluster {
         KubeClient *api, *extender;
         Scheduler *scheduler;
         const char *page_listen; /* NULL: no page */
-        json_t *nodes;           /* as they were when the pods were scheduled */
-        json_t *refused;         /* [NAMESPACE/NAME, reason] each */
+        json_t *nodes;           /* the Node objects when the pods were scheduled */
+        json_t *refused;         /* an array of [NAMESPACE/NAME, reason] */
         size_t n_invalid;
 };
 
-/* --- life ------------------------------------------------------------------------------------- */
+/* --- creation and end ------------------------------------------------------------------------- */
 
 int cluster_new(Cluster **ret, Fault *fault) {
         _cleanup_(cluster_freep) Cluster *c = calloc(1, sizeof *c);
@@ -193,8 +193,8 @@ static const char *served_version(const char *kind) {
         return version;
 }
 
-/* A kind with another first letter, or with more letters changed, may be one of other software, as
- * Role and JobSet are. */
+/* Notes why the kind is skipped, and the kind that was probably meant. None is guessed for another
+ * first letter or more than two changes: Role and JobSet are kinds, too. */
 static void note_unknown_kind(const Manifest *m, Buf *notes) {
         static const char *const kinds[] = {"Pod",         "Node",       "Job",       "Deployment",
                                             "StatefulSet", "ReplicaSet", "DaemonSet", "List"};
@@ -227,8 +227,8 @@ static int note_judgement(void *userdata, const char *text) {
         return buf_result(j->notes);
 }
 
-/* What the agent and the webhook of a cluster would say at this moment. Objects of a dump have been
- * judged where they come from. */
+/* Notes what the agent, the webhook and the scheduler of a cluster would say of the object. Objects
+ * of a dump have been judged where they come from. */
 static int judge(const Manifest *m, Buf *notes) {
         Judged judged = {m, notes};
 
@@ -563,7 +563,7 @@ int cluster_serve(Cluster *c) {
         return sd_event_loop(c->event);
 }
 
-/* --- what people see -------------------------------------------------------------------------- */
+/* --- output ----------------------------------------------------------------------------------- */
 
 Store *cluster_store(Cluster *c) {
         return c->store;

@@ -32,18 +32,20 @@ size_t cluster_n_invalid(const Cluster *c); /* objects that were refused */
  * is released that could change the result. Returns 0 or negative errno with a fault. */
 int cluster_schedule(Cluster *c, Fault *fault);
 
-/* Before cluster_schedule(): the scheduler serves its page there (page_server.h). The text outlives
- * the cluster. */
+/* Has the scheduler serve its page at this address (page_server.h). Call it before
+ * cluster_schedule(). The text outlives the cluster. */
 void cluster_offer_page(Cluster *c, const char *listen);
-uint16_t cluster_page_port(const Cluster *c);    /* 0: none */
-uint16_t cluster_metrics_port(const Cluster *c); /* of the scheduler, on 127.0.0.1; 0: none */
+uint16_t cluster_page_port(const Cluster *c); /* 0: none */
+/* port of the scheduler's metrics, on 127.0.0.1; 0: none */
+uint16_t cluster_metrics_port(const Cluster *c);
 
 /* Serves the page until SIGINT or SIGTERM. Both stay blocked afterwards, and SIGPIPE ignored.
  * Returns 0 or negative errno. */
 int cluster_serve(Cluster *c);
 
 size_t cluster_n_refused(const Cluster *c);
-/* `NAMESPACE/NAME: reason`, in the order of their attempts */
+/* Appends a line `NAMESPACE/NAME: reason` for each pod that was not placed or not admitted, in the
+ * order of the attempts. Incomplete gangs follow. */
 void cluster_print_refused(const Cluster *c, Buf *out);
 
 /* Prints the summary of `kubectl inspect cgpu`. screen: as on a terminal; NULL: the table of older
@@ -58,7 +60,7 @@ int cluster_print_placements(Cluster *c, const InspectScreen *screen, Buf *out);
  * does not serve. */
 int cluster_print_objects(Cluster *c, const char *resources, Buf *out, Buf *notes, Fault *fault);
 
-/* Its API server, in which tests inject faults. */
+/* The cluster's API server, for tests that inject faults. */
 Store *cluster_store(Cluster *c);
 
 /* Runs the containers of the placed pods and prints their logs (local/runner.h). */

@@ -15,7 +15,7 @@
 
 #include "local/sandbox.h"
 
-#define PATIENCE_USEC (5 * USEC_PER_SEC) /* for killed processes to end */
+#define PATIENCE_USEC (5 * USEC_PER_SEC) /* how long killed processes may take to end */
 
 /* A message of the container on its control socket, one per change of state. When either side
  * closes the socket, the container's life ends. */
@@ -85,7 +85,8 @@ static void await_command(pid_t command, int control) {
                 report(control, CONTAINER_EXITED, WEXITSTATUS(status), NULL);
 }
 
-/* Our ids are mapped when a byte arrives. End of file means that the parent is gone. */
+/* Waits for the parent's byte, which says that our ids are mapped. End of file means that the
+ * parent is gone. */
 static bool await_go(int control) {
         ssize_t n;
         char go;
@@ -288,8 +289,8 @@ static void drain(Container *c) {
         }
 }
 
-/* The command has written all its output before its end is reported, so the output is read after
- * the report. */
+/* Reads a report, and then the output: the command has written all of it before its end is
+ * reported. */
 static void read_control(Container *c) {
         Report message;
         ssize_t n = recv(c->control, &message, sizeof message, MSG_DONTWAIT);
@@ -328,8 +329,8 @@ static bool is_late(Container *c) {
         return c->state == CONTAINER_RUNNING;
 }
 
-/* A process in a call that the driver does not answer ends only with the driver. It is left for
- * container_free(). */
+/* Waits for killed processes. One in a call that the driver does not answer ends only with the
+ * driver; it is left for container_free(). */
 static void await_end(Container *c, usec_t deadline) {
         while (c->pid > 0 && waitpid(c->pid, NULL, WNOHANG) == 0) {
                 if (clock_monotonic_usec() >= deadline)

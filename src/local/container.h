@@ -34,7 +34,7 @@ typedef struct ContainerSpec {
         char *const *envp;
         /* NULL: /; also where it cannot be entered, which the output then says */
         const char *workdir;
-        const SandboxMount *mounts; /* files of its cards */
+        const SandboxMount *mounts; /* files of its cards, to be mounted */
         size_t n_mounts;
 } ContainerSpec;
 

@@ -103,7 +103,7 @@ static json_t *extender_args(const json_t *pod, const json_t *names) {
         return json_pack("{s:O, s:n, s:O}", "Pod", pod, "Nodes", "NodeNames", names);
 }
 
-/* filter names the nearest node first. */
+/* Marks the reason of the nearest node, which the extender names first in FailedNodes. */
 static int note_nearest(Reasons *reasons, json_t *failed) {
         json_t *text = json_object_iter_value(json_object_iter(failed));
 
@@ -188,8 +188,8 @@ static int64_t pods_on(const Cycle *c, const char *node) {
         return json_integer_value(tree_at(c->used, node, "pods", NULL));
 }
 
-/* The best score; among equals the node with fewer pods, then the first by name, so that each run
- * chooses the same. */
+/* Chooses the node with the best score; among equals the one with fewer pods, then the first by
+ * name, so that each run chooses the same. */
 static const char *choose(const Cycle *c, const json_t *names, json_t *scores) {
         const char *best = NULL;
         int64_t best_score = 0;
@@ -252,8 +252,8 @@ static int bind_by_extender(Cycle *c, const json_t *pod, const char *node, Buf *
         return ATTEMPT_E_BIND;
 }
 
-/* The answer was lost, or a repetition was refused because the first attempt succeeded: reads the
- * pod itself. */
+/* Whether the pod is bound to the node although the call failed: the answer may be lost, or a
+ * repetition refused because the first attempt succeeded. */
 static bool is_bound(Cycle *c, const KubeBinding *b) {
         _cleanup_json_ json_t *pod = NULL;
         const char *node;

@@ -15,8 +15,8 @@ typedef struct Cycle Cycle;
 enum { CYCLE_E_REFUSED = 1 };
 
 /* extender: a client with its address. nodes: Node objects in name order. Both must outlive the
- * cycle. all: the extender is asked about pods without a GPU, too, as our own profile does: where
- * there is a ResourcePolicy. */
+ * cycle. all: the extender is also asked about pods without a GPU, as the profile for a cluster
+ * with ResourcePolicies does. */
 int cycle_new(KubeClient *api, KubeClient *extender, const json_t *nodes, bool all, Cycle **ret);
 Cycle *cycle_free(Cycle *c);
 

@@ -24,7 +24,7 @@ static int add_to(json_t *gang, const char *member, json_int_t n) {
         return json_object_set_new(gang, member, json_integer(n)) < 0 ? -ENOMEM : 0;
 }
 
-/* The member's row in namespace -> gang. *ret is NULL for a pod without a gang. */
+/* Finds or makes the counters of the pod's gang. *ret is NULL for a pod without a gang. */
 static int row_of(json_t *gangs, const json_t *pod, json_t **ret) {
         _cleanup_free_ char *text = json_dumps(pod, JSON_COMPACT), *name = NULL;
         _cleanup_arena_ Arena arena = ARENA_NULL;

@@ -19,7 +19,7 @@ static int ask_agent(const json_t *object, JudgesNote note, void *userdata) {
         int r = text ? node_decode(str_from(text), &arena, &node, NULL) : -ENOMEM;
 
         if (r != 0)
-                return r < 0 ? r : 0; /* the API server has judged its form */
+                return r < 0 ? r : 0; /* malformed: the API server reports it */
         node_keys_check(&keys, &node, "none", "GiB", NULL);
         node_keys_check_names(&keys, str_from(text));
         for (size_t i = 0; i < ELEMENTSOF(keys.wrong) && r == 0; i++)
@@ -36,7 +36,8 @@ static const json_t *pod_of(const json_t *object) {
         return template_ ? template_ : object;
 }
 
-/* *ret_later: the scheduler gives the reason of a refusal, so that it is not said twice. */
+/* *ret_later: the scheduler will refuse the pod's GPU request and say why, so the webhook's reason
+ * is not noted. */
 static int is_refused_later(const json_t *pod, bool *ret_later) {
         _cleanup_json_ json_t *whole =
                 json_pack("{s:{s:s, s:s, s:O*, s:O*}, s:O*}", "metadata", "name", "pod", "namespace",
@@ -50,7 +51,7 @@ static int is_refused_later(const json_t *pod, bool *ret_later) {
         int r = text ? pod_decode(str_from(text), &arena, &decoded, NULL) : -ENOMEM;
 
         if (r != 0)
-                return r < 0 ? r : 0; /* the API server has judged its form */
+                return r < 0 ? r : 0; /* malformed: the API server reports it */
         r = request_from_pod(&decoded, &arena, &request, &refusal);
         *ret_later = r == REQUEST_E_REFUSED;
         return r < 0 ? r : 0;
@@ -124,7 +125,8 @@ static json_t *make_review(const json_t *object) {
         const char *api_version = tree_text(object, "apiVersion", NULL);
         const char *slash = strchr(api_version, '/');
 
-        /* the account of the scheduler: a manifest of a pod that is placed has its keys */
+        /* as the scheduler's account, which may set the system keys: a manifest of a placed pod has
+         * them */
         return json_pack(
                 "{s:s, s:s, s:{s:s, s:{s:s%, s:s, s:s}, s:s, s:{s:s}, s:O}}", "apiVersion",
                 "admission.k8s.io/v1", "kind", "AdmissionReview", "request", "uid", "local", "kind", "group",
@@ -151,7 +153,8 @@ static int tell_answer(const json_t *answer, bool refused_later, JudgesNote note
 static int ask_review(Str review, bool refused_later, JudgesNote note, void *userdata) {
         _cleanup_json_ json_t *answer = NULL;
         _cleanup_buf_ Buf out = BUF_NULL;
-        _cleanup_(ledger_freep) Ledger *no_nodes = NULL; /* as before the nodes are listed */
+        /* empty, as the webhook's before the nodes are listed */
+        _cleanup_(ledger_freep) Ledger *no_nodes = NULL;
         ReviewRules rules = {.runtime_devices = false};
         ReviewVerdict verdict;
         int r = ledger_new(&no_nodes);
@@ -160,12 +163,13 @@ static int ask_review(Str review, bool refused_later, JudgesNote note, void *use
         if (r == 0)
                 r = review_answer(REVIEW_VALIDATE, &rules, review, &out, &verdict, NULL);
         if (r != 0)
-                return r < 0 ? r : 0; /* the API server has judged its form */
+                return r < 0 ? r : 0; /* malformed: the API server reports it */
         answer = json_loadb(out.data, out.len, 0, NULL);
         return answer ? tell_answer(answer, refused_later, note, userdata) : -ENOMEM;
 }
 
-/* Not what it removes: nothing is removed here. */
+/* Notes the webhook's refusal and warnings. Keys that it would remove are not noted, because they
+ * stay here. */
 static int ask_webhook(const json_t *object, JudgesNote note, void *userdata) {
         _cleanup_json_ json_t *review = make_review(object);
         _cleanup_free_ char *text = review ? json_dumps(review, JSON_COMPACT) : NULL;

@@ -8,10 +8,10 @@
 
 #include <jansson.h>
 
-/* text: one sentence. Returns 0 or negative errno, which ends the judgement. */
+/* Receives a note: one sentence. Returns 0 or negative errno, which ends the judgement. */
 typedef int (*JudgesNote)(void *userdata, const char *text);
 
-/* object: a manifest with apiVersion and kind; other kinds get no note. A request that the
- * scheduler will refuse is left to it. A rule of a pod that this cluster does not judge is named,
- * too. Returns 0, -ENOMEM, or what a note returned. */
+/* object: a manifest with apiVersion and kind; other kinds get no note. A GPU request that the
+ * scheduler refuses gets no note, because the scheduler reports it. A rule of a pod that this
+ * cluster does not judge is named, too. Returns 0, -ENOMEM, or what a note returned. */
 int judges_ask(const json_t *object, JudgesNote note, void *userdata);

@@ -113,8 +113,8 @@ static void write_cache(void) {
                 ;
 }
 
-/* A file system of its own, so that a container that writes without end to its counters fills only
- * the room of slices. */
+/* Mounts a small tmpfs for slices, so that a container that writes without end to its counters
+ * fills only that. */
 static int mount_slices(Fault *fault) {
         int r = make_directory(MACHINE_SLICES, fault);
 

@@ -138,7 +138,8 @@ static int add_pages(Attachment *g) {
         return 0;
 }
 
-/* Simulated files are no character devices; they are identified by device and inode. */
+/* Identifies one of the driver's files to the preload library. Simulated ones are no character
+ * devices, so device and inode are used. */
 static int identify(const Attachment *g, const char *name, SliceFile *ret, Fault *fault) {
         char path[PATH_SIZE + 32];
         struct stat st;
@@ -187,7 +188,8 @@ static int set_policy(const Attachment *g, const SliceSpec *specs, Fault *fault)
         return r;
 }
 
-/* One arbiter for all nodes of the run; it tells their cards apart by name. */
+/* Starts one arbiter for all nodes of the run. Their cards have different UUIDs, which are made
+ * from the node's name. */
 static void start_arbiter(Machines *m) {
         int stop, r;
 

@@ -16,19 +16,21 @@
 typedef struct MachineNode MachineNode;
 
 typedef struct Machines {
-        bool asked;    /* a container wanted a card: entered, or `trouble` is set */
+        /* a container wanted a card: the namespaces are entered, or `trouble` is set */
+        bool asked;
         Fault trouble; /* why containers have no cards; "" when they can */
         Slicedir slicedir;
         MachineNode *nodes; /* owned */
         size_t n_nodes;
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
-        /* closing it ends it; -1: none yet; other negative errno: it cannot start */
+        /* a descriptor: closing it ends the arbiter; -1: not started; other negative errno: it
+         * cannot start */
         int arbiter;
 } Machines;
 
 #define MACHINES_NULL ((Machines){.slicedir = SLICEDIR_NULL, .arbiter = -1})
 
-/* Ends the drivers; containers that still run get ENOTCONN. */
+/* Ends the simulated drivers; containers that still run get ENOTCONN. */
 void machines_done(Machines *m);
 
 typedef struct MachineMounts {
@@ -46,6 +48,6 @@ enum { MACHINES_E_REFUSED = 1 };
 int machines_attach(Machines *m, const BoundPod *place, const PodSlices *slices, const char *id,
                     const char *name, Arena *arena, MachineMounts *ret, Fault *fault);
 
-/* One line each: why there are no cards, nodes without simulated cards, drivers that ended before
- * their containers. */
+/* Appends a line each: why there are no cards, nodes without simulated cards, drivers that ended
+ * before their containers. */
 void machines_print_troubles(Machines *m, Buf *out);

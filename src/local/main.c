@@ -111,13 +111,14 @@ static int report(int status, const Fault *fault, int r) {
         return status;
 }
 
-/* A negative errno is an internal error; a small positive result is about the input. */
+/* Reports a failure and returns the exit status: a negative errno is an internal error, a small
+ * positive result is about the input. */
 static int report_result(const Fault *fault, int r) {
         return report(r < 0 ? EXIT_BROKEN : EXIT_USAGE, fault, r);
 }
 
-/* The exit status tells when standard output is incomplete: a full disk must not look
- * like success. */
+/* Writes standard output. A failure shows in the exit status: a full disk must not look like
+ * success. */
 static int write_output(const Buf *text) {
         if (text->len > 0 && fwrite(text->data, 1, text->len, stdout) != text->len)
                 return -errno;
@@ -147,7 +148,8 @@ static int print_logs(Cluster *c, const Options *o) {
         return r == 0 ? write_output(&out) : r;
 }
 
-/* The page's address as the caller wrote it, with the port that it got. */
+/* Prints the page's address, with the host as the user wrote it and the port in use, and serves the
+ * page. */
 static int serve_page(Cluster *c, const char *listen) {
         int host = (int) (strrchr(listen, ':') - listen);
 

@@ -8,7 +8,7 @@
 #include "local/manifest_fields.h"
 
 typedef struct Check {
-        Buf path; /* of the object that is looked at */
+        Buf path; /* path of the object that is being checked */
         Fault *fault;
 } Check;
 
@@ -67,7 +67,7 @@ static int refuse_field(Check *c, const ManifestType *type, const char *name) {
 
 static int check_object(Check *c, const ManifestType *type, const json_t *object);
 
-/* A member, or each item of its list. */
+/* Checks a member's value, or each item where it is a list. */
 static int check_member(Check *c, const ManifestType *type, const char *name, const json_t *value) {
         size_t before = c->path.len, list, i;
         const json_t *item;
@@ -87,7 +87,7 @@ static int check_member(Check *c, const ManifestType *type, const char *name, co
         return r;
 }
 
-/* Whatever is no object is left to the checks of types. */
+/* Checks the members of an object. What is no object is left to the checks of types. */
 static int check_object(Check *c, const ManifestType *type, const json_t *object) {
         json_t *members = (json_t *) object, *value; /* the iterator takes no const */
         const char *name;

@@ -48,7 +48,8 @@ static int keep(Manifests *m, const Manifest *manifest) {
         return 0;
 }
 
-/* YAML makes a boolean of n and yes, and a number of 1. What the user wrote is gone by now. */
+/* Reports a member that is missing or no string. YAML makes a boolean of n and yes, and a number of
+ * 1; what the user wrote is gone by now. */
 static int no_text(const json_t *object, const char *member, const char *kind, Fault *fault) {
         const json_t *value = json_object_get(object, member);
         _cleanup_free_ char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
@@ -141,8 +142,8 @@ static int take(Manifests *m, const Manifest *manifest, unsigned depth, Fault *f
         return keep(m, manifest);
 }
 
-/* jansson's messages are for programmers ("without JSON_ALLOW_NUL"); only the place at their end is
- * kept. */
+/* Turns jansson's error into a fault. Its messages are for programmers ("without JSON_ALLOW_NUL");
+ * only the place at their end is kept. */
 static void explain_error(const json_error_t *error, Fault *fault) {
         const char *near = strstr(error->text, " near ");
 

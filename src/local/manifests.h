@@ -16,7 +16,7 @@ typedef struct Manifest {
 typedef struct Manifests {
         Manifest *items;
         size_t n, capacity;
-        char **paths; /* of files that were found in directories */
+        char **paths; /* paths of files that were found in directories; owned */
         size_t n_paths;
 } Manifests;
 

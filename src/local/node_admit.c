@@ -16,12 +16,14 @@
 
 enum { PATH_MAX_TEXT = 640 };
 
-/* The API server has validated the names: DNS characters, so nothing is escaped. */
+/* Writes the API path of a pod. The API server has validated the names, so nothing needs to be
+ * escaped. */
 static void pod_path(const char *namespace_, const char *name, char ret[static PATH_MAX_TEXT]) {
         (void) snprintf(ret, PATH_MAX_TEXT, "/api/v1/namespaces/%s/pods/%s", namespace_, name);
 }
 
-/* For a refusal of the API server the agent has no remedy: it counts as an I/O error. */
+/* GETs an object. A refusal by the API server becomes -EIO, because a node cannot correct its
+ * request. */
 static int get(KubeClient *api, const char *path, json_t **ret, Fault *fault) {
         int r = sync_call_get(api, path, ret, fault);
 
@@ -41,7 +43,7 @@ static int patch_status(KubeClient *api, const char *path, const json_t *what, F
         return patch(api, subresource, what, fault);
 }
 
-/* --- a place for a pod that nobody placed ----------------------------------------------------- */
+/* --- placing a pod that no scheduler placed --------------------------------------------------- */
 
 static bool is_pending(const json_t *pod) {
         const char *phase = tree_text(pod, "status", "phase", NULL);
@@ -49,7 +51,7 @@ static bool is_pending(const json_t *pod) {
         return !phase || strcmp(phase, "Pending") == 0;
 }
 
-/* Counts what the node's pods hold by their annotations. */
+/* Charges the ledger with what the node's pods hold, by their annotations. */
 static int charge_pods(Ledger *ledger, const json_t *pods, bool with_pending, Arena *arena) {
         const json_t *item;
         size_t i;
@@ -108,8 +110,8 @@ static const LedgerCard *card_of(const LedgerNode *node, uint32_t index) {
         return NULL;
 }
 
-/* Annotations that came with the pod are used if the cards exist and have room beside the running
- * pods. */
+/* Checks annotations that came with the pod: they are used if the cards exist and have room beside
+ * the running pods. */
 static int check_annotations(LedgerNode *node, Ledger *ledger, const GrantSpec *spec, Buf *reason) {
         Grant *grant; /* owned by the ledger */
         int r;

@@ -15,7 +15,7 @@ static const GridColumn columns[COLUMNS_] = {[COLUMN_POD] = {.title = "POD", .sh
                                              [COLUMN_NODE] = {.title = "NODE", .shrink_to = 12},
                                              [COLUMN_CARDS] = {.title = "CARDS", .shrink_to = 16}};
 
-/* The rows, in one of two forms. */
+/* The rows: `grid` for a terminal (fitting), else the text `table`. */
 typedef struct Rows {
         Grid grid;
         Buf table;
@@ -98,7 +98,7 @@ static MemoryUnit unit_of(const json_t *nodes, const char *name) {
         return unit;
 }
 
-/* ledger: any; the grant is given back. It sums up by the formula of the scheduler. */
+/* A temporary grant sums up the containers as the scheduler does. ledger: any. */
 static int print_slices(const GrantSpec *spec, Ledger *ledger, MemoryUnit unit, Buf *out) {
         Grant *grant;
         int r = grant_new(ledger, spec, &grant);

@@ -153,8 +153,8 @@ static bool is_in_contract(Str name) {
         return false;
 }
 
-/* One line each: a newline in a value would look like another variable, or like another container's
- * heading. */
+/* Prints a variable in one line: a newline in its value would look like another variable, or
+ * another container's heading. */
 static void print_one(Buf *out, Str name, const char *value) {
         buf_appendf(out, STR_FMT "=", STR_ARG(name));
         for (; *value; value++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The environment of a container of a placed pod: PATH and HOME, the variables of its slice
- * (docs/reference/reference.md), and last the variables that the pod itself sets. */
+/* The environment of a container of a placed pod: PATH, HOME and HOSTNAME, the variables of its
+ * slice (docs/reference/reference.md), and last the variables that the pod itself sets. */
 
 #include "local/pod_slices.h"
 #include "local/variables.h"

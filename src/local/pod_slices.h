@@ -16,16 +16,16 @@ typedef struct BoundPod {
 } BoundPod;
 
 typedef struct PodSlices {
-        Slice *own; /* of this container; in the arena, like everything here */
+        Slice *own; /* slices of this container; in the arena, like everything here */
         size_t n;   /* 0: none, and the rest may be unset */
         uint32_t pod_units;
         MemoryUnit unit;
         ShareMode mode;
-        CardInfo *cards; /* of the node */
+        CardInfo *cards; /* cards of the node */
         size_t n_cards;
         bool not_isolated;      /* the pod sets CGPU_DISABLE */
-        ComputeRequest request; /* percent: not set */
-        CardCompute compute;    /* of the node */
+        ComputeRequest request; /* of the container; its percent is not set */
+        CardCompute compute;    /* compute settings of the node */
         Fault odd;              /* a compute setting that is not understood; "": none */
 } PodSlices;
 

@@ -8,6 +8,6 @@
 #include "base/fault.h"
 #include "base/str.h"
 
-/* object: its JSON. *wrong: why it is not in force; *ignored: what is in it and has no effect; ""
- * where there is nothing to say. Returns 0 or -ENOMEM. */
+/* Judges a ResourcePolicy. object: its JSON. *wrong: why it is not in force; *ignored: what is in
+ * it and has no effect; "" where there is nothing to say. Returns 0 or -ENOMEM. */
 int policy_judge(Str object, Fault *wrong, Fault *ignored);

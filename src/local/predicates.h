@@ -2,9 +2,9 @@
 #pragma once
 
 /* The checks that kube-scheduler makes before it calls an extender: preset node, schedulability,
- * taints, node selector, required node affinity, and resources other than Aliquot's. Refusals use
- * kube-scheduler's text, because people search for it. Pod affinity and topology spread are not
- * checked. */
+ * taints, node selector, required node affinity, and resources other than those that the extender
+ * counts by card. Refusals use kube-scheduler's text, because people search for it. Pod affinity
+ * and topology spread are not checked. */
 
 #include "base/buf.h"
 #include "local/tree.h"

@@ -36,8 +36,8 @@ typedef struct Line {
         bool nearest;
 } Line;
 
-/* That of the nearest node, then those of most nodes, then by text; kube-scheduler sorts the
- * finished strings, which puts 10 before 2. */
+/* Orders the nearest node's sentence first, then by number of nodes, then by text; kube-scheduler
+ * sorts the finished strings, which puts 10 before 2. */
 static int by_weight(const void *a, const void *b) {
         const Line *x = a, *y = b;
 

@@ -13,11 +13,11 @@ typedef struct Reasons {
 
 #define REASONS_NULL ((Reasons){0})
 
-/* Further sentences are only counted, because people read this line. */
+/* Sentences that are printed. Further ones are only counted, because people read this line. */
 enum { REASONS_MAX_SHOWN = 8 };
 
 int reasons_add(Reasons *r, Str sentence); /* 0 or -ENOMEM */
-/* The sentence, which was or will be added, is that of the nearest node. 0 or -ENOMEM. */
+/* Marks the sentence of the nearest node, which was or will be added. 0 or -ENOMEM. */
 int reasons_set_nearest(Reasons *r, Str sentence);
 void reasons_format(const Reasons *r, size_t n_nodes, Buf *out);
 void reasons_done(Reasons *r);

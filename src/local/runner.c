@@ -134,7 +134,8 @@ static int prepend_path(Variables *v, Str name, const char *path) {
         return buf_result(&text) < 0 ? -ENOMEM : variables_set(v, name, buf_str(&text));
 }
 
-/* Gives it its cards and the names by which programs find them. */
+/* Gets the mounts of the container's cards, and adds their programs and libraries to PATH and
+ * LD_LIBRARY_PATH. */
 static int attach_cards(Runner *r, PodRun *p, Run *run, Arena *arena, MachineMounts *gift) {
         const char *name = tree_text(run->container, "name", NULL);
         char pod[TREE_NAME_MAX], id[64];
@@ -308,7 +309,7 @@ static bool ran_without_image(const Run *run) {
                tree_text(run->container, "image", NULL);
 }
 
-/* Once for all containers. */
+/* Notes that images are not used, once for all containers. */
 static void note_images(const Runner *r, Buf *notes) {
         for (size_t i = 0; i < r->n_pods; i++)
                 for (size_t k = 0; k < r->pods[i].n_runs; k++)

@@ -12,7 +12,7 @@
 enum { RUNNER_MAX_CONTAINERS = 256 };
 
 typedef struct RunnerOptions {
-        usec_t timeout;       /* for the commands of one stage */
+        usec_t timeout;       /* time limit for the commands of one stage */
         bool ignores_disable; /* CGPU_DISABLE is not honoured */
 } RunnerOptions;
 

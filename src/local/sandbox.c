@@ -80,7 +80,7 @@ static int seal_files(void) {
         return mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof attr) < 0 ? -errno : 0;
 }
 
-/* A /dev of five harmless devices, assembled aside and moved over the machine's. In a user
+/* Makes a /dev of five harmless devices, assembled aside and moved over the machine's. In a user
  * namespace device nodes cannot be made, but bound. */
 static int replace_dev(void) {
         static const char *const devices[][2] = {{"/dev/null", "/tmp/dev/null"},
@@ -139,7 +139,8 @@ typedef struct Entry { /* the layout of getdents64(2) */
         char name[];
 } Entry;
 
-/* A directory that changes may list a name twice. */
+/* Copies a symbolic link. The copy may exist already: getdents64() may list a name of a changing
+ * directory twice. */
 static int take_link(const char *from, const char *to) {
         char text[4096];
         ssize_t n = readlink(from, text, sizeof text);
@@ -160,7 +161,7 @@ static int make_target(const char *to, bool directory) {
         fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
         if (fd < 0)
                 return -errno;
-        (void) close(fd); /* empty */
+        (void) close(fd); /* an empty file is enough as a mount point */
         return 0;
 }
 
@@ -242,7 +243,7 @@ static int replace_etc(const SandboxMount *mounts, size_t n) {
         return r < 0 ? r : (rmdir("/tmp/etc") < 0 ? -errno : 0);
 }
 
-/* --- what it has besides ---------------------------------------------------------------------- */
+/* --- mounts of the container ------------------------------------------------------------------ */
 
 /* Opens the mounts before anything is hidden or sealed: they keep their own flags and can be
  * attached anywhere. */

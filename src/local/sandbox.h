@@ -18,19 +18,19 @@ typedef struct SandboxMount {
 
 enum { SANDBOX_MOUNTS = 160 };
 
-/* The namespaces of a new container. */
+/* Returns the CLONE_ flags for the namespaces of a new container. */
 int sandbox_clone_flags(void);
 
-/* Called in the parent, for a waiting child. Inside the child is root. Outside it is an
+/* Maps the ids of a waiting child. Called in the parent. Inside the child is root. Outside it is an
  * unprivileged user: nobody (65534) when this process is root and that id is mapped here, else our
  * own user. Returns 0 or negative errno. */
 int sandbox_map_ids(pid_t child);
 
-/* Called in the child, when its ids are mapped. n: at most SANDBOX_MOUNTS. Returns 0, or negative
+/* Isolates the child, when its ids are mapped. n: at most SANDBOX_MOUNTS. Returns 0, or negative
  * errno with the name of the step in *ret_step. */
 int sandbox_enter(const char *hostname, const SandboxMount *mounts, size_t n, const char **ret_step);
 
-/* Called in the process that will run the command, last before exec. large_files: it needs many and
- * sparse files, as programs with simulated cards do, so neither is limited. Returns 0 or negative
- * errno. */
+/* Sets the resource limits. Called in the process that will run the command, last before exec.
+ * large_files: it needs many and sparse files, as programs with simulated cards do, so neither is
+ * limited. Returns 0 or negative errno. */
 int sandbox_limit(bool large_files);

@@ -13,11 +13,11 @@
 typedef struct SimulatedNode {
         CardList list;
         CardInfo cards[CARDS_MAX];
-        uint16_t *rates; /* what their peers are views of */
+        uint16_t *rates; /* memory of the cards' peers, which are views of it */
         uint32_t n_cards;
         MemoryUnit unit;
         bool whole;     /* mode topology: a card is one unit */
-        uint64_t units; /* of all cards; 256 times 2^32 fits */
+        uint64_t units; /* units of all cards; 256 times 2^32 fits */
 } SimulatedNode;
 
 static void simulated_node_free(SimulatedNode *m) {

@@ -5,9 +5,9 @@
  * annotation:
  *     aliquot.dev/simulated-cards: 4xTesla-V100-SXM2-16GB:16160MiB,2xA10:24GiB
  *
- * It sets card labels, aliquot.dev/cards, and capacity and allocatable by the node's mode. Without
- * the annotation a Node only gets the labels of a kubelet where its manifest has none:
- * kubernetes.io/hostname, os and arch. */
+ * It sets card labels, aliquot.dev/cards, the memory unit, capacity and allocatable by the node's
+ * mode, and a Ready condition if there is none. Every Node gets the labels of a kubelet where its
+ * manifest has none: kubernetes.io/hostname, os and arch. */
 
 #include "base/fault.h"
 #include "local/tree.h"

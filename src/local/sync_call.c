@@ -53,7 +53,7 @@ int sync_call_pause(sd_event *event, usec_t duration) {
         return 0;
 }
 
-/* *a keeps the last answer. */
+/* Calls until the answer is final. *a keeps the last answer. */
 static int call_again(SyncCall *a, KubeClient *client, const KubeRequest *request, Fault *fault) {
         for (unsigned attempt = 0;; attempt++) {
                 int r;

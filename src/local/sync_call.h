@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A synchronous call. The caller is straight-line code; while it waits, the loop serves the store
- * and the scheduler, which run in the same process. */
+/* A synchronous call of the API server. While the caller waits, the loop serves the store and the
+ * scheduler, which run in the same process. */
 
 #include "base/buf.h"
 #include "kube/client.h"
@@ -19,8 +19,9 @@ typedef struct SyncCall {
 
 #define SYNC_CALL_NULL ((SyncCall){0})
 
-/* Both take a SyncCall in its null state. sync_call_done() is the `done` of a call that was begun
- * with this SyncCall as userdata. Return 0 when there is an outcome, or negative errno. */
+/* sync_call_run() makes a call and waits for its end. sync_call_wait() waits for a call that was
+ * begun with sync_call_done() and this SyncCall. The SyncCall begins null. Return 0 when there is
+ * an outcome, or negative errno. */
 void sync_call_done(void *userdata, const KubeReply *reply);
 int sync_call_wait(SyncCall *a, sd_event *event);
 int sync_call_run(SyncCall *a, KubeClient *client, const KubeRequest *request);
@@ -32,8 +33,8 @@ static inline bool sync_call_is_ok(const SyncCall *a) {
 void sync_call_clear(SyncCall *a);
 
 /* Requests that may be carried out twice. They are repeated, with back-off, on transient errors
- * (429, 5xx, no answer). Return 0, or with a fault SYNC_CALL_E_REFUSED (the answer is not 2xx) or
- * negative errno. */
+ * (429, 5xx, no answer). Return 0, SYNC_CALL_E_REFUSED with a fault for another status, -EIO with a
+ * fault after the last attempt, or other negative errno. */
 enum { SYNC_CALL_E_REFUSED = 1 };
 int sync_call_get(KubeClient *client, const char *path, json_t **ret, Fault *fault);
 int sync_call_patch(KubeClient *client, const char *path, const json_t *merge_patch, Fault *fault);

@@ -24,7 +24,8 @@ json_t *tree_make(json_t *from, ...) _sentinel_;
 enum { TREE_NAME_MAX = 560 }; /* two DNS subdomains and a slash */
 void tree_pod_name(const json_t *object, char buffer[static TREE_NAME_MAX]);
 
-/* Sets a string member unless it exists (`default`). Returns 0 or -ENOMEM. */
+/* tree_set_text() sets a string member, tree_default_text() only where it is absent. Return 0 or
+ * -ENOMEM. */
 int tree_set_text(json_t *object, const char *key, const char *value);
 int tree_default_text(json_t *object, const char *key, const char *value);
 

@@ -15,7 +15,7 @@ typedef struct Variables {
 
 #define VARIABLES_NULL ((Variables){0})
 
-/* takes ownership of the item, also on failure */
+/* Appends an item, which it owns from now on, also on failure. False: out of memory */
 bool variables_push(Variables *v, char *item);
 int variables_set(Variables *v, Str name, Str value); /* 0 or -ENOMEM */
 const char *variables_get(const Variables *v, Str name);

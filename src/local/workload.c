@@ -14,7 +14,7 @@ struct Shape {
         int (*dress)(const json_t *workload, const json_t *nodes, json_t *pod, uint64_t index);
 };
 
-/* A count of the spec; `otherwise` when it is absent. */
+/* Reads a count in the spec; `otherwise` when it is absent. */
 static int read_count(const json_t *workload, const char *field, uint64_t otherwise, uint64_t *ret,
                       Fault *fault) {
         const json_t *value = tree_at(workload, "spec", field, NULL);
@@ -93,7 +93,7 @@ static void pod_suffix(const json_t *workload, uint64_t index, char ret[static 6
         suffix((workload_hash(workload, 1) % n_suffixes + index * step) % n_suffixes, 5, ret);
 }
 
-/* WORKLOAD-LAST, or WORKLOAD-MIDDLE-LAST. */
+/* Names the pod WORKLOAD-LAST or WORKLOAD-MIDDLE-LAST. */
 static int set_name(json_t *pod, const json_t *workload, const char *middle, const char *last) {
         char name[512];
 
@@ -224,7 +224,8 @@ static json_t *pod_from_template(const json_t *workload, const json_t *template_
                          1, "spec", json_deep_copy(tree_at(template_, "spec", NULL)));
 }
 
-/* The parts of a template that a controller writes into. */
+/* Checks that a template has a spec, and that the members which a controller writes into are
+ * objects. */
 static int check_template(const json_t *template_, Fault *fault) {
         const json_t *parts[] = {tree_at(template_, "metadata", NULL),
                                  tree_at(template_, "metadata", "labels", NULL),
@@ -269,7 +270,8 @@ static int no_match(Fault *fault) {
                          "`labels`");
 }
 
-/* matchLabels, and of matchExpressions those that name a key that the template lacks. */
+/* Checks the template's labels against matchLabels, and of matchExpressions only that the keys for
+ * In and Exists are there. */
 static int check_selector(const json_t *workload, const json_t *template_, Fault *fault) {
         const json_t *labels = tree_at(template_, "metadata", "labels", NULL), *one;
         const json_t *expressions = tree_at(workload, "spec", "selector", "matchExpressions", NULL);

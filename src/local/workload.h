@@ -14,9 +14,10 @@
 
 enum { WORKLOAD_E_INVALID = 1, WORKLOAD_MAX_PODS = 100000 };
 
-/* Other groups have kinds of the same names, as Volcano's Job. */
+/* Whether it is a workload of the above. Other groups have kinds of the same names, as Volcano's
+ * Job. */
 bool workload_is(const char *api_version, const char *kind);
-const char *workload_version(const char *kind); /* of a workload; NULL: it is none */
+const char *workload_version(const char *kind); /* its apiVersion; NULL: no workload */
 
 /* Appends the workload's pods to the array `pods`. nodes: an array of Node objects; a DaemonSet has
  * one pod for each. The workload gets a metadata.uid when it has none, because its pods point to

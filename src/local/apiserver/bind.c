@@ -3,7 +3,8 @@
 #include "wire/json.h"
 #include "wire/json_write.h"
 
-/* An obstacle is a conflict on pods/binding (registry/core/pod/storage, assignPod). */
+/* Answers 409, a conflict on pods/binding as the API server reports it (registry/core/pod/storage,
+ * assignPod). */
 static void refuse_binding(Mutation *c, const char *why, Str node) {
         store_refuse(c->reply, 409, "Conflict", c->route->kind, c->route->name,
                      "Operation cannot be fulfilled on pods/binding \"" STR_FMT "\": pod " STR_FMT

@@ -42,8 +42,8 @@ static bool preconditions_hold(Mutation *c, const DeleteOptions *o) {
         return true;
 }
 
-/* Only a pod that a kubelet may be running gets a grace period (registry/core/pod,
- * CheckGracefulDelete). */
+/* The grace period of a deletion, in seconds. Only a pod that a kubelet may be running gets one
+ * (registry/core/pod, CheckGracefulDelete). */
 static uint64_t grace_of(Mutation *c, const DeleteOptions *o) {
         Arena *arena = &c->api->arena;
         Str phase = store_string(store_path(c->old->text, "status.phase"), arena);

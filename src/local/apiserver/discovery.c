@@ -98,7 +98,7 @@ static void write_version(JsonWriter *w) {
         json_write_text(w, "platform", "linux/amd64");
 }
 
-/* /apis/GROUP and /apis/GROUP/v1 */
+/* Answers /apis/GROUP and /apis/GROUP/v1. */
 static bool write_of_group(JsonWriter *w, Str path) {
         for (size_t i = 0; i < STORE_N_KINDS; i++) {
                 const StoreKind *kind = &store_kinds[i];
@@ -159,7 +159,7 @@ static void write_openapi_index(JsonWriter *w) {
         json_write_object_end(w);
 }
 
-/* api/v1 or apis/GROUP/v1 */
+/* Answers the OpenAPI document of api/v1 or apis/GROUP/v1. */
 static bool write_openapi(JsonWriter *w, Str path) {
         bool any = false;
 

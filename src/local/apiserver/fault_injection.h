@@ -18,9 +18,9 @@ typedef enum StoreFaultKind {
 
 typedef struct StoreFault {
         StoreFaultKind kind;
-        const char *method, *path_prefix; /* of the requests that match; NULL: any */
-        unsigned count;                   /* of requests */
-        unsigned status;                  /* of STORE_FAULT_STATUS */
+        const char *method, *path_prefix; /* requests that match have these; NULL: any */
+        unsigned count;                   /* matching requests that it applies to */
+        unsigned status;                  /* HTTP status of STORE_FAULT_STATUS */
         unsigned retry_after;             /* its Retry-After in seconds; 0: no such header */
         uint64_t delay_usec;
 } StoreFault;

@@ -36,7 +36,7 @@ static inline bool store_kind_is_pod(const StoreKind *kind) {
         return str_eq(kind->plural, STR("pods"));
 }
 
-/* NULL when unknown. */
+/* Find a kind by its resource, or by the `kind` of an object; NULL when unknown. */
 const StoreKind *store_kind_by_plural(Str group, Str plural);
 const StoreKind *store_kind_by_kind(Str api_version, Str kind);
 

@@ -61,7 +61,6 @@ int mutation_store(Mutation *c, StoreChange change, Str text) {
         return store_commit(c->api->objects, c->route->kind, c->key, change, text);
 }
 
-/* Composes and commits. An update without a change takes no number, as in the API server. */
 void mutation_commit(Mutation *c, StoreChange change, Str metadata, Str base, Str status, unsigned code) {
         StoreApi *a = c->api;
         Buf *text = &a->composed;
@@ -100,7 +99,6 @@ bool mutation_valid(Mutation *c, int result, const StoreViolation *v) {
         return result == 0;
 }
 
-/* kind and apiVersion may be absent, but not wrong. */
 bool mutation_is_of_kind(Mutation *c, Str object) {
         Str kind = store_string(store_member(object, "kind"), &c->api->arena);
         Str version = store_string(store_member(object, "apiVersion"), &c->api->arena);

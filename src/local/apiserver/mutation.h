@@ -17,7 +17,7 @@ typedef struct Mutation {
         StoreIdentity id;
 } Mutation;
 
-/* Finds the object. Returns false after answering 404. */
+/* Finds the object. Returns false after answering 404, or 500 when out of memory. */
 bool mutation_begin(Mutation *c);
 
 /* Checks kind and apiVersion, which may be absent but not wrong. Returns false after

@@ -41,8 +41,8 @@ typedef struct StoreObjects StoreObjects;
 int store_objects_new(size_t history, StoreObjects **ret); /* 0 or -ENOMEM */
 StoreObjects *store_objects_free(StoreObjects *o);
 
-/* The number of the last change (1 before the first), and the oldest number that can still
- * be read. */
+/* store_version(): the number of the last change (1 before the first). store_horizon(): the oldest
+ * number that can still be read. */
 uint64_t store_version(const StoreObjects *o);
 uint64_t store_horizon(const StoreObjects *o);
 size_t store_count(const StoreObjects *o, const StoreKind *kind);
@@ -59,8 +59,8 @@ StoreVersion *store_at(const StoreEntry *entry, uint64_t number);
 StoreVersion *store_event(const StoreObjects *o, uint64_t number);
 
 /* Commits a change under the next number. The text must carry that number; it is copied. The caller
- * has checked that the object exists, or for CREATED that it does not. Returns 0, or -ENOMEM and
- * nothing has changed. */
+ * has checked that the object exists, or for CREATED that it does not. Returns 0, or -ENOMEM: no
+ * object has changed, but the oldest version may be forgotten. */
 int store_commit(StoreObjects *o, const StoreKind *kind, Str key, StoreChange change, Str text);
 
 /* Forgets every state but the current one. */

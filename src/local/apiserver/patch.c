@@ -162,7 +162,7 @@ static size_t count_elements(Str list) {
         return n;
 }
 
-/* A value that is no array has no elements. */
+/* Reads the elements of a list. A value that is no array has none. */
 static int list_elements(Merge *m, Str list, Elements *ret) {
         size_t n = count_elements(list);
         JsonReader reader;

@@ -33,8 +33,8 @@ typedef struct ListQuery {
         Str behind;      /* the last key of the previous page; empty on the first page */
 } ListQuery;
 
-/* The token is the moment and the last key. It is in hex because clients must not depend on its
- * content. */
+/* Writes a continue token: the list's version and the last key, in hex because clients must not
+ * depend on its content. */
 static void write_token(Buf *out, uint64_t moment, Str key) {
         static const char digits[] = "0123456789abcdef";
 
@@ -154,7 +154,8 @@ static int page_push(Page *page, const StoreVersion *v) {
         return 0;
 }
 
-/* Collects all pointers first: the metadata precedes the items and tells whether there is more. */
+/* Collects the page's objects before it is written, because the metadata precedes the items and
+ * tells whether there is more. */
 static int page_collect(StoreApi *a, const StoreRoute *route, const ListQuery *q, Page *page) {
         Str from = str_is_empty(q->behind) ? q->selector.key_prefix : q->behind;
         StoreEntry *e = store_seek(a->objects, route->kind, from);

@@ -28,7 +28,7 @@ bool store_query_is_true(const StoreCall *call, const char *name) {
         return value && (strcmp(value, "true") == 0 || strcmp(value, "1") == 0);
 }
 
-/* /api/VERSION/REST or /apis/GROUP/VERSION/REST */
+/* Splits /api/VERSION/REST or /apis/GROUP/VERSION/REST; *path becomes REST. */
 static bool split_group(Str *path, Str *ret_group, Str *ret_version) {
         Str group = STR("");
 
@@ -46,7 +46,7 @@ static bool split_group(Str *path, Str *ret_group, Str *ret_version) {
         return true;
 }
 
-/* namespaces/NS/PLURAL is a resource in a namespace, unless PLURAL is a subresource of the
+/* In namespaces/NS/PLURAL, PLURAL is a resource in the namespace, unless it is a subresource of the
  * namespace itself. */
 bool store_route(const char *path, StoreRoute *ret) {
         Str rest = str_from(path), group, version, plural;

@@ -35,9 +35,9 @@ typedef struct StoreApi {
         StoreObjects *objects;
         /* seconds since the epoch, set by the owner before each call */
         uint64_t now;
-        uint64_t seed;                  /* of UIDs and generated names */
-        Arena arena;                    /* of one call */
-        Buf admitted, merged, composed; /* of one call; the memory is kept */
+        uint64_t seed;                  /* seed of UIDs and generated names */
+        Arena arena;                    /* memory of one call */
+        Buf admitted, merged, composed; /* texts of one call; their memory is kept */
 } StoreApi;
 
 int store_api_init(StoreApi *a, size_t history, uint64_t seed);

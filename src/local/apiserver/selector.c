@@ -214,7 +214,8 @@ static bool requirement_holds(const StoreRequirement *q, bool present, Str value
         }
 }
 
-/* Booleans and numbers are compared as text; null and absent fields are "". */
+/* The text of a field as selectors compare it: booleans and numbers as written; null and absent
+ * fields are "". */
 static Str plain_text(Str value, Arena *arena) {
         if (store_is_null(value))
                 return (Str){NULL, 0};

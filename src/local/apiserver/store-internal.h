@@ -14,7 +14,7 @@ typedef struct StoreDelayed StoreDelayed; /* a request that a fault holds back *
 
 struct Store {
         sd_event *event;
-        sd_event_source *pump; /* on when streams have something to read */
+        sd_event_source *pump; /* enabled while streams have something to read */
         HttpServer *server;    /* NULL while the store has vanished */
         char *listen, *url;
         StoreApi api;
@@ -29,6 +29,7 @@ void store_handle(void *userdata, HttpExchange *x, const HttpRequest *request);
 /* In store.c: call it after anything that may have changed objects. */
 void store_touch(Store *s);
 
-/* In stream.c: takes the watch over, and finishes it also on failure. */
+/* In stream.c: answers x with the events of the watch, which it owns from now on, also on failure.
+ * path: for faults. */
 void store_stream_new(Store *s, HttpExchange *x, const char *path, StoreWatch *watch);
 void store_streams_pump(Store *s);

@@ -37,7 +37,8 @@ static int store_listen(Store *s, const char *address, Fault *fault) {
         return http_server_new(s->event, &options, store_handle, s, &s->server, fault);
 }
 
-/* Keeps host and port, so that the store can return at the same address. */
+/* Keeps the address with the port in use, so that the store can return there after
+ * store_vanish(). */
 static int store_remember_address(Store *s, const char *address) {
         const char *colon = strrchr(address, ':');
         int host = colon ? (int) (colon - address) : 0;
@@ -149,7 +150,7 @@ static int apply_items(Store *s, Str list, Fault *fault) {
         return result;
 }
 
-/* List, and the answer to GET of a collection: PodList, NodeList. */
+/* Whether the kind is List, or that of a collection's GET: PodList, NodeList. */
 static bool is_list(Str kind) {
         return kind.len >= 4 && str_eq((Str){kind.data + kind.len - 4, 4}, STR("List"));
 }
@@ -190,7 +191,7 @@ int store_each(Store *s, const char *resource, int (*each)(void *userdata, Str o
         return -ENOENT;
 }
 
-/* ---- trouble on purpose ---- */
+/* ---- injected faults ---- */
 
 int store_inject(Store *s, const StoreFault *fault) {
         return store_faults_add(&s->faults, fault);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The part of the Kubernetes API that our programs use, in memory, over loopback HTTP. The
- * resources are nodes, pods, configmaps, secrets, services, events, leases, jobs, deployments,
- * statefulsets, namespaces, resourcequotas and poddisruptionbudgets.
+/* The part of the Kubernetes API that our programs use, in memory, over loopback HTTP. kind.c lists
+ * the resources.
  *
  * It has lists in pages with continue tokens, and watches with bookmarks and 410 for forgotten
- * versions. It also has create, get, update, merge patch, delete and status, and pods/NAME/binding
- * with annotations and UID precondition. One resourceVersion counter serves all objects, as in
- * etcd.
+ * versions. It also has create, get, update, merge patch, strategic merge patch (of conditions),
+ * delete, status and discovery, and pods/NAME/binding with annotations and UID precondition. One
+ * resourceVersion counter serves all objects, as in etcd.
  *
  * For tests, benchmarks and `aliquot local`: no authentication, no admission, and only the defaults
  * that our programs read (uid, creationTimestamp, resourceVersion, schedulerName, phase,

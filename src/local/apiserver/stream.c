@@ -18,7 +18,7 @@ struct StoreStream {
         StoreStream *next, **link;
         HttpStream *http;
         StoreWatch watch;
-        char *path; /* to match faults */
+        char *path; /* the request's path, to match faults */
         sd_event_source *timeout, *bookmark;
 };
 

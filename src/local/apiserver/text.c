@@ -6,13 +6,13 @@
 #include "wire/json.h"
 #include "wire/json_write.h"
 
-/* ---- at the door ---- */
+/* ---- admission of received text ---- */
 
 typedef struct Admission {
         JsonReader reader;
         Arena *arena;
         Buf *out;
-        Str *keys; /* of the objects around the cursor, one after another */
+        Str *keys; /* keys of the objects around the cursor, one object after another */
         size_t n_keys, capacity;
         int r;
 } Admission;
@@ -57,7 +57,7 @@ static Str admit_key(Admission *a, Str raw) {
                 JsonReader r;
                 Str plain = {NULL, 0};
 
-                /* with the quotes around it */
+                /* the key with its quotes */
                 json_init(&r, (Str){raw.data - 1, raw.len + 2});
                 json_string(&r, a->arena, &plain);
                 json_write_quoted(a->out, plain);

@@ -9,8 +9,8 @@
 
 typedef enum Shape { SHAPE_STRING, SHAPE_INTEGER, SHAPE_OBJECT, SHAPE_STRINGS, SHAPE_MAP, SHAPE_LIST } Shape;
 
-/* A member; `of` are the members of the object, or of each object in the list. An entry without a
- * name ends a table. */
+/* A member of an object. of: the members of its value, or of each object in it where it is a list.
+ * An entry without a name ends a table. */
 typedef struct Member {
         const char *name;
         Shape shape;

@@ -4,7 +4,7 @@
 #define MODIFIED_MEANWHILE                                                                                   \
         "the object has been modified; please apply your changes to the latest version and try again"
 
-/* The new text must not contradict the object's identity. */
+/* Whether the new text agrees with the object's identity and version. Answers if not. */
 static bool identity_holds(Mutation *c, Str object) {
         StoreIdentity claimed;
         uint64_t version = store_text_version(object);
@@ -24,7 +24,8 @@ static bool identity_holds(Mutation *c, Str object) {
         return false;
 }
 
-/* The main resource ignores status; /status ignores everything but status and metadata. */
+/* Commits the new text. The main resource ignores status; /status ignores everything but status and
+ * metadata. */
 static void replace(Mutation *c, Str object) {
         Str old_status = store_member(c->old->text, "status"), metadata = store_member(object, "metadata");
         bool only_status = !str_is_empty(c->route->subresource);

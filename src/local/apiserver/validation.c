@@ -126,7 +126,7 @@ static bool is_label_value(Str s) {
         return s.len <= 63;
 }
 
-/* Labels, and the labels that a pod wants of its node. */
+/* Checks a map of labels: those of an object, or a pod's nodeSelector. */
 static int check_labels(Str map, const char *field, Arena *arena, StoreViolation *v) {
         StoreMember *members;
         size_t n;
@@ -171,12 +171,12 @@ static int check_metadata(Str object, const StoreIdentity *id, Arena *arena, Sto
 typedef struct PodCheck {
         Arena *arena;
         StoreViolation *v;
-        StoreMember *names; /* of the containers so far, as keys */
+        StoreMember *names; /* names of the containers so far, as keys */
         size_t n_names;
 } PodCheck;
 
-/* cpu, memory and resources of kubernetes.io may be fractions. Resources of other domains are
- * extended resources, which are whole numbers. */
+/* Whether the resource is an extended one, of which amounts are whole numbers. cpu, memory and
+ * resources of kubernetes.io are not; they may be fractions. */
 static bool is_extended(Str resource) {
         const char *slash = memchr(resource.data, '/', resource.len);
 
@@ -226,7 +226,8 @@ static int check_amounts(PodCheck *c, Str amounts, const char *list, size_t inde
         return r;
 }
 
-/* An extended resource cannot be overcommitted: a request needs a limit of the same amount. */
+/* Checks requests of extended resources, which cannot be overcommitted: each needs a limit of the
+ * same amount. */
 static int check_requests(PodCheck *c, Str limits, Str requests, const char *list, size_t index) {
         StoreMember *members, *bounds;
         size_t n, n_bounds;

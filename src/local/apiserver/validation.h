@@ -11,10 +11,12 @@
  * -ENOMEM, or STORE_VALID_E_* with the first violation. */
 int store_validate(const StoreKind *kind, Str object, const StoreIdentity *id, StoreViolation *ret);
 
-/* Validates an update. Of a pod's spec only images, tolerations and the deadline may change. */
+/* Validates an update. Of a pod's spec only images, tolerations and activeDeadlineSeconds may
+ * change, and schedulingGates may be removed. */
 int store_validate_update(const StoreKind *kind, Str old_object, Str new_object, StoreViolation *ret);
 
-int store_validate_annotations(Str annotations, StoreViolation *ret); /* of a Binding */
+/* the annotations of a Binding */
+int store_validate_annotations(Str annotations, StoreViolation *ret);
 
 /* RFC 1123, up to 253 characters: the form of object names */
 bool store_is_dns_subdomain(Str name);

@@ -11,7 +11,8 @@ enum {
 };
 
 typedef struct StoreViolation {
-        char field[256];    /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
-        const char *reason; /* of the Status cause: FieldValueInvalid, FieldValueRequired... */
-        Fault rule;         /* Invalid value: "500m": must be an integer */
+        char field[256]; /* spec.containers[0].resources.limits[aliyun.com/gpu-mem] */
+        /* reason of the Status cause: FieldValueInvalid, FieldValueRequired... */
+        const char *reason;
+        Fault rule; /* Invalid value: "500m": must be an integer */
 } StoreViolation;

@@ -89,8 +89,8 @@ static void list(StoreWatch *w, Buf *out, size_t room) {
         w->listing = false;
 }
 
-/* The change as the selector shows it: an object that begins to match is ADDED, and one that ceases
- * to match is DELETED with its last matching state. */
+/* Writes the change as the selector shows it: an object that begins to match is ADDED, and one that
+ * ceases to match is DELETED with its last matching state. */
 static void write_selected(StoreWatch *w, const StoreVersion *v, Buf *out) {
         const StoreVersion *old = v->older && v->older->change != STORE_DELETED ? v->older : NULL;
         bool before = old && store_selector_matches(&w->selector, v->entry->key, old->text);

@@ -11,7 +11,7 @@ typedef struct StoreWatch {
         StoreObjects *objects;
         const StoreKind *kind;
         StoreSelector selector;
-        /* the last number that was read; while listing: the moment of the list */
+        /* the last resourceVersion that was read; while listing: that of the list */
         uint64_t position;
         bool listing; /* no resourceVersion was given: existing objects come first, as ADDED */
         bool ended;   /* an ERROR was written, nothing follows */
