@@ -23,15 +23,15 @@ typedef struct AgentPaths {
         char *checkpoint, *pod_resources, *records, *cdi, *cards, *fences, *node_config;
 } AgentPaths;
 
-/* What the driver tells: card_events.c, offer.c. */
+/* What the driver tells of the cards: card_events.c, offer.c. */
 typedef struct AgentCards {
         CardSource *source;
         CardList list;
-        bool known;           /* they have been listed */
-        CardFences fences;    /* of an earlier run, and as they changed since */
+        bool known;           /* the cards have been listed */
+        CardFences fences;    /* cards out of service: read from disk at the start, updated since */
         DriverRelease driver; /* all zero: its version is not known */
-        usec_t census_at;     /* when the last one came; 0: none did */
-        uint64_t troubles;    /* scans that failed */
+        usec_t census_at;     /* when the last census came; 0: none did */
+        uint64_t troubles;    /* scans of the cards that failed */
 } AgentCards;
 
 /* Which pod has which slice. The roster owns the node's pods, the records what was given out. */
@@ -50,7 +50,7 @@ typedef struct AgentWatches {
         sd_event_source *list_again, *resize_again;
 } AgentWatches;
 
-/* Between agent_stop() and `done`. */
+/* What is under way between agent_stop() and `done`. */
 typedef struct AgentEnd {
         KubeCall *call;
         sd_event_source *timer;
@@ -82,16 +82,20 @@ struct Agent {
 };
 
 /* Those that return an int return 0 or negative errno. userdata is the agent. */
-int agent_open_state(Agent *a, Fault *fault); /* before all others */
-int agent_load_state(Agent *a);               /* once there are plugins */
+int agent_open_state(Agent *a, Fault *fault); /* call it before all others */
+int agent_load_state(Agent *a);               /* call it once there are plugins */
 int agent_start_card_events(Agent *a, Fault *fault);
 int agent_start_watches(Agent *a);
 
 int agent_set_cards(Agent *a, const CardList *cards);
 void agent_save_fences(void *userdata, const CardFences *fences);
-int agent_observe_node(Agent *a, const Node *node, Str text, bool listed); /* as publisher_observe() */
-void agent_look_at_resize(Agent *a, RosterPod *pod); /* and again later, if something waits */
-void agent_plan_growth(Agent *a);                    /* after it: gives permits back, or accepts them */
-void agent_apply_config(Agent *a);          /* slices came or went, or another mode or unit is wanted */
-size_t agent_count_holders(const Agent *a); /* of slices: pods */
+/* parameters as of publisher_observe() */
+int agent_observe_node(Agent *a, const Node *node, Str text, bool listed);
+/* checks its resize request, and again later if something waits */
+void agent_look_at_resize(Agent *a, RosterPod *pod);
+/* call it after that: updates the growth annotation */
+void agent_plan_growth(Agent *a);
+/* puts the wanted mode and unit in force, unless slices are held */
+void agent_apply_config(Agent *a);
+size_t agent_count_holders(const Agent *a); /* pods that hold slices */
 void agent_publish(Agent *a);               /* updates the Node object */

@@ -14,7 +14,7 @@
 #define COMPONENT  "aliquot-node"
 #define LAST_WORDS (2 * USEC_PER_SEC)
 
-enum { CENSUSES_OF_WINDOW = 10 }; /* of one audit window */
+enum { CENSUSES_OF_WINDOW = 10 }; /* in one window of the compute audit */
 
 /* ---- building ---- */
 
@@ -163,8 +163,8 @@ static int start_plugins(Agent *a, Fault *fault) {
         return plugins_start(&a->plugins, a->event, a->paths.pod_resources, fault);
 }
 
-/* Plugins start before all that takes time, because the kubelet refuses pods until they are
- * registered. */
+/* Makes the agent's parts. Plugins start before all that takes time, because the kubelet refuses
+ * pods until they are registered. */
 static int build(Agent *a, Fault *fault) {
         int r;
 
@@ -292,7 +292,8 @@ static void on_last_written(void *userdata, const KubeReply *reply) {
         stopped(a);
 }
 
-/* The watch may not have delivered the label that ended this agent, so the object is read again. */
+/* Sets gpu-count to 0 if the node no longer shares. The object was read for this, because the watch
+ * may not have delivered the label that ended this agent. */
 static void on_last_look(void *userdata, const KubeReply *reply) {
         static const char patch[] = "{\"status\":{\"capacity\":{\"" RESOURCE_GPU_COUNT
                                     "\":\"0\"},\"allocatable\":{\"" RESOURCE_GPU_COUNT "\":\"0\"}}}";

@@ -23,30 +23,35 @@ typedef struct AgentOptions {
         const char *nvml;           /* NULL: libnvidia-ml.so.1 */
         MemoryUnit unit;
         DeviceAccess access;
-        const char *slices, *library;        /* as in node/isolation/isolation.h */
-        uint32_t slices_mib;                 /* of the tmpfs for pages; 0: none at all */
-        bool ignores_disable, says_refusals; /* the same */
-        ComputePolicy policy;                /* of compute, unless the node's annotation sets one */
-        NodeDefaults defaults;               /* of other settings, unless annotations set them */
+        const char *slices, *library; /* as in node/isolation/isolation.h */
+        /* size of the tmpfs for slice pages; 0: no tmpfs is mounted */
+        uint32_t slices_mib;
+        bool ignores_disable, says_refusals; /* as in node/isolation/isolation.h */
+        /* the compute policy, unless the node's annotation sets one */
+        ComputePolicy policy;
+        /* defaults of other settings, unless annotations set them */
+        NodeDefaults defaults;
         /* Whether these containers are killed; else only an Event is written: */
         bool kills_excess;     /* with more memory than the slice */
         bool kills_overuse;    /* with more of a card's time than the share, as the driver reports it */
         bool kills_hung;       /* with a hung kernel */
         uint32_t hung;         /* seconds until a kernel counts as hung */
-        bool grows;            /* slices beyond their limits, as the scheduler permits */
+        bool grows;            /* slices may grow beyond their limits, as the scheduler permits */
         bool keeps_nvidia_off; /* a label keeps NVIDIA's device plugin off the node */
-        bool known_drivers;    /* no isolated slice with a driver newer than ours */
-        usec_t census;         /* between two reads of what processes hold; 0: 1 s */
-        int arbiter;           /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
-        const char *proc;      /* where the host's proc is mounted */
+        /* isolated containers are refused with a driver newer than the table's
+         * (gpu/rm/release.h) */
+        bool known_drivers;
+        usec_t census;    /* between two reads of what processes hold; 0: 1 s */
+        int arbiter;      /* borrowed; the arbiter reports hung kernels there; -1: nowhere */
+        const char *proc; /* where the host's proc is mounted */
 } AgentOptions;
 
 /* Returns 0, or negative errno with a fault for the log. */
 int agent_new(sd_event *event, const AgentOptions *options, Agent **ret, Fault *fault);
 Agent *agent_free(Agent *a);
 
-/* Ends cleanly: if the node's label says that it no longer shares, its gpu-count is set to 0 first.
- * Calls `done` once, when that is written or has taken too long. */
+/* Ends cleanly: if the node's label says that it no longer shares, and no pod holds slices, its
+ * gpu-count is set to 0 first. Calls `done` once, when that is written or has taken too long. */
 void agent_stop(Agent *a, void (*done)(void *userdata), void *userdata);
 
 /* The verb `aliquot node`. Returns the exit code. */

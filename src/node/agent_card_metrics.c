@@ -26,7 +26,7 @@ void agent_metrics_card_labels(const Agent *a, const MachineCard *c, Buf *out) {
 enum { MODE_NONE = 0, MODE_ALONE = 1, MODE_SHARE = 2 };
 
 typedef struct CardSums {
-        uint32_t units;      /* of the whole card; 0: the node offers none of it */
+        uint32_t units;      /* units of the whole card; 0: the node does not offer it */
         uint64_t used, core; /* units, percent */
 } CardSums;
 
@@ -63,7 +63,7 @@ static uint32_t fence_of(const Agent *a, const char *uuid) {
         return 0;
 }
 
-/* ---- the metrics ---- */
+/* ---- values of the metrics, one function each ---- */
 
 /* Each writes the value of one card; false: it is not known, and there is no series. */
 typedef bool (*CardValue)(const Agent *a, const MachineCard *c, Buf *out);

@@ -18,7 +18,7 @@ typedef struct ContainerCard {
         const Record *record;
         const RecordContainer *container;
         uint32_t card;
-        uint32_t mib, core;        /* given: the slice, percent */
+        uint32_t mib, core;        /* what it was given: MiB of the slice, and percent */
         bool has_page, has_usage;  /* the page's files could be read */
         uint64_t limit, card_size; /* bytes, in force */
         SliceUsage usage;
@@ -27,7 +27,7 @@ typedef struct ContainerCard {
         uint64_t driver_used;   /* bytes */
         bool driver_tells;
         bool unclear;              /* processes that may be its hold memory of the card */
-        size_t labels, labels_len; /* in the text of all labels */
+        size_t labels, labels_len; /* where its labels are in the text of all */
 } ContainerCard;
 
 typedef struct ContainerCards {
@@ -124,12 +124,12 @@ static void collect_one(const Agent *a, const Record *record, const RecordContai
         }
 }
 
-/* Whether the container is one of the process's pod, and the card the process's. */
+/* Whether container and card are those of the process: its pod, and the card that it holds. */
 static bool is_of_pod(const ContainerCard *c, const ProcessMemory *process) {
         return c->card == process->card && strcmp(c->record->uid, process->uid) == 0;
 }
 
-/* The only one of the pod on that card; NULL: there are several, or none. */
+/* The only container of the process's pod on that card; NULL: there are several, or none. */
 static ContainerCard *only_one(ContainerCards *all, const ProcessMemory *process) {
         ContainerCard *found = NULL;
 
@@ -143,7 +143,9 @@ static ContainerCard *only_one(ContainerCards *all, const ProcessMemory *process
         return found;
 }
 
-/* The status of a pod that is gone names no container any more, and that of a new pod not yet. */
+/* Adds a process's memory to its container. Where the pod is gone, no status names the container:
+ * then it counts if it is the pod's only one on the card. A new pod's status may not name it yet:
+ * then it is unclear. */
 static void on_process(void *userdata, const ProcessMemory *process) {
         ContainerCards *all = userdata;
         ContainerCard *only = process->pod ? NULL : only_one(all, process);
@@ -177,7 +179,7 @@ static void collect(const Agent *a, ContainerCards *all) {
                          memory_audit_card_used(a->audit.memory, all->list[i].card, &bytes));
 }
 
-/* ---- the metrics ---- */
+/* ---- values of the metrics, one function each ---- */
 
 typedef bool (*ContainerValue)(const ContainerCards *all, const ContainerCard *c, Buf *out);
 
@@ -191,7 +193,7 @@ static bool put_seconds(Buf *out, uint64_t nsec) {
         return true;
 }
 
-/* What the container may write is never more than the card has. */
+/* Appends a number that the container may write, as at most the card's memory. */
 static bool put_bounded(Buf *out, const ContainerCard *c, uint64_t bytes) {
         return c->has_usage && put_number(out, bytes < c->card_size ? bytes : c->card_size);
 }
@@ -237,7 +239,8 @@ static bool put_rowless(const ContainerCards *all, const ContainerCard *c, Buf *
         return c->has_usage && put_number(out, c->usage.rowless);
 }
 
-/* Caps and high priority are served before weights, which divide the rest. */
+/* Appends the container's share of the card. Caps and high priority are served before weights,
+ * which divide the rest. */
 static bool put_share(const ContainerCards *all, const ContainerCard *c, Buf *out) {
         uint64_t rates = 0, weights = 0, share = c->policy.gated ? c->policy.rate : POLICY_PPM;
 
@@ -306,7 +309,7 @@ static void write_line(const ContainerCards *all, const ContainerCard *c, size_t
                 return;
         buf_append_str(out, str_from(container_metrics[metric].name));
         buf_append(out, all->labels.data + c->labels, c->labels_len);
-        if (metric <= 1) /* ACK's have one label more */
+        if (metric <= 1) /* the first two are ACK's, which have one label more */
                 metric_text_label(out, "AllocateMode", "share");
         buf_append_str(out, STR("} "));
         buf_append_str(out, buf_str(value));

@@ -9,14 +9,14 @@
 #include "node/agent-internal.h"
 #include "node/audit/overuse.h"
 
-/* Few, because each may hold an answer that is not read. */
+/* Few connections, because each may hold an answer that is not read. */
 enum { BODY_MAX = 4096, CONNECTIONS_MAX = 128, CONNECTIONS_OF_ADDRESS = 64, IDLE_SEC = 15 };
 
-/* An older census says nothing of now. */
+/* Censuses that may be missed before the last one counts as too old. */
 enum { CENSUSES_MISSED = 10 };
 #define CENSUS_AGE_MAX (15 * USEC_PER_SEC)
 
-/* ---- the census ---- */
+/* ---- the age of the census ---- */
 
 static usec_t census_age(const Agent *a) {
         return clock_monotonic_usec() - a->cards.census_at;
@@ -39,7 +39,7 @@ static void write_census_age(const Agent *a, Buf *out) {
         metric_text_seconds(out, census_age(a));
 }
 
-/* ---- processes ---- */
+/* ---- metrics of processes ---- */
 
 typedef struct ProcessLines {
         const Agent *agent;
@@ -116,7 +116,7 @@ static void write_uses(const Agent *a, Buf *out) {
                 compute_audit_each(a->audit.compute, write_use, &(ProcessLines){.agent = a, .out = out});
 }
 
-/* ---- the audit ---- */
+/* ---- metrics of the audits ---- */
 
 static void write_excess(void *userdata, const MemoryExcess *excess) {
         const ProcessLines *lines = userdata;
@@ -166,7 +166,7 @@ static void write_overuses(const Agent *a, Buf *out) {
                                           &(ProcessLines){.agent = a, .out = out});
 }
 
-/* ---- our own ---- */
+/* ---- metrics of the agent itself ---- */
 
 static void write_own(const Agent *a, Buf *out) {
         ResolverCounters admit = resolver_counters(a->allocate.resolver);
@@ -312,7 +312,7 @@ static void write_build(const Agent *a, Buf *out) {
         buf_append_str(out, STR("} 1\n"));
 }
 
-/* ---- the server ---- */
+/* ---- the HTTP server ---- */
 
 static bool is_ready(const Agent *a) {
         for (int i = 0; i < OFFERED_RESOURCES_; i++)

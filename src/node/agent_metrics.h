@@ -15,11 +15,11 @@ int agent_metrics_serve(Agent *a, Fault *fault); /* 0 or negative errno with a f
 void agent_metrics_cards(const Agent *a, Buf *out);
 void agent_metrics_containers(const Agent *a, Buf *out);
 
-/* The labels of a card behind an opening brace, which the caller closes. */
+/* Appends an opening brace and the labels of a card. The caller closes the brace. */
 void agent_metrics_card_labels(const Agent *a, const MachineCard *c, Buf *out);
 
-/* Whether the driver's last figures are of now. While it hangs there is no census, and no series of
- * them. */
+/* Whether the last census is recent. While the driver hangs there is none, and metrics made of it
+ * have no series. */
 bool agent_metrics_has_census(const Agent *a);
 
 /* Whether a container of a record still holds its slice. */

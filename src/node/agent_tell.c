@@ -7,8 +7,8 @@
 #include "node/records/process_lookup.h"
 #include "slice/container_paths.h"
 
-/* Also to the log, because an Event may be dropped: above 25 per object, or when the API server is
- * away. */
+/* Writes an Event of the pod, and a log line, because an Event may be dropped: above 25 per object,
+ * or when the API server is away. */
 static void tell_pod(const AgentEvents *e, const RosterPod *pod, const Fault *note, KubeEvent event) {
         log_warning("pod=%s/%s %s", pod->namespace_, pod->name, note->text);
         event.kind = "Pod";
@@ -49,7 +49,7 @@ static void tell_card(const AgentEvents *e, const MachineCard *c) {
                             c->index);
 }
 
-/* Until pods have been listed it is not known which have slices there. */
+/* Does nothing until the pods are listed, because it is not known which have slices on the card. */
 void agent_tell_cards(AgentEvents *e, const CardList *cards) {
         for (size_t i = 0; e->roster->synced && i < cards->n; i++) {
                 const MachineCard *c = &cards->cards[i];
@@ -79,7 +79,8 @@ static void format_killed(const KilledProcesses *killed, bool of_container, char
                 (void) snprintf(ret + n, (size_t) (KILLED_TEXT - n), ", %zu could not be", killed->failed);
 }
 
-/* The driver still lists processes that have ended while other processes have their open files. */
+/* Tells how many processes of the excess have ended: the driver still lists them while others have
+ * their open files. */
 static void format_ended(const MemoryExcess *excess, char *ret, size_t size) {
         ret[0] = '\0';
         if (excess->n_ended > 0)
@@ -88,12 +89,13 @@ static void format_ended(const MemoryExcess *excess, char *ret, size_t size) {
                                 excess->n_ended, excess->n_pids);
 }
 
-/* Of an excess with several processes. */
+/* What follows the first process in the text of an excess with several. */
 static const char *or_another(const char *container) {
         return container ? " or another one of the container" : " or another one of the pod";
 }
 
-/* Where the driver limits the pod, what is beyond that is memory that it does not charge. */
+/* Names memory that the driver does not charge: where it limits the pod, what the container holds
+ * beyond the charge. */
 static void format_uncharged(const AgentEvents *e, const MemoryExcess *excess, char *ret, size_t size) {
         const MachineCard *card = inventory_machine_card(e->inventory, excess->card);
         uint64_t charged;
@@ -198,8 +200,8 @@ void agent_tell_resize_refused(void *userdata, const RosterPod *pod, const Fault
 
 /* ---- Events of the node, from what the audits found ---- */
 
-/* One container that memory which an ended process left may be with. Appends it to the text of the
- * node, which names a few. */
+/* Writes an Event for a pod with a container that may hold what an ended process left. Appends the
+ * container to `names`, the text of the node's Event, which names a few. */
 static void tell_holder(const AgentEvents *e, const UnaccountedMemory *memory, const LeftHolder *holder,
                         size_t n, Buf *names) {
         const RosterPod *pod = roster_find(e->roster, str_from(holder->owner.uid));
@@ -231,7 +233,7 @@ static void tell_holders(const AgentEvents *e, const UnaccountedMemory *memory, 
                 buf_appendf(names, " and %zu more", n - HOLDERS_TOLD);
 }
 
-/* The largest process without a slice, and what is known of it. */
+/* Appends the largest process without a slice, and what is known of it. */
 static void format_largest(const AgentEvents *e, const UnaccountedMemory *memory, Buf *ret) {
         const char *proc = e->proc ? e->proc : "/proc";
         const RosterPod *pod = NULL;
@@ -280,7 +282,7 @@ static const RosterPod *pod_of(const AgentEvents *e, const char *owner, Str *ret
         return roster_find_name(e->roster, namespace_, pod);
 }
 
-/* Of the slice's pod, or the log's where that is not known. */
+/* Writes an Event for the slice's pod, or a log line where that is not known. */
 static void tell_slice_event(const AgentEvents *e, const char *id, const char *owner, const KubeEvent *event,
                              Fault *note) {
         Str container = STR("");

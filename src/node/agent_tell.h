@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Events of the agent for pods, and those of its node that audits find. Each function writes
- * one and does nothing else. userdata is the AgentEvents. */
+/* The Events of the agent for pods, and those of its node that audits find. The functions write
+ * Events and log lines, and act on no finding. userdata is the AgentEvents. */
 
 #include "node/allocate/orphans.h"
 #include "node/audit/compute_audit.h"
@@ -19,20 +19,20 @@ typedef struct AgentEvents {
         const NodeState *state;
         const MemoryLimits *limits;
         const char *proc;     /* where the host's proc is mounted; NULL: /proc */
-        CardIndexes told_out; /* cards that pods know to be out of service */
+        CardIndexes told_out; /* cards that were reported to pods as out of service */
 } AgentEvents;
 
-/* To each pod with a slice of a card that went out of service, or is in service again. Once per
- * change, and to no more than FENCE_PODS_TOLD pods of a card. */
+/* Writes an Event for each pod with a slice of a card that went out of service, or is in service
+ * again. One per change, for at most FENCE_PODS_TOLD pods of a card. */
 enum { FENCE_PODS_TOLD = 64 };
 void agent_tell_cards(AgentEvents *e, const CardList *cards);
 /* killed may be NULL. */
 void agent_tell_excess(const AgentEvents *e, const MemoryExcess *excess, const KilledProcesses *killed);
 void agent_tell_overuse(const AgentEvents *e, const ComputeExcess *excess, const KilledProcesses *killed);
 void agent_tell_hung(const AgentEvents *e, const HungKernel *k, bool paused, const KilledProcesses *killed);
-/* Of slices of `aliquot run`: the scheduler promises whole cards to pods and does not know them.
- * Their processes are not killed, because a user of the machine may need them. Returns false on a
- * node that does not share cards now: the slice is reported again later. */
+/* Reports a slice of `aliquot run`: the scheduler promises whole cards to pods and does not know
+ * them. Their processes are not killed, because a user of the machine may need them. Returns false
+ * on a node that does not share cards now: the slice is reported again later. */
 bool agent_tell_foreign(void *userdata, const ForeignSlice *foreign);
 void agent_tell_unaccounted(void *userdata, const UnaccountedMemory *memory);
 void agent_tell_grown(void *userdata, const SlicedirCard *grown);

@@ -18,7 +18,7 @@ typedef struct NodeArbiter {
         int stop;          /* the arbiter ends when all copies of this are closed */
         pid_t pid;         /* below 1: no arbiter runs */
         usec_t began;
-        unsigned short_lives; /* in a row */
+        unsigned short_lives; /* runs in a row that lasted less than a second */
 } NodeArbiter;
 
 /* Starts the arbiter; failures are logged. patience: nanoseconds that a kernel may run beyond its

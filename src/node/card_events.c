@@ -31,8 +31,8 @@ static void on_card_trouble(void *userdata, const Fault *fault) {
         node_events_once(&a->events.node, REASON_DRIVER_TROUBLE, fault);
 }
 
-/* Only new containers are refused. Running ones keep their slices, because no driver can be
- * replaced below them. */
+/* Judges the driver. Only new containers are refused: running ones keep their slices, because no
+ * driver can be replaced below them. */
 static void on_driver(void *userdata, const char *version, bool locks) {
         Agent *a = userdata;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/enforce.h"
 
-/* The container's processes passed the gate, by accident (a static program, raw system calls) or on
- * purpose. They are killed at each census while the excess lasts. The Event of the excess is
- * repeated at each kill. */
+/* The container's processes bypassed the preload library, by accident (a static program, raw system
+ * calls) or on purpose. They are killed at each census while the excess lasts. The Event of the
+ * excess is repeated at each kill. */
 void enforce_excess(void *userdata, const MemoryExcess *excess) {
         AgentAudit *a = userdata;
         KilledProcesses killed = {0};
@@ -15,7 +15,8 @@ void enforce_excess(void *userdata, const MemoryExcess *excess) {
                 agent_tell_excess(a->events, excess, a->kills_excess ? &killed : NULL);
 }
 
-/* The gate was passed, or a process gave the arbiter a false report. An Event follows each kill. */
+/* The library was bypassed, or a process gave the arbiter a false report. An Event follows each
+ * kill. */
 void enforce_overuse(void *userdata, const ComputeExcess *excess) {
         AgentAudit *a = userdata;
         KilledProcesses killed = {0};

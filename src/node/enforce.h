@@ -2,7 +2,8 @@
 #pragma once
 
 /* The audits, and what follows from their findings: by the options of this node the container's
- * processes are killed or left alone, and agent_tell.c writes the Event. userdata is the audit. */
+ * processes are killed or left alone, and agent_tell.c writes the Event. userdata is the
+ * AgentAudit. */
 
 #include "node/agent_tell.h"
 #include "node/audit/hung_reader.h"

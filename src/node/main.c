@@ -30,7 +30,7 @@ typedef struct Options {
         const char *kubeconfig;
         AgentOptions agent;
         NodeArbiter arbiter;
-        uint32_t policy, census; /* as COMPUTE_NUMBER_MAX counts; ms, 0: the default */
+        uint32_t policy, census; /* a number up to COMPUTE_NUMBER_MAX; ms, 0: the default */
         bool runtime;            /* device access by the nvidia runtime */
         bool no_supervisor;
 } Options;

@@ -24,7 +24,8 @@ static bool save_text(const char *path, const Buf *text) {
         return save_text_as(path, text, 0600);
 }
 
-/* For `aliquot smi` of any user, which asks no API server. */
+/* Writes the cards out of service to a file for `aliquot smi`, which any user may run and which
+ * asks no API server. */
 static void save_out_of_service(const Agent *a) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 
@@ -72,8 +73,8 @@ static void save_published_unit(void *userdata, const char *unit) {
         save_node_config(a->paths.node_config, &a->node);
 }
 
-/* The runtime reads the specification when a container starts, so it must exist before the first
- * device is offered. */
+/* Writes the CDI specification. The runtime reads it when a container starts, so it must exist
+ * before the first device is offered. */
 static void write_cdi(const char *path, const AgentOptions *o, const CardList *cards) {
         _cleanup_(driver_files_done) DriverFiles driver = {0};
         _cleanup_buf_ Buf text = BUF_NULL;
@@ -114,8 +115,8 @@ static void set_devices(Agent *a, OfferedResource resource, bool none) {
                           r < 0 ? "out of memory" : "the list is too long");
 }
 
-/* A unit that was good for all cards stays in force when a smaller card is added; that card offers
- * nothing. */
+/* Whether the cards can be offered in the unit in force. One that was good for all cards stays when
+ * a smaller card is added, which then offers nothing. */
 static bool is_offered(NodeState *s, const AgentCards *cards) {
         int r;
 
@@ -160,9 +161,9 @@ static bool slices_are_held(const Agent *a) {
         return agent_count_holders(a) > 0;
 }
 
-/* The node's own ledger counts in the mode and unit in force, whatever label and annotation ask
- * for. A pending change blocks nothing here, because the agent still admits pods that no scheduler
- * placed. */
+/* Gives the Node to the node's own ledger, which counts in the mode and unit in force, whatever
+ * label and annotation ask for. A pending change blocks nothing here, because the agent still
+ * admits pods that no scheduler placed. */
 static void feed_ledger(Agent *a) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         _cleanup_buf_ Buf unit = BUF_NULL;
@@ -230,7 +231,7 @@ void agent_apply_config(Agent *a) {
                 feed_ledger(a);
         }
         if (!card_indexes_is_empty(&a->node.cordon.cards))
-                set_all_devices(a); /* those of pods that ended are not offered any more */
+                set_all_devices(a); /* devices of pods that have ended are not offered any more */
         if (!a->node.config_saved && a->node.text)
                 save_node_config(a->paths.node_config, &a->node);
         isolation_publish_compute(&a->isolation, &a->inventory);

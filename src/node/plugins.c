@@ -48,8 +48,8 @@ static void on_prestart(void *userdata, Plugin *p, RpcCall *call, PluginIds ids)
         start_verifier_prestart(all->start_verifier, kind_of(all, p), call, ids);
 }
 
-/* The static CPU manager chooses CPUs without asking device plugins, so a container may get CPUs
- * and card of different sockets. ACK does not support it either. */
+/* Warns of the static CPU manager, which chooses CPUs without asking device plugins, so a container
+ * may get CPUs and card of different sockets. ACK does not support it either. */
 static void check_cpu_manager(const Plugins *all) {
         _cleanup_buf_ Buf path = BUF_NULL, text = BUF_NULL;
 

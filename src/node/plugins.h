@@ -17,7 +17,7 @@ typedef enum PluginsCall {
         PLUGINS_CALLS_
 } PluginsCall;
 
-extern const char *const plugins_call_names[PLUGINS_CALLS_]; /* in v1beta1 */
+extern const char *const plugins_call_names[PLUGINS_CALLS_]; /* their names in v1beta1 */
 
 typedef struct Plugins {
         const char *kubelet_dir; /* borrowed, as the next ones */
@@ -26,13 +26,14 @@ typedef struct Plugins {
         NodeEvents *events;
         Plugin *list[OFFERED_RESOURCES_]; /* NULL: not started yet */
         bool registered[OFFERED_RESOURCES_];
-        size_t healthy[OFFERED_RESOURCES_]; /* offered devices; set by the owner */
+        size_t healthy[OFFERED_RESOURCES_]; /* healthy devices that are offered; set by the owner */
         Recheck *recheck;
-        Histogram calls[PLUGINS_CALLS_]; /* by how long the answer took */
+        Histogram calls[PLUGINS_CALLS_]; /* durations until the answer, by call */
         uint64_t registrations;
-        uint64_t dropped; /* resources, by the kubelet and unannounced */
+        uint64_t dropped; /* times that the kubelet dropped a resource without an error */
 } Plugins;
 
-/* socket: of PodResources; outlives the plugins. 0, or negative errno with a fault. */
+/* socket: path of the PodResources socket; outlives the plugins. 0, or negative errno with a
+ * fault. */
 int plugins_start(Plugins *all, sd_event *event, const char *socket, Fault *fault);
 void plugins_done(Plugins *all);

@@ -18,7 +18,7 @@ struct Recheck {
         RpcClient *client;
         RpcRequest *flight;
         sd_event_source *timer;
-        unsigned missing[OFFERED_RESOURCES_]; /* in a row */
+        unsigned missing[OFFERED_RESOURCES_]; /* checks in a row that found the resource missing */
 };
 
 static void check_after(Recheck *r, usec_t delay) {

@@ -18,7 +18,7 @@ typedef struct Recheck Recheck;
 
 typedef struct RecheckOptions {
         sd_event *event;
-        const char *socket; /* of PodResources; borrowed, as the loop */
+        const char *socket; /* the PodResources socket; borrowed, as the loop */
         /* Returns how many healthy devices the kubelet should list; 0 also while not registered. */
         size_t (*expected)(void *userdata, OfferedResource resource);
         void (*on_missing)(void *userdata, OfferedResource resource, const Fault *why);
@@ -28,6 +28,7 @@ typedef struct RecheckOptions {
 int recheck_new(const RecheckOptions *options, Recheck **ret); /* 0 or negative errno */
 Recheck *recheck_free(Recheck *r);
 
-void recheck_soon(Recheck *r); /* a resource was registered */
+/* call it when a resource was registered: the next check is in 5 s */
+void recheck_soon(Recheck *r);
 
 DEFINE_CLEANUP(Recheck *, recheck_free)

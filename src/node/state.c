@@ -52,7 +52,8 @@ int agent_load_state(Agent *a) {
         remember_fences(a->paths.fences, &a->cards.fences);
         for (size_t i = 0; i < list.n; i++)
                 if (!list.cards[i].healthy)
-                        card_indexes_add(&a->events.told_out, list.cards[i].index); /* by the earlier run */
+                        /* the earlier run has reported it */
+                        card_indexes_add(&a->events.told_out, list.cards[i].index);
         return agent_set_cards(a, &list);
 }
 

@@ -52,7 +52,8 @@ static int refuse(const Held *h, const char *what, const char *name) {
                          h->state_dir, what, name);
 }
 
-/* A record is called UID.json, or UID.json.bad where it could not be read. */
+/* Refuses if the pod of a record has processes. A record is called UID.json, or UID.json.bad where
+ * it could not be read. */
 static int check_record(const char *path, const char *name, void *userdata) {
         const Held *h = userdata;
         const char *end = strstr(name, ".json");
@@ -95,7 +96,8 @@ static void remove_tree(const char *path) {
         (void) nftw(path, remove_one, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* `lock` and `arbiter` beside the slices are files, and stay. */
+/* Removes a slice, which is a directory. `lock` and `arbiter` beside the slices are files, and
+ * stay. */
 static int remove_slice(const char *path, const char *name, void *userdata) {
         struct stat st;
 

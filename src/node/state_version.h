@@ -3,7 +3,8 @@
 
 /* Whether another version of the agent left what is kept on a node: its state directory and the
  * slices. The records of this version are in STATE/records. Agents before the first release had
- * them in STATE/pods. A folder has a name even where the disk is full or its files are damaged. */
+ * them in STATE/pods. The folder's name tells the version, because it is there even where the disk
+ * is full or files are damaged. */
 
 #include "base/fault.h"
 

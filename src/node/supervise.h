@@ -10,11 +10,13 @@
 typedef int (*SupervisedMain)(void *userdata);
 
 /* Forks and runs `run` in the child, which is killed when its parent ends. Returns in the parent
- * only: the exit code, once the child has exited by itself or a signal was passed on to it.
+ * only: the child's exit code, or 3 where no child can be started. After SIGTERM or SIGINT was
+ * passed on, it may be 128 plus the number of the signal that ended the child. It is 0 where
+ * SIGTERM or SIGINT came during a delay.
  *
- * A child that was killed or crashed is restarted at once. If it dies within a second many times in
- * a row, restarts are delayed more and more, up to 10 s. Call it before there is an event loop, a
- * library or a thread. */
+ * A child that was killed or crashed is restarted at once, or 10 ms later if it lived less than a
+ * second. After many short lives in a row the delay grows up to 10 s. Call it before there is an
+ * event loop, a library or a thread. */
 int supervise(SupervisedMain run, void *userdata);
 
 /* Sets a callback for the end of other children of the parent. Call it before supervise(). */

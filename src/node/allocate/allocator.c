@@ -18,8 +18,8 @@ typedef struct Owner {
         const RosterContainer *container;
 } Owner;
 
-/* The kubelet gives the devices of an init container to a later container of the same pod without
- * asking for a preference, when they suffice. Then the records tell which pod it is. */
+/* Finds the container by the records. The kubelet gives an init container's devices to a later
+ * container of the same pod without asking for a preference, when they suffice. */
 static Owner owner_by_records(const Allocator *a, DeviceKind kind, const DeviceSet *set) {
         const Records *records = a->node->records;
 
@@ -158,7 +158,7 @@ int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, F
         return 0;
 }
 
-/* PreStart records it again and saves it. */
+/* Records the owner of the devices in memory. PreStart records it again and saves it. */
 static void note_owner(const Allocator *a, const Owner *owner, DeviceKind kind, const DeviceSet *set) {
         Str uid = str_from(owner->pod->uid), container = str_from(owner->container->name);
 

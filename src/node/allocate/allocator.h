@@ -18,7 +18,7 @@ enum { ALLOCATOR_E_UNKNOWN = 1 };
  * first that it does not offer. */
 int allocator_check(const Allocator *a, DeviceKind kind, const DeviceSet *set, Fault *fault);
 
-/* Answers the call, and records which container was given what. Only memory brings environment and
- * devices: if two resources both brought them, the kubelet would take either. False when no
- * container is known that was to get exactly these devices. */
+/* Answers the call, and records which container was given what. Only the answer for memory has
+ * environment, mounts and devices: if the answers for two resources had them, the kubelet would
+ * take either. False when no container is known that was to get exactly these devices. */
 bool allocator_answer(const Allocator *a, DeviceKind kind, const DeviceSet *set, RpcCall *call);

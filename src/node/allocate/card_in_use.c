@@ -5,12 +5,12 @@
 #include "share/growth.h"
 #include "share/ledger_summary.h"
 
-/* One card and one kind of device, by the annotation as it was seen. */
+/* What is looked at: one card and one kind of device, with the annotation as it was seen. */
 typedef struct Look {
         const NodeContext *node;
         DeviceKind kind;
         uint32_t card;
-        const CardSize *as; /* of card_in_use() */
+        const CardSize *as; /* parameter of card_in_use() */
         const Growth *seen; /* NULL: the annotation could not be read */
 } Look;
 
@@ -23,7 +23,7 @@ static uint32_t size_on(const Look *look, const RecordContainer *c, uint32_t cou
         return size > 0 ? size / device_set_count_cards(&c->given[look->kind]) : count;
 }
 
-/* Units that the processes of a container hold. */
+/* Units of the card that the processes of a container hold. */
 static uint32_t held_on(const Look *look, const RecordContainer *c) {
         const NodeContext *node = look->node;
 
@@ -32,7 +32,8 @@ static uint32_t held_on(const Look *look, const RecordContainer *c) {
                        : 0;
 }
 
-/* What a pod is charged with, above its limits (sign 1) or below them (-1). */
+/* Units of the card that the annotation charges a pod above its limits (sign 1), or has it give up
+ * below them (-1). */
 static uint64_t charged(const Look *look, const Record *record, int sign) {
         uint64_t sum = 0;
 
@@ -72,11 +73,11 @@ static uint64_t above(const Look *look, const Record *record) {
 
 /* ---- sizes below them ---- */
 
-/* Devices of a pod that are counted, and that its containers neither have in force nor hold. What
- * was given up counts as that, whatever the counters say. What a container that is not counted has
- * given up is no part of what the others hold. A pod with an init container on the card
- * leaves nothing: that one has its limit when the sandbox begins again. starting: `more` of
- * card_in_use(), where it is this pod's. */
+/* Devices that the pod's counted containers (started, or starting now) leave free: neither in their
+ * size in force, nor held. What the annotation says was given up is free whatever the counters say,
+ * less what containers that are not counted gave up. 0 for a pod with an init container on the
+ * card, which has its limit when the sandbox begins again. starting: `more` of card_in_use(), where
+ * it is this pod's. */
 static uint64_t below(const Look *look, const Record *record, const DeviceSet *starting) {
         uint64_t devices = 0, sizes = 0, held = 0, elsewhere = 0;
 
@@ -104,7 +105,8 @@ static uint64_t below(const Look *look, const Record *record, const DeviceSet *s
 
 /* ---- the sums ---- */
 
-/* An init container and later containers may have the same devices. */
+/* Whether an earlier container of the record has the device: an init container and later ones may
+ * have the same. */
 static bool is_counted(const Record *record, size_t before, DeviceKind kind, DeviceId id) {
         for (size_t i = 0; i < before; i++)
                 if (record->containers[i].started && device_set_has(&record->containers[i].given[kind], id))

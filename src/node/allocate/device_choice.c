@@ -6,7 +6,8 @@
 /* Devices are taken in this order. */
 typedef enum Rank { RANK_MUST, RANK_FREE, RANK_HELD, RANKS_ } Rank;
 
-/* is_held is called as rarely as possible: a card may have a hundred thousand devices. */
+/* Whether the device is of this rank. is_held is called as rarely as possible: a card may have a
+ * hundred thousand devices. */
 static bool has_rank(const DeviceChoice *choice, DeviceId id, Rank rank) {
         bool is_must = device_set_has(choice->must_include, id);
 

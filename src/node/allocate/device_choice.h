@@ -8,8 +8,8 @@
 typedef struct DeviceChoice {
         DeviceKind kind;
         const DeviceSet *available;    /* free by the kubelet's books; must_include is among them */
-        const DeviceSet *must_include; /* of the pod's own init containers */
-        const CardShare *shares;       /* how many of which card */
+        const DeviceSet *must_include; /* devices of the pod's own init containers */
+        const CardShare *shares;       /* how many devices to take of which card */
         size_t n_shares;
         /* Whether another pod holds the device by our records, though the kubelet counts it as
          * free. Such a device is taken only when there is no other. The container then waits at

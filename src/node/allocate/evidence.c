@@ -323,7 +323,7 @@ int evidence_recall(const Record *record, Roster *roster, RosterPod *pod) {
                                   own && own->given[DEVICE_MEM].n > 0 ? &own->given[DEVICE_MEM] : others,
                                   slices + n);
                 if (found == 0)
-                        return 0; /* of another unit, or uneven: PreStart decides */
+                        return 0; /* devices of another unit, or uneven: PreStart decides */
                 n += found;
         }
         if (n == 0 || are_of_grant(slices, n, pod->grant))
@@ -374,7 +374,7 @@ static int adopt_entry(const CheckpointEntry *entry, const RosterPod *pod, const
                 if (str_eq(str_from(pod->containers[i].name), entry->container))
                         init = pod->containers[i].kind == CONTAINER_INIT;
         r = evidence_give(node, pod, entry->container, init, kind, &set);
-        if (r == 0 && !known) /* nothing says that it has not */
+        if (r == 0 && !known) /* no record says that it has not started */
                 record_set_started(records_find(node->records, str_from(pod->uid)), entry->container, true);
         return r;
 }

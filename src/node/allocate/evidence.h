@@ -9,27 +9,28 @@
 #include "node/kubelet/checkpoint.h"
 #include "node/kubelet/pod_resources.h"
 
-/* One pod, and those of its containers that hold the set. */
+/* What was found: one pod, and those of its containers that hold the set. */
 typedef struct Evidence {
         char *uid;               /* NULL when only names are known */
         char *namespace_, *name; /* NULL when only the UID is known */
         char **containers;
         size_t n_containers;
-        /* Our devices of all containers of the pod, for a pod that came without a place. List does
-         * not show init containers. */
+        /* Our devices of all containers of the pod, to place one that came without a placement.
+         * List does not show init containers. */
         RecordContainer *held;
         size_t n_held;
 } Evidence;
 
 void evidence_done(Evidence *e);
 
-/* The checkpoint at this path, with the entries of our resources alone. */
+/* Makes the reader of the checkpoint at this path, for the entries of our resources alone. */
 CheckpointFile evidence_file(const char *path);
 
 enum {
         EVIDENCE_E_NONE = 1, /* no container holds the set; the fault names what was read */
         EVIDENCE_E_TWICE,    /* two living pods: the kubelet gave them out twice (kubernetes#137534) */
-        EVIDENCE_E_UNEVEN,   /* what is held makes no place */
+        /* the held devices give no placement: cards, or units of each card, are not as requested */
+        EVIDENCE_E_UNEVEN,
 };
 
 /* Finds the pod that holds the set. Entries of pods that are gone stay in the checkpoint for a
@@ -40,15 +41,15 @@ int evidence_from_checkpoint(CheckpointFile *file, const Roster *roster, DeviceK
 /* 0, EVIDENCE_E_NONE, -ENOMEM. */
 int evidence_from_list(const PodList *list, DeviceKind kind, const DeviceSet *set, Evidence *ret);
 
-/* Gives a pod without a place the one that the devices of all its containers make. 0,
+/* Gives a pod without a placement the one that the devices of all its containers imply. 0,
  * EVIDENCE_E_UNEVEN, -ENOMEM. */
 int evidence_place(const RecordContainer *all, size_t n_all, Roster *roster, RosterPod *pod, Fault *fault);
 
-/* Gives a pod the place of its record, if this node has started containers of it: its annotations
- * may have been forged while no agent ran. A container without a record of its own is on the same
- * cards as the others of its pod. A record by which no container has started changes nothing,
- * because the place of the Binding may be newer. Returns 1 when the pod's place changed, 0 when it
- * did not, -ENOMEM. */
+/* Gives a pod the placement of its record, if this node has started containers of it: its
+ * annotations may have been forged while no agent ran. A container without a record of its own is
+ * on the same cards as the others of its pod. A record by which no container has started changes
+ * nothing, because the placement of the Binding may be newer. Returns 1 when the pod's placement
+ * changed, 0 when it did not, -ENOMEM. */
 int evidence_recall(const Record *record, Roster *roster, RosterPod *pod);
 
 /* Records devices that the kubelet has given to a container, as records_give() does. Where the

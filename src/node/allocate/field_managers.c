@@ -14,7 +14,7 @@ typedef struct Search {
 
 typedef struct Entry {
         Str name, operation, time, subresource;
-        uint32_t owned; /* of the system keys */
+        uint32_t owned; /* bit mask of the system keys that it owns */
 } Entry;
 
 static bool is_field(Str raw, Str key) {
@@ -50,8 +50,8 @@ static const JsonField entry_fields[] = {
         JSON_NESTED("fieldsV1", read_set),
 };
 
-/* RFC 3339 in UTC with whole seconds, as metav1.Time is written: the order of the texts is the
- * order in time. */
+/* Whether a is later than b, both metav1.Time (RFC 3339 in UTC, whole seconds): the order of the
+ * texts is the order in time. */
 static bool is_later(Str a, Str b) {
         size_t n = a.len < b.len ? a.len : b.len;
         int order = n > 0 ? memcmp(a.data, b.data, n) : 0;

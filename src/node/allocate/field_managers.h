@@ -12,7 +12,8 @@ typedef struct FieldManager {
         Str name;      /* "kubectl-annotate"; empty: there is none */
         Str operation; /* "Update" */
         Str time;      /* "2026-01-02T03:04:05Z" */
-        bool owns;     /* one of the keys; else it is the last that wrote anything but the status */
+        /* it owns one of the keys; else it is the last that wrote anything but the status */
+        bool owns;
 } FieldManager;
 
 enum { FIELD_MANAGERS_E_MALFORMED = 1 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The room answers the calls of the kubelet:
+/* This folder answers the calls of the kubelet:
  *
  *     GetPreferredAllocation  resolver.c: finds the pod and its container; resolver_place.c for one
  *                             without cards, resolver_answer.c for the answer
@@ -10,7 +10,7 @@
  *
  * Pods that change or go are for start_verifier.c, orphans.c and repair.c (node/watches.c).
  *
- * What the parts of this room work on: the node's pods, records and cards, and the clients by which
+ * What the parts of this folder share: the node's pods, records and cards, and the clients by which
  * they ask and write. The agent owns the context and everything it points to. It lends the context
  * to each part, and all of it outlives every part. */
 
@@ -30,7 +30,7 @@ typedef struct SliceGrowth {
         bool enabled;    /* new growth is accepted */
         char *seen;      /* the annotation as it was seen last; NULL: absent */
         uint64_t serial; /* the largest that was seen or written */
-        char *mine;      /* as this process would have it; NULL: it has not written */
+        char *mine;      /* the text that this process wants there; NULL: it has written none */
         bool told_full;  /* it has logged that the annotation needs too many entries */
 } SliceGrowth;
 

@@ -14,14 +14,15 @@ typedef struct Orphans Orphans;
 typedef struct OrphansOptions {
         const NodeContext *node;
         const char *cgroup_root;           /* outlives it */
-        void (*on_change)(void *userdata); /* the list of orphans is another one */
+        void (*on_change)(void *userdata); /* called when the list of orphans has changed */
         void *userdata;
 } OrphansOptions;
 
 int orphans_new(const OrphansOptions *options, Orphans **ret); /* 0 or -ENOMEM */
 Orphans *orphans_free(Orphans *o);
 
-/* A pod came, changed or went (pod NULL): its record becomes an orphan, is dropped, or is kept. */
+/* Makes the record of a pod an orphan, drops it, or keeps it. Call it when the pod came, changed or
+ * went (pod NULL). */
 void orphans_look(Orphans *o, Str uid, const RosterPod *pod);
 
 /* Whether the last process of a pod that is gone has ended. Then its record is dropped. */

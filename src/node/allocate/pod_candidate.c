@@ -176,7 +176,8 @@ static const RosterContainer *container_without(const PodCandidateQuery *query, 
         return pod->grant ? pod_candidate_without(query->records, pod, query->kind, query->size) : NULL;
 }
 
-/* Pods with a placement are admitted in the order of their Bindings. */
+/* Whether pod a was bound before pod b: those with a placement are admitted in the order of their
+ * Bindings. */
 static bool is_bound_before(const RosterPod *a, const RosterPod *b) {
         return a->placed != b->placed ? a->placed : a->assume < b->assume;
 }

@@ -11,8 +11,8 @@
 typedef struct PodCandidateQuery {
         const Roster *roster;
         const Records *records;
-        DeviceKind kind;   /* of the devices that the kubelet asks for */
-        uint32_t size;     /* how many */
+        DeviceKind kind;   /* kind of the devices that the kubelet asks for */
+        uint32_t size;     /* the number of devices that the kubelet asks for */
         char *const *gone; /* NAMESPACE/NAME of pods that the API server does not have */
         size_t n_gone;
 } PodCandidateQuery;

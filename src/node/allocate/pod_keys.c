@@ -28,8 +28,7 @@ static unsigned kind_of(size_t key) {
         return 0;
 }
 
-/* The annotations are written by the function that Bindings use too, and decoded again as those of
- * a pod. */
+/* Makes the values by writing annotations as for a Binding, and decoding them again as a pod's. */
 int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *ret) {
         _cleanup_buf_ Buf annotations = BUF_NULL, text = BUF_NULL;
         const Slice *slices;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The values that the system keys of a pod must have (POD_SYSTEM_KEYS), by the place that the
- * node's records have for it. Pure. */
+/* The values that the system keys of a pod must have (POD_SYSTEM_KEYS), by the placement that the
+ * roster has for it. Pure. */
 
 #include "node/records/roster.h"
 
@@ -10,12 +10,13 @@ typedef struct PodKeys {
         Str text[POD_SYSTEM_KEYS_COUNT]; /* empty: the key must be absent */
 } PodKeys;
 
-/* pod: holds a place. assigned: its containers have started. The texts live in the arena and
- * the pod. 0 or -ENOMEM. */
+/* pod: has a placement. assigned: its containers have started. The texts are in the arena and the
+ * pod. 0 or -ENOMEM. */
 int pod_keys_make(const RosterPod *pod, bool assigned, Arena *arena, PodKeys *ret);
 
-/* Bit i is set: the i-th key of the pod's object has another value. Allocations are compared by
- * their entries, not by their text, because other writers format JSON in other ways. */
+/* Returns a bit mask: bit i is set where the i-th key of the pod's object has another value.
+ * Allocations are compared by their entries, not by their text, because other writers format JSON
+ * in other ways. */
 uint32_t pod_keys_differ(const PodKeys *keys, const RosterPod *pod, Arena *arena);
 
 /* Appends all of them as the annotations of a merge patch (RFC 7386): absent ones are null. */

@@ -18,7 +18,7 @@ typedef struct PendingPatch {
         UT_hash_handle hh; /* by uid */
         PodPatcher *patcher;
         Writer writer;
-        bool place, assigned; /* to be written */
+        bool place, assigned; /* the placement, or `assigned`, is to be written */
         bool due;             /* the last patch has not all of it, or was refused */
         char uid[];
 } PendingPatch;
@@ -62,7 +62,8 @@ size_t pod_patcher_waiting(const PodPatcher *p) {
 
 /* ---- the patch ---- */
 
-/* The older form has memory on one card: neither whole cards nor several. */
+/* Whether the older annotation keys apply to the pod: memory on one card, neither whole cards nor
+ * several. */
 static bool has_older_form(const RosterPod *pod) {
         const Slice *slices;
         size_t n;
@@ -111,7 +112,8 @@ static int write_patch(const PendingPatch *patch, RosterPod *pod, Buf *out) {
         json_write_init(&w, out);
         json_write_object(&w, NULL);
         json_write_object(&w, "metadata");
-        json_write_text(&w, "uid", pod->api_uid); /* of another pod: 409 */
+        /* the API server answers 409 if the name is another pod's by now */
+        json_write_text(&w, "uid", pod->api_uid);
         json_write_raw(&w, "annotations", buf_str(&annotations));
         json_write_object_end(&w);
         json_write_object_end(&w);

@@ -21,7 +21,7 @@ typedef struct Item {
         UT_hash_handle hh;
         Repair *repair;
         uint32_t wrong;  /* system keys; 0: all are right */
-        usec_t due;      /* not before */
+        usec_t due;      /* the earliest time of its next repair */
         usec_t reported; /* when it was last reported; 0: never */
         RepairRate rate;
         KubeCall *get;

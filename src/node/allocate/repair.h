@@ -22,12 +22,13 @@ typedef struct RepairOptions {
 int repair_new(const RepairOptions *options, Repair **ret); /* 0 or -ENOMEM */
 Repair *repair_free(Repair *r);
 
-/* The pod came or changed, or a container of it has started. */
+/* Compares the pod's keys, and has wrong ones repaired. Call it when the pod came or changed, or a
+ * container of it has started. */
 void repair_look(Repair *r, const RosterPod *pod);
-void repair_forget(Repair *r, Str uid); /* the pod is gone */
+void repair_forget(Repair *r, Str uid); /* call it when the pod is gone */
 
 typedef struct RepairCounters {
-        uint64_t repaired; /* patches that were sent */
+        uint64_t repaired; /* repairs that were begun */
         uint64_t tampered; /* reports of pods */
         size_t waiting;    /* pods with wrong keys now */
 } RepairCounters;

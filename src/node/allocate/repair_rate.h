@@ -11,7 +11,7 @@ enum { REPAIR_RATE_MAX = 5 };
 #define REPAIR_RATE_WINDOW (60 * USEC_PER_SEC)
 
 typedef struct RepairRate {
-        usec_t at[REPAIR_RATE_MAX]; /* of the last repairs: a ring */
+        usec_t at[REPAIR_RATE_MAX]; /* times of the last repairs: a ring */
         size_t n;                   /* ever */
 } RepairRate;
 

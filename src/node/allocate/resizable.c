@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/allocate/resizable.h"
 
-/* Its devices say it. A placement may have other cards than the pod asks for. */
+/* How many cards the container has: by its devices, because a placement may have other cards than
+ * the pod asks for. */
 static uint32_t cards_of(const Record *record, const RosterPod *pod, const RosterContainer *c) {
         const RecordContainer *given = record ? record_container(record, str_from(c->name)) : NULL;
         uint32_t n = given ? device_set_count_cards(&given->given[DEVICE_MEM]) : 0;

@@ -7,7 +7,7 @@
 #include "node/allocate/resolver.h"
 #include "share/placement.h"
 
-enum { RESOLVER_LOOKS_MAX = 10 }; /* of one call at the kubelet's List */
+enum { RESOLVER_LOOKS_MAX = 10 }; /* Lists that one call waits for */
 
 /* One GetPreferredAllocation that is not answered yet. */
 typedef struct PreferredCall {
@@ -19,8 +19,9 @@ typedef struct PreferredCall {
         uint32_t size;
         PodResourcesCall *list;
         KubeCall *get;
-        char *get_name;                 /* NAMESPACE/NAME of the pod that `get` asks for */
-        char *gone[RESOLVER_LOOKS_MAX]; /* those that the API server did not have; each look asks for one */
+        char *get_name; /* NAMESPACE/NAME of the pod that `get` asks for */
+        /* NAMESPACE/NAME of pods that the API server did not have; each look asks for one */
+        char *gone[RESOLVER_LOOKS_MAX];
         size_t n_gone;
         sd_event_source *again, *deadline;
         unsigned looks;
@@ -59,14 +60,14 @@ void resolver_settle(PreferredCall *call, RosterPod *pod, const RosterContainer 
  * annotations before anything runs. */
 void resolver_settle_unknown(PreferredCall *call);
 
-/* pod: NULL where it is not known. */
+/* Fails the call, and so the pod, with the reason `why`. pod: NULL where it is not known. */
 void resolver_refuse(PreferredCall *call, const RosterPod *pod, const char *why);
 
 /* ---- resolver_place.c ---- */
 
-/* The node as the pod that is being admitted sees it. It goes before all pods without a card,
- * because the kubelet admits those later. capped: what the kubelet has given out of a card is not
- * free, whatever the ledger knows of it. 0 or -ENOMEM. */
+/* Begins a trial placement of the pod that is being admitted, on its node. It goes before all pods
+ * without a card, because the kubelet admits those later. capped: what the kubelet has given out of
+ * a card is not free, whatever the ledger knows of it. 0 or -ENOMEM. */
 int resolver_begin_trial(const PreferredCall *call, const LedgerNode *node, bool capped,
                          PlacementTrial **ret);
 

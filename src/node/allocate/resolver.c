@@ -81,7 +81,8 @@ static bool can_place(const PreferredCall *call, const RosterPod *pod) {
         return pod->placed || call->resolver->node->roster->has_cards;
 }
 
-/* Also whether it can be placed anew, where the cards of its annotations are impossible. */
+/* Whether the container can be answered now. Where the cards of its annotations are impossible, the
+ * Node's cards must be known for another placement. */
 static bool can_settle(const PreferredCall *call, const PodCandidate *found) {
         Fault why = FAULT_NULL;
 
@@ -116,14 +117,15 @@ static void look_again(PreferredCall *call) {
                 give_up(call);
 }
 
-/* An agent that has just begun may know its pods before its Node. Such looks do not count: the
- * deadline of the call ends them. */
+/* Looks again until the Node's cards are known: an agent that has just begun may know its pods
+ * before. Such looks do not count; the deadline of the call ends them. */
 static void wait_for_cards(PreferredCall *call) {
         call->looks = 0;
         look_again(call);
 }
 
-/* Static pods are called NAME-NODE in the API, where they appear when they have been admitted. */
+/* Whether the pod may be static: these are called NAME-NODE in the API, where they appear when they
+ * have been admitted. */
 static bool may_be_static(const PreferredCall *call) {
         const char *node_name = call->resolver->node->roster->node_name;
         size_t n = strlen(call->get_name), node = strlen(node_name);
@@ -132,7 +134,7 @@ static bool may_be_static(const PreferredCall *call) {
                strcmp(call->get_name + n - node, node_name) == 0;
 }
 
-/* The kubelet knew of the pod before our watch did: the answer is its object. */
+/* Takes the pod's object from a GET: the kubelet knew of the pod before our watch did. */
 static void on_pod(void *userdata, const KubeReply *reply) {
         PreferredCall *call = userdata;
 
@@ -145,8 +147,8 @@ static void on_pod(void *userdata, const KubeReply *reply) {
         look_again(call);
 }
 
-/* A pod that was deleted meanwhile has no cards any more, and must not take those of another pod.
- * Its failure has no effect. */
+/* Refuses a pod that was deleted meanwhile: it has no cards any more, and must not take those of
+ * another pod. Its failure has no effect. */
 static void refuse_gone(PreferredCall *call) {
         Fault fault = FAULT_NULL;
 

@@ -35,7 +35,8 @@ typedef struct ResolverOptions {
 } ResolverOptions;
 
 typedef struct ResolverCounters {
-        uint64_t settled; /* by List, or as the second resource of the same container */
+        /* answered for a container found by List, or for the second resource of the same one */
+        uint64_t settled;
         uint64_t placed;  /* of these, pods that came without cards */
         uint64_t moved;   /* of these, pods with impossible cards */
         uint64_t unknown; /* calls for a pod that was not known well enough */
@@ -48,9 +49,9 @@ int resolver_new(const ResolverOptions *options, Resolver **ret); /* 0 or -ENOME
 Resolver *resolver_free(Resolver *r);                             /* open calls are cut by their server */
 ResolverCounters resolver_counters(const Resolver *r);
 
-/* The two calls; each is answered once, now or later. */
+/* Handle GetPreferredAllocation and Allocate. Each call is answered once, now or later. */
 void resolver_preferred(Resolver *r, DeviceKind kind, RpcCall *rpc, const PreferredRequest *request);
 void resolver_allocate(Resolver *r, DeviceKind kind, RpcCall *rpc, PluginIds ids);
 
-/* The kubelet was restarted: an admission that was under way is over. */
+/* Forgets the admission under way. Call it when the kubelet was restarted. */
 void resolver_forget(Resolver *r);

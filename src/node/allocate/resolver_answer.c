@@ -151,8 +151,8 @@ static bool card_by_ledger(const PreferredCall *call, uint32_t *ret) {
         return true;
 }
 
-/* The card that the ledger would choose for this amount. Where the ledger chooses none, the card
- * with the fewest devices left, but enough. */
+/* Chooses a card for a pod that is not known: that of its other resource, else the ledger's choice
+ * for this amount. Failing both, the card with the fewest devices left that are enough. */
 static bool card_for_unknown(const PreferredCall *call, uint32_t *ret) {
         uint32_t card, count, least = UINT32_MAX;
         size_t at = 0;

@@ -63,7 +63,8 @@ static int choose_cards(const PreferredCall *call, RosterPod *pod, const ListedP
         int r;
 
         pod->grant = grant_free(pod->grant); /* the pod's own old slices must not refuse it */
-        node = roster_ledger_node(roster);   /* not before: the ledger drops a node with its last grant */
+        /* looked up only now: the ledger may drop a node with its last grant */
+        node = roster_ledger_node(roster);
         if (!node) {
                 buf_append_str(ret_why, STR("the node has no cards"));
                 return PLACEMENT_E_REFUSED;

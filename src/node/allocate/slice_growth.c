@@ -54,7 +54,7 @@ static bool is_mine(const SliceGrowth *g) {
         return g->mine && g->seen && strcmp(g->mine, g->seen) == 0;
 }
 
-/* What one look at a pod has given its containers beyond their sizes in force, by card. */
+/* What the containers of one pod were given in this look beyond their sizes in force, by card. */
 typedef struct Given {
         uint32_t of[DEVICE_KINDS_][CARD_INDEX_MAX + 1];
 } Given;
@@ -74,7 +74,7 @@ static GrowthSize permitted(const Growth *seen, const RosterPod *pod, const Reco
         return at > 0 ? least : (GrowthSize){0, 0};
 }
 
-/* Whether its cards have equal parts of the limit: a size that is not the limit is divided
+/* Whether the container's cards have equal parts of the limit, as any other size is divided
  * equally. */
 static bool has_equal_parts(const RecordContainer *c, const ResizeLimit *l) {
         uint32_t card, count;
@@ -114,13 +114,13 @@ static bool gives_up(const NodeContext *node, const RosterPod *pod, const Roster
 
 /* ---- room ---- */
 
-/* A size of one kind that becomes another one. */
+/* A change of a container's size, for one kind of device. */
 typedef struct Rise {
         DeviceKind kind;
-        uint32_t from, to, limit; /* of the container */
+        uint32_t from, to, limit; /* sizes of the container: in force, wanted, limit */
 } Rise;
 
-/* Units of a card. The limit is what the devices say, and another size is divided equally. */
+/* Units of one card in a size: its devices if the size is the limit, else an equal part. */
 static uint32_t part_on(const Rise *rise, uint32_t size, uint32_t count, uint32_t cards) {
         return size == rise->limit ? count : size / cards;
 }
@@ -158,7 +158,7 @@ static void give(const RecordContainer *c, const Rise *rise, Given *given) {
                 given->of[rise->kind][card] += rise_on(rise, count, cards);
 }
 
-/* Takes what is permitted for each card, or says why it has to wait. */
+/* Reserves a rise on each card of the container in `given`, or says why it has to wait. */
 static bool take(const NodeContext *node, const Rise *rise, const RosterPod *pod, const RecordContainer *c,
                  const ResizeLimit *l, Given *given, Fault *why) {
         uint32_t card = 0;
@@ -182,7 +182,8 @@ static bool take(const NodeContext *node, const Rise *rise, const RosterPod *pod
 
 /* ---- sizes that rise ---- */
 
-/* What a container may have, by the annotation. mine: NULL: another program may change it yet. */
+/* What a container may have above its limit, by the annotation. mine: NULL while another program
+ * may still change it. */
 static GrowthSize permit_for(const Growth *mine, const RosterPod *pod, const RecordContainer *c,
                              const ResizeLimit *l, bool gives) {
         if (!mine || !c)
@@ -190,7 +191,7 @@ static GrowthSize permit_for(const Growth *mine, const RosterPod *pod, const Rec
         return gives ? permitted(mine, pod, c, l) : growth_excess(permitted(mine, pod, c, l));
 }
 
-/* asked, where limit and permit allow it, else what they allow; not below what is in force. */
+/* The requested size, at most limit and permit together; these do not lower a size in force. */
 static uint32_t cut_size(uint32_t asked, uint32_t now, uint32_t limit, int64_t permit) {
         int64_t most = limit + permit;
 
@@ -251,14 +252,15 @@ static int32_t part_of(uint32_t size, uint32_t limit, uint32_t cards) {
         return (int32_t) (((int64_t) size - limit) / (cards > 0 ? cards : 1));
 }
 
-/* gives: else the limit is charged in any case. */
+/* The part of a size above the limit, for one card. gives: it may be negative, because what a
+ * shrink frees is given up. */
 static GrowthSize above_limit(ResizeSize size, const ResizeLimit *l, bool gives) {
         GrowthSize above = {part_of(size.mem, l->mem, l->cards), part_of(size.core, l->core, l->cards)};
 
         return gives ? above : growth_excess(above);
 }
 
-/* The same of what the processes hold of a card. */
+/* The same for what the container's processes hold of a card. */
 static GrowthSize held_of(const NodeContext *node, const RecordContainer *c, uint32_t card, bool gives) {
         GrowthSize held = {c && c->started ? held_above(node, c, card) : INT32_MIN, INT32_MIN};
 
@@ -352,7 +354,7 @@ static void update_entry(const NodeContext *node, GrowthEntry *e, bool is_lost, 
         e->size = keep;
 }
 
-/* What the entries leave of the permit of a container, units of all its cards. */
+/* The permit that the entries leave to a container, units of all its cards; 0: none. */
 static uint32_t permit_left(const NodeContext *node, const RosterPod *pod, const ResizeLimit *l,
                             const Growth *growth) {
         int32_t most = 0;
@@ -378,7 +380,7 @@ static void lower_permits(const NodeContext *node, const Growth *growth, Changes
                 Fault fault = FAULT_NULL;
 
                 if (!record || !record->saved)
-                        continue; /* it is saved by what has changed it */
+                        continue; /* a changed record is saved by the code that changed it */
                 resizable_find(pod, record, true, &all);
                 for (size_t i = 0; i < all.n; i++)
                         record_set_permit(record, all.limits[i].name,

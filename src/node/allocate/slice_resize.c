@@ -55,8 +55,9 @@ static uint32_t permit_of(const Record *record, const ResizeLimit *l) {
         return c ? c->permit_mem : 0;
 }
 
-/* The limit is written as 0, so that a record without sizes means the limits. A size above it is
- * what processes may hold until slice_growth_plan() finds that they hold less. */
+/* Writes the sizes into the record, the limit as 0, so that a record without sizes means the
+ * limits. A size above it is what processes may hold until slice_growth_plan() finds that they hold
+ * less. */
 static void set_sizes(Record *record, const Resizable *all, const ResizeSize *sizes) {
         for (size_t i = 0; i < all->n; i++) {
                 const ResizeLimit *l = &all->limits[i];
@@ -77,12 +78,13 @@ static int keep_sizes(const SliceResize *s, Record *record, const Resizable *all
         set_sizes(record, all, all->wanted);
         r = records_save(s->node->records, record, fault);
         if (r != 0)
-                set_sizes(record, all, before); /* as the file and the pages say */
+                set_sizes(record, all, before); /* back to the sizes in the file and the pages */
         return r;
 }
 
-/* Also after a refusal: an agent may have ended before it wrote the pages. A container that has not
- * started gets its size with its pages (isolation_prepare()). */
+/* Writes the sizes in force into the pages, also after a refusal: an agent may have ended before it
+ * wrote them. A container that has not started gets its size with its pages
+ * (isolation_prepare()). */
 static int write_pages(const SliceResize *s, const Record *record, const Resizable *all, Fault *fault) {
         int r = 0;
 
@@ -97,7 +99,8 @@ static int write_pages(const SliceResize *s, const Record *record, const Resizab
         return r;
 }
 
-/* *ret_waits: growth is not permitted yet, and the fault says so. */
+/* Puts the requested sizes in force. *ret_waits: growth is not permitted yet, and the fault says
+ * so. */
 static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Resizable *all, bool *ret_waits,
                   Fault *fault) {
         int r = resize_request_read(str_from(pod->resize[0]), str_from(pod->resize[1]), all->limits, all->n,
@@ -112,8 +115,8 @@ static int resize(const SliceResize *s, const RosterPod *pod, Record *record, Re
 
 /* ---- the status ---- */
 
-/* r: of the decision, with its fault; negative: it waits. w: of the pages. While a page could not
- * be written, the status names no size. */
+/* r, fault: the decision; negative: growth waits. w, pages: the result of writing the pages. While
+ * a page could not be written, the status names no size. */
 static void write_status(const Record *record, const Resizable *all, int r, const Fault *fault, int w,
                          const Fault *pages, Buf *out) {
         ResizeInForce list[RESIZABLE_MAX];
@@ -131,7 +134,8 @@ static void write_status(const Record *record, const Resizable *all, int r, cons
                 resize_status_write(said, list, all->n, out);
 }
 
-/* refusal: NULL: there is none. */
+/* Has the status written, and reports the refusal (NULL: none), unless the annotation says the same
+ * already. */
 static void set_status(const SliceResize *s, RosterPod *pod, Buf *text, const Fault *refusal) {
         char *status = text->len > 0 ? buf_take(text) : NULL;
         bool is_new = strcmp(status ? status : "", pod->resize_status ? pod->resize_status : "") != 0;

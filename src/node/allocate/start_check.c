@@ -180,7 +180,7 @@ static int keep_start(const StartCheck *check, const RosterPod *pod, const Roste
                           pod->name);
 }
 
-/* Writes the slice pages. No container starts without them. */
+/* Writes the slice pages of an isolated container, which does not start without them. */
 static int isolate(const StartCheck *check, const RosterPod *pod, const RosterContainer *c, Fault *fault) {
         const NodeContext *node = check->node;
         const Record *record = records_find(node->records, str_from(pod->uid));
@@ -194,8 +194,8 @@ static int isolate(const StartCheck *check, const RosterPod *pod, const RosterCo
         return 0;
 }
 
-/* The driver's limit on the pod, read back: no isolated container starts without it where the node
- * asks for it. */
+/* Has the driver's limit on the pod set and read back: no isolated container starts without it
+ * where the node asks for it. */
 static int limit_memory(const StartCheck *check, const RosterPod *pod, const RosterContainer *c,
                         Fault *fault) {
         const NodeContext *node = check->node;

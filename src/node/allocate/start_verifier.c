@@ -111,7 +111,7 @@ static void on_list(void *userdata, const PodList *list, const Fault *fault) {
         evidence_done(&call->listed);
         if (list)
                 (void) evidence_from_list(list, call->kind, &call->set,
-                                          &call->listed); /* where it shows none, List is asked again */
+                                          &call->listed); /* nothing shown: List is asked again */
         if (call->listed.n_containers > 0)
                 attempt(call);
         else if (clock_monotonic_usec() >= call->deadline) {

@@ -23,7 +23,7 @@ typedef struct StartVerifierOptions {
         Orphans *orphans;       /* outlives it */
         Repair *repair;         /* outlives it; NULL: none */
         const char *checkpoint; /* path of kubelet_internal_checkpoint; outlives it */
-        usec_t wait_max;        /* before a call fails that would have to wait; 0: 5 s */
+        usec_t wait_max;        /* how long a call waits before it fails; 0: 5 s */
 } StartVerifierOptions;
 
 typedef struct StartVerifierCounters {
@@ -38,16 +38,16 @@ StartVerifierCounters start_verifier_counters(const StartVerifier *v);
 /* Answers the call once, now or later. */
 void start_verifier_prestart(StartVerifier *v, DeviceKind kind, RpcCall *rpc, PluginIds ids);
 
-/* Something changed that an open call may wait for. */
+/* Tries the open calls again, because something changed that they may wait for. */
 void start_verifier_wake(StartVerifier *v);
 
 /* A pod came or changed, also before the first list is complete. Where this node has started
- * containers of it, its place becomes the one of its record, whatever its annotations say. */
+ * containers of it, its placement becomes the record's, whatever its annotations say. */
 void start_verifier_keep_place(StartVerifier *v, RosterPod *pod);
 
-/* Does the same, once the pods have been listed. Also gives a pod without a place the one of its
- * record, and has it written into the pod's annotations. The agent may have been killed before it
- * was written, and the mirror of a static pod may be made again. */
+/* Does the same, once the pods have been listed. Also gives a pod without a placement the one of
+ * its record, and has it written into the pod's annotations. The agent may have been killed before
+ * it was written, and the mirror of a static pod may be made again. */
 void start_verifier_recall(StartVerifier *v, RosterPod *pod);
 
 /* At start, once the pods have been listed: records what living pods hold by the kubelet's

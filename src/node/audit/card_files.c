@@ -28,7 +28,8 @@ CardFiles card_files_find(const char *simulated) {
         return (CardFiles){.uvm_major = S_ISCHR(st.stx_mode) ? st.stx_rdev_major : 0};
 }
 
-/* The file system is not asked: a container can have one of its own, which does not answer. */
+/* Whether the descriptor leads to a driver's file. The file system is not asked: a container can
+ * have one of its own, which does not answer. */
 static bool is_driver_file(int list, const char *name, const CardFiles *files) {
         struct statx st;
 
@@ -40,7 +41,7 @@ static bool is_driver_file(int list, const char *name, const CardFiles *files) {
                                         (files->uvm_major > 0 && st.stx_rdev_major == files->uvm_major));
 }
 
-/* One table of descriptors. *left: how many may still be looked at. */
+/* Looks at the descriptors of one thread. *left: how many may still be looked at. */
 static CardFilesOpen look(int tasks, const char *task, const CardFiles *files, unsigned *left) {
         _cleanup_(closedirp) DIR *list = NULL;
         char name[PATH_SIZE];

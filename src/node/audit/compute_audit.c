@@ -32,10 +32,10 @@ typedef struct Usage {
         uint32_t card;
         uint32_t cap;  /* ppm, at the last check; POLICY_PPM: none */
         uint64_t used; /* ns of this window */
-        uint32_t pid;  /* that used most in one census of the window */
+        uint32_t pid;  /* the process that used most in one census of the window */
         uint64_t most;
         bool several;
-        bool checked;        /* at least once */
+        bool checked;        /* its share was checked at least once */
         bool has_unknown;    /* of a pod: a process of this window has no known container */
         bool container_over; /* of a pod: a container of it had more than its share */
         Overuse overuse;
@@ -45,7 +45,7 @@ typedef struct AuditedCard {
         char uuid[64];
         uint32_t index;
         uint64_t span;   /* ns of this window */
-        bool known;      /* in this census */
+        bool known;      /* the census has the card */
         uint64_t census; /* ns of this census */
 } AuditedCard;
 
@@ -257,7 +257,7 @@ static bool due_of(ComputeAudit *m, const Usage *t, const AuditedCard *card, uin
         return true;
 }
 
-/* A window during which the share changed shows nothing. */
+/* Whether the share changed in this window, which then shows nothing. */
 static bool has_changed(const Usage *t, uint32_t cap) {
         return t->checked && cap != t->cap;
 }

@@ -29,14 +29,14 @@ typedef struct ComputeExcess {
         uint32_t card;
         uint32_t used, share; /* ppm of the card's time: had, and allowed */
         bool shared;          /* the share is no cap, but what it was given or others left */
-        uint64_t nsec;        /* the time over which both hold */
-        uint32_t pid;         /* that used most of it in the last window */
+        uint64_t nsec;        /* ns over which `used` and `share` were taken */
+        uint32_t pid;         /* the process that used most of it in the last window */
         bool several;         /* other processes used it, too */
-        bool again;           /* it was reported before and still lasts */
+        bool again;           /* the excess was reported before and still lasts */
 } ComputeExcess;
 
 typedef struct ComputeAuditOptions {
-        const Roster *roster; /* these outlive it */
+        const Roster *roster; /* all that is pointed to outlives the audit */
         const Records *records;
         const Inventory *inventory;
         const NodeCompute *compute;
@@ -66,12 +66,12 @@ typedef struct ProcessCompute {
         const RosterPod *pod;
         const char *container;
         uint32_t card, pid;
-        uint32_t percent; /* of the card's SMs */
+        uint32_t percent; /* the process's use of the card's SMs */
 } ProcessCompute;
 void compute_audit_each(const ComputeAudit *m, void (*visit)(void *userdata, const ProcessCompute *process),
                         void *userdata);
 
-/* Excesses that were reported and still last. */
+/* Visits the excesses that were reported and still last. */
 void compute_audit_each_excess(const ComputeAudit *m,
                                void (*visit)(void *userdata, const ComputeExcess *excess), void *userdata);
 uint64_t compute_audit_excesses(const ComputeAudit *m); /* ever */

@@ -32,7 +32,7 @@ uint32_t compute_share_of_container(const ComputeShare *s, const RosterPod *pod,
 
         if (!given || device_set_count(&given->given[DEVICE_MEM], card) == 0)
                 return 0;
-        if (percent > 0 && given->size_core > percent) /* it has grown */
+        if (percent > 0 && given->size_core > percent) /* the slice has grown */
                 percent = given->size_core;
         if (!s->ignores_disable && roster_is_not_isolated(pod, given->name))
                 return POLICY_PPM;

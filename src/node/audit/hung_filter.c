@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* -1: none. */
+/* The index of a kernel that was reported as paused; -1: none. */
 static int find(const HungFilter *f, const char *name) {
         for (int i = 0; i < HUNG_FILTER_KERNELS; i++)
                 if (strcmp(f->kernels[i].name, name) == 0)

@@ -13,8 +13,8 @@
 enum { HUNG_FILTER_KERNELS = 64, HUNG_FILTER_NAME = 512, HUNG_FILTER_RUNS = 2 };
 
 typedef enum HungVerdict {
-        HUNG_VERDICT_HUNG,   /* to be reported, and its container killed where that is configured */
-        HUNG_VERDICT_PAUSED, /* to be reported as paused */
+        HUNG_VERDICT_HUNG,   /* report it, and kill its container where that is configured */
+        HUNG_VERDICT_PAUSED, /* report it as a kernel of a paused process */
         HUNG_VERDICT_WAIT    /* nothing to report */
 } HungVerdict;
 

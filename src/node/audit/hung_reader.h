@@ -9,9 +9,9 @@
 
 typedef struct HungKernel {
         uint64_t nsec; /* how long it has run beyond its window */
-        bool part;     /* of one process, while others of the container go on */
-        bool again;    /* it was reported before and still runs */
-        Str uuid;      /* of the card */
+        bool part;     /* one process hangs, while others of the container go on */
+        bool again;    /* the kernel was reported before and still runs */
+        Str uuid;      /* UUID of the card */
         Str namespace_, pod, container;
 } HungKernel;
 

@@ -21,7 +21,7 @@ typedef struct Hysteresis {
         bool reported;
 } Hysteresis;
 
-/* A census with the finding. Returns true when it is to be reported now. */
+/* Counts a census with the finding. Returns true when it is to be reported now. */
 static inline bool hysteresis_raise(Hysteresis *h) {
         bool first;
 
@@ -51,7 +51,7 @@ static inline bool hysteresis_is_over(const Hysteresis *h) {
         return h->score == 0 && h->slow == 0;
 }
 
-/* A census without the finding. */
+/* Counts a census without the finding. */
 static inline void hysteresis_lower(Hysteresis *h) {
         if (h->score > 0)
                 h->score--;

@@ -21,9 +21,10 @@ typedef struct LeftKey {
 typedef struct LeftPid {
         UT_hash_handle hh;
         LeftKey key;
-        uint64_t since, until; /* a process that began with it did so in this time; 0: not known */
-        ProcessOwner owner;    /* uid "": charged to none */
-        bool named;            /* in this census */
+        /* in ticks: the driver first named the memory in this time; 0: not known */
+        uint64_t since, until;
+        ProcessOwner owner; /* uid "": charged to none */
+        bool named;         /* this census named it */
 } LeftPid;
 
 /* ---- holders ---- */
@@ -203,7 +204,7 @@ const ProcessOwner *left_memory_judge(LeftMemory *m, uint32_t card, uint32_t pid
         LeftPid *p = entry_of(m, (LeftKey){card, pid});
 
         if (!p)
-                return NULL; /* out of memory: it is reported for the card */
+                return NULL; /* out of memory, or LEFT_MAX entries: it is reported for the card */
         p->named = true;
         if (only && (holders->alone || began_with(p, holders)))
                 p->owner = *only;

@@ -40,12 +40,12 @@ typedef struct LeftHolders { /* of one card; all zero: none */
 
 void left_memory_done_holders(LeftHolders *h);
 
-/* The first of each container that the memory may be with: those without such an ancestor, or the
- * others where there is none. */
+/* Whether holder i is to be reported: the first one of its container, and without an ancestor that
+ * the driver names, unless all have one. */
 bool left_memory_is_told(const LeftHolders *h, size_t i);
 
-/* Adds the holders on a card. named: the pids of the driver there. Out of memory some may be
- * missing, and then *ret is empty. */
+/* Adds the holders on a card. named: the pids that the driver names there. When out of memory, *ret
+ * is empty. */
 typedef struct LeftSearch {
         const char *proc;
         const Records *records;
@@ -58,7 +58,8 @@ void left_memory_find_holders(const LeftSearch *s, LeftHolders *ret);
 
 typedef struct LeftMemory { /* all zero: empty */
         struct LeftPid *pids;
-        /* In ticks since boot: before the last census, this one, and its end. 0: not known */
+        /* In ticks since boot: when the census before was asked for, when this one was, and when it
+         * came; 0: not known */
         uint64_t before, asked, came;
 } LeftMemory;
 
@@ -66,12 +67,12 @@ void left_memory_done(LeftMemory *m);
 
 /* Begins a census. The times are as in CardCensus. */
 void left_memory_begin(LeftMemory *m, usec_t asked, usec_t came);
-/* The container that the memory of that ended process is charged to; NULL: none. Once for each one
- * that the driver names in this census. */
+/* The container that the memory of that ended process is charged to; NULL: none. Call it once in a
+ * census for each ended process that the driver names. */
 const ProcessOwner *left_memory_judge(LeftMemory *m, uint32_t card, uint32_t pid, const LeftHolders *holders);
-/* The container of the former owner's pod that has its file by now; NULL: none has, or several may.
- * The caller knows that no process of the former owner has one. */
+/* The only container of the former owner's pod with holders; NULL: none, or several. Call it where
+ * no process of the former owner has a driver file open. */
 const ProcessOwner *left_memory_heir(const LeftHolders *holders, const ProcessOwner *former);
-/* Whether a holder is of that container. */
+/* Whether that container has a holder. */
 bool left_memory_has_holder(const LeftHolders *holders, const ProcessOwner *owner);
 void left_memory_end(LeftMemory *m); /* forgets those that the driver names no more */

@@ -37,7 +37,7 @@ typedef struct Holding {
         size_t n_pids, room, n_ended;
         Hysteresis found;
         bool in_census;
-        bool over;           /* to be forgotten */
+        bool over;           /* it is to be forgotten */
         bool has_unknown;    /* of a pod: a process of it has no known container */
         bool container_over; /* of a pod: a container of it has more than its slice */
 } Holding;
@@ -50,7 +50,8 @@ struct MemoryAudit {
         Unaccounted unaccounted;
         PidOwnerCache owners;
         LeftMemory left;
-        LeftHolders holders[CARDS_MAX]; /* by index: of what is left there */
+        /* by index of the card: processes that may hold what is left there */
+        LeftHolders holders[CARDS_MAX];
         CardFiles files;
         uint64_t excesses, n_unaccounted;
 };
@@ -162,7 +163,8 @@ static void add_to_both(MemoryAudit *a, const Seen *seen) {
                 whole->has_unknown = true;
 }
 
-/* Also where another process has the pid by now, which has no file of the driver. */
+/* Whether the process has ended. True also where it has no driver file open: then another process
+ * has the pid. */
 static bool has_ended(const MemoryAudit *a, uint32_t pid) {
         char path[PATH_SIZE];
 
@@ -170,7 +172,8 @@ static bool has_ended(const MemoryAudit *a, uint32_t pid) {
         return access(path, F_OK) != 0 || card_files_of(a->o.proc, pid, &a->files) == CARD_FILES_NONE;
 }
 
-/* A process that has ended and was not waited for still has its cgroup. Its threads may go on. */
+/* Whether the process has ended although it still has its cgroup: a zombie, and none of its threads
+ * has a driver file open. */
 static bool is_zombie(const MemoryAudit *a, uint32_t pid) {
         return process_state_first_thread_has_ended(a->o.proc, pid) &&
                card_files_of(a->o.proc, pid, &a->files) != CARD_FILES_SOME;
@@ -223,8 +226,8 @@ static bool is_alive_there(const MemoryAudit *a, const Seen *dead) {
         return false;
 }
 
-/* An ended process of a known container. A process there has its file, or one of another
- * container to which it was passed. */
+/* Charges the memory of an ended process to its known container, or to the one of its pod to which
+ * its driver file was passed. */
 static void charge_ended(MemoryAudit *a, Seen *seen) {
         const LeftHolders *holders = &a->holders[seen->card];
         const ProcessOwner *heir = left_memory_heir(holders, &seen->owner);
@@ -234,7 +237,8 @@ static void charge_ended(MemoryAudit *a, Seen *seen) {
         add_to_both(a, seen);
 }
 
-/* What is less than the tolerance of the card is not looked after. */
+/* Attributes the memory of ended processes to containers. Holders are searched only where it
+ * exceeds the card's tolerance. */
 static void charge_left(MemoryAudit *a, const CardCensus *census) {
         uint64_t left[CARDS_MAX] = {0}, ended[CARDS_MAX] = {0};
 
@@ -267,7 +271,8 @@ static void charge_left(MemoryAudit *a, const CardCensus *census) {
         left_memory_end(&a->left);
         for (uint32_t card = 0; card < CARDS_MAX; card++)
                 if (left[card] <= UNACCOUNTED_BASE)
-                        left_memory_done_holders(&a->holders[card]); /* none is told of */
+                        /* these holders are not reported */
+                        left_memory_done_holders(&a->holders[card]);
 }
 
 static void read_census(MemoryAudit *a, const CardCensus *census) {

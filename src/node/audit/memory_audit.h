@@ -37,21 +37,21 @@ typedef struct MemoryExcess {
         uint64_t used, limit;  /* bytes */
         const ExcessPid *pids; /* all of them */
         size_t n_pids, n_ended;
-        bool again; /* it was reported before and still lasts */
+        bool again; /* the excess was reported before and still lasts */
 } MemoryExcess;
 
-/* Memory of one card that no process accounts for. */
+/* Memory of one card that no pod accounts for (unaccounted.h). */
 typedef struct UnaccountedMemory {
         uint32_t card;
-        uint64_t bytes, used; /* used: of the card, by all */
+        uint64_t bytes, used; /* bytes that no pod accounts for; bytes in use on the card, by all */
         uint32_t pid;         /* the largest process of no pod with slices; 0: none is listed */
         uint64_t pid_bytes;
         bool pid_ended;
-        const LeftHolders *holders; /* of what ended processes left */
+        const LeftHolders *holders; /* processes that may hold what ended ones left */
 } UnaccountedMemory;
 
 typedef struct MemoryAuditOptions {
-        const Roster *roster; /* these outlive it */
+        const Roster *roster; /* all that is pointed to outlives the audit */
         const Records *records;
         const Inventory *inventory;
         const char *proc;      /* NULL: /proc */
@@ -84,7 +84,7 @@ PausedProcesses memory_audit_paused(const MemoryAudit *a, const RosterPod *pod, 
  * container: NULL where it is not known. */
 typedef struct ProcessMemory {
         const RosterPod *pod;
-        const char *uid; /* of its pod, also of one that is gone; "": it is in none */
+        const char *uid; /* UID of its pod, also of one that is gone; "": it is in none */
         const char *container;
         uint32_t card, pid;
         uint64_t bytes;
@@ -92,14 +92,14 @@ typedef struct ProcessMemory {
 void memory_audit_each(const MemoryAudit *a, void (*visit)(void *userdata, const ProcessMemory *process),
                        void *userdata);
 
-/* Excesses that were reported and still last. */
+/* Visits the excesses that were reported and still last. */
 void memory_audit_each_excess(const MemoryAudit *a, void (*visit)(void *userdata, const MemoryExcess *excess),
                               void *userdata);
 bool memory_audit_unaccounted(const MemoryAudit *a, uint32_t card,
                               uint64_t *ret_bytes); /* false: not known */
-/* Whether it was reported as a finding, and still is one. */
+/* Whether the card's unaccounted memory was reported and still lasts. */
 bool memory_audit_unaccounted_lasts(const MemoryAudit *a, uint32_t card);
 bool memory_audit_card_used(const MemoryAudit *a, uint32_t card,
-                            uint64_t *ret_bytes);              /* by all; false: not known */
+                            uint64_t *ret_bytes);              /* in use, by all; false: not known */
 uint64_t memory_audit_excesses(const MemoryAudit *a);          /* ever */
 uint64_t memory_audit_unaccounted_count(const MemoryAudit *a); /* ever */

@@ -9,7 +9,8 @@
  * A window's length is what an honest container can be beyond its share: a kernel cannot be ended,
  * so the card waits for it. With windows of 10 s that is the longest kernel that does not count as
  * hung. All of the card at a share of 30 % is reported after three windows, 45 % after eleven, 36 %
- * after a hundred, 35 % never. What was reported ends when the owed time has been waited off.
+ * after a hundred, 35 % never. A reported overuse ends when the container has left as much time
+ * unused as it owes.
  *
  * Where a share is no cap, a container may also have what others do not want: overuse_due(). Pure;
  * times are ns. */
@@ -20,10 +21,13 @@
 enum { OVERUSE_PPM = 1000000, OVERUSE_TOLERANCE = 50000, OVERUSE_ROW = 3 };
 
 typedef struct Overuse {
-        uint64_t owed; /* beyond share and tolerance, not waited off; at most OVERUSE_OWED windows */
-        /* Of the windows that were over in a row, up to the newest; due: its share of them. */
+        /* ns used beyond share and tolerance, less what was left unused since; at most OVERUSE_OWED
+         * windows */
+        uint64_t owed;
+        /* ns, summed over the windows in a row that were over: their length, the time used, and the
+         * share */
         uint64_t span, used, due;
-        unsigned row; /* how many */
+        unsigned row; /* windows in a row that were over */
         bool reported;
 } Overuse;
 
@@ -36,9 +40,9 @@ bool overuse_window(Overuse *o, uint64_t length, uint64_t span, uint64_t used, u
 /* Whether it was reported and the newest window is over. */
 bool overuse_lasts(const Overuse *o);
 
-/* What it had of the card's time in these windows, in ppm. */
+/* What the container had of the card's time in these windows, in ppm. */
 uint32_t overuse_ppm(const Overuse *o);
-uint32_t overuse_due_ppm(const Overuse *o); /* what it was allowed */
+uint32_t overuse_due_ppm(const Overuse *o); /* what it was allowed in them */
 
 /* What a container without a cap is allowed of a window of `span`. It is the largest of three
  * times: what the arbiter gave it, what the arbiter gave no other container, and its part where all

@@ -5,7 +5,9 @@
 #include "node/kubelet/process_state.h"
 
 enum {
-        ABSENT_MAX = 8, /* censuses: a driver that once fails to list a card's processes has not freed them */
+        /* censuses that an entry outlives: a driver that once fails to list processes has not freed
+         * them */
+        ABSENT_MAX = 8,
         REMEMBERED_MAX = 8192
 };
 
@@ -15,7 +17,7 @@ typedef struct CachedPid {
         uint64_t start; /* 0: not known */
         ProcessOwner owner;
         unsigned absent; /* censuses in a row that did not name it */
-        bool named;      /* by this one */
+        bool named;      /* this census named it */
         bool reused;     /* another process has the pid, and each census has named it */
 } CachedPid;
 
@@ -46,7 +48,7 @@ void pid_owner_cache_end(PidOwnerCache *c) {
         }
 }
 
-/* Out of memory, the owner is known only while the process lives. */
+/* Out of memory, or beyond REMEMBERED_MAX, the owner is known only while the process lives. */
 static void remember(PidOwnerCache *c, uint32_t pid, uint64_t start, const ProcessOwner *owner) {
         CachedPid *p;
 

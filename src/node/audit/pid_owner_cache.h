@@ -25,7 +25,7 @@ typedef struct PidOwnerCache {
 
 void pid_owner_cache_done(PidOwnerCache *c);
 
-void pid_owner_cache_begin(PidOwnerCache *c); /* of a census */
+void pid_owner_cache_begin(PidOwnerCache *c); /* begins a census */
 /* *ret is set unless PID_OWNER_NONE. */
 PidOwnerState pid_owner_cache_find(PidOwnerCache *c, uint32_t pid, ProcessOwner *ret);
 void pid_owner_cache_end(PidOwnerCache *c); /* forgets pids that the driver no longer names */

@@ -15,7 +15,7 @@
 #include "node/records/process_lookup.h"
 
 enum { SWEEP_MIN = 64 };
-enum { ROUNDS_MAX = 16 }; /* over one container's processes */
+enum { ROUNDS_MAX = 16 }; /* rounds over one container's processes */
 enum { KEY_SIZE = POD_UID_SIZE + PROCESS_LOOKUP_NAME_SIZE, CGROUP_FILE_MAX = 64 * 1024 };
 
 typedef struct KilledPid {
@@ -36,7 +36,7 @@ static void forget(ProcessKiller *k, KilledPid *p) {
         free(p);
 }
 
-/* Those whose last kill was before that time. */
+/* Forgets the containers with no kill since that time. */
 static void forget_containers(ProcessKiller *k, usec_t before) {
         KilledContainer *c, *next;
 
@@ -94,7 +94,7 @@ static void note(ProcessKiller *k, uint32_t pid) {
                 sweep(k);
         p = calloc(1, sizeof *p);
         if (!p)
-                return; /* it is counted twice */
+                return; /* out of memory: it may be counted twice */
         *p = (KilledPid){.pid = pid, .start = start_of(k, pid)};
         HASH_ADD(hh, k->killed, pid, sizeof p->pid, p);
         if (!hash_added(p, hh))
@@ -252,7 +252,8 @@ static bool is_third(ProcessKiller *k, const MemoryExcess *excess, usec_t now) {
         return third;
 }
 
-/* Also a round that found none: the processes that it was to kill had made others, and ended. */
+/* Whether this counts as a kill. A round that found no process does, too: they had started others,
+ * and ended. */
 static bool is_kill(const KilledProcesses *killed) {
         return killed->killed > 0 || (killed->pending == 0 && killed->failed == 0);
 }

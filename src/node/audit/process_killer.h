@@ -7,21 +7,23 @@
 #include "base/clock.h"
 #include "node/audit/memory_audit.h"
 
-/* The kills of one container within this time of which the last one is that of the whole
- * container: its other processes then make the ones that are killed. */
+/* The third kill of one container within this time kills all its processes, because some of them
+ * start those that are killed. */
 enum { PROCESS_KILLER_KILLS = 3 };
 #define PROCESS_KILLER_SPAN (60 * USEC_PER_SEC)
 
 typedef struct ProcessKiller {
         struct KilledPid *killed;           /* some of them have ended since */
         struct KilledContainer *containers; /* some of them were killed long ago */
-        size_t sweep_at;                    /* when there are this many, ended ones are forgotten */
-        const char *proc;                   /* outlives it, as the next one; NULL: /proc */
-        const char *cgroups;                /* the host's cgroup tree; NULL: no cgroup is killed */
+        /* size of `killed` at which those that have ended are forgotten */
+        size_t sweep_at;
+        const char *proc;    /* outlives it, as the next one; NULL: /proc */
+        const char *cgroups; /* the host's cgroup tree; NULL: no cgroup is killed */
 } ProcessKiller;
 
 typedef struct KilledProcesses {
-        size_t killed; /* without those that were killed before and take time to end */
+        /* killed by this call; not those that were killed before and take time to end */
+        size_t killed;
         size_t failed;
         size_t pending; /* killed before, and not ended yet */
         bool all;       /* all processes of the container were to be killed */

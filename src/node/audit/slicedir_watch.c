@@ -9,11 +9,12 @@
 
 #define PERIOD          (1 * USEC_PER_SEC)
 #define REPORT_INTERVAL (60 * USEC_PER_SEC)
-/* Programs go on being refused: allocators try again with less. */
+/* Longer, because refusals go on: allocators try again with less. */
 #define REFUSED_INTERVAL (10 * REPORT_INTERVAL)
 
 enum {
-        FOREIGN_EVERY = 10, /* looks: reading the owners costs more than reading the sizes */
+        /* every tenth look: reading the owners costs more than reading the sizes */
+        FOREIGN_EVERY = 10,
         KEY_SIZE = SLICEDIR_ID_SIZE + 24
 };
 
@@ -21,7 +22,7 @@ enum {
 typedef struct Reported {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID; ID/N of one that has grown, ID/N/back of one that was rewritten */
-        usec_t at;          /* of a file that has grown or was rewritten; 0: a foreign slice */
+        usec_t at;          /* when a grown or rewritten file was reported; 0: a foreign slice */
         bool seen;          /* the foreign slice was there at the last look */
 } Reported;
 
@@ -30,9 +31,9 @@ typedef struct WatchedCounters {
         UT_hash_handle hh;
         char key[KEY_SIZE]; /* ID/N */
         SliceSequences sequences;
-        uint64_t refused; /* reported, or from before the watch */
+        uint64_t refused; /* refusals that were reported, or are from before the watch */
         usec_t refused_at;
-        bool seen;    /* at this look */
+        bool seen;    /* the counters were there at this look */
         bool rowless; /* reported */
 } WatchedCounters;
 
@@ -108,7 +109,8 @@ static WatchedCounters *counters_of(SlicedirWatch *w, const char *key) {
         return NULL;
 }
 
-/* A number that goes down is another slice's with the same name, or the container wrote it. */
+/* Reports new refusals. A count that goes down belongs to another slice of the same name, or the
+ * container wrote it. */
 static void compare_refused(SlicedirWatch *w, const SlicedirCard *card, WatchedCounters *c) {
         usec_t now = clock_monotonic_usec();
 
@@ -151,7 +153,7 @@ static void on_card(void *userdata, const SlicedirCard *card) {
         w->o.on_rewritten(w->o.userdata, card);
 }
 
-/* all: also those that were there at the last look. */
+/* Forgets counters that were not there at the last look. all: every one. */
 static void forget_counters(SlicedirWatch *w, bool all) {
         WatchedCounters *c, *next;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Looks at the directory of slices once a second. Counter files that a container has enlarged are
- * cut back to their size, before they fill the file system. Counters that are behind what they were
- * are reported, and so are refusals, those for want of a row apart. Slices of `aliquot run` are
- * reported: the scheduler does not know of them and has promised their memory to pods as well. No
- * process is stopped for either. */
+/* Looks at the directory of slices once a second. Truncates counter files that a container has
+ * enlarged, before they fill the file system. Reports counters that went backwards, refused
+ * allocations, and separately those refused for lack of a free row. Reports slices of `aliquot
+ * run`, at every tenth look: the scheduler does not know of them, so it may promise their memory to
+ * pods. No process is stopped. */
 
 #include <systemd/sd-event.h>
 
@@ -15,7 +15,7 @@
 typedef struct SlicedirWatch SlicedirWatch;
 
 typedef struct ForeignSlice {
-        const char *id, *owner; /* lent for the call */
+        const char *id, *owner; /* valid during the call */
         uint32_t card;          /* index, as its slice has it */
         const char *uuid;
         uint64_t bytes; /* its limit */
@@ -41,9 +41,10 @@ typedef struct SlicedirWatchOptions {
 int slicedir_watch_new(const SlicedirWatchOptions *options, SlicedirWatch **ret); /* 0 or negative errno */
 SlicedirWatch *slicedir_watch_free(SlicedirWatch *w);
 
-uint64_t slicedir_watch_grown(const SlicedirWatch *w);     /* files that were cut back, ever */
-uint64_t slicedir_watch_rewritten(const SlicedirWatch *w); /* counters that were behind, ever */
-/* Bytes of this card in foreign slices, at the last look. */
+uint64_t slicedir_watch_grown(const SlicedirWatch *w); /* truncated files, ever */
+/* looks at counters that went backwards, ever */
+uint64_t slicedir_watch_rewritten(const SlicedirWatch *w);
+/* Bytes of this card in foreign slices, at the last look for them. */
 uint64_t slicedir_watch_foreign(const SlicedirWatch *w, const char *uuid);
 
 DEFINE_CLEANUP(SlicedirWatch *, slicedir_watch_free)

@@ -22,13 +22,14 @@
 #define UNACCOUNTED_PER_PROCESS (UINT64_C(32) << 20)
 
 typedef struct UnaccountedCard {
-        uint64_t used, known; /* bytes, in this census */
-        uint64_t outside;     /* by processes of no pod with slices */
+        /* bytes in this census: in use on the card, and held by processes of pods */
+        uint64_t used, known;
+        uint64_t outside; /* bytes held by processes of no pod with slices */
         uint64_t largest;
         uint32_t pid;      /* the one of these that holds the most; 0: none */
         uint32_t n_living; /* processes of pods */
         bool total;        /* `used` is known in this census */
-        bool unclear;      /* of some process it is not known how much it holds */
+        bool unclear;      /* the driver does not tell of some process how much it holds */
         bool told_holders; /* the finding was reported with those that may hold the memory */
         Hysteresis found;
 } UnaccountedCard;
@@ -37,11 +38,11 @@ typedef struct Unaccounted {
         UnaccountedCard cards[CARDS_MAX]; /* by index; all zero at first */
 } Unaccounted;
 
-void unaccounted_begin(Unaccounted *u); /* of a census */
+void unaccounted_begin(Unaccounted *u); /* begins a census */
 typedef enum ProcessKind {
         PROCESS_OUTSIDE,
-        PROCESS_LIVES, /* of a pod with slices */
-        PROCESS_ENDED, /* of a pod, by the cache of owners */
+        PROCESS_LIVES, /* a living process of a pod with slices */
+        PROCESS_ENDED, /* an ended process of such a pod (pid_owner_cache.h, left_memory.h) */
 } ProcessKind;
 void unaccounted_process(Unaccounted *u, uint32_t card, uint32_t pid, ProcessKind kind,
                          uint64_t bytes); /* UINT64_MAX: not known */

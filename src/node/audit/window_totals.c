@@ -17,15 +17,15 @@ typedef struct WindowPage {
         char key[KEY_SIZE]; /* ID/N */
         char id[SLICEDIR_ID_SIZE], uuid[SLICE_UUID];
         TenantPolicy policy;
-        uint64_t total, nsec; /* by the page; of this window */
-        bool exists;          /* it exists */
-        bool own;             /* of the slices that are asked about */
+        uint64_t total, nsec; /* ns granted: ever, by the page; in this window */
+        bool exists;          /* it was there at the last reading */
+        bool own;             /* it is of the slices in question */
 } WindowPage;
 
 typedef struct WindowCard {
         UT_hash_handle hh;
         char uuid[SLICE_UUID];
-        uint64_t seen; /* the newest of its pages */
+        uint64_t seen; /* the newest SliceSchedule.seen of its pages */
         bool away;     /* the arbiter was away in this window */
 } WindowCard;
 
@@ -93,7 +93,8 @@ static TenantPolicy policy_of(const SliceLimits *l) {
         return tenant_policy(&compute, &request);
 }
 
-/* A page that is made again, for the next start of its container, begins at 0. */
+/* Adds the time that a page was granted since the last reading. A page made anew, for the next
+ * start of its container, begins at 0. */
 static void take_page(WindowTotals *w, const char *id, uint32_t number, const SliceLimits *l) {
         uint64_t total = atomic_load_explicit(&l->schedule.granted, memory_order_relaxed);
         uint64_t seen = atomic_load_explicit(&l->schedule.seen, memory_order_relaxed);
@@ -125,7 +126,7 @@ static void take_slice(WindowTotals *w, const Slicedir *slices, const char *id) 
         }
 }
 
-/* A page that is gone is kept as long as it has time of this window. */
+/* Drops pages that are gone, unless they have time of this window. */
 static void drop_gone(WindowTotals *w) {
         WindowPage *p, *next;
 
@@ -199,7 +200,8 @@ static bool mark(WindowTotals *w, const char *uuid, const char (*ids)[SLICEDIR_I
         return any;
 }
 
-/* Caps and high priority are served before weights. */
+/* The part of the card, in ppm, that the marked slices have when all want it. Caps and high
+ * priority are served before weights. */
 static uint32_t floor_of(const WindowTotals *w, const char *uuid) {
         uint64_t weights = 0, own = 0, rates = 0, own_rates = 0, left;
 

@@ -104,7 +104,7 @@ static bool add_card(Mounts *m, const char *folder, const char *slices, const ch
                add(m, false, doorbell, "%s/%s/%u/" SLICE_DOORBELL, slices, id, number);
 }
 
-/* Those that have a page. */
+/* How many cards have a page. */
 static size_t count_cards(const DeviceSet *mem) {
         uint32_t n = device_set_count_cards(mem);
 
@@ -137,7 +137,8 @@ int isolation_mounts(const Isolation *i, const Inventory *v, const DeviceSet *me
 
 /* ---- PreStart ---- */
 
-/* Its major is dynamic, and the node exists only while its module is loaded. */
+/* The device /dev/nvidia-uvm. Its major is dynamic, and the file exists only while the module is
+ * loaded; rdev 0: it does not. */
 static SliceFile uvm_device(void) {
         SliceFile file = {.rdev = 0};
         struct stat st;
@@ -183,7 +184,7 @@ uint64_t isolation_slice_bytes(const Inventory *v, const RecordContainer *given,
         return dev > 0 ? MIB * visible_mib(card->mib, units_of(given, count), dev) : 0;
 }
 
-/* The container's limit, for the sentence of a refusal. */
+/* Writes the container's limit as text, for the sentence of a refusal. */
 static void write_asked(const Inventory *v, const RosterContainer *c, const RecordContainer *given,
                         char ret[static SLICE_ASKED]) {
         uint32_t cards = device_set_count_cards(&given->given[DEVICE_MEM]);
@@ -196,7 +197,8 @@ static void write_asked(const Inventory *v, const RosterContainer *c, const Reco
         (void) snprintf(ret, SLICE_ASKED, "%s: %u%s%s", RESOURCE_GPU_MEM, c->mem * cards, unit, over);
 }
 
-/* count: devices of this card that it was given. */
+/* Describes the container's slice of one card, for its page. count: devices of the card that it was
+ * given. */
 static int describe(const Isolation *i, const Inventory *v, const RosterContainer *c,
                     const RecordContainer *given, uint32_t index, uint32_t count, SliceSpec *ret,
                     Fault *fault) {

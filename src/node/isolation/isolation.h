@@ -29,7 +29,7 @@ typedef struct IsolationOptions {
         bool ignores_disable;  /* CGPU_DISABLE is not honoured on this node */
         bool says_refusals;    /* a process says on its standard error that it was refused memory */
         const char *simulated; /* where a simulated driver is mounted; NULL: the machine's own */
-        ComputePolicy policy;  /* where the node's annotation names none */
+        ComputePolicy policy;  /* the default where the node's annotation names none */
         /* A container starts with compute settings that are not understood (c->compute_fault). May
          * be NULL. */
         void (*on_compute_fault)(void *userdata, const RosterPod *pod, const RosterContainer *c);
@@ -87,7 +87,8 @@ int isolation_resize(Isolation *i, const Inventory *v, const RosterContainer *c,
 
 /* Units of a card that the processes of a container hold or may take, by its page and counters,
  * rounded up. 0 for a container that has no page, or is not isolated. UINT32_MAX: not known, as the
- * card is missing or a file could not be read. The counters have what the container wrote. */
+ * card is missing or a file could not be read. The container writes the counters, so they may be
+ * false. */
 uint32_t isolation_held(const Isolation *i, const Inventory *v, const RecordContainer *given, uint32_t index);
 
 /* The size in force of a container that may be running, by its pages, as a record has it: units of
@@ -99,9 +100,9 @@ typedef struct IsolationSize {
 } IsolationSize;
 IsolationSize isolation_page_size(const Isolation *i, const RecordContainer *given, const char *owner);
 
-/* Whether library and pages of this container are where its mounts lead. A runtime may make an
- * empty directory of a missing source (containerd) and start the container. True where the mode
- * does not isolate. */
+/* Whether library and pages of this container are where its mounts lead. Makes missing mount points
+ * and the file that names the library. A runtime may make an empty directory of a missing source
+ * (containerd) and start the container. True where the mode does not isolate. */
 bool isolation_is_complete(Isolation *i, const Inventory *v, const RecordContainer *given);
 
 /* Writes the policies of compute into the pages again, where the node's settings or the containers

@@ -13,7 +13,8 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-/* number: of the card among those of the container. The folder of its page, or negative errno. */
+/* Opens the directory of a page. number: of the card among those of the container. Returns a
+ * descriptor or negative errno. */
 static int open_page(const Isolation *i, const RecordContainer *given, uint32_t number) {
         char id[SLICEDIR_ID_SIZE], path[SLICEDIR_ID_SIZE + 16];
         int fd;
@@ -26,7 +27,7 @@ static int open_page(const Isolation *i, const RecordContainer *given, uint32_t 
 
 /* ---- what is held ---- */
 
-/* UINT64_MAX: not known. */
+/* Bytes of the card that the container's processes hold or may take. UINT64_MAX: not known. */
 static uint64_t held_bytes(const Isolation *i, const RecordContainer *given, uint32_t index) {
         _cleanup_close_ int directory = -1;
         uint32_t card, count, number = 0;

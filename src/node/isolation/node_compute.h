@@ -8,13 +8,14 @@
 #include "slicedir/slice_policy.h"
 
 typedef struct NodeCompute {
-        CardCompute configured; /* of the node, before its mode is applied */
-        ShareMode mode;         /* for which the pages were last written */
+        CardCompute configured; /* the node's settings, before its mode is applied */
+        ShareMode mode;         /* the mode for which the pages were last written */
         bool known;             /* the node object has come; until then running containers keep their pages */
-        bool stale;             /* pages may differ from the settings */
+        /* the pages may differ from the settings, and are to be written again */
+        bool stale;
 } NodeCompute;
 
-void node_compute_init(NodeCompute *c, ComputePolicy policy); /* policy: of the chart */
+void node_compute_init(NodeCompute *c, ComputePolicy policy); /* policy: the chart's default */
 
 /* Takes the settings from the node's annotations. 0, or COMPUTE_E_NODE with a fault that names the
  * malformed ones, whose earlier values stay. */

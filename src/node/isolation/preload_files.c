@@ -49,7 +49,8 @@ static int explain(const char *path, int r, Fault *fault) {
         return r < 0 ? fault_set(fault, r, "cannot make %s: %s", path, strerror(-r)) : 0;
 }
 
-/* Containers run as other users, so the mode does not depend on our umask. */
+/* Makes a directory that other users can read whatever our umask is, because containers run as
+ * others. */
 static int make_directory(const PreloadFiles *p, const char *path, Fault *fault) {
         _cleanup_close_ int fd = -1;
 

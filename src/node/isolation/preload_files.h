@@ -19,7 +19,7 @@
 typedef struct PreloadFiles {
         char *inside;  /* STATE/inside */
         char *library; /* in STATE/inside */
-        int held;      /* library, open; -1: not (install.h) */
+        int held;      /* descriptor of the library, kept open (install.h); -1: none */
         bool labels;   /* all of it is labelled for containers: base/selinux.h */
 } PreloadFiles;
 
@@ -37,7 +37,7 @@ int preload_files_install(PreloadFiles *p, const char *given, Fault *fault);
 bool preload_files_are_complete(const PreloadFiles *p);
 
 enum { PRELOAD_FOLDER = 4096 };
-/* The path of SLICE_MOUNT_DIR for a container with n cards. */
+/* Writes the host path of the directory that a container with n cards gets as SLICE_MOUNT_DIR. */
 void preload_files_folder(const PreloadFiles *p, size_t n, char ret[static PRELOAD_FOLDER]);
 /* Makes what is missing of that directory. 0, or negative errno with a fault; -EEXIST: one of its
  * paths is taken by another kind of file. */

@@ -16,9 +16,10 @@
 enum { SIMULATED_DRIVER_FILES = 3 };
 
 typedef struct SimulatedDriver {
-        char *dir;                        /* where it is mounted; NULL: there is none */
-        char *libraries;                  /* where they are installed */
-        int held[SIMULATED_DRIVER_FILES]; /* the libraries, open; -1: not (install.h) */
+        char *dir;       /* where it is mounted; NULL: there is none */
+        char *libraries; /* the directory where its libraries are installed */
+        /* descriptors of the libraries, kept open (install.h); -1: none */
+        int held[SIMULATED_DRIVER_FILES];
 } SimulatedDriver;
 
 #define SIMULATED_DRIVER_NULL ((SimulatedDriver){.held = {-1, -1, -1}})

@@ -6,7 +6,7 @@
 /* Field numbers: AllocatableResourcesResponse, ContainerDevices. */
 enum { RESPONSE_DEVICES = 1, DEVICES_RESOURCE = 1, DEVICES_IDS = 2 };
 
-/* One entry: usually one device. */
+/* Counts the devices of one entry, usually one. */
 static const char *count_entry(Str message, Str resource, size_t *n) {
         ProtoReader r = proto_reader(message);
         Str name = {0};

@@ -63,8 +63,8 @@ struct Plugin {
         PluginFileId kubelet; /* kubelet.sock of the latest attempt; inode 0: none */
         uint64_t attempt;
         usec_t due;   /* when the next attempt, or ListAndWatch, is due */
-        usec_t delay; /* before the latest attempt */
-        usec_t since; /* registered */
+        usec_t delay; /* the delay before the latest attempt */
+        usec_t since; /* when it was registered */
         Stream *streams;
         unsigned n_streams;
 
@@ -346,7 +346,7 @@ static void register_begin(Plugin *p) {
         set_failed(p, &fault);
 }
 
-/* ---- one look at everything ---- */
+/* ---- the steps of on_work() ---- */
 
 static void on_answered(void *userdata, const RpcMethod *method, usec_t elapsed) {
         const Plugin *p = userdata;
@@ -373,8 +373,8 @@ static int serve(Plugin *p, Fault *fault) {
         return fault_set(fault, r, "%s: %s: %s", p->resource, p->path, strerror(-r));
 }
 
-/* An instance that took our socket keeps it while it lives: a registration under this name would
- * only disconnect it from the kubelet. */
+/* Whether another instance lives that took our socket. It keeps the socket: a registration under
+ * this name would only disconnect it from the kubelet. */
 static bool is_alive(const char *path) {
         _cleanup_close_ int fd = rpc_socket_connect(path);
 
@@ -393,11 +393,11 @@ static int check_socket(Plugin *p, Fault *fault) {
         r = serve(p, fault);
         if (r < 0)
                 return r;
-        p->kubelet = (PluginFileId){0}; /* it knows the old socket only */
+        p->kubelet = (PluginFileId){0}; /* the kubelet knows only the old socket */
         return 0;
 }
 
-/* A new kubelet.sock means a new kubelet, which has no registrations. */
+/* Looks at kubelet.sock. A new one means a new kubelet, which has no registrations. */
 static int check_kubelet(Plugin *p, Fault *fault) {
         PluginFileId id = {0};
         int r = plugin_dir_file_id(p->kubelet_path, &id);

@@ -16,7 +16,8 @@ int plugin_dir_file_id(const char *path, PluginFileId *ret) {
         return 0;
 }
 
-/* Follows links, and leaves the time out, because it changes with each file in the directory. */
+/* Identifies a directory. Follows links, and leaves the time out, because it changes with each file
+ * in it. */
 static int directory_id(const char *path, PluginFileId *ret) {
         struct stat st;
 
@@ -40,8 +41,8 @@ static int on_inotify(sd_event_source *source, const struct inotify_event *event
         return 0;
 }
 
-/* While a socket in it is open, no IN_DELETE_SELF comes for a removed directory, so its inode is
- * compared. */
+/* Watches the directory, again if another one is at the path. While a socket in it is open, no
+ * IN_DELETE_SELF comes for a removed directory, so its inode is compared. */
 static int watch_path(PluginDir *d) {
         PluginFileId id = {0};
         int r = directory_id(d->path, &id);

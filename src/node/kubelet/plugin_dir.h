@@ -19,15 +19,15 @@ typedef struct PluginFileId {
         struct timespec time;
 } PluginFileId;
 
-/* Of a socket. Returns 0 or negative errno. */
+/* Reads the identity of a socket. Returns 0 or negative errno. */
 int plugin_dir_file_id(const char *path, PluginFileId *ret);
 bool plugin_dir_file_id_eq(const PluginFileId *a, const PluginFileId *b);
 
 typedef struct PluginDir {
         sd_event *event;
         char *path, *parent;
-        sd_event_source *watch;       /* of path */
-        sd_event_source *watch_above; /* of parent, while path does not exist */
+        sd_event_source *watch;       /* inotify watch of `path` */
+        sd_event_source *watch_above; /* inotify watch of `parent`, while `path` does not exist */
         PluginFileId watched;
         void (*wake)(void *userdata);
         void *userdata;

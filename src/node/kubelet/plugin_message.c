@@ -58,7 +58,7 @@ static int decode_ids(Str message, uint32_t number, const char *what, Str **ret,
         return 0;
 }
 
-/* The kubelet sends one container per request. */
+/* Decodes the only container of a request: the kubelet sends one. */
 static int decode_container(Str message, Str *ret, Fault *fault) {
         ProtoReader r = proto_reader(message);
         ProtoField field;

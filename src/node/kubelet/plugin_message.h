@@ -7,10 +7,10 @@
 #include "base/buf.h"
 #include "base/fault.h"
 
-/* Without TopologyInfo. Under a Topology Manager policy other than none the kubelet would choose a
- * NUMA node, and ask for our preference among the devices of that node alone (devicesToAllocate,
- * pkg/kubelet/cm/devicemanager/manager.go). The scheduler's card may be on
- * another node. Devices without TopologyInfo are all offered. Under none it has no effect. */
+/* A Device of v1beta1, without TopologyInfo. With it, under a Topology Manager policy other than
+ * none, the kubelet would choose a NUMA node. It would then ask for our preference among the
+ * devices of that NUMA node alone (devicesToAllocate, pkg/kubelet/cm/devicemanager/manager.go), and
+ * the scheduler's card may be on another one. Under the policy none TopologyInfo has no effect. */
 typedef struct PluginDevice {
         char id[16]; /* not empty */
         bool healthy;
@@ -42,10 +42,11 @@ enum { PLUGIN_REQUEST_E_REFUSED = 1 };
 int plugin_message_decode_request(PluginRequestKind kind, Str message, PluginRequest *ret, Fault *fault);
 void plugin_message_request_done(PluginRequest *request);
 
-/* Each appends a message. */
+/* Append one message each. */
 void plugin_message_put_register(Buf *b, Str endpoint, Str resource);
 void plugin_message_put_options(Buf *b);
 void plugin_message_put_devices(Buf *b, const PluginDevice *devices, size_t n);
 
 size_t plugin_message_size(const PluginDevice *devices, size_t n); /* bytes of the list of devices */
-size_t plugin_message_field_size(size_t content);                  /* of a field with that many bytes */
+/* bytes of a field with that many bytes of content */
+size_t plugin_message_field_size(size_t content);

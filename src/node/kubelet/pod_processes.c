@@ -24,7 +24,7 @@ enum {
         NAME_LEN = 256,
         ROOT_DEPTH = 5, /* levels above kubepods */
         TREE_DEPTH = 32,
-        DIRS_MAX = 2048, /* that one call may read */
+        DIRS_MAX = 2048, /* directories that one call may read */
         NUMBER_LEN = 256,
 };
 
@@ -32,15 +32,15 @@ typedef struct Search {
         char plain[UID_MAX + 4];   /* "podUID", cgroupfs driver */
         char suffix[UID_MAX + 16]; /* "-podUID_WITH_UNDERSCORES.slice", systemd driver */
         bool v2;
-        /* a kubepods was found: else this is not the tree of the kubelet */
+        /* a kubepods cgroup was found; without one this is not the kubelet's tree */
         bool kubepods;
         unsigned left; /* directories that may still be read */
         char *path;    /* not NULL: takes the path of the pod's cgroup, of `size` bytes */
         size_t size;
-        int error; /* of that */
+        int error; /* negative errno of filling `path`; 0: none */
 } Search;
 
-/* A UUID, or the hash of a static pod's manifest. */
+/* Whether it may be a UID: a UUID, or the hash of a static pod's manifest. */
 static bool uid_is_valid(Str uid) {
         if (uid.len == 0 || uid.len > UID_MAX)
                 return false;
@@ -196,7 +196,7 @@ static PodProcesses check_pod(Search *s, int dir, const char *name) {
         return s->v2 ? check_v2(pod) : check_v1(s, pod);
 }
 
-/* ---- where is it? ---- */
+/* ---- finding the cgroup of a pod ---- */
 
 static bool ends_with(const char *name, const char *suffix) {
         size_t n = strlen(name), m = strlen(suffix);

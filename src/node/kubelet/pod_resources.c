@@ -168,8 +168,8 @@ static int on_wait(sd_event_source *source, uint64_t now, void *userdata) {
         return 0;
 }
 
-/* Grows, and is random each time, so that several clients which were refused together do not return
- * together. */
+/* The pause after "rate limit". It grows, and is random, so that clients which were refused
+ * together do not return together. */
 static usec_t limited_delay(PodResources *p) {
         p->delay = p->delay == 0 ? LIMITED_DELAY_MIN : 2 * p->delay;
         if (p->delay > LIMITED_DELAY_MAX)
@@ -216,7 +216,7 @@ static void on_reply(void *userdata, const RpcReply *reply) {
                 begin(p);
 }
 
-/* The List has the latest deadline of its callers. */
+/* The timeout of a List: the latest deadline of its callers. */
 static usec_t sent_timeout(const PodResources *p) {
         usec_t now, end = 0;
 

@@ -10,14 +10,15 @@
 #include "base/clock.h"
 #include "node/kubelet/pod_list.h"
 
-/* Of timers that end the wait for an answer of the kubelet: after the I/O. A process that was
- * stopped beyond its deadline uses an answer that has arrived. */
+/* Priority of timers that end the wait for an answer of the kubelet. They run after the I/O, so a
+ * process that was stopped beyond its deadline uses an answer that has arrived. */
 #define POD_RESOURCES_DEADLINE_PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1)
 
 typedef struct PodResources PodResources;
 typedef struct PodResourcesCall PodResourcesCall;
 
-/* socket: KUBELET_DIR/pod-resources/kubelet.sock. Returns 0, -ENOMEM or -ENAMETOOLONG. */
+/* Makes a client of the kubelet's List. socket: KUBELET_DIR/pod-resources/kubelet.sock. prefix: as
+ * in pod_list_decode(). Returns 0, -ENOMEM or -ENAMETOOLONG. */
 int pod_resources_new(sd_event *event, const char *socket, Str prefix, PodResources **ret);
 PodResources *pod_resources_free(PodResources *p);
 
@@ -33,8 +34,8 @@ PodResourcesCall *pod_resources_call_free(PodResourcesCall *c);
 
 typedef struct PodResourcesCounters {
         uint64_t lists;   /* sent to the kubelet */
-        uint64_t limited; /* of these refused by the rate limit */
-        uint64_t failed;  /* of these failed finally */
+        uint64_t limited; /* Lists that the kubelet's rate limit refused, to be repeated */
+        uint64_t failed;  /* Lists that failed for good */
 } PodResourcesCounters;
 PodResourcesCounters pod_resources_counters(const PodResources *p);
 

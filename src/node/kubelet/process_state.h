@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 
-/* False when the process has ended. proc, root: where the host's proc and its cgroup tree are
- * mounted. root may be NULL: then cgroups are not read. */
+/* Whether the process is stopped or frozen. False when it has ended. proc, root: where the host's
+ * proc and its cgroup tree are mounted. root may be NULL: then cgroups are not read. */
 bool process_state_is_paused(const char *proc, const char *root, uint32_t pid);
 
 /* The start time in the kernel's ticks since boot. PID and start time together name one process
@@ -20,10 +20,10 @@ bool process_state_start_time(const char *proc, uint32_t pid, uint64_t *ret);
  * process may live. */
 bool process_state_first_thread_has_ended(const char *proc, uint32_t pid);
 
-/* The process's parent. Returns false when the process has ended. */
+/* The pid of the process's parent. Returns false when the process has ended. */
 bool process_state_parent(const char *proc, uint32_t pid, uint32_t *ret);
 
-/* These parse the text of /proc/PID/stat, which may be any bytes. */
+/* The same from the text of /proc/PID/stat, which may be any bytes. */
 bool process_state_parse_stopped(Str text);
 bool process_state_parse_ended(Str text);
 bool process_state_parse_start_time(Str text, uint64_t *ret);

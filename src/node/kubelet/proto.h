@@ -22,7 +22,7 @@ typedef enum ProtoType { PROTO_VARINT = 0, PROTO_FIXED64 = 1, PROTO_BYTES = 2, P
 typedef struct ProtoField {
         uint32_t number;
         ProtoType type;
-        uint64_t value; /* of a varint; fixed ones are not kept */
+        uint64_t value; /* value of a varint field; those of fixed-size fields are not kept */
         Str bytes;      /* string, message */
 } ProtoField;
 

@@ -85,7 +85,8 @@ static void ask(LimitTrial *t) {
                 fail_with(t, "the driver's library cannot be asked now");
 }
 
-/* libcontainer writes all controllers of the root into its subtree_control, too (fs2/create.go). */
+/* Enables dmem in the root's subtree_control. libcontainer enables all controllers there, too
+ * (fs2/create.go). */
 static void delegate_dmem(int root) {
         static const char word[] = "+dmem";
         _cleanup_close_ int fd = openat(root, "cgroup.subtree_control", O_WRONLY | O_CLOEXEC);

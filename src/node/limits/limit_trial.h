@@ -8,11 +8,12 @@
 
 typedef struct LimitTrial LimitTrial;
 
-/* Called once: fault NULL when each card did. dmem: the kernel's controller has the files. */
+/* Called once. fault: NULL when the driver limited memory on each card. dmem: the cgroup has the
+ * files of the kernel's dmem controller. */
 typedef void (*LimitTrialDone)(void *userdata, bool dmem, const Fault *fault);
 
 /* cgroup_root: where this process sees the tree. A trial that cannot begin is a failed one. 0 or
  * -ENOMEM. */
 int limit_trial_new(CardSource *source, const CardList *cards, const char *cgroup_root, LimitTrialDone done,
                     void *userdata, LimitTrial **ret);
-LimitTrial *limit_trial_free(LimitTrial *t); /* and its cgroup; done is not called any more */
+LimitTrial *limit_trial_free(LimitTrial *t); /* removes its cgroup; done is not called any more */

@@ -27,7 +27,7 @@ struct MemoryLimits {
         bool dmem;
         Fault why;
         unsigned turn;
-        bool in_start; /* its caller takes the answer */
+        bool in_start; /* memory_limits_start() runs, and takes the answer itself */
         MemoryLimitsCounters counters;
 };
 
@@ -89,7 +89,7 @@ static void end_look(MemoryLimits *m, PodLimit *p) {
                 forget_pod(m, p);
 }
 
-/* A limit that was in force by the last answer and is not any more. */
+/* Whether the wanted limit was in force by the last answer and is not any more. */
 static bool has_vanished(const PodLimitCard *c, const CardLimitAnswer *a) {
         return c->hard != 0 && c->hard == c->wanted && a->hard != c->wanted;
 }
@@ -119,8 +119,9 @@ static void take_failure(MemoryLimits *m, PodLimit *p, const CardLimitAnswer *a)
         ask_next(m, p);
 }
 
-/* A new pod has nothing of its own. What is charged in the driver's own account comes from a
- * removed cgroup at the same address; the kernel's controller begins at zero. */
+/* Whether what is charged is not the pod's own: a new pod has nothing yet. What is charged in the
+ * driver's own account comes from a removed cgroup at the same address; the kernel's controller
+ * begins at zero. */
 static bool inherits(const MemoryLimits *m, const PodLimit *p, const PodLimitCard *c) {
         const Record *record = records_find(m->o.records, str_from(p->uid));
 
@@ -128,7 +129,8 @@ static bool inherits(const MemoryLimits *m, const PodLimit *p, const PodLimitCar
                c->used > 0 && record && !record_has_started(record);
 }
 
-/* Whether the limit was set by an older use, and can be lower by what was read now. Once a look. */
+/* Whether the limit just set allows for more use than was read now, so that a lower one can be set.
+ * True once a look. */
 static bool can_follow(PodLimit *p, const PodLimitCard *c) {
         bool can = p->sets && !p->followed && pod_limit_next(c) < c->hard;
 
@@ -159,7 +161,8 @@ static void on_answer(void *userdata, const CardLimitAnswer *a) {
                 c->inherited = c->used;
                 c->wanted += c->used;
         } else if (c->hard == pod_limit_next(c) || (p->sets && !can_follow(p, c)))
-                p->at++; /* as low as the use permits, or tried again with the next turn */
+                /* the limit is as low as the use permits, or is tried again with the next turn */
+                p->at++;
         ask_next(m, p);
 }
 
@@ -239,7 +242,7 @@ static void look_at_record(MemoryLimits *m, const Record *record, bool round) {
                 look(m, p);
 }
 
-/* A pod whose record is gone, or all pods where the library isolates alone. */
+/* Lifts the limits of pods without a record, or of all where the library isolates alone. */
 static void lift_ended(MemoryLimits *m) {
         PodLimit *p, *next;
 
@@ -364,7 +367,7 @@ MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m) {
         return counters;
 }
 
-/* ---- a start ---- */
+/* ---- the start of a container ---- */
 
 static int check_mechanism(const MemoryLimits *m, Fault *fault) {
         if (m->mechanism == MEMORY_UNTRIED)
@@ -414,7 +417,7 @@ int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault) {
                        : take_start(p, fault);
 }
 
-/* ---- the object ---- */
+/* ---- creation and end ---- */
 
 int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret) {
         _cleanup_(memory_limits_freep) MemoryLimits *m = calloc(1, sizeof *m);

@@ -32,7 +32,7 @@ typedef enum MemoryMechanism {
 
 typedef struct MemoryLimitsOptions { /* what it points to outlives it */
         sd_event *event;
-        const CardList *cards; /* of the driver */
+        const CardList *cards; /* the cards as the driver lists them */
         const Inventory *inventory;
         const Roster *roster;
         const Records *records;
@@ -47,19 +47,24 @@ typedef struct MemoryLimitsOptions { /* what it points to outlives it */
 } MemoryLimitsOptions;
 
 int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret); /* 0 or negative errno */
-MemoryLimits *memory_limits_free(MemoryLimits *m);                             /* before its source */
+/* call it before card_source_free() */
+MemoryLimits *memory_limits_free(MemoryLimits *m);
 
-void memory_limits_set_source(MemoryLimits *m, CardSource *source); /* before any session */
-void memory_limits_want(MemoryLimits *m, bool both);                /* what the node's annotation asks for */
-void memory_limits_session(MemoryLimits *m);                        /* a session of NVML has begun */
+/* call it before memory_limits_session() */
+void memory_limits_set_source(MemoryLimits *m, CardSource *source);
+/* both: as the node's annotation asks */
+void memory_limits_want(MemoryLimits *m, bool both);
+/* call it when a session of NVML has begun */
+void memory_limits_session(MemoryLimits *m);
 
-/* Before a container of the pod starts. 0: the pod's limit is in force, or none is needed.
- * MEMORY_LIMITS_E_WAIT: it was asked for, and on_change is called; with the pod's second call the
- * answer is taken. MEMORY_LIMITS_E_REFUSED: it cannot be set. Both with a fault; or -ENOMEM. */
+/* Sets the pod's limit before one of its containers starts. 0: it is in force, or none is needed.
+ * MEMORY_LIMITS_E_WAIT: the driver was asked; on_change is called with its answer, and the next
+ * call returns it. MEMORY_LIMITS_E_REFUSED: it cannot be set. Both with a fault; or -ENOMEM. */
 enum { MEMORY_LIMITS_E_WAIT = 1, MEMORY_LIMITS_E_REFUSED };
 int memory_limits_start(MemoryLimits *m, const Record *record, Fault *fault);
 
-/* What is in force. ret_backend: "dmem", "driver" or "". ret_why: of MEMORY_UNAVAILABLE. */
+/* Returns the mechanism in force. ret_backend: "dmem", "driver" or "". ret_why: of
+ * MEMORY_UNAVAILABLE. */
 MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_backend,
                                         const Fault **ret_why);
 
@@ -67,8 +72,9 @@ MemoryMechanism memory_limits_mechanism(const MemoryLimits *m, const char **ret_
 bool memory_limits_charged(const MemoryLimits *m, const char *uid, const char *uuid, uint64_t *ret_bytes);
 
 typedef struct MemoryLimitsCounters {
-        uint64_t restored, failed; /* limits that had to be set again; calls that failed */
-        size_t pods;               /* with a limit now */
+        /* limits that had to be set again; calls of the driver that failed */
+        uint64_t restored, failed;
+        size_t pods; /* pods that have a limit now */
 } MemoryLimitsCounters;
 MemoryLimitsCounters memory_limits_counters(const MemoryLimits *m);
 

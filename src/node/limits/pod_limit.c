@@ -18,8 +18,8 @@ static uint32_t count_own(const Record *record, const DeviceSet *set, uint32_t c
         return n;
 }
 
-/* Later containers have the devices of ordinary init containers, so what these have is counted only
- * as far as no later container has it. */
+/* The pod's bytes on a card. Devices of an ordinary init container count only as far as no later
+ * container has them. */
 static uint64_t sum_of(const Inventory *v, const Record *record, uint32_t index) {
         uint64_t sum = 0, most = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The limit of the driver on one pod's cgroup: what it should be by the pod's record, and what was
- * read back last. Pure but for the search of the cgroup. */
+/* The driver's memory limit on one pod's cgroup: what it should be by the pod's record, and what
+ * was read back last. Pure but for the search of the cgroup. */
 
 #include "base/hash.h"
 #include "gpu/cards/card_limit.h"
@@ -10,14 +10,14 @@
 
 enum { POD_LIMIT_CARDS = 32 };
 
-/* How a start waits for the limit. */
+/* How far the limit is for a container that is to start. */
 typedef enum PodStart { POD_START_NONE, POD_START_ASKED, POD_START_DONE, POD_START_FAILED } PodStart;
 
 typedef struct PodLimitCard {
         char uuid[64];
         uint64_t wanted; /* bytes; CARD_LIMIT_NONE: no limit */
         bool known;      /* `hard` and `used` are of this session and of the last call, which succeeded */
-        uint64_t hard;   /* in force, as it was read last; 0: never */
+        uint64_t hard;   /* the limit in force, as it was read last; 0: never read */
         uint64_t used;
         uint64_t inherited; /* charged before the pod had a limit: not the pod's own */
 } PodLimitCard;
@@ -25,16 +25,16 @@ typedef struct PodLimitCard {
 typedef struct PodLimit {
         UT_hash_handle hh;
         char *uid;
-        char path[CARD_LIMIT_PATH]; /* of the cgroup as NVML sees it; "": not looked up */
+        char path[CARD_LIMIT_PATH]; /* path of the cgroup as NVML sees it; "": not looked up */
         PodLimitCard cards[POD_LIMIT_CARDS];
         size_t n;
-        size_t at;        /* card that is asked for; n: none */
-        uint32_t request; /* number of that request */
-        bool sets;        /* it sets the limit; else it reads it */
-        bool followed;    /* the limit was set once more, by a use that had become lower */
+        size_t at;        /* the card that the request in flight is for; n: none */
+        uint32_t request; /* number of the request to the driver in flight; 0: none */
+        bool sets;        /* that request sets the limit; else it reads it */
+        bool followed;    /* in this look the limit was lowered again, because the use had fallen */
         bool gone;        /* its cgroup was not there at the last look */
         PodStart start;
-        Fault fault; /* what failed last; "": nothing */
+        Fault fault; /* what failed in the last look; "": nothing */
         bool ends;   /* its limit is lifted, then it is forgotten */
         struct MemoryLimits *owner;
 } PodLimit;
@@ -47,6 +47,6 @@ bool pod_limit_want(PodLimit *p, const Inventory *v, const Record *record, bool 
  * refuses less, and the kernel's controller ignores it. */
 uint64_t pod_limit_next(const PodLimitCard *c);
 
-bool pod_limit_is_met(const PodLimit *p); /* on all cards */
+bool pod_limit_is_met(const PodLimit *p); /* the wanted limit is in force on each card */
 
 PodLimit *pod_limit_free(PodLimit *p);

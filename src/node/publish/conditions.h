@@ -11,8 +11,8 @@ typedef enum ConditionKind {
         CONDITION_DRIVER,         /* the driver's release is older or newer than those we know */
         CONDITION_OTHER_PLUGIN,   /* another plugin offers the same cards */
         CONDITION_CORDON,         /* an annotation keeps new slices from some of its cards */
-        CONDITION_CARDS,          /* the driver's word keeps cards out of service */
-        CONDITION_LIMITS,         /* the driver is to limit memory, and cannot */
+        CONDITION_CARDS,          /* cards are out of service, by what the driver says */
+        CONDITION_LIMITS,         /* memory is to be limited by the driver, which cannot */
         CONDITIONS_,
 } ConditionKind;
 
@@ -23,7 +23,7 @@ typedef enum ConditionKind {
 #define CONDITION_TYPE_CORDON         "GPUShareCardsCordoned"
 #define CONDITION_TYPE_CARDS          "GPUShareCardsOutOfService"
 #define CONDITION_TYPE_LIMITS         "GPUShareMemoryLimitsUnavailable"
-#define CONDITION_REASON_LIMITED      "LimitedByDriver" /* of a False one: the mechanism is `both` */
+#define CONDITION_REASON_LIMITED      "LimitedByDriver" /* reason of False: the driver limits */
 
 const char *condition_type(ConditionKind kind);
 

@@ -186,7 +186,8 @@ static void write_driver(const DesiredNodeFacts *f, DesiredNode *node) {
         node->conditions[CONDITION_DRIVER] = (DesiredCondition){f->driver->reason, f->driver->fault.text};
 }
 
-/* Only a node that shares its cards is in trouble: others are another plugin's. */
+/* Sets the condition for another plugin. Only a node that shares its cards is in trouble: others
+ * are that plugin's. */
 static void write_other_plugin(const NodeState *s, NodeTold *told, DesiredNode *node) {
         bool there = (share_mode_is_served(s->config.mode) || node_state_waits(s)) &&
                      s->other_plugin.text[0] != '\0';
@@ -263,8 +264,8 @@ static void explain_broken(const CardList *cards, Buf *out) {
                 buf_appendf(out, "%s%s", n > 0 ? "; " : "", cards->unnamed);
 }
 
-/* Only a node that shares its cards is in trouble: without this, gpu-mem is 0 beside a gpu-count,
- * and nothing says why. */
+/* Sets the condition for cards out of service. Only a node that shares its cards is in trouble:
+ * without the condition gpu-mem is 0 beside a gpu-count, and nothing says why. */
 static void write_broken(const DesiredNodeFacts *f, NodeTold *told, Texts *t, DesiredNode *node) {
         Fault now = FAULT_NULL;
         const char *reason;
@@ -285,7 +286,7 @@ static void write_broken(const DesiredNodeFacts *f, NodeTold *told, Texts *t, De
                 node_events_tell(told->events, reason, &told->broken);
 }
 
-/* Untried limits leave the condition of an earlier run. */
+/* Sets the condition for memory limits. Untried limits leave that of an earlier run. */
 static void write_limits(const DesiredNodeFacts *f, NodeTold *told, Texts *t, DesiredNode *node) {
         DesiredCondition *c = &node->conditions[CONDITION_LIMITS];
 
@@ -302,9 +303,9 @@ static void write_limits(const DesiredNodeFacts *f, NodeTold *told, Texts *t, De
         }
 }
 
-/* Every sharing node has the label, because the DaemonSet selects nodes by it. A node whose mode
- * label is removed keeps its mode, so it still needs an agent: without one the kubelet would refuse
- * each pod. */
+/* Sets the label that tells whether slices are held. Every sharing node has it, because the
+ * DaemonSet selects nodes by it. A node whose mode label is removed keeps its mode, so it still
+ * needs an agent: without one the kubelet would refuse each pod. */
 static void write_slices(const DesiredNodeFacts *f, DesiredNode *node) {
         bool sharing = share_mode_is_served(f->state->config.mode);
 
@@ -313,7 +314,8 @@ static void write_slices(const DesiredNodeFacts *f, DesiredNode *node) {
                 node->holds_slices = f->n_holders > 0 ? "true" : sharing ? "false" : "";
 }
 
-/* Also before the node shares, so that it can begin. Without the option the label is the user's. */
+/* Sets the label that keeps NVIDIA's plugin off, also before the node shares, so that it can begin.
+ * Without the option the label is the user's. */
 static void write_nvidia_plugin(const NodeState *s, DesiredNode *node) {
         bool ours = share_mode_is_served(s->config.mode) || share_mode_is_served(s->config.wanted_mode);
 

@@ -11,7 +11,7 @@
 #include "node/publish/publisher.h"
 #include "node/records/inventory.h"
 
-/* What they are made of; all is borrowed. */
+/* What labels, annotations and conditions are made of; all is borrowed. */
 typedef struct DesiredNodeFacts {
         const NodeState *state;
         const CardList *cards; /* NULL: they are not listed yet */
@@ -20,16 +20,16 @@ typedef struct DesiredNodeFacts {
         const Roster *roster;
         const Records *records;
         size_t n_orphans, n_holders; /* pods that hold slices: deleted ones; all of them */
-        const Buf *held_slices;      /* text of the annotation */
+        const Buf *held_slices;      /* text of ANNOTATION_HELD_SLICES */
         bool limits_known;           /* the driver limits memory, or cannot; false: not tried yet */
         const Fault *no_limits;      /* why it cannot; NULL: it can, or is not to */
-        const char *limits_backend;  /* as memory_limits_mechanism() has it */
-        /* ANNOTATION_UNIT is about to get this text, unless it has it. */
+        const char *limits_backend;  /* ret_backend of memory_limits_mechanism() */
+        /* Called before ANNOTATION_UNIT is written with this text, also where it has it already. */
         void (*on_unit)(void *userdata, const char *unit);
         void *userdata;
 } DesiredNodeFacts;
 
-/* What the last Events said. It begins with the reason "" of the cordon. */
+/* What the last Events said, so that none is written twice. Initially cordon.reason is "". */
 typedef struct NodeTold {
         NodeEvents *events; /* borrowed */
         Fault change;       /* the pending change, without the holders */

@@ -45,7 +45,7 @@ DriverRelease driver_release_judge(Str version, bool known_only) {
         return release;
 }
 
-/* The library knows by locks how long memory of the card lives (slice/pin.h). */
+/* Refused, because the library knows by locks how long memory of the card lives (slice/pin.h). */
 DriverRelease driver_release_without_locks(void) {
         DriverRelease release = {.reason = DRIVER_REASON_LOCKS, .refused = true};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Whether the machine's driver is one whose numbers we have (gpu/rm/release.h). Pure. */
+/* Whether the machine's driver is of a release in the table of gpu/rm/release.h. Pure. */
 
 #include <stdbool.h>
 
@@ -13,8 +13,8 @@ typedef struct DriverRelease {
          * NULL: the version is not known */
         const char *reason;
         bool refused;     /* no isolated container starts */
-        char version[32]; /* as NVML gives it; "": not known */
-        Fault fault;      /* what is the matter; "" when nothing is */
+        char version[32]; /* the driver's version from NVML; "": not known */
+        Fault fault;      /* why it is unsupported; "" when it is not */
 } DriverRelease;
 
 #define DRIVER_REASON_OLD   "DriverTooOld"
@@ -25,5 +25,5 @@ typedef struct DriverRelease {
  * the table is refused as well. */
 DriverRelease driver_release_judge(Str version, bool known_only);
 
-/* Of a driver whose files cannot be locked: refused. */
+/* The judgement of a driver with files that cannot be locked: it is refused. */
 DriverRelease driver_release_without_locks(void);

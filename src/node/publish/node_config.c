@@ -12,8 +12,8 @@ void node_config_init(NodeConfig *c, MemoryUnit unit) {
                 .mode = SHARE_MODE_NONE, .unit = unit, .wanted_mode = SHARE_MODE_NONE, .wanted_unit = unit};
 }
 
-/* The mode in force stays when the label is deleted, and for a value that is no mode
- * (docs/reference/reference.md). */
+/* The mode that the label asks for: the mode in force when the label is absent, or its value is no
+ * mode (docs/reference/reference.md). */
 static ShareMode mode_of(const NodeConfig *c, Str label) {
         ShareMode mode = share_mode_from_label(label);
 

@@ -11,13 +11,13 @@
 #include "share/mode.h"
 
 typedef struct NodeConfig {
-        ShareMode mode; /* in force */
+        ShareMode mode; /* the mode and unit in force */
         MemoryUnit unit;
         ShareMode wanted_mode;
         MemoryUnit wanted_unit;
         bool unit_by_user;         /* a user wrote ANNOTATION_UNIT, not this agent */
-        char published_unit[24];   /* what this agent wrote there */
-        char replaced_unit[24];    /* what it wrote before, until its new text has been seen */
+        char published_unit[24];   /* what this agent last wrote to ANNOTATION_UNIT */
+        char replaced_unit[24];    /* what it wrote before that, until the new text has been seen */
         char seen_unit[24];        /* ANNOTATION_UNIT as it was seen; "" while it is a user's */
         bool offered;              /* the unit was good for all cards once, so slices may exist in it */
         bool place_while_changing; /* ANNOTATION_PLACE_WHILE_CHANGING */
@@ -36,8 +36,8 @@ typedef struct NodeConfigRequest {
 } NodeConfigRequest;
 void node_config_request(NodeConfig *c, const NodeConfigRequest *request);
 
-/* Notes what this agent writes to ANNOTATION_UNIT. The watch may bring the text before it once
- * more, which is no user's then. */
+/* Notes what this agent writes to ANNOTATION_UNIT. The watch may bring this agent's earlier text
+ * once more, which then counts as its own. */
 void node_config_publish_unit(NodeConfig *c, const char *unit);
 
 bool node_config_is_pending(const NodeConfig *c); /* a request is not in force yet */

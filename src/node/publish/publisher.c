@@ -50,8 +50,7 @@ static const char *const field_keys[] = {
         [FIELD_CHANGE_PENDING] = ANNOTATION_CHANGE_PENDING,
 };
 
-/* The condition while nothing is wrong. omitted: a node that does not have it does not get it
- * then. */
+/* The condition while nothing is wrong. omitted: it is not added to a node without it. */
 static const struct {
         const char *reason, *message;
         bool omitted;
@@ -77,7 +76,7 @@ typedef enum ConditionField {
 typedef struct Condition {
         char *observed[CONDITION_FIELDS_]; /* NULL: not observed */
         char *desired[CONDITION_SINCE];    /* NULL: left as it is */
-        bool omitted;                      /* it is not written where it is not there */
+        bool omitted;                      /* it is not added to a node without it */
 } Condition;
 
 typedef enum Part { PART_METADATA, PART_COUNT, PART_CONDITIONS, PART_TAINT, PART_GROWTH, PARTS_ } Part;
@@ -88,12 +87,14 @@ struct Publisher {
         Condition conditions[CONDITIONS_];
         char *other_taints; /* a JSON list, while the startup taint is there; NULL: it is not */
         char *version_text; /* resourceVersion of the observed object */
-        char *growth_seen;  /* what desired[FIELD_GROWTH] was made of; NULL: nothing is desired */
-        char *unit_seen;    /* what desired[FIELD_UNIT] was made of; NULL: nothing is desired */
-        bool offers;        /* the observed object has all resources that its mode offers */
-        uint64_t version;   /* resourceVersion of the newest object; 0: not known */
+        /* observed text that desired[FIELD_GROWTH] may replace; NULL: nothing is desired */
+        char *growth_seen;
+        /* observed text that desired[FIELD_UNIT] may replace; NULL: nothing is desired */
+        char *unit_seen;
+        bool offers;      /* the observed object has all resources that its mode offers */
+        uint64_t version; /* resourceVersion of the newest object; 0: not known */
         Writer writer;
-        Part part; /* of the write */
+        Part part; /* the part that the write in flight has */
         bool observed_node;
         struct {
                 uint64_t hash; /* of the last patch of this part */
@@ -168,7 +169,8 @@ static void write_fields(const Publisher *p, JsonWriter *w, const char *name, in
         json_write_object_end(w);
 }
 
-/* With the version the API server refuses the patch when a user wrote the unit meanwhile. */
+/* With resourceVersion in it the API server refuses the patch when a user wrote the unit
+ * meanwhile. */
 static void write_metadata(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "metadata");
         if (differs(p, FIELD_UNIT))
@@ -218,7 +220,8 @@ static void write_conditions(const Publisher *p, JsonWriter *w) {
 }
 
 /* The list is written whole, because taints have no key to merge them by (NodeSpec, core/v1). With
- * the version the API server refuses the patch when another writer changed the node meanwhile. */
+ * resourceVersion the API server refuses the patch when another writer changed the node
+ * meanwhile. */
 static void write_taints(const Publisher *p, JsonWriter *w) {
         json_write_object(w, "metadata");
         json_write_text(w, "resourceVersion", p->version_text);
@@ -251,8 +254,9 @@ static uint64_t version_of(const Node *node) {
 
 static int observe(Publisher *p, const Node *node, Str text);
 
-/* A patch is answered with the whole object as it is afterwards. The watch may have delivered a
- * later change of another writer before the answer: then the answer tells nothing new. */
+/* Takes the object that answers a patch, the whole one as it is afterwards. The watch may have
+ * delivered a later change of another writer before the answer: then the answer tells nothing
+ * new. */
 static int observe_written(Publisher *p, Str body) {
         _cleanup_arena_ Arena arena = ARENA_NULL;
         Node node;
@@ -266,8 +270,8 @@ static int observe_written(Publisher *p, Str body) {
         return r;
 }
 
-/* The answer differs from the patch when the server changed it, or when more is desired by now. The
- * next patch waits then. */
+/* Takes the answer to a patch. It differs from what is desired when the server changed it, or more
+ * is desired by now; the next patch waits then. */
 static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written) {
         Publisher *p = userdata;
 
@@ -277,7 +281,7 @@ static WriterNext on_answer(void *userdata, const KubeReply *reply, bool written
         return WRITER_PAUSE;
 }
 
-/* Records the patch when it may be sent now. */
+/* Whether this patch was sent less than SAME_AFTER ago. Else records it as sent now. */
 static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
         usec_t now = clock_monotonic_usec();
 
@@ -288,7 +292,8 @@ static bool is_too_soon(Publisher *p, Part part, uint64_t hash) {
         return false;
 }
 
-/* A strategic merge patch merges conditions by their type. */
+/* Sends the patch of one part; that of conditions as a strategic merge patch, which merges them by
+ * type. */
 static int send_part(Publisher *p, Part part) {
         static void (*const writers[])(const Publisher *,
                                        JsonWriter *) = {[PART_METADATA] = write_metadata,
@@ -331,7 +336,7 @@ static int reconcile(void *userdata) {
         return 0;
 }
 
-/* ---- in and out ---- */
+/* ---- the observed and the desired object ---- */
 
 static int observe_conditions(Publisher *p, Str text) {
         _cleanup_arena_ Arena arena = ARENA_NULL;

@@ -11,8 +11,9 @@
 
 typedef struct Publisher Publisher;
 
-/* reason: NULL leaves the condition as it is, "" makes it False. good_reason: of a False one that
- * the node is to have, with its message; NULL: the usual one. */
+/* reason: NULL leaves the condition as it is, "" makes it False. good_reason: reason of a False
+ * condition, written with `message` even where the node has none; NULL: the usual reason and
+ * message, mostly only where it has one. */
 typedef struct DesiredCondition {
         const char *reason, *message, *good_reason;
 } DesiredCondition;
@@ -22,7 +23,7 @@ typedef struct DesiredNode {
         const char *card_name, *card_mem, *card_count; /* labels */
         const char *holds_slices, *nvidia_plugin;
         const char *cards, *held_slices; /* annotations */
-        /* A user writes this one, too: it is written only while the observed object has the text
+        /* A user may write the unit, too: it is written only while the observed object has the text
          * unit_seen there ("": absent), and the API server no newer object. */
         const char *unit, *unit_seen;
         const char *mode_in_force, *unit_in_force, *change_pending;
@@ -31,13 +32,14 @@ typedef struct DesiredNode {
 } DesiredNode;
 
 int publisher_new(KubeClient *client, const char *node, Publisher **ret); /* 0 or -ENOMEM */
-Publisher *publisher_free(Publisher *p);                                  /* before its client */
+/* call it before kube_client_free() */
+Publisher *publisher_free(Publisher *p);
 
 /* Takes the object as it is now: decoded, and its text for the conditions. An object of a watch
  * that is older than the last patch is ignored. listed: the object comes from a new list and counts
  * whatever its version. Returns 0 or -ENOMEM. */
 int publisher_observe(Publisher *p, const Node *node, Str text, bool listed);
-/* The desired object from now on (copied). Returns 0 or -ENOMEM. */
+/* Sets what is desired of the object from now on (copied). Returns 0 or -ENOMEM. */
 int publisher_set_desired(Publisher *p, const DesiredNode *node);
 
 /* Writes this text into ANNOTATION_GROWTH while the observed object has the text `seen` there, and

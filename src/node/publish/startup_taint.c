@@ -12,7 +12,7 @@ typedef struct Taints {
 
 static const JsonField taint_fields[] = {{STR("key"), json_field_str, 0}};
 
-/* The value is read twice: as text to be written again, and for its key. */
+/* Reads one taint twice: as text to be written again, and for its key. */
 static void read_taint(JsonReader *r, Arena *arena, Taints *t) {
         Str raw = {0}, key = {0};
         JsonReader one;

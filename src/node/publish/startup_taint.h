@@ -13,5 +13,5 @@
 #define STARTUP_TAINT "startup-taint.cluster-autoscaler.kubernetes.io/aliquot"
 
 /* Reads the text of a Node. *ret_found: the taint is there, with whatever value and effect; *others
- * gets the JSON list of the other taints then. Returns 0, or as conditions_read(). */
+ * gets the JSON list of the other taints then. Returns what conditions_read() does. */
 int startup_taint_read(Str node, Arena *arena, bool *ret_found, Buf *others, Fault *fault);

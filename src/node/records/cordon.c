@@ -43,7 +43,8 @@ static uint32_t granted(const CardDevices *c, const RosterPod *pod) {
                                      : grant_core_on_card(pod->grant, c->card);
 }
 
-/* A pod that was bound before the cordon gets its devices at its admission, which may be later. */
+/* Keeps this many more devices healthy, for pods that were bound before the cordon and are admitted
+ * later. */
 static void keep_some(const CardDevices *c, uint64_t wanted) {
         for (size_t i = 0; i < c->n && wanted > 0; i++)
                 if (!c->devices[i].healthy) {

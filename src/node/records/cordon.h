@@ -23,7 +23,7 @@ typedef struct Cordon {
         const Records *records;
 } Cordon;
 
-/* What the last Event about it said; reason "": the cordon was lifted. */
+/* What the last Event about a cordon said; reason "": it was lifted. */
 typedef struct CordonTold {
         CardIndexes cards;
         const char *reason; /* static */

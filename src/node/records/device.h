@@ -14,7 +14,8 @@
 
 typedef enum DeviceKind { DEVICE_MEM, DEVICE_CORE, DEVICE_KINDS_ } DeviceKind;
 
-const char *device_resource(DeviceKind kind);       /* aliyun.com/...; of DEVICE_MEM that of memory */
+/* the resource's name; of DEVICE_MEM that of memory, not of whole cards */
+const char *device_resource(DeviceKind kind);
 bool device_kind_of(Str resource, DeviceKind *ret); /* false: no resource of ours */
 
 /* What the node's plugins offer, each under its name. */
@@ -46,8 +47,8 @@ typedef struct DeviceSet {
 
 #define DEVICE_SET_NULL ((DeviceSet){0})
 
-/* Returns 0, -ENOMEM, or DEVICE_E_MALFORMED with a fault that names the ID: malformed, a duplicate,
- * or one too many. */
+/* Returns 0, -ENOMEM, or DEVICE_E_MALFORMED with a fault: an ID that is malformed or a duplicate,
+ * which it names, or more than DEVICE_SET_MAX IDs. */
 int device_set_parse(const Str *texts, size_t n, DeviceKind kind, DeviceSet *ret, Fault *fault);
 int device_set_copy(const DeviceSet *s, DeviceSet *ret); /* 0 or -ENOMEM */
 void device_set_done(DeviceSet *s);
@@ -55,12 +56,13 @@ void device_set_done(DeviceSet *s);
 bool device_set_eq(const DeviceSet *a, const DeviceSet *b);
 bool device_set_has(const DeviceSet *s, DeviceId id);
 bool device_set_covers(const DeviceSet *s, const DeviceSet *part);
-bool device_set_touches(const DeviceSet *a, const DeviceSet *b); /* have an ID in common */
+/* whether they have an ID in common */
+bool device_set_touches(const DeviceSet *a, const DeviceSet *b);
 
 /* Iterates over the cards of a set. Begin with *at = 0; returns false at the end. */
 bool device_set_next_card(const DeviceSet *s, size_t *at, uint32_t *ret_card, uint32_t *ret_count);
 
-uint32_t device_set_count(const DeviceSet *set, uint32_t card); /* devices of one card */
+uint32_t device_set_count(const DeviceSet *set, uint32_t card); /* how many devices of one card */
 uint32_t device_set_count_cards(const DeviceSet *set);
 
 #define _cleanup_devices_ _cleanup_(device_set_done)

@@ -11,10 +11,10 @@
 /* Whether the grant has a slice of one of the cards; false for NULL. */
 bool holders_is_on(const Grant *grant, const CardIndexes *cards);
 
-/* The same for what a pod was given by the kubelet. */
+/* The same for a record: what the kubelet gave to a pod. */
 bool holders_record_is_on(const Record *record, const CardIndexes *cards);
 
-/* Deleted pods that still have processes, and hold a slice of one of the cards. The ledger
+/* Counts deleted pods that still have processes, and hold a slice of one of the cards. The ledger
  * learns of them later, by ANNOTATION_HELD_SLICES of the Node object. */
 size_t holders_count_gone(const Records *records, const CardIndexes *cards);
 

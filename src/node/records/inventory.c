@@ -13,7 +13,7 @@ void inventory_done(Inventory *v) {
         *v = (Inventory){0};
 }
 
-/* In mode topology the unit is a card. */
+/* Units of a card. In mode topology the unit is a card. */
 static uint32_t units_of(const MachineCard *c, ShareMode mode, MemoryUnit unit) {
         return share_mode_has_whole(mode) ? c->mib > 0 : memory_unit_count(c->mib, unit);
 }

@@ -14,7 +14,7 @@ typedef struct Inventory {
         CardList cards; /* owned */
         /* the same cards as the annotation ANNOTATION_CARDS describes them; views of `cards` */
         CardInfo *infos;
-        uint16_t *rates; /* what the peers of `infos` are views of; owned */
+        uint16_t *rates; /* memory of the peers in `infos`, which are views of it; owned */
         ShareMode mode;
         MemoryUnit unit;
 } Inventory;

@@ -7,7 +7,7 @@
 #include "node/records/records.h"
 #include "node/records/roster.h"
 
-enum { PROCESS_LOOKUP_NAME_SIZE = 64 }; /* of a container's name, with its NUL */
+enum { PROCESS_LOOKUP_NAME_SIZE = 64 }; /* bytes of a container's name, with its NUL */
 
 /* The name of the process's container; NULL when it is not known or pod is NULL. */
 const char *process_lookup_container(const RosterPod *pod, const ProcessOwner *owner);

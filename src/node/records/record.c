@@ -208,7 +208,7 @@ static int read_set(Str json, DeviceKind kind, Arena *arena, DeviceSet *ret, Fau
         return e > 0 ? RECORD_E_MALFORMED : e;
 }
 
-/* A size that no slice can have is none. */
+/* A size out of range counts as 0, which means the limit. */
 static uint32_t size_of(int64_t number) {
         return number > 0 && number <= UINT32_MAX ? (uint32_t) number : 0;
 }

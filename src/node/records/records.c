@@ -119,7 +119,7 @@ void records_done(Records *r) {
         *r = (Records){0};
 }
 
-/* ---- giving ---- */
+/* ---- recording devices ---- */
 
 static Record *ensure(Records *r, Str uid, Str namespace_, Str name) {
         _cleanup_(record_freep) Record *record = NULL;
@@ -201,7 +201,7 @@ void records_drop(Records *r, Record *record) {
         record_free(record);
 }
 
-/* ---- asking ---- */
+/* ---- look-ups ---- */
 
 Record *records_holder(const Records *r, DeviceKind kind, const DeviceSet *set, Str except_uid) {
         for (Record *record = r->by_uid; record; record = record->hh.next)

@@ -58,9 +58,10 @@ void record_set_started(Record *record, Str container, bool started);
 /* Sets the size in force of a container; 0: its limit. */
 void record_set_size(Record *record, Str container, uint32_t mem, uint32_t core);
 void record_set_permit(Record *record, Str container, uint32_t mem);
-/* Units of a card that size or permit have above the devices there. */
+/* Units by which the size or the permit exceeds the devices on the card. */
 uint32_t record_mem_above(const RecordContainer *c, uint32_t card);
-bool record_has_started(const Record *record);           /* any of its containers */
+/* whether any of its containers has started */
+bool record_has_started(const Record *record);
 void record_set_assume(Record *record, uint64_t assume); /* ignored if it is known already */
 
 /* Writes the file. Returns 0, or negative errno with a fault that names it. */
@@ -73,7 +74,8 @@ bool record_touches(const Record *record, DeviceKind kind, const DeviceSet *set)
 /* Finds a record other than except_uid's that holds an ID of the set; NULL: none. */
 Record *records_holder(const Records *r, DeviceKind kind, const DeviceSet *set, Str except_uid);
 
-/* The text of a file. record_read() returns 0, RECORD_E_MALFORMED with a fault, or -ENOMEM. */
+/* Read and write the text of a record's file. record_read() returns 0, RECORD_E_MALFORMED with a
+ * fault, or -ENOMEM. */
 enum { RECORD_E_MALFORMED = 1 };
 int record_read(Str json, Record **ret, Fault *fault);
 void record_write(const Record *record, Buf *out);

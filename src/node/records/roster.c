@@ -275,7 +275,7 @@ static int make_pod(Roster *r, const Pod *object, RosterPod **ret) {
         return 0;
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and dropping pods ---- */
 
 /* A UID is never used again. But the reply to a GET may arrive after the watch has reported the
  * deletion, and a list may come from a server that is behind. Without the tombstone such an object
@@ -381,7 +381,7 @@ static int take_object(Roster *r, ReflectorEvent event, const Pod *object) {
 
 enum { NAME_MAX_LEN = 253 };
 
-/* The UID is used as a file name. */
+/* Whether a UID can be used as a file name. */
 static bool is_uid(Str uid) {
         return uid.len > 0 && uid.len <= NAME_MAX_LEN && !memchr(uid.data, '/', uid.len) &&
                !memchr(uid.data, '\0', uid.len) && uid.data[0] != '.';

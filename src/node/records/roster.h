@@ -16,8 +16,8 @@ typedef struct RosterContainer {
         char *name;
         ContainerKind kind;
         uint32_t index;
-        uint32_t mem, core; /* requested: units of each card, percent */
-        bool not_isolated;  /* it sets CGPU_DISABLE */
+        uint32_t mem, core; /* requested: memory units of each card; percent of compute */
+        bool not_isolated;  /* it sets CGPU_DISABLE, which the node may not honour */
         ComputeRequest compute;
         char *compute_fault; /* its invalid compute setting, as text; NULL: none */
         char *gate_cover;    /* its mount over the gate (wire/gate_cover.h), as text; NULL: none */
@@ -37,15 +37,15 @@ typedef struct RosterPod {
         Grant *grant;                /* what it holds; NULL once it holds nothing */
         RosterContainer *containers; /* those with requests for slices: init containers first, in order */
         size_t n_containers;
-        RosterId *ids; /* of a pod with requests, as far as its status names them */
+        RosterId *ids; /* of its containers, as far as its status names them; none without requests */
         size_t n_ids;
-        Request request; /* of all containers together */
+        Request request; /* the request of all containers together */
         char *refusal;   /* why it can never be placed; NULL for all others */
         /* Either its annotations named cards for each requesting container when it was first seen,
          * or this node placed it. */
         bool placed;
         bool assigned;                     /* its annotation "assigned" is true */
-        char *keys[POD_SYSTEM_KEYS_COUNT]; /* as in POD_SYSTEM_KEYS; NULL: absent or empty */
+        char *keys[POD_SYSTEM_KEYS_COUNT]; /* by index of POD_SYSTEM_KEYS; NULL: absent or empty */
         uint64_t assume;    /* assume-time of its placement, ns since the epoch; 0: not known */
         uint64_t version;   /* resourceVersion of its object; 0: not a number */
         uint64_t written;   /* resourceVersion after this agent's last patch: older objects lack it */
@@ -68,7 +68,7 @@ typedef struct Roster {
         bool listing, synced, incomplete;
         bool has_cards; /* the Node object has had readable cards once */
         uint64_t malformed;
-        Arena arena; /* of the current object */
+        Arena arena; /* memory for decoding the current object */
         /* Called after a pod was added, changed or deleted. uid: as the kubelet knows it. pod: NULL
          * when it was deleted. */
         void (*on_pod)(void *userdata, Str uid, RosterPod *pod);
@@ -78,7 +78,7 @@ typedef struct Roster {
 int roster_init(Roster *r, const char *node_name); /* 0 or -ENOMEM; call done in either case */
 void roster_done(Roster *r);
 
-/* For the reflector of this node's pods. roster_pod() returns 0, or -ENOMEM: the roster is
+/* Called by the reflector of this node's pods. roster_pod() returns 0, or -ENOMEM: the roster is
  * incomplete until the next list. A pod keeps its first placement while it holds anything.
  * Kubernetes binds a pod once, so annotations that name other cards later are not the
  * scheduler's. */
@@ -116,5 +116,5 @@ typedef struct CardShare {
 } CardShare;
 size_t roster_shares(const RosterPod *pod, const RosterContainer *c, DeviceKind kind, CardShare *ret);
 
-/* All devices of one kind that a container requests. */
+/* How many devices of one kind a container requests. */
 uint32_t roster_asks(const RosterPod *pod, const RosterContainer *c, DeviceKind kind);
