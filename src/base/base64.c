@@ -32,7 +32,7 @@ bool base64_decode(Str text, Buf *out) {
                 if (digits++ % 4 != 0)
                         buf_append_char(out, (char) (bits >> (6 - 2 * ((digits - 1) % 4)) & 0xff));
         }
-        if (digits % 4 == 1)
+        if (digits % 4 == 1 || (padding > 0 && (digits + padding) % 4 != 0))
                 goto malformed;
         return true;
 

@@ -121,7 +121,7 @@ int plugins_start(Plugins *all, sd_event *event, const char *socket, Fault *faul
         int e = recheck_new(&recheck, &all->recheck);
 
         if (e < 0)
-                return e;
+                return fault_set(fault, e, "out of memory");
         for (int i = 0; i < OFFERED_RESOURCES_; i++) {
                 PluginOptions options = {
                         .kubelet_dir = all->kubelet_dir,

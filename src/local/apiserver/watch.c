@@ -82,6 +82,10 @@ static void list(StoreWatch *w, Buf *out, size_t room) {
                         return;
                 buf_clear(&w->behind);
                 buf_append_str(&w->behind, e->key);
+                if (buf_result(&w->behind) < 0) { /* out of memory: the client lists again */
+                        w->ended = true;
+                        return;
+                }
                 v = store_at(e, w->position);
                 if (v && store_selector_matches(&w->selector, e->key, v->text))
                         write_event(out, "ADDED", v->text);

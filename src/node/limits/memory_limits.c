@@ -328,13 +328,18 @@ void memory_limits_session(MemoryLimits *m) {
                 try_driver(m);
 }
 
+/* Before the driver has been tried. */
+static MemoryMechanism wanted_mechanism(MemoryLimits *m, bool both) {
+        if (both && m->o.no_driver)
+                (void) fault_set(&m->why, 0, "the driver does not limit memory here: there is none");
+        return !both ? MEMORY_PRELOAD : m->o.no_driver ? MEMORY_UNAVAILABLE : MEMORY_UNTRIED;
+}
+
 void memory_limits_want(MemoryLimits *m, bool both) {
         if (both == (m->mechanism != MEMORY_PRELOAD))
                 return;
         m->trial = limit_trial_free(m->trial);
-        if (both && m->o.no_driver)
-                (void) fault_set(&m->why, 0, "the driver does not limit memory here: there is none");
-        set_mechanism(m, !both ? MEMORY_PRELOAD : m->o.no_driver ? MEMORY_UNAVAILABLE : MEMORY_UNTRIED);
+        set_mechanism(m, wanted_mechanism(m, both));
         if (both && is_ready(m))
                 try_driver(m);
 }
@@ -426,7 +431,7 @@ int memory_limits_new(const MemoryLimitsOptions *options, MemoryLimits **ret) {
         if (!m)
                 return -ENOMEM;
         m->o = *options;
-        m->mechanism = options->both && !options->no_driver ? MEMORY_UNTRIED : MEMORY_PRELOAD;
+        m->mechanism = wanted_mechanism(m, options->both);
         r = sd_event_add_time(options->event, &m->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_turn, m);
         if (r >= 0)
                 r = sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);

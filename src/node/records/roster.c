@@ -407,10 +407,13 @@ int roster_pod(Roster *r, ReflectorEvent event, Str text) {
                               "a pod without name or UID, or with longer ones than %d", NAME_MAX_LEN);
         if (e == 0 && !str_eq(object.node_name, str_from(r->node_name)))
                 return 0; /* the server ignores field selectors */
+        if (e == 0)
+                e = take_object(r, event, &object);
+        if (e != 0)
+                r->incomplete = true; /* a pod that is missing in the roster is not gone */
         if (e <= 0)
-                return e < 0 ? e : take_object(r, event, &object);
+                return e;
         r->malformed++;
-        r->incomplete = true;
         log_warning("passed over a pod: %s", fault.text);
         return 0;
 }

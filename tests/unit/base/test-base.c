@@ -213,6 +213,8 @@ static void base64(void) {
                 {"=", NULL},
                 {"Zg==Zg==", NULL},
                 {"Zg===", NULL},
+                {"Zg=", NULL},
+                {"Zm8==", NULL},
                 {"Z===", NULL},
         };
 

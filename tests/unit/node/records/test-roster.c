@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "failing.h"
 #include "node/records/roster.h"
-#include "test.h"
 #include "wire/annotation.h"
 #include "wire/node.h"
 
@@ -132,6 +132,33 @@ static void a_list_drops_missing_pods(void) {
 }
 
 /* The reply to a GET may arrive after the watch has reported the deletion. */
+/* A pod of the list that does not fit into memory is not gone. */
+static void a_list_without_memory_drops_no_pod(void) {
+        static const char pod[] = POD("a", "u1", "", ON_CARD_1, MAIN("4"));
+        unsigned failed = 0;
+
+        begin();
+        node("share");
+        put(REFLECTOR_ADDED, pod);
+        for (unsigned n = 1;; n++) {
+                int r;
+
+                roster_list_begin(&roster);
+                countdown = n;
+                r = roster_pod(&roster, REFLECTOR_MODIFIED, str_from(pod));
+                countdown = 0;
+                roster_list_end(&roster);
+                if (r == 0)
+                        break;
+                failed++;
+                ASSERT_TRUE(find("u1") || roster.incomplete);
+                put(REFLECTOR_ADDED, pod); /* the next list has it */
+                ASSERT_TRUE(find("u1") && find("u1")->placed);
+        }
+        ASSERT_TRUE(failed > 3);
+        end();
+}
+
 static void deleted_pods_stay_deleted(void) {
         static char text[512];
 
@@ -289,8 +316,8 @@ static void mounts_over_the_gate_are_kept(void) {
 int main(void) {
         return TEST_MAIN(TEST(pods_are_added_and_deleted), TEST(a_placement_is_kept),
                          TEST(pods_without_requests_are_known_by_name), TEST(a_list_drops_missing_pods),
-                         TEST(deleted_pods_stay_deleted), TEST(pods_of_other_nodes_are_ignored),
-                         TEST(static_pods_go_by_the_kubelets_uid),
+                         TEST(a_list_without_memory_drops_no_pod), TEST(deleted_pods_stay_deleted),
+                         TEST(pods_of_other_nodes_are_ignored), TEST(static_pods_go_by_the_kubelets_uid),
                          TEST(the_nodes_placement_stays_until_an_object_shows_it),
                          TEST(a_refused_pod_has_its_reason), TEST(shares_follow_the_cards),
                          TEST(other_devices_are_seen), TEST(mounts_over_the_gate_are_kept),
