@@ -10,11 +10,13 @@
 
 #define SLICE_MOUNT_DIR "/.aliquot"
 
-/* One directory per card, numbered from 0, with N/limits (read-only), N/counters and N/doorbell. */
+/* One directory per card, numbered from 0: SLICE_PAGES/N has limits (read-only), counters and
+ * doorbell. */
 #define SLICE_PAGES SLICE_MOUNT_DIR "/slice"
 #define SLICE_GATE  SLICE_MOUNT_DIR "/libaliquot.so"
 
-/* Its only line is the path of the library. */
+/* The dynamic linker's file, mounted into the container. Its only line is the path of the
+ * library. */
 #define SLICE_PRELOAD "/etc/ld.so.preload"
 
 /* A second location, used where the first one does not exist. Containers of `aliquot local` have

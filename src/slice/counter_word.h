@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The bit layout of the words in the counters. The sequence of an operation is the one after that
- * in `held`. All arithmetic is modular, so every content of a page is valid.
+/* The bit layout of the words in the counters. An announced operation has the sequence number that
+ * follows the one in `held`. All arithmetic is modular, so every content of a page is valid.
  *
  *     used        units 63..32, lane 31..22, sequence 21..0: the operation that changed it last
  *     operation   units 63..22, signed, sequence 21..0
@@ -40,7 +40,7 @@ static inline uint64_t slice_used_word(uint32_t units, uint32_t lane, uint32_t s
         return (uint64_t) units << 32 | (uint64_t) lane << SLICE_SEQUENCE_BITS | sequence;
 }
 
-/* Of the words operation and held. */
+/* Units in the words `operation` and `held`, signed. */
 static inline int64_t slice_word_units(uint64_t word) {
         return (int64_t) word >> SLICE_SEQUENCE_BITS;
 }

@@ -143,7 +143,8 @@ static void recover_lane(SliceCounters *c, uint32_t lane) {
         SLICE_STEP(1);
 }
 
-/* A dead process wants the card no longer. */
+/* A dead process does not want the card any more. `launched` stays: it counts on over all
+ * owners. */
 static void clear_work(SliceWork *w) {
         atomic_store_explicit(&w->wants, 0, memory_order_relaxed);
         atomic_store_explicit(&w->busy, 0, memory_order_relaxed);
@@ -157,9 +158,9 @@ void slice_complete(SliceCounters *c, uint32_t row) {
                 recover_lane(c, row * SLICE_LANES + i);
 }
 
-/* All lanes at once: a single lane may hold more than the row. If it were released alone, other
- * processes could take the excess meanwhile. Afterwards the lanes add up to zero, and the row's
- * next owner continues from there. */
+/* Releases all lanes at once: a single lane may hold more than the row. If it were released alone,
+ * other processes could take the excess meanwhile. Afterwards the lanes add up to zero, and the
+ * row's next owner continues from there. */
 void slice_recover(SliceCounters *c, uint32_t row) {
         int64_t held;
 

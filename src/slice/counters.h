@@ -19,21 +19,22 @@
 
 #define SLICE_NO_LIMIT UINT64_MAX
 
-/* Adds units, which may be negative, to the sum of all rows. The caller owns the lane. 0, or
- * -ENOMEM: the sum would exceed limit. Terminates whatever the counters contain, and also while
- * other processes overwrite them: a change that fails a million times is refused. That includes a
- * release; the units it did not release come back when the process ends. */
+/* Adds units, which may be negative, to the sum of all rows. The caller owns the lane. Returns 0,
+ * or -ENOMEM: the sum would exceed limit (in units). Terminates whatever the counters contain, and
+ * also while other processes overwrite them: a change that fails a million times is refused. That
+ * includes a release; the units it did not release come back when the process ends. */
 int slice_change(SliceCounters *c, uint32_t lane, int64_t units, uint64_t limit);
 
-/* Completes what a dead process began, so that its lanes hold the right numbers and can be used
- * again. The caller has the row's lock. */
+/* Completes the operation that a dead process began in each lane, so that the lanes hold the right
+ * numbers and can be used again. Clears the row's SliceWork. The caller has the row's lock. */
 void slice_complete(SliceCounters *c, uint32_t row);
 
-/* Completes the row as above, gives back what it holds and clears its SliceWork. The caller has the
- * row's lock. May be interrupted at any instruction and repeated by the next owner of the lock. */
+/* Completes the row as slice_complete() does, and releases the units that it holds. The caller has
+ * the row's lock. May be interrupted at any instruction and repeated by the next owner of the
+ * lock. */
 void slice_recover(SliceCounters *c, uint32_t row);
 
-/* Units; changes at any time while the row's process lives. */
+/* Returns the units that the row holds; they change at any time while the row's process lives. */
 int64_t slice_row_held(const SliceRow *row);
 
 /* Does the row hold nothing, with no operation announced? */

@@ -32,48 +32,48 @@
 #include "slice/compute_policy.h"
 #include "slice/schedule.h"
 
-/* Of the layout. A page of another version is not used. Version 1 was never released. */
+/* Version of the layout of limits and counters. A page of another version is refused. */
 enum { SLICE_VERSION = 2 };
-/* SLICE_UNIT: bytes; the counters count units. */
+/* SLICE_UNIT: bytes per unit of the counters. SLICE_UUID, SLICE_ASKED: sizes of texts. */
 enum { SLICE_ROWS = 256, SLICE_LANES = 4, SLICE_UNIT = 4096, SLICE_UUID = 48, SLICE_ASKED = 60 };
 
 #define SLICE_LIMITS_MAGIC   0x54494D494C514C41ull /* "ALQLIMIT" */
 #define SLICE_COUNTERS_MAGIC 0x544E554F43514C41ull /* "ALQCOUNT" */
 
-/* SliceLimits.flags. Open: nothing is refused, by CGPU_DISABLE where the node permits it. Say: a
- * process that is refused memory says so on its standard error. */
+/* SliceLimits.flags. OPEN: no reservation is refused; CGPU_DISABLE sets it where the node permits
+ * that. SAY: a process that is refused memory reports it on its standard error. */
 enum { SLICE_FLAG_OPEN = 1, SLICE_FLAG_SAY = 2 };
 
 /* Identifies a driver's file: a real one by its device number, others by file system and inode. */
 typedef struct SliceFile {
-        uint64_t rdev;     /* 0: simulated */
-        uint64_t dev, ino; /* of a simulated one */
+        uint64_t rdev;     /* device number; 0: a simulated file, or not known */
+        uint64_t dev, ino; /* file system and inode of a simulated one */
 } SliceFile;
 
 typedef struct SliceLimits {
         uint64_t magic;
         uint32_t version;
-        uint32_t size;               /* of this structure */
+        uint32_t size;               /* of this structure, in bytes */
         _Atomic uint64_t generation; /* odd while it is written */
         uint64_t limit;              /* bytes of the card that the container may hold */
         uint64_t card_bytes;         /* of the whole card */
         uint64_t group_bytes;        /* charged per channel group, for the driver's own use */
-        uint32_t granted_percent;    /* that core_percent may grow back to; 0: it is all */
+        uint32_t granted_percent;    /* that core_percent may grow back to; 0: core_percent */
         uint32_t card;               /* index, as in ALIYUN_COM_GPU_MEM_IDX */
         uint32_t core_percent;       /* 0: no limit of compute */
         uint32_t flags;
         char uuid[SLICE_UUID]; /* "GPU-...", NUL-terminated */
         SliceFile ctl, device, uvm;
         char container[256]; /* NAMESPACE/POD/CONTAINER, for people */
-        uint64_t granted;    /* bytes that limit may grow back to; 0: it is all */
+        uint64_t granted;    /* bytes that limit may grow back to; 0: limit is all */
         SliceSchedule schedule;
         uint32_t weight; /* ALIYUN_COM_GPU_SCHD_WEIGHT, at least 1; 0 is taken as 1 */
         uint32_t high_priority;
         uint32_t policy;         /* ComputePolicy */
-        uint32_t max_inst;       /* of COMPUTE_FAIR */
+        uint32_t max_inst;       /* instances of COMPUTE_FAIR; 0: not set */
         uint32_t prio_ratio;     /* percent, 20..99; 0: not set */
         char asked[SLICE_ASKED]; /* "aliyun.com/gpu-mem: 2", for people; NUL-terminated */
-        uint64_t asked_limit;    /* bytes that `asked` stands for; a resize changes limit alone */
+        uint64_t asked_limit;    /* bytes that `asked` stands for; a resize does not change them */
         SliceFile log;           /* the maker's standard error; inode 0: not known */
         uint8_t reserved[3472];
 } SliceLimits;
@@ -91,7 +91,7 @@ typedef struct SliceRow {
         SliceLane lanes[SLICE_LANES];
         _Atomic uint32_t noted[SLICE_LANES]; /* the lane's last sequence seen in `used` */
         _Atomic uint64_t key;                /* byte locked in the driver's files (pin.h); 0: none */
-        _Atomic uint64_t inode;              /* of the locked files, by kind; 0: no lock was made */
+        _Atomic uint64_t inode;              /* of the locked files (pin_inode()); 0: no lock was made */
         SliceWork work;
 } SliceRow;
 
@@ -99,11 +99,11 @@ typedef struct SliceCounters {
         uint64_t magic;
         uint32_t version;
         uint32_t size;
-        _Atomic uint64_t used;    /* units, and the operation that changed it last */
-        _Atomic uint64_t peak;    /* units */
-        _Atomic uint64_t refused; /* reservations */
-        _Atomic uint64_t shared;  /* key of rows for files of several processes; 0: none */
-        _Atomic uint64_t rowless; /* of the refused: by processes for which there was no row */
+        _Atomic uint64_t used;    /* units of all rows, and the operation that changed them last */
+        _Atomic uint64_t peak;    /* largest number of units so far */
+        _Atomic uint64_t refused; /* number of refused reservations */
+        _Atomic uint64_t shared;  /* key of rows for files that several processes use; 0: none */
+        _Atomic uint64_t rowless; /* of the refused: those of processes without a free row */
         uint8_t reserved[72];
         SliceRow rows[SLICE_ROWS];
 } SliceCounters;

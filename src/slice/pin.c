@@ -11,12 +11,12 @@
 
 enum {
         TEXT = 4096,
-        READINGS = 8, /* of the list */
-        NOTES = 16,   /* attempts */
+        READINGS = 8, /* of the list of locks */
+        NOTES = 16,   /* attempts to record inodes */
 };
 
-/* Several inodes: a dma-buf, or the container has made another node of the same device. Even, so no
- * file has this number. */
+/* Stands for several inodes: the container has a dma-buf, or made another node of the same device.
+ * No file has this number, because inode_of() returns odd ones. */
 #define SEVERAL UINT32_C(0xFFFFFFFE)
 
 int pin_file(int fd, uint64_t key) {
@@ -24,7 +24,7 @@ int pin_file(int fd, uint64_t key) {
         int r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 
         if (r == -EBADF) {
-                lock.l_type = F_WRLCK; /* open for writing only */
+                lock.l_type = F_WRLCK; /* for files open for writing only */
                 r = (int) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
         }
         if ((r != -EAGAIN && r != -EACCES) || sys_call(SYS_fcntl, fd, F_OFD_GETLK, &lock) < 0)
@@ -42,10 +42,11 @@ int pin_file_alone(int fd, uint64_t key, bool *ret_alone) {
 void pin_release(int fd, uint64_t key) {
         struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = (off_t) key, .l_len = 1};
 
-        (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock); /* on failure too much is counted */
+        /* if it fails, the row's bytes stay charged */
+        (void) sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* 0: not known. */
+/* A 31-bit hash of the file's inode and file system, made odd; 0: not known. */
 static uint32_t inode_of(int fd) {
         struct stat st;
         uint64_t mixed;
@@ -99,7 +100,7 @@ void pin_note_inodes(SliceRow *row, uint64_t inodes) {
         atomic_store(&row->inode, in_part(SEVERAL, PIN_RM) | in_part(SEVERAL, PIN_UVM));
 }
 
-/* ---- lists of locks ---- */
+/* ---- parsing lists of locks ---- */
 
 static void end_word(PinScan *s) {
         s->before = s->digits && !s->other_signs ? s->word : PIN_NO_NUMBER;
@@ -107,7 +108,8 @@ static void end_word(PinScan *s) {
         s->digits = s->other_signs = false;
 }
 
-/* The last two words of the line: `before` and the word that was being read. */
+/* The last two words of a line are the first and last byte of the lock: `before` and the current
+ * word. */
 static void end_line(PinScan *s) {
         uint64_t first = s->before;
 
@@ -137,7 +139,8 @@ void pin_scan(PinScan *scan, const char *text, size_t n) {
         }
 }
 
-/* Only the kernel's own files: after chroot a program may have made others under these names. */
+/* Opens a file of procfs only: after chroot a program may have made other files under these
+ * names. */
 static long open_proc(const char *path) {
         long fd = sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
         struct statfs fs;
@@ -149,7 +152,7 @@ static long open_proc(const char *path) {
         return -ENOENT;
 }
 
-/* 0, or negative errno: the list cannot be read. */
+/* Returns 0, or negative errno: the list cannot be read. */
 static int scan_file(const char *path, PinScan *scan) {
         long fd = open_proc(path), n;
         char text[TEXT];
@@ -165,7 +168,7 @@ static int scan_file(const char *path, PinScan *scan) {
 typedef struct Keys {
         const uint64_t *keys;
         size_t n;
-        bool *listed; /* of each */
+        bool *listed; /* whether each key is in the list */
 } Keys;
 
 static bool mark(void *userdata, uint64_t key) {
@@ -213,7 +216,7 @@ void pin_find_listed(const uint64_t *keys, bool *ret, size_t n) {
         list(keys, ret, n, mark);
 }
 
-/* /proc/self/fdinfo/FD has the locks of that open file. */
+/* Scans the locks of one open file, which /proc/self/fdinfo/FD lists. */
 static int scan_own(int fd, PinScan *scan) {
         char path[PIN_FD_PATH];
 
@@ -273,7 +276,8 @@ PinAnswer pin_ask(int fd, uint64_t key, bool alone) {
         return alone ? PIN_NO : PIN_UNSURE;
 }
 
-/* Through a descriptor of that inode. The program's number may be another file's by now. */
+/* Asks through a descriptor of that inode: the program's descriptor may refer to another file by
+ * now. */
 static PinAnswer ask_inode(int fd, uint32_t inode, uint64_t key, bool alone) {
         PinAnswer answer = inode_of(fd) == inode ? pin_ask(fd, key, alone) : PIN_UNSURE;
 
@@ -289,7 +293,7 @@ PinAnswer pin_query(PinFiles *files, PinFileKind kind, uint64_t inodes, uint64_t
 
         if (inode == 0)
                 return PIN_NO;
-        if (inode == SEVERAL) /* one of them, perhaps */
+        if (inode == SEVERAL) /* the program's file may be one of them */
                 return pin_ask(files->file, key, false) == PIN_YES ? PIN_YES : PIN_UNSURE;
         answer = ask_inode(files->file, inode, key, alone);
         if (answer != PIN_UNSURE)

@@ -18,8 +18,8 @@
 #include "slice/pin_files.h"
 #include "slice/pin_key.h"
 
-/* Keys that are looked up in the list at once. The buffers are on the stack, also in signal
- * handlers. */
+/* Most keys that are looked up in the kernel's list at once. The buffers are on the stack, also in
+ * signal handlers. */
 enum { PIN_BATCH_MAX = 128 };
 
 /* Locks the byte of key: for reading, as any number of files may, or, where the file is open for
@@ -28,11 +28,12 @@ enum { PIN_BATCH_MAX = 128 };
  * open for neither (access mode 3); other negative errno of fcntl(). */
 int pin_file(int fd, uint64_t key);
 
-/* The same for a key of this open file alone: for writing if that can be had. Then *ret_alone is
- * true, and while the byte is locked no other open file can have a lock there, so none hides it. */
+/* Like pin_file(), for a key of this open file alone: a write lock if it can be had. Then
+ * *ret_alone is true, and while the byte is locked no other open file can have a lock there, so
+ * none hides it. */
 int pin_file_alone(int fd, uint64_t key, bool *ret_alone);
 
-/* Unlocks the byte that these have locked. */
+/* Unlocks the byte that pin_file() or pin_file_alone() locked. */
 void pin_release(int fd, uint64_t key);
 
 /* Has any open file of this inode locked exactly this byte? alone: the lock was one for writing.
@@ -44,34 +45,37 @@ PinAnswer pin_ask(int fd, uint64_t key, bool alone);
  * has used it? Also false where the kernel does not report locks in fdinfo (before 4.1). */
 bool pin_is_shared(int fd, const uint64_t *own, size_t n);
 
-/* Calls each() for the key of every export to this open file. Negative: not known (no /proc, or a
- * kernel before 4.1); there may be exports that were not reported. */
+/* Calls each() for the key of every export (memory that was exported to this open file). Returns 0,
+ * or negative errno: the locks cannot be read (no /proc, or a kernel before 4.1), so exports may be
+ * missed. */
 int pin_each_export(int fd, void (*each)(void *userdata, uint64_t key), void *userdata);
 
-/* The inode of the file, as rows note it: 32 bits of it, in the part of its kind. A row has a part
- * for each of the two inodes that a container usually has of the driver. A file of another kind is
- * noted as one of several. 0: not known. */
+/* A 32-bit hash of the file's inode, in the half of its kind, as SliceRow.inode has it. A row has a
+ * half for each of the two inodes that a container usually has of the driver. A file of PIN_OTHER
+ * sets the mark "several inodes" instead. 0: not known. */
 uint64_t pin_inode(int fd, PinFileKind kind);
 uint64_t pin_merge_inodes(uint64_t a, uint64_t b);
 
-/* Notes in the row that files of these inodes get the lock. Must come before the lock. */
+/* Records in the row that files of these inodes (pin_inode()) are locked. Must come before the
+ * lock. */
 void pin_note_inodes(SliceRow *row, uint64_t inodes);
 
-/* The same as pin_ask() for a part of these inodes, through a descriptor of that inode. PIN_YES:
- * also, nvidia-uvm cannot be opened. PIN_UNSURE: also, no descriptor of that inode can be had, or
- * the part stands for several inodes. */
+/* Like pin_ask(), for the inode of this kind in `inodes`, through a descriptor of that inode.
+ * PIN_YES: also, nvidia-uvm cannot be opened. PIN_UNSURE: also, no descriptor of that inode can be
+ * had, or the hash stands for several inodes. */
 PinAnswer pin_query(PinFiles *files, PinFileKind kind, uint64_t inodes, uint64_t key, bool alone);
 
 /* Is a file still open that the owner of the row has locked? Each inode of the row is asked through
- * a descriptor of it. PIN_UNSURE: pin_find_listed() with the row's key answers, because a larger
- * lock hides the byte, or an inode cannot be opened: that of a dma-buf, or of another container. */
+ * a descriptor of it. PIN_UNSURE: ask pin_find_listed() for the row's key, because a larger lock
+ * hides the byte, or an inode cannot be opened: that of a dma-buf, or of another container. */
 PinAnswer pin_query_row(const SliceRow *row, PinFiles *files);
 
-/* The same with the list. fd: any file of the driver, or -1. Also true where the list is not
- * available. */
+/* Like pin_query_row(), but decides PIN_UNSURE by the kernel's list of locks. fd: any file of the
+ * driver, or -1. Also true where the list is not available. */
 bool pin_holds_row(const SliceRow *row, int fd);
 
-/* Which of n keys are in the kernel's list? All of them, where the list is not available. */
+/* Sets ret[i] to whether keys[i] is in the kernel's list of locks; all true where that is not
+ * available. */
 void pin_find_listed(const uint64_t *keys, bool *ret, size_t n);
 
 /* A parser for /proc/locks, which is given piece by piece. Each line is a lock and ends with its
@@ -81,8 +85,9 @@ typedef struct PinScan {
         bool (*each)(void *userdata, uint64_t key);
         void *userdata;
         bool done;
-        bool digits, other_signs; /* in the word that is being read */
-        uint64_t word, before;    /* this word and the last one; PIN_NO_NUMBER: not a number */
+        bool digits, other_signs; /* seen in the current word: digits, other characters */
+        /* the current word and the one before it; PIN_NO_NUMBER: not a number */
+        uint64_t word, before;
 } PinScan;
 
 #define PIN_NO_NUMBER UINT64_MAX

@@ -37,7 +37,7 @@ int pin_files_path(int fd, char ret[static PIN_PATH]) {
         return 0;
 }
 
-/* O_NONBLOCK, because the path may lead to a file that blocks. */
+/* O_NONBLOCK, because opening another kind of file, such as a FIFO, may block. */
 int pin_files_open(const char *path) {
         return (int) sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 }

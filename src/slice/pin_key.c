@@ -29,8 +29,8 @@ static bool from_kernel(uint64_t *ret) {
         return n == (long) sizeof *ret;
 }
 
-/* 0: not available. The time stamp counter is not used, because a process may be forbidden to read
- * it. */
+/* Random bits of the CPU (RDRAND); 0: not available. The time stamp counter is not used, because a
+ * process may be forbidden to read it. */
 static uint64_t from_processor(void) {
         unsigned long long value = 0;
 #if defined(__x86_64__)

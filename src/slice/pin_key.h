@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-/* Keys of rows are below; other locks on a driver's file, as those of exports, are at or above. */
+/* Keys of rows are below this number; those of other locks on a driver's file, such as exports, are
+ * not. */
 #define PIN_KEY_END (UINT64_C(1) << 62)
 
 /* A random odd number below PIN_KEY_END. Where the kernel has no random numbers (getrandom,

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* SliceSchedule.window: the lowest bit. */
+/* The lowest bit of SliceSchedule.window. */
 enum { SCHED_WINDOW_OPEN = 1 };
 
 /* SliceSchedule.flags. */
@@ -29,19 +29,20 @@ enum {
         SCHED_F_GATED = 1,
 };
 
-/* SliceSchedule.seen older than this: the arbiter is away, and a limited process keeps to
- * core_percent by itself. */
+/* Age of SliceSchedule.seen, in ns, from which the arbiter counts as absent. A process with a limit
+ * then keeps to core_percent by itself. */
 #define SCHED_STALE_NSEC UINT64_C(250000000)
 
 typedef struct SliceSchedule {
         /* Number of the window << 1 | SCHED_WINDOW_OPEN: a futex, woken at each change. */
         _Atomic uint32_t window;
         _Atomic uint32_t flags;
-        _Atomic uint64_t closes;  /* then the window closes, even if the arbiter is late */
-        _Atomic uint64_t depth;   /* ns of the card that the container may have in flight at once */
-        _Atomic uint64_t seen;    /* when the arbiter was last active; 0: never */
-        _Atomic uint64_t granted; /* ns of windows until drained, ever: for the agent's audit */
-        _Atomic uint64_t used;    /* ns charged, ever: for people */
+        _Atomic uint64_t closes; /* when the window closes, even if the arbiter is late */
+        _Atomic uint64_t depth;  /* ns of the card that the container may have in flight at once */
+        _Atomic uint64_t seen;   /* when the arbiter was last active; 0: never */
+        /* ns from each window's opening until it drained, summed up; for the agent's audit */
+        _Atomic uint64_t granted;
+        _Atomic uint64_t used;    /* ns charged, summed up; shown to users */
         _Atomic uint64_t sharers; /* processes with work when the window was opened; 0: one */
         _Atomic uint64_t rest;    /* ns after `closes`: launched work has ended by then */
 } SliceSchedule;
@@ -59,8 +60,8 @@ typedef struct SliceWork {
 } SliceWork;
 
 #define WORK_BEGAN(nsec)   ((uint32_t) ((nsec) >> 10) | 1U) /* wraps after more than an hour */
-#define WORK_BEGAN_GRAIN   UINT64_C(2048)                   /* ns */
-#define WORK_IN_FLIGHT_MAX UINT32_MAX                       /* ns; the maximum that is told */
+#define WORK_BEGAN_GRAIN   UINT64_C(2048)                   /* resolution of WORK_BEGAN, in ns */
+#define WORK_IN_FLIGHT_MAX UINT32_MAX                       /* ns; a larger value is written as this */
 
 _Static_assert(sizeof(SliceSchedule) == 64, "SliceSchedule");
 _Static_assert(sizeof(SliceWork) == 32, "SliceWork");

@@ -5,7 +5,7 @@
 
 #include "slice/slice.h"
 
-/* Reads of a limit that the agent may be writing; its two writes are some microseconds apart. */
+/* Tries to read a limit while the agent writes it; its two writes are some microseconds apart. */
 enum { SLICE_LIMIT_TRIES = 64 };
 
 /* Reads the limit, in bytes. False: the agent was writing it all the time; *ret is what was read

@@ -13,8 +13,9 @@
  * objects import. */
 
 enum {
-        LANE_TURNS = 64,    /* another thread is about to finish: yield to it */
-        LANE_WAITS = 10000, /* milliseconds: the thread was stopped, or has a lower priority */
+        LANE_TURNS = 64, /* turns with sched_yield(): the other thread is about to finish */
+        /* turns of a millisecond: the other thread was stopped, or has a lower priority */
+        LANE_WAITS = 10000,
 };
 
 /* ---- the limit ---- */
@@ -111,7 +112,8 @@ int slice_move(SliceUser *from, SliceUser *to, uint64_t bytes) {
                 r = change(to, (int64_t) units, SLICE_NO_LIMIT);
         if (r == 0 && units > 0)
                 (void) change(from, -(int64_t) units,
-                              SLICE_NO_LIMIT); /* else counted twice until the process ends */
+                              /* on failure they are counted twice until the process ends */
+                              SLICE_NO_LIMIT);
         return r;
 }
 

@@ -10,18 +10,21 @@ enum { SLICE_PATH = 256 };
 
 #define SLICE_NO_ROW UINT32_MAX
 
-/* This process, with a row or only with questions. */
+/* This process's access to one slice. Without a row it can only read usage and limit. */
 typedef struct SliceUser {
         const SliceLimits *limits;
         SliceCounters *counters;
         _Atomic uint32_t row;               /* SLICE_NO_ROW: nothing can be reserved */
-        _Atomic uint32_t busy[SLICE_LANES]; /* in use by a thread of this process */
+        _Atomic uint32_t busy[SLICE_LANES]; /* by lane: 1 while a thread of this process uses it */
         _Atomic uint64_t last_reap;         /* ns, CLOCK_MONOTONIC_COARSE */
-        _Atomic uint64_t last_limit;        /* bytes; used while the agent writes another */
-        _Atomic int file;                   /* the driver's file of the last call; -1: none */
-        _Atomic bool inherited;             /* a child of fork has the counters mapped, too */
-        bool borrows_limits;                /* the limits are another SliceUser's mapping */
-        uint64_t dev, ino;                  /* of counters: a file opened again must be the same */
+        /* bytes, as last read; used while the agent writes another limit */
+        _Atomic uint64_t last_limit;
+        /* descriptor of the driver's file in the last call; -1: none */
+        _Atomic int file;
+        _Atomic bool inherited; /* a child of fork has the counters mapped, too */
+        bool borrows_limits;    /* the limits are another SliceUser's mapping */
+        /* of counters, to check that a reopened file is the same */
+        uint64_t dev, ino;
         char path[SLICE_PATH];
 } SliceUser;
 
@@ -35,25 +38,26 @@ typedef struct SliceUser {
  * no OFD locks (before 3.15). */
 int slice_open(const char *directory, SliceUser *ret);
 
-/* The same with a file of the driver (-1: none) and a key (pin.h). The file serves to see whether
- * files of dead processes are still open; the key is how others see that of this process. A child
- * of fork does not inherit the counters: it keeps the row by the locked files only. */
+/* Like slice_open(), with a descriptor of the driver (-1: none) and a key (pin.h). The descriptor
+ * serves to see whether files of dead processes are still open; others recognise this process's
+ * files by the key. A child of fork does not inherit the counters: it keeps the row by the locked
+ * files only. */
 int slice_open_with(const char *directory, int file, uint64_t key, SliceUser *ret);
 
-/* The same, without -EUSERS. The row is one of the first SLICE_EARLY_ROWS: processes that only ask
- * leave the others to those that reserve. If none of these is free, ret has no row, and answers
- * questions only. */
+/* Like slice_open_with(), without -EUSERS. The row is one of the first SLICE_EARLY_ROWS: processes
+ * that only read usage leave the others to those that reserve. If none of these is free, ret has no
+ * row, and can only be read. */
 enum { SLICE_EARLY_ROWS = SLICE_ROWS / 2 };
 int slice_open_early(const char *directory, int file, uint64_t key, SliceUser *ret);
 
-/* Takes a row if s has none, one of all, by the same file and key. 0, also if s has one; -EUSERS:
- * no row is free; -ESTALE: the counters were replaced; the errors of open, fcntl and mmap. Not for
- * two threads at a time; others may use s meanwhile. */
+/* Takes a free row, any of the page, if s has none; file and key as in slice_open_with(). Returns
+ * 0, also if s has a row; -EUSERS: no row is free; -ESTALE: the counters were replaced; the errors
+ * of open, fcntl and mmap. Only one thread may call it at a time; others may use s meanwhile. */
 int slice_need_row(SliceUser *s, int file, uint64_t key);
 
-/* One more row of the same slice, whose bytes end separately. With `adopt`, a row of a dead process
- * with the same key that is still pinned is preferred, with what it holds. s must stay open as long
- * as ret. The errors of slice_open(), and -ESTALE: the counters were replaced. */
+/* Takes one more row of the same slice; its lifetime is that of ret. With `adopt`, a dead process's
+ * row with the same key that is still pinned is preferred, with what it holds. s must stay open as
+ * long as ret. The errors of slice_open(), and -ESTALE: the counters were replaced. */
 int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, SliceUser *ret);
 
 /* The key of the rows for files that several processes use; the same in all processes of a
@@ -64,15 +68,17 @@ uint64_t slice_shared_key(SliceUser *s);
  * and so keep the row until they call exec. */
 void slice_inherit_on_fork(SliceUser *s);
 
-/* What the row still holds comes back when the last copy of the mapping is gone. */
+/* Unmaps the page. What the row still holds can be reaped when the last copy of the mapping is
+ * gone. */
 void slice_close(SliceUser *s);
 
-/* In a child of fork: closes the parent's. */
+/* In a child of fork: closes the page that the parent opened. */
 void slice_close_after_fork(SliceUser *s);
 
-/* 0, or -ENOMEM: the container would hold more than its limit, even after killed processes were
- * reaped. bytes are rounded up to SLICE_UNIT. Never allocates, keeps errno, needs a few dozen
- * instructions when there is room. May be called by any thread and in signal handlers.
+/* Reserves bytes, rounded up to SLICE_UNIT. Returns 0, or -ENOMEM: the container would hold more
+ * than its limit, even after killed processes were reaped, or s has no row. Never allocates, keeps
+ * errno, needs a few dozen instructions when there is room. May be called by any thread and in
+ * signal handlers.
  *
  * Waits only while four other threads of the process are in the middle of the same call, at most
  * ten seconds. Then the answer is -ENOMEM, and a release is left to the end of the process. */
@@ -80,13 +86,15 @@ int slice_reserve(SliceUser *s, uint64_t bytes);
 void slice_release(SliceUser *s, uint64_t bytes);
 
 /* Moves bytes from one row to another of the same slice and process. In between they are counted
- * twice. 0, or -ENOMEM: nothing was moved. */
+ * twice. Returns 0, or -ENOMEM (no lane became free, or the sum is too large): nothing was
+ * moved. */
 int slice_move(SliceUser *from, SliceUser *to, uint64_t bytes);
 
-/* Bytes; as the agent says now. */
+/* Returns the container's limit in bytes; the agent may change it at any time. */
 uint64_t slice_limit(SliceUser *s);
 
-/* Bytes that all processes of the container hold, with dead ones that were not reaped. */
+/* Returns the bytes that all processes of the container hold, including dead ones not yet
+ * reaped. */
 uint64_t slice_used(const SliceUser *s);
 
 /* Reaps, unless this process has reaped within the last millisecond. Returns whether it did. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Opening a slice page, its rows, and reaping; declared in slice.h. */
+/* Opens a slice page, takes rows and reaps them; declared in slice.h. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
  * or memset(): old systems lack their symbol versions. tests/unit/slice/symbols.sh checks what the
  * objects import. */
 
-enum { REAP_PAUSE = 1000000 }; /* ns */
+enum { REAP_PAUSE = 1000000 }; /* least ns between two reaps of a process */
 
 /* ---- the files ---- */
 
@@ -31,12 +31,13 @@ static int join_path(const char *directory, const char *name, char path[SLICE_PA
         return n < SLICE_PATH ? 0 : -ENAMETOOLONG;
 }
 
-/* O_NONBLOCK, because the path may be no regular file and block. check_file() finds out. */
+/* O_NONBLOCK, because opening another kind of file, such as a FIFO, may block. check_file() refuses
+ * it. */
 static long open_file(const char *path, int flags) {
         return sys_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
 }
 
-/* Regular and long enough: a mapping faults only beyond the end of its file. */
+/* The file must be regular and long enough: a mapping faults only beyond the end of its file. */
 static int check_file(long fd, size_t size, struct stat *ret) {
         long r;
 
@@ -87,16 +88,16 @@ static long lock_row(long fd, uint32_t row, short type) {
         return sys_call(SYS_fcntl, fd, F_OFD_SETLK, &lock);
 }
 
-/* Also clears what the row's last owner wrote about its work. */
+/* slice_recover() also clears what the row's last owner wrote about its work. */
 static void own_row(SliceCounters *c, uint32_t row, uint64_t key) {
         slice_recover(c, row);
         atomic_store_explicit(&c->rows[row].inode, 0, memory_order_relaxed);
         atomic_store_explicit(&c->rows[row].key, key, memory_order_relaxed);
 }
 
-/* Takes a row that holds nothing or, if there is none, one of a dead owner, and brings its bytes
- * back; one of the first `rows`. Each process begins at another row, so that 64 processes that
- * start together need one system call each instead of 32. */
+/* Takes one of the first `rows` rows: one that holds nothing or, if there is none, one of a dead
+ * owner, releasing its bytes. Each process begins at another row, so that 64 processes that start
+ * together need one system call each instead of 32. */
 static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t rows, uint32_t *ret) {
         uint32_t start = (uint32_t) sys_call(SYS_getpid);
         long r = 0;
@@ -112,7 +113,7 @@ static int take_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_t 
                 if (r < 0)
                         return (int) r;
                 if (!slice_row_at_rest(&c->rows[row]) && pin_holds_row(&c->rows[row], file)) {
-                        /* The owner is dead, its memory is not. */
+                        /* The owner is dead, but an open file still holds its memory. */
                         (void) lock_row(fd, row, F_UNLCK);
                         continue;
                 }
@@ -137,7 +138,7 @@ static bool adopt_row(long fd, SliceCounters *c, int file, uint64_t key, uint32_
                         *ret = row;
                         return true;
                 }
-                /* Not pinned any more, or another process's by now. */
+                /* The row is not pinned any more, or another process has it by now. */
                 (void) lock_row(fd, row, F_UNLCK);
         }
         return false;
@@ -160,7 +161,9 @@ typedef struct Reap {
         long fd; /* of the counters */
         PinFiles files;
         unsigned freed;
-        size_t n; /* rows that only the list of locks can decide; they stay locked until then */
+        /* number of rows below, which only the list of locks can decide; they stay locked until
+         * then */
+        size_t n;
         uint32_t rows[PIN_BATCH_MAX];
         uint64_t keys[PIN_BATCH_MAX];
 } Reap;
@@ -171,7 +174,8 @@ static void end_row(Reap *r, uint32_t row, bool dead) {
                 r->freed++;
         }
         (void) lock_row(r->fd, row,
-                        /* Before close, because a child of fork may have the descriptor, too. */
+                        /* Unlocked before close, because a child of fork may have the descriptor,
+                         * too. */
                         F_UNLCK);
 }
 
@@ -217,7 +221,7 @@ unsigned slice_reap(SliceUser *s) {
                         continue;
                 if (r.fd < 0)
                         r.fd = open_again(s);
-                /* No descriptor is available, or the process was moved to another root. */
+                /* Gives up: no descriptor is available, or the process has another root now. */
                 if (r.fd < 0)
                         return 0;
                 reap_row(&r, row);
@@ -260,7 +264,7 @@ static int map_limits(const char *directory, const SliceLimits **ret) {
         return limits_good(*ret) ? 0 : -EPROTO;
 }
 
-/* rows: those that are tried; SLICE_NO_ROW is enough if they are not all. */
+/* rows: how many are tried. If not all are, ret may stay without a row (SLICE_NO_ROW). */
 static int map_counters(const char *directory, int file, uint64_t key, uint32_t rows, struct stat *st,
                         SliceUser *ret) {
         uint32_t row = SLICE_NO_ROW;
@@ -304,8 +308,9 @@ static void copy_path(const char *from, char *to) {
                 to[i] = from[i];
 }
 
-/* An agent that was killed between its two writes leaves the generation odd, but the limit, a
- * single word, whole. So a process that starts now may use the value that was read last. */
+/* Sets last_limit. An agent that was killed between its two writes leaves the generation odd, but
+ * the limit, a single word, whole. So a process that starts now may use the value that was read
+ * last. */
 static void first_limit(SliceUser *s) {
         uint64_t limit = 0;
 
@@ -368,7 +373,7 @@ int slice_need_row(SliceUser *s, int file, uint64_t key) {
         if (r == 0)
                 r = sys_call(SYS_mmap, s->counters, sizeof *s->counters, PROT_READ | PROT_WRITE,
                              MAP_SHARED | MAP_FIXED, fd, 0);
-        (void) sys_call(SYS_close, fd); /* as above */
+        (void) sys_call(SYS_close, fd); /* the mapping keeps the open file and its lock */
         if (r < 0 && r > -4096)
                 return (int) r;
         hide_from_children(s, key);
@@ -390,7 +395,7 @@ int slice_open_row(const SliceUser *s, int file, uint64_t key, bool adopt, Slice
         counters = p;
         if (r == 0 && !(adopt && adopt_row(fd, counters, file, key, &row)))
                 r = take_row(fd, counters, file, key, SLICE_ROWS, &row);
-        (void) sys_call(SYS_close, fd); /* as above: the mapping keeps it */
+        (void) sys_call(SYS_close, fd); /* the mapping keeps the open file and its lock */
         if (r < 0) {
                 unmap(counters, sizeof *counters);
                 return r;

@@ -18,7 +18,7 @@ static inline uint64_t visible_units(uint64_t card_mib, uint64_t mib, uint64_t d
         return (mib * dev + card_mib - 1) / card_mib;
 }
 
-/* The units of a size in MiB, where `count` units are `granted` MiB: both are rounded down by
+/* Converts a size in MiB to units, where `count` units are `granted` MiB: both are rounded down by
  * visible_mib(), so this is rounded to the nearest. count < 2^32, mib < 2^31, granted > 0. */
 static inline uint64_t visible_part(uint64_t mib, uint64_t granted, uint64_t count) {
         return (mib * count + granted / 2) / granted;
