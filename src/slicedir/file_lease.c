@@ -12,7 +12,7 @@
 
 enum { FILE_FD = STDERR_FILENO + 1, MOST = 4096 };
 
-/* Closes the other descriptors of the caller, because they may hold locks. */
+/* Keeps `file` as FILE_FD and closes all further descriptors, because they may hold locks. */
 static void keep_only(int file) {
         if (file != FILE_FD && dup2(file, FILE_FD) < 0)
                 _exit(1);

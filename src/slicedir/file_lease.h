@@ -17,8 +17,9 @@
 #include <sys/types.h>
 
 /* Starts a child that waits in open(), and then keeps the file open until it is killed or its
- * parent ends. file: as by O_PATH; stays the caller's. flags: O_RDONLY or O_RDWR. The caller has
- * one thread. Returns the pid, which the caller reaps, or negative errno. */
+ * parent ends. file: a descriptor (O_PATH suffices), which stays the caller's. flags: O_RDONLY or
+ * O_RDWR. The caller has one thread. Returns the pid, for file_lease_wait_end(), or negative
+ * errno. */
 pid_t file_lease_wait(int file, int flags);
 
 /* Kills and reaps the child. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Slice pages that their maker keeps open for writing, so that no container can lease one. That
- * covers the time before the arbiter opens a page and between two arbiters (file_lease.h). A page
- * is named by its slice and its number there. */
+/* Descriptors of slice pages that their maker keeps open for writing, so that no container can
+ * lease one. That covers the time before the arbiter opens a page and between two arbiters
+ * (file_lease.h). A page is named by its slice's id and the number of its directory there. */
 
 #include "base/fault.h"
 #include "slicedir/slice_files.h"
@@ -15,8 +15,8 @@ typedef struct HeldFds {
         size_t n;
 } HeldFds;
 
-/* Takes each open descriptor of fds, and closes the one that it replaces. 0, or -ENOMEM, and they
- * stay the caller's. id is shorter than SLICEDIR_ID_SIZE. */
+/* Takes ownership of each open descriptor of fds, and closes the one that it replaces. Returns 0,
+ * or -ENOMEM, and fds stay the caller's. id is shorter than SLICEDIR_ID_SIZE. */
 int held_fds_put(HeldFds *h, const char *id, uint32_t number, SliceFds *fds);
 
 /* Are both files of the page held? */

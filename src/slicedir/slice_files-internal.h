@@ -6,9 +6,10 @@
 
 #include "slicedir/slice_files.h"
 
-/* Opens a regular file. A symbolic link, or a file of another type, is damage. */
+/* Opens a regular file; the caller closes *ret. A symbolic link or another type of file counts as
+ * damaged. */
 int slice_files_open_file(int directory, const char *name, int flags, int *ret);
 
-/* Reads a whole file and checks its version. */
+/* Reads a whole file and checks its magic number, version and size. */
 int slice_files_load_limits(int fd, SliceLimits *ret);
 int slice_files_load_counters(int fd, SliceCounters *ret);

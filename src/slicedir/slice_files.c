@@ -28,7 +28,8 @@ int slice_files_open_file(int directory, const char *name, int flags, int *ret) 
         return 0;
 }
 
-/* Reads all size bytes, else the file is damaged: a container may cut it between any two calls. */
+/* Reads all size bytes. A shorter file is damaged: a container may truncate it between any two
+ * calls. */
 static int read_whole(int fd, void *into, size_t size) {
         size_t done = 0;
 
@@ -75,7 +76,7 @@ int slice_files_read_limits(int directory, SliceLimits *ret) {
                 r = slice_files_load_limits(fd, &limits);
         if (r != 0)
                 return r;
-        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* terminated whatever the writer did */
+        limits.uuid[sizeof limits.uuid - 1] = '\0'; /* terminated whatever the file contains */
         limits.container[sizeof limits.container - 1] = '\0';
         memcpy(ret, &limits, sizeof limits);
         return 0;
@@ -98,7 +99,8 @@ ComputeRequest slice_files_request(const SliceLimits *l) {
 
 /* ---- the report ---- */
 
-/* 1: a process has locked one of these bytes. The question needs only a descriptor for reading. */
+/* Returns 1 if a process has locked one of these bytes, 0 if none has, or negative errno. The query
+ * needs only a descriptor for reading. */
 static int locked(int fd, size_t at, size_t size) {
         struct flock lock = {
                 .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = (off_t) at, .l_len = (off_t) size};
@@ -126,8 +128,8 @@ static uint64_t bytes_of(uint64_t units) {
         return (units > SLICE_MAX_UNITS ? SLICE_MAX_UNITS : units) * SLICE_UNIT;
 }
 
-/* Finds the dead rows that are pinned, with one reading of the kernel's list of locks, because the
- * counters may say anything. */
+/* Finds the dead rows that are pinned. Reads the kernel's list of locks only, because the row's
+ * inodes may be forged by the container. */
 static void find_pinned(const SliceCounters *c, const SliceReport *report, bool pinned[static SLICE_ROWS]) {
         uint64_t keys[SLICE_ROWS];
         bool any = false;
@@ -153,8 +155,8 @@ static uint64_t sum_of(int64_t units, uint64_t most) {
         return bytes < most ? bytes : most;
 }
 
-/* What dead rows hold may be any number if the counters were overwritten, so it is limited to what
- * is used. */
+/* The units of dead rows may be any number if the counters were overwritten, so their sum is
+ * limited to what is used. */
 static void add_up(const SliceCounters *c, SliceReport *report) {
         int64_t units, dead = 0, left = 0; /* 256 numbers of 42 bits do not overflow */
         bool pinned[SLICE_ROWS];
@@ -243,9 +245,10 @@ int slice_files_read_usage(int directory, SliceUsage *ret) {
         return 0;
 }
 
-/* ---- what has grown ---- */
+/* ---- enlarged counters ---- */
 
-/* A file system may count blocks of its own to a file. */
+/* Bytes by which a file's blocks may exceed its size: file systems count blocks of their own to
+ * it. */
 #define TRIM_SLACK (UINT64_C(64) << 10)
 
 static uint64_t taken(const struct stat *st) {
@@ -265,14 +268,14 @@ int slice_files_trim(int directory, uint64_t *ret_bytes) {
                 return -errno;
         if ((uint64_t) st.st_size <= size && taken(&st) <= size + TRIM_SLACK)
                 return 0;
-        /* Also if the size is right: what was reserved behind it (FALLOC_FL_KEEP_SIZE) goes. A file
-         * that was cut stays cut. */
+        /* Also if the size is right: truncation frees blocks reserved beyond the end
+         * (FALLOC_FL_KEEP_SIZE). A file that is too short stays short. */
         if (ftruncate(fd, (uint64_t) st.st_size < size ? st.st_size : (off_t) size) < 0 ||
             fstat(fd, &after) < 0)
                 return -errno;
         if ((uint64_t) st.st_size > size)
                 *ret_bytes = (uint64_t) st.st_size;
-        else if (taken(&after) < taken(&st)) /* else the file system lays files out so */
+        else if (taken(&after) < taken(&st)) /* else the blocks are the file system's own */
                 *ret_bytes = taken(&st);
         return 0;
 }

@@ -25,8 +25,8 @@ enum { SLICEDIR_ID_SIZE = 128 };
 typedef struct SliceSpec {
         uint64_t limit, card_bytes, group_bytes, granted; /* bytes, as in SliceLimits */
         uint32_t card, flags, granted_percent;
-        const char *uuid, *container; /* shorter than SLICE_UUID; cut if it is longer */
-        char asked[SLICE_ASKED];      /* what made granted, or the limit where that is 0 */
+        const char *uuid, *container; /* uuid: shorter than SLICE_UUID; container: cut to fit */
+        char asked[SLICE_ASKED];      /* the request for granted, or for limit where granted is 0 */
         SliceFile ctl, device, uvm, log;
         CardCompute compute;
         ComputeRequest request;
@@ -34,13 +34,13 @@ typedef struct SliceSpec {
 
 typedef struct SliceReport {
         uint64_t used;    /* bytes, as the counters say */
-        uint64_t dead;    /* of these, in rows of dead processes: come back when needed */
-        uint64_t pinned;  /* of these, in dead rows with memory on an open file (pin.h) */
-        uint64_t peak;    /* bytes */
-        uint64_t refused; /* reservations */
-        uint32_t n_alive; /* rows */
+        uint64_t dead;    /* of the used: in dead processes' rows, released by the next reap */
+        uint64_t pinned;  /* of the used: in dead rows with memory on an open file (pin.h) */
+        uint64_t peak;    /* largest `used` so far, in bytes */
+        uint64_t refused; /* number of refused reservations */
+        uint32_t n_alive; /* rows of living processes */
         bool alive[SLICE_ROWS];
-        int64_t held[SLICE_ROWS]; /* bytes; negative: released what another row reserved */
+        int64_t held[SLICE_ROWS]; /* bytes by row; negative: released what another row reserved */
 } SliceReport;
 
 /* limits and counters, open for writing: while they are, no container can lease them
@@ -64,11 +64,11 @@ enum {
  * 3.15, on which no process could use the files. Others: a file could not be made. */
 int slice_files_make(int directory, const SliceSpec *spec, Fault *fault);
 
-/* The same. *ret_fds gets what is new, open without interruption since it was made. Counters that
- * stay and are leased are not in it. */
+/* Like slice_files_make(). The caller closes *ret_fds, which has both files, new ones open ever
+ * since they were made. Counters that stay and are leased are not in it. */
 int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fds, Fault *fault);
 
-/* Opens those of the existing files that open without waiting. */
+/* Opens limits and counters for writing, where that needs no waiting; else the descriptor is -1. */
 void slice_files_open(int directory, SliceFds *ret_fds);
 
 /* Writes another size, bytes and percent of compute, into the existing file, because containers
@@ -78,43 +78,43 @@ void slice_files_open(int directory, SliceFds *ret_fds);
  * with a fault. */
 int slice_files_set_size(int directory, uint64_t bytes, uint32_t percent, bool *ret_written, Fault *fault);
 
-/* The same for the card's settings of compute. Writes nothing if the page has them already and no
- * process died while it wrote. */
+/* Like slice_files_set_size(), for the card's compute settings. Writes nothing if the page has them
+ * already and no process died while it wrote. Returns 0, or an error with a fault. */
 int slice_files_set_compute(int directory, const CardCompute *compute, Fault *fault);
 
-/* Returns space to the file system that a container has taken by enlarging counters, or by
- * reserving beyond their end. *ret_bytes: what the file took; 0: no more than it should. 0,
- * SLICE_FILES_E_DAMAGED, or negative errno of open, fstat and ftruncate. */
+/* Frees the space that a container has taken by enlarging counters, or by reserving beyond their
+ * end. *ret_bytes: what the file took; 0: no more than it should. Returns 0, SLICE_FILES_E_DAMAGED,
+ * or negative errno of open, fstat and ftruncate. */
 int slice_files_trim(int directory, uint64_t *ret_bytes);
 
-/* The same to the last block, before files are written where there may be no room. */
+/* Like slice_files_trim(), to the last block: before files are written where room may be short. */
 int slice_files_give_back(int directory);
 
-/* 0, SLICE_FILES_E_DAMAGED, or negative errno of open, fstat, pread and fcntl. ret is untouched on
- * failure. */
+/* Reads limits, or sums up counters. Returns 0, SLICE_FILES_E_DAMAGED, or negative errno of open,
+ * fstat, pread and fcntl. ret is untouched on failure. */
 int slice_files_read_limits(int directory, SliceLimits *ret);
 int slice_files_read_report(int directory, SliceReport *ret);
 
-/* How far each lane's operations are. Its processes only count up, also the one that takes over a
- * dead one's row (slice/counters.h). So a lane that is behind was overwritten, as by a copy of the
- * file from before. */
+/* The last sequence number of each lane. The processes only count up, also the one that takes over
+ * a dead one's row (slice/counters.h). So a lane with an earlier number was overwritten, as by an
+ * old copy of the file. */
 typedef struct SliceSequences {           /* all zero at first */
-        uint64_t inode, refused, rowless; /* 0: it was not read yet; as in SliceUsage */
+        uint64_t inode, refused, rowless; /* inode 0: not read yet; the others as in SliceUsage */
         uint32_t lanes[SLICE_ROWS * SLICE_LANES];
 } SliceSequences;
 
-/* Reads them. *ret_behind: a lane is behind what *s had of the same file. The same errors as above;
- * then *s stays. */
+/* Reads the sequences into *s. *ret_behind: a lane has an earlier one than *s had of the same file.
+ * The errors of slice_files_read_limits(); then *s is unchanged. */
 int slice_files_read_sequences(int directory, SliceSequences *s, bool *ret_behind);
 
-/* The sums of the counters, for little cost: no process is looked for. The container may write any
- * number there. The same errors. */
+/* The sums in the counters' header. Reading them costs little: no row is looked at. The container
+ * may write any number there. The errors of slice_files_read_limits(). */
 typedef struct SliceUsage {
         uint64_t used, peak;       /* bytes */
-        uint64_t refused, rowless; /* reservations; of these, for want of a row */
+        uint64_t refused, rowless; /* refused reservations; of these, those without a free row */
 } SliceUsage;
 int slice_files_read_usage(int directory, SliceUsage *ret);
 
-/* The settings of compute in a page. An open slice is native. */
+/* The compute settings in a page. With SLICE_FLAG_OPEN: COMPUTE_NATIVE, without a percentage. */
 CardCompute slice_files_compute(const SliceLimits *l);
 ComputeRequest slice_files_request(const SliceLimits *l);

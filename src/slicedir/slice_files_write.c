@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making and changing the files of a slice; declared in slice_files.h. */
+/* Makes and changes the files of a slice; declared in slice_files.h. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -101,7 +101,7 @@ static int make_limits(int directory, const SliceSpec *spec, int *ret, Fault *fa
                 return fault_set(fault, -EINVAL, "uuid of card %u is longer than %zu characters: %s",
                                  spec->card, sizeof l.uuid - 1, spec->uuid);
         (void) snprintf(l.uuid, sizeof l.uuid, "%s", spec->uuid);
-        /* Cut if it is too long. */
+        /* snprintf() cuts it if it is too long. */
         (void) snprintf(l.container, sizeof l.container, "%s", spec->container);
         (void) snprintf(l.asked, sizeof l.asked, "%s", spec->asked);
         return replace(directory, "limits", &l, sizeof l, 0644, ret, fault);
@@ -115,7 +115,8 @@ static int keep_counters(int directory) {
         return r == 0 ? slice_files_load_counters(fd, &counters) : r;
 }
 
-/* Opens an existing file for writing; -1: it is leased, or not a regular file. */
+/* Opens an existing file for reading and writing; -1 on any failure, as where it is leased or not
+ * regular. */
 static int open_writable(int directory, const char *name) {
         int fd = -1;
 
@@ -138,7 +139,7 @@ static int make_counters(int directory, int *ret, Fault *fault) {
         c.version = SLICE_VERSION;
         c.size = sizeof c;
         return replace(directory, "counters", &c, sizeof c, 0666, ret,
-                       fault); /* for any user of the container */
+                       fault); /* writable for any user of the container */
 }
 
 /* An existing FIFO stays, because a container may have it mounted. */
@@ -169,7 +170,7 @@ static int check_kernel(int directory, Fault *fault) {
         return 0;
 }
 
-/* limits last: it completes the slice. */
+/* `limits` is made last: its presence marks the slice as complete. */
 int slice_files_make_open(int directory, const SliceSpec *spec, SliceFds *ret_fds, Fault *fault) {
         _cleanup_(slice_files_close) SliceFds fds = SLICE_FDS_NULL;
         int r = check_kernel(directory, fault);
@@ -204,8 +205,7 @@ static uint64_t generation_of(const SliceLimits *limits) {
         return atomic_load_explicit(&limits->generation, memory_order_relaxed);
 }
 
-/* An odd generation that is newer than the present one. A writer that was killed has left an odd
- * one. */
+/* The next odd generation after this one, which is odd itself if a writer was killed. */
 static uint64_t odd_after(uint64_t generation) {
         return (generation | 1) + (generation % 2 == 1 ? 2 : 0);
 }

@@ -15,7 +15,7 @@ typedef struct Round {
         char weighted[CARDS_MOST][SLICE_UUID];
         size_t n_weighted;
         Fault *fault;
-        int r; /* of the last page that was skipped */
+        int r; /* error of the last page that was skipped, or 0 */
 } Round;
 
 static bool is_agents(const SlicedirEntry *slice) {

@@ -16,14 +16,15 @@ static size_t whole_pages(size_t bytes) {
         return (bytes + page - 1) / page * page;
 }
 
-/* The files of the slice: owner and two preloads. Per card: two files, and a FIFO, which has no
- * bytes. Twice, for the new files beside them. */
+/* Bytes of the slice's files: owner, preload, and room for one more. Per card: two files, and a
+ * FIFO, which has no bytes. Twice, because a new file is written beside the old one. */
 static size_t bytes_of(size_t n) {
         return 2 * (3 * whole_pages(1) +
                     n * (whole_pages(sizeof(SliceLimits)) + whole_pages(sizeof(SliceCounters))));
 }
 
-/* Root, owner and two preloads. Per card: a directory and three files. Twice, as above. */
+/* The root, owner, preload, and one more. Per card: a directory and three files. Twice, as in
+ * bytes_of(). */
 static size_t inodes_of(size_t n) {
         return 2 * (4 + n * 4);
 }
@@ -38,7 +39,8 @@ int slice_tmpfs_check_host(const char *path, const char *proc, Fault *fault) {
                                  "cannot look at %s as the host (pid 1) sees it: %s", path,
                                  strerror(ENAMETOOLONG));
         error = stat(there, &theirs) < 0 ? errno : 0;
-        if (error != 0 && error != ENOENT && error != ENOTDIR) /* a missing path is an answer */
+        /* a missing path means SLICE_TMPFS_E_UNSEEN */
+        if (error != 0 && error != ENOENT && error != ENOTDIR)
                 return fault_set(fault, SLICE_TMPFS_E_UNKNOWN,
                                  "cannot look at %s as the host (pid 1) sees it: %s/1/root: %s", path, proc,
                                  strerror(error));

@@ -12,14 +12,14 @@
 
 #include "base/fault.h"
 
-/* Mounts a tmpfs on path, an empty directory, for a slice of n cards. proc: where the host's
- * processes are visible. Containers' mounts come from the host's namespace, so pid 1 must see the
- * same file system there. 0, or negative errno with a fault, and nothing is mounted; -ENXIO: the
- * host does not see it, or its view is not accessible. */
+/* Mounts a tmpfs on path, an empty directory, for a slice of n cards. proc: a mount of the host's
+ * procfs. Containers' mounts come from the host's namespace, so pid 1 must see the same file system
+ * there. 0, or negative errno with a fault, and nothing is mounted; -ENXIO: the host does not see
+ * it, or its view is not accessible. */
 int slice_tmpfs_mount(const char *path, size_t n, const char *proc, Fault *fault);
 
-/* Unmounts it here and in the namespaces that share the host's mounts. A container that has a file
- * of it mounted or mapped keeps that. 0, or negative errno. */
+/* Unmounts the slice's tmpfs here and in the namespaces that share the host's mounts. A container
+ * that has a file of it mounted or mapped keeps the file. Returns 0, or negative errno. */
 int slice_tmpfs_unmount(const char *path);
 
 /* Does pid 1 of this proc see the same directory under this path? 0: yes. With a fault:

@@ -13,13 +13,14 @@
  * the mount in all namespaces. */
 enum { SLICEDIR_MOUNTPOINT_MODE = 0, SLICEDIR_MODE = 0755 };
 
-/* dir: of a slice. */
+/* Whether the slice's directory `dir` is on another file system than d, or has the mode of a mount
+ * point. */
 bool slicedir_has_own_tmpfs(const Slicedir *d, int dir);
 bool slicedir_is_mountpoint(int dir);
 
 void slicedir_slice_path(const Slicedir *d, const char *id,
                          char ret[static SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE]);
 
-/* Calls step() for each slice until it returns non-zero, and returns that. Negative errno when the
- * directory cannot be read. */
+/* Calls step() for each slice until it returns non-zero, and returns that. Returns negative errno
+ * when the directory cannot be read. */
 int slicedir_walk(Slicedir *d, int (*step)(Slicedir *d, const char *id, void *userdata), void *userdata);

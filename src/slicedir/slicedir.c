@@ -181,7 +181,7 @@ static void read_card(int dir, uint32_t number, SlicedirEntry *slice) {
         fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0 || slice_files_read_limits(fd, &slice->cards[at].limits) != 0)
                 return;
-        /* A report that the container has damaged is empty. */
+        /* If the container has damaged the counters, the report is all zero. */
         if (slice_files_read_report(fd, &slice->cards[at].report) != 0)
                 memset(&slice->cards[at].report, 0, sizeof slice->cards[at].report);
         slice->cards[at].number = number;
@@ -220,8 +220,8 @@ void slicedir_slice_path(const Slicedir *d, const char *id,
 
 /* ---- removing ---- */
 
-/* A slice that is not alive. One of the agent is only the agent's to remove, also when its tmpfs
- * has no owner yet, or is not visible in this mount namespace. */
+/* Whether a dead slice may be removed. Only the agent removes its own, also when their tmpfs has no
+ * owner yet, or is not visible in this mount namespace. */
 static bool may_remove(int dir, const SlicedirEntry *slice) {
         return slice->own_tmpfs ? strncmp(slice->owner, SLICEDIR_RUN, strlen(SLICEDIR_RUN)) == 0
                                 : !slicedir_is_mountpoint(dir);
@@ -374,6 +374,6 @@ static int leave(void *userdata, const SlicedirEntry *slice) {
 }
 
 void slicedir_remove_dead(Slicedir *d, const char *id) {
-        /* Out of memory: the slice stays until the next look. */
+        /* Out of memory: the slice stays until it is visited again. */
         (void) visit_one(d, id, leave, NULL);
 }

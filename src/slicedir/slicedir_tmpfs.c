@@ -23,7 +23,8 @@ static bool is_mount(const Slicedir *d) {
         if (statx(d->fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) == 0 &&
             (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0)
                 return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-        /* Linux before 5.8: does not recognise a bind mount of the same file system */
+        /* Linux before 5.8 has no such attribute; this misses a bind mount of the same file
+         * system. */
         return fstat(d->fd, &here) == 0 && fstatat(d->fd, "..", &above, 0) == 0 &&
                here.st_dev != above.st_dev;
 }
@@ -98,8 +99,8 @@ static int count(void *userdata, const SlicedirEntry *slice) {
         return 0;
 }
 
-/* Counts the slices, because a directory that has some is never hidden. The lock is held, so
- * visiting removes those without an owner. */
+/* Counts the slices, because a tmpfs is never mounted over some. The lock is held, so visiting
+ * removes those without an owner. */
 static int count_slices(Slicedir *d, SliceCount *ret, Fault *fault) {
         int r = slicedir_lock(d, fault);
 
@@ -147,13 +148,13 @@ static int mount_slicedir(Slicedir *d, unsigned mib, const char *proc, Fault *fa
 
 /* ---- the slices ---- */
 
-/* Under a name that no slice has. */
+/* Mounts a tmpfs as a trial, under a name that no slice has. */
 static int try_mount(const char *path, const char *proc, Fault *fault) {
         char there[SLICEDIR_PATH_SIZE + 16];
         int r;
 
         (void) snprintf(there, sizeof there, "%s/" TRIAL, path);
-        (void) slice_tmpfs_unmount(there); /* left by an agent that was killed here */
+        (void) slice_tmpfs_unmount(there); /* one may be left by an agent that was killed here */
         if (mkdir(there, 0755) < 0 && errno != EEXIST)
                 return fault_set(fault, -errno, "cannot make %s: %s", there, strerror(errno));
         r = slice_tmpfs_mount(there, 1, proc, fault);
@@ -165,7 +166,8 @@ static int try_mount(const char *path, const char *proc, Fault *fault) {
 
 static int try_slice_tmpfs(Slicedir *d, const char *proc, Fault *fault) {
         Fault why = FAULT_NULL;
-        int r = slicedir_refresh(d, fault); /* opens what has been mounted meanwhile */
+        /* reopens the directory, which may have been mounted over */
+        int r = slicedir_refresh(d, fault);
 
         if (r < 0)
                 return r;

@@ -17,14 +17,15 @@
 #include "base/fault.h"
 
 enum {
-        SLICEDIR_TMPFS_E_MISSING = 1, /* of the directory or its slices; the fault says why */
+        /* the directory or its slices have no tmpfs; the fault says why */
+        SLICEDIR_TMPFS_E_MISSING = 1,
 };
 
 /* Makes the path and mounts a tmpfs of mib MiB on it, unless it is a mount already. Never mounts
- * over slices, because running containers keep the files that they have; slices that have a tmpfs
- * each need none below.
+ * over slices, because running containers keep the files that they have. Slices that each have a
+ * tmpfs need none below them.
  *
- * *ret_own_tmpfs: new slices can have a tmpfs each, which was tried, whatever the directory itself
- * has. proc: where the host's processes are visible. 0: both. With a fault:
- * SLICEDIR_TMPFS_E_MISSING, or negative errno: the directory cannot be made. */
+ * *ret_own_tmpfs: new slices can have a tmpfs each; a trial mount decides, whatever the directory
+ * itself has. proc: a mount of the host's procfs. Returns 0: the directory and its slices can have
+ * one. With a fault: SLICEDIR_TMPFS_E_MISSING, or negative errno: the directory cannot be made. */
 int slicedir_tmpfs_mount(const char *path, unsigned mib, const char *proc, bool *ret_own_tmpfs, Fault *fault);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Making and changing slices; declared in slicedir.h. */
+/* Makes and changes slices; declared in slicedir.h. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,13 +26,14 @@ static int create_owner(int dir, const char *owner, int *ret, Fault *fault) {
         return 0;
 }
 
-/* Tells watchers of new pages by changing the times of the directory. A watcher does not see what
- * lies deeper, or is mounted in another namespace; it reads the directory now and then for that. */
+/* Notifies watchers of new pages by changing the times of the directory. A watcher does not see
+ * what lies deeper, or is mounted in another namespace; it reads the directory now and then for
+ * that. */
 static void notify_watchers(const Slicedir *d) {
         (void) futimens(d->fd, NULL);
 }
 
-/* Existing directories are used again. */
+/* Makes one directory per card with its slice page; existing directories are used again. */
 static int write_cards(Slicedir *d, const char *id, int dir, const SliceSpec *specs, size_t n, Fault *fault) {
         for (size_t i = 0; i < n; i++) {
                 _cleanup_(slice_files_close) SliceFds held = SLICE_FDS_NULL;
@@ -58,7 +59,7 @@ static int write_cards(Slicedir *d, const char *id, int dir, const SliceSpec *sp
         return 0;
 }
 
-/* Names the directory that has no more room. Other slices are unchanged. */
+/* Adds to an -ENOSPC fault which directory is full. */
 static int explain_full(const Slicedir *d, int r, Fault *fault) {
         return r == -ENOSPC ? fault_wrap(fault, r, "the slice directory %s is full", d->path) : r;
 }
@@ -73,8 +74,8 @@ static int open_slice(const Slicedir *d, const char *id, int *ret, Fault *fault)
         return 0;
 }
 
-/* A run that was killed before it wrote the owner has left a tmpfs. An agent makes slices without
- * the lock, but never one with the name of a slice of `aliquot run`. */
+/* An `aliquot run` that was killed before it wrote the owner has left a tmpfs. An agent makes
+ * slices without the lock, but never one with the name of a slice of `aliquot run`. */
 static bool is_unfinished(const Slicedir *d, const char *id) {
         _cleanup_close_ int dir = openat(d->fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -93,7 +94,8 @@ static int make_directory(Slicedir *d, const char *id, int *ret, Fault *fault) {
         if (r < 0)
                 return fault_set(fault, r, "cannot make slice %s: %s", id, strerror(-r));
         r = open_slice(d, id, &dir, fault);
-        if (r == 0 && fchmod(dir, SLICEDIR_MODE) < 0) /* users of containers, too, whatever the umask is */
+        /* readable for a container's users, whatever the umask is */
+        if (r == 0 && fchmod(dir, SLICEDIR_MODE) < 0)
                 r = fault_set(fault, -errno, "cannot open slice %s: %s", id, strerror(errno));
         if (r == 0)
                 *ret = TAKE_FD(dir);
@@ -109,8 +111,8 @@ static int label(const Slicedir *d, const char *id, int dir, Fault *fault) {
         return d->labels ? selinux_label(dir, path, fault) : 0;
 }
 
-/* The directory becomes a mount point after it is one, so that a run that is killed before the
- * mount leaves an empty slice, which is removed as any other. */
+/* The directory gets the mode of a mount point only after the mount. So an `aliquot run` that is
+ * killed before leaves an empty slice, which is removed as any other. */
 static int try_own_tmpfs(const Slicedir *d, const char *id, size_t n, int *dir, Fault *fault) {
         char path[SLICEDIR_PATH_SIZE + SLICEDIR_ID_SIZE];
         Fault ignored = FAULT_NULL;
@@ -178,8 +180,8 @@ static int write_preload(int dir, Fault *fault) {
         return 0;
 }
 
-/* Frees what a container has written beyond the counters' size, as room for new files. If that
- * fails, the write fails and says so. */
+/* Frees what a container has written beyond the counters' size, as room for new files. Errors are
+ * ignored: without room the next write reports it. */
 static void give_back(int dir) {
         char name[16] = "0";
 
@@ -296,7 +298,7 @@ typedef struct Sweep {
         void *userdata;
 } Sweep;
 
-/* Keeps the pages open that an earlier agent made, or that were leased at the last look. Cards are
+/* Keeps open the pages that an earlier agent made, or that were leased at the last sweep. Cards are
  * numbered without gaps. */
 static int hold_pages(Slicedir *d, const char *id) {
         for (uint32_t i = 0; i < SLICEDIR_CARDS_MAX; i++) {
@@ -331,7 +333,7 @@ static int sweep_step(Slicedir *d, const char *id, void *userdata) {
 int slicedir_sweep(Slicedir *d, bool (*keep)(void *userdata, const char *id), void *userdata) {
         int r = slicedir_walk(d, sweep_step, &(Sweep){keep, userdata});
 
-        /* Also of directories that other programs have removed. */
+        /* Also drops held pages of slices whose directories other programs have removed. */
         held_fds_sweep(&d->held, keep, userdata);
         return r;
 }
