@@ -45,13 +45,13 @@ void account_advance(Account *a, const TenantPolicy *policy, uint64_t ns, Accoun
 /* The tenant has work again after it was idle: limits how far its virtual clock is behind. */
 void account_wake(Account *a, const TenantPolicy *policy, int64_t now);
 
-/* ns of the card were used. Negative: an earlier charge was too high. */
+/* Charges ns of card time. Negative: refunds an earlier charge that was too high. */
 void account_charge(Account *a, const TenantPolicy *policy, int64_t ns, int64_t now);
 
 /* The tenant was charged ns that another tenant used: they are added to the arrears. */
 void account_refund(Account *a, const TenantPolicy *policy, int64_t ns);
 
-/* Balance and arrears, ns of the card. */
+/* Returns balance plus arrears, in ns of card time. */
 int64_t account_tokens(const Account *a);
 int64_t account_lag(
         const Account *a,

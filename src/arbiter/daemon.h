@@ -15,7 +15,7 @@
 typedef struct DaemonOverrun {
         const char *slice;      /* name of its directory */
         const char *container;  /* the container's name, for messages */
-        const char *uuid;       /* of the card */
+        const char *uuid;       /* UUID of the card */
         uint64_t nsec;          /* how long it has run beyond its window */
         bool partial, repeated; /* as in OverrunReport */
 } DaemonOverrun;
@@ -29,7 +29,7 @@ typedef struct DaemonOptions {
         void *userdata;
 } DaemonOptions;
 
-/* Runs until `stop`. Returns 0; DAEMON_E_MOVED: another directory is at the path now, call again;
- * or negative errno with a fault. -ENOENT: there is no slice directory. */
+/* Runs the arbiter until `stop` is readable. Returns 0; DAEMON_E_MOVED: another directory is at the
+ * path now, call again; or negative errno with a fault. -ENOENT: there is no slice directory. */
 enum { DAEMON_E_MOVED = 1 };
 int daemon_run(const DaemonOptions *options, Fault *fault);

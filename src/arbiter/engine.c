@@ -229,8 +229,9 @@ static uint64_t after_owner(const Engine *e, uint64_t now) {
         return max_u64(next, now + NOTIFY_LATENCY_NS / 2);
 }
 
-/* Before another window may open only the drain matters, for which the process rings. The other
- * cards of a joined set wait for it, so there it is looked for more often. */
+/* When to look at a closing tenant again. Until another window may open, only its drain matters, of
+ * which the process notifies by the doorbell. The other cards of a joined set wait for the drain,
+ * so it is polled more often there. */
 static uint64_t after_closing(const Engine *e, const EngineTenant *t, uint64_t now) {
         uint64_t end = since(PREOPEN_NS, window_predicted_end(t, now)), late = since(t->window.closes, now),
                  next = e->n_planned > 0 || e->owner >= 0 ? end : pick_earliest(e, NULL, true, now);

@@ -11,7 +11,7 @@ enum { ENGINE_TENANTS = 128, PLAN_NO_WINDOW = 1 };
 
 typedef struct EngineWindow {
         bool gated, open;
-        uint32_t number; /* of the newest window, 31 bits */
+        uint32_t number; /* of the newest window: 31 bits, then it wraps */
         uint64_t closes, depth;
         uint64_t drain_ns;      /* work launched in the window ends by closes + drain_ns */
         uint32_t sharers;       /* processes that share the depth */

@@ -8,7 +8,7 @@ static bool is_active(const EngineTenant *t, uint64_t now) {
         return wants(t) || now < t->active_until;
 }
 
-/* Work of a closed window keeps the card for longer than a quantum. */
+/* Whether work of a closed window keeps the card for longer than a quantum. */
 static bool delays_others(const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_CLOSING && now > t->window.closes + QUANTUM_NS;
 }
@@ -25,8 +25,8 @@ static bool is_using(const EngineTenant *t) {
 }
 
 /* Contexts of the tenant's work in OVERRUN. Reported work (a kernel that hangs, or a stopped
- * process) may not run at all, so it takes no time from other tenants; itself: count it all the
- * same. */
+ * process) may not run at all, so it takes no time from other tenants: 0, unless `itself` is
+ * set. */
 static uint64_t overrun_contexts(const Engine *e, const EngineTenant *t, uint64_t now, bool itself) {
         if (t->state != ENGINE_OVERRUN)
                 return 0;

@@ -8,7 +8,7 @@
 
 /* ---- the sets ---- */
 
-/* Work in OVERRUN that may wait for a launch on another card. */
+/* Whether the tenant has work in OVERRUN that may wait for a launch on another card. */
 static bool is_overdue(const EngineTenant *t, uint64_t now) {
         return t->state == ENGINE_OVERRUN && since(t->progress_at, now) < NO_PROGRESS_NS;
 }
@@ -186,7 +186,7 @@ static void continue_window(Joined *j, JoinedSet *s, uint64_t now) {
 
 /* ---- its end ---- */
 
-/* Launched work has ended by then, unless it waits for a launch on another card. */
+/* When launched work should have ended, unless it waits for a launch on another card. */
 static uint64_t late_since(const EngineTenant *t) {
         return max_u64(t->window.closes + t->window.drain_ns,
                        t->progress_at + min_u64(t->report.in_flight, JOINED_DRAIN_NS)) +
@@ -246,7 +246,7 @@ static EngineTenant count_member(const JoinedSet *s, const JoinedMember *m) {
         return t;
 }
 
-/* The owner of the card is not joined, shares by weight and still comes before t. */
+/* Whether the card's owner, which is not joined and shares by weight, still comes before t. */
 static bool owner_continues(const Engine *e, const EngineTenant *t) {
         const EngineTenant *o = pick_tenant(e, e->owner);
 

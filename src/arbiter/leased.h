@@ -22,8 +22,9 @@ typedef struct Leased {
         uint32_t n;
 } Leased;
 
-/* Starts a child that waits for the lease of a file in `directory`, or restarts it if it has ended.
- * Does nothing if the file is not a regular file, or if LEASED_MOST files are waited for. */
+/* Starts a child that waits until the lease on a file in `directory` is given up, or restarts it if
+ * it has ended. Does nothing if the file is not a regular file, or if LEASED_MOST files are waited
+ * for. */
 void leased_request(Leased *l, int directory, const char *name);
 
 /* Ends the children of files that were not requested since the last call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Reports work that is still on the card long after its window closed: kernels that do not end. The
+/* Finds work to report: kernels that are still on the card long after their window closed. The
  * caller updates at each step and then asks for reports until there are none. */
 
 #include "arbiter/engine_state.h"
@@ -12,7 +12,7 @@ void overrun_report_update(Engine *e, uint64_t now);
 
 typedef struct OverrunReport {
         uint32_t tenant;
-        uint64_t since;         /* overdue since then: its window closed, or the work before it ended */
+        uint64_t since;         /* overdue since its window closed, or since other reported work ended */
         bool partial, repeated; /* only some of the tenant's processes are stuck; it was reported before */
 } OverrunReport;
 

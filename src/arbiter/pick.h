@@ -28,8 +28,9 @@ bool pick_is_first(const EngineTenant *t, const EngineTenant *other);
 /* Whether tenant t of e comes before tenant u of f by rank and account. The cards may differ. */
 bool pick_is_before(const Engine *e, const EngineTenant *t, const Engine *f, const EngineTenant *u);
 
-/* When the account and the back-off of a tenant allow its next window. */
+/* The earliest time at which the account and the back-off of a tenant allow its next window. */
 uint64_t pick_ready_at(const EngineTenant *t, uint64_t now);
 
-/* When the first waiting tenant but this one may have a window; UINT64_MAX: no tenant waits. */
+/* The earliest time at which a waiting tenant other than `but` may have a window; UINT64_MAX: no
+ * tenant waits. */
 uint64_t pick_earliest(const Engine *e, const EngineTenant *but, bool closing, uint64_t now);

@@ -16,14 +16,13 @@ static uint64_t four_times(uint64_t in_flight) {
         return 4 * min_u64(in_flight, MAX_IN_FLIGHT_NS);
 }
 
-/* The increase of a sum. Of a row that is read for the first time nothing counts: it was used
- * before this arbiter granted windows. A sum that decreases belongs to another process that took
- * the row. */
+/* The increase of a sum. A row that is read for the first time adds nothing: its sum is older than
+ * this arbiter's windows. A sum that decreases belongs to another process that took the row. */
 static uint64_t increase(uint64_t before, uint64_t after, bool known) {
         return known && after > before ? after - before : 0;
 }
 
-/* The time before now that WORK_BEGAN() gave these bits; 0: none, or before the window. */
+/* The last time until now that has these bits in WORK_BEGAN(); 0: none, or before the window. */
 static uint64_t launch_time(uint32_t bits, uint64_t opened, uint64_t now) {
         uint64_t then = now - ((uint64_t) ((WORK_BEGAN(now) - bits) & UINT32_MAX) << 10);
 
@@ -35,7 +34,7 @@ static bool is_same(const RowReport *a, const RowReport *b) {
                a->launched == b->launched && a->drained == b->drained && a->first_launch == b->first_launch;
 }
 
-/* Work was in flight before, and no busy time was reported since. */
+/* Whether work was in flight before, and no busy time was reported since. */
 static bool has_unreported(const RowReport *before, const RowReport *after) {
         return before->in_flight > 0 && after->busy == before->busy;
 }
@@ -82,7 +81,8 @@ static void add_to_sum(ReportSum *s, const RowReport *report, uint32_t window, u
                 s->in_flight += min_u64(report->in_flight, MAX_IN_FLIGHT_NS);
 }
 
-/* No change since its window closed, for four times the work in flight and SILENT_AFTER_NS. */
+/* Whether the row has not changed since its window closed, for four times its work in flight plus
+ * SILENT_AFTER_NS. */
 static bool is_stalled(const ReportAggregate *t, const RowState *r, uint32_t window, uint64_t now) {
         uint64_t from = r->changed_at > t->window_closed ? r->changed_at : t->window_closed;
 
@@ -143,7 +143,7 @@ void report_aggregate_end(ReportAggregate *t, uint64_t now) {
                 }
 }
 
-/* Bound of what a process used since its last report before it ended, ns. */
+/* Limits ns, the unreported use of a process that ended, to the bound for its work in flight. */
 static uint64_t unreported(const RowState *r, uint64_t ns) {
         return min_u64(ns, four_times(r->report.in_flight) + MAX_UNREPORTED_NS);
 }

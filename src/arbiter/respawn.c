@@ -60,7 +60,7 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Does not block: if the reader is slow or gone the line is lost. Standard error has it, too. */
+/* Does not block: if the reader is slow or gone the line is lost. */
 static void write_line(int fd, const DaemonOverrun *k) {
         char line[LINE];
         int n = snprintf(line, sizeof line, "%s%s %llu %s %s %s\n", k->repeated ? "still-" : "",

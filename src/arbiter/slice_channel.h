@@ -9,7 +9,7 @@
 #include "arbiter/engine.h"
 #include "arbiter/report_aggregate.h"
 
-/* Rings in DOORBELL_PERIOD_NS; further ones are ignored until the period is over. */
+/* Most rings in DOORBELL_PERIOD_NS; further ones are ignored until the period is over. */
 enum { SLICE_CHANNEL_RINGS = 64 };
 
 typedef struct SliceChannel {
@@ -31,12 +31,14 @@ typedef struct SliceChannel {
         uint32_t
                 next_start[4]; /* by kind: where the next reading starts, so that no row is skipped forever */
         uint32_t read_kind;
-        bool check_skipped;                        /* a row's liveness could not be checked in this reading */
-        bool is_row[SLICE_ROWS], dead[SLICE_ROWS]; /* has or had work, and is alive; is not */
+        bool check_skipped; /* a row's liveness could not be checked in this reading */
+        /* by row: a living process has or had work; its process is dead */
+        bool is_row[SLICE_ROWS], dead[SLICE_ROWS];
 } SliceChannel;
 
-/* Opens the files in `directory`. 0; SLICE_FILES_E_DAMAGED: not a slice page, or one without a
- * schedule; negative errno. */
+/* Opens the files in `directory`; slice_channel_done() closes them. Returns 0;
+ * SLICE_FILES_E_DAMAGED: not a slice page, or cut short; or negative errno. -EAGAIN: a container
+ * holds a lease on limits. */
 int slice_channel_open(int directory, SliceChannel *ret);
 void slice_channel_done(SliceChannel *s);
 

@@ -17,7 +17,7 @@ static TenantPolicy shared(uint32_t weight) {
         return (TenantPolicy){.gated = true, .conserving = true, .rate = POLICY_PPM, .weight = weight};
 }
 
-/* The whole card is no cap. */
+/* A rate of the whole card is no cap, so the tenant is work-conserving. */
 static TenantPolicy fixed(uint32_t rate) {
         return rate < POLICY_PPM ? (TenantPolicy){.gated = true, .rate = rate, .weight = 1} : shared(1);
 }

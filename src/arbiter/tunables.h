@@ -19,15 +19,15 @@
 
 /* ---- windows ---- */
 
-/* The time that the work of a window may run after its close. guess, tuned. */
+/* How long the work of a window may run after its close. guess, tuned. */
 #define DRAIN_NS UINT64_C(350000)
 /* Other tenants wait at most this long for a window to drain. guess. */
 #define MAX_DRAIN_NS UINT64_C(1000000000)
-/* A switch between contexts and the next kernel's start. guess: published are 40 to 250 us. */
+/* A switch between contexts and the next kernel's start. guess: 40 to 250 us were published. */
 #define SWITCH_NS UINT64_C(100000)
-/* The most contexts of one tenant that count. guess. */
+/* The most contexts of one tenant that are counted (window_contexts()). guess. */
 #define MAX_CONTEXTS UINT64_C(16)
-/* Work in OVERRUN is looked at this often at least. guess. */
+/* The longest interval between two looks at work in OVERRUN. guess. */
 #define OVERRUN_POLL_NS UINT64_C(50000000)
 
 /* The length of a window. guess, tuned. */
@@ -58,9 +58,10 @@
 
 /* ---- charges ---- */
 
-/* The part of a window that its tenant may report as unused. guess, tuned. */
+/* The unused time of a window that its tenant may report. guess, tuned. */
 #define UNUSED_SLACK_NS UINT64_C(250000)
-/* The same as a part of a short window, and the least credible report. guess: 5 of 55 us. */
+/* 1/16 of the time held: as UNUSED_SLACK_NS for a short window, and the least busy time that is
+ * credible. guess. */
 #define CREDIBLE_PART 16
 /* Charged per 5 ms of a window for the switch, so that equals take turns. guess, tuned. */
 #define SWITCH_CHARGE_NS UINT64_C(20000)
@@ -96,7 +97,7 @@
 #define SWEEP_IDLE_NS UINT64_C(100000000)
 #define SWEEP_BUSY_NS UINT64_C(250000000) /* guess */
 #define SWEEP_RUNG_NS UINT64_C(20000000)  /* guess */
-/* The locks of rows are checked this often: of silent rows, and of all. guess. */
+/* Intervals between two checks of the rows' locks: of silent rows, and of all. guess. */
 #define LIVENESS_SILENT_NS UINT64_C(5000000)
 #define LIVENESS_ALL_NS    UINT64_C(1000000000) /* guess */
 /* The most processor time of one check; the shortest pause after a longer one. guess. */
@@ -106,9 +107,9 @@
 #define RESCAN_NS          UINT64_C(1000000000)
 #define SCAN_DELAY_NS      UINT64_C(10000000) /* guess: a slice is made of several files */
 #define DOORBELL_PERIOD_NS UINT64_C(10000000) /* of SLICE_CHANNEL_RINGS; guess */
-/* Between two readings of an idle tenant's report. guess, tuned. */
+/* Interval between two readings of an idle tenant's report. guess, tuned. */
 #define IDLE_POLL_NS UINT64_C(500000)
-/* Before an arbiter that ended is started again. guess. */
+/* Pause before an arbiter that ended is started again. guess. */
 #define RESPAWN_PAUSE_MS 100
 /* The arbiter runs at most so long without a pause at real-time priority. guess. */
 #define MAX_RUN_US 200000

@@ -86,7 +86,7 @@ static uint64_t length_of(const EngineTenant *t) {
         return (uint64_t) (tokens > (int64_t) QUANTUM_NS / 4 ? tokens : (int64_t) QUANTUM_NS / 4);
 }
 
-/* When the closed windows will have drained. */
+/* When the closed windows will have drained, at most PREOPEN_NS from now. */
 static uint64_t free_from(const Engine *e, uint64_t now) {
         uint64_t from = now;
 
@@ -191,7 +191,8 @@ void window_settle(Engine *e, EngineTenant *t, uint64_t end) {
         t->charged = cost;
 }
 
-/* The card is free for the next window from `end` on, unless that window began to use it before. */
+/* Sets the begin of the open window to `end`, from which the card is free for it, unless it began
+ * to use the card before. */
 static void set_next_begin(Engine *e, uint64_t end) {
         EngineTenant *o = e->owner >= 0 ? &e->tenants[e->owner] : NULL;
 
@@ -232,7 +233,8 @@ static void charge_drained(Engine *e, EngineTenant *t, uint64_t now) {
         window_set_state(t, ENGINE_CLOSED);
 }
 
-/* A report after the end: charges what the window's charge does not cover, up to the time since. */
+/* Charges use that was reported after the end, as far as the window's charge does not cover it, up
+ * to the time since. */
 void window_late_report(Engine *e, EngineTenant *t, uint64_t more, uint64_t now) {
         uint64_t covered = min_u64(more, t->charged), late = min_u64(more - covered, since(t->begins, now));
 
@@ -296,7 +298,8 @@ static void settle_overrun(Engine *e, EngineTenant *t) {
         t->busy_before = t->report.busy;
 }
 
-/* A later report may be of time that was not charged: it counts from here. */
+/* A later report may contain time that was not charged: window_late_report() charges it from here
+ * on. */
 static void end_overrun(EngineTenant *t, uint64_t now) {
         t->begins = now - since(t->charged, t->held);
         t->overrun_reported_at = t->overrun_since = 0;

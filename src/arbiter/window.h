@@ -31,28 +31,30 @@ bool window_any_closing(const Engine *e);
 /* The only function that changes a state; with ENGINE_LOG it prints old -> new. */
 void window_set_state(EngineTenant *t, EngineState state);
 
-/* The newest window was used: launches, or busy time, or work in flight. */
+/* Whether the newest window was used: there are launches, busy time, or work in flight. */
 bool window_is_used(const EngineTenant *t);
-/* Closed, and no work of the newest window is in flight. */
+/* Whether the newest window is closed and none of its work is in flight. */
 bool window_is_drained(const EngineTenant *t);
-/* When the window's work will have ended, by the tenant's estimates. */
+/* Estimates when the window's work will have ended, from the tenant's reports. */
 uint64_t window_predicted_end(const EngineTenant *t, uint64_t now);
-/* Until then other tenants wait for the window's work. */
+/* The deadline for the window's work to drain: other tenants wait for it until then. */
 uint64_t window_drain_deadline(const EngineTenant *t);
 
-/* contended: another tenant waits, or will before a quantum has passed. */
+/* Opens or extends the window. contended: another tenant waits, or will before a quantum has
+ * passed. */
 void window_open(Engine *e, uint32_t i, uint64_t now, bool contended);
 void window_extend(Engine *e, uint32_t i, uint64_t now, bool contended);
 void window_close(Engine *e, uint32_t i, uint64_t now);
-/* Charges ns. Negative: an earlier charge was too high. */
+/* Charges ns of card time to the account and to window.used. Negative: refunds an earlier
+ * charge. */
 void window_charge(Engine *e, EngineTenant *t, int64_t ns);
 /* Charges the window's cost until `end`, less what was charged before. */
 void window_settle(Engine *e, EngineTenant *t, uint64_t end);
-/* After the window closed, its tenant reported `more` ns of use. */
+/* Charges `more` ns that the tenant reported after its window was closed and charged. */
 void window_late_report(Engine *e, EngineTenant *t, uint64_t more, uint64_t now);
-/* Charges work in OVERRUN: the card may have run it for ns, in so many contexts. */
+/* Charges work in OVERRUN: the card may have run it for ns, in this number of contexts. */
 void window_charge_overrun(Engine *e, EngineTenant *t, uint64_t ns, uint64_t contexts);
 /* Advances a closed window: drained, OVERRUN, or the end of OVERRUN. */
 void window_step(Engine *e, uint32_t i, uint64_t now);
-/* The tenant's work on the card is unknown: as after a window's close. */
+/* Sets the state as after a window's close, where the tenant's work on the card is unknown. */
 void window_reset(Engine *e, uint32_t i);
