@@ -15,7 +15,7 @@ typedef struct CardLimit {
         char uuid[64];              /* of the card */
         char path[CARD_LIMIT_PATH]; /* of the cgroup's directory, as the child sees it */
         uint64_t hard;              /* bytes */
-        uint32_t set;               /* 0: the limit is only read */
+        uint32_t set;               /* 1: set `hard`, then read; 0: only read the limit */
 } CardLimit;
 
 /* Beside the codes of NVML, which are below 1000. */
@@ -26,10 +26,11 @@ enum {
 };
 
 typedef struct CardLimitAnswer {
-        uint32_t code; /* of NVML or one of the above; 0: hard and used are those in force */
+        /* of NVML or one of the above; 0: hard and used are what the driver reports */
+        uint32_t code;
         uint64_t hard, used;
         char text[160]; /* what failed; "" with code 0 */
 } CardLimitAnswer;
 
-/* Takes the answer, which is valid during the call. It may ask for other limits. */
+/* Receives the answer, which is valid during the call. May request other limits. */
 typedef void (*CardLimitDone)(void *userdata, const CardLimitAnswer *answer);

@@ -63,7 +63,7 @@ static bool is_alphanumeric(char c) {
         return is_letter(c) || (c >= '0' && c <= '9');
 }
 
-/* Stricter than what CDI 0.3 accepts as a device name, so that every UUID can be one. */
+/* Stricter than CDI 0.3 is for device names, so that every UUID can be one. */
 bool card_uuid_is_valid(const char *uuid) {
         size_t n = strlen(uuid);
 
@@ -110,7 +110,7 @@ static void read_numa(JsonReader *r, int32_t *ret) {
                 *ret = (int32_t) value;
 }
 
-/* A peer as one number: 32 times its path, and its links. */
+/* A peer is encoded as one number: 32 times its path, plus its links. */
 static void read_peers(JsonReader *r, MachineCard *c) {
         size_t n = 0;
 
@@ -227,7 +227,7 @@ int card_list_read(Str json, CardList *ret, Fault *fault) {
         return card_list_copy(&l, ret);
 }
 
-/* Peers at the end that are not known are left out. */
+/* Unknown peers at the end of the array are left out. */
 static void write_links(const MachineCard *c, JsonWriter *w) {
         size_t n = CARD_PEERS_MAX;
 

@@ -24,7 +24,7 @@ typedef struct MachineCard {
         char pci[24];                   /* 00000000:3B:00.0; "" for a simulated card */
         char trouble[160];              /* why it is not healthy; "" when it is */
         uint8_t link_rate;              /* GB/s of one NVLink one way; 0: not known */
-        uint8_t switch_links;           /* NVLinks to a switch */
+        uint8_t switch_links;           /* number of its NVLinks that lead to an NVSwitch */
         CardPeer peers[CARD_PEERS_MAX]; /* by index of the other card; all zero: not known */
 } MachineCard;
 
@@ -41,13 +41,14 @@ bool card_list_eq(const CardList *a, const CardList *b);
 int card_list_copy(const CardList *l, CardList *ret); /* 0 or -ENOMEM */
 bool card_uuid_is_valid(const char *uuid);            /* whether it may stand in MachineCard.uuid */
 
-/* GB/s between the cards at two positions of the list; 0: not known. */
+/* The rate of the link between the cards at two positions of the list, GB/s one way; 0: not
+ * known. */
 uint16_t card_list_rate(const CardList *l, size_t a, size_t b);
 
 /* Whether some pair of cards is faster than another: the links then say which cards to choose. */
 bool card_list_rates_differ(const CardList *l);
 
-/* The list as JSON, for the state directory: after a restart the last known cards are served at
- * once. */
+/* The list as JSON, for the agent's state directory: after a restart the last known cards are
+ * published at once. */
 int card_list_read(Str json, CardList *ret, Fault *fault); /* 0, CARDS_E_MALFORMED, -ENOMEM */
 void card_list_write(const CardList *l, Buf *out);

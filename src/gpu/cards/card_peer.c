@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cards/card_peer.h"
 
-/* GB/s of PCIe by path: the figures that ACK's overview of GPU topology has for Gen 3. Only their
- * order and their distance from NVLink matter. */
+/* Bandwidth of PCIe by path, GB/s: the figures that ACK's overview of GPU topology has for Gen 3.
+ * Only their order and their distance from NVLink matter. */
 static const struct {
         Str word;
         uint16_t rate;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How two cards of a machine are joined, and what that is worth in GB/s one way. The table of paths
- * has the words of `nvidia-smi topo -m`. */
+/* How two cards of a machine are connected, and the bandwidth of that in GB/s one way. The table of
+ * paths has the words of `nvidia-smi topo -m`. */
 
 #include "base/str.h"
 
@@ -27,15 +27,17 @@ typedef enum PeerPath {
 
 typedef struct CardPeer {
         uint8_t path;  /* PeerPath */
-        uint8_t links; /* NVLinks between the two, directly or by a switch; 0: none */
+        uint8_t links; /* NVLinks between the two, directly or by an NVSwitch; 0: none */
 } CardPeer;
 
-/* GB/s one way. link_rate: of one NVLink, the slower card's. 0: nothing is known. */
+/* The bandwidth between two cards, GB/s one way. link_rate: of one NVLink of the slower card. 0:
+ * nothing is known. */
 uint16_t card_peer_rate(CardPeer peer, unsigned link_rate);
 
-/* Parses PIX, PXB, PHB, NODE, SYS, or NV1 to NV18, into the part of *peer that it is about. */
+/* Parses a cell of `nvidia-smi topo -m`: INT, PIX, PXB, PHB, NODE or SYS sets peer->path, NV1 to
+ * NV18 sets peer->links. Returns false for any other word. */
 bool card_peer_parse(Str word, CardPeer *peer);
 
-/* Counts the links by a switch, which joins all cards that have links to it: as many as the card
- * with fewer links has. */
+/* Raises peer->links to the NVLinks that both cards have to an NVSwitch, which joins all its cards:
+ * the smaller of the two numbers. */
 void card_peer_join_switch(CardPeer *peer, unsigned links, unsigned other_links);

@@ -14,7 +14,7 @@ int card_rates_describe(const CardList *l, CardInfo *infos, uint16_t **ret_rates
                 return 0;
         for (size_t i = 0; i < l->n; i++)
                 if (l->cards[i].index < CARD_PEERS_MAX)
-                        n = l->cards[i].index + 1; /* by rising index */
+                        n = l->cards[i].index + 1; /* the cards are sorted by index */
         rates = calloc(l->n * n + 1, sizeof *rates);
         if (!rates)
                 return -ENOMEM;

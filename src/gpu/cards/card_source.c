@@ -18,8 +18,9 @@
 enum {
         /* killed children that have not ended; beyond this no child is started */
         DYING_MAX = 4,
-        REPORTS_PER_TURN = 64, /* then other sources of the loop run */
-        /* scans, while a card is in trouble: a new session may find it again */
+        REPORTS_PER_TURN = 64, /* records per turn; then other sources of the loop run */
+        /* while a card is in trouble, every tenth scan begins a new session, which may find it
+         * again */
         FRESH_EVERY = 10,
         BACKOFF_STEPS = 60,
 };
@@ -44,7 +45,7 @@ struct CardSource {
         sd_event *event;
         CardSourceHandler handler;
         void *userdata;
-        CardSourceOptions o; /* its pointers are not kept */
+        CardSourceOptions o; /* only the durations are set */
         ProbeOptions probe;
         char *library, *host_root, *ctl;
 
@@ -56,16 +57,16 @@ struct CardSource {
         size_t n_dying;
 
         uint32_t request, scans_until_fresh;
-        uint64_t session_base; /* sessions of children before this one */
+        uint64_t session_base; /* number of sessions that earlier children had */
         uint64_t session;
-        bool ready;        /* this request: the library is initialised */
+        bool ready;        /* the current request: the library is initialised */
         bool fresh, again; /* the next scan needs a new session; begin it when this scan ends */
         CardScan scan;     /* cards received so far */
         CardTable known;
         CardFences fences; /* as last passed to on_fences */
-        Census census;     /* not initialised: no on_usage */
+        Census census;     /* without buffers when there is no on_usage */
         LimitQueue limits;
-        uint64_t limits_session; /* of the last on_session */
+        uint64_t limits_session; /* session of the last call of on_session */
 
         CardList published;
         bool has_published, told_deaf, conf_compute, told_conf_compute;
@@ -187,7 +188,7 @@ static void back_off(CardSource *s) {
         set_timer(s, SOURCE_WAITING, s->backoff);
 }
 
-/* Ends the child, which is of no more use; another is started later. */
+/* Ends the child, which is not used any more; the timer starts another one. */
 static void drop_child(CardSource *s, bool by_itself) {
         s->io = sd_event_source_disable_unref(s->io);
         census_forget(&s->census); /* an incomplete census is dropped */
@@ -210,7 +211,8 @@ static void request_scan(CardSource *s) {
         (void) send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The deadline begins when the child has nothing else to do: a scan has one of its own. */
+/* Arms the timer of limit requests. The deadline begins when the child has nothing else to do: a
+ * scan has one of its own. */
 static void watch_limits(CardSource *s) {
         usec_t due = limit_queue_due(&s->limits);
 
@@ -265,8 +267,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* A broken card is looked for by a new session at once, and after that only from time to time. On a
- * driver without persistence mode each new session sets up every other card anew. */
+/* A new session looks for a broken card at once, and after that only from time to time. On a driver
+ * without persistence mode each new session sets up every other card anew. */
 static void plan_next(CardSource *s) {
         if (!card_table_has_trouble(&s->known))
                 s->scans_until_fresh = 1;
@@ -305,7 +307,7 @@ static void end_scan(CardSource *s, const ProbeReport *r) {
         }
 }
 
-/* An unrequested report causes a scan, which tells the rest. */
+/* An unrequested report triggers a scan, which reads the details. */
 static void look_again(CardSource *s) {
         if (s->state == SOURCE_IDLE)
                 set_timer(s, SOURCE_IDLE, 0);
@@ -343,7 +345,7 @@ static void take_ready(CardSource *s, const ProbeReport *r) {
                 s->handler.on_driver(s->userdata, s->driver, !s->lockless);
 }
 
-/* The card of that NVML index among those of this scan. */
+/* Adds the links to the card with that NVML index in this scan; false: there is none. */
 static bool take_links(CardSource *s, const ProbeReport *r) {
         for (size_t i = 0; i < s->scan.n; i++)
                 if (s->scan.seen[i].index == r->position) {
@@ -580,7 +582,8 @@ int card_source_limit(CardSource *s, const CardLimit *limit, CardLimitDone done,
                 return r;
         if (send(s->child.fd, &q, sizeof q, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
                 limit_queue_cancel(&s->limits, q.request);
-                return -EAGAIN; /* it is full; an end is reported by the socket */
+                /* the socket's buffer is full; if the child has ended, the socket reports it */
+                return -EAGAIN;
         }
         watch_limits(s);
         *ret_request = q.request;

@@ -23,18 +23,19 @@ typedef struct CardSource CardSource;
 /* Called from the loop only, never from within a call below. They may call card_source_rescan(),
  * but not card_source_free(). */
 typedef struct CardSourceHandler {
-        /* The first scan, and each change after it. The list is valid during the call. */
+        /* Passes the first scan's cards, and each change after it. The list is valid during the
+         * call. */
         void (*on_cards)(void *userdata, const CardList *cards);
-        /* No driver, a hung driver, or an error. Called once, and again when the text changes or a
-         * scan succeeded in between. */
+        /* Passes a problem: no driver, a hung driver, or an error. Called once, and again when the
+         * text changes or a scan succeeded in between. */
         void (*on_trouble)(void *userdata, const Fault *fault);
         /* Fences changed and should be stored. Valid during the call. May be NULL. */
         void (*on_fences)(void *userdata, const CardFences *fences);
-        /* What is in use, as the driver reports it. NULL: no census is taken. */
+        /* Passes what is in use, as the driver reports it. NULL: no census is taken. */
         void (*on_usage)(void *userdata, const CardCensus *census);
-        /* The driver's version, "" while it does not tell it, and whether its files can be locked.
-         * Before the first on_cards and when either changes; not called for "" and true. May be
-         * NULL. */
+        /* Passes the driver's version, "" where it reports none, and whether its files can be
+         * locked. Called before the first on_cards and when either changes; not called for "" and
+         * true. May be NULL. */
         void (*on_driver)(void *userdata, const char *version, bool locks);
         /* A session of the library has begun, and its cards have been scanned: the child can be
          * asked for limits. May be NULL. */
@@ -46,8 +47,8 @@ typedef struct CardSourceOptions {
         const char *library;
         /* mount point of the host's root, for /sys and /proc/driver; NULL: "/" */
         const char *host_root;
-        const char *ctl; /* nvidiactl; NULL: /dev/nvidiactl */
-        usec_t deadline; /* of one answer of the child; 0: 10 s */
+        const char *ctl; /* path of nvidiactl; NULL: /dev/nvidiactl */
+        usec_t deadline; /* for one answer of the child; 0: 10 s */
         usec_t rescan;   /* between two scans; 0: 30 s */
         usec_t backoff;  /* before the second attempt, doubling up to 60 times it; 0: 1 s */
         usec_t census;   /* between two calls of on_usage; 0: 1 s */
@@ -55,13 +56,13 @@ typedef struct CardSourceOptions {
         /* of an earlier run, from card_list_read(): indexes stay. NULL: none. Copied */
         const CardList *known;
         const CardFences *fences;  /* of an earlier run. NULL: none */
-        const CardList *simulated; /* not NULL: these instead of a child. Copied */
+        const CardList *simulated; /* not NULL: publishes these cards and starts no child. Copied */
 } CardSourceOptions;
 
 /* Starts the first scan. Returns 0 or negative errno. */
 int card_source_new(sd_event *event, const CardSourceOptions *options, const CardSourceHandler *handler,
                     void *userdata, CardSource **ret);
-CardSource *card_source_free(CardSource *s); /* and its child */
+CardSource *card_source_free(CardSource *s); /* also kills its child */
 
 /* Scans at once, with a new session of the driver's library, which also sees cards that were
  * plugged in. */
@@ -72,7 +73,9 @@ void card_source_rescan(CardSource *s);
  * too many requests wait, or negative errno; then done is not called. */
 int card_source_limit(CardSource *s, const CardLimit *limit, CardLimitDone done, void *userdata,
                       uint32_t *ret_request);
-bool card_source_is_ready(const CardSource *s);                 /* a child can be asked for limits */
-void card_source_cancel_limit(CardSource *s, uint32_t request); /* one that is not known: nothing */
+/* Whether a child can be asked for limits. */
+bool card_source_is_ready(const CardSource *s);
+/* Does nothing if no such request waits. */
+void card_source_cancel_limit(CardSource *s, uint32_t request);
 
 DEFINE_CLEANUP(CardSource *, card_source_free)

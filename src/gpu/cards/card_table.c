@@ -94,7 +94,7 @@ static void set_health(CardTableEntry *c, const char *trouble) {
 
 /* --- one scan --------------------------------------------------------------------------------- */
 
-/* For a card that answers with an error, earlier values are kept instead of those that could not be
+/* If a card answers with an error, earlier values are kept instead of those that could not be
  * read. */
 static void update(CardTableEntry *c, const MachineCard *now_seen) {
         uint32_t index = c->card.index;
@@ -157,8 +157,8 @@ static void place_peers(CardTable *k, const CardScan *scan) {
         }
 }
 
-/* A card that was known says itself that it is missing. Others were never seen with a UUID, so that
- * they have no entry. `n_gone`: known cards that are missing. */
+/* Sets k->unnamed. A known card that is missing has an entry that says so. Other cards without a
+ * UUID have no entry. `n_gone`: known cards that are missing. */
 static void name_unnamed(CardTable *k, const CardScan *scan, size_t n_gone) {
         const MachineCard *first = NULL;
         size_t n = 0;
@@ -183,7 +183,7 @@ void card_table_scan(CardTable *k, const CardScan *scan, usec_t now) {
 
         for (size_t i = 0; i < CARDS_MAX; i++)
                 k->cards[i].seen = false;
-        /* known cards first, before new ones take places */
+        /* update known cards first, before new ones take indexes */
         for (size_t i = 0; i < scan->n; i++)
                 if (scan->seen[i].uuid[0] != '\0' && find(k, scan->seen[i].uuid))
                         see(k, &scan->seen[i], scan->session, now);
@@ -207,7 +207,8 @@ bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t sessi
                 return false;
         fence(k, c, rule, session, now);
         if (c->card.healthy || strncmp(c->card.trouble, "XID ", 4) == 0)
-                set_health(c, ""); /* else the driver's own text is more precise */
+                /* otherwise the driver's own text, which is more precise, stays */
+                set_health(c, "");
         return true;
 }
 

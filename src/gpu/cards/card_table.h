@@ -41,18 +41,19 @@ typedef struct CardScan {
 
 enum { CARD_TABLE_QUIET_MAX_HOURS = 24 };
 
-/* old: of an earlier run, or NULL; simulated cards are ignored */
+/* old: cards of an earlier run, or NULL; simulated ones are ignored */
 void card_table_init(CardTable *k, usec_t quiet, const CardList *old);
 void card_table_scan(CardTable *k, const CardScan *scan, usec_t now);
-/* true: the card is fenced */
+/* Fences the card if the XID is one that does. Returns whether it did. */
 bool card_table_xid(CardTable *k, const char *uuid, uint64_t xid, uint64_t session, usec_t now);
 
-/* Restores fences of an earlier run, after card_table_init(); gives those of this run. wall:
- * milliseconds since 1970 at `now`. A fence of an unknown card, or by an XID that fences nothing,
- * is ignored. No clock change can make a fence longer than it was at first. A new run is also a new
- * session of the library, so a lost card only has to answer. */
+/* Restores fences of an earlier run, after card_table_init(); writes those of this run to *ret.
+ * wall: milliseconds since 1970 at `now`. A fence of an unknown card, or by an XID that fences
+ * nothing, is ignored. No clock change can make a fence longer than it was at first. A new run is
+ * also a new session of the library, so a lost card only has to answer. */
 void card_table_restore(CardTable *k, const CardFences *fences, usec_t now, uint64_t wall);
 void card_table_fences(const CardTable *k, usec_t now, uint64_t wall, CardFences *ret);
 
-bool card_table_has_trouble(const CardTable *k);        /* whether any card is not healthy, or has no name */
+/* Whether a card is unhealthy, or was not identified. */
+bool card_table_has_trouble(const CardTable *k);
 int card_table_list(const CardTable *k, CardList *ret); /* 0 or -ENOMEM */

@@ -12,7 +12,7 @@
 
 static const char *const container_folders[] = {DEBIAN_FOLDER, "/usr/lib64"};
 
-/* No mknod permission: the runtime makes the nodes. */
+/* Omits the mknod permission, because the runtime makes the nodes. */
 static void write_node(JsonWriter *w, const char *path) {
         json_write_object(w, NULL);
         json_write_text(w, "path", path);
@@ -57,7 +57,7 @@ static void write_library(JsonWriter *w, const DriverFile *f) {
 
                 buf_appendf(&path, "%s/%s", container_folders[i], f->target);
                 if (buf_result(&path) < 0)
-                        w->out->broken = true; /* an incomplete specification must not be used */
+                        w->out->broken = true; /* an incomplete specification must not be written */
                 else
                         write_mount(w, f->path, path.data, false);
         }

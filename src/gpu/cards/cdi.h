@@ -17,14 +17,14 @@
 
 #define CDI_KIND "aliquot.dev/gpu"
 
-/* Of the slices of `aliquot run`: one device, and so one file, per slice. */
+/* The kind for slices of `aliquot run`: one device, and so one file, per slice. */
 #define CDI_SLICE_KIND "aliquot.dev/slice"
 
 /* Environment variable of a container with a simulated card: the card's UUID. */
 #define CDI_SIMULATED_VARIABLE "ALIQUOT_SIMULATED_CARD"
 
-/* Writes the file's text: one device per card, named by UUID. driver: NULL for none. simulated: an
- * environment variable instead of device nodes. Without cards `out` stays unchanged and the file
+/* Writes the specification: one device per card, named by UUID. driver: NULL for none. simulated:
+ * an environment variable instead of device nodes. Without cards `out` stays unchanged and the file
  * should be removed, because runtimes refuse a specification without devices. */
 void cdi_write(const CardList *cards, const DriverFiles *driver, bool simulated, Buf *out);
 
@@ -34,26 +34,26 @@ typedef struct CdiMount {
 } CdiMount;
 
 typedef struct CdiSlice {
-        const char *name;             /* of the device */
+        const char *name;             /* name of the CDI device */
         const char *const *variables; /* "NAME=VALUE" */
         size_t n_variables;
-        const uint32_t *minors; /* of its cards */
+        const uint32_t *minors; /* minor numbers of its cards' device nodes */
         size_t n_minors;        /* 0: the driver is simulated, and its files are mounts */
         const DriverFiles *driver;
         const CdiMount *mounts; /* each directory before what is mounted in it */
         size_t n_mounts;
 } CdiSlice;
 
-/* Writes the text of a file with one device, which has all that a container in this slice needs. */
+/* Writes a specification with one device, which has all that a container in this slice needs. */
 void cdi_write_slice(const CdiSlice *slice, Buf *out);
 
-/* What cdi_write_slice() has written: views of the text or the arena, empty where the text does not
- * say it. */
+/* What was found in a specification of cdi_write_slice(): views of the text or the arena, empty
+ * where it is absent. */
 typedef struct CdiSliceFound {
         Str pages; /* the path on the host of what the container has at `pages_at` */
         Str cards; /* UUIDs with commas between them */
 } CdiSliceFound;
 
-/* Reads the text of such a file. pages_at: a path in the container. 0, -ENOMEM, or JSON_E_MALFORMED
- * for a text that is no JSON or has other types. */
+/* Reads a specification of cdi_write_slice(). pages_at: a path in the container. Returns 0,
+ * -ENOMEM, or JSON_E_MALFORMED for a text that is no JSON or has other types. */
 int cdi_read_slice(Str text, Str pages_at, Arena *arena, CdiSliceFound *ret);

@@ -11,7 +11,7 @@ enum { CARD_USAGE_MAX = 4096 };
 
 typedef struct CardUsage {
         char uuid[64];
-        uint32_t pid;   /* of our pid namespace */
+        uint32_t pid;   /* in the agent's pid namespace */
         uint64_t bytes; /* UINT64_MAX: the driver does not know */
 } CardUsage;
 
@@ -22,13 +22,14 @@ typedef struct CardTotal {
 
 typedef struct CardUse {
         char uuid[64];
-        uint32_t pid;  /* of our pid namespace */
-        uint64_t nsec; /* of the card's SMs, since the last census */
+        uint32_t pid;  /* in the agent's pid namespace */
+        uint64_t nsec; /* time of the card's SMs since the last census */
 } CardUse;
 
 typedef struct CardSpan {
         char uuid[64];
-        uint64_t nsec;   /* since the last census; 0: not known */
+        /* time since the last census, which CardUse.nsec is a part of; 0: not known */
+        uint64_t nsec;
         char untold[80]; /* why the driver reports no utilization; "": it does */
 } CardSpan;
 
@@ -42,7 +43,7 @@ typedef struct CardCensus {
         usec_t asked,
                 came; /* of CLOCK_BOOTTIME: before the driver was asked, after its answer; 0: not known */
         const char *untold;  /* why some data is missing; "": nothing is */
-        const CardUse *uses; /* processes that used a card's time */
+        const CardUse *uses; /* time of the cards that processes used */
         size_t n_uses;
         const CardSpan *spans; /* by card, each once */
         size_t n_spans;
@@ -53,25 +54,26 @@ typedef struct Census {
         size_t n_usage;
         CardTotal totals[CARDS_MAX];
         size_t n_totals;
-        CardUse *uses; /* the same number, where there is a usage. Owned */
+        CardUse *uses; /* room for CARD_USAGE_MAX, where usage is allocated. Owned */
         size_t n_uses;
         CardSpan spans[CARDS_MAX];
         size_t n_spans;
         bool uses_cut;
-        bool cut; /* this census did not fit */
+        bool cut; /* some processes of this census did not fit; uses_cut: some uses did not */
         char untold[64];
 } Census;
 
-/* Makes room, so that censuses are taken. 0 or -ENOMEM; call census_done() in any case. */
+/* Allocates the buffers, so that censuses are taken. Returns 0 or -ENOMEM; call census_done() in
+ * any case. */
 int census_init(Census *c);
 void census_done(Census *c);
 
 /* Drops what was collected, because the child ended. */
 void census_forget(Census *c);
 
-/* Takes a PROCESS, TOTAL, USE or SPAN. */
+/* Takes a record PROCESS, TOTAL, USE or SPAN; ignores others. */
 void census_take(Census *c, const ProbeReport *r);
 
-/* Takes a CENSUS, which ends it. *ret is valid until the next census_take(), and as long as *r.
- * False: none is taken. */
+/* Takes the record CENSUS, which ends the census. *ret is valid until the next census_take(), and
+ * as long as *r. Returns false where no census is taken. */
 bool census_end(Census *c, const ProbeReport *r, CardCensus *ret);

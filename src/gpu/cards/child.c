@@ -60,7 +60,7 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The child. Never returns: a failure here ends it, and the agent sees its socket closed. */
+/* Runs the child. Never returns: a failure here ends it, and the agent sees its socket closed. */
 static void run(int socket, pid_t agent, const ProbeOptions *options) {
         /* A core file would contain the agent's memory and credentials. */
         static const struct rlimit no_core = {0, 0};

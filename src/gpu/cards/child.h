@@ -15,12 +15,12 @@ typedef struct CardChild {
         int fd; /* SOCK_SEQPACKET, non-blocking */
 } CardChild;
 
-/* The caller has one thread. Returns 0 or negative errno. */
+/* Forks the child. The caller has one thread. Returns 0 or negative errno. */
 int card_child_start(const ProbeOptions *options, CardChild *ret);
 
 /* Closes the socket and kills the child, which must still be reaped. */
 void card_child_kill(CardChild *c);
 
-/* Does not wait. Returns true when the child has ended; *ret_status is as from waitpid(), or -1
- * when it was reaped elsewhere. */
+/* Reaps the child if it has ended, without waiting. Returns whether it has; *ret_status is as from
+ * waitpid(), or -1 when it was reaped elsewhere. */
 bool card_child_reap(pid_t pid, int *ret_status);

@@ -22,9 +22,9 @@
 
 enum { LINKS_MAX = 40 }; /* the kernel's limit */
 
-/* Debian and Ubuntu; Debian's alternatives; Red Hat and SUSE; a driver in a container (GPU
- * operator); Google's host system; manual installations. The first folder with a library
- * is used. */
+/* Folders of Debian and Ubuntu; Debian's alternatives; Red Hat and SUSE; a driver in a container
+ * (GPU operator); Google's host system; manual installations. Of a library that is in several, the
+ * first is used. */
 static const char *const library_folders[] = {
         "/usr/lib/" TRIPLET,
         "/usr/lib/" TRIPLET "/nvidia/current",
@@ -52,7 +52,7 @@ typedef struct Finder {
         const char *root; /* without a final '/' */
         char version[64]; /* of the driver, such as 535.104.05; "" when not known */
         DriverFiles found;
-        /* found under its SONAME itself, the target of ldconfig's links */
+        /* by index in found.files: its name in the folder is its SONAME, as of ldconfig's links */
         bool exact[DRIVER_FILES_MAX];
 } Finder;
 
@@ -65,7 +65,8 @@ static void parent(Buf *path) {
                 path->data[path->len] = '\0';
 }
 
-/* Reads a symbolic link below the root; "" when the path is none. Returns 0 or -ENOMEM. */
+/* Reads a symbolic link below the root; *ret is "" when the path is no link. Returns 0 or
+ * -ENOMEM. */
 static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
         _cleanup_buf_ Buf full = BUF_NULL;
         ssize_t n;
@@ -78,8 +79,8 @@ static int read_link(const Finder *f, const Buf *path, char (*ret)[PATH_MAX]) {
         return 0;
 }
 
-/* Puts the target of a link before the rest of the path, and goes back to where the
- * target starts. */
+/* Replaces the link at the end of *done by its target: prepends the target to *rest, and sets *done
+ * to the directory where the target starts. */
 static int follow(Buf *done, Buf *rest, const char *target) {
         _cleanup_buf_ Buf all = BUF_NULL;
 
@@ -93,7 +94,7 @@ static int follow(Buf *done, Buf *rest, const char *target) {
         return buf_result(&all) < 0 ? -ENOMEM : buf_result(rest);
 }
 
-/* Moves the first name of *rest behind *done. Returns false for a step that needs no look at the
+/* Moves the first name of *rest to the end of *done. Returns false if that needs no look at the
  * disk. */
 static bool walk(Buf *rest, Buf *done) {
         Str behind = buf_str(rest), name = str_split(&behind, '/');
@@ -261,7 +262,8 @@ static int take_folder(Finder *f, const char *folder) {
         return r;
 }
 
-/* The links of ldconfig lead to the driver that is installed now. */
+/* Reads the version from the target of ldconfig's link, which leads to the driver that is installed
+ * now. */
 static int find_version(Finder *f) {
         for (size_t i = 0; i < ELEMENTSOF(library_folders) && f->version[0] == '\0'; i++) {
                 _cleanup_buf_ Buf path = BUF_NULL, real = BUF_NULL;

@@ -29,7 +29,8 @@ typedef struct DriverFiles {
 
 enum { DRIVER_FILES_MAX = 128 }; /* no driver has more files; further ones are left out */
 
-/* host_root: mount point of the host's root file system ("/" or "/host"). Returns 0 or -ENOMEM. The
- * list is empty when nothing is found. */
+/* Finds the driver's files; driver_files_done() frees them. host_root: mount point of the host's
+ * root file system ("/" or "/host"). Returns 0 or -ENOMEM. The list is empty when nothing is
+ * found. */
 int driver_files_find(const char *host_root, DriverFiles *ret);
 void driver_files_done(DriverFiles *f);

@@ -20,11 +20,11 @@ typedef struct CardFences {
         size_t n;
 } CardFences;
 
-/* Whether both are the same for a reader: times may differ by less than half a minute. Then the
+/* Whether both lists are equal, except that times may differ by less than half a minute. Then the
  * file is not rewritten. */
 bool card_fences_near(const CardFences *a, const CardFences *b);
 
-/* Text for the state directory. Reading returns 0, -ENOMEM, or CARDS_E_MALFORMED with a fault; *ret
- * is then empty. */
+/* The fences as JSON, for the agent's state directory. Reading returns 0, -ENOMEM, or
+ * CARDS_E_MALFORMED with a fault; *ret is then empty. */
 int card_fences_read(Str json, CardFences *ret, Fault *fault);
 void card_fences_write(const CardFences *f, Buf *out);

@@ -21,7 +21,7 @@ static LimitWaiting take_at(LimitQueue *q, size_t at) {
         return w;
 }
 
-/* An answer to it is dropped when it comes. */
+/* If the answer comes later, limit_queue_take() drops it. */
 void limit_queue_cancel(LimitQueue *q, uint32_t request) {
         for (size_t i = 0; i < q->n; i++)
                 if (q->waiting[i].request == request) {
@@ -48,7 +48,7 @@ void limit_queue_take(LimitQueue *q, const ProbeReport *r) {
         answer(&w, &a);
 }
 
-/* A callback may ask again, and find no child. */
+/* Only requests of before are answered: a callback may add others. */
 void limit_queue_fail(LimitQueue *q) {
         CardLimitAnswer a = {.code = CARD_LIMIT_NO_ANSWER};
 

@@ -18,7 +18,7 @@ static const NvmlSymbol symbols[] = {
         NVML_CALLS(NVML_SYMBOL){"nvmlErrorString", offsetof(Nvml, error_string), true}};
 
 /* Opens the host's own library by its path without links: links of Debian's alternatives would lead
- * into our root. */
+ * into the container's root. */
 static void *open_below(const char *host_root) {
         _cleanup_(driver_files_done) DriverFiles files = {0};
         void *library = NULL;
@@ -42,7 +42,7 @@ static void *open_library(const char *library, const char *host_root, Fault *fau
 
         if (opened)
                 return opened;
-        words = dlerror(); /* of the loader's own search, the message that users know */
+        words = dlerror(); /* dlerror() of the loader's own search is the message that users know */
         (void) fault_set(fault, 0, "no NVIDIA driver: %s",
                          words ? words : "libnvidia-ml.so.1 cannot be loaded");
         return library || !host_root || host_root[0] == '\0' ? NULL : open_below(host_root);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The part of NVML that we use, declared here: build machines have no nvml.h, and the library is
- * opened at run time. Names, numbers and layouts are those of NVIDIA's NVML reference
+/* The part of NVML that is used here, declared anew: build machines have no nvml.h, and the library
+ * is opened at run time. Names, numbers and layouts are those of NVIDIA's NVML reference
  * (docs.nvidia.com/deploy/nvml-api). They have been stable since driver 390. */
 
 #include "base/fault.h"

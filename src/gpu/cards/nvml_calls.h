@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The calls of NVML that we make; the types are in nvml.h. */
+/* The NVML functions that are called here; the types are in nvml.h. */
 
 /* member, required, symbol, parameters; each returns an nvmlReturn_t, which is an int */
 #define NVML_CALLS(X)                                                                                        \

@@ -8,7 +8,7 @@
 #include "gpu/cards/card_list.h"
 #include "share/card_indexes.h"
 
-#define OUT_OF_SERVICE_FILE ".out-of-service" /* behind the slice directory's path */
+#define OUT_OF_SERVICE_FILE ".out-of-service" /* appended to the slice directory's path */
 
 enum { OUT_OF_SERVICE_MAX = 1 << 17 }; /* bytes of the file */
 
@@ -22,6 +22,6 @@ void out_of_service_path(const char *slices, Buf *out);
 /* Appends the lines of unhealthy cards and of cordoned ones; nothing where all are in service. */
 void out_of_service_write(const CardList *cards, const CardIndexes *cordoned, Buf *out);
 
-/* Takes the next line off the text. Lines without a UUID and a reason are passed over. false: there
- * is no further one. */
+/* Takes the next line from the text. Lines without a UUID and a reason are skipped. Returns false
+ * at the end of the text. */
 bool out_of_service_next(Str *text, OutOfService *ret);

@@ -55,9 +55,9 @@ int probe_send(const Probe *p, const ProbeReport *r);
 int probe_scan_cards(Probe *p, uint32_t request, unsigned total);
 int probe_scan_links(const Probe *p, uint32_t request);
 
-/* Sets a limit if that is asked for, reads it, and sends a LIMIT. */
+/* Sets the limit if the request says so, reads it, and sends a LIMIT. */
 int probe_limit(const Probe *p, const ProbeRequest *q);
 
-/* Sends a census when it is time for one. */
+/* Sends a census if one is due. */
 int probe_census(Probe *p);
 void probe_census_done(Probe *p);

@@ -11,7 +11,7 @@
 
 enum {
         EVENTS_PER_TURN = 64,
-        EVENT_WAIT_MSEC = 10, /* per look for events; between looks the socket is polled */
+        EVENT_WAIT_MSEC = 10, /* per poll for events; between polls the socket is polled */
 };
 
 int probe_send(const Probe *p, const ProbeReport *r) {
@@ -51,9 +51,10 @@ static int count_listed(const Probe *p) {
 
 static void close_session(Probe *p) {
         if (p->watching && p->nvml.events_free)
-                (void) p->nvml.events_free(p->events); /* the session frees it in any case */
+                /* on failure the end of the session frees it */
+                (void) p->nvml.events_free(p->events);
         if (p->open)
-                /* nothing can be done about it; a lasting error shows at the next init */
+                /* A failure cannot be handled; a lasting error shows at the next init. */
                 (void) p->nvml.shutdown();
         p->open = p->watching = p->alarmed = false;
         p->n_cards = p->n_watched = 0;
@@ -121,7 +122,7 @@ static void watch(Probe *p) {
 
 /* --- one scan --------------------------------------------------------------------------------- */
 
-/* An error leaves "": the cards are worth more than the version. */
+/* On an error the version is "": the scan of the cards goes on. */
 static void query_driver(const Probe *p, char ret[static NVML_TEXT_SIZE]) {
         if (!p->nvml.driver || p->nvml.driver(ret, NVML_TEXT_SIZE) != NVML_SUCCESS)
                 ret[0] = '\0';
@@ -134,7 +135,8 @@ static bool has_conf_compute(const Probe *p) {
         return p->nvml.conf_compute && p->nvml.conf_compute(&state) == NVML_SUCCESS && state.feature == 1;
 }
 
-/* A file that cannot be opened is no answer. */
+/* Whether locking nvidiactl fails for lack of support. If it cannot be opened, that is not known:
+ * false. */
 static bool lacks_locks(const Probe *p) {
         int r = file_check_locks(p->o->ctl);
 

@@ -14,8 +14,8 @@
 typedef struct ProbeOptions {
         const char *library;   /* as nvml_load() takes it */
         const char *host_root; /* "" for "/" */
-        const char *ctl;       /* nvidiactl of this process */
-        usec_t turn;           /* between two looks for XIDs; 1 ms at least */
+        const char *ctl;       /* path of nvidiactl as this process sees it */
+        usec_t turn;           /* between two polls for XIDs; 1 ms at least */
         usec_t census;         /* between two censuses; 0: none */
 } ProbeOptions;
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 
 enum {
-        PROCESSES_MAX = 4096, /* of one card: CARD_USAGE_MAX of all */
-        LIST_TRIES = 4,       /* processes may start while they are counted */
+        PROCESSES_MAX = 4096, /* of one card: as CARD_USAGE_MAX, for all cards */
+        LIST_TRIES = 4,       /* attempts: processes may start while they are counted */
 };
 
 /* --- what processes hold ---------------------------------------------------------------------- */
@@ -24,8 +24,8 @@ static bool make_room(Probe *p, unsigned n) {
         return true;
 }
 
-/* Appends after the first n. When the room is too small, the library's result is not reliable and
- * the query is repeated. */
+/* Appends processes after the first n. When the room is too small, the library's result is not
+ * reliable and the query is repeated. */
 static int query_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned n, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 
@@ -43,7 +43,8 @@ static int query_processes(Probe *p, NvmlDevice device, ListProcesses list, unsi
         return r;
 }
 
-/* Adds to the first n. A process that computes and draws is in both lists with the same bytes. */
+/* Appends new processes to the first n. One that computes and draws is in both lists with the same
+ * bytes. */
 static int list_processes(Probe *p, NvmlDevice device, ListProcesses list, unsigned *n, bool *all) {
         unsigned count, found = *n;
         int r = NVML_SUCCESS;
@@ -112,7 +113,7 @@ static int send_processes(Probe *p, const ProbeCard *c, ProbeReport *end) {
 
 /* --- what processes use ----------------------------------------------------------------------- */
 
-/* NULL: more cards were seen than CARDS_MAX. */
+/* Finds or adds the card's meter. NULL: more cards were seen than CARDS_MAX. */
 static ProcessUtilization *meter_of(Probe *p, const ProbeCard *c) {
         for (size_t i = 0; i < p->n_meters; i++)
                 if (strcmp(p->meters[i].uuid, c->uuid) == 0)
@@ -133,7 +134,7 @@ static bool make_uses_room(Probe *p, unsigned n) {
         return true;
 }
 
-/* No samples are a valid result. */
+/* Queries the samples since that time. No samples (NOT_FOUND) are a valid result. */
 static int query_uses(Probe *p, const ProbeCard *c, uint64_t since, unsigned *ret_count) {
         int r = NVML_ERROR_INSUFFICIENT_SIZE;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Asks NVML how the cards of a machine are joined. Every symbol for that is optional, and an error
- * means that nothing is known: cards without links are as good as before. */
+/* Asks NVML how the cards of a machine are connected. Every function for that is optional, and an
+ * error leaves the links unknown, which does no harm. */
 
 #include "gpu/cards/card_list.h"
 #include "gpu/cards/nvml.h"

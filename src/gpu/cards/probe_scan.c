@@ -19,7 +19,8 @@ static int32_t read_numa(const Probe *p, const NvmlPci *pci) {
         return (int32_t) node;
 }
 
-/* One query of a card. After the first error no further query is made, because each could hang. */
+/* Checks the result of one query of a card. After the first error no further query is made, because
+ * each could hang. */
 static bool step(const Probe *p, ProbeReport *c, const char *what, int r) {
         if (r == NVML_SUCCESS)
                 return true;
@@ -120,7 +121,8 @@ static bool has_links(const LinkedCard *c) {
         return c->switch_links > 0;
 }
 
-/* LinkedCard has peers by its array, a report by NVML's index. */
+/* Converts the peers from positions in the array of LinkedCard to NVML's indexes, and sends
+ * them. */
 static int send_links(const Probe *p, uint32_t request, const LinkedCard *c, const uint32_t positions[],
                       size_t at, size_t n) {
         ProbeReport r = {.kind = REPORT_LINKS,

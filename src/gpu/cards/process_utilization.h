@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "gpu/cards/nvml.h"
 
-typedef struct ProcessUtilization { /* of one card; all zero at first */
-        uint64_t since;             /* us, the driver's time: the argument of the next query */
-        usec_t asked;               /* our time of the last query; 0: there was none */
+typedef struct ProcessUtilization { /* of one card; initialised with zeros */
+        uint64_t since;             /* argument of the next query: us, by the driver's clock */
+        usec_t asked;               /* time of the last query, CLOCK_MONOTONIC; 0: none */
         /* the driver's clock agreed with the machine's in the last answer */
         bool agrees;
 } ProcessUtilization;

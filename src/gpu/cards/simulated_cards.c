@@ -61,8 +61,8 @@ static int add_group(CardList *l, Str seed, Str group, Fault *fault) {
         return 0;
 }
 
-/* Cuts the links off: what follows the first "/" behind the memory of the last group. A model may
- * have that character, a memory has not. */
+/* Cuts the links off the text: what follows the first "/" after the memory of the last group. A
+ * model may have that character, a memory size has not. */
 static Str cut_links(Str *text) {
         Str links = {NULL, 0};
         size_t at = text->len;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/cards/simulated_links.h"
 
-/* One entry while it is applied. */
+/* One entry of the text, parsed. */
 typedef struct Entry {
         Str text, kind;
-        CardPeer peer; /* with the path or the links that the kind says; the other part is 0 */
+        CardPeer peer; /* kind as path or links; the other field is 0 */
         uint32_t switch_links, numa;
         bool by_switch, by_numa;
         bool cards[CARD_PEERS_MAX];

@@ -13,5 +13,6 @@
 
 #include "gpu/cards/card_list.h"
 
-/* Returns 0, or CARDS_E_MALFORMED with a fault; the list is then of no use. */
+/* Sets the links of the cards in l from text. Returns 0, or CARDS_E_MALFORMED with a fault; the
+ * list must not be used then. */
 int simulated_links_read(Str text, CardList *l, Fault *fault);

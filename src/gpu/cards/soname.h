@@ -8,7 +8,7 @@
 enum { SONAME_E_NONE = 1 };
 enum { SONAME_SIZE = 256 };
 
-/* fd: any file. Only libraries that this machine can load count: 64 bits, its byte order, its
- * processor. Returns 0 with a file name (no '/', plain ASCII, not empty), or SONAME_E_NONE and *ret
- * unchanged when the file is no such library or has no SONAME. */
+/* Reads the SONAME. fd: any file. Only libraries that this machine can load count: 64 bits, its
+ * byte order, its processor. Returns 0 with a file name (no '/', plain ASCII, not empty), or
+ * SONAME_E_NONE and *ret unchanged when the file is no such library or has no SONAME. */
 int soname_read(int fd, char (*ret)[SONAME_SIZE]);

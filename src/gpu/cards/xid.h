@@ -11,8 +11,8 @@
 
 typedef enum XidVerdict {
         XID_HARMLESS, /* the card is as good as before */
-        XID_BROKEN,   /* not to be used until it has been quiet for a while */
-        XID_LOST,     /* not to be used until the driver finds it anew */
+        XID_BROKEN,   /* not to be used until no such XID came for the quiet time */
+        XID_LOST,     /* like BROKEN, and a new session of the library must find the card */
 } XidVerdict;
 
 /* Number, verdict, text for people. In groups:

@@ -12,7 +12,7 @@ enum {
         RM_CLASS_ROOT_CLIENT = 0x41,
         RM_CLASS_MEMORY_SYSTEM = 0x3E,
         RM_CLASS_MEMORY_LOCAL = 0x40,   /* the only class with memory of the card for all users */
-        RM_CLASS_MEMORY_DYNAMIC = 0x70, /* addresses */
+        RM_CLASS_MEMORY_DYNAMIC = 0x70, /* address ranges, no memory */
         RM_CLASS_DEVICE = 0x80,
         RM_CLASS_MEMORY_EXPORT = 0xE0, /* from 550 on */
         RM_CLASS_MEMORY_FLA = 0xF3,    /* until 580 */
@@ -31,10 +31,11 @@ static inline int rm_class_is_channel(uint32_t class_) {
         return class_ >= 0x9000 && class_ <= 0xFFFF && (class_ & 0xFFu) == 0x6F;
 }
 
-/* For flags and attr of RmMemoryParams and RmHeap: NVOS32_ALLOC_FLAGS_*, NVOS32_ATTR_*. */
+/* Bits of the fields flags and attr in RmMemoryParams and RmHeap: NVOS32_ALLOC_FLAGS_*,
+ * NVOS32_ATTR_*. */
 enum {
         RM_FLAG_HANDLE_GIVEN = 0x4000, /* RmHeap: `memory` is given; otherwise the driver makes a handle */
-        RM_FLAG_VIRTUAL = 0x80000,     /* addresses, not memory */
+        RM_FLAG_VIRTUAL = 0x80000,     /* address ranges, not memory */
         RM_ATTR_PAGE_SHIFT = 23,
         RM_ATTR_PAGE_MASK = 3,
         RM_ATTR_PAGE_DEFAULT = 0,
@@ -49,7 +50,7 @@ enum {
         RM_ATTR2_HUGE_MASK = 3,
 };
 
-/* For class 0x40. In some versions the structure ends before numa_node. */
+/* Parameters of an allocation of class 0x40. Before 545 the structure ends before numa_node. */
 typedef struct RmMemoryParams { /* NV_MEMORY_ALLOCATION_PARAMS */
         uint32_t owner;         /* 0, ~0 and 0xDEAF0000 to 0xDEAF0003 are INVALID_OWNER */
         uint32_t type, flags, width, height;

@@ -38,7 +38,7 @@ typedef struct RmIdInfoV2 { /* NV0000_CTRL_GPU_GET_ID_INFO_V2_PARAMS */
         int32_t numa;
 } RmIdInfoV2;
 
-/* Of a device: the handle of its subdevice. OBJECT_NOT_FOUND: it has none. */
+/* Called on a device: returns the handle of its subdevice. OBJECT_NOT_FOUND: it has none. */
 typedef struct RmFindSubdevice { /* NV0080_CTRL_GPU_FIND_SUBDEVICE_HANDLE_PARAM */
         uint32_t subdevice, handle;
 } RmFindSubdevice;
@@ -64,16 +64,17 @@ enum {
         RM_FB_HEAP_FREE = 0x16,
         RM_FB_HEAP_START = 0x1E,
         RM_FB_USABLE_RAM_SIZE = 0x20,
-        RM_FB_PROTECTED_SIZE = 0x33, /* with confidential computing, else 0; so the next */
+        RM_FB_PROTECTED_SIZE = 0x33, /* 0 without confidential computing; the next one, too */
         RM_FB_PROTECTED_FREE = 0x34,
-        RM_FB_INDEX_MAX = 0x44, /* at least, of 615 */
+        RM_FB_INDEX_MAX = 0x44, /* of release 615, or higher */
 };
 
 typedef struct RmFbEntry {
         uint32_t index, data;
 } RmFbEntry;
 
-enum { RM_FB_LIST_MAX = 0x80 }; /* of 595; older drivers have shorter lists, by the size of the call */
+/* Of release 595; older drivers have shorter lists, which shows in the size of the call. */
+enum { RM_FB_LIST_MAX = 0x80 };
 
 typedef struct RmFbInfo { /* NV2080_CTRL_FB_GET_INFO_PARAMS */
         uint32_t n, pad0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* RM_ESC_EXPORT_DMA_BUF, a call of /dev/nvidiaN (nv-ioctl.h, nv-dmabuf.c): makes a dma-buf of
- * memory objects, or adds objects to one. A client of the driver's own has duplicates of the
- * objects, until the last user of the dma-buf has closed it. */
+ * memory objects, or adds objects to one. The driver keeps duplicates of the objects in a client of
+ * its own, until the last user of the dma-buf has closed it. */
 
 #include "gpu/rm/layout.h"
 

@@ -40,7 +40,7 @@ typedef struct RmSurfaceInfo { /* NV0041_CTRL_GET_SURFACE_INFO_PARAMS, with entr
  * was exported to. An import makes duplicates again. */
 enum {
         RM_EXPORT_TYPE_RM = 1,
-        RM_EXPORT_FLAG_EMPTY = 1, /* for libraries; the driver refuses it */
+        RM_EXPORT_FLAG_EMPTY = 1, /* for client libraries only; the driver refuses it */
         RM_EXPORTS_MAX = 512,     /* in one call; a file has up to 65,535 */
         RM_IMPORTS_MAX = 128,
         RM_IMPORT_NONE = 0, /* types of imported objects: */
@@ -48,7 +48,7 @@ enum {
         RM_IMPORT_SYSMEM = 2,
         RM_ERR_OUT_OF_RANGE = 0x5B,
         RM_ERR_STATE_IN_USE = 0x63,
-        RM_EXPORT_NO_DEVICE = 32, /* for objects that are below no device */
+        RM_EXPORT_NO_DEVICE = 32, /* device number of objects that are below no device */
 };
 
 typedef struct RmExport { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECT_TO_FD_PARAMS */
@@ -76,8 +76,8 @@ typedef struct RmExportEmpty { /* NV0000_CTRL_OS_UNIX_CREATE_EXPORT_OBJECT_FD_PA
         int32_t fd;
 } RmExportEmpty;
 
-/* Exports to index and the n - 1 indices behind it. device and max only count for a file without
- * indices. */
+/* Exports to `index` and the n - 1 indices after it. device and max only count for a file to which
+ * nothing was exported yet. */
 typedef struct RmExportMany { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS */
         int32_t fd;
         uint32_t device;
@@ -87,7 +87,7 @@ typedef struct RmExportMany { /* NV0000_CTRL_OS_UNIX_EXPORT_OBJECTS_TO_FD_PARAMS
         uint16_t n, index;
 } RmExportMany;
 
-/* An empty index gives RM_IMPORT_NONE. */
+/* Imports from n indices, starting at `index`. An empty index gives RM_IMPORT_NONE. */
 typedef struct RmImportMany { /* NV0000_CTRL_OS_UNIX_IMPORT_OBJECTS_FROM_FD_PARAMS */
         int32_t fd;
         uint32_t parent;

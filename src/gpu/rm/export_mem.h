@@ -24,13 +24,14 @@ typedef struct RmExportMem { /* NV00E0_CTRL_EXPORT_MEM_PARAMS */
 } RmExportMem;
 
 typedef struct RmImportMemInfo { /* NV_IMPORT_MEM_INFO */
-        uint32_t parent;         /* which the driver has found; 0: nothing was imported */
+        uint32_t parent;         /* the parent that the driver chose; 0: nothing was imported */
         uint8_t kind, pad0[3];
 } RmImportMemInfo;
 
 typedef struct RmImportMem { /* NV00E0_CTRL_IMPORT_MEM_PARAMS */
         uint16_t index, n;
-        uint32_t handles[RM_IMPORT_MEM_MAX]; /* the new ones, which the caller chooses */
+        /* handles of the imported objects, which the caller chooses */
+        uint32_t handles[RM_IMPORT_MEM_MAX];
         RmImportMemInfo infos[RM_IMPORT_MEM_MAX];
 } RmImportMem;
 

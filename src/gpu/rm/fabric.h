@@ -10,7 +10,7 @@ enum { RM_FABRIC_FLEXIBLE = 1 }; /* memory is attached later, by a control */
 typedef struct RmFabricParams { /* NV00F8_ALLOCATION_PARAMETERS */
         uint64_t alignment, size, page_size;
         uint32_t flags, pad0;
-        uint64_t offset; /* in the memory */
+        uint64_t offset; /* offset in the attached memory */
         uint32_t memory, map_flags;
 } RmFabricParams;
 

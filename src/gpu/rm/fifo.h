@@ -48,12 +48,12 @@ typedef struct RmPreemptionMode { /* NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_PA
 
 enum { RM_DISABLE_CHANNELS_MAX = 64 };
 
-/* The channels may belong to any client that the caller can name: clients[i] owns channels[i]. */
+/* Stops or resumes channels of any client that the caller can name: clients[i] owns channels[i]. */
 typedef struct RmDisableChannels { /* NV2080_CTRL_FIFO_DISABLE_CHANNELS_PARAMS */
         uint8_t disable, pad0[3];
         uint32_t n;
         uint8_t only_scheduling, rewind, pad1[6];
-        uint64_t event; /* for clients of the kernel */
+        uint64_t event; /* for clients in the kernel only */
         uint32_t clients[RM_DISABLE_CHANNELS_MAX], channels[RM_DISABLE_CHANNELS_MAX];
 } RmDisableChannels;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Questions to the driver about versions, cards and processes; facts as in rm.h. libc only. */
+/* Queries of the driver's version, cards and processes; sources as in rm.h. libc only. */
 
 #include "gpu/rm/rm.h"
 
@@ -48,8 +48,8 @@ typedef struct RmCtxBufferSize { /* NV2080_CTRL_GR_GET_CTX_BUFFER_SIZE_PARAMS */
         uint64_t bytes;
 } RmCtxBufferSize;
 
-/* Processes. Pids are those of the caller's pid namespace; a process that it cannot see is left
- * out. */
+/* Processes by card. Pids are those of the caller's pid namespace; a process that it cannot see is
+ * left out. */
 enum { RM_PIDS_MAX = 950, RM_PID_INFO_MAX = 200, RM_PIDS_BY_CLASS = 0, RM_PID_INFO_VIDMEM = 0 };
 
 typedef struct RmPids {    /* NV2080_CTRL_GPU_GET_PIDS_PARAMS */

@@ -37,7 +37,7 @@
 /* clang-format on */
 
 enum {
-        RM_RELEASE_FLOOR = 535,  /* older drivers have other calls */
+        RM_RELEASE_FLOOR = 535,  /* drivers before it have other calls */
         RM_RELEASE_NEWEST = 615, /* of the table */
 };
 

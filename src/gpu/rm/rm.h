@@ -64,9 +64,9 @@ typedef struct RmControl { /* NVOS54_PARAMETERS */
         uint32_t params_size, status;
 } RmControl;
 
-/* Gives no memory of the card for any class. For 0x40 the driver makes an object without memory, of
- * class 0x70, or of 0xC2 for a privileged caller, which shows all of the card. limit is the card's
- * memory less one (rmapi_deprecated_allocmemory.c). */
+/* RM_ESC_ALLOC_MEMORY allocates no memory of the card for any class. For 0x40 the driver makes an
+ * object without memory, of class 0x70, or of 0xC2 for a privileged caller, which shows all of the
+ * card. limit is the card's memory less one (rmapi_deprecated_allocmemory.c). */
 typedef struct RmAllocMemory { /* nv_ioctl_nvos02_parameters_with_fd */
         uint32_t root, parent, new, class_, flags, pad0;
         uint64_t memory, limit; /* limit: size - 1 */

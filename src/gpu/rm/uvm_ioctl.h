@@ -25,10 +25,10 @@ enum {
         UVM_ALLOC_P2P_CMD = 78,
 };
 
-/* Cards in one call: the length of its list, from 550 on. Before: 32. */
+/* Length of the list of cards in one call, from 550 on; before it is 32. */
 enum { UVM_GPUS_MAX = 256 };
 
-/* A flag: no HMM for this process. Drivers 535.183 to 595.45 have it. */
+/* A flag: disables HMM for this process. Drivers 535.183 to 595.45 have it. */
 #define UVM_INIT_DISABLE_HMM UINT64_C(1)
 #define UVM_INIT_FLAGS       UINT64_C(3) /* all flags */
 
@@ -71,14 +71,14 @@ typedef struct UvmRegisterVaspace {
         uint32_t client, vaspace, status;
 } UvmRegisterVaspace;
 
-/* How a card sees a mapping. */
+/* How one card maps the range: the card, and the attributes of the mapping. */
 typedef struct UvmMapping {
         uint8_t uuid[16];
         uint32_t type, caching, format, bits, compression;
 } UvmMapping;
 
-/* Maps part of a memory object below a range: uvm duplicates the whole object for each card. What
- * follows `gpus` lies further in front where that list is shorter (uvm_gpus in release.h). */
+/* Maps part of a memory object into a range: uvm duplicates the whole object for each card. The
+ * fields after `gpus` have smaller offsets where that list is shorter (uvm_gpus in release.h). */
 typedef struct UvmMapExternal {
         uint64_t base, length, offset;
         UvmMapping gpus[UVM_GPUS_MAX];
@@ -94,7 +94,7 @@ typedef struct UvmAllocPool {
         uint32_t status, pad0;
 } UvmAllocPool;
 
-/* From 590 on without the length. */
+/* Before 590 it also has the length, after base. */
 typedef struct UvmFree {
         uint64_t base;
         uint32_t status, pad0;
